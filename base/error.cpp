@@ -1,0 +1,65 @@
+#include "base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "base/text.hpp"
+
+namespace muster {
+
+std::string_view to_string(errc code) noexcept {
+    switch (code) {
+        case errc::usage: return "usage";
+        case errc::config: return "config";
+        case errc::parse: return "parse";
+        case errc::not_found: return "not found";
+        case errc::unavailable: return "unavailable";
+        case errc::invalid_data: return "invalid data";
+        case errc::system: return "system";
+        case errc::io: return "i/o";
+        case errc::placement: return "placement";
+        case errc::timeout: return "timeout";
+        case errc::peer_failed: return "peer failed";
+        case errc::singleton: return "singleton";
+        case errc::library: return "library";
+        case errc::internal: return "internal";
+    }
+    return "unknown";
+}
+
+int exit_code(errc code) noexcept {
+    switch (code) {
+        case errc::usage:
+        case errc::config: return 2;
+        case errc::timeout: return 124;
+        default: return 125;
+    }
+}
+
+parse_error::parse_error(std::string_view origin, std::string_view text, std::size_t offset, std::string_view message,
+                         errc code)
+    : parse_error(code, render_caret(origin, text, offset, message), locate(text, offset).line,
+                  locate(text, offset).column) {}
+
+library_error::library_error(std::string_view library, std::string_view call, int native_code, std::string_view text)
+    : error(errc::library, fmt::format("{}: {} failed: {} (code {})", library, call, text, native_code)),
+      call_(call),
+      native_code_(native_code) {}
+
+void throw_system(std::string_view call, std::string_view object, int code, std::string_view hint) {
+    if (code == 0) code = errno;
+    std::string message = fmt::format("{} {}: {} (errno {})", call, object, std::strerror(code), code);
+    if (!hint.empty()) message += fmt::format("; {}", hint);
+    throw error(code == ENOENT ? errc::not_found : errc::system, message);
+}
+
+void expect(bool condition, std::string_view what, std::source_location where) {
+    if (condition) return;
+    throw error(errc::internal, fmt::format("{}:{}: expected {}; this is a fault in muster, please report it",
+                                            where.file_name(), where.line(), what));
+}
+
+}  // namespace muster

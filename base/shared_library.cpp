@@ -1,0 +1,27 @@
+#include "base/shared_library.hpp"
+
+#include <dlfcn.h>
+
+namespace muster {
+
+void shared_library_traits::close(type handle) noexcept { ::dlclose(handle); }
+
+shared_library::shared_library(std::span<std::string const> names) {
+    for (auto const& name : names) {
+        handle_.reset(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL));
+        if (handle_) {
+            name_ = name;
+            missing_.clear();
+            return;
+        }
+        char const* reason = ::dlerror();
+        if (!missing_.empty()) missing_ += "; ";
+        missing_ += reason != nullptr ? reason : name;
+    }
+}
+
+void* shared_library::find(char const* symbol_name) const noexcept {
+    return handle_ ? ::dlsym(handle_.get(), symbol_name) : nullptr;
+}
+
+}  // namespace muster

@@ -1,0 +1,133 @@
+#include "base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+#include "base/error.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view blanks = " \t\r\n\v\f";
+constexpr std::size_t widest_shown = 100;
+
+bool is_shell_safe(char c) noexcept {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            std::size_t const above = row[j];
+            row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+            diagonal = above;
+        }
+    }
+    return row[b.size()];
+}
+
+template <typename T>
+std::optional<T> parse_number(std::string_view text) noexcept {
+    T value{};
+    auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (fault != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+    return value;
+}
+
+}  // namespace
+
+text_position locate(std::string_view text, std::size_t offset) noexcept {
+    auto const before = text.substr(0, std::min(offset, text.size()));
+    auto const line_start = before.rfind('\n');
+    return {static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1,
+            line_start == std::string_view::npos ? before.size() + 1 : before.size() - line_start};
+}
+
+std::string render_caret(std::string_view origin, std::string_view text, std::size_t offset, std::string_view message) {
+    auto const where = locate(text, offset);
+    std::size_t const start = std::min(offset, text.size()) - (where.column - 1);
+    std::string_view line = text.substr(start, std::min(text.find('\n', start), text.size()) - start);
+    std::size_t caret = where.column - 1;
+    if (line.size() > widest_shown) {
+        std::size_t const cut = caret > widest_shown / 2 ? caret - widest_shown / 2 : 0;
+        line = line.substr(cut, widest_shown);
+        caret -= cut;
+    }
+    std::string shown(line);
+    for (char& c : shown)
+        if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = c == '\t' ? ' ' : '?';
+    return fmt::format("{}:{}:{}: {}\n  {}\n  {}^", origin, where.line, where.column, message, shown, std::string(caret, ' '));
+}
+
+std::string_view trim(std::string_view text) noexcept {
+    auto const first = text.find_first_not_of(blanks);
+    if (first == std::string_view::npos) return {};
+    return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+    std::vector<std::string_view> pieces;
+    std::size_t start = 0;
+    for (;;) {
+        auto const end = text.find(separator, start);
+        pieces.push_back(text.substr(start, end == std::string_view::npos ? end : end - start));
+        if (end == std::string_view::npos) return pieces;
+        start = end + 1;
+    }
+}
+
+std::string join(std::span<std::string const> pieces, std::string_view separator) {
+    return fmt::format("{}", fmt::join(pieces.begin(), pieces.end(), separator));
+}
+
+std::optional<std::int64_t> parse_integer(std::string_view text) noexcept { return parse_number<std::int64_t>(text); }
+
+std::optional<double> parse_real(std::string_view text) noexcept { return parse_number<double>(text); }
+
+std::optional<std::string> nearest(std::string_view word, std::span<std::string const> candidates) {
+    std::optional<std::string> best;
+    std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+    for (auto const& candidate : candidates) {
+        auto const distance = edit_distance(word, candidate);
+        if (distance < best_distance) {
+            best_distance = distance;
+            best = candidate;
+        }
+    }
+    return best;
+}
+
+std::string shell_quote(std::string_view word) {
+    if (word.find('\0') != std::string_view::npos)
+        throw error(errc::usage, fmt::format("cannot quote a word with a NUL byte for a shell: '{}…'; remove the NUL",
+                                             word.substr(0, word.find('\0'))));
+    if (!word.empty() && std::all_of(word.begin(), word.end(), is_shell_safe)) return std::string(word);
+    std::string quoted = "'";
+    for (char c : word) {
+        if (c == '\'')
+            quoted += "'\\''";
+        else
+            quoted += c;
+    }
+    return quoted + "'";
+}
+
+std::string shell_join(std::span<std::string const> words) {
+    std::string line;
+    for (auto const& word : words) {
+        if (!line.empty()) line += ' ';
+        line += shell_quote(word);
+    }
+    return line;
+}
+
+}  // namespace muster

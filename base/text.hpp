@@ -1,0 +1,46 @@
+// Small helpers on text: splitting, carets, nearest names, shell quoting.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+/// Where a byte offset lies in a text; both from 1, the column in bytes.
+struct text_position {
+    std::size_t line = 1;
+    std::size_t column = 1;
+    bool operator==(text_position const&) const = default;
+};
+text_position locate(std::string_view text, std::size_t offset) noexcept;
+
+/// "ORIGIN:LINE:COLUMN: MESSAGE", the line, and a caret under the fault. Unprintable bytes are shown as '?', long lines are cut
+/// around the caret, so that any bytes can be shown on a terminal.
+std::string render_caret(std::string_view origin, std::string_view text, std::size_t offset, std::string_view message);
+
+std::string_view trim(std::string_view text) noexcept;
+
+/// The pieces between `separator`s, empty ones included; views into `text`. Splitting "" gives one empty piece.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+std::string join(std::span<std::string const> pieces, std::string_view separator);
+
+/// The whole of `text` as a decimal number, or nothing (also on overflow, a sign for the unsigned form, white space).
+std::optional<std::int64_t> parse_integer(std::string_view text) noexcept;
+std::optional<double> parse_real(std::string_view text) noexcept;
+
+/// The candidate with the smallest edit distance to `word`, if that is near enough to be a slip of the finger.
+std::optional<std::string> nearest(std::string_view word, std::span<std::string const> candidates);
+
+/// `word` as one word of a POSIX shell: unchanged if it holds only safe characters, else in single quotes. Throws errc::usage on a
+/// NUL byte, which no shell word can hold.
+std::string shell_quote(std::string_view word);
+
+/// The words, quoted and joined by blanks: a line that can be pasted into a shell.
+std::string shell_join(std::span<std::string const> words);
+
+}  // namespace muster

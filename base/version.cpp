@@ -1,0 +1,7 @@
+#include "base/version.hpp"
+
+namespace muster {
+
+std::string_view version() noexcept { return MUSTER_VERSION; }
+
+}  // namespace muster

@@ -1,0 +1,51 @@
+# How a folder becomes a target.
+
+add_library(muster_options INTERFACE)
+target_compile_options(muster_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+                       -Wnon-virtual-dtor -Woverloaded-virtual)
+if(MUSTER_WERROR)
+  target_compile_options(muster_options INTERFACE -Werror)
+endif()
+if(MUSTER_SANITIZE)
+  target_compile_options(muster_options INTERFACE -fsanitize=${MUSTER_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(muster_options INTERFACE -fsanitize=${MUSTER_SANITIZE})
+  if(MUSTER_SANITIZE MATCHES "undefined")
+    target_compile_options(muster_options INTERFACE -fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+# muster_library(<folder> [PUBLIC <libs>...] [PRIVATE <libs>...]): library muster::<folder> from every .cpp of this folder but the
+# mains (*_main.cpp); its headers are installed.
+function(muster_library folder)
+  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  list(FILTER sources EXCLUDE REGEX "_main\\.cpp$")
+  set(target muster_${folder})
+  add_library(${target} STATIC ${sources})
+  add_library(muster::${folder} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${folder})
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/muster>)
+  target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:muster_options>)
+  install(TARGETS ${target} EXPORT muster-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(DIRECTORY ./ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/muster/${folder} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+  set_property(GLOBAL APPEND PROPERTY MUSTER_FOLDERS ${folder})
+endfunction()
+
+# muster_program(<name> <main source> <libs>...): a program, installed.
+function(muster_program name source)
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE ${ARGN} muster_options)
+  install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+# find_package(muster) for programs that link muster::comm and its fellows.
+function(muster_install_package)
+  include(CMakePackageConfigHelpers)
+  set(where ${CMAKE_INSTALL_LIBDIR}/cmake/muster)
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/muster-config.cmake.in ${PROJECT_BINARY_DIR}/muster-config.cmake
+                                INSTALL_DESTINATION ${where})
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/muster-config-version.cmake COMPATIBILITY SameMinorVersion)
+  install(EXPORT muster-targets NAMESPACE muster:: DESTINATION ${where})
+  install(FILES ${PROJECT_BINARY_DIR}/muster-config.cmake ${PROJECT_BINARY_DIR}/muster-config-version.cmake DESTINATION ${where})
+endfunction()

@@ -1,0 +1,60 @@
+// The PMIx server embedded in the launcher: what MPI and PMIx programs of one node meet each other through.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+
+namespace muster::pmix {
+
+/// The one job (nspace) that a server serves; all its ranks are on this node.
+struct job {
+    std::string nspace;
+    std::string host;
+    int world_size = 1;
+    std::string session_dir;            ///< a short, private (0700) folder that exists; sockets and the ranks' shared memory go below it
+    std::string executable;             ///< for PMIX_APP_* and error messages
+    std::vector<std::string> cpusets;   ///< each rank's binding in hwloc's list form ("0-3,8"), or empty: unbound
+};
+
+/// What happened at a server, in order. Produced by the library's threads, consumed by the launcher's loop.
+struct server_event {
+    enum class kind {
+        connected,  ///< the rank initialised its PMI library
+        finalized,  ///< the rank finalised it
+        aborted,    ///< the rank asked for the whole job to end with `code` (MPI_Abort), saying `text`
+        log,        ///< text the rank asked to be shown
+    };
+    kind what;
+    int rank = -1;
+    int code = 0;
+    std::string text;
+};
+
+/// An embedded PMIx server. One per process. Not thread safe: everything is called from the thread that made it.
+class server {
+  public:
+    /// Starts the library's server with this job registered; `topology_xml` may be empty. Blocks until it is (some 6 ms).
+    /// Throws library_error naming the PMIx call, errc::timeout if the library does not answer within 10 s.
+    explicit server(job const& description);
+    ~server();  ///< ends the library's server; never blocks for more than 2 s
+    server(server const&) = delete;
+    server& operator=(server const&) = delete;
+
+    /// Sets the variables that rank needs to come up as a client (PMIX_*, and what Open MPI 4.1 wants) in `variables`.
+    void set_client_environment(int rank, environment& variables);
+
+    int event_fd() const noexcept;      ///< readable while `poll` has something; for an epoll set
+    std::vector<server_event> poll();   ///< all events since the last call; never blocks
+
+    /// Tells the survivors (PMIX_ERR_PROC_ABORTED, or _BY_SIG) and forgets the client. `wait_status` is waitpid's.
+    void report_exit(int rank, int wait_status);
+
+  private:
+    struct state;
+    std::unique_ptr<state> state_;
+};
+
+}  // namespace muster::pmix
