@@ -1,0 +1,83 @@
+#include "jobscripts/quote.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t longest_value = 256;
+
+bool is_control(char c) noexcept {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
+bool is_alphanumeric(char c) noexcept {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+std::string_view extra_characters(directive_text kind) noexcept {
+    switch (kind) {
+        case directive_text::name: return "_.+-@";
+        case directive_text::resource: return "_.+-@:=,/";
+        case directive_text::expression: return "_.+-@&|!*()[]:=,";
+        case directive_text::directive: return "_.+-@:=,/% ";
+    }
+    return {};
+}
+
+bool may_begin(char c, directive_text kind) noexcept {
+    if (kind == directive_text::directive) return c == '-';
+    return is_alphanumeric(c) || c == '_' || (kind == directive_text::expression && (c == '(' || c == '[' || c == '!'));
+}
+
+}  // namespace
+
+std::string bash_quote(std::string_view word) {
+    if (std::none_of(word.begin(), word.end(), is_control) || word.find('\0') != std::string_view::npos) return shell_quote(word);
+    std::string quoted = "$'";
+    for (char const c : word) {
+        // Three octal digits always, so that a digit which follows is not taken for a part of them.
+        if (is_control(c) || static_cast<unsigned char>(c) >= 0x80)
+            quoted += c == '\n' ? std::string("\\n") : fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+        else if (c == '\'' || c == '\\')
+            quoted += {'\\', c};
+        else
+            quoted += c;
+    }
+    return quoted + "'";
+}
+
+std::string directive_value(std::string_view what, std::string_view value, directive_text kind) {
+    auto const refuse = [&](std::size_t offset, std::string const& why) {
+        throw parse_error(what, value, offset, why, errc::usage);
+    };
+    if (value.empty()) refuse(0, "is empty");
+    if (value.size() > longest_value) refuse(longest_value, fmt::format("is longer than {} characters", longest_value));
+    if (!may_begin(value.front(), kind))
+        refuse(0, kind == directive_text::directive ? "a directive begins with '-'" : "must begin with a letter, a digit or '_'");
+    auto const extra = extra_characters(kind);
+    for (std::size_t i = 0; i < value.size(); ++i) {
+        if (!is_alphanumeric(value[i]) && extra.find(value[i]) == std::string_view::npos)
+            refuse(i, fmt::format("only letters, digits and {} can stand here: a scheduler's directives have no quoting", extra));
+        if (value[i] == ' ' && (i + 1 == value.size() || value[i + 1] == ' '))
+            refuse(i, "more than one blank, or one at the end");
+    }
+    return std::string(value);
+}
+
+std::string variable_name(std::string_view name) {
+    for (std::size_t i = 0; i < name.size(); ++i)
+        if (!(is_alphanumeric(name[i]) || name[i] == '_') || (i == 0 && name[i] >= '0' && name[i] <= '9'))
+            throw parse_error("environment variable", name, i, "a name holds letters, digits and _, and begins with no digit",
+                              errc::usage);
+    if (name.empty()) throw parse_error("environment variable", name, 0, "the name is empty", errc::usage);
+    return std::string(name);
+}
+
+}  // namespace muster

@@ -1,0 +1,29 @@
+// How words get into a script without becoming anything else.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace muster {
+
+/// `word` as one word of bash, on one line: like shell_quote, but a word with control characters becomes $'…', so that no line of
+/// a script begins inside a word. Bash gives back the same bytes in any locale. Throws errc::usage on a NUL byte.
+std::string bash_quote(std::string_view word);
+
+/// What a directive's value may consist of. Directives are read by the scheduler and not by a shell, and there is no common way
+/// of quoting in them; so what could end a value, a line or a directive is refused.
+enum class directive_text {
+    name,        ///< job, account, queue: letters, digits and _ . + - @, the first a letter, a digit or _
+    resource,    ///< the same and : = , / : "home:eagle", "ncpus=4:ngpus=4"
+    expression,  ///< a Slurm constraint: the same as `name` and & | ! * ( ) [ ] : = ,
+    directive,   ///< a whole directive: options and resources divided by single blanks, the first with its dash
+};
+
+/// `value` itself. Throws parse_error (errc::usage) that names `what` and shows the first character that is not allowed; also if
+/// the value is empty or longer than 256 bytes.
+std::string directive_value(std::string_view what, std::string_view value, directive_text kind);
+
+/// `name` itself if a shell variable may be named so; else parse_error (errc::usage).
+std::string variable_name(std::string_view name);
+
+}  // namespace muster

@@ -1,0 +1,22 @@
+// From a request to the text of a job script.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "jobscripts/script_request.hpp"
+
+namespace muster {
+
+/// The script for `request`: bash, ended by a newline, with the scheduler's directives first. It runs `muster run -n RANKS --
+/// COMMAND` with every word of the command arriving byte for byte, passes signals on to it, and ends with its exit code. Pure;
+/// thread safe. Throws parse_error or error, errc::usage, for values that no script may hold (see quote.hpp), counts below one,
+/// an empty command and a walltime outside (0, 366 d].
+std::string render(script_request const& request);
+
+/// The same from a template of the caller's (mustache; see jobscripts/templates/ for the names; {{name}} is quoted for bash,
+/// {{{name}}} is not; {{> body}} is what runs muster). `origin` names it in errors. Throws errc::config if it is no valid
+/// template.
+std::string render(script_request const& request, std::string_view template_text, std::string_view origin);
+
+}  // namespace muster
