@@ -1,0 +1,40 @@
+// Cuts a rank's output into whole lines.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace muster {
+
+/// A stream of bytes in, whole lines out, each with its tag. Bytes are never changed, dropped or reordered.
+class line_splitter {
+  public:
+    struct format {
+        std::string tag;         ///< before each line, as in "[node1:3] "
+        bool timestamp = false;  ///< and before that the time, as in "2026-03-01T12:00:00.123 "
+        bool raw = false;        ///< pass everything on at once: one rank cannot tear its own lines
+        bool tagged() const noexcept { return timestamp || !tag.empty(); }
+    };
+    explicit line_splitter(format how = {}) : format_(std::move(how)) {}
+
+    /// Takes what was read; returns the complete lines so far, tagged, or nothing. A line longer than `longest_line_bytes` is passed on in pieces.
+    std::string push(std::string_view bytes);
+
+    /// The unfinished last line, ended by a newline if it is tagged.
+    std::string finish();
+    bool has_partial() const noexcept { return !partial_.empty(); }
+
+    /// The last few complete or unfinished lines seen, at most `lines`, for the report of a failure.
+    std::string tail(std::size_t lines) const;
+
+    static constexpr std::size_t longest_line_bytes = 16u << 20;
+
+  private:
+    std::string prefix() const;
+    void remember(std::string_view bytes);
+    format format_;
+    std::string partial_;
+    std::string tail_;
+};
+
+}  // namespace muster

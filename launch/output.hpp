@@ -1,0 +1,37 @@
+// The ranks' output on its way to muster's own: in order, nothing lost.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace muster {
+
+/// Writes blocks to descriptors 1 and 2 in the order given, on a thread of its own: a reader that does not read (less, a stopped
+/// terminal) must not stop the launcher from seeing ranks die. Used from one thread.
+class output_writer {
+  public:
+    output_writer();  ///< throws errc::system
+    ~output_writer();  ///< what is not yet written is dropped: call `drain` first
+    output_writer(output_writer const&) = delete;
+    output_writer& operator=(output_writer const&) = delete;
+
+    void write(int fd, std::string block);
+
+    /// More than `high_water_bytes` wait: read no more from the ranks until `event_fd` becomes readable, then call `clear_event`.
+    bool congested() const;
+    int event_fd() const noexcept;
+    void clear_event() noexcept;
+
+    /// Waits until all is written, at most `seconds` (negative: without end). True if it was.
+    bool drain(double seconds);
+    /// Whether the reader of this descriptor has gone (EPIPE): what is written to it is dropped. `event_fd` tells when.
+    bool broken(int fd) const;
+
+    static constexpr std::size_t high_water_bytes = 8u << 20;
+
+  private:
+    struct state;  // shared with the thread, which may outlive this object inside a write that never returns
+    std::shared_ptr<state> state_;
+};
+
+}  // namespace muster

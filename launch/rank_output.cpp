@@ -1,0 +1,70 @@
+#include "launch/rank_output.hpp"
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "base/error.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t read_bytes = 65536;
+
+/// False if the file system did not take it all (full, over quota).
+bool write_file(int fd, std::string_view bytes) {
+    while (!bytes.empty()) {
+        auto const n = ::write(fd, bytes.data(), bytes.size());
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        bytes.remove_prefix(static_cast<std::size_t>(n));
+    }
+    return true;
+}
+
+}  // namespace
+
+rank_stream::rank_stream(int target, line_splitter::format how, std::string const& file_path) : target_(target), lines_(std::move(how)) {
+    auto [read_end, write_end] = make_pipe();
+    ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
+    // A larger pipe lets a rank print 1 MiB without waiting for us; more than the user's limit is refused, which does no harm.
+    ::fcntl(read_end.get(), F_SETPIPE_SZ, 1 << 18);
+    read_ = std::move(read_end);
+    write_ = std::move(write_end);
+    if (file_path.empty()) return;
+    file_.reset(::open(file_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (!file_) throw_system("open", file_path, 0, "check --output-dir");
+}
+
+bool rank_stream::read_some(output_writer& writer) {
+    thread_local std::array<char, read_bytes> buffer;
+    auto const n = ::read(read_.get(), buffer.data(), buffer.size());
+    if (n < 0) return errno == EAGAIN || errno == EINTR;
+    if (n == 0) {
+        writer.write(target_, lines_.finish());
+        read_.reset();
+        return false;
+    }
+    std::string_view const bytes(buffer.data(), static_cast<std::size_t>(n));
+    if (file_ && !write_file(file_.get(), bytes)) {
+        spdlog::error("cannot write a rank's output to its file in --output-dir: {}; it goes on to the terminal only", std::strerror(errno));
+        file_.reset();
+    }
+    writer.write(target_, lines_.push(bytes));
+    return true;
+}
+
+void rank_stream::read_all(output_writer& writer) {
+    while (open()) {
+        errno = 0;
+        if (!read_some(writer) || errno == EAGAIN) return;
+    }
+}
+
+}  // namespace muster

@@ -1,0 +1,40 @@
+// stdout and stderr of one rank: read, kept in files if asked, passed on in whole lines.
+#pragma once
+
+#include <string>
+
+#include "base/unique_fd.hpp"
+#include "launch/line_splitter.hpp"
+#include "launch/output.hpp"
+
+namespace muster {
+
+/// One stream of one rank. Reads never block.
+class rank_stream {
+  public:
+    /// `target` is 1 or 2, muster's own descriptor; `file_path` may be empty. Throws errc::system if the file cannot be made.
+    rank_stream(int target, line_splitter::format how, std::string const& file_path);
+
+    int read_fd() const noexcept { return read_.get(); }
+    int child_fd() const noexcept { return write_.get(); }
+    void close_child_end() noexcept { write_.reset(); }
+    void close() noexcept { read_.reset(); }
+    bool open() const noexcept { return static_cast<bool>(read_); }
+
+    /// Reads what is there, once, and passes it on. False when the stream has ended: then the last line is passed on too and it is closed.
+    bool read_some(output_writer& writer);
+    /// Reads until there is nothing more for now or the stream ends.
+    void read_all(output_writer& writer);
+    /// Passes on an unfinished line, so that a prompt or a progress bar shows on a terminal.
+    void flush_partial(output_writer& writer) { writer.write(target_, lines_.finish()); }
+    line_splitter const& lines() const noexcept { return lines_; }
+
+  private:
+    int target_;
+    line_splitter lines_;
+    unique_fd read_;
+    unique_fd write_;
+    unique_fd file_;
+};
+
+}  // namespace muster
