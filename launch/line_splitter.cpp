@@ -63,14 +63,14 @@ std::string line_splitter::finish() {
 }
 
 std::string line_splitter::tail(std::size_t lines) const {
-    std::size_t start = tail_.size();
-    if (start > 0 && tail_[start - 1] == '\n') --start;
-    for (std::size_t i = 0; i < lines && start != 0 && start != std::string::npos; ++i) {
-        auto const newline = start == 0 ? std::string::npos : tail_.rfind('\n', start - 1);
+    std::size_t position = tail_.size();
+    if (position > 0 && tail_.back() == '\n') --position;
+    for (std::size_t i = 0; i < lines; ++i) {
+        auto const newline = position == 0 ? std::string::npos : tail_.rfind('\n', position - 1);
         if (newline == std::string::npos) return tail_;
-        start = newline;
+        position = newline;
     }
-    return start < tail_.size() ? tail_.substr(start + (tail_[start] == '\n' ? 1 : 0)) : std::string();
+    return tail_.substr(position + 1);
 }
 
 }  // namespace muster

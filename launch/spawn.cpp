@@ -102,7 +102,7 @@ std::vector<char*> pointers(std::vector<std::string> const& strings) {
     std::string_view const step = failure.step;
     if (step == "execve") {
         if (failure.error == ENOEXEC)
-            throw error(errc::unavailable, fmt::format("cannot execute {}: it is neither a program nor a script with a #! line; run it by its "
+            throw program_error(errc::unavailable, fmt::format("cannot execute {}: it is neither a program nor a script with a #! line; run it by its "
                                                        "interpreter, as in: muster run -- bash {}",
                                                        request.path, request.path));
         if (failure.error == E2BIG)
@@ -159,10 +159,10 @@ std::string find_program(std::string const& program, environment const& variable
         if (is_executable_file(path)) return path;
         struct stat info {};
         if (::stat(path.c_str(), &info) != 0)
-            throw error(errc::not_found, fmt::format("no program {}: {}; check the path{}", path, std::strerror(errno),
+            throw program_error(errc::not_found, fmt::format("no program {}: {}; check the path{}", path, std::strerror(errno),
                                                      program.front() == '/' ? "" : ", which is relative to the working directory"));
-        if (S_ISDIR(info.st_mode)) throw error(errc::unavailable, fmt::format("cannot execute {}: it is a directory; name a program", path));
-        throw error(errc::unavailable, fmt::format("cannot execute {}: it has no execute permission; {}", path, suggestion(program)));
+        if (S_ISDIR(info.st_mode)) throw program_error(errc::unavailable, fmt::format("cannot execute {}: it is a directory; name a program", path));
+        throw program_error(errc::unavailable, fmt::format("cannot execute {}: it has no execute permission; {}", path, suggestion(program)));
     }
     auto const search = variables.get_or("PATH", "/usr/local/bin:/usr/bin:/bin");
     for (auto const folder : split(search, ':')) {
@@ -173,7 +173,7 @@ std::string find_program(std::string const& program, environment const& variable
     std::string hint = "install it, load its module, or give its path";
     if (::access(here.c_str(), F_OK) == 0)
         hint = is_executable_file(here) ? fmt::format("it lies in the working directory: write ./{}", program) : suggestion(program);
-    throw error(errc::not_found, fmt::format("no program '{}' along PATH={}; {}", program, search, hint));
+    throw program_error(errc::not_found, fmt::format("no program '{}' along PATH={}; {}", program, search, hint));
 }
 
 }  // namespace muster

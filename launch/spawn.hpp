@@ -8,9 +8,17 @@
 #include <vector>
 
 #include "base/environment.hpp"
+#include "base/error.hpp"
 #include "launch/cpuset.hpp"
 
 namespace muster {
+
+/// The program to run is not there (exit code 127) or cannot be executed (126), as shells and timeout(1) say it.
+class program_error : public error {
+  public:
+    program_error(errc code, std::string const& message) : error(code, message) {}
+    int exit_status() const noexcept { return code() == errc::not_found ? 127 : 126; }
+};
 
 struct spawn_request {
     std::string path;                    ///< absolute or with a slash: see find_program
@@ -26,11 +34,11 @@ struct spawn_request {
 
 /// Starts it as the leader of its own process group, with default signal dispositions, and bound to be killed when this process dies; returns once it runs the
 /// program. vfork and exec: 0.4 ms however large the launcher is. Must be called from the main thread (the parent-death signal is bound to the thread).
-/// Throws errc::system naming the step that failed, errc::not_found or errc::unavailable if the program cannot be executed.
+/// Throws errc::system naming the step that failed, program_error if the program cannot be executed.
 pid_t spawn(spawn_request const& request);
 
 /// The file that `program` names: itself if it has a slash (relative to `working_dir`), else the first executable along PATH of `variables`. Throws
-/// errc::not_found (exit code 127) or errc::unavailable (126), with what to do.
+/// program_error with what to do.
 std::string find_program(std::string const& program, environment const& variables, std::string const& working_dir);
 
 }  // namespace muster

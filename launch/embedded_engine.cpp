@@ -1,0 +1,167 @@
+#include "launch/embedded_engine.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/placement.hpp"
+#include "launch/port.hpp"
+#include "launch/rank_variables.hpp"
+#include "launch/spawn.hpp"
+#include "launch/supervisor.hpp"
+#include "pmix/scrub.hpp"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int most_tensorflow_workers = 512;  ///< TF_CONFIG lists every rank in every rank's environment
+
+void apply_exports(environment& variables, std::vector<std::string> const& exports) {
+    for (auto const& entry : exports) {
+        auto const equals = entry.find('=');
+        if (equals == 0 || entry.empty()) throw error(errc::usage, fmt::format("-x '{}' has no name; write -x NAME=value", entry));
+        if (equals != std::string::npos)
+            variables.set(entry.substr(0, equals), entry.substr(equals + 1));
+        else if (!variables.has(entry))
+            throw error(errc::usage, fmt::format("-x {}: there is no such variable here; set it, or write -x {}=value", entry, entry));
+    }
+}
+
+/// Two pipes a rank and the ranks' connections: 128 ranks need some 700 descriptors. Ranks get the old limit back.
+rlimit raise_open_files() {
+    rlimit before{};
+    if (::getrlimit(RLIMIT_NOFILE, &before) != 0) throw_system("getrlimit", "RLIMIT_NOFILE");
+    rlimit const raised{before.rlim_max, before.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &raised);
+    return before;
+}
+
+std::string absolute_working_dir(std::string const& wanted) {
+    if (wanted.empty()) return {};
+    std::error_code fault;
+    auto const path = fs::absolute(wanted, fault);
+    if (!fs::is_directory(path, fault)) throw error(errc::not_found, fmt::format("--wd {}: there is no such directory", wanted));
+    return path;
+}
+
+/// OUTPUT_DIR/rank.07; all ranks' names have the same width, so that they sort.
+std::string make_rank_dir(std::string const& output_dir, int rank, int world_size) {
+    std::size_t const width = std::max<std::size_t>(2, std::to_string(world_size - 1).size());
+    auto const path = fmt::format("{}/rank.{:0{}}", output_dir, rank, width);
+    std::error_code fault;
+    fs::create_directories(path, fault);
+    if (fault) throw error(errc::io, fmt::format("cannot make {}: {}; check --output-dir", path, fault.message()));
+    return path;
+}
+
+line_splitter::format output_format(run_options const& options, identity const& who) {
+    line_splitter::format how;
+    if (options.tag_output) how.tag = fmt::format("[{}:{}] ", who.host, who.rank);
+    how.timestamp = options.timestamp_output;
+    how.raw = who.world_size == 1;
+    return how;
+}
+
+rank_process make_rank(run_options const& options, identity const& who, binding const& place) {
+    auto const how = output_format(options, who);
+    std::string const dir = options.output_dir.empty() ? "" : make_rank_dir(options.output_dir, who.rank, who.world_size) + "/";
+    return {who,
+            place,
+            -1,
+            std::nullopt,
+            false,
+            false,
+            {},
+            rank_stream(STDOUT_FILENO, how, dir.empty() ? "" : dir + "stdout"),
+            rank_stream(STDERR_FILENO, how, dir.empty() ? "" : dir + "stderr")};
+}
+
+pmix::job describe_job(placement const& where, std::string const& session_dir, std::string const& program) {
+    pmix::job job;
+    job.nspace = fmt::format("muster.{}.{}", where.machine.host, ::getpid());
+    job.host = where.machine.host;
+    job.world_size = where.map.world_size();
+    job.session_dir = session_dir;
+    job.executable = program;
+    for (auto const& b : where.bindings) job.cpusets.push_back(b.cores.to_list());
+    return job;
+}
+
+/// All that is the same for every rank.
+struct rank_starter {
+    run_options const& options;
+    placement const& where;
+    environment const& variables;
+    std::string const& program;
+    std::string const& working_dir;
+    std::string const& nspace;
+    rendezvous const& meeting;
+    rlimit open_files;
+    unique_fd null_input{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+
+    rank_process start(int rank, int stdin_fd, pmix::server& pmix_server, pmix::pmi1_server& pmi1_server) const {
+        auto const index = static_cast<std::size_t>(rank);
+        auto const who = identity_of(where, rank, nspace);
+        auto started = make_rank(options, who, where.bindings[index]);
+        environment own = variables;
+        set_rank_variables(own, who, started.place, where.machine, meeting);
+        pmix_server.set_client_environment(rank, own);
+        pmi1_server.set_client_environment(rank, own);
+        started.pid = spawn({program, &options.command, &own, working_dir, stdin_fd >= 0 ? stdin_fd : null_input.get(), started.out.child_fd(),
+                             started.err.child_fd(), started.place.cores, open_files});
+        return started;
+    }
+};
+
+rendezvous make_rendezvous(held_ports const& ports, int world_size, std::string const& nspace) {
+    auto const& numbers = ports.numbers();
+    rendezvous meeting{"127.0.0.1", numbers[0], numbers[1], {}, nspace};
+    if (world_size <= most_tensorflow_workers) meeting.worker_ports.assign(numbers.begin() + 2, numbers.end());
+    return meeting;
+}
+
+}  // namespace
+
+int run_embedded(run_options const& options, environment const& inherited, std::string const& session_dir, int guardian_fd) {
+    auto const where = place_ranks(options.place, inherited, "", options.scheduler_local);
+    int const size = where.map.world_size();
+    if (!where.map.note.empty() && !options.quiet) fmt::print(stderr, "muster: note: {}\n", where.map.note);
+
+    environment variables = inherited;
+    pmix::scrub_inherited(variables);
+    apply_exports(variables, options.exports);
+    auto const working_dir = absolute_working_dir(options.working_dir);
+    auto const program = find_program(options.command.front(), variables, working_dir);
+    auto const open_files = raise_open_files();
+
+    held_ports ports(2 + (size <= most_tensorflow_workers ? size : 0));
+    auto const job = describe_job(where, session_dir, program);
+    pmix::server pmix_server(job);
+    pmix::pmi1_server pmi1_server(job);
+    supervisor watch(options, program, guardian_fd);
+    stdin_forwarder input(watch.loop());
+    auto const meeting = make_rendezvous(ports, size, job.nspace);
+    rank_starter const starter{options, where, variables, program, working_dir, job.nspace, meeting, open_files};
+    ports.release();
+    try {
+        for (int rank = 0; rank < size; ++rank) watch.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, pmi1_server));
+    } catch (program_error const& e) {
+        watch.start_failed(e.what(), e.exit_status());
+    } catch (error const& e) {
+        watch.start_failed(e.what(), exit_code(e.code()));
+    }
+    input.child_started();
+    return watch.run(pmix_server, pmi1_server);
+}
+
+}  // namespace muster

@@ -1,0 +1,38 @@
+// One rank as the launcher sees it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "launch/binding.hpp"
+#include "launch/rank_output.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster {
+
+struct rank_process {
+    identity who;
+    binding place;
+    pid_t pid = -1;
+    std::optional<int> wait_status;  ///< set once it has ended
+    bool connected = false;          ///< initialised PMIx or PMI
+    bool finalized = false;
+    std::string mpi_library;         ///< the MPI library seen in its memory map, if it was looked at
+    rank_stream out;
+    rank_stream err;
+
+    bool running() const noexcept { return pid > 0 && !wait_status; }
+};
+
+/// "rank 3 on node2 (GPU 1, GPU-3f2a…)": how every message names a rank.
+std::string name_of(rank_process const& rank);
+
+/// "exited with code 3", "was killed by signal 9 (SIGKILL)".
+std::string describe_end(int wait_status);
+
+/// The exit code that a shell would give: the code, or 128 + the signal.
+int shell_code(int wait_status) noexcept;
+
+}  // namespace muster

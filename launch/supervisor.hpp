@@ -1,0 +1,99 @@
+// Watches the ranks of this node from their start to the last process' end.
+#pragma once
+
+#include <sys/signalfd.h>
+
+#include <ctime>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/event_loop.hpp"
+#include "launch/output.hpp"
+#include "launch/rank_process.hpp"
+#include "launch/run_options.hpp"
+#include "launch/stdin_forwarder.hpp"
+#include "pmix/pmi1_server.hpp"
+#include "pmix/server.hpp"
+
+namespace muster {
+
+/// Ranks die together: the first that fails is named, the others get SIGTERM and, after the grace, SIGKILL; so do their descendants.
+/// A state machine on one thread: running -> stopping (on a failure, signal or deadline) -> leftovers (ranks gone, descendants not) -> done.
+class supervisor {
+  public:
+    /// Blocks the signals it handles and reads them from a descriptor. `guardian_fd` hangs up when the guardian dies.
+    /// `executable` is what the ranks run, for naming the MPI it is linked with.
+    supervisor(run_options const& options, std::string executable, int guardian_fd);
+    ~supervisor();
+
+    event_loop& loop() noexcept { return loop_; }
+
+    /// Takes over the ranks as they are started, in order of rank; their pipes are read from now on.
+    void add(rank_process rank);
+    /// A rank could not be started: the others are stopped, and the run ends with this code.
+    void start_failed(std::string const& message, int code);
+
+    /// Runs until every process is gone and every byte is passed on. Returns muster's exit code.
+    int run(pmix::server& pmix_server, pmix::pmi1_server& pmi1_server);
+
+  private:
+    enum class phase { running, stopping, leftovers, done };
+
+    // what happens (supervisor.cpp)
+    void on_signal();
+    void on_pmi_events(std::vector<pmix::server_event> const& events);
+    void on_pmi_event(pmix::server_event const& event);
+    void on_child();
+    void on_rank_end(rank_process& rank);
+    void on_guardian_gone();
+    void on_timeout();
+    void on_start_timeout();
+    void look_for_mpi();
+
+    // what is done about it (supervisor_stop.cpp)
+    void fail(rank_process& rank, std::string const& what, int code, std::string const& advice = {});
+    void stop(int code, int signal_number);
+    void kill_all();
+    void signal_ranks(int signal_number) noexcept;
+    void on_ranks_gone();
+    void end_leftovers(int signal_number);
+    void finish();
+    std::string singleton_fault(rank_process const& rank);
+
+    // output
+    void watch_stream(rank_stream& stream);
+    void on_readable(rank_stream& stream);
+    void on_writer_event();
+    void flush_partials();
+    void say(std::string const& line);
+    bool is_repeat(signalfd_siginfo const& info);
+
+    run_options const& options_;
+    event_loop loop_;
+    output_writer writer_;
+    std::vector<rank_process> ranks_;
+    pmix::server* pmix_ = nullptr;
+    pmix::pmi1_server* pmi1_ = nullptr;
+    std::string executable_;
+    std::optional<std::string> linked_mpi_;  ///< the MPI library of the executable ("" if none), once it was looked for
+    unique_fd signals_;
+    int guardian_fd_;
+    phase phase_ = phase::running;
+    int exit_code_ = 0;
+    bool failed_ = false;  ///< a culprit has been named: later ends are consequences
+    bool paused_output_ = false;
+    bool partial_flush_pending_ = false;
+    bool terminal_;
+    int running_ = 0;
+    std::time_t wall_start_;
+    event_loop::clock::time_point start_;
+    struct seen_signal {
+        event_loop::clock::time_point when;
+        bool from_guardian;
+    };
+    std::map<int, seen_signal> last_signals_;
+};
+
+}  // namespace muster

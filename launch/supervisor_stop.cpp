@@ -1,0 +1,127 @@
+// The supervisor's second half: ending ranks, what is left of them, and the run.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/process_tree.hpp"
+#include "launch/session_dir.hpp"
+#include "launch/supervisor.hpp"
+#include "pmix/mpi_library.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t lines_shown = 8;
+constexpr duration term_after_int{0.5};    ///< shells ignore SIGINT for what they run in the background
+constexpr duration leftover_patience{0.2};
+constexpr double drain_after_stop_s = 2;   ///< a reader that does not read must not hold a stopped run for ever
+
+std::string quote_lines(std::string_view text) {
+    std::string quoted;
+    for (auto const line : split(trim(text), '\n')) quoted += fmt::format("\n  | {}", line);
+    return quoted;
+}
+
+}  // namespace
+
+void supervisor::fail(rank_process& rank, std::string const& what, int code, std::string const& advice) {
+    if (failed_) return;
+    failed_ = true;
+    for (auto* stream : {&rank.err, &rank.out}) {
+        int const fd = stream->read_fd();
+        stream->read_all(writer_);
+        if (fd >= 0 && !stream->open()) loop_.unwatch(fd);
+    }
+    auto const lived = duration(event_loop::clock::now() - start_);
+    std::string message = fmt::format("error: {} {}, {} after the start", name_of(rank), what, format_duration(lived));
+    if (running_ > 0) message += fmt::format("; ending the other {}", running_ - (rank.running() ? 1 : 0));
+    if (!advice.empty()) message += fmt::format("\n  {}", advice);
+    if (auto const tail = rank.err.lines().tail(lines_shown); !tail.empty())
+        message += "\n  the last it wrote on stderr:" + quote_lines(tail);
+    say(message);
+    stop(code, SIGTERM);
+}
+
+void supervisor::stop(int code, int signal_number) {
+    if (phase_ != phase::running) return;
+    phase_ = phase::stopping;
+    exit_code_ = code;
+    signal_ranks(signal_number);
+    signal_ranks(SIGCONT);  // a stopped process takes no signal
+    if (signal_number == SIGINT)
+        loop_.after(std::min(term_after_int, options_.grace), [this] {
+            if (phase_ == phase::stopping) signal_ranks(SIGTERM);
+        });
+    loop_.after(options_.grace, [this] {
+        if (phase_ != phase::stopping || running_ == 0) return;
+        say(fmt::format("{} ranks are still there {} after they were asked to end: killing them", running_, format_duration(options_.grace)));
+        kill_all();
+    });
+}
+
+void supervisor::kill_all() {
+    if (phase_ == phase::running) phase_ = phase::stopping;
+    signal_ranks(SIGKILL);
+    signal_descendants(SIGKILL);
+}
+
+/// To the whole process group of each rank, also where the rank itself is gone: its children may be there.
+void supervisor::signal_ranks(int signal_number) noexcept {
+    for (auto const& rank : ranks_)
+        if (rank.pid > 0) ::kill(-rank.pid, signal_number);
+}
+
+void supervisor::on_ranks_gone() {
+    if (phase_ == phase::done) return;
+    int status = 0;
+    while (::waitpid(-1, &status, WNOHANG) > 0) {
+    }
+    if (::waitpid(-1, &status, WNOHANG) < 0 && errno == ECHILD) return finish();
+    if (phase_ == phase::leftovers) return;
+    // Processes that ranks left behind, in their own sessions or not: a moment to end by themselves, unless the run failed.
+    bool const failed = phase_ == phase::stopping;
+    phase_ = phase::leftovers;
+    if (failed)
+        end_leftovers(SIGTERM);
+    else
+        loop_.after(leftover_patience, [this] { end_leftovers(SIGTERM); });
+}
+
+void supervisor::end_leftovers(int signal_number) {
+    if (phase_ != phase::leftovers) return;
+    signal_descendants(signal_number);
+    signal_descendants(SIGCONT);
+    loop_.after(leftover_patience, [this] { end_leftovers(SIGKILL); });
+}
+
+void supervisor::finish() {
+    phase_ = phase::done;
+    for (auto& rank : ranks_)
+        for (auto* stream : {&rank.out, &rank.err}) {
+            if (stream->open()) loop_.unwatch(stream->read_fd());
+            stream->read_all(writer_);
+            stream->flush_partial(writer_);
+        }
+    writer_.drain(failed_ ? drain_after_stop_s : -1);
+    if (failed_) sweep_shared_memory(wall_start_);
+    loop_.stop();
+}
+
+/// What to say of a rank that used MPI but never met its world; empty if it is fine. Only asked of ranks that ended well.
+std::string supervisor::singleton_fault(rank_process const& rank) {
+    if (options_.allow_singletons || rank.connected || ranks_.size() < 2) return {};
+    auto const others = std::count_if(ranks_.begin(), ranks_.end(), [](rank_process const& r) { return r.connected; });
+    if (!linked_mpi_) linked_mpi_ = pmix::links_mpi(executable_).value_or("");
+    std::string const& library = rank.mpi_library.empty() ? *linked_mpi_ : rank.mpi_library;
+    if (library.empty()) return {};
+    return fmt::format("came up as a singleton: it uses {} but never met the other {} ranks{}, so each result is one of a world of size 1", library,
+                       ranks_.size() - 1, others > 0 ? fmt::format(" ({} of them met)", others) : "");
+}
+
+}  // namespace muster
