@@ -1,0 +1,106 @@
+// The job's description, as PMIx keys.
+#include <hwloc.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+#include "base/error.hpp"
+#include "pmix/internal/server_core.hpp"
+
+namespace muster::pmix {
+namespace {
+
+struct free_deleter {
+    void operator()(char* text) const noexcept { std::free(text); }
+};
+using c_string = std::unique_ptr<char, free_deleter>;
+
+std::string rank_list(int world_size) {
+    std::string list;
+    for (int rank = 0; rank < world_size; ++rank) list += (rank == 0 ? "" : ",") + std::to_string(rank);
+    return list;
+}
+
+/// "SK0:L30:L20:CR0:HT0" and so on: from the strings of two ranks MPI sees which caches they share. "" where unknown.
+std::string locality_of(std::string const& cpuset) {
+    struct bitmap_deleter {
+        void operator()(hwloc_bitmap_s* bitmap) const noexcept { hwloc_bitmap_free(bitmap); }
+    };
+    std::unique_ptr<hwloc_bitmap_s, bitmap_deleter> const bitmap(hwloc_bitmap_alloc());
+    if (!bitmap || hwloc_bitmap_list_sscanf(bitmap.get(), cpuset.c_str()) != 0)
+        throw error(errc::usage, "\"" + cpuset + "\" is no list of processors, as in 0-3,8");
+    pmix_cpuset_t set;
+    char source[] = "hwloc";
+    set.source = source;
+    set.bitmap = bitmap.get();
+    char* text = nullptr;
+    if (PMIx_server_generate_locality_string(&set, &text) != PMIX_SUCCESS || text == nullptr) return {};
+    c_string const owned(text);
+    return text;
+}
+
+info_list describe_rank(job const& description, int rank, std::map<std::string, std::string>& localities) {
+    info_list keys;
+    keys.reserve(12);
+    keys.add_rank(PMIX_RANK, static_cast<pmix_rank_t>(rank));  // must come first
+    keys.add_u16(PMIX_LOCAL_RANK, static_cast<std::uint16_t>(rank));
+    keys.add_u16(PMIX_NODE_RANK, static_cast<std::uint16_t>(rank));
+    keys.add_u32(PMIX_NODEID, 0);
+    keys.add_rank(PMIX_GLOBAL_RANK, static_cast<pmix_rank_t>(rank));
+    keys.add_rank(PMIX_APP_RANK, static_cast<pmix_rank_t>(rank));
+    keys.add_u32(PMIX_APPNUM, 0);
+    keys.add(PMIX_HOSTNAME, description.host);
+    auto const index = static_cast<std::size_t>(rank);
+    if (index < description.cpusets.size() && !description.cpusets[index].empty()) {
+        auto const& cpuset = description.cpusets[index];
+        auto [found, fresh] = localities.try_emplace(cpuset);
+        if (fresh) found->second = locality_of(cpuset);
+        keys.add(PMIX_CPUSET, "hwloc:" + cpuset);
+        if (!found->second.empty()) keys.add(PMIX_LOCALITY_STRING, found->second);
+    }
+    return keys;
+}
+
+}  // namespace
+
+info_list describe_job(job const& description, pmix_topology_t const*) {
+    auto const size = static_cast<std::uint32_t>(description.world_size);
+    auto const ranks = rank_list(description.world_size);
+    char* node_map = nullptr;
+    check(PMIx_generate_regex(description.host.c_str(), &node_map), "PMIx_generate_regex");
+    c_string const owned_nodes(node_map);
+    char* rank_map = nullptr;
+    check(PMIx_generate_ppn(ranks.c_str(), &rank_map), "PMIx_generate_ppn");
+    c_string const owned_ranks(rank_map);
+
+    info_list keys;
+    keys.reserve(24 + size);
+    keys.add_regex(PMIX_NODE_MAP, node_map);
+    keys.add_regex(PMIX_PROC_MAP, rank_map);
+    keys.add(PMIX_JOBID, description.nspace);
+    keys.add_u32(PMIX_JOB_SIZE, size);
+    keys.add_u32(PMIX_UNIV_SIZE, size);
+    keys.add_u32(PMIX_MAX_PROCS, size);
+    keys.add_u32(PMIX_LOCAL_SIZE, size);
+    keys.add_u32(PMIX_NODE_SIZE, size);
+    keys.add_u32(PMIX_NUM_NODES, 1);
+    keys.add_u32(PMIX_NODEID, 0);
+    keys.add_u32(PMIX_JOB_NUM_APPS, 1);
+    keys.add_u32(PMIX_APPNUM, 0);
+    keys.add_u32(PMIX_APP_SIZE, size);
+    keys.add_rank(PMIX_LOCALLDR, 0);
+    keys.add_rank(PMIX_APPLDR, 0);
+    keys.add(PMIX_HOSTNAME, description.host);
+    keys.add(PMIX_LOCAL_PEERS, ranks);
+    keys.add(PMIX_TMPDIR, description.session_dir);
+    keys.add(PMIX_NSDIR, description.session_dir);
+    keys.add(PMIX_PROCDIR, description.session_dir);
+    keys.add(PMIX_TDIR_RMCLEAN, true);  // the launcher removes the session's folder
+    std::map<std::string, std::string> localities;
+    for (int rank = 0; rank < description.world_size; ++rank)
+        keys.add_array(PMIX_PROC_DATA, describe_rank(description, rank, localities));
+    return keys;
+}
+
+}  // namespace muster::pmix
