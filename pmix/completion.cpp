@@ -14,7 +14,9 @@ void* completion::expect_one() {
     return cookie;
 }
 
-void completion::cancel(void* cookie) { done(PMIX_SUCCESS, cookie); }
+void completion::cancel(void* cookie) {
+    done(PMIX_SUCCESS, cookie);
+}
 
 void completion::done(pmix_status_t status, void* cookie) {
     std::unique_ptr<std::shared_ptr<completion>> const self(static_cast<std::shared_ptr<completion>*>(cookie));
@@ -36,8 +38,8 @@ pmix_status_t completion::status() {
 
 void completion::wait_or_throw(duration deadline, std::string_view call) {
     if (!wait(deadline))
-        throw error(errc::timeout, fmt::format("{} did not answer within {}; is this machine overloaded?", call,
-                                               format_duration(deadline)));
+        throw error(errc::timeout,
+                    fmt::format("{} did not answer within {}; is this machine overloaded?", call, format_duration(deadline)));
     check(status(), call);
 }
 

@@ -90,16 +90,20 @@ std::optional<partial> read_slurm(environment const& variables) {
 }
 
 [[noreturn]] void contradiction(reading const& a, reading const& b) {
-    throw error(errc::singleton,
-                fmt::format("{}={} and {}={} contradict each other: this process was started by one launcher inside another, or by one "
-                            "that its MPI library does not know; start it with muster run, or unset the variables that are left over",
-                            a.variable, a.value, b.variable, b.value));
+    throw error(
+        errc::singleton,
+        fmt::format("{}={} and {}={} contradict each other: this process was started by one launcher inside another, or by one "
+                    "that its MPI library does not know; start it with muster run, or unset the variables that are left over",
+                    a.variable, a.value, b.variable, b.value));
 }
 
-bool differ(std::optional<reading> const& a, std::optional<reading> const& b) { return a && b && a->value != b->value; }
+bool differ(std::optional<reading> const& a, std::optional<reading> const& b) {
+    return a && b && a->value != b->value;
+}
 
-/// mpirun, Hydra and PRRTE inside a Slurm job start one daemon a node as a step, and what the daemon starts inherits the daemon's step
-/// variables: they tell about the daemon, not about the rank. A step of a rank that came up alone has MORE tasks than the other source.
+/// mpirun, Hydra and PRRTE inside a Slurm job start one daemon a node as a step, and what the daemon starts inherits the daemon's
+/// step variables: they tell about the daemon, not about the rank. A step of a rank that came up alone has MORE tasks than the
+/// other source.
 bool is_daemon_step(partial const& slurm, partial const& other) {
     if (!slurm.world_size || !slurm.node_count || slurm.world_size->value != slurm.node_count->value) return false;
     if (other.nspace.starts_with("slurm.pmix.")) return false;
@@ -131,8 +135,9 @@ std::string where_told(std::optional<reading> const& told) {
 
 void check_range(std::optional<reading> const& index, int size, std::optional<reading> const& size_told) {
     if (!index || index->value < size) return;
-    throw error(errc::parse, fmt::format("{}={} lies outside of its world of {} ({}); unset what is left over, or start with muster run",
-                                         index->variable, index->value, size, where_told(size_told)));
+    throw error(errc::parse,
+                fmt::format("{}={} lies outside of its world of {} ({}); unset what is left over, or start with muster run",
+                            index->variable, index->value, size, where_told(size_told)));
 }
 
 /// Where nothing tells the node, ranks are taken to fill one node after the other, which is what every launcher does by default.
@@ -183,8 +188,9 @@ identity identify(environment const& variables, std::string_view host) {
         if (known.host.empty()) known.host = other.host;
     }
     if (!known.world_size)
-        throw error(errc::parse, fmt::format("{} is set but no variable tells the size of its world; start the program with muster run",
-                                             where_told(known.rank)));
+        throw error(errc::parse,
+                    fmt::format("{} is set but no variable tells the size of its world; start the program with muster run",
+                                where_told(known.rank)));
     who.from = known.from;
     who.rank = known.rank->value;
     who.world_size = known.world_size->value;

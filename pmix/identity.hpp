@@ -13,23 +13,23 @@ struct identity {
     /// Which variables it was read from.
     enum class source { muster, pmix, slurm, pmi, pals, ompi, singleton };
 
-    std::string nspace;   ///< the name of the job step; equal on all its ranks
-    int rank = 0;         ///< 0 … world_size-1
+    std::string nspace;  ///< the name of the job step; equal on all its ranks
+    int rank = 0;        ///< 0 … world_size-1
     int world_size = 1;
-    int local_rank = 0;   ///< among the ranks of this node
+    int local_rank = 0;  ///< among the ranks of this node
     int local_size = 1;
-    int node_rank = 0;    ///< which node of the job this is
+    int node_rank = 0;  ///< which node of the job this is
     int node_count = 1;
-    std::string host;     ///< this node's name
+    std::string host;  ///< this node's name
     source from = source::singleton;
     bool operator==(identity const&) const = default;
 };
 
 std::string_view to_string(identity::source from) noexcept;
 
-/// Reads the variables of muster itself (MUSTER_*), else of a PMIx server, Slurm, a PMI-1 process manager, PALS or Open MPI; else the
-/// process is a singleton. `host` is this machine's name, used where no variable tells it. Pure. Throws errc::parse on a variable that does not parse
-/// or lies outside its world, and errc::singleton if two sources contradict each other.
+/// Reads the variables of muster itself (MUSTER_*), else of a PMIx server, Slurm, a PMI-1 process manager, PALS or Open MPI; else
+/// the process is a singleton. `host` is this machine's name, used where no variable tells it. Pure. Throws errc::parse on a
+/// variable that does not parse or lies outside its world, and errc::singleton if two sources contradict each other.
 identity identify(environment const& variables, std::string_view host);
 
 /// The same, with gethostname().

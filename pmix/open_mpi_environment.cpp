@@ -8,7 +8,8 @@ std::vector<mca_default> open_mpi_defaults(job const& description) {
     auto const& shared = description.shared_memory_dir.empty() ? description.session_dir : description.shared_memory_dir;
     std::vector<mca_default> all{
         {"JSM_JSRUN_PORT", "1",
-         "Open MPI 4 takes a process for a singleton whatever PMIX_* says, and starts a daemon for it, unless it knows the launcher; "
+         "Open MPI 4 takes a process for a singleton whatever PMIX_* says, and starts a daemon for it, unless it knows the "
+         "launcher; "
          "this makes it a direct launch with Open MPI's own binding off. Open MPI 5 does not look at it",
          true},
         {"OMPI_MCA_pml", "ob1", "all ranks are on one node; looking for fabrics costs 200 ms of MPI_Init"},

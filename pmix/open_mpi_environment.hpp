@@ -19,8 +19,8 @@ struct mca_default {
 /// The variables that do not depend on the rank. Pure.
 std::vector<mca_default> open_mpi_defaults(job const& description);
 
-/// Sets them, and OMPI_COMM_WORLD_*, in a rank's environment. A value that the user or the site set stays, but for the forced ones
-/// and the rank's own numbers. Pure.
+/// Sets them, and OMPI_COMM_WORLD_*, in a rank's environment. A value that the user or the site set stays, but for the forced
+/// ones and the rank's own numbers. Pure.
 void set_open_mpi_environment(job const& description, int rank, environment& variables);
 
 }  // namespace muster::pmix

@@ -21,7 +21,8 @@ namespace {
 constexpr duration start_deadline{10};
 constexpr duration stop_deadline{2};
 
-/// Runs a blocking call of the library on a thread of its own; false if it did not return in time (the thread is then left behind).
+/// Runs a blocking call of the library on a thread of its own; false if it did not return in time (the thread is then left
+/// behind).
 template <typename Call>
 bool call_with_deadline(duration deadline, std::shared_ptr<completion> const& done, Call call) {
     auto* cookie = done->expect_one();
@@ -41,7 +42,8 @@ void forget_outer_launcher() {
         if (name.starts_with("PMIX_") && !name.starts_with("PMIX_MCA_")) unsetenv(name.c_str());
 }
 
-/// Parts of the library that one server on one node never uses; each that is not opened saves start time. The user's choice stays.
+/// Parts of the library that one server on one node never uses; each that is not opened saves start time. The user's choice
+/// stays.
 void choose_components() {
     setenv("PMIX_MCA_gds", "hash", 0);
 }
@@ -111,7 +113,8 @@ void register_job(job const& description) {
     auto const keys = std::make_shared<info_list>(describe_job(description, nullptr));
     auto const nspace = make_proc(description.nspace, 0);
     auto* cookie = done->expect_one();
-    auto status = PMIx_server_register_nspace(nspace.nspace, description.world_size, keys->data(), keys->size(), completion::done, cookie);
+    auto status =
+        PMIx_server_register_nspace(nspace.nspace, description.world_size, keys->data(), keys->size(), completion::done, cookie);
     if (status != PMIX_SUCCESS) completion::done(status, cookie);
     // Registered one after the other without waiting for each: a wait would cost a thread switch a rank.
     for (int rank = 0; rank < description.world_size && status == PMIX_SUCCESS; ++rank) {
@@ -140,11 +143,13 @@ bool stop_library() {
 }  // namespace
 
 server::server(job const& description) : state_(std::make_unique<state>(description)) {
-    if (active_core() != nullptr) throw error(errc::usage, "there is a PMIx server in this process already; one is all that PMIx allows");
+    if (active_core() != nullptr)
+        throw error(errc::usage, "there is a PMIx server in this process already; one is all that PMIx allows");
     if (description.nspace.empty() || description.nspace.size() + sizeof ".server" > PMIX_MAX_NSLEN)
         throw error(errc::usage, fmt::format("the job's name \"{}\" must have 1 to {} bytes", description.nspace,
                                              PMIX_MAX_NSLEN - sizeof ".server"));
-    if (description.world_size < 1) throw error(errc::usage, fmt::format("a world of {} ranks; use 1 or more", description.world_size));
+    if (description.world_size < 1)
+        throw error(errc::usage, fmt::format("a world of {} ranks; use 1 or more", description.world_size));
     if (description.topology == nullptr)
         state_->own_topology = description.cpusets.empty() ? make_dummy_topology() : load_small_topology();
     state_->topology.source = state_->topology_source.data();
@@ -160,7 +165,8 @@ server::server(job const& description) : state_(std::make_unique<state>(descript
         register_job(description);
     } catch (...) {
         set_active_core(nullptr);
-        if (!stop_library()) [[maybe_unused]] auto* left = state_.release();
+        if (!stop_library()) [[maybe_unused]]
+            auto* left = state_.release();
         throw;
     }
 }
@@ -170,7 +176,8 @@ server::~server() {
     set_active_core(nullptr);
     try {
         state_->core->run();
-        if (!stop_library()) [[maybe_unused]] auto* left = state_.release();
+        if (!stop_library()) [[maybe_unused]]
+            auto* left = state_.release();
     } catch (std::exception const& failure) {
         spdlog::warn("while ending the PMIx server: {}", failure.what());
     }
@@ -190,7 +197,9 @@ void server::set_client_environment(int rank, environment& variables) {
     set_open_mpi_environment(description, rank, variables);
 }
 
-int server::event_fd() const noexcept { return state_->core->event_fd(); }
+int server::event_fd() const noexcept {
+    return state_->core->event_fd();
+}
 
 std::vector<server_event> server::poll() {
     state_->core->run();
@@ -218,7 +227,8 @@ void server::report_exit(int rank, int wait_status) {
         auto owned = std::make_unique<notice>();
         owned->keys.add_proc(PMIX_EVENT_AFFECTED_PROC, proc);
         owned->keys.add_int(PMIX_EXIT_CODE, exit_code_of(wait_status));
-        // Only for those who asked for this very code: a default handler (Open MPI has one) would end its rank with words of its own.
+        // Only for those who asked for this very code: a default handler (Open MPI has one) would end its rank with words of its
+        // own.
         owned->keys.add(PMIX_EVENT_NON_DEFAULT, true);
         auto* keys = owned->keys.data();
         auto const count = owned->keys.size();
@@ -230,7 +240,8 @@ void server::report_exit(int rank, int wait_status) {
             spdlog::debug("PMIx_Notify_event: {}", PMIx_Error_string(status));
         }
     }
-    PMIx_server_deregister_client(&proc, [](pmix_status_t, void*) {}, nullptr);
+    PMIx_server_deregister_client(
+        &proc, [](pmix_status_t, void*) {}, nullptr);
 }
 
 }  // namespace muster::pmix

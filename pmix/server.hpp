@@ -11,15 +11,16 @@ namespace muster::pmix {
 
 /// The one job (nspace) that a server serves; all its ranks are on this node.
 struct job {
-    std::string nspace;                 ///< at most 255 bytes, unique on this node
+    std::string nspace;  ///< at most 255 bytes, unique on this node
     std::string host;
     int world_size = 1;
-    std::string session_dir;            ///< a short, private (0700) folder that exists; sockets and the ranks' files go below it
-    std::string executable;             ///< for PMIX_APP_* and error messages
-    std::vector<std::string> cpusets;   ///< each rank's binding in hwloc's list form ("0-3,8"), or empty: unbound
-    std::string shared_memory_dir;      ///< a private folder on a memory file system for the ranks' shared segments; empty: session_dir
-    int usable_cores = 0;               ///< how many cores the ranks may use together; 0: not known, so never called oversubscribed
-    void* topology = nullptr;           ///< an hwloc_topology_t of this machine, borrowed for the server's life; nullptr: load a small one
+    std::string session_dir;           ///< a short, private (0700) folder that exists; sockets and the ranks' files go below it
+    std::string executable;            ///< for PMIX_APP_* and error messages
+    std::vector<std::string> cpusets;  ///< each rank's binding in hwloc's list form ("0-3,8"), or empty: unbound
+    std::string
+        shared_memory_dir;     ///< a private folder on a memory file system for the ranks' shared segments; empty: session_dir
+    int usable_cores = 0;      ///< how many cores the ranks may use together; 0: not known, so never called oversubscribed
+    void* topology = nullptr;  ///< an hwloc_topology_t of this machine, borrowed for the server's life; nullptr: load a small one
 };
 
 /// What happened at a server, in order. Produced by the library's threads, consumed by the launcher's loop.
@@ -39,10 +40,10 @@ struct server_event {
 /// An embedded PMIx server. One per process. Not thread safe: everything is called from the thread that made it.
 class server {
   public:
-    /// Starts the library's server with this job registered. Blocks until it is (some 6 ms). Removes the PMIX_* variables of an outer
-    /// launcher from this process (its library would follow them), so no other thread may read the environment meanwhile.
-    /// Throws library_error naming the PMIx call, errc::timeout if the library does not answer within 10 s, errc::usage if there is
-    /// a server already.
+    /// Starts the library's server with this job registered. Blocks until it is (some 6 ms). Removes the PMIX_* variables of an
+    /// outer launcher from this process (its library would follow them), so no other thread may read the environment meanwhile.
+    /// Throws library_error naming the PMIx call, errc::timeout if the library does not answer within 10 s, errc::usage if there
+    /// is a server already.
     explicit server(job const& description);
     ~server();  ///< ends the library's server; never blocks for more than 2 s
     server(server const&) = delete;
@@ -52,8 +53,8 @@ class server {
     /// wants (open_mpi_environment.hpp). Throws library_error.
     void set_client_environment(int rank, environment& variables);
 
-    int event_fd() const noexcept;      ///< readable while `poll` has something; for an epoll set
-    std::vector<server_event> poll();   ///< all events since the last call; never blocks. Ranks wait for it: call it promptly.
+    int event_fd() const noexcept;     ///< readable while `poll` has something; for an epoll set
+    std::vector<server_event> poll();  ///< all events since the last call; never blocks. Ranks wait for it: call it promptly.
 
     /// Tells the survivors (PMIX_ERR_PROC_ABORTED, or _BY_SIG, or PMIX_ERR_PROC_TERM_WO_SYNC for one that exits with 0 before it
     /// finalised) and forgets the client. `wait_status` is waitpid's. Nobody is told of a rank that ended in order. Never blocks.

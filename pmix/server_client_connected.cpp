@@ -4,7 +4,8 @@
 
 namespace muster::pmix {
 
-pmix_status_t upcall_client_connected(pmix_proc_t const* proc, void*, pmix_info_t[], size_t, pmix_op_cbfunc_t answer, void* cookie) {
+pmix_status_t upcall_client_connected(pmix_proc_t const* proc, void*, pmix_info_t[], size_t, pmix_op_cbfunc_t answer,
+                                      void* cookie) {
     auto* core = active_core();
     if (core == nullptr) return PMIX_ERR_NOT_AVAILABLE;
     core->post([who = *proc](server_core& mine) {

@@ -46,8 +46,12 @@ int server_core::rank_of(pmix_proc_t const& proc) const noexcept {
     return static_cast<int>(proc.rank);
 }
 
-server_core* active_core() noexcept { return active.load(std::memory_order_acquire); }
-void set_active_core(server_core* core) noexcept { active.store(core, std::memory_order_release); }
+server_core* active_core() noexcept {
+    return active.load(std::memory_order_acquire);
+}
+void set_active_core(server_core* core) noexcept {
+    active.store(core, std::memory_order_release);
+}
 
 void answer_later(pmix_op_cbfunc_t answer, void* cookie, pmix_status_t status) {
     auto* core = active_core();

@@ -13,7 +13,9 @@ pmix_status_t upcall_fence(pmix_proc_t const[], size_t, pmix_info_t const[], siz
     if (core == nullptr) return PMIX_ERR_NOT_AVAILABLE;
     // What the local ranks gave is all that there is: hand it back. `data` is ours now and the library frees it when done.
     core->post([=](server_core&) {
-        if (answer != nullptr) answer(PMIX_SUCCESS, data, bytes, cookie, [](void* mine) { std::free(mine); }, data);
+        if (answer != nullptr)
+            answer(
+                PMIX_SUCCESS, data, bytes, cookie, [](void* mine) { std::free(mine); }, data);
     });
     return PMIX_SUCCESS;
 }

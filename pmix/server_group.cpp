@@ -27,7 +27,8 @@ pmix_status_t upcall_group(pmix_group_operation_t operation, char[], pmix_proc_t
         if (numbered) results->add_size(PMIX_GROUP_CONTEXT_ID, mine.next_context_id++);
         auto* entries = results->data();
         auto const count = results->size();
-        answer(PMIX_SUCCESS, entries, count, cookie, [](void* owned) { delete static_cast<info_list*>(owned); }, results.release());
+        answer(
+            PMIX_SUCCESS, entries, count, cookie, [](void* owned) { delete static_cast<info_list*>(owned); }, results.release());
     });
     return PMIX_SUCCESS;
 }

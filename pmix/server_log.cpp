@@ -21,8 +21,8 @@ bool is_bytes(pmix_info_t const& entry) {
 
 }  // namespace
 
-void upcall_log(pmix_proc_t const* proc, pmix_info_t const data[], size_t ndata, pmix_info_t const[], size_t, pmix_op_cbfunc_t answer,
-                void* cookie) {
+void upcall_log(pmix_proc_t const* proc, pmix_info_t const data[], size_t ndata, pmix_info_t const[], size_t,
+                pmix_op_cbfunc_t answer, void* cookie) {
     auto* core = active_core();
     if (core == nullptr) return;
     std::string text;

@@ -11,9 +11,9 @@ namespace {
 
 /// Everything in a request that is not data. All ranges mean this job, and all data lives as long as the server.
 bool is_directive(pmix_info_t const& entry) {
-    return PMIX_CHECK_KEY(&entry, PMIX_RANGE) || PMIX_CHECK_KEY(&entry, PMIX_PERSISTENCE) || PMIX_CHECK_KEY(&entry, PMIX_USERID) ||
-           PMIX_CHECK_KEY(&entry, PMIX_GRPID) || PMIX_CHECK_KEY(&entry, PMIX_TIMEOUT) || PMIX_CHECK_KEY(&entry, PMIX_WAIT) ||
-           PMIX_CHECK_KEY(&entry, PMIX_ACCESS_PERMISSIONS);
+    return PMIX_CHECK_KEY(&entry, PMIX_RANGE) || PMIX_CHECK_KEY(&entry, PMIX_PERSISTENCE) ||
+           PMIX_CHECK_KEY(&entry, PMIX_USERID) || PMIX_CHECK_KEY(&entry, PMIX_GRPID) || PMIX_CHECK_KEY(&entry, PMIX_TIMEOUT) ||
+           PMIX_CHECK_KEY(&entry, PMIX_WAIT) || PMIX_CHECK_KEY(&entry, PMIX_ACCESS_PERMISSIONS);
 }
 
 /// How many of `keys` a lookup waits for; none without PMIX_WAIT, all where that is 0 or no number.
@@ -52,7 +52,8 @@ bool try_answer(server_core& core, server_core::pending_lookup const& lookup) {
 
 }  // namespace
 
-pmix_status_t upcall_publish(pmix_proc_t const* proc, pmix_info_t const info[], size_t ninfo, pmix_op_cbfunc_t answer, void* cookie) {
+pmix_status_t upcall_publish(pmix_proc_t const* proc, pmix_info_t const info[], size_t ninfo, pmix_op_cbfunc_t answer,
+                             void* cookie) {
     auto* core = active_core();
     if (core == nullptr) return PMIX_ERR_NOT_AVAILABLE;
     auto entries = std::make_shared<info_list>(copy_of(info, ninfo));

@@ -22,7 +22,8 @@ pmix_status_t upcall_query(pmix_proc_t*, pmix_query_t* queries, size_t nqueries,
         if (results->size() < keys.size()) status = results->size() == 0 ? PMIX_ERR_NOT_FOUND : PMIX_QUERY_PARTIAL_SUCCESS;
         auto* entries = results->data();
         auto const count = results->size();
-        answer(status, entries, count, cookie, [](void* owned) { delete static_cast<info_list*>(owned); }, results.release());
+        answer(
+            status, entries, count, cookie, [](void* owned) { delete static_cast<info_list*>(owned); }, results.release());
     });
     return PMIX_SUCCESS;
 }

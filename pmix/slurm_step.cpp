@@ -14,7 +14,8 @@ namespace {
 constexpr std::int64_t first_reserved_step = 0xfffffff0;
 constexpr std::size_t most_nodes = 1U << 20U;
 
-std::optional<int> first_number(environment const& variables, std::initializer_list<std::string_view> names, std::string_view* which = nullptr) {
+std::optional<int> first_number(environment const& variables, std::initializer_list<std::string_view> names,
+                                std::string_view* which = nullptr) {
     for (auto const name : names)
         if (auto const value = variables.get_int(name)) {
             if (*value < 0) throw error(errc::parse, fmt::format("{}={} is negative; unset it", name, *value));
@@ -54,7 +55,8 @@ std::vector<int> parse_tasks_per_node(std::string_view text, std::string_view or
             if (at >= text.size() || text[at] != ')') throw parse_error(origin, text, at, "expected ) here");
             ++at;
         }
-        if (counts.size() + repeat > most_nodes) throw parse_error(origin, text, at, fmt::format("more than {} nodes", most_nodes));
+        if (counts.size() + repeat > most_nodes)
+            throw parse_error(origin, text, at, fmt::format("more than {} nodes", most_nodes));
         counts.insert(counts.end(), repeat, tasks);
         if (at == text.size()) return counts;
         if (text[at] != ',') throw parse_error(origin, text, at, "expected , or the end here");
@@ -82,7 +84,8 @@ std::optional<slurm_step> read_slurm_step(environment const& variables) {
         auto const counts = parse_tasks_per_node(trim(*text), name);
         auto const node = static_cast<std::size_t>(*step.node_rank);
         if (node >= counts.size())
-            throw error(errc::parse, fmt::format("SLURM_NODEID={} lies outside of {}={} ({} nodes)", node, name, *text, counts.size()));
+            throw error(errc::parse,
+                        fmt::format("SLURM_NODEID={} lies outside of {}={} ({} nodes)", node, name, *text, counts.size()));
         step.local_tasks = counts[node];
         break;
     }

@@ -20,8 +20,8 @@ struct slurm_step {
     bool operator==(slurm_step const&) const = default;
 };
 
-/// Nothing outside of a step: in a batch script, an salloc shell or its interactive step SLURM_PROCID may be 0 and SLURM_NTASKS 8,
-/// although that process is no rank of 8. Pure. Throws errc::parse on a variable of a step that does not parse.
+/// Nothing outside of a step: in a batch script, an salloc shell or its interactive step SLURM_PROCID may be 0 and SLURM_NTASKS
+/// 8, although that process is no rank of 8. Pure. Throws errc::parse on a variable of a step that does not parse.
 std::optional<slurm_step> read_slurm_step(environment const& variables);
 
 /// Counts from Slurm's run-length form: "4(x2),1" is 4 4 1. `origin` names the variable in errors. At most 2^20 nodes. Throws

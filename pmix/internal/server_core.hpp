@@ -15,8 +15,8 @@
 
 namespace muster::pmix {
 
-/// The library's threads `post`; the thread that owns the server runs what they posted inside `run`. Everything but `post` belongs
-/// to that one thread, so that no upcall ever waits for the launcher and no launcher state needs a lock.
+/// The library's threads `post`; the thread that owns the server runs what they posted inside `run`. Everything but `post`
+/// belongs to that one thread, so that no upcall ever waits for the launcher and no launcher state needs a lock.
 class server_core {
   public:
     using work = std::function<void(server_core&)>;

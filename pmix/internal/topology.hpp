@@ -14,8 +14,8 @@ struct topology_traits {
 };
 using unique_topology = unique_handle<topology_traits>;
 
-/// This machine's processors, caches and memory, without devices and without hwloc's plugins, whose loading costs more than all the
-/// rest (3.7 against 0.9 ms). Throws library_error.
+/// This machine's processors, caches and memory, without devices and without hwloc's plugins, whose loading costs more than all
+/// the rest (3.7 against 0.9 ms). Throws library_error.
 unique_topology load_small_topology();
 
 /// One that only says "some machine" (0.1 ms): enough where no rank is bound, so that nothing is ever looked up in it.
