@@ -53,30 +53,38 @@ std::string bash_quote(std::string_view word) {
     return quoted + "'";
 }
 
-std::string directive_value(std::string_view what, std::string_view value, directive_text kind) {
-    auto const refuse = [&](std::size_t offset, std::string const& why) {
-        throw parse_error(what, value, offset, why, errc::usage);
-    };
-    if (value.empty()) refuse(0, "is empty");
-    if (value.size() > longest_value) refuse(longest_value, fmt::format("is longer than {} characters", longest_value));
+std::optional<directive_fault> find_fault(std::string_view value, directive_text kind) {
+    if (value.empty()) return directive_fault{0, "is empty"};
+    if (value.size() > longest_value)
+        return directive_fault{longest_value, fmt::format("is longer than {} characters", longest_value)};
     if (!may_begin(value.front(), kind))
-        refuse(0, kind == directive_text::directive ? "a directive begins with '-'" : "must begin with a letter, a digit or '_'");
+        return directive_fault{
+            0, kind == directive_text::directive ? "a directive begins with '-'" : "must begin with a letter, a digit or '_'"};
     auto const extra = extra_characters(kind);
     for (std::size_t i = 0; i < value.size(); ++i) {
         if (!is_alphanumeric(value[i]) && extra.find(value[i]) == std::string_view::npos)
-            refuse(i, fmt::format("only letters, digits and {} can stand here: a scheduler's directives have no quoting", extra));
+            return directive_fault{
+                i, fmt::format("only letters, digits and {} can stand here: a scheduler's directives have no quoting", extra)};
         if (value[i] == ' ' && (i + 1 == value.size() || value[i + 1] == ' '))
-            refuse(i, "more than one blank, or one at the end");
+            return directive_fault{i, "more than one blank, or one at the end"};
     }
+    return std::nullopt;
+}
+
+std::string directive_value(std::string_view what, std::string_view value, directive_text kind) {
+    if (auto const fault = find_fault(value, kind)) throw parse_error(what, value, fault->offset, fault->why, errc::usage);
     return std::string(value);
 }
 
+bool is_variable_name(std::string_view name) noexcept {
+    if (name.empty() || (name.front() >= '0' && name.front() <= '9')) return false;
+    return std::all_of(name.begin(), name.end(), [](char c) { return is_alphanumeric(c) || c == '_'; });
+}
+
 std::string variable_name(std::string_view name) {
-    for (std::size_t i = 0; i < name.size(); ++i)
-        if (!(is_alphanumeric(name[i]) || name[i] == '_') || (i == 0 && name[i] >= '0' && name[i] <= '9'))
-            throw parse_error("environment variable", name, i, "a name holds letters, digits and _, and begins with no digit",
-                              errc::usage);
-    if (name.empty()) throw parse_error("environment variable", name, 0, "the name is empty", errc::usage);
+    if (!is_variable_name(name))
+        throw parse_error("environment variable", name, 0, "a name holds letters, digits and _, and begins with no digit",
+                          errc::usage);
     return std::string(name);
 }
 

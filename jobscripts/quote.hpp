@@ -1,6 +1,8 @@
 // How words get into a script without becoming anything else.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,9 +21,21 @@ enum class directive_text {
     directive,   ///< a whole directive: options and resources divided by single blanks, the first with its dash
 };
 
+/// What is wrong with a value, and where in it.
+struct directive_fault {
+    std::size_t offset;
+    std::string why;
+};
+
+/// The first fault of `value`, or nothing if it may stand in a directive.
+std::optional<directive_fault> find_fault(std::string_view value, directive_text kind);
+
 /// `value` itself. Throws parse_error (errc::usage) that names `what` and shows the first character that is not allowed; also if
 /// the value is empty or longer than 256 bytes.
 std::string directive_value(std::string_view what, std::string_view value, directive_text kind);
+
+/// Whether a shell variable may be named so.
+bool is_variable_name(std::string_view name) noexcept;
 
 /// `name` itself if a shell variable may be named so; else parse_error (errc::usage).
 std::string variable_name(std::string_view name);

@@ -1,0 +1,64 @@
+// Reading TOML against a schema: every fault is shown with file, line and caret.
+#pragma once
+
+#include <toml++/toml.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace muster {
+
+/// A parsed file together with its text, which errors quote.
+struct toml_document {
+    std::string origin;
+    std::string text;
+    toml::table root;
+
+    /// Throws parse_error (errc::config), also for a key that stands twice and for text beyond 1 MiB.
+    static toml_document parse(std::string_view text, std::string_view origin);
+};
+
+/// One table of a document. All reading functions throw parse_error (errc::config) that shows the place: for a wrong type, a
+/// value outside its range, an empty text or one with control characters, and for a required key that is not there. The document
+/// must outlive it.
+class toml_reader {
+  public:
+    /// `path` names the table in errors, as in "queue 'debug'"; empty for the root. Throws on the first key not among `known`,
+    /// naming the nearest one.
+    toml_reader(toml_document const& document, toml::table const& table, std::string path,
+                std::span<std::string_view const> known);
+
+    bool has(std::string_view key) const { return table_.contains(key); }
+    std::optional<std::string> text(std::string_view key) const;
+    std::string required_text(std::string_view key) const;
+    std::optional<int> integer(std::string_view key, int least, int most) const;
+    bool flag(std::string_view key, bool otherwise) const;
+    std::optional<duration> time(std::string_view key) const;     ///< text that parse_duration takes
+    std::optional<std::string> date(std::string_view key) const;  ///< a TOML date as YYYY-MM-DD
+    std::vector<std::string> texts(std::string_view key) const;
+    std::vector<int> integers(std::string_view key, int least, int most) const;
+    /// One of `choices`; `choices[0]` if the key is not there.
+    std::string choice(std::string_view key, std::span<std::string_view const> choices) const;
+
+    toml::table const* table(std::string_view key) const;                ///< nullptr if it is not there
+    std::vector<toml::table const*> tables(std::string_view key) const;  ///< of an array of tables
+
+    /// Throws parse_error for the value of `key` (or the table itself if there is none), or for the key's own name.
+    [[noreturn]] void refuse(std::string_view key, std::string_view message) const;
+    [[noreturn]] void refuse_key(std::string_view key, std::string_view message) const;
+
+  private:
+    [[noreturn]] void refuse_at(toml::source_position where, std::string_view message) const;
+    std::string checked(toml::node const& node, std::string_view key) const;
+
+    toml_document const& document_;
+    toml::table const& table_;
+    std::string path_;
+};
+
+}  // namespace muster
