@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "jobscripts/render.hpp"
+#include "launch/options.hpp"
 
 namespace muster {
 
@@ -86,28 +87,6 @@ po::options_description described_options() {
         add(name, text(), "");
     add("no-network-env", "")("no-limits", "");
     return all;
-}
-
-po::variables_map parse_words(std::vector<std::string> const& words) {
-    auto const all = described_options();
-    auto const style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::variables_map given;
-    try {
-        auto const parsed = po::command_line_parser(words).options(all).style(style).positional({}).run();
-        po::store(parsed, given);
-        po::notify(given);
-    } catch (po::unknown_option const& e) {
-        std::vector<std::string> names;
-        for (auto const& option : all.options()) names.push_back("--" + option->long_name());
-        auto const near = nearest(e.get_option_name(), names);
-        throw error(errc::usage, fmt::format("unknown option '{}'{}; see muster script --help", e.get_option_name(),
-                                             near ? fmt::format(", did you mean {}?", *near) : ""));
-    } catch (po::too_many_positional_options_error const&) {
-        throw error(errc::usage, "the program and its arguments stand after --, as in: muster script … -- python train.py");
-    } catch (po::error const& e) {
-        throw error(errc::usage, fmt::format("{}; see muster script --help", e.what()));
-    }
-    return given;
 }
 
 std::string nodes_text(int nodes) {
@@ -242,12 +221,10 @@ std::string own_path() {
 }  // namespace
 
 script_options parse_script_options(std::vector<std::string> const& args) {
-    auto const dashes = std::find(args.begin(), args.end(), "--");
-    auto const given = parse_words({args.begin(), dashes});
     script_options options;
+    auto const given = parse_options(args, described_options(), options.command);
     options.help = given.count("help") > 0;
     if (options.help) return options;
-    if (dashes != args.end()) options.command.assign(dashes + 1, args.end());
 
     options.site = text_of(given, "site").value_or("");
     if (options.site.empty())

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "jobscripts/quote.hpp"
+#include "launch/cpuset.hpp"
 #include "launch/site.hpp"
 #include "launch/toml_reader.hpp"
 
@@ -31,17 +32,13 @@ std::string directive_of(toml_reader const& in, std::string_view key, directive_
     return *value;
 }
 
-/// The hardware threads of a list such as "0-7,32-39"; nothing if it is not one or goes beyond `most`.
-std::optional<std::vector<int>> parse_cpus(std::string_view text, int most) {
-    std::vector<int> cpus;
-    for (auto const piece : split(text, ',')) {
-        auto const dash = piece.find('-');
-        auto const first = parse_integer(piece.substr(0, dash));
-        auto const last = dash == std::string_view::npos ? first : parse_integer(piece.substr(dash + 1));
-        if (!first || !last || *first < 0 || *last < *first || *last >= most) return std::nullopt;
-        for (auto cpu = *first; cpu <= *last; ++cpu) cpus.push_back(static_cast<int>(cpu));
+/// The hardware threads of a list such as "0-7,32-39"; none if it is not one.
+cpuset read_cpus(std::string const& list) {
+    try {
+        return cpuset::from_list(list);
+    } catch (parse_error const&) {
+        return {};
     }
-    return cpus;
 }
 
 /// Which GPU each rank is nearest to if ranks fill the cores from 0 upwards, which the map of cores implies.
@@ -57,13 +54,13 @@ void check_gpu_cpus(toml_reader const& in, site_node const& node) {
     std::set<int> seen;
     std::vector<int> firsts;
     for (auto const& list : node.gpu_cpus) {
-        auto const cpus = parse_cpus(list, node.cpus.value_or(most_cpus));
-        if (!cpus)
-            in.refuse("gpu_cpus", fmt::format("'{}' is no list of hardware threads below {}, such as \"0-7,32-39\"", list,
-                                              node.cpus.value_or(most_cpus)));
-        for (int const cpu : *cpus)
+        int const most = node.cpus.value_or(most_cpus);
+        auto const near = read_cpus(list);
+        if (near.empty() || near.cpus.back() >= most)
+            in.refuse("gpu_cpus", fmt::format("'{}' is no list of hardware threads below {}, such as \"0-7,32-39\"", list, most));
+        for (int const cpu : near.cpus)
             if (!seen.insert(cpu).second) in.refuse("gpu_cpus", fmt::format("hardware thread {} stands there twice", cpu));
-        firsts.push_back(*std::min_element(cpus->begin(), cpus->end()));
+        firsts.push_back(near.cpus.front());
     }
     if (!node.nearest_gpu.empty() && !firsts.empty() && order_by_first_cpu(firsts) != node.nearest_gpu)
         in.refuse("nearest_gpu",
