@@ -1,0 +1,56 @@
+// Failing together: in a phase that all ranks are in, none throws before all know.
+#pragma once
+
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "comm/communicator.hpp"
+
+namespace muster {
+
+/// What one rank has to report.
+struct failure_report {
+    errc code = errc::internal;
+    std::string message;  ///< sent in its first 4096 bytes
+    bool operator==(failure_report const&) const = default;
+};
+
+/// The report on an exception that is being handled.
+failure_report report_of(std::exception_ptr const& problem);
+
+/// Collective. Returns on every rank if no rank reports a failure (one allreduce of 4 bytes); else throws comm_error on every
+/// rank, with the code of the lowest failed rank, naming every failed rank, its host and its message. `what` says what was
+/// attempted ("open train.h5").
+void agree(communicator& ranks, std::string_view what, std::optional<failure_report> const& failure);
+
+/// The same for an exception; null is success.
+void agree(communicator& ranks, std::string_view what, std::exception_ptr const& failure);
+
+/// Collective. Runs the local work `body` and returns its result if it succeeded on all ranks; else throws as agree() does, on
+/// every rank. `body` itself must not be collective: a rank whose body throws would leave the others in it.
+template <typename Body>
+auto agreed(communicator& ranks, std::string_view what, Body&& body) {
+    std::exception_ptr problem;
+    if constexpr (std::is_void_v<decltype(body())>) {
+        try {
+            body();
+        } catch (...) {
+            problem = std::current_exception();
+        }
+        agree(ranks, what, problem);
+    } else {
+        std::optional<decltype(body())> result;
+        try {
+            result.emplace(body());
+        } catch (...) {
+            problem = std::current_exception();
+        }
+        agree(ranks, what, problem);
+        return std::move(*result);
+    }
+}
+
+}  // namespace muster

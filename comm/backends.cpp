@@ -1,0 +1,62 @@
+// The table of backends and the choice among its rows.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "comm/collective_backend.hpp"
+#include "comm/mpi_backend.hpp"
+#include "comm/self_backend.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::array table{
+    backend_row{"self", self_unavailable, make_self_backend},
+    backend_row{"mpi", mpi_unavailable, make_mpi_backend},
+};
+
+[[noreturn]] void throw_unknown(std::span<backend_row const> rows, std::string const& name) {
+    std::vector<std::string> names;
+    for (auto const& row : rows) names.emplace_back(row.name);
+    auto const near = nearest(name, names);
+    throw error(errc::usage, fmt::format("there is no backend \"{}\"; there are: {}{}", name, join(names, ", "),
+                                         near ? fmt::format("; did you mean \"{}\"?", *near) : ""));
+}
+
+}  // namespace
+
+std::span<backend_row const> backends() noexcept {
+    return table;
+}
+
+backend_row const& select_backend(identity const& who, comm_options const& options) {
+    return select_backend(backends(), who, options);
+}
+
+backend_row const& select_backend(std::span<backend_row const> rows, identity const& who, comm_options const& options) {
+    std::vector<std::string> refusals;
+    bool known = options.backend.empty();
+    for (auto const& row : rows) {
+        if (!options.backend.empty() && row.name != options.backend) continue;
+        known = true;
+        auto const refusal = row.unavailable(who, options);
+        if (!refusal) {
+            spdlog::debug("communicator: backend {} for {} rank(s){}{}", row.name, who.world_size,
+                          refusals.empty() ? "" : "; refused before: ", join(refusals, "; "));
+            return row;
+        }
+        refusals.push_back(fmt::format("{}: {}", row.name, *refusal));
+    }
+    if (!known) throw_unknown(rows, options.backend);
+    std::string const message =
+        fmt::format("rank {} of {} on {}: no backend can serve this world ({}){}", who.rank, who.world_size, who.host,
+                    join(refusals, "; "), options.backend.empty() ? "" : "; leave the backend open to have one chosen");
+    spdlog::debug("communicator: {}", message);
+    throw error(errc::unavailable, message);
+}
+
+}  // namespace muster

@@ -1,0 +1,80 @@
+// What a backend of the communicator does. Written for those who add a backend; users call `communicator`.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/comm_options.hpp"
+#include "comm/tensor.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster {
+
+/// One collective, its arguments checked already. The memory behind the views stays valid until it has finished.
+struct collective {
+    enum class kind : std::uint8_t { allreduce, broadcast, allgather, barrier };
+    kind what = kind::barrier;
+    tensor_view in;   ///< broadcast: the same as `out`
+    tensor_view out;  ///< allgather: size() times as long as `in`
+    reduction how = reduction::sum;
+    int root = 0;  ///< broadcast only
+};
+
+/// Names a started collective until it has finished; 0 names one that finished at once.
+using ticket = std::uint32_t;
+
+/// All state of a way to reach the other ranks. Not thread safe: one call at a time.
+class collective_backend {
+  public:
+    collective_backend() = default;
+    collective_backend(collective_backend const&) = delete;
+    collective_backend& operator=(collective_backend const&) = delete;
+    virtual ~collective_backend() = default;
+
+    /// The host name of each rank.
+    virtual std::vector<std::string> const& hosts() const noexcept = 0;
+
+    /// Starts it and returns without waiting for any other rank. Collective: every rank starts the same collectives in the same
+    /// order.
+    virtual ticket start(collective const& what) = 0;
+
+    /// Moves everything in flight forward without waiting; true if `which` has finished, its ticket being void from then on.
+    /// Throws what made `which` fail, its ticket being void then too.
+    virtual bool done(ticket which) = 0;
+
+    /// Moves everything in flight forward without waiting; failures are kept for done().
+    virtual void progress() = 0;
+
+    /// Gives up on `which`: it is neither waited for nor told to the caller again. Memory that others may still write to stays
+    /// allocated.
+    virtual void abandon(ticket which) noexcept = 0;
+
+    /// The library's own handle, see communicator::native().
+    virtual void const* native() const noexcept = 0;
+};
+
+/// A row in the table of backends.
+struct backend_row {
+    std::string_view name;
+    /// Why it cannot serve this world, or nothing if it can. Pure but for questions to its library; not collective.
+    std::optional<std::string> (*unavailable)(identity const&, comm_options const&);
+    /// Collective where the backend has peers.
+    std::unique_ptr<collective_backend> (*create)(identity const&, comm_options const&);
+};
+
+/// The rows in the order in which they are tried.
+std::span<backend_row const> backends() noexcept;
+
+/// The row that options.backend names, else the first that is available; logs what was tried and why it was refused. Throws
+/// errc::usage for a name that is not in the table and errc::unavailable, with every refusal, if none is left.
+backend_row const& select_backend(identity const& who, comm_options const& options);
+
+/// The same over any table.
+backend_row const& select_backend(std::span<backend_row const> table, identity const& who, comm_options const& options);
+
+}  // namespace muster

@@ -1,0 +1,78 @@
+// What ranks do together.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "comm/comm_options.hpp"
+#include "comm/operation.hpp"
+#include "comm/tensor.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster {
+
+/// Move-only owner of a group of ranks. Every collective is asynchronous: it starts, returns an operation, and makes progress
+/// within calls on this communicator or its operations. Every rank starts the same collectives in the same order; they may be
+/// waited for in any order.
+///
+/// A name stands for the tensor in messages; "" is allowed. Arguments are checked on the rank that gives them, before anything is
+/// sent: comm_error (errc::usage) names the tensor, the rank, the host and the values.
+///
+/// Not thread safe: one call at a time, and with an MPI of level FUNNELED or SINGLE only from MPI's main thread.
+/// Destruction is collective. Not done by a rank that unwinds an exception: it then leaves MPI unfinalised, so as not to hang in
+/// a barrier that no other rank enters and so that the launcher sees it fail.
+class communicator {
+  public:
+    /// Collective over who.world_size ranks. Selects a backend (see select_backend), initialises MPI if it is needed and is not
+    /// yet (then the last communicator finalises it, after which no other can be made), and uses MPI traffic of its own, apart
+    /// from the program's. Throws errc::singleton if MPI's world has another size than the identity's, errc::peer_failed on all
+    /// ranks if their identities contradict each other, mpi_error.
+    static communicator create(identity const& who, comm_options const& options = {});
+
+    communicator(communicator&&) noexcept = default;
+    communicator& operator=(communicator&&) noexcept = default;
+    communicator(communicator const&) = delete;
+    communicator& operator=(communicator const&) = delete;
+    ~communicator() = default;
+
+    int rank() const noexcept;
+    int size() const noexcept;
+    identity const& who() const noexcept;
+    std::string_view backend() const noexcept;  ///< "self" or "mpi"
+    std::string const& host_of(int rank) const;
+    comm_options const& options() const noexcept;
+
+    /// out[i] = in[i] of all ranks, reduced. Same type and count in `in` and `out`, and on all ranks. `in` and `out` are the same
+    /// memory (in place) or do not overlap. All ranks get bitwise the same result. f16 and bf16 are summed in f32: with the mpi
+    /// backend in worlds of up to comm_options::direct_ranks ranks in the order of the ranks and rounded once, else rounded at
+    /// each step of MPI's algorithm.
+    operation allreduce(std::string_view name, tensor_view in, tensor_view out, reduction how);
+    operation allreduce(std::string_view name, tensor_view in_place, reduction how) {
+        return allreduce(name, in_place, in_place, how);
+    }
+
+    /// Every rank's tensor becomes the root's. Same type and count on all ranks.
+    operation broadcast(std::string_view name, tensor_view inout, int root);
+
+    /// out = the ranks' `in`, one after the other; out.count == in.count * size(). Same type and count on all ranks. `in` may be
+    /// this rank's place within `out`, else they do not overlap.
+    operation allgather(std::string_view name, tensor_view in, tensor_view out);
+
+    /// Finished when every rank has started it.
+    operation barrier();
+
+    /// Moves everything in flight forward, without waiting. Cheap (below a microsecond if there is nothing to do).
+    void progress();
+
+    /// Where the backend is mpi, a pointer to its MPI_Comm (`*static_cast<MPI_Comm const*>(c.native())`), else null. For
+    /// libraries that duplicate it at once, as HDF5 does; valid as long as this communicator.
+    void const* native() const noexcept;
+
+  private:
+    explicit communicator(std::shared_ptr<detail::communicator_state> state) noexcept : state_(std::move(state)) {}
+    operation start(char const* what, std::string_view name, collective const& description);
+
+    std::shared_ptr<detail::communicator_state> state_;  ///< shared with operations under way
+};
+
+}  // namespace muster

@@ -1,0 +1,36 @@
+// What a communicator and its operations share.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "comm/collective_backend.hpp"
+#include "comm/comm_options.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster::detail {
+
+struct communicator_state {
+    identity who;
+    comm_options options;
+    std::string_view backend_name;
+    std::unique_ptr<collective_backend> backend;
+    bool yield_at_once = false;         ///< more ranks than processors: whoever waits gives its processor away
+    std::optional<std::string> failed;  ///< why nothing more can be done
+};
+
+/// "allreduce of "conv1.weight" (rank 5 of 8 on n3)".
+std::string describe(communicator_state const& state, std::string_view what, std::string_view name);
+
+/// Throws comm_error with the first failure if there was one.
+void throw_if_failed(communicator_state const& state, std::string_view what, std::string_view name);
+
+/// Blocks until `which` has finished. Throws as operation::wait(duration) does, the communicator being marked as failed.
+void wait_for(communicator_state& state, ticket which, duration deadline, std::string_view what, std::string_view name);
+
+/// done() of the backend; marks the communicator as failed where it throws.
+bool poll(communicator_state& state, ticket which);
+
+}  // namespace muster::detail

@@ -1,0 +1,93 @@
+// The allreduce of worlds that are small enough for every rank to talk to every other.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "comm/collective_backend.hpp"
+#include "comm/internal/mpi_call.hpp"
+
+namespace muster::detail {
+
+/// Who exchanges with whom.
+struct direct_world {
+    MPI_Comm comm = MPI_COMM_NULL;
+    int rank = 0;
+    int size = 1;
+    std::vector<std::string> const* hosts = nullptr;
+};
+
+/// One allreduce as a schedule of MPI_Isend and MPI_Irecv.
+///
+/// Small tensors: each rank sends all of its tensor to each other and reduces all of them. Large ones go in segments, two at a
+/// time; of a segment, rank r gets the r-th part from every rank, reduces it, and sends the result to every rank. Both reduce in
+/// the order of the ranks, so the result depends neither on the size nor on the way, and is the same on all ranks. Traffic of a
+/// rank for S bytes: S (n-1), or 2 S (n-1)/n. Scratch memory is at most that of two segments.
+///
+/// Messages carry a tag of the operation and of the phase. Within both, all ranks send in the order of the segments.
+class direct_allreduce {
+  public:
+    /// Starts; the views must stay valid. `tag` and `tag + 1` are this operation's. Throws mpi_error.
+    void start(direct_world const& world, int tag, collective const& what);
+
+    /// True once `out` holds the result. Never blocks. Throws mpi_error, or comm_error if another rank's tensor is of another
+    /// size.
+    bool advance();
+
+    /// Withdraws what can be withdrawn and writes nothing more.
+    void abandon() noexcept;
+
+    /// True once MPI uses none of the memory any more; for what was abandoned.
+    bool released() noexcept;
+
+  private:
+    struct aligned_delete {
+        void operator()(std::byte* memory) const noexcept { ::operator delete[](memory, std::align_val_t{64}); }
+    };
+    struct part {
+        std::size_t first = 0;  // within the tensor, in elements
+        std::size_t count = 0;
+    };
+    struct segment {
+        enum class phase { exchange, gather, finished };
+        phase where = phase::finished;
+        part elements;
+        std::size_t receives = 0;  // the first so many requests
+        std::vector<MPI_Request> requests;
+        std::vector<int> peers;  // of the receives
+        std::vector<std::size_t> expected_bytes;
+        std::unique_ptr<std::byte[], aligned_delete> scratch;
+        std::size_t scratch_bytes = 0;
+    };
+
+    part part_of(segment const& of, int rank) const noexcept;
+    std::byte* scratch_for(segment& of, std::size_t index, std::size_t bytes) const noexcept {
+        return of.scratch.get() + index * bytes;
+    }
+    void receive(segment& into, int peer, void* data, std::size_t bytes, int tag);
+    void send(segment& from, int peer, void const* data, std::size_t bytes, int tag);
+    void start_exchange(segment& next);
+    void reduce(segment& of);
+    void start_gather(segment& of);
+    bool test(segment& of);
+    void start_next();
+    [[noreturn]] void throw_failed(segment const& of, std::vector<MPI_Status> const& statuses) const;
+
+    direct_world world_;
+    int tag_ = 0;
+    collective what_;
+    std::size_t element_bytes_ = 1;
+    bool whole_ = true;  // small: no parts
+    std::size_t segment_elements_ = 0;
+    std::size_t next_element_ = 0;
+    std::size_t oldest_ = 0;  // index into window_
+    std::size_t in_flight_ = 0;
+    std::array<segment, 2> window_;
+    std::vector<MPI_Status> statuses_;
+    std::vector<void const*> sources_;
+};
+
+}  // namespace muster::detail

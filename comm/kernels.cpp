@@ -1,0 +1,289 @@
+#include "comm/kernels.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/error.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define MUSTER_AVX2 [[gnu::target("avx2,f16c")]]
+#define MUSTER_AVX512 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,f16c")]]
+#endif
+
+namespace muster {
+
+namespace {
+
+/// Elements that are reduced at once: accumulators of one block stay in the first-level cache.
+constexpr std::size_t block = 1024;
+
+// The bodies below are inlined into one function for each level, whose target attribute decides how they are vectorised.
+
+struct add {
+    template <typename T>
+    [[gnu::always_inline]] static T apply(T a, T b) noexcept {
+        if constexpr (std::is_integral_v<T>) {
+            using wrapping = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
+            return static_cast<T>(static_cast<wrapping>(a) + static_cast<wrapping>(b));
+        } else
+            return a + b;
+    }
+};
+struct multiply {
+    template <typename T>
+    [[gnu::always_inline]] static T apply(T a, T b) noexcept {
+        if constexpr (std::is_integral_v<T>) {
+            using wrapping = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
+            return static_cast<T>(static_cast<wrapping>(a) * static_cast<wrapping>(b));
+        } else
+            return a * b;
+    }
+};
+// A NaN on either side wins: no comparison with it holds, so b's passes through the second arm.
+struct least {
+    template <typename T>
+    [[gnu::always_inline]] static T apply(T a, T b) noexcept {
+        if constexpr (std::is_integral_v<T>)
+            return b < a ? b : a;
+        else
+            return (a < b) | (a != a) ? a : b;
+    }
+};
+struct greatest {
+    template <typename T>
+    [[gnu::always_inline]] static T apply(T a, T b) noexcept {
+        if constexpr (std::is_integral_v<T>)
+            return a < b ? b : a;
+        else
+            return (a > b) | (a != a) ? a : b;
+    }
+};
+
+template <typename T>
+struct accumulator {
+    using type = T;
+};
+template <>
+struct accumulator<half> {
+    using type = float;
+};
+template <>
+struct accumulator<bfloat16> {
+    using type = float;
+};
+
+template <typename T, typename Op>
+[[gnu::always_inline]] inline void fold(T* into, T const* other, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) into[i] = Op::template apply<T>(into[i], other[i]);
+}
+
+/// into = a op b; either may be `into` itself, which a vector loop of equal indices bears.
+template <typename T, typename Op>
+[[gnu::always_inline]] inline void fold_pair(T* into, T const* a, T const* b, std::size_t count) noexcept {
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < count; ++i) into[i] = Op::template apply<T>(a[i], b[i]);
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void divide_all(T* data, std::size_t count, T divisor) noexcept {
+    for (std::size_t i = 0; i < count; ++i) data[i] /= divisor;
+}
+
+/// One operation on one type, with the conversions of `Level`.
+template <typename T, typename Op, typename Level>
+[[gnu::always_inline]] inline void combine_body(void const* const* sources, std::size_t source_count, void* out,
+                                                std::size_t count, bool average) noexcept {
+    using A = typename accumulator<T>::type;
+    auto const source = [&](std::size_t s, std::size_t first) { return static_cast<T const*>(sources[s]) + first; };
+    for (std::size_t first = 0; first < count; first += block) {
+        std::size_t const n = std::min(block, count - first);
+        T* const target = static_cast<T*>(out) + first;
+        if constexpr (std::is_same_v<A, T>) {
+            if (source_count == 2) {
+                fold_pair<T, Op>(target, source(0, first), source(1, first), n);
+                if constexpr (std::is_floating_point_v<T>)
+                    if (average) divide_all<T>(target, n, T{2});
+                continue;
+            }
+            // Not into `out`, which may be a source that has not been read yet.
+            alignas(64) T sum[block];
+            std::memcpy(sum, source(0, first), n * sizeof(T));
+            for (std::size_t s = 1; s < source_count; ++s) fold<T, Op>(sum, source(s, first), n);
+            if constexpr (std::is_floating_point_v<T>)
+                if (average) divide_all<T>(sum, n, static_cast<T>(source_count));
+            std::memcpy(target, sum, n * sizeof(T));
+        } else {
+            alignas(64) A sum[block];
+            alignas(64) A next[block];
+            Level::load(source(0, first), sum, n);
+            for (std::size_t s = 1; s < source_count; ++s) {
+                Level::load(source(s, first), next, n);
+                fold<A, Op>(sum, next, n);
+            }
+            if (average) divide_all<A>(sum, n, static_cast<A>(source_count));
+            Level::store(sum, target, n);
+        }
+    }
+}
+
+[[gnu::always_inline]] inline void load_body(bfloat16 const* from, float* to, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) to[i] = detail::float_from_bfloat16_bits(from[i].bits());
+}
+[[gnu::always_inline]] inline void store_body(float const* from, bfloat16* to, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) to[i] = bfloat16::from_bits(detail::bfloat16_bits_from_float(from[i]));
+}
+
+struct level_baseline {
+    static void load(half const* from, float* to, std::size_t count) noexcept {
+        for (std::size_t i = 0; i < count; ++i) to[i] = detail::float_from_half_bits(from[i].bits());
+    }
+    static void store(float const* from, half* to, std::size_t count) noexcept {
+        for (std::size_t i = 0; i < count; ++i) to[i] = half::from_bits(detail::half_bits_from_float(from[i]));
+    }
+    static void load(bfloat16 const* from, float* to, std::size_t count) noexcept { load_body(from, to, count); }
+    static void store(float const* from, bfloat16* to, std::size_t count) noexcept { store_body(from, to, count); }
+
+    template <typename T, typename Op>
+    static void run(void const* const* sources, std::size_t source_count, void* out, std::size_t count, bool average) noexcept {
+        combine_body<T, Op, level_baseline>(sources, source_count, out, count, average);
+    }
+};
+
+#if defined(__x86_64__)
+struct level_avx2 {
+    MUSTER_AVX2 static void load(half const* from, float* to, std::size_t count) noexcept {
+        std::size_t i = 0;
+        for (; i + 8 <= count; i += 8)
+            _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<__m128i const*>(from + i))));
+        for (; i < count; ++i) to[i] = _cvtsh_ss(from[i].bits());
+    }
+    MUSTER_AVX2 static void store(float const* from, half* to, std::size_t count) noexcept {
+        std::size_t i = 0;
+        for (; i + 8 <= count; i += 8)
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
+                             _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+        for (; i < count; ++i) to[i] = half::from_bits(_cvtss_sh(from[i], _MM_FROUND_TO_NEAREST_INT));
+    }
+    MUSTER_AVX2 static void load(bfloat16 const* from, float* to, std::size_t count) noexcept { load_body(from, to, count); }
+    MUSTER_AVX2 static void store(float const* from, bfloat16* to, std::size_t count) noexcept { store_body(from, to, count); }
+
+    template <typename T, typename Op>
+    MUSTER_AVX2 static void run(void const* const* sources, std::size_t source_count, void* out, std::size_t count,
+                                bool average) noexcept {
+        combine_body<T, Op, level_avx2>(sources, source_count, out, count, average);
+    }
+};
+
+struct level_avx512 {
+    // The forms without a mask start from an undefined register, of which GCC 12 warns.
+    static constexpr __mmask16 every = 0xffff;
+
+    MUSTER_AVX512 static void load(half const* from, float* to, std::size_t count) noexcept {
+        std::size_t i = 0;
+        for (; i + 16 <= count; i += 16)
+            _mm512_storeu_ps(to + i,
+                             _mm512_maskz_cvtph_ps(every, _mm256_loadu_si256(reinterpret_cast<__m256i const*>(from + i))));
+        for (; i < count; ++i) to[i] = _cvtsh_ss(from[i].bits());
+    }
+    MUSTER_AVX512 static void store(float const* from, half* to, std::size_t count) noexcept {
+        std::size_t i = 0;
+        for (; i + 16 <= count; i += 16)
+            _mm256_storeu_si256(
+                reinterpret_cast<__m256i*>(to + i),
+                _mm512_maskz_cvtps_ph(every, _mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+        for (; i < count; ++i) to[i] = half::from_bits(_cvtss_sh(from[i], _MM_FROUND_TO_NEAREST_INT));
+    }
+    MUSTER_AVX512 static void load(bfloat16 const* from, float* to, std::size_t count) noexcept { load_body(from, to, count); }
+    MUSTER_AVX512 static void store(float const* from, bfloat16* to, std::size_t count) noexcept { store_body(from, to, count); }
+
+    template <typename T, typename Op>
+    MUSTER_AVX512 static void run(void const* const* sources, std::size_t source_count, void* out, std::size_t count,
+                                  bool average) noexcept {
+        combine_body<T, Op, level_avx512>(sources, source_count, out, count, average);
+    }
+};
+#endif
+
+/// Calls `body` with the level's own type.
+template <typename Body>
+void at_level([[maybe_unused]] simd level, Body&& body) noexcept {
+#if defined(__x86_64__)
+    if (level == simd::avx512) return body(level_avx512{});
+    if (level == simd::avx2) return body(level_avx2{});
+#endif
+    body(level_baseline{});
+}
+
+/// Calls `body` with a null pointer to the type that `type` stands for.
+template <typename Body>
+void for_type(dtype type, Body&& body) noexcept {
+    switch (type) {
+        case dtype::f32: return body(static_cast<float*>(nullptr));
+        case dtype::f64: return body(static_cast<double*>(nullptr));
+        case dtype::f16: return body(static_cast<half*>(nullptr));
+        case dtype::bf16: return body(static_cast<bfloat16*>(nullptr));
+        case dtype::i32: return body(static_cast<std::int32_t*>(nullptr));
+        case dtype::i64: return body(static_cast<std::int64_t*>(nullptr));
+        case dtype::u8: return body(static_cast<std::uint8_t*>(nullptr));
+    }
+}
+
+}  // namespace
+
+void combine(dtype type, reduction how, std::span<void const* const> sources, void* out, std::size_t count, simd level) noexcept {
+    if (count == 0) return;
+    for_type(type, [&]<typename T>(T*) {
+        at_level(level, [&]<typename Level>(Level) {
+            auto const run = [&]<typename Op>(Op, bool average) {
+                Level::template run<T, Op>(sources.data(), sources.size(), out, count, average);
+            };
+            switch (how) {
+                case reduction::sum: return run(add{}, false);
+                case reduction::average: return run(add{}, true);
+                case reduction::min: return run(least{}, false);
+                case reduction::max: return run(greatest{}, false);
+                case reduction::product: return run(multiply{}, false);
+            }
+        });
+    });
+}
+
+void combine(dtype type, reduction how, std::span<void const* const> sources, void* out, std::size_t count) noexcept {
+    static simd const level = best_simd();
+    combine(type, how, sources, out, count, level);
+}
+
+void divide(dtype type, void* data, std::size_t count, int divisor) noexcept {
+    for_type(type, [&]<typename T>(T*) {
+        T* const elements = static_cast<T*>(data);
+        if constexpr (std::is_floating_point_v<T>) {
+            divide_all<T>(elements, count, static_cast<T>(divisor));
+        } else if constexpr (!std::is_integral_v<T>) {
+            simd const level = best_simd();
+            alignas(64) std::array<float, block> values;
+            for (std::size_t first = 0; first < count; first += block) {
+                std::size_t const n = std::min(block, count - first);
+                to_float(elements + first, values.data(), n, level);
+                divide_all<float>(values.data(), n, static_cast<float>(divisor));
+                from_float(values.data(), elements + first, n, level);
+            }
+        }
+    });
+}
+
+void to_float(half const* from, float* to, std::size_t count, simd level) noexcept {
+    at_level(level, [&]<typename Level>(Level) { Level::load(from, to, count); });
+}
+void to_float(bfloat16 const* from, float* to, std::size_t count, simd level) noexcept {
+    at_level(level, [&]<typename Level>(Level) { Level::load(from, to, count); });
+}
+void from_float(float const* from, half* to, std::size_t count, simd level) noexcept {
+    at_level(level, [&]<typename Level>(Level) { Level::store(from, to, count); });
+}
+void from_float(float const* from, bfloat16* to, std::size_t count, simd level) noexcept {
+    at_level(level, [&]<typename Level>(Level) { Level::store(from, to, count); });
+}
+
+}  // namespace muster

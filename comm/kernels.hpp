@@ -1,0 +1,29 @@
+// Arithmetic of reductions on arrays in host memory, vectorised for the machine it runs on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "comm/simd.hpp"
+#include "comm/tensor.hpp"
+
+namespace muster {
+
+/// out[i] = sources[0][i] op sources[1][i] op …, from left to right, with the meaning of `reduction`; for average divided by
+/// sources.size(). f16 and bf16 are accumulated in float and rounded once. `out` may be one of the sources; otherwise nothing
+/// overlaps. At least one source; average only of floating types. `level` is one of available_simd(). Neither throws nor
+/// allocates.
+void combine(dtype type, reduction how, std::span<void const* const> sources, void* out, std::size_t count, simd level) noexcept;
+void combine(dtype type, reduction how, std::span<void const* const> sources, void* out, std::size_t count) noexcept;
+
+/// data[i] = data[i] / divisor, for floating types (f16 and bf16 through float).
+void divide(dtype type, void* data, std::size_t count, int divisor) noexcept;
+
+/// Conversions of whole arrays, bit for bit those of `half` and `bfloat16`. `to` and `from` do not overlap.
+void to_float(half const* from, float* to, std::size_t count, simd level) noexcept;
+void to_float(bfloat16 const* from, float* to, std::size_t count, simd level) noexcept;
+void from_float(float const* from, half* to, std::size_t count, simd level) noexcept;
+void from_float(float const* from, bfloat16* to, std::size_t count, simd level) noexcept;
+
+}  // namespace muster

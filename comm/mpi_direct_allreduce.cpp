@@ -1,0 +1,212 @@
+#include "comm/internal/mpi_direct_allreduce.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "comm/kernels.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+/// Measured with Open MPI 4.1 over shared memory (bench/): below, one round of whole tensors is faster than two rounds of parts.
+constexpr std::size_t whole_bytes = 4000;
+
+/// Of a segment: two of them stay in the caches while the next ones are on their way.
+constexpr std::size_t segment_bytes = std::size_t{1} << 20;
+
+constexpr std::size_t line_bytes = 64;
+
+}  // namespace
+
+void direct_allreduce::start(direct_world const& world, int tag, collective const& what) {
+    world_ = world;
+    tag_ = tag;
+    what_ = what;
+    element_bytes_ = size_of(what.in.type);
+    whole_ = what.in.count * element_bytes_ <= whole_bytes;
+    segment_elements_ = whole_ ? what.in.count : segment_bytes / element_bytes_;
+    next_element_ = 0;
+    oldest_ = 0;
+    in_flight_ = 0;
+    for (std::size_t i = 0; i < window_.size(); ++i) start_next();
+}
+
+bool direct_allreduce::advance() {
+    for (std::size_t i = 0; i < in_flight_; ++i) {
+        segment& current = window_[(oldest_ + i) % window_.size()];
+        if (current.where == segment::phase::finished) continue;
+        if (!test(current)) {
+            // A later segment must not send its results before this one does.
+            if (current.where == segment::phase::exchange) break;
+            continue;
+        }
+        if (current.where == segment::phase::exchange) {
+            reduce(current);
+            if (whole_)
+                current.where = segment::phase::finished;
+            else
+                start_gather(current);
+        } else
+            current.where = segment::phase::finished;
+    }
+    while (in_flight_ != 0 && window_[oldest_].where == segment::phase::finished) {
+        oldest_ = (oldest_ + 1) % window_.size();
+        --in_flight_;
+        start_next();
+    }
+    return in_flight_ == 0;
+}
+
+void direct_allreduce::start_next() {
+    if (next_element_ == what_.in.count || in_flight_ == window_.size()) return;
+    segment& next = window_[(oldest_ + in_flight_) % window_.size()];
+    next.elements = {next_element_, std::min(segment_elements_, what_.in.count - next_element_)};
+    next_element_ += next.elements.count;
+    ++in_flight_;
+    start_exchange(next);
+}
+
+/// Parts begin at multiples of a cache line, so that the last ones of a small segment may be empty.
+direct_allreduce::part direct_allreduce::part_of(segment const& of, int rank) const noexcept {
+    std::size_t const per_line = line_bytes / element_bytes_;
+    auto const ranks = static_cast<std::size_t>(world_.size);
+    std::size_t const share = ((of.elements.count + ranks - 1) / ranks + per_line - 1) / per_line * per_line;
+    std::size_t const begin = std::min(of.elements.count, share * static_cast<std::size_t>(rank));
+    std::size_t const end = std::min(of.elements.count, begin + share);
+    return {of.elements.first + begin, end - begin};
+}
+
+void direct_allreduce::receive(segment& into, int peer, void* data, std::size_t bytes, int tag) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, world_.comm, &request), "MPI_Irecv");
+    into.requests.push_back(request);
+    into.peers.push_back(peer);
+    into.expected_bytes.push_back(bytes);
+    ++into.receives;
+}
+
+void direct_allreduce::send(segment& from, int peer, void const* data, std::size_t bytes, int tag) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, world_.comm, &request), "MPI_Isend");
+    if (request != MPI_REQUEST_NULL) from.requests.push_back(request);
+}
+
+void direct_allreduce::start_exchange(segment& next) {
+    next.where = segment::phase::exchange;
+    next.requests.clear();
+    next.peers.clear();
+    next.expected_bytes.clear();
+    next.receives = 0;
+    part const own = whole_ ? next.elements : part_of(next, world_.rank);
+    std::size_t const own_bytes = own.count * element_bytes_;
+    std::size_t const needed = own_bytes * static_cast<std::size_t>(world_.size - 1);
+    if (needed > next.scratch_bytes) {
+        next.scratch.reset(static_cast<std::byte*>(::operator new[](needed, std::align_val_t{line_bytes})));
+        next.scratch_bytes = needed;
+    }
+    auto const* const in = static_cast<std::byte const*>(what_.in.data);
+    if (own_bytes != 0)
+        for (int k = 1; k < world_.size; ++k)
+            receive(next, (world_.rank + k) % world_.size, scratch_for(next, static_cast<std::size_t>(k - 1), own_bytes),
+                    own_bytes, tag_);
+    for (int k = 1; k < world_.size; ++k) {
+        // The other way round than the receives: at each step every rank sends to another one.
+        int const peer = (world_.rank - k + world_.size) % world_.size;
+        part const theirs = whole_ ? next.elements : part_of(next, peer);
+        if (theirs.count != 0) send(next, peer, in + theirs.first * element_bytes_, theirs.count * element_bytes_, tag_);
+    }
+}
+
+void direct_allreduce::reduce(segment& of) {
+    part const own = whole_ ? of.elements : part_of(of, world_.rank);
+    std::size_t const own_bytes = own.count * element_bytes_;
+    std::size_t const at = own.first * element_bytes_;
+    sources_.resize(static_cast<std::size_t>(world_.size));
+    for (int rank = 0; rank < world_.size; ++rank) {
+        auto const k = static_cast<std::size_t>((rank - world_.rank + world_.size) % world_.size);
+        sources_[static_cast<std::size_t>(rank)] =
+            k == 0 ? static_cast<std::byte const*>(what_.in.data) + at : scratch_for(of, k - 1, own_bytes);
+    }
+    combine(what_.in.type, what_.how, sources_, static_cast<std::byte*>(what_.out.data) + at, own.count);
+}
+
+void direct_allreduce::start_gather(segment& of) {
+    of.where = segment::phase::gather;
+    of.requests.clear();
+    of.peers.clear();
+    of.expected_bytes.clear();
+    of.receives = 0;
+    auto* const out = static_cast<std::byte*>(what_.out.data);
+    for (int k = 1; k < world_.size; ++k) {
+        int const peer = (world_.rank + k) % world_.size;
+        part const theirs = part_of(of, peer);
+        if (theirs.count != 0) receive(of, peer, out + theirs.first * element_bytes_, theirs.count * element_bytes_, tag_ + 1);
+    }
+    part const own = part_of(of, world_.rank);
+    if (own.count == 0) return;
+    for (int k = 1; k < world_.size; ++k)
+        send(of, (world_.rank - k + world_.size) % world_.size, out + own.first * element_bytes_, own.count * element_bytes_,
+             tag_ + 1);
+}
+
+bool direct_allreduce::test(segment& of) {
+    statuses_.resize(of.requests.size());
+    int done = 0;
+    int const code = MPI_Testall(static_cast<int>(of.requests.size()), of.requests.data(), &done, statuses_.data());
+    if (code == MPI_ERR_IN_STATUS) throw_failed(of, statuses_);
+    check(code, "MPI_Testall");
+    if (done == 0) return false;
+    for (std::size_t i = 0; i < of.receives; ++i) {
+        int bytes = 0;
+        MPI_Get_count(&statuses_[i], MPI_BYTE, &bytes);
+        if (static_cast<std::size_t>(bytes) == of.expected_bytes[i]) continue;
+        int const peer = of.peers[i];
+        throw comm_error(
+            errc::peer_failed,
+            fmt::format(
+                "allreduce on rank {} ({}): rank {} ({}) sent {} bytes where {} were due; the tensor has another size there, or "
+                "the ranks started their collectives in another order",
+                world_.rank, world_.hosts->at(static_cast<std::size_t>(world_.rank)), peer,
+                world_.hosts->at(static_cast<std::size_t>(peer)), bytes, of.expected_bytes[i]));
+    }
+    return true;
+}
+
+void direct_allreduce::throw_failed(segment const& of, std::vector<MPI_Status> const& statuses) const {
+    for (std::size_t i = 0; i < statuses.size(); ++i) {
+        int const code = statuses[i].MPI_ERROR;
+        if (code == MPI_SUCCESS || code == MPI_ERR_PENDING) continue;
+        int kind = 0;
+        MPI_Error_class(code, &kind);
+        if (kind == MPI_ERR_TRUNCATE && i < of.receives)
+            throw comm_error(errc::peer_failed,
+                             fmt::format("allreduce on rank {} ({}): rank {} ({}) sent more than the {} bytes that were due; the "
+                                         "tensor has another size "
+                                         "there, or the ranks started their collectives in another order",
+                                         world_.rank, world_.hosts->at(static_cast<std::size_t>(world_.rank)), of.peers[i],
+                                         world_.hosts->at(static_cast<std::size_t>(of.peers[i])), of.expected_bytes[i]));
+        throw mpi_error("MPI_Testall", code, mpi_error_text(code));
+    }
+    throw mpi_error("MPI_Testall", MPI_ERR_IN_STATUS, "no status tells the error");
+}
+
+void direct_allreduce::abandon() noexcept {
+    for (auto& current : window_)
+        for (std::size_t i = 0; i < current.receives && i < current.requests.size(); ++i)
+            if (current.requests[i] != MPI_REQUEST_NULL) MPI_Cancel(&current.requests[i]);
+    next_element_ = what_.in.count;
+}
+
+bool direct_allreduce::released() noexcept {
+    bool all = true;
+    for (auto& current : window_) {
+        int done = 0;
+        MPI_Testall(static_cast<int>(current.requests.size()), current.requests.data(), &done, MPI_STATUSES_IGNORE);
+        all = all && done != 0;
+    }
+    return all;
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,81 @@
+#include "comm/internal/mpi_ops.hpp"
+
+#include <utility>
+
+#include "comm/kernels.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+template <dtype Type, reduction How>
+void combine_into(void* in, void* inout, int* count, MPI_Datatype*) {
+    std::array<void const*, 2> const sources{in, inout};
+    combine(Type, How, sources, inout, static_cast<std::size_t>(*count));
+}
+
+template <dtype Type>
+MPI_User_function* function_for(reduction how) noexcept {
+    switch (how) {
+        case reduction::sum:
+        case reduction::average: return &combine_into<Type, reduction::sum>;
+        case reduction::min: return &combine_into<Type, reduction::min>;
+        case reduction::max: return &combine_into<Type, reduction::max>;
+        case reduction::product: return &combine_into<Type, reduction::product>;
+    }
+    return nullptr;
+}
+
+MPI_User_function* function_for(dtype type, reduction how) noexcept {
+    switch (type) {
+        case dtype::f32: return function_for<dtype::f32>(how);
+        case dtype::f64: return function_for<dtype::f64>(how);
+        case dtype::f16: return function_for<dtype::f16>(how);
+        case dtype::bf16: return function_for<dtype::bf16>(how);
+        case dtype::i32: return function_for<dtype::i32>(how);
+        case dtype::i64: return function_for<dtype::i64>(how);
+        case dtype::u8: return function_for<dtype::u8>(how);
+    }
+    return nullptr;
+}
+
+/// MPI's own operation, or MPI_OP_NULL where ours means more.
+MPI_Op built_in(dtype type, reduction how) noexcept {
+    if (type == dtype::f16 || type == dtype::bf16) return MPI_OP_NULL;
+    switch (how) {
+        case reduction::sum:
+        case reduction::average: return MPI_SUM;
+        case reduction::product: return MPI_PROD;
+        case reduction::min: return is_floating(type) ? MPI_OP_NULL : MPI_MIN;
+        case reduction::max: return is_floating(type) ? MPI_OP_NULL : MPI_MAX;
+    }
+    return MPI_OP_NULL;
+}
+
+}  // namespace
+
+MPI_Datatype mpi_type(dtype type) noexcept {
+    switch (type) {
+        case dtype::f32: return MPI_FLOAT;
+        case dtype::f64: return MPI_DOUBLE;
+        case dtype::f16:
+        case dtype::bf16: return MPI_UINT16_T;
+        case dtype::i32: return MPI_INT32_T;
+        case dtype::i64: return MPI_INT64_T;
+        case dtype::u8: return MPI_UINT8_T;
+    }
+    return MPI_DATATYPE_NULL;
+}
+
+MPI_Op mpi_ops::get(dtype type, reduction how) {
+    if (MPI_Op const native = built_in(type, how); native != MPI_OP_NULL) return native;
+    unique_op& slot = made_.at(static_cast<std::size_t>(type)).at(static_cast<std::size_t>(how));
+    if (!slot) {
+        MPI_Op op = MPI_OP_NULL;
+        check(MPI_Op_create(function_for(type, how), 1, &op), "MPI_Op_create");
+        slot.reset(op);
+    }
+    return slot.get();
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,52 @@
+// A collective that is under way.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/units.hpp"
+#include "comm/collective_backend.hpp"
+
+namespace muster {
+
+namespace detail {
+struct communicator_state;
+}
+
+/// Owner of a started collective; move-only. The tensors must stay valid, and untouched unless only read by it, until it has
+/// finished. Keeps the communicator's inside alive. Not thread safe, and not at once with another call on its communicator.
+class [[nodiscard]] operation {
+  public:
+    operation() noexcept = default;  ///< finished
+    operation(operation&& other) noexcept;
+    operation& operator=(operation&& other) noexcept;
+    operation(operation const&) = delete;
+    operation& operator=(operation const&) = delete;
+
+    /// Waits, unless its communicator has failed; a failure is logged.
+    ~operation();
+
+    /// Moves everything in flight forward; true once finished, never blocks. Throws comm_error or mpi_error if it failed.
+    bool done();
+
+    /// Blocks until finished, for at most the communicator's deadline. Throws comm_error or mpi_error if it failed.
+    void wait();
+
+    /// The same for at most `deadline` from now, 0 being without end. When that passes, throws comm_error (errc::timeout) naming
+    /// tensor, rank and host; the communicator has then failed: every further call on it throws, and the tensors of its
+    /// unfinished operations must stay valid until the process ends, since a late rank may still cause writes to them.
+    void wait(duration deadline);
+
+  private:
+    friend class communicator;
+    operation(std::shared_ptr<detail::communicator_state> state, ticket which, char const* what, std::string_view name)
+        : state_(std::move(state)), ticket_(which), what_(what), name_(name) {}
+    void finish() noexcept;
+
+    std::shared_ptr<detail::communicator_state> state_;  ///< null once finished
+    ticket ticket_ = 0;
+    char const* what_ = "";
+    std::string name_;
+};
+
+}  // namespace muster

@@ -1,0 +1,29 @@
+// Whether the ranks that met believe to be in the same world.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "comm/comm_options.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster {
+
+/// What each rank tells all others when a communicator is made. Sent as bytes: no pointers.
+struct world_record {
+    int rank = 0;
+    int world_size = 0;
+    std::uint64_t job = 0;  ///< hash of the namespace
+    int direct_ranks = 0;
+    char host[108] = {};  ///< cut if longer, always ended by 0
+};
+
+world_record describe_world(identity const& who, comm_options const& options) noexcept;
+
+/// Pure, and with the same outcome on every rank that holds the same records: throws errc::singleton if the ranks that met (one
+/// record each) are more or fewer than their identities say, errc::peer_failed if their ranks, namespaces or options contradict
+/// each other. `who` only colours the message.
+void check_world(std::span<world_record const> records, identity const& who);
+
+}  // namespace muster
