@@ -33,7 +33,7 @@ Prints the job script that runs the program with one rank a GPU, for sbatch or q
 
   --site SITE          a site's name, or a site file (with a slash or .toml)
   --gpus N             how many GPUs, and so how many ranks
-  --time T             walltime, such as 1:30:00, 90min or 2h; not needed without a scheduler
+  --time T             walltime, such as 1:30:00, 90min or 2h; without a scheduler, and then not needed, muster run's --timeout
   --account A          account or project to charge
   --queue Q            queue, partition or quality of service
   --job-name NAME      default: muster
@@ -293,6 +293,7 @@ script_plan plan_script(site const& where, script_options const& options) {
         plan.notes.push_back(
             fmt::format("the script asks for {}; muster run {} starts ranks on one node only and will say so in the job",
                         nodes_text(on.nodes), version()));
+    if (!scheduled && options.walltime) request.run_options = {"--timeout", format_walltime(*options.walltime)};
     request.muster = options.muster;
     request.command = options.command;
     return plan;

@@ -1,0 +1,188 @@
+#include "launch/script_command.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "base/error.hpp"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+site shipped(std::string const& name) {
+    return load_site(name, {MUSTER_SOURCE_DIR "/site-configs"});
+}
+
+script_options options(int gpus, double hours, std::string queue = "", std::string account = "p") {
+    script_options o;
+    o.gpus = gpus;
+    o.walltime = duration(hours * 3600);
+    o.queue = std::move(queue);
+    o.account = std::move(account);
+    o.command = {"x"};
+    return o;
+}
+
+std::string refusal(std::string const& where, script_options const& o) {
+    try {
+        plan_script(shipped(where), o);
+    } catch (error const& e) {
+        EXPECT_EQ(exit_code(e.code()), 2);
+        return e.what();
+    }
+    return {};
+}
+
+TEST(plan_script, shape_of_the_job) {
+    auto const shape = [](std::string const& where, script_options const& o) {
+        auto const request = plan_script(shipped(where), o).request;
+        return std::array{request.nodes, request.ranks_per_node, request.cpus_per_rank};
+    };
+    EXPECT_EQ(shape("polaris", options(8, 1, "debug")), (std::array{2, 4, 16}));
+    EXPECT_EQ(shape("polaris", options(3, 1, "debug")), (std::array{1, 3, 16}));
+    EXPECT_EQ(shape("perlmutter", options(16, 1, "regular")), (std::array{4, 4, 32}));
+    EXPECT_EQ(shape("generic-slurm", options(8, 1)), (std::array{1, 8, 0}));
+    EXPECT_EQ(shape("generic-pbs", options(8, 1)), (std::array{1, 8, 1}));
+    auto divided = options(8, 1);
+    divided.gpus_per_node = 4;
+    divided.cpus_per_gpu = 6;
+    EXPECT_EQ(shape("generic-slurm", divided), (std::array{2, 4, 6}));
+    EXPECT_EQ(shape("workstation", options(3, 1)), (std::array{1, 3, 0}));
+}
+
+TEST(plan_script, gpus_that_fill_no_whole_nodes) {
+    EXPECT_THAT(refusal("polaris", options(9, 1, "debug-scaling")),
+                AllOf(HasSubstr("9 GPUs"), HasSubstr("4 GPUs each"), HasSubstr("--gpus 8 (2 nodes)"),
+                      HasSubstr("--gpus 12 (3 nodes)"), HasSubstr("--gpus-per-node 3 (3 nodes with 3 each)")));
+    EXPECT_THAT(refusal("polaris", options(7, 1, "debug")), Not(HasSubstr("--gpus-per-node")));
+    auto o = options(8, 1, "debug");
+    o.gpus_per_node = 5;
+    EXPECT_THAT(refusal("polaris", o), HasSubstr("has 4 GPUs"));
+    o.gpus_per_node = 4;
+    o.cpus_per_gpu = 17;
+    EXPECT_THAT(refusal("polaris", o), HasSubstr("give at most 16"));
+}
+
+TEST(plan_script, limits_of_queues_and_the_ones_that_fit) {
+    EXPECT_EQ(refusal("polaris", options(8, 1, "debug")), "");
+    EXPECT_THAT(refusal("polaris", options(12, 1, "debug")),
+                AllOf(HasSubstr("takes at most 2 nodes"), HasSubstr("debug-scaling")));
+    EXPECT_THAT(refusal("polaris", options(8, 1.01, "debug")),
+                AllOf(HasSubstr("takes at most 01:00:00"), HasSubstr("preemptable")));
+    EXPECT_THAT(refusal("polaris", options(8, 0.01, "debug")), HasSubstr("takes no less than 00:05:00"));
+    EXPECT_THAT(refusal("polaris", options(36, 1, "prod")), HasSubstr("takes no fewer than 10 nodes"));
+    EXPECT_EQ(refusal("polaris", options(40, 3, "prod")), "");
+    EXPECT_THAT(refusal("polaris", options(40, 4, "prod")), AllOf(HasSubstr("sends 10 nodes to 'small'"), HasSubstr("03:00:00")));
+    EXPECT_EQ(refusal("polaris", options(100, 6, "prod")), "");
+    EXPECT_THAT(refusal("polaris", options(396, 7, "prod")), HasSubstr("'medium'"));
+    EXPECT_EQ(refusal("polaris", options(400, 24, "prod")), "");
+    EXPECT_THAT(refusal("polaris", options(1988, 24, "prod")),
+                AllOf(HasSubstr("at most 496"), HasSubstr("no queue of the site")));
+    EXPECT_THAT(refusal("polaris", options(8, 1, "debgu")), AllOf(HasSubstr("did you mean 'debug'?"), HasSubstr("--no-limits")));
+    auto o = options(12, 1, "debug");
+    o.check_limits = false;
+    EXPECT_EQ(refusal("polaris", o), "");
+}
+
+TEST(plan_script, what_the_site_wants) {
+    EXPECT_THAT(refusal("polaris", options(8, 1)), AllOf(HasSubstr("wants a queue"), HasSubstr("debug, debug-scaling")));
+    EXPECT_THAT(refusal("polaris", options(8, 1, "debug", "")), HasSubstr("--account"));
+    EXPECT_THAT(refusal("perlmutter", options(8, 1, "debug", "")), HasSubstr("PROJECT_g"));
+    auto o = options(8, 1, "debug");
+    o.walltime.reset();
+    EXPECT_THAT(refusal("polaris", o), HasSubstr("--time"));
+    EXPECT_EQ(refusal("workstation", o), "");
+    o = options(8, 1, "debug");
+    o.constraint = "x";
+    EXPECT_THAT(refusal("polaris", o), HasSubstr("for Slurm"));
+    o = options(8, 1, "debug");
+    o.filesystems = "x";
+    EXPECT_THAT(refusal("perlmutter", o), HasSubstr("for PBS"));
+}
+
+TEST(plan_script, network_variables_only_on_several_nodes_and_not_if_unwanted) {
+    auto const names = [](script_options const& o) {
+        std::string all;
+        for (auto const& [name, value] : plan_script(shipped("polaris"), o).request.environment) all += name + " ";
+        return all;
+    };
+    EXPECT_THAT(names(options(8, 1, "debug")), AllOf(HasSubstr("NCCL_NET "), HasSubstr("TMPDIR")));
+    EXPECT_THAT(names(options(4, 1, "debug")), AllOf(Not(HasSubstr("NCCL")), HasSubstr("TMPDIR")));
+    auto without = options(8, 1, "debug");
+    without.network_environment = false;
+    EXPECT_THAT(names(without), AllOf(Not(HasSubstr("NCCL")), Not(HasSubstr("FI_")), HasSubstr("TMPDIR")));
+}
+
+TEST(plan_script, own_constraint_and_filesystems) {
+    auto o = options(8, 1, "debug");
+    o.filesystems = "home:grand";
+    EXPECT_EQ(plan_script(shipped("polaris"), o).request.filesystems, "home:grand");
+    o.filesystems.clear();
+    o.constraint = "gpu&hbm80g";
+    EXPECT_EQ(plan_script(shipped("perlmutter"), o).request.constraint, "gpu&hbm80g");
+}
+
+TEST(parse_script_options, everything) {
+    auto const o = parse_script_options({"--site",      "s",
+                                         "--gpus=8",    "--time",
+                                         "1:30:00",     "--account",
+                                         "a",           "--queue",
+                                         "q",           "--job-name",
+                                         "j",           "--gpus-per-node",
+                                         "4",           "--cpus-per-gpu",
+                                         "8",           "--constraint",
+                                         "c",           "--filesystems",
+                                         "f",           "--no-network-env",
+                                         "--no-limits", "--muster",
+                                         "m",           "--template",
+                                         "t",           "--",
+                                         "prog",        "--site",
+                                         "--",          ""});
+    script_options wanted;
+    wanted.site = "s";
+    wanted.gpus = 8;
+    wanted.walltime = duration(5400);
+    wanted.account = "a";
+    wanted.queue = "q";
+    wanted.job_name = "j";
+    wanted.gpus_per_node = 4;
+    wanted.cpus_per_gpu = 8;
+    wanted.constraint = "c";
+    wanted.filesystems = "f";
+    wanted.network_environment = false;
+    wanted.check_limits = false;
+    wanted.muster = "m";
+    wanted.template_file = "t";
+    wanted.command = {"prog", "--site", "--", ""};
+    EXPECT_EQ(o, wanted);
+    EXPECT_TRUE(parse_script_options({"--help"}).help);
+}
+
+TEST(parse_script_options, what_is_wrong) {
+    auto const refused = [](std::vector<std::string> args, std::string const& message) {
+        try {
+            parse_script_options(args);
+            ADD_FAILURE() << message;
+        } catch (error const& e) {
+            EXPECT_THAT(e.what(), HasSubstr(message));
+            EXPECT_EQ(exit_code(e.code()), 2);
+        }
+    };
+    refused({}, "--site");
+    refused({"--site", "s"}, "--gpus");
+    refused({"--site", "s", "--gpus", "0", "--", "x"}, "from 1 up");
+    refused({"--site", "s", "--gpus", "2.5", "--", "x"}, "from 1 up");
+    refused({"--site", "s", "--gpus", "2", "--time", "90", "--", "x"}, "90min, 90h or HH:MM:SS");
+    refused({"--site", "s", "--gpus", "2", "--time", "soon", "--", "x"}, "--time");
+    refused({"--site", "s", "--gpus", "2", "--time", "1h"}, "no program");
+    refused({"--site", "s", "--gpus", "2", "--gpus", "2", "--", "x"}, "more than once");
+    refused({"--sit", "s", "--", "x"}, "did you mean --site?");
+}
+
+}  // namespace
+}  // namespace muster
