@@ -1,0 +1,24 @@
+// Checksums of datasets: XXH3, 64 bits, seed 0 (xxHash 0.8 specification).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace muster {
+
+/// XXH3-64 with seed 0 of the bytes. Pure, thread safe.
+std::uint64_t xxh3_64(std::span<std::uint8_t const> bytes) noexcept;
+
+/// The checksum of every block of `block_bytes` (the last may be short) of `bytes`, in order, into `out`.
+/// `out` must have exactly one place a block, else errc::internal.
+void block_checksums(std::span<std::uint8_t const> bytes, std::size_t block_bytes, std::span<std::uint64_t> out);
+
+/// The checksum of a whole array from those of its blocks: XXH3-64 of the block checksums, 8 bytes each, little-endian.
+std::uint64_t fold_checksums(std::span<std::uint64_t const> blocks);
+
+/// 16 hexadecimal digits, most significant first (the canonical form that xxhsum prints).
+std::string format_checksum(std::uint64_t checksum);
+
+}  // namespace muster

@@ -1,0 +1,165 @@
+#include "io/convert.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "base/log.hpp"
+#include "io/idx.hpp"
+#include "io/together.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t piece_bytes = std::size_t{8} << 20;
+
+/// Both files of a split, open and checked.
+struct source {
+    explicit source(idx_pair const& pair) : images(pair.images, idx_kind::images), labels(pair.labels, idx_kind::labels) {
+        require_pair(images, labels);
+        for (idx_reader const* reader : {&images, &labels})
+            if (bool const named = reader->path().ends_with(".gz"); named != reader->compressed())
+                spdlog::warn("{}: its contents are {} gzip data, whatever its name says", reader->path(), named ? "no" : "");
+    }
+    idx_reader images;
+    idx_reader labels;
+};
+
+void check_labels(idx_reader const& file, std::size_t first, std::span<std::uint8_t const> labels, std::size_t classes) {
+    for (std::size_t i = 0; i < labels.size(); ++i)
+        if (labels[i] >= classes)
+            file.fail({file.offset_of(first + i), "label", fmt::format("{} for item {}", labels[i], first + i),
+                       fmt::format("below {}, the number of classes", classes),
+                       "give the right --classes, or another file of labels"});
+}
+
+/// Every rank must have opened the same file: a stale copy on one node would make them create different arrays.
+void require_equal(communicator* comm, idx_pair const& pair, source const& opened) {
+    image_shape const shape = opened.images.shape();
+    std::uint64_t const mine[4] = {opened.images.items(), shape.channels, shape.height, shape.width};
+    std::uint64_t bounds[8];
+    for (std::size_t i = 0; i < 4; ++i) {
+        bounds[i] = mine[i];
+        bounds[i + 4] = ~mine[i] >> 1;  // its maximum is the minimum of the values; below 2^63 as max() wants
+    }
+    together::max(comm, bounds);
+    for (std::size_t i = 0; i < 4; ++i)
+        if (bounds[i] != ~bounds[i + 4] << 1 >> 1)
+            throw error(errc::invalid_data,
+                        fmt::format("{}: the ranks see different files: one has {}, another {} (field {}); give a path that "
+                                    "is the same file on every node",
+                                    pair.images, bounds[i], ~bounds[i + 4] << 1 >> 1, i));
+}
+
+class converter {
+  public:
+    converter(convert_request const& request, communicator* comm, std::function<void(std::uint64_t)> const& progress)
+        : request_(request), comm_(comm), progress_(progress), writer_(request.output, request.writer, comm) {}
+
+    void split(idx_pair const& pair, source& opened) {
+        writer_.begin({pair.split, opened.images.items(), opened.images.shape(), request_.chunk_samples});
+        hyperslab const mine = writer_.share();
+        hyperslab const longest = shard_of_blocks(opened.images.items(), writer_.block_samples(), 0, together::size(comm_));
+        std::size_t const block_bytes = writer_.block_samples() * opened.images.item_bytes();
+        std::size_t const step = writer_.block_samples() * std::max<std::size_t>(1, piece_bytes / block_bytes);
+        for (std::size_t done = 0; done < longest.count; done += step) {
+            hyperslab const rows = intersect(mine, {mine.first + done, step});
+            together::run(comm_, [&] { read(opened, rows); });
+            writer_.write(rows, images_, labels_);
+            bytes_ += images_.size() + labels_.size();
+            if (progress_) progress_(bytes_);
+        }
+        together::run(comm_, [&] {
+            if (mine.empty() || mine.end() != opened.images.items()) return;
+            opened.images.finish();
+            opened.labels.finish();
+        });
+    }
+
+    void end(split_facts const& facts) { writer_.end(facts); }
+    void close() { writer_.close(); }
+
+  private:
+    void read(source& opened, hyperslab rows) {
+        images_.resize(rows.count * opened.images.item_bytes());
+        labels_.resize(rows.count);
+        if (rows.empty()) return;
+        opened.images.skip_to(rows.first);
+        opened.labels.skip_to(rows.first);
+        opened.images.read(images_);
+        opened.labels.read(labels_);
+        if (request_.classes != 0) check_labels(opened.labels, rows.first, labels_, request_.classes);
+    }
+
+    convert_request const& request_;
+    communicator* comm_;
+    std::function<void(std::uint64_t)> const& progress_;
+    dataset_writer writer_;
+    std::vector<std::uint8_t> images_;
+    std::vector<std::uint8_t> labels_;
+    std::uint64_t bytes_ = 0;
+};
+
+void check(convert_request const& request) {
+    expect(!request.splits.empty(), "a split to convert");
+    if (request.classes > 256)
+        throw error(errc::usage, fmt::format("{} classes: a label is one byte; give 1 to 256", request.classes));
+    if (!request.class_names.empty() && request.class_names.size() != request.classes)
+        throw error(errc::usage,
+                    fmt::format("{} class names for {} classes; give one a class", request.class_names.size(), request.classes));
+}
+
+}  // namespace
+
+convert_report convert(convert_request const& asked, communicator* comm, std::function<void(std::uint64_t)> const& progress) {
+    convert_request request = asked;
+    if (request.classes == 0) request.classes = request.class_names.size();
+
+    // All headers are checked before the first byte is written.
+    std::vector<std::unique_ptr<source>> sources;
+    together::run(comm, [&] {
+        check(request);
+        for (idx_pair const& pair : request.splits) sources.push_back(std::make_unique<source>(pair));
+        for (auto const& opened : sources)
+            if (opened->images.shape() != sources[0]->images.shape())
+                throw error(errc::usage, fmt::format("{}: its images are {}, those of {} are {}; give splits of one dataset",
+                                                     opened->images.path(), to_string(opened->images.shape()),
+                                                     sources[0]->images.path(), to_string(sources[0]->images.shape())));
+    });
+    for (std::size_t i = 0; i < sources.size(); ++i) require_equal(comm, request.splits[i], *sources[i]);
+
+    convert_report report;
+    converter work(request, comm, progress);
+    report.classes = request.classes;
+    if (report.classes == 0) {
+        // The number of classes is an attribute of every split, so the labels of all are needed first; they are few bytes.
+        std::uint64_t largest = 0;
+        together::run(comm, [&] {
+            for (idx_pair const& pair : request.splits) {
+                idx_reader labels(pair.labels, idx_kind::labels);
+                std::vector<std::uint8_t> piece(std::min(labels.items(), piece_bytes));
+                while (labels.position() < labels.items()) {
+                    std::span<std::uint8_t> const part(piece.data(), std::min(piece.size(), labels.items() - labels.position()));
+                    labels.read(part);
+                    largest = std::max<std::uint64_t>(largest, *std::max_element(part.begin(), part.end()));
+                }
+            }
+        });
+        report.classes = largest + 1;
+    }
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+        idx_pair const& pair = request.splits[i];
+        work.split(pair, *sources[i]);
+        work.end({report.classes, request.class_names, std::filesystem::path(pair.images).filename().string(),
+                  std::filesystem::path(pair.labels).filename().string()});
+        report.splits.push_back({pair.split, sources[i]->images.items(), sources[i]->images.shape()});
+        report.bytes += sources[i]->images.items() * (sources[i]->images.item_bytes() + 1);
+    }
+    work.close();
+    return report;
+}
+
+}  // namespace muster

@@ -1,0 +1,44 @@
+// Memory straight from the system: large pages for a shard, or a part of a file as it lies in the page cache.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/unique_handle.hpp"
+
+namespace muster {
+
+struct mapping_traits {
+    struct type {
+        void* address = nullptr;
+        std::size_t bytes = 0;
+        bool operator==(type const&) const = default;
+    };
+    static type null() noexcept { return {}; }
+    static void close(type mapping) noexcept;
+};
+
+/// Owns a run of bytes. Move-only.
+class mapped_memory {
+  public:
+    mapped_memory() = default;
+
+    /// Zeroed, private, writable; on large pages where the system has them, since random access to a shard on small ones mostly
+    /// waits for the TLB. Throws errc::system that tells how much was wanted.
+    static mapped_memory allocate(std::size_t bytes);
+
+    /// Bytes `offset` … of a file, shared with every process on the node that maps it, read only: writing through bytes() is a
+    /// crash. The kernel is asked to read them ahead. Throws errc::invalid_data if the file is shorter now; a file cut short
+    /// later kills the process with SIGBUS.
+    static mapped_memory map_file(std::string const& path, std::uint64_t offset, std::size_t bytes);
+
+    std::span<std::uint8_t> bytes() const noexcept { return bytes_; }
+
+  private:
+    unique_handle<mapping_traits> mapping_;
+    std::span<std::uint8_t> bytes_;
+};
+
+}  // namespace muster
