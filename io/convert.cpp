@@ -67,12 +67,12 @@ class converter {
         std::size_t const step = writer_.block_samples() * std::max<std::size_t>(1, piece_bytes / block_bytes);
         for (std::size_t done = 0; done < longest.count; done += step) {
             hyperslab const rows = intersect(mine, {mine.first + done, step});
-            together::run(comm_, [&] { read(opened, rows); });
+            together::run(comm_, "reading samples to convert", [&] { read(opened, rows); });
             writer_.write(rows, images_, labels_);
             bytes_ += images_.size() + labels_.size();
             if (progress_) progress_(bytes_);
         }
-        together::run(comm_, [&] {
+        together::run(comm_, "reading the end of the files to convert", [&] {
             if (mine.empty() || mine.end() != opened.images.items()) return;
             opened.images.finish();
             opened.labels.finish();
@@ -120,7 +120,7 @@ convert_report convert(convert_request const& asked, communicator* comm, std::fu
 
     // All headers are checked before the first byte is written.
     std::vector<std::unique_ptr<source>> sources;
-    together::run(comm, [&] {
+    together::run(comm, "opening files to convert", [&] {
         check(request);
         for (idx_pair const& pair : request.splits) sources.push_back(std::make_unique<source>(pair));
         for (auto const& opened : sources)
@@ -137,7 +137,7 @@ convert_report convert(convert_request const& asked, communicator* comm, std::fu
     if (report.classes == 0) {
         // The number of classes is an attribute of every split, so the labels of all are needed first; they are few bytes.
         std::uint64_t largest = 0;
-        together::run(comm, [&] {
+        together::run(comm, "reading labels", [&] {
             for (idx_pair const& pair : request.splits) {
                 idx_reader labels(pair.labels, idx_kind::labels);
                 std::vector<std::uint8_t> piece(std::min(labels.items(), piece_bytes));

@@ -28,7 +28,7 @@ void dataset::transfer(hdf5::place const& where, hdf5::dataset const& from, hype
     rounds = std::max<std::uint64_t>(rounds, 1);
     for (std::uint64_t round = 0; round < rounds; ++round) {
         hyperslab const part = intersect(rows, {rows.first + round * step, step});
-        together::run(comm_, [&] {
+        together::run(comm_, "reading a dataset", [&] {
             hdf5::read(where, from, part.empty() ? hyperslab{0, 0} : part, hdf5::element::u8,
                        part.empty() ? nullptr : data + (part.first - rows.first) * row_bytes, list);
             if (parallel) hdf5::require_collective(where, list);
@@ -38,7 +38,7 @@ void dataset::transfer(hdf5::place const& where, hdf5::dataset const& from, hype
 
 void dataset::read(std::size_t first, std::size_t count, std::span<std::uint8_t> images, std::span<std::uint8_t> labels) const {
     std::uint64_t wanted[2] = {images.empty() ? 0u : 1u, labels.empty() ? 0u : 1u};
-    together::run(comm_, [&] {
+    together::run(comm_, "reading a dataset", [&] {
         if (first > size() || count > size() - first)
             throw error(errc::usage, fmt::format("{}: read of samples {} to {}: /{} has {}; ask for fewer", info_.path, first,
                                                  first + count, info_.split, size()));
@@ -94,7 +94,7 @@ void dataset::verify(std::function<void(std::uint64_t)> const& progress) const {
     std::size_t const step = block * std::max<std::size_t>(1, piece_bytes / (block * image_bytes()));
 
     // Every rank reads all block checksums: they are few (8 bytes a MiB), and the whole checksum needs all of them.
-    together::run(comm_, [&] {
+    together::run(comm_, "reading checksums", [&] {
         char const* const names[2] = {format::image_blocks, format::label_blocks};
         std::uint64_t const whole[2] = {info_.checksum_images, info_.checksum_labels};
         for (int i = 0; i < 2; ++i) {
@@ -128,7 +128,8 @@ void dataset::verify(std::function<void(std::uint64_t)> const& progress) const {
         std::span<std::uint8_t> const label_part(labels.data(), rows.count);
         transfer({info_.path, where.object + "/images"}, images_, rows, image_bytes(), images.data());
         transfer({info_.path, where.object + "/labels"}, labels_, rows, 1, labels.data());
-        together::run(comm_, [&] { verify_blocks(rows, image_part, label_part, expected[0], expected[1]); });
+        together::run(comm_, "verifying a dataset",
+                      [&] { verify_blocks(rows, image_part, label_part, expected[0], expected[1]); });
         bytes += rows.count * (image_bytes() + 1);
         if (progress) progress(bytes);
     }

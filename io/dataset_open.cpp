@@ -76,12 +76,12 @@ dataset dataset::open_with(std::string const& path, communicator* comm, std::str
     opened.comm_ = comm;
     opened.info_.path = path;
     hdf5::place const root{path, "/"};
-    together::run(comm, [&] { require_readable(path); });
-    together::run(comm, [&] {
+    together::run(comm, "opening a dataset", [&] { require_readable(path); });
+    together::run(comm, "opening a dataset", [&] {
         hdf5::place const file{path, ""};
         opened.file_ = hdf5::open_file(file, hdf5::file_access(file, 1, together::mpi_handle(comm)));
     });
-    together::run(comm, [&] {
+    together::run(comm, "opening a dataset", [&] {
         require_format(root, opened.file_);
         opened.group_ = find_split(root, opened.file_, split);
         opened.read_info(opened.file_, opened.group_);

@@ -41,7 +41,7 @@ void check(split_plan const& plan) {
 
 dataset_writer::dataset_writer(std::string path, writer_options options, communicator* comm)
     : path_(std::move(path)), partial_(path_ + ".partial"), options_(std::move(options)), comm_(comm) {
-    together::run(comm_, [&] {
+    together::run(comm_, "creating a dataset file", [&] {
         if (together::rank(comm_) != 0) return;
         if (!options_.replace && ::access(path_.c_str(), F_OK) == 0)
             throw error(errc::usage, fmt::format("{}: exists; remove it, choose another name, or give --force", path_));
@@ -52,7 +52,7 @@ dataset_writer::dataset_writer(std::string path, writer_options options, communi
         ::unlink(partial_.c_str());
     });
     hdf5::place const where{partial_, ""};
-    together::run(comm_, [&] {
+    together::run(comm_, "creating a dataset file", [&] {
         file_ = hdf5::create_file(where, hdf5::file_access(where, options_.alignment_bytes, together::mpi_handle(comm_)));
         created_ = true;
         hdf5::place const root{partial_, "/"};
@@ -75,11 +75,11 @@ hdf5::place dataset_writer::at(char const* array) const {
 }
 
 void dataset_writer::begin(split_plan plan) {
-    together::run(comm_, [&] { check(plan); });
+    together::run(comm_, "planning a split", [&] { check(plan); });
     plan_ = std::move(plan);
     block_ = format::block_samples(plan_.shape);
     std::size_t const blocks = format::block_count(plan_.samples, block_);
-    together::run(comm_, [&] {
+    together::run(comm_, "creating a split", [&] {
         for (auto& checksums : checksums_) checksums.assign(blocks, 0);
         hdf5::place const root{partial_, "/"};
         hdf5::place const where{partial_, "/" + plan_.split};
@@ -102,7 +102,7 @@ hyperslab dataset_writer::share() const {
 void dataset_writer::write_array(char const* array, hdf5::dataset const& to, hyperslab rows, hdf5::element type, void const* data,
                                  bool must_be_collective) {
     bool const parallel = together::mpi_handle(comm_) != nullptr;
-    together::run(comm_, [&] {
+    together::run(comm_, "writing samples", [&] {
         hdf5::property_list const list = hdf5::transfer(at(array), parallel);
         hdf5::write(at(array), to, rows, type, data, list);
         if (parallel && must_be_collective) hdf5::require_collective(at(array), list);
@@ -112,7 +112,7 @@ void dataset_writer::write_array(char const* array, hdf5::dataset const& to, hyp
 void dataset_writer::write(hyperslab rows, std::span<std::uint8_t const> image_data, std::span<std::uint8_t const> label_data) {
     if (rows.empty()) rows = {0, 0};
     std::size_t const image_bytes = plan_.shape.bytes();
-    together::run(comm_, [&] {
+    together::run(comm_, "writing samples", [&] {
         hyperslab const mine = share();
         bool const inside = rows.empty() || (rows.first >= mine.first && rows.end() <= mine.end());
         expect(inside && rows.first % block_ == 0 && (rows.count % block_ == 0 || rows.end() == plan_.samples),
@@ -135,7 +135,7 @@ void dataset_writer::end(split_facts const& facts) {
         hyperslab const rows{0, first ? checksums_[i].size() : 0};
         write_array(array_names[to], arrays_[to], rows, hdf5::element::u64, checksums_[i].data(), true);
     }
-    together::run(comm_, [&] {
+    together::run(comm_, "writing attributes", [&] {
         hdf5::place const where{partial_, "/" + plan_.split};
         hdf5::id const group = group_.get();
         hdf5::write_attribute(where, group, format::split_attribute, plan_.split);
@@ -153,8 +153,8 @@ void dataset_writer::end(split_facts const& facts) {
 }
 
 void dataset_writer::close() {
-    together::run(comm_, [&] { hdf5::close({partial_, ""}, std::move(file_)); });
-    together::run(comm_, [&] {
+    together::run(comm_, "closing a dataset file", [&] { hdf5::close({partial_, ""}, std::move(file_)); });
+    together::run(comm_, "naming a dataset file", [&] {
         if (together::rank(comm_) != 0) return;
         make_durable(partial_);
         if (std::rename(partial_.c_str(), path_.c_str()) != 0) throw_system("rename", fmt::format("{} to {}", partial_, path_));

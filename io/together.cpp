@@ -1,22 +1,43 @@
 #include "io/together.hpp"
 
+#include "comm/agree.hpp"
+#include "comm/communicator.hpp"
+
 namespace muster::together {
 
-int rank(communicator*) {
-    return 0;
-}
-int size(communicator*) {
-    return 1;
-}
-void const* mpi_handle(communicator*) {
-    return nullptr;
+namespace {
+
+void reduce(communicator* comm, char const* name, std::span<std::uint64_t> values, reduction how) {
+    if (size(comm) == 1 || values.empty()) return;
+    // Same bits: a signed and an unsigned type of one size may alias.
+    std::span<std::int64_t> const bits(reinterpret_cast<std::int64_t*>(values.data()), values.size());
+    comm->allreduce(name, view_of(bits), how).wait();
 }
 
-void agree(communicator*, std::exception_ptr failure) {
-    if (failure) std::rethrow_exception(failure);
+}  // namespace
+
+int rank(communicator* comm) {
+    return comm != nullptr ? comm->rank() : 0;
+}
+int size(communicator* comm) {
+    return comm != nullptr ? comm->size() : 1;
+}
+void const* mpi_handle(communicator* comm) {
+    return comm != nullptr ? comm->native() : nullptr;
 }
 
-void sum(communicator*, std::span<std::uint64_t>) {}
-void max(communicator*, std::span<std::uint64_t>) {}
+void agree(communicator* comm, std::string_view what, std::exception_ptr failure) {
+    if (size(comm) > 1)
+        muster::agree(*comm, what, failure);
+    else if (failure)
+        std::rethrow_exception(failure);
+}
+
+void sum(communicator* comm, std::span<std::uint64_t> values) {
+    reduce(comm, "checksums", values, reduction::sum);
+}
+void max(communicator* comm, std::span<std::uint64_t> values) {
+    reduce(comm, "sizes", values, reduction::max);
+}
 
 }  // namespace muster::together

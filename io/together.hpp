@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <span>
+#include <string_view>
 
 namespace muster {
 
@@ -17,25 +18,24 @@ int size(communicator* comm);
 /// HDF5's view of the communicator (io/hdf5.hpp, mpi_handle), or null if there is none or it is a single process without MPI.
 void const* mpi_handle(communicator* comm);
 
-/// Collective: returns if no rank brings a failure; else every rank throws, its own failure or one that names the rank that
-/// failed.
-void agree(communicator* comm, std::exception_ptr failure);
+/// Collective: returns if no rank brings a failure. Else every rank throws: alone its own exception, among others comm_error
+/// (comm/agree.hpp) that says what failed and repeats the message of each failed rank.
+void agree(communicator* comm, std::string_view what, std::exception_ptr failure);
 
-/// Collective: element by element over all ranks, in place.
+/// Collective: element by element over all ranks, in place. Values below 2^63; sums modulo 2^64.
 void sum(communicator* comm, std::span<std::uint64_t> values);
 void max(communicator* comm, std::span<std::uint64_t> values);
 
-/// Runs `step` on this rank, then agrees on its outcome. `step` must not itself wait for other ranks in a way that a failure
-/// leaves undone.
+/// Runs `step` on this rank, then agrees on its outcome.
 template <typename Step>
-void run(communicator* comm, Step&& step) {
+void run(communicator* comm, std::string_view what, Step&& step) {
     std::exception_ptr failure;
     try {
         step();
     } catch (...) {
         failure = std::current_exception();
     }
-    agree(comm, failure);
+    agree(comm, what, failure);
 }
 
 }  // namespace together
