@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <memory>
 
 #include "base/log.hpp"
@@ -40,18 +41,20 @@ void check_labels(idx_reader const& file, std::size_t first, std::span<std::uint
 void require_equal(communicator* comm, idx_pair const& pair, source const& opened) {
     image_shape const shape = opened.images.shape();
     std::uint64_t const mine[4] = {opened.images.items(), shape.channels, shape.height, shape.width};
+    constexpr std::uint64_t top = std::numeric_limits<std::int64_t>::max();
     std::uint64_t bounds[8];
     for (std::size_t i = 0; i < 4; ++i) {
         bounds[i] = mine[i];
-        bounds[i + 4] = ~mine[i] >> 1;  // its maximum is the minimum of the values; below 2^63 as max() wants
+        bounds[i + 4] = top - mine[i];  // its maximum gives the minimum
     }
     together::max(comm, bounds);
+    static constexpr char const* fields[] = {"samples", "channels", "rows", "columns"};
     for (std::size_t i = 0; i < 4; ++i)
-        if (bounds[i] != ~bounds[i + 4] << 1 >> 1)
+        if (std::uint64_t const least = top - bounds[i + 4]; bounds[i] != least)
             throw error(errc::invalid_data,
-                        fmt::format("{}: the ranks see different files: one has {}, another {} (field {}); give a path that "
-                                    "is the same file on every node",
-                                    pair.images, bounds[i], ~bounds[i + 4] << 1 >> 1, i));
+                        fmt::format("{}: the ranks see different files: {} {} and {} {}; give a path that is the "
+                                    "same file on every node",
+                                    pair.images, least, fields[i], bounds[i], fields[i]));
 }
 
 class converter {
