@@ -1,0 +1,65 @@
+# What muster script says when something is not right: exit code 2, nothing on standard output.
+. "$(dirname "$0")/lib.sh"
+unset MUSTER_SITE_PATH XDG_CONFIG_HOME
+export HOME=$PWD
+
+refused() {
+    local text=$1
+    shift
+    expect_exit 2 "$MUSTER" script "$@"
+    expect_empty stdout
+    expect_contains stderr "$text"
+}
+
+refused "did you mean 'polaris'?" --site polars --gpus 4 --time 1h -- x
+refused 'site-configs' --site polars --gpus 4 --time 1h -- x
+refused 'use --gpus 4 (1 node), or --gpus 8 (2 nodes)' --site polaris --gpus 6 --time 1h --account p --queue debug -- x
+refused "it would fit: debug-scaling" --site polaris --gpus 40 --time 1h --account p --queue debug -- x
+refused 'would fit preemptable' --site polaris --gpus 8 --time 2h --account p -- x
+refused '--account' --site polaris --gpus 8 --time 1h --queue debug -- x
+refused '90min, 90h or HH:MM:SS' --site generic-slurm --gpus 2 --time 90 -- x
+refused 'did you mean --time?' --site generic-slurm --gpus 2 --tim 1h -- x
+refused 'no program to run' --site generic-slurm --gpus 2 --time 1h
+refused 'directives have no quoting' --site generic-slurm --gpus 2 --time 1h --account $'a\n#SBATCH --uid=0' -- x
+refused 'directives have no quoting' --site generic-slurm --gpus 2 --time 1h --job-name 'a b' -- x
+refused 'must begin with a letter' --site generic-slurm --gpus 2 --time 1h --queue=--wrap -- x
+
+# A site file of one's own: found by path and by MUSTER_SITE_PATH; a fault is shown with file, line and caret.
+mkdir sites
+cat >sites/mine.toml <<'SITE'
+name = "mine"
+description = "my cluster"
+scheduler = "slurm"
+[source]
+facts = "I"
+date = 2026-11-21
+[node]
+gpu = 4
+SITE
+refused "sites/mine.toml:8:1: node: unknown key 'gpu'; did you mean 'gpus'?" --site sites/mine.toml --gpus 8 --time 1h -- x
+expect_matches stderr '^  \^$'
+sed -i 's/^gpu =/gpus =/' sites/mine.toml
+expect_exit 0 "$MUSTER" script --site ./sites/mine.toml --gpus 8 --time 1h -- x
+expect_contains stdout '#SBATCH --nodes=2' '#SBATCH --ntasks-per-node=4'
+expect_contains stderr 'one node only'
+refused 'no site' --site mine --gpus 8 --time 1h -- x
+MUSTER_SITE_PATH=$PWD/none:$PWD/sites expect_exit 0 "$MUSTER" script --site mine --gpus 8 --time 1h -- x
+mkdir -p .config/muster && mv sites .config/muster/
+expect_exit 0 "$MUSTER" script --site mine --gpus 8 --time 1h -- x
+
+# The program's own path by default, and help of one screen.
+expect_contains stdout "exec $MUSTER run -n 8 -- x"
+expect_exit 0 "$MUSTER" script --help
+expect_contains stdout 'muster script --site'
+expect_true test "$(wc -l <"$OUT")" -le 40
+expect_true test "$(wc -L <"$OUT")" -le 130
+
+# Standard output that cannot be written is an error.
+"$MUSTER" script --site generic-slurm --gpus 2 --time 1h -- x >/dev/full 2>"$ERR"
+expect_equal $? 125 'exit code with a full disk'
+
+# A template of one's own.
+printf '#!/bin/sh\nsrun -n {{{ranks}}}{{#command}} {{.}}{{/command}}\n' >own.mustache
+expect_exit 0 "$MUSTER" script --site generic-slurm --gpus 2 --time 1h --template own.mustache -- 'a b'
+expect_equal "$(cat "$OUT")" "#!/bin/sh
+srun -n 2 'a b'" script

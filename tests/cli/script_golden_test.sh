@@ -1,0 +1,40 @@
+# The script for every shipped site, word for word. UPDATE_GOLDEN=1 writes the files anew.
+. "$(dirname "$0")/lib.sh"
+unset MUSTER_SITE_PATH XDG_CONFIG_HOME
+export HOME=$PWD
+fixtures=$MUSTER_SOURCE_DIR/tests/fixtures
+
+# golden NAME OPTIONS...: `muster script OPTIONS` prints tests/fixtures/scripts/NAME.sh, and bash can read it.
+golden() {
+    local file=$fixtures/scripts/$1.sh
+    shift
+    expect_exit 0 "$MUSTER" script --muster muster "$@"
+    [ -z "${UPDATE_GOLDEN:-}" ] || cp "$OUT" "$file"
+    diff -u "$file" "$OUT" || fail "the script is not $file"
+    expect_true bash -n "$OUT"
+}
+
+golden polaris-2-nodes --site polaris --gpus 8 --time 1h --account proj --queue debug -- python train.py --epochs 3
+golden polaris-1-node --site polaris --gpus 4 --time 30min --account proj --queue debug --job-name first-try -- python train.py
+golden polaris-no-network-env --site polaris --gpus 40 --time 3h --account proj --queue prod --no-network-env -- ./train
+golden perlmutter-4-nodes --site perlmutter --gpus 16 --time 1:30:00 --account m1234_g --queue regular -- python train.py
+golden perlmutter-80gb --site perlmutter --gpus 2 --time 10min --account m1234_g --queue debug --constraint 'gpu&hbm80g' -- python 'my train.py' "it's" ''
+golden generic-slurm-1-node --site generic-slurm --gpus 2 --time 5min -- ./a.out
+golden generic-slurm-2-nodes --site generic-slurm --gpus 8 --gpus-per-node 4 --cpus-per-gpu 6 --time 2-12:00:00 --account a --queue gpu -- ./a.out
+golden generic-pbs-2-nodes --site generic-pbs --gpus 8 --gpus-per-node 4 --cpus-per-gpu 8 --time 90min --account a --queue workq -- ./a.out '$(id)' '`id`' $'two\nlines'
+golden workstation --site workstation --gpus 2 -- python train.py
+golden workstation-time --site workstation --gpus 2 --time 90s -- python train.py
+golden cobalt-2-nodes --site "$fixtures/sites/thetagpu.toml" --gpus 16 --time 12h --account proj -- python train.py
+
+for site in "$MUSTER_SOURCE_DIR"/site-configs/*.toml; do
+    name=$(basename "$site" .toml)
+    ls "$fixtures/scripts/$name"*.sh >"$OUT" 2>&1 || fail "no golden script for $name"
+done
+
+# Polaris takes no plain comment among the directives.
+for file in "$fixtures"/scripts/polaris-*.sh; do
+    sed -n '2,/^$/p' "$file" | grep -v '^#PBS -' | grep -q . && fail "a line that is no directive stands among those of $file"
+done
+expect_contains "$fixtures/scripts/polaris-2-nodes.sh" '#!/bin/bash -l' 'select=2:system=polaris' 'place=scatter' 'filesystems=home:eagle' "NCCL_NET='AWS Libfabric'"
+expect_not_contains "$fixtures/scripts/polaris-1-node.sh" NCCL FI_
+expect_not_contains "$fixtures/scripts/polaris-no-network-env.sh" NCCL FI_

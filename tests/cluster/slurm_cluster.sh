@@ -1,0 +1,303 @@
+#!/bin/bash
+# A real Slurm cluster of namespaces on one machine. Its GPUs are /dev/null under other names, which only Slurm knows of.
+#
+#   slurm_cluster.sh up                 start it; sweeps away what a crashed one has left
+#   slurm_cluster.sh run CMD [ARG..]    run CMD on the login node `head` as an ordinary user, in $PWD
+#   slurm_cluster.sh on NODE CMD..      the same on node1, node2, ...
+#   slurm_cluster.sh crash NODE         power loss: cut the link, kill everything there
+#   slurm_cluster.sh boot NODE          start a crashed node again
+#   slurm_cluster.sh status             nodes and jobs
+#   slurm_cluster.sh down               stop everything; only the logs in $CLUSTER_DIR are left
+#   slurm_cluster.sh missing            print what is needed and not there; exit 1 if anything is
+#
+# A node is one network, UTS, PID, IPC and mount namespace with its own /tmp and /dev/shm. Its init is a bash; killing that kills the node. The bridge
+# between the nodes lies in the head's network namespace: the machine's own network and files stay as they are. Jobs run as a user of the
+# cluster's own, uid 7777. What lies under /tmp is unseen on the nodes except $CLUSTER_DIR and the folders of $CLUSTER_SHARED.
+set -u
+: "${CLUSTER_DIR:=/tmp/muster-cluster}" # all state; absolute, short enough for socket names
+: "${CLUSTER_NODES:=2}"
+: "${CLUSTER_GPUS:=4}" # a node
+: "${CLUSTER_CPUS:=8}" # a node, as told to Slurm; may be more than there are
+: "${CLUSTER_PREFIX:=muster}"
+: "${CLUSTER_NET:=10.78.0}"
+: "${CLUSTER_SHARED:=}"
+: "${CLUSTER_NODE_TIMEOUT:=5}" # s until a node that does not answer is down (one to three times this)
+: "${CLUSTER_START_TIMEOUT:=60}"
+user=tester uid=7777
+self=$(readlink -f "$0")
+dir=$CLUSTER_DIR
+head_ns=$CLUSTER_PREFIX-head
+
+die() {
+    echo "slurm_cluster: $*" >&2
+    exit 1
+}
+address_of() { if [ "$1" = head ]; then echo "$CLUSTER_NET.1"; else echo "$CLUSTER_NET.$((10 + ${1#node}))"; fi; }
+node_names() { seq -f 'node%g' 1 "$CLUSTER_NODES"; }
+our_namespaces() { ip netns list 2>/dev/null | awk -v prefix="$CLUSTER_PREFIX-" 'index($1, prefix) == 1 { print $1 }'; }
+
+# The pid of a node's init as this machine sees it; fails if that node is not up.
+init_of() {
+    local pid
+    read -r pid 2>/dev/null <"$dir/run/$1.init" || return 1
+    [ "/proc/$pid/ns/net" -ef "/run/netns/$CLUSTER_PREFIX-$1" ] && echo "$pid"
+}
+
+# Poll a condition: no event is to be had for what Slurm's daemons do.
+wait_for() { # SECONDS COMMAND...
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.05
+    done
+}
+
+# ---------------------------------------------------------------- files
+write_accounts() {
+    {
+        echo '127.0.0.1 localhost'
+        for name in head $(node_names); do echo "$(address_of "$name") $name"; done
+    } >"$dir/etc/hosts"
+    { grep -v "^$user:" /etc/passwd; echo "$user:x:$uid:$uid:cluster user:$dir/home:/bin/bash"; } >"$dir/etc/passwd"
+    { grep -v "^$user:" /etc/group; echo "$user:x:$uid:"; } >"$dir/etc/group"
+}
+
+write_gpus() {
+    echo AutoDetect=off
+    for ((gpu = 0; gpu < CLUSTER_GPUS; gpu++)); do
+        ln -sfn /dev/null "$dir/dev/nvidia$gpu" # slurmd wants a character device
+        echo "Name=gpu File=$dir/dev/nvidia$gpu"
+    done
+}
+
+# linuxproc and cgroup/v1 by name: the namespaces have no cgroup file system to look at. cred_expire: a requeued job waits that long.
+write_slurm_conf() {
+    cat <<CONF
+ClusterName=muster
+SlurmctldHost=head($(address_of head))
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket=$dir/munge/socket,cred_expire=5
+CredType=cred/munge
+StateSaveLocation=$dir/state
+SlurmdSpoolDir=$dir/spool/%n
+SlurmctldPidFile=$dir/run/slurmctld.pid
+SlurmdPidFile=$dir/run/slurmd.%n.pid
+SlurmctldLogFile=$dir/log/slurmctld.log
+SlurmdLogFile=$dir/log/slurmd.%n.log
+PlugStackConfig=$dir/etc/plugstack.conf
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+MailProg=/bin/true
+SlurmdParameters=config_overrides
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+MpiDefault=none
+PropagateResourceLimits=NONE
+GresTypes=gpu
+ReturnToService=2
+SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2,sched_min_interval=0
+SlurmctldTimeout=10
+SlurmdTimeout=$CLUSTER_NODE_TIMEOUT
+MessageTimeout=$CLUSTER_NODE_TIMEOUT
+KillWait=10
+MinJobAge=600
+CompleteWait=0
+JobRequeue=1
+CONF
+    for name in $(node_names); do
+        echo "NodeName=$name NodeAddr=$(address_of "$name") CPUs=$CLUSTER_CPUS Boards=1 SocketsPerBoard=1 CoresPerSocket=$CLUSTER_CPUS" \
+            "ThreadsPerCore=1 RealMemory=4000 Gres=gpu:$CLUSTER_GPUS State=UNKNOWN"
+    done
+    echo 'PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=10 State=UP'
+}
+
+write_files() {
+    mkdir -p "$dir"/{etc,run,log,state,spool,munge,dev,work,home,tmp} || return 1
+    rm -rf "${dir:?}"/{run,log,state,spool,munge,dev}/*
+    chmod 755 "$dir" "$dir"/{etc,run,log,spool,munge,dev}
+    chmod 700 "$dir/state"
+    chmod 1777 "$dir/work"
+    chown "$uid:$uid" "$dir/home"
+    for name in $(node_names); do mkdir -p "$dir/spool/$name"; done
+    head -c 128 /dev/urandom >"$dir/munge/key"
+    chmod 600 "$dir/munge/key"
+    write_accounts
+    write_gpus >"$dir/etc/gres.conf"
+    write_slurm_conf >"$dir/etc/slurm.conf"
+    : >"$dir/etc/plugstack.conf"
+    echo CgroupPlugin=cgroup/v1 >"$dir/etc/cgroup.conf"
+}
+
+# ---------------------------------------------------------------- namespaces
+make_network() {
+    local name
+    for name in head $(node_names); do ip netns add "$CLUSTER_PREFIX-$name" || return 1; done
+    {
+        echo "link set lo up"
+        echo "link add br0 type bridge"
+        echo "addr add $(address_of head)/24 dev br0"
+        echo "link set br0 up"
+        for name in $(node_names); do
+            echo "link add $name type veth peer name eth0 netns $CLUSTER_PREFIX-$name"
+            echo "link set $name master br0 up"
+        done
+    } | ip -n "$head_ns" -batch - || return 1
+    for name in $(node_names); do
+        printf 'link set lo up\naddr add %s/24 dev eth0\nlink set eth0 up\n' "$(address_of "$name")" | ip -n "$CLUSTER_PREFIX-$name" -batch - || return 1
+    done
+}
+
+# Everything is redirected and in a session of its own, so that nothing holds the caller's terminal or pipes.
+start_node() {
+    rm -f "$dir/run/$1".{init,ready,dead}
+    setsid nsenter --net="/run/netns/$CLUSTER_PREFIX-$1" \
+        unshare --uts --ipc --mount --propagation private --pid --fork --mount-proc \
+        bash "$self" init_of_node "$1" </dev/null >>"$dir/log/$1.init.log" 2>&1 9>&- &
+    disown
+}
+
+# Process 1 of a node.
+be_node() {
+    local name=$1 shared
+    hostname "$name"
+    mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+    mount -t tmpfs -o mode=1777,size=1g tmpfs "$dir/tmp"
+    for shared in "$dir" $CLUSTER_SHARED; do
+        case $shared in /tmp/?*) mkdir -p "$dir/tmp/${shared#/tmp/}" && mount --bind "$shared" "$dir/tmp/${shared#/tmp/}" ;; esac
+    done
+    mount --move "$dir/tmp" /tmp
+    mount -t sysfs sysfs /sys 2>/dev/null
+    for file in hosts passwd group; do mount --bind "$dir/etc/$file" "/etc/$file"; done
+    export SLURM_CONF=$dir/etc/slurm.conf HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+    unset "${!CLUSTER_@}" OLDPWD
+    cd /
+    if [ "$name" = head ]; then
+        munged --foreground --force --key-file="$dir/munge/key" --socket="$dir/munge/socket" --pid-file="$dir/run/munged.pid" \
+            --log-file="$dir/log/munged.log" --seed-file="$dir/munge/seed" --num-threads=2 &
+        until [ -S "$dir/munge/socket" ]; do sleep 0.02; done
+        { slurmctld -D -c >/dev/null 2>"$dir/log/slurmctld.err"; : >"$dir/run/head.dead"; } &
+    else
+        { slurmd -D -N "$name" >/dev/null 2>"$dir/log/slurmd.$name.err"; : >"$dir/run/$name.dead"; } &
+    fi
+    : >"$dir/run/$name.ready"
+    trap : TERM INT HUP
+    while :; do # stays, and reaps what is reparented to it
+        sleep 1000000 &
+        wait
+    done
+}
+
+# The init is the one process of the node's network namespace that is process 1 in its own PID namespace.
+note_init() {
+    local pid
+    wait_for 30 test -e "$dir/run/$1.ready" || return 1
+    for pid in $(ip netns pids "$CLUSTER_PREFIX-$1"); do
+        if [ "$(awk '/^NSpid:/ { print NF ":" $NF }' "/proc/$pid/status" 2>/dev/null)" = 3:1 ]; then
+            echo "$pid" >"$dir/run/$1.init"
+            return 0
+        fi
+    done
+    return 1
+}
+
+nobody_left() {
+    local ns
+    for ns in $(our_namespaces); do [ -z "$(ip netns pids "$ns" 2>/dev/null)" ] || return 1; done
+}
+
+# Kills what lives in the cluster's own namespaces, and only that.
+sweep() {
+    local ns
+    for ns in $(our_namespaces); do ip netns pids "$ns" 2>/dev/null | xargs -r kill -9 2>/dev/null; done
+    wait_for 10 nobody_left || return 1
+    for ns in $(our_namespaces); do ip netns del "$ns"; done
+}
+
+# Becomes CMD in a node, as the cluster's user, with the caller's environment; ends with its exit code, and ends CMD when killed itself.
+into() { # NODE CMD...
+    local pid
+    pid=$(init_of "$1") || die "$1 is not up"
+    shift
+    exec nsenter -t "$pid" -m -u -i -n -p -- setpriv --pdeathsig=TERM --reuid=$uid --regid=$uid --clear-groups \
+        env SLURM_CONF="$dir/etc/slurm.conf" HOME="$dir/home" USER=$user LOGNAME=$user \
+        bash -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "$@"
+}
+
+# ---------------------------------------------------------------- commands
+idle_nodes() { [ "$( (into head timeout 5 sinfo -h -N -t idle -o %N) 2>/dev/null 9>&- | sort -u | wc -l)" -ge "$CLUSTER_NODES" ]; }
+idle_or_dead() { compgen -G "$dir/run/*.dead" >/dev/null || idle_nodes; }
+
+lock() {
+    # Everything in this folder is removed again and again: it must be one that was made here.
+    [[ $dir == /*/?* ]] || die "CLUSTER_DIR is '$dir'; give a folder such as /tmp/muster-cluster"
+    if [ -d "$dir" ] && [ ! -e "$dir/.muster-cluster" ] && [ -n "$(ls -A "$dir")" ]; then die "$dir holds other things; give another CLUSTER_DIR"; fi
+    mkdir -p "$dir" && : >"$dir/.muster-cluster" && exec 9>"$dir/lock" || die "cannot write into $dir"
+    flock -w 120 9 || die "another one is starting or stopping in $dir"
+}
+
+# Programs that are needed and not here.
+missing() {
+    local program lacking=()
+    for program in slurmctld slurmd munged sbatch ip nsenter unshare setpriv flock; do
+        PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || lacking+=("$program")
+    done
+    [ "$(id -u)" = 0 ] || lacking+=("the rights of root")
+    ip netns list >/dev/null 2>&1 || lacking+=("network namespaces (ip netns)")
+    [ ${#lacking[@]} = 0 ] || { (IFS=,; echo "${lacking[*]}"); return 1; }
+}
+
+up() {
+    local name why
+    why=$(missing) || die "needs $why"
+    [ ${#dir} -le 60 ] || die "the name of $dir is too long for sockets"
+    lock
+    sweep || die "could not end what an earlier cluster has left"
+    write_files || die "cannot write into $dir"
+    make_network || { sweep; die "the network could not be set up"; }
+    start_node head
+    for name in $(node_names); do start_node "$name"; done
+    for name in head $(node_names); do note_init "$name" || { sweep; die "$name did not start; see $dir/log"; }; done
+    wait_for "$CLUSTER_START_TIMEOUT" idle_or_dead || { sweep; die "not all nodes came up in $CLUSTER_START_TIMEOUT s; see $dir/log"; }
+    if ! idle_nodes; then
+        grep -hE 'fatal|error' "$dir"/log/*.err | tail -n 5 >&2
+        sweep
+        die "a daemon ended at once; see $dir/log"
+    fi
+}
+
+down() {
+    lock
+    sweep || die "some processes would not end"
+    rm -rf "${dir:?}"/{etc,run,spool,state,munge,dev,tmp,home,work}
+}
+
+case ${1:-} in
+    up) up ;;
+    down) down ;;
+    run) shift && into head "$@" ;;
+    on) shift && into "$@" ;;
+    status) (into head sinfo -N -o '%N %T %C %G %E'); (into head squeue) ;;
+    crash)
+        pid=$(init_of "$2") || die "$2 is not up"
+        ip -n "$head_ns" link set "$2" down
+        kill -9 "$pid"
+        ;;
+    boot)
+        lock
+        init_of "$2" >/dev/null && die "$2 is up"
+        ip -n "$head_ns" link set "$2" up
+        start_node "$2"
+        note_init "$2" || die "$2 did not start; see $dir/log"
+        ;;
+    missing) missing ;;
+    init_of_node) be_node "$2" ;;
+    *)
+        sed -n '2,/^set -u/{/^set -u/d;s/^# \{0,1\}//;p}' "$self"
+        exit 2
+        ;;
+esac
