@@ -3,6 +3,7 @@
 # ctest gives MUSTER (the program), MUSTER_BIN (its folder, with muster-stage and muster-bench) and MUSTER_SOURCE_DIR. The test starts in an
 # empty folder of its own that is removed afterwards, with standard input at its end. A failed expectation is printed and counted, the test
 # goes on, and ends 1 if there was any. Expectations may stand in pipelines and subshells.
+# A function at_end of the test's runs last.
 # Lines a test may hold for ctest: `# timeout: SECONDS` (60 if there is none) and `# serial` (nothing else runs beside it).
 : "${MUSTER:?set MUSTER to the program under test, or start this test by ctest -R cli}"
 : "${MUSTER_BIN:=$(dirname "$MUSTER")}"
@@ -22,8 +23,12 @@ COMMAND='(nothing run yet)'
 cd "$lib_dir/work" || exit 1
 exec </dev/null
 
+# A test that has more to end than processes of its own defines this; it may call fail.
+at_end() { :; }
+
 lib_end() {
     local status=$? failures
+    at_end
     failures=$(wc -l <"$lib_dir/failures")
     cd /
     rm -rf "$lib_dir"
