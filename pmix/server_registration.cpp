@@ -51,6 +51,7 @@ info_list describe_rank(job const& description, int rank, std::map<std::string, 
     keys.add_rank(PMIX_APP_RANK, static_cast<pmix_rank_t>(rank));
     keys.add_u32(PMIX_APPNUM, 0);
     keys.add(PMIX_HOSTNAME, description.host);
+    keys.add(PMIX_PROCDIR, description.session_dir + "/mpi/job/" + std::to_string(rank));
     auto const index = static_cast<std::size_t>(rank);
     if (index < description.cpusets.size() && !description.cpusets[index].empty()) {
         auto const& cpuset = description.cpusets[index];
@@ -93,9 +94,10 @@ info_list describe_job(job const& description, pmix_topology_t const*) {
     keys.add_rank(PMIX_APPLDR, 0);
     keys.add(PMIX_HOSTNAME, description.host);
     keys.add(PMIX_LOCAL_PEERS, ranks);
-    keys.add(PMIX_TMPDIR, description.session_dir);
-    keys.add(PMIX_NSDIR, description.session_dir);
-    keys.add(PMIX_PROCDIR, description.session_dir);
+    // Open MPI asks for these folders to be emptied when one rank ends, so nothing that others need may lie in them.
+    keys.add(PMIX_TMPDIR, description.session_dir + "/mpi");
+    keys.add(PMIX_NSDIR, description.session_dir + "/mpi/job");
+    keys.add(PMIX_PROCDIR, description.session_dir + "/mpi/job/rank");
     keys.add(PMIX_TDIR_RMCLEAN, true);  // the launcher removes the session's folder
     std::map<std::string, std::string> localities;
     for (int rank = 0; rank < description.world_size; ++rank)
