@@ -39,6 +39,9 @@ class collective_backend {
     /// The host name of each rank.
     virtual std::vector<std::string> const& hosts() const noexcept = 0;
 
+    /// Whether ranks share processors, so that whoever waits should give its own away.
+    virtual bool crowded() const noexcept = 0;
+
     /// Starts it and returns without waiting for any other rank. Collective: every rank starts the same collectives in the same
     /// order.
     virtual ticket start(collective const& what) = 0;

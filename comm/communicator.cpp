@@ -1,7 +1,6 @@
 #include "comm/communicator.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <limits>
@@ -86,8 +85,8 @@ communicator communicator::create(identity const& who, comm_options const& optio
     state->who = who;
     state->options = options;
     state->backend_name = row.name;
-    state->yield_at_once = who.local_size > ::sysconf(_SC_NPROCESSORS_ONLN);
     state->backend = row.create(who, options);
+    state->yield_at_once = state->backend->crowded();
     return communicator(std::move(state));
 }
 

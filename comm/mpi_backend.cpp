@@ -46,7 +46,7 @@ void for_pieces(tensor_view const& view, Body&& body) {
 }
 
 /// The traffic of `who`'s world, checked on all ranks, in the order of the identities' ranks.
-unique_comm make_comm(identity const& who, comm_options const& options, std::vector<std::string>& hosts) {
+unique_comm make_comm(identity const& who, comm_options const& options, std::vector<std::string>& hosts, bool& crowded) {
     auto const own_copy = [](MPI_Comm comm) {
         unique_comm owner(comm);
         check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
@@ -62,6 +62,7 @@ unique_comm make_comm(identity const& who, comm_options const& options, std::vec
     std::vector<world_record> records(static_cast<std::size_t>(size));
     check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, records.data(), sizeof mine, MPI_BYTE, comm.get()), "MPI_Allgather");
     check_world(records, who);
+    crowded = is_crowded(records, mine.host);
     bool reordered = false;
     hosts.resize(records.size());
     for (std::size_t i = 0; i < records.size(); ++i) {
@@ -78,7 +79,9 @@ unique_comm make_comm(identity const& who, comm_options const& options, std::vec
 class mpi_backend final : public collective_backend {
   public:
     mpi_backend(identity const& who, comm_options const& options)
-        : runtime_(mpi_runtime::acquire(options.several_threads)), comm_(make_comm(who, options, hosts_)), native_(comm_.get()) {
+        : runtime_(mpi_runtime::acquire(options.several_threads)),
+          comm_(make_comm(who, options, hosts_, crowded_)),
+          native_(comm_.get()) {
         world_ = {comm_.get(), who.rank, who.world_size, &hosts_};
         direct_ = who.world_size <= options.direct_ranks;
         int* upper = nullptr;
@@ -97,6 +100,7 @@ class mpi_backend final : public collective_backend {
     }
 
     std::vector<std::string> const& hosts() const noexcept override { return hosts_; }
+    bool crowded() const noexcept override { return crowded_; }
     void const* native() const noexcept override { return &native_; }
 
     ticket start(collective const& what) override {
@@ -261,6 +265,7 @@ class mpi_backend final : public collective_backend {
 
     std::shared_ptr<mpi_runtime> runtime_;  // outlives every handle below
     std::vector<std::string> hosts_;
+    bool crowded_ = false;
     unique_comm comm_;
     MPI_Comm native_;  // a copy whose address users may have
     direct_world world_;

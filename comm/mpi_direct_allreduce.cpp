@@ -10,11 +10,23 @@ namespace muster::detail {
 
 namespace {
 
-/// Measured with Open MPI 4.1 over shared memory (bench/): below, one round of whole tensors is faster than two rounds of parts.
-constexpr std::size_t whole_bytes = 4000;
+// Measured with Open MPI 4.1 over shared memory, 2 to 4 ranks.
 
-/// Of a segment: two of them stay in the caches while the next ones are on their way.
-constexpr std::size_t segment_bytes = std::size_t{1} << 20;
+/// Messages up to here arrive without a handshake (both Open MPI's and MPICH's limits are 4 KiB, header included, or more).
+constexpr std::size_t eager_bytes = 4000;
+
+/// Larger ones cost a handshake each, so that one round of whole tensors beats two rounds of parts up to here, for two ranks to
+/// half of it.
+constexpr std::size_t whole_bytes_of_all_ranks = std::size_t{1} << 17;
+
+/// Of a segment: large enough that handshakes do not count, small enough that little scratch memory is needed.
+constexpr std::size_t segment_bytes = std::size_t{1} << 22;
+
+/// The same on all ranks.
+bool goes_whole(std::size_t bytes, std::size_t ranks) noexcept {
+    if (bytes <= eager_bytes || ranks == 1) return true;
+    return bytes > eager_bytes * ranks && bytes <= whole_bytes_of_all_ranks / ranks;
+}
 
 constexpr std::size_t line_bytes = 64;
 
@@ -25,7 +37,7 @@ void direct_allreduce::start(direct_world const& world, int tag, collective cons
     tag_ = tag;
     what_ = what;
     element_bytes_ = size_of(what.in.type);
-    whole_ = what.in.count * element_bytes_ <= whole_bytes;
+    whole_ = goes_whole(what.in.bytes(), static_cast<std::size_t>(world.size));
     segment_elements_ = whole_ ? what.in.count : segment_bytes / element_bytes_;
     next_element_ = 0;
     oldest_ = 0;

@@ -17,9 +17,11 @@ namespace detail {
 
 namespace {
 
-/// Polls before a waiting rank starts to give its processor away, and polls between looks at the clock.
-constexpr unsigned polls_before_yield = 4096;
-constexpr unsigned polls_per_look = 64;
+constexpr unsigned polls_per_look_at_clock = 64;
+
+/// A rank with a processor of its own keeps it while it waits: what it gave away it would get back a time slice later, and all
+/// ranks would wait for that. Only when another rank is really late it makes room.
+constexpr duration patience{0.02};
 
 /// How long the operations of a rank that unwinds an exception are waited for.
 constexpr duration unwinding_deadline{2.0};
@@ -60,10 +62,13 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
     using clock = std::chrono::steady_clock;
     if (poll(state, which)) return;
     auto const begin = clock::now();
+    bool yield = state.yield_at_once;
     for (unsigned polls = 1; !poll(state, which); ++polls) {
-        if (state.yield_at_once || polls > polls_before_yield) ::sched_yield();
-        if (polls % polls_per_look == 0 && deadline.count() > 0 && clock::now() - begin > deadline)
-            give_up(state, which, deadline, what, name);
+        if (yield) ::sched_yield();
+        if (polls % polls_per_look_at_clock != 0) continue;
+        duration const waited = clock::now() - begin;
+        yield = yield || waited > patience;
+        if (deadline.count() > 0 && waited > deadline) give_up(state, which, deadline, what, name);
     }
 }
 

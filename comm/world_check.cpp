@@ -1,8 +1,10 @@
 #include "comm/world_check.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string_view>
 #include <vector>
@@ -45,7 +47,24 @@ world_record describe_world(identity const& who, comm_options const& options) no
     record.direct_ranks = options.direct_ranks;
     std::size_t const length = std::min(who.host.size(), sizeof record.host - 1);
     std::memcpy(record.host, who.host.data(), length);
+    static_assert(sizeof record.processors == sizeof(cpu_set_t));
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0) std::memcpy(record.processors.data(), &allowed, sizeof allowed);
     return record;
+}
+
+bool is_crowded(std::span<world_record const> records, std::string_view host) noexcept {
+    std::array<std::uint64_t, 16> all{};
+    int ranks = 0;
+    for (auto const& record : records) {
+        if (record.host != host.substr(0, sizeof record.host - 1)) continue;
+        ++ranks;
+        for (std::size_t i = 0; i < all.size(); ++i) all[i] |= record.processors[i];
+    }
+    int processors = 0;
+    for (auto const bits : all) processors += std::popcount(bits);
+    return processors != 0 && ranks > processors;
 }
 
 void check_world(std::span<world_record const> records, identity const& who) {

@@ -1,9 +1,11 @@
 // Whether the ranks that met believe to be in the same world.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "comm/comm_options.hpp"
 #include "pmix/identity.hpp"
@@ -16,10 +18,17 @@ struct world_record {
     int world_size = 0;
     std::uint64_t job = 0;  ///< hash of the namespace
     int direct_ranks = 0;
+    std::array<std::uint64_t, 16>
+        processors{};     ///< a bit for each that the rank may run on; none if it has too many for this set
     char host[108] = {};  ///< cut if longer, always ended by 0
 };
 
+/// Asks the system for the calling thread's processors.
 world_record describe_world(identity const& who, comm_options const& options) noexcept;
+
+/// Whether the ranks on `host` are more than the processors that they may run on: whoever waits must then give its processor
+/// away. Pure.
+bool is_crowded(std::span<world_record const> records, std::string_view host) noexcept;
 
 /// Pure, and with the same outcome on every rank that holds the same records: throws errc::singleton if the ranks that met (one
 /// record each) are more or fewer than their identities say, errc::peer_failed if their ranks, namespaces or options contradict

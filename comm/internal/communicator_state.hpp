@@ -17,7 +17,7 @@ struct communicator_state {
     comm_options options;
     std::string_view backend_name;
     std::unique_ptr<collective_backend> backend;
-    bool yield_at_once = false;         ///< more ranks than processors: whoever waits gives its processor away
+    bool yield_at_once = false;         ///< ranks share processors: whoever waits gives its own away
     std::optional<std::string> failed;  ///< why nothing more can be done
 };
 
