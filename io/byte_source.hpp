@@ -45,7 +45,7 @@ class byte_source {
 
     std::string path_;
     std::uint64_t file_bytes_ = 0;
-    unique_fd fd_;  // opening it sets file_bytes_
+    unique_fd fd_;                   // opening it sets file_bytes_
     std::uint64_t file_offset_ = 0;  ///< of the next byte to read from the file
     std::uint64_t offset_ = 0;
     std::unique_ptr<inflater> inflater_;

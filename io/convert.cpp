@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/log.hpp"
+#include "io/format.hpp"
 #include "io/idx.hpp"
 #include "io/together.hpp"
 
@@ -59,8 +60,8 @@ void require_equal(communicator* comm, idx_pair const& pair, source const& opene
 
 class converter {
   public:
-    converter(convert_request const& request, communicator* comm, std::function<void(std::uint64_t)> const& progress)
-        : request_(request), comm_(comm), progress_(progress), writer_(request.output, request.writer, comm) {}
+    converter(convert_request const& request, communicator* comm, convert_progress const& progress, std::uint64_t total)
+        : request_(request), comm_(comm), progress_(progress), total_(total), writer_(request.output, request.writer, comm) {}
 
     void split(idx_pair const& pair, source& opened) {
         writer_.begin({pair.split, opened.images.items(), opened.images.shape(), request_.chunk_samples});
@@ -73,7 +74,7 @@ class converter {
             together::run(comm_, "reading samples to convert", [&] { read(opened, rows); });
             writer_.write(rows, images_, labels_);
             bytes_ += images_.size() + labels_.size();
-            if (progress_) progress_(bytes_);
+            if (progress_) progress_(bytes_, total_);
         }
         together::run(comm_, "reading the end of the files to convert", [&] {
             if (mine.empty() || mine.end() != opened.images.items()) return;
@@ -99,7 +100,8 @@ class converter {
 
     convert_request const& request_;
     communicator* comm_;
-    std::function<void(std::uint64_t)> const& progress_;
+    convert_progress const& progress_;
+    std::uint64_t total_;
     dataset_writer writer_;
     std::vector<std::uint8_t> images_;
     std::vector<std::uint8_t> labels_;
@@ -115,51 +117,70 @@ void check(convert_request const& request) {
                     fmt::format("{} class names for {} classes; give one a class", request.class_names.size(), request.classes));
 }
 
+std::vector<std::unique_ptr<source>> open_all(convert_request const& request) {
+    std::vector<std::unique_ptr<source>> sources;
+    for (idx_pair const& pair : request.splits) sources.push_back(std::make_unique<source>(pair));
+    idx_reader const& first = sources.front()->images;
+    for (auto const& opened : sources)
+        if (opened->images.shape() != first.shape())
+            throw error(errc::usage, fmt::format("{}: its images are {}, those of {} are {}; give splits of one dataset",
+                                                 opened->images.path(), to_string(opened->images.shape()), first.path(),
+                                                 to_string(first.shape())));
+    return sources;
+}
+
+/// The number of classes is an attribute of every split, so that the labels of all are looked through first; they are few bytes.
+std::size_t count_classes(convert_request const& request) {
+    std::uint8_t largest = 0;
+    for (idx_pair const& pair : request.splits) {
+        idx_reader labels(pair.labels, idx_kind::labels);
+        std::vector<std::uint8_t> piece(std::min(labels.items(), piece_bytes));
+        while (labels.position() < labels.items()) {
+            std::span<std::uint8_t> const part(piece.data(), std::min(piece.size(), labels.items() - labels.position()));
+            labels.read(part);
+            largest = std::max(largest, *std::max_element(part.begin(), part.end()));
+        }
+    }
+    return std::size_t{largest} + 1;
+}
+
+/// Bytes of images and labels that this rank will write.
+std::uint64_t share_bytes(std::vector<std::unique_ptr<source>> const& sources, communicator* comm) {
+    std::uint64_t bytes = 0;
+    for (auto const& opened : sources) {
+        std::size_t const block = format::block_samples(opened->images.shape());
+        hyperslab const mine = shard_of_blocks(opened->images.items(), block, together::rank(comm), together::size(comm));
+        bytes += mine.count * (opened->images.item_bytes() + 1);
+    }
+    return bytes;
+}
+
 }  // namespace
 
-convert_report convert(convert_request const& asked, communicator* comm, std::function<void(std::uint64_t)> const& progress) {
+convert_report convert(convert_request const& asked, communicator* comm, convert_progress const& progress) {
     convert_request request = asked;
     if (request.classes == 0) request.classes = request.class_names.size();
 
-    // All headers are checked before the first byte is written.
+    // All headers, and the number of classes, are known before the first byte is written.
     std::vector<std::unique_ptr<source>> sources;
     together::run(comm, "opening files to convert", [&] {
         check(request);
-        for (idx_pair const& pair : request.splits) sources.push_back(std::make_unique<source>(pair));
-        for (auto const& opened : sources)
-            if (opened->images.shape() != sources[0]->images.shape())
-                throw error(errc::usage, fmt::format("{}: its images are {}, those of {} are {}; give splits of one dataset",
-                                                     opened->images.path(), to_string(opened->images.shape()),
-                                                     sources[0]->images.path(), to_string(sources[0]->images.shape())));
+        sources = open_all(request);
     });
     for (std::size_t i = 0; i < sources.size(); ++i) require_equal(comm, request.splits[i], *sources[i]);
+    if (request.classes == 0) together::run(comm, "reading labels", [&] { request.classes = count_classes(request); });
 
     convert_report report;
-    converter work(request, comm, progress);
     report.classes = request.classes;
-    if (report.classes == 0) {
-        // The number of classes is an attribute of every split, so the labels of all are needed first; they are few bytes.
-        std::uint64_t largest = 0;
-        together::run(comm, "reading labels", [&] {
-            for (idx_pair const& pair : request.splits) {
-                idx_reader labels(pair.labels, idx_kind::labels);
-                std::vector<std::uint8_t> piece(std::min(labels.items(), piece_bytes));
-                while (labels.position() < labels.items()) {
-                    std::span<std::uint8_t> const part(piece.data(), std::min(piece.size(), labels.items() - labels.position()));
-                    labels.read(part);
-                    largest = std::max<std::uint64_t>(largest, *std::max_element(part.begin(), part.end()));
-                }
-            }
-        });
-        report.classes = largest + 1;
-    }
+    converter work(request, comm, progress, share_bytes(sources, comm));
     for (std::size_t i = 0; i < sources.size(); ++i) {
         idx_pair const& pair = request.splits[i];
+        idx_reader const& images = sources[i]->images;
         work.split(pair, *sources[i]);
         work.end({report.classes, request.class_names, std::filesystem::path(pair.images).filename().string(),
                   std::filesystem::path(pair.labels).filename().string()});
-        report.splits.push_back({pair.split, sources[i]->images.items(), sources[i]->images.shape()});
-        report.bytes += sources[i]->images.items() * (sources[i]->images.item_bytes() + 1);
+        report.splits.push_back({pair.split, images.items(), images.shape()});
+        report.bytes += static_cast<std::uint64_t>(images.items()) * (images.item_bytes() + 1);
     }
     work.close();
     return report;

@@ -42,13 +42,15 @@ struct convert_report {
     bool operator==(convert_report const&) const = default;
 };
 
+/// Told after each piece: the bytes that this rank has written of those it will write.
+using convert_progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
+
 /// Converts. With a communicator it is collective: each rank reads, checks and writes its own whole blocks of the samples. From a
 /// plain file a rank reads just these; a compressed one it inflates from the beginning up to the end of its part, side by side
 /// with the other ranks, so that this takes no longer than inflating once and needs no exchange of data. The file's contents do
 /// not depend on the number of ranks. Needs about 8 MiB of memory, or one image if that is larger. On a failure all ranks throw
 /// and no file is left: idx_error, errors of dataset_writer, errc::usage (splits of different shape, no class names for some
 /// classes).
-convert_report convert(convert_request const& request, communicator* comm = nullptr,
-                       std::function<void(std::uint64_t bytes)> const& progress = {});
+convert_report convert(convert_request const& request, communicator* comm = nullptr, convert_progress const& progress = {});
 
 }  // namespace muster

@@ -49,8 +49,10 @@ class dataset {
     /// The communicator must outlive the dataset.
     static dataset open(std::string const& path, communicator& comm, std::string const& split = "train");
 
-    /// The splits in a file, in order of name. Not collective.
+    /// The splits in a file, in order of name; at least one, else errc::invalid_data. The first form is not collective; in the
+    /// second each rank looks for itself, and all throw if one fails.
     static std::vector<std::string> splits(std::string const& path);
+    static std::vector<std::string> splits(std::string const& path, communicator& comm);
 
     dataset_info const& info() const noexcept { return info_; }
     std::size_t size() const noexcept { return info_.samples; }

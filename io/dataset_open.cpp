@@ -96,7 +96,15 @@ std::vector<std::string> dataset::splits(std::string const& path) {
     hdf5::place const root{path, "/"};
     hdf5::file const file = hdf5::open_file(where, hdf5::file_access(where, 1, nullptr));
     require_format(root, file);
-    return hdf5::group_names(root, file);
+    std::vector<std::string> names = hdf5::group_names(root, file);
+    if (names.empty()) invalid(path, "/", "has no split");
+    return names;
+}
+
+std::vector<std::string> dataset::splits(std::string const& path, communicator& comm) {
+    std::vector<std::string> names;
+    together::run(&comm, "opening a dataset", [&] { names = splits(path); });
+    return names;
 }
 
 void dataset::read_info(hdf5::file const& file, hdf5::group const& group) {
