@@ -64,8 +64,8 @@ std::string make_rank_dir(std::string const& output_dir, int rank, int world_siz
     return path;
 }
 
-line_splitter::format output_format(run_options const& options, identity const& who) {
-    line_splitter::format how;
+line_format output_format(run_options const& options, identity const& who) {
+    line_format how;
     if (options.tag_output) how.tag = fmt::format("[{}:{}] ", who.host, who.rank);
     how.timestamp = options.timestamp_output;
     how.raw = who.world_size == 1;

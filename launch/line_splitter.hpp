@@ -6,16 +6,18 @@
 
 namespace muster {
 
+/// What goes before each line.
+struct line_format {
+    std::string tag;         ///< as in "[node1:3] "
+    bool timestamp = false;  ///< and before that the time, as in "2026-03-01T12:00:00.123 "
+    bool raw = false;        ///< pass everything on at once: one rank cannot tear its own lines
+    bool tagged() const noexcept { return timestamp || !tag.empty(); }
+};
+
 /// A stream of bytes in, whole lines out, each with its tag. Bytes are never changed, dropped or reordered.
 class line_splitter {
   public:
-    struct format {
-        std::string tag;         ///< before each line, as in "[node1:3] "
-        bool timestamp = false;  ///< and before that the time, as in "2026-03-01T12:00:00.123 "
-        bool raw = false;        ///< pass everything on at once: one rank cannot tear its own lines
-        bool tagged() const noexcept { return timestamp || !tag.empty(); }
-    };
-    explicit line_splitter(format how = {}) : format_(std::move(how)) {}
+    explicit line_splitter(line_format how = {}) : format_(std::move(how)) {}
 
     /// Takes what was read; returns the complete lines so far, tagged, or nothing. A line longer than `longest_line_bytes` is passed on in pieces.
     std::string push(std::string_view bytes);
@@ -32,7 +34,7 @@ class line_splitter {
   private:
     std::string prefix() const;
     void remember(std::string_view bytes);
-    format format_;
+    line_format format_;
     std::string partial_;
     std::string tail_;
 };

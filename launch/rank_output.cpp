@@ -30,7 +30,7 @@ bool write_file(int fd, std::string_view bytes) {
 
 }  // namespace
 
-rank_stream::rank_stream(int target, line_splitter::format how, std::string const& file_path) : target_(target), lines_(std::move(how)) {
+rank_stream::rank_stream(int target, line_format how, std::string const& file_path) : target_(target), lines_(std::move(how)) {
     auto [read_end, write_end] = make_pipe();
     ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
     // A larger pipe lets a rank print 1 MiB without waiting for us; more than the user's limit is refused, which does no harm.

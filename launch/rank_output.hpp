@@ -13,7 +13,7 @@ namespace muster {
 class rank_stream {
   public:
     /// `target` is 1 or 2, muster's own descriptor; `file_path` may be empty. Throws errc::system if the file cannot be made.
-    rank_stream(int target, line_splitter::format how, std::string const& file_path);
+    rank_stream(int target, line_format how, std::string const& file_path);
 
     int read_fd() const noexcept { return read_.get(); }
     int child_fd() const noexcept { return write_.get(); }

@@ -1,0 +1,115 @@
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "launch/rank_variables.hpp"
+#include "launch/run_command.hpp"
+#include "launch/spawn.hpp"
+#include "launch/table.hpp"
+
+namespace muster {
+namespace {
+
+using words = std::vector<std::string>;
+
+std::string failure(words const& args) {
+    try {
+        parse_run_options(args);
+    } catch (error const& e) {
+        EXPECT_EQ(exit_code(e.code()) == 2 || e.code() == errc::parse, true);
+        return e.what();
+    }
+    return "";
+}
+
+TEST(run_options, the_program_keeps_its_own_options) {
+    auto const o = parse_run_options({"-n", "4", "--tag-output", "--", "python", "-n", "train.py", "--"});
+    EXPECT_EQ(o->place.ranks, 4);
+    EXPECT_TRUE(o->tag_output);
+    EXPECT_EQ(o->command, (words{"python", "-n", "train.py", "--"}));
+}
+
+TEST(run_options, the_first_word_that_is_no_option_is_the_program) {
+    EXPECT_EQ(parse_run_options({"-n4", "./a.out", "-x"})->command, (words{"./a.out", "-x"}));
+    EXPECT_EQ(parse_run_options({"-np", "4", "a", "-np", "3"})->command, (words{"a", "-np", "3"}));
+    EXPECT_EQ(parse_run_options({"--np=4", "-x", "A=1", "-x", "B", "a"})->exports, (words{"A=1", "B"}));
+    EXPECT_EQ(parse_run_options({"-np", "4", "a"})->place.ranks, 4);
+}
+
+TEST(run_options, all_have_their_place) {
+    auto const o = parse_run_options({"--slots-per-node", "8", "--ranks-per-gpu", "2", "--bind-to", "numa", "--cpus-per-rank", "3", "--wd", "/tmp",
+                                      "--output-dir", "out", "--timestamp-output", "--timeout", "5min", "--start-timeout", "30", "--grace", "250ms", "-q",
+                                      "--allow-singletons", "--scheduler", "local", "a"});
+    run_options wanted;
+    wanted.place = {std::nullopt, 8, 2, bind_policy::numa, 3};
+    wanted.command = {"a"};
+    wanted.working_dir = "/tmp";
+    wanted.output_dir = "out";
+    wanted.timestamp_output = wanted.quiet = wanted.allow_singletons = wanted.scheduler_local = true;
+    wanted.timeout = duration(300);
+    wanted.start_timeout = duration(30);
+    wanted.grace = duration(0.25);
+    EXPECT_EQ(*o, wanted);
+}
+
+TEST(run_options, mistakes_are_named) {
+    EXPECT_EQ(failure({"--tag-ouput", "a"}), "unknown option '--tag-ouput', did you mean --tag-output?; --help lists all");
+    EXPECT_NE(failure({"-n", "x", "a"}), "");
+    EXPECT_NE(failure({"-n", "0", "a"}), "");
+    EXPECT_NE(failure({"-n"}), "");
+    EXPECT_NE(failure({}), "");
+    EXPECT_NE(failure({"--"}), "");
+    EXPECT_NE(failure({"--", ""}), "");
+    EXPECT_NE(failure({"--timeout", "soon", "a"}), "");
+    EXPECT_NE(failure({"--bind-to", "gpu!", "a"}), "");
+    EXPECT_NE(failure({"--scheduler", "slurm", "a"}), "");
+    EXPECT_NE(failure({"--help=3", "a"}), "");
+    EXPECT_FALSE(parse_run_options({"--help"}));
+}
+
+TEST(rank_variables, tell_every_framework_the_same) {
+    identity const who{"muster.h.1", 3, 4, 3, 4, 0, 1, "h", identity::source::muster};
+    topology machine;
+    machine.gpus = {{0, "GPU-a", "0000:01:00.0", "x", 0}, {1, "GPU-b", "0000:02:00.0", "x", 0}};
+    binding place;
+    place.device = machine.gpus[1];
+    place.cores = cpuset{{4, 5}};
+    environment v{{"RANK", "99"}, {"GLOO_SOCKET_IFNAME", "eth7"}};
+    set_rank_variables(v, who, place, machine, {"127.0.0.1", 29500, 29501, {1, 2, 3, 4}, "id"});
+    for (auto const& [name, value] : std::vector<std::pair<std::string, std::string>>{
+             {"RANK", "3"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "3"}, {"LOCAL_WORLD_SIZE", "4"}, {"MASTER_ADDR", "127.0.0.1"},
+             {"MASTER_PORT", "29500"}, {"GROUP_RANK", "0"}, {"GROUP_WORLD_SIZE", "1"}, {"HOROVOD_RANK", "3"}, {"HOROVOD_SIZE", "4"},
+             {"HOROVOD_CROSS_SIZE", "1"}, {"JAX_NUM_PROCESSES", "4"}, {"JAX_PROCESS_ID", "3"}, {"JAX_LOCAL_DEVICE_IDS", "1"},
+             {"MUSTER_RANK", "3"}, {"MUSTER_GPU_INDEX", "1"}, {"MUSTER_GPU_UUID", "GPU-b"}, {"CUDA_VISIBLE_DEVICES", "0,1"},
+             {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}, {"OMP_NUM_THREADS", "2"}, {"MUSTER_CPUS", "4-5"}, {"GLOO_SOCKET_IFNAME", "eth7"},
+             {"TF_CONFIG", R"({"cluster":{"worker":["127.0.0.1:1","127.0.0.1:2","127.0.0.1:3","127.0.0.1:4"]},"task":{"type":"worker","index":3}})"}})
+        EXPECT_EQ(v.get(name), value) << name;
+    EXPECT_EQ(identify(v, "elsewhere").rank, 3);
+}
+
+TEST(programs, are_found_as_a_shell_finds_them) {
+    environment const v{{"PATH", "/nonexistent:/usr/bin:/bin"}};
+    EXPECT_NE(find_program("true", v, "").find("/true"), std::string::npos);
+    EXPECT_EQ(find_program("/bin/sh", v, ""), "/bin/sh");
+    EXPECT_EQ(find_program("./sh", v, "/bin"), "/bin/./sh");
+    auto const status = [&](char const* program) {
+        try {
+            find_program(program, v, "");
+        } catch (program_error const& e) {
+            return e.exit_status();
+        }
+        return 0;
+    };
+    EXPECT_EQ(status("no-such-program"), 127);
+    EXPECT_EQ(status("/no/such"), 127);
+    EXPECT_EQ(status("/etc"), 126);
+    EXPECT_EQ(status("/etc/passwd"), 126);
+}
+
+TEST(tables, line_up) {
+    text_table t({"a", "long"});
+    t.add({"größer", "x"});
+    EXPECT_EQ(t.text(), "a       long\ngrößer  x\n");
+}
+
+}  // namespace
+}  // namespace muster
