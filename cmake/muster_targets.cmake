@@ -1,7 +1,7 @@
 # How a folder becomes a target.
 
 add_library(muster_options INTERFACE)
-target_compile_options(muster_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+target_compile_options(muster_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                        -Wnon-virtual-dtor -Woverloaded-virtual)
 # GCC 12 sees overlaps in std::string's operator+ that are not there (GCC bug 105651).
 target_compile_options(muster_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)

@@ -17,7 +17,7 @@
 #include "launch/placement.hpp"
 #include "launch/spawn.hpp"
 #include "launch/table.hpp"
-#include "pmix/server.hpp"
+#include "pmix/library_version.hpp"
 
 namespace muster {
 

@@ -146,9 +146,10 @@ int run_embedded(run_options const& options, environment const& inherited, std::
 
     held_ports ports(2 + (size <= most_tensorflow_workers ? size : 0));
     auto const job = describe_job(where, session_dir, program);
+    // First, since it blocks the signals it reads: a thread started before could take them away.
+    supervisor watch(options, program, guardian_fd);
     pmix::server pmix_server(job);
     pmix::pmi1_server pmi1_server(job);
-    supervisor watch(options, program, guardian_fd);
     stdin_forwarder input(watch.loop());
     auto const meeting = make_rendezvous(ports, size, job.nspace);
     rank_starter const starter{options, where, variables, program, working_dir, job.nspace, meeting, open_files};

@@ -24,6 +24,17 @@ constexpr duration partial_patience{0.3};
 /// When ranks that have not connected are looked at for an MPI library that started alone.
 constexpr std::array mpi_looks{duration(0.5), duration(2), duration(5), duration(15)};
 
+/// From now on they come through the returned descriptor only.
+unique_fd block_signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (int const s : handled) sigaddset(&set, s);
+    ::sigprocmask(SIG_BLOCK, &set, nullptr);
+    unique_fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!fd) throw_system("signalfd", "for the launcher");
+    return fd;
+}
+
 bool ends_the_run(int signal_number) {
     return signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGHUP || signal_number == SIGQUIT;
 }
@@ -31,19 +42,14 @@ bool ends_the_run(int signal_number) {
 }  // namespace
 
 supervisor::supervisor(run_options const& options, std::string executable, int guardian_fd)
-    : options_(options),
+    : signals_(block_signals()),
+      options_(options),
       executable_(std::move(executable)),
       guardian_fd_(guardian_fd),
       terminal_(::isatty(STDOUT_FILENO) == 1 || ::isatty(STDERR_FILENO) == 1),
       wall_start_(std::time(nullptr)),
       start_(event_loop::clock::now()) {
-    sigset_t set;
-    sigemptyset(&set);
-    for (int const s : handled) sigaddset(&set, s);
-    ::sigprocmask(SIG_BLOCK, &set, nullptr);
     ::signal(SIGPIPE, SIG_IGN);
-    signals_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!signals_) throw_system("signalfd", "for the launcher");
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of ranks become our children, so that none is missed
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
     loop_.watch_readable(guardian_fd_, [this] { on_guardian_gone(); });

@@ -70,6 +70,7 @@ class supervisor {
     void say(std::string const& line);
     bool is_repeat(signalfd_siginfo const& info);
 
+    unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
     run_options const& options_;
     event_loop loop_;
     output_writer writer_;
@@ -78,7 +79,6 @@ class supervisor {
     pmix::pmi1_server* pmi1_ = nullptr;
     std::string executable_;
     std::optional<std::string> linked_mpi_;  ///< the MPI library of the executable ("" if none), once it was looked for
-    unique_fd signals_;
     int guardian_fd_;
     phase phase_ = phase::running;
     int exit_code_ = 0;

@@ -1,0 +1,11 @@
+// Which PMIx library this process runs with.
+#pragma once
+
+#include <string>
+
+namespace muster::pmix {
+
+/// "4.2.2", from the library that was loaded, not the headers it was built with.
+std::string library_version();
+
+}  // namespace muster::pmix
