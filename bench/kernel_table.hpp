@@ -68,6 +68,11 @@ struct kernel_table {
     void (*normalise)(std::uint8_t const* bytes, int count, float factor, float offset, float* out);
     /// velocity = momentum * velocity + gradient; parameter -= rate * velocity
     void (*sgd)(float* parameters, float const* gradients, float* velocity, std::size_t count, float rate, float momentum);
+
+    /// Does `rounds` x peak_flops floating-point operations in registers, as fast as this instruction set can: the bound that the
+    /// other kernels are held against. The result only keeps the compiler from dropping them.
+    float (*peak)(long rounds);
+    int peak_flops;
 };
 
 }  // namespace muster

@@ -11,6 +11,7 @@ struct tuning {
     static constexpr int weight_gradient_planes = 5;
     static constexpr int dot_images = 4, dot_outputs = 5;
     static constexpr int outer_rows = 5, outer_vectors = 4;
+    static constexpr int peak_chains = 16;
 };
 
 #include "bench/kernels_body.inc"

@@ -10,9 +10,8 @@
 namespace muster {
 
 loss_result softmax_loss(std::span<float const> outputs, int stride, int classes, std::span<std::uint8_t const> labels,
-                         std::span<float> gradient) {
+                         std::span<float> gradient, float share) {
     loss_result result;
-    float const share = 1.0f / static_cast<float>(labels.size());
     for (std::size_t n = 0; n < labels.size(); ++n) {
         if (labels[n] >= classes)
             throw error(errc::invalid_data,

@@ -12,8 +12,9 @@ struct loss_result {
 };
 
 /// `outputs` holds one row of `stride` floats an image, of which `classes` count; a label an image. With `gradient`, which has
-/// the same shape, also writes the gradient of the MEAN loss. Throws errc::invalid_data on a label that is no class, naming it.
+/// the same shape, also writes the gradient of the summed loss times `share`: 1/images for the mean. Throws errc::invalid_data on
+/// a label that is no class, naming it.
 loss_result softmax_loss(std::span<float const> outputs, int stride, int classes, std::span<std::uint8_t const> labels,
-                         std::span<float> gradient = {});
+                         std::span<float> gradient = {}, float share = 1);
 
 }  // namespace muster

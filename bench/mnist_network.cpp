@@ -1,5 +1,6 @@
 #include "bench/mnist_network.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -113,18 +114,20 @@ void mnist_network::resample(std::uint64_t seed, std::uint64_t step) {
 
 std::span<float const> mnist_network::forward(bool training) {
     for (std::size_t i = 0; i < layers_.size(); ++i) {
-        stopwatch const watch(profile_[i].forward);
+        double untimed = 0;  // the profile is of training
+        stopwatch const watch(training ? profile_[i].forward : untimed);
         layers_[i]->forward(images_, activations_[i].data(), activations_[i + 1].data(), training);
     }
     return std::span<float const>(activations_.back()).first(static_cast<std::size_t>(images_ * output_stride()));
 }
 
-loss_result mnist_network::backward(std::span<std::uint8_t const> labels, ready_function const& ready) {
+loss_result mnist_network::backward(std::span<std::uint8_t const> labels, ready_function const& ready, float share) {
     expect(labels.size() == static_cast<std::size_t>(images_), "one label an image");
     loss_result result;
     {
         stopwatch const watch(loss_seconds_);
-        result = softmax_loss(activations_.back(), output_stride(), classes, labels, activation_gradients_.back());
+        result = softmax_loss(activations_.back(), output_stride(), classes, labels, activation_gradients_.back(),
+                              share > 0 ? share : 1.0f / static_cast<float>(images_));
     }
     for (std::size_t i = layers_.size(); i-- > 0;) {
         {
@@ -138,6 +141,11 @@ loss_result mnist_network::backward(std::span<std::uint8_t const> labels, ready_
         }
     }
     return result;
+}
+
+void mnist_network::no_images(ready_function const& ready) {
+    std::fill(gradients_.begin(), gradients_.end(), 0.0f);
+    for (std::size_t i = 0; i < table_.size() && ready; ++i) ready(i);
 }
 
 loss_result mnist_network::evaluate(std::span<std::uint8_t const> labels) const {

@@ -52,14 +52,17 @@ class mnist_network {
 
     /// Called as soon as the gradients of one parameter tensor are complete, with its index in table().
     using ready_function = std::function<void(std::size_t)>;
-    /// Loss and gradients for the images of the last forward(true).
-    loss_result backward(std::span<std::uint8_t const> labels, ready_function const& ready = {});
+    /// Loss of the images of the last forward(true), and the gradients of their summed loss times `share`; 0 stands for 1/images,
+    /// that is the mean. A rank without images in a step calls no_images() instead.
+    loss_result backward(std::span<std::uint8_t const> labels, ready_function const& ready = {}, float share = 0);
+    /// Gradients of zero, all ready.
+    void no_images(ready_function const& ready);
     /// Loss and hits of the last forward without gradients.
     loss_result evaluate(std::span<std::uint8_t const> labels) const;
 
     std::span<std::unique_ptr<layer> const> layers() const noexcept { return layers_; }
 
-    /// Where the time went since construction or reset, in seconds.
+    /// Where the time of training passes went since construction or reset, in seconds.
     struct profile_row {
         double forward = 0, backward = 0;
     };

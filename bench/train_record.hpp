@@ -15,7 +15,7 @@ namespace muster {
 struct epoch_record {
     int epoch = 0;                ///< from 0
     std::int64_t steps = 0;       ///< a rank's optimiser steps
-    std::int64_t images = 0;      ///< of all ranks; more than the data set has if it does not divide evenly (some are padded)
+    std::int64_t images = 0;      ///< of all ranks: every image of the train split once
     double train_s = 0;           ///< from the barrier before the first step to the end of the last step
     double first_step_s = 0;      ///< the first of those steps: buffers touched, connections made
     double steady_s = 0;          ///< the others
@@ -69,7 +69,7 @@ struct train_record {
         0;  ///< from main() to the barrier before the first step, the slowest rank's: MPI, opening and reading the data, buffers
     double communicator_s = 0, open_data_s = 0;  ///< parts of it, the slowest rank's
     std::vector<epoch_record> epochs_done;
-    std::string weights_checksum;  ///< XXH64 of the parameters, equal on all ranks, in hexadecimal
+    std::string weights_checksum;  ///< XXH3-64 of the parameters, equal on all ranks, in hexadecimal
     std::vector<layer_time> profile;
     double train_s() const noexcept;
     double test_s() const noexcept;

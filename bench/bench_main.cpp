@@ -1,0 +1,77 @@
+// The program `muster-bench`: a table of subcommands.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "base/version.hpp"
+#include "bench/report_command.hpp"
+#include "bench/scale_command.hpp"
+#include "bench/train_command.hpp"
+
+namespace {
+
+using namespace muster;
+
+struct subcommand {
+    char const* name;
+    char const* what;
+    int (*run)(std::vector<std::string> const& args, environment const& variables);
+};
+
+constexpr subcommand subcommands[]{
+    {"train", "train the MNIST network, data-parallel, timed", train_command},
+    {"scale", "train on several numbers of ranks: table, results, report", scale_command},
+    {"report", "table, JSON and HTML page of a scaling study", report_command},
+};
+
+void print_help(std::FILE* to) {
+    fmt::print(to,
+               "muster-bench {}: measure training, scaling, launching, loading\n\n  muster-bench scale --ranks 1,2,4 --data "
+               "fashion-mnist.h5\n\n"
+               "commands (each has --help)\n",
+               version());
+    for (auto const& s : subcommands) fmt::print(to, "  {:10}{}\n", s.name, s.what);
+}
+
+int dispatch(std::vector<std::string> const& words, environment const& variables) {
+    if (words.empty()) {
+        print_help(stderr);
+        return 2;
+    }
+    if (words.front() == "--help" || words.front() == "-h" || words.front() == "help") {
+        print_help(stdout);
+        return 0;
+    }
+    if (words.front() == "--version") {
+        fmt::print("muster-bench {}\n", version());
+        return 0;
+    }
+    std::vector<std::string> names;
+    for (auto const& s : subcommands) {
+        if (words.front() == s.name) return s.run({words.begin() + 1, words.end()}, variables);
+        names.emplace_back(s.name);
+    }
+    auto const near = nearest(words.front(), names);
+    throw error(errc::usage, fmt::format("no command '{}'{}; muster-bench --help lists them", words.front(),
+                                         near ? fmt::format(", did you mean '{}'?", *near) : ""));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    auto const variables = muster::environment::capture();
+    muster::init_log(variables.get_or("MUSTER_LOG", "warning"));
+    return dispatch({argv + 1, argv + argc}, variables);
+} catch (muster::error const& e) {
+    fmt::print(stderr, "muster-bench: error: {}\n", e.what());
+    return muster::exit_code(e.code());
+} catch (std::exception const& e) {
+    fmt::print(stderr, "muster-bench: error: {}\n", e.what());
+    return muster::exit_code(muster::errc::internal);
+}

@@ -1,0 +1,14 @@
+// muster-bench train
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+
+namespace muster {
+
+/// Collective over the ranks that this process belongs to. Returns the exit code; throws muster::error.
+int train_command(std::vector<std::string> const& args, environment const& variables);
+
+}  // namespace muster
