@@ -1,0 +1,163 @@
+// A communicator of one rank, and the checks of arguments, which are the same for every backend.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "comm/agree.hpp"
+#include "comm/comm_error.hpp"
+#include "comm/communicator.hpp"
+#include "comm/gradient_reducer.hpp"
+
+namespace muster {
+namespace {
+
+using testing::HasSubstr;
+
+class self : public testing::Test {
+  protected:
+    static communicator make() {
+        identity who;
+        who.host = "n7";
+        comm_options options;
+        options.backend = "self";
+        return communicator::create(who, options);
+    }
+    template <typename Body>
+    static std::string usage_of(Body&& body) {
+        try {
+            body();
+        } catch (comm_error const& problem) {
+            EXPECT_EQ(problem.code(), errc::usage) << problem.what();
+            return problem.what();
+        }
+        ADD_FAILURE() << "nothing was thrown";
+        return {};
+    }
+    communicator alone = make();
+    std::vector<float> a = std::vector<float>(8, 2.0f);
+    std::vector<float> b = std::vector<float>(8, 0.0f);
+    tensor_view in = view_of(std::span(a));
+    tensor_view out = view_of(std::span(b));
+};
+
+TEST_F(self, is_what_it_says) {
+    EXPECT_EQ(alone.rank(), 0);
+    EXPECT_EQ(alone.size(), 1);
+    EXPECT_EQ(alone.backend(), "self");
+    EXPECT_EQ(alone.host_of(0), "n7");
+    EXPECT_EQ(alone.native(), nullptr);
+    EXPECT_THROW(static_cast<void>(alone.host_of(1)), std::out_of_range);
+}
+
+TEST_F(self, every_collective_gives_back_its_input) {
+    for (auto const how : {reduction::sum, reduction::average, reduction::min, reduction::max, reduction::product}) {
+        std::fill(b.begin(), b.end(), 0.0f);
+        alone.allreduce("x", in, out, how).wait();
+        EXPECT_EQ(a, b);
+    }
+    std::fill(b.begin(), b.end(), 0.0f);
+    auto gathering = alone.allgather("x", in, out);
+    EXPECT_TRUE(gathering.done());
+    EXPECT_TRUE(gathering.done());
+    gathering.wait();
+    EXPECT_EQ(a, b);
+    alone.broadcast("x", in, 0).wait(duration{1.0});
+    alone.barrier().wait();
+    alone.progress();
+}
+
+TEST_F(self, nothing_is_a_tensor_too) {
+    alone.allreduce("nothing", {}, {}, reduction::sum).wait();
+    alone.allgather("nothing", {}, {}).wait();
+    alone.broadcast("nothing", {}, 0).wait();
+}
+
+TEST_F(self, wrong_arguments_name_tensor_rank_host_and_values) {
+    auto other = out;
+    other.count = 7;
+    auto const message = usage_of([&] { alone.allreduce("conv1.weight", in, other, reduction::sum).wait(); });
+    EXPECT_THAT(message, HasSubstr("\"conv1.weight\" (rank 0 of 1 on n7)"));
+    EXPECT_THAT(message, HasSubstr("\"in\" has 8 elements, \"out\" 7"));
+
+    other = out;
+    other.type = dtype::i32;
+    EXPECT_THAT(usage_of([&] { alone.allreduce("x", in, other, reduction::sum).wait(); }),
+                HasSubstr("\"in\" is f32, \"out\" is i32"));
+    other = out;
+    other.where = memory_kind::device;
+    EXPECT_THAT(usage_of([&] { alone.allreduce("x", in, other, reduction::sum).wait(); }),
+                HasSubstr("\"out\" lies in device memory"));
+    EXPECT_THAT(usage_of([&] {
+                    alone.allreduce("x", {nullptr, 3}, out, reduction::sum).wait();
+                }),
+                HasSubstr("3 elements at a null pointer"));
+    EXPECT_THAT(usage_of([&] {
+                    alone.allreduce("x", {a.data(), 4}, {a.data() + 2, 4}, reduction::sum).wait();
+                }),
+                HasSubstr("overlap"));
+    EXPECT_THAT(usage_of([&] {
+                    alone.allreduce("x", {reinterpret_cast<char*>(a.data()) + 1, 4}, {b.data(), 4}, reduction::sum).wait();
+                }),
+                HasSubstr("not aligned"));
+    EXPECT_THAT(usage_of([&] {
+                    alone.allreduce("x", {a.data(), std::size_t{1} << 62}, reduction::sum).wait();
+                }),
+                HasSubstr("more than memory"));
+    EXPECT_THAT(usage_of([&] { alone.broadcast("x", in, 1).wait(); }), HasSubstr("the root 1 does not lie in a world of 1"));
+    EXPECT_THAT(usage_of([&] { alone.broadcast("x", in, -1).wait(); }), HasSubstr("the root -1"));
+    EXPECT_THAT(usage_of([&] {
+                    alone.allgather("x", in, {b.data(), 4}).wait();
+                }),
+                HasSubstr("\"out\" needs 8 of them for 1 ranks and has 4"));
+    EXPECT_THAT(usage_of([&] {
+                    alone.allgather("x", {a.data(), 4}, {a.data() + 2, 4}).wait();
+                }),
+                HasSubstr("not at this rank's place"));
+    alone.allreduce("the communicator still works", in, out, reduction::sum).wait();
+}
+
+TEST_F(self, averages_of_integers_are_refused) {
+    std::vector<std::int32_t> numbers(3);
+    auto const view = view_of(std::span(numbers));
+    EXPECT_THAT(usage_of([&] { alone.allreduce("n", view, view, reduction::average).wait(); }),
+                HasSubstr("the average of i32 is not an integer"));
+}
+
+TEST_F(self, a_rank_outside_its_world_is_refused) {
+    identity who;
+    who.rank = 3;
+    who.world_size = 2;
+    EXPECT_THAT(usage_of([&] { communicator::create(who); }), HasSubstr("rank 3 does not lie in a world of 2"));
+}
+
+TEST_F(self, agreement_passes_success_and_reports_failure) {
+    agree(alone, "nothing", std::exception_ptr{});
+    EXPECT_EQ(agreed(alone, "counting", [] { return 3; }), 3);
+    try {
+        agreed(alone, "opening x.h5", [] { throw error(errc::not_found, "no such file"); });
+        FAIL();
+    } catch (comm_error const& problem) {
+        EXPECT_EQ(problem.code(), errc::not_found);
+        EXPECT_THAT(problem.what(), HasSubstr("opening x.h5 failed on 1 of 1 ranks:\n  rank 0 (n7): no such file"));
+    }
+}
+
+TEST_F(self, a_reducer_counts_steps_and_refuses_disorder) {
+    gradient_reducer reducer(alone, {{"w", std::span(a)}, {"b", std::span(b)}}, {.bucket_bytes = 1, .first_bucket_bytes = 1});
+    EXPECT_EQ(reducer.bucket_count(), 2u);
+    EXPECT_THAT(usage_of([&] { reducer.ready(2); }), HasSubstr("there is no gradient 2, only 2"));
+    reducer.ready(1);
+    EXPECT_EQ(reducer.started_buckets(), 0u);  // the buckets start in order
+    EXPECT_THAT(usage_of([&] { reducer.ready(1); }), HasSubstr("gradient 1 (\"b\") was ready before"));
+    EXPECT_THAT(usage_of([&] { reducer.finish(); }), HasSubstr("finish() before ready() of 1 gradients, the first: 0 (\"w\")"));
+    reducer.ready(0);
+    EXPECT_EQ(reducer.started_buckets(), 2u);
+    EXPECT_EQ(reducer.finished_buckets(), 2u);
+    reducer.finish();
+    EXPECT_EQ(reducer.started_buckets(), 0u);
+    EXPECT_EQ(a, std::vector<float>(8, 2.0f));
+}
+
+}  // namespace
+}  // namespace muster
