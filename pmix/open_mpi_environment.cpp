@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "pmix/scrub.hpp"
+
 namespace muster::pmix {
 
 std::vector<mca_default> open_mpi_defaults(job const& description) {
@@ -28,12 +30,16 @@ std::vector<mca_default> open_mpi_defaults(job const& description) {
 void set_open_mpi_environment(job const& description, int rank, environment& variables) {
     // A user who chose another transport layer would be contradicted by a list of shared-memory ones.
     bool const own_pml = variables.has("OMPI_MCA_pml");
+    std::string own;
     for (auto const& entry : open_mpi_defaults(description)) {
+        bool set = true;
         if (entry.forced)
             variables.set(entry.name, entry.value);
-        else if (!(own_pml && entry.name == "OMPI_MCA_btl"))
-            variables.set_default(entry.name, entry.value);
+        else
+            set = !(own_pml && entry.name == "OMPI_MCA_btl") && variables.set_default(entry.name, entry.value);
+        if (set) own += (own.empty() ? "" : ";") + entry.name + "=" + entry.value;
     }
+    variables.set(defaults_variable, own);
     auto const size = std::to_string(description.world_size);
     auto const number = std::to_string(rank);
     // One job on one node: the local numbers are the global ones. (PMIx sets these only for jobs that mpirun or prun describe.)
