@@ -37,9 +37,6 @@ struct server_event {
     std::string text;
 };
 
-/// The version of the PMIx library in use, as it calls itself.
-std::string library_version();
-
 /// An embedded PMIx server. One per process. Not thread safe: everything is called from the thread that made it.
 class server {
   public:
