@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "bench/compare_command.hpp"
 #include "bench/report_command.hpp"
 #include "bench/scale_command.hpp"
 #include "bench/train_command.hpp"
@@ -27,6 +28,7 @@ struct subcommand {
 constexpr subcommand subcommands[]{
     {"train", "train the MNIST network, data-parallel, timed", train_command},
     {"scale", "train on several numbers of ranks: table, results, report", scale_command},
+    {"compare", "one rank against PyTorch, one thread each", compare_command},
     {"report", "table, JSON and HTML page of a scaling study", report_command},
 };
 

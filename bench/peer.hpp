@@ -1,0 +1,28 @@
+// The peers that training is compared with: scripts that this program carries along.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+
+namespace muster {
+
+/// bench/peers/torch_mnist.py, as it was when this program was built.
+extern char const* const torch_peer_script;
+
+/// What one run of a peer reports (schema "muster.peer/1").
+struct peer_record {
+    std::string name, version, details;
+    int parameters = 0;
+    double startup_s = 0;
+    double train_s = 0;  ///< of all epochs
+    double images_per_s = 0;
+    double accuracy = 0;  ///< after the last epoch
+};
+
+/// Runs the PyTorch peer with one thread. `options` are the script's own. Throws errc::not_found without the interpreter,
+/// errc::unavailable with what it printed last if it failed, for example because it has no torch or h5py.
+peer_record run_torch_peer(std::string const& python, std::vector<std::string> const& options, environment const& variables);
+
+}  // namespace muster
