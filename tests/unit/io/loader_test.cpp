@@ -1,0 +1,220 @@
+#include "io/loader.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "io/convert.hpp"
+#include "test_files.hpp"
+
+namespace muster {
+namespace {
+
+using namespace test;
+using testing::HasSubstr;
+
+static_assert(std::input_iterator<loader::iterator>);
+
+constexpr std::size_t samples = 1003;
+constexpr std::size_t image_bytes = 5 * 7;
+
+struct setting {
+    memory_mode memory;
+    std::size_t prefetch;
+};
+
+class loader_of : public testing::TestWithParam<setting> {
+  protected:
+    static void SetUpTestSuite() {
+        dir = new scratch;
+        make("contiguous.h5", 0);
+        make("chunked.h5", 100);
+    }
+    static void TearDownTestSuite() {
+        delete dir;
+        dir = nullptr;
+    }
+    static void make(std::string const& name, std::size_t chunk) {
+        convert_request request;
+        request.splits = {{"train", dir->write("i", idx_images(samples, 5, 7)), dir->write("l", idx_labels(samples))}};
+        request.output = dir->path(name);
+        request.chunk_samples = chunk;
+        convert(request);
+    }
+    static sampler order(tail_rule tail = tail_rule::exact) {
+        spread_rule const spread = GetParam().memory == memory_mode::shard ? spread_rule::sharded : spread_rule::global;
+        return sampler(samples, {.seed = 9, .tail = tail, .spread = spread});
+    }
+    static loader make_loader(sampler const& from, std::size_t batch_size, int rank = 0, int world = 1) {
+        return loader(
+            dataset::open(dir->path("contiguous.h5")), from,
+            {.batch = batch_size, .rank = rank, .world = world, .memory = GetParam().memory, .prefetch = GetParam().prefetch});
+    }
+    static void expect_contents(batch const& b) {
+        ASSERT_EQ(b.images.size(), b.count * image_bytes);
+        ASSERT_EQ(b.labels.size(), b.count);
+        ASSERT_EQ(b.samples.size(), b.count);
+        for (std::size_t i = 0; i < b.count; ++i) {
+            ASSERT_EQ(b.labels[i], label(b.samples[i]));
+            for (std::size_t k = 0; k < image_bytes; ++k)
+                ASSERT_EQ(b.images[i * image_bytes + k], pixel(b.samples[i] * image_bytes + k));
+        }
+    }
+    static scratch* dir;
+};
+scratch* loader_of::dir = nullptr;
+
+TEST_P(loader_of, batches_are_the_samplers_samples_with_their_contents) {
+    sampler const s = order();
+    for (std::size_t const size : {1u, 64u, 1003u, 5000u}) {
+        loader l = make_loader(s, size);
+        for (std::uint64_t const epoch : {0u, 1u}) {
+            std::vector<std::uint64_t> seen;
+            auto range = l.epoch(epoch);
+            EXPECT_EQ(range.size(), (samples + size - 1) / size);
+            for (batch const& b : range) {
+                expect_contents(b);
+                EXPECT_EQ(b.first_sample, seen.size());
+                EXPECT_EQ(b.global_count, b.count);
+                seen.insert(seen.end(), b.samples.begin(), b.samples.end());
+                EXPECT_EQ(b.resume_at, seen.size());
+            }
+            EXPECT_EQ(seen, s.indices(epoch, 0, 1));
+        }
+    }
+}
+
+TEST_P(loader_of, all_ranks_make_the_same_steps_and_cover_every_sample_once) {
+    sampler const s = order();
+    for (int const world : {2, 3, 7})
+        for (std::size_t const size : {1u, 10u, 167u, 200u}) {
+            std::vector<int> times(samples, 0);
+            std::vector<std::size_t> in_step;
+            std::vector<std::size_t> told;
+            for (int rank = 0; rank < world; ++rank) {
+                loader l = make_loader(s, size, rank, world);
+                std::size_t step = 0;
+                for (batch const& b : l.epoch(4)) {
+                    expect_contents(b);
+                    for (std::uint64_t const i : b.samples) ++times[i];
+                    if (in_step.size() <= step) {
+                        ASSERT_EQ(rank, 0);
+                        in_step.push_back(0);
+                        told.push_back(b.global_count);
+                    }
+                    in_step[step] += b.count;
+                    ASSERT_EQ(told[step], b.global_count);
+                    ++step;
+                }
+                ASSERT_EQ(step, in_step.size());
+            }
+            EXPECT_EQ(in_step, told);
+            EXPECT_EQ(std::count(times.begin(), times.end(), 1), static_cast<std::ptrdiff_t>(samples))
+                << world << " ranks, batch " << size;
+        }
+}
+
+TEST_P(loader_of, more_ranks_than_samples_get_empty_batches) {
+    convert_request request;
+    request.splits = {{"train", dir->write("i3", idx_images(3, 5, 7)), dir->write("l3", idx_labels(3))}};
+    request.output = dir->path("three.h5");
+    request.writer.replace = true;
+    convert(request);
+    for (auto const tail : {tail_rule::exact, tail_rule::pad, tail_rule::drop}) {
+        sampler const s(3, {.tail = tail, .spread = order().options().spread});
+        for (int rank = 0; rank < 5; ++rank) {
+            loader l(dataset::open(request.output), s,
+                     {.batch = 4, .rank = rank, .world = 5, .memory = GetParam().memory, .prefetch = GetParam().prefetch});
+            std::size_t steps = 0;
+            for (batch const& b : l.epoch(0)) {
+                expect_contents(b);
+                EXPECT_EQ(b.count, tail == tail_rule::pad || rank < 3 ? 1u : 0u);
+                EXPECT_EQ(b.global_count, tail == tail_rule::pad ? 5u : 3u);
+                ++steps;
+            }
+            EXPECT_EQ(steps, tail == tail_rule::drop ? 0u : 1u);
+        }
+    }
+}
+
+TEST_P(loader_of, an_epoch_may_be_left_and_resumed) {
+    sampler const s = order();
+    loader l = make_loader(s, 50);
+    std::vector<std::uint64_t> seen;
+    std::uint64_t at = 0;
+    for (batch const& b : l.epoch(7)) {
+        seen.insert(seen.end(), b.samples.begin(), b.samples.end());
+        at = b.resume_at;
+        if (seen.size() >= 300) break;
+    }
+    l.epoch(8);  // started and never looked at
+    for (batch const& b : l.epoch(7, at)) {
+        expect_contents(b);
+        seen.insert(seen.end(), b.samples.begin(), b.samples.end());
+    }
+    EXPECT_EQ(seen, s.indices(7, 0, 1));
+}
+
+TEST_P(loader_of, what_was_chosen_is_told) {
+    loader l = make_loader(order(), 64);
+    EXPECT_EQ(l.options().memory, GetParam().memory);
+    EXPECT_EQ(l.options().prefetch, GetParam().prefetch);
+    EXPECT_EQ(l.held_bytes(), samples * (GetParam().memory == memory_mode::mapped ? 1 : image_bytes + 1));
+}
+
+TEST_P(loader_of, moves_between_epochs) {
+    sampler const s = order();
+    loader first_place = make_loader(s, 100);
+    for (batch const& b : first_place.epoch(0)) ASSERT_GT(b.count, 0u);
+    loader l(std::move(first_place));
+    std::vector<std::uint64_t> seen;
+    for (batch const& b : l.epoch(1)) seen.insert(seen.end(), b.samples.begin(), b.samples.end());
+    EXPECT_EQ(seen, s.indices(1, 0, 1));
+}
+
+INSTANTIATE_TEST_SUITE_P(modes, loader_of,
+                         testing::Values(setting{memory_mode::whole, 0}, setting{memory_mode::whole, 1},
+                                         setting{memory_mode::whole, 4}, setting{memory_mode::mapped, 0},
+                                         setting{memory_mode::mapped, 2}, setting{memory_mode::shard, 0},
+                                         setting{memory_mode::shard, 3}),
+                         [](auto const& info) {
+                             return std::string(to_string(info.param.memory)) + "_" + std::to_string(info.param.prefetch);
+                         });
+
+class loader_choice : public loader_of {};
+
+TEST_P(loader_choice, contradictions_are_refused) {
+    dataset const contiguous = dataset::open(dir->path("contiguous.h5"));
+    dataset const chunked = dataset::open(dir->path("chunked.h5"));
+    sampler const s(samples);
+    auto const message = [](dataset const& from, sampler const& by, loader_options const& options) -> std::string {
+        try {
+            loader(from, by, options);
+        } catch (error const& e) {
+            return e.what();
+        }
+        return "";
+    };
+    EXPECT_THAT(message(contiguous, s, {.batch = 0}), HasSubstr("batches of 0 samples"));
+    EXPECT_THAT(message(contiguous, s, {.rank = 2, .world = 2}), HasSubstr("rank 2 of 2"));
+    EXPECT_THAT(message(contiguous, sampler(5), {}), HasSubstr("the sampler is for 5 samples"));
+    EXPECT_THAT(message(contiguous, s, {.memory = memory_mode::shard}), HasSubstr("spread_rule::sharded"));
+    EXPECT_THAT(message(chunked, s, {.memory = memory_mode::mapped}), HasSubstr("chunked.h5: /train/images is chunked"));
+    EXPECT_THAT(message(chunked, s, {.local_size = 1'000'000'000}), HasSubstr("do not fit 1000000000 ranks of this node"));
+    EXPECT_EQ(message(chunked, s, {.memory = memory_mode::whole}), "");
+}
+
+TEST_P(loader_choice, the_choice_follows_sampler_and_memory) {
+    dataset const from = dataset::open(dir->path("contiguous.h5"));
+    EXPECT_EQ(loader(from, sampler(samples), {}).options().memory, memory_mode::whole);
+    EXPECT_EQ(loader(from, sampler(samples), {.local_size = 1'000'000'000}).options().memory, memory_mode::mapped);
+    EXPECT_EQ(loader(from, sampler(samples, {.spread = spread_rule::sharded}), {}).options().memory, memory_mode::shard);
+    EXPECT_EQ(*loader(from, sampler(samples), {}).options().prefetch, 0u) << "a small batch is not worth a thread";
+}
+
+INSTANTIATE_TEST_SUITE_P(once, loader_choice, testing::Values(setting{memory_mode::automatic, 0}));
+
+}  // namespace
+}  // namespace muster
