@@ -22,13 +22,17 @@ constexpr std::size_t piece_bytes = std::size_t{8} << 20;
 struct source {
     explicit source(idx_pair const& pair) : images(pair.images, idx_kind::images), labels(pair.labels, idx_kind::labels) {
         require_pair(images, labels);
-        for (idx_reader const* reader : {&images, &labels})
-            if (bool const named = reader->path().ends_with(".gz"); named != reader->compressed())
-                spdlog::warn("{}: its contents are {} gzip data, whatever its name says", reader->path(), named ? "no" : "");
     }
     idx_reader images;
     idx_reader labels;
 };
+
+/// The contents decide, and a name that says otherwise is worth a word.
+void warn_of_name(idx_reader const& file) {
+    if (file.path().ends_with(".gz") != file.compressed())
+        spdlog::warn("{}: its contents are {}, whatever its name says", file.path(),
+                     file.compressed() ? "gzip data" : "no gzip data");
+}
 
 void check_labels(idx_reader const& file, std::size_t first, std::span<std::uint8_t const> labels, std::size_t classes) {
     for (std::size_t i = 0; i < labels.size(); ++i)
@@ -167,7 +171,12 @@ convert_report convert(convert_request const& asked, communicator* comm, convert
         check(request);
         sources = open_all(request);
     });
-    for (std::size_t i = 0; i < sources.size(); ++i) require_equal(comm, request.splits[i], *sources[i]);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+        require_equal(comm, request.splits[i], *sources[i]);
+        if (together::rank(comm) != 0) continue;
+        warn_of_name(sources[i]->images);
+        warn_of_name(sources[i]->labels);
+    }
     if (request.classes == 0) together::run(comm, "reading labels", [&] { request.classes = count_classes(request); });
 
     convert_report report;

@@ -179,8 +179,8 @@ INSTANTIATE_TEST_SUITE_P(modes, loader_of,
                                          setting{memory_mode::whole, 4}, setting{memory_mode::mapped, 0},
                                          setting{memory_mode::mapped, 2}, setting{memory_mode::shard, 0},
                                          setting{memory_mode::shard, 3}),
-                         [](auto const& info) {
-                             return std::string(to_string(info.param.memory)) + "_" + std::to_string(info.param.prefetch);
+                         [](auto const& instance) {
+                             return std::string(to_string(instance.param.memory)) + "_" + std::to_string(instance.param.prefetch);
                          });
 
 class loader_choice : public loader_of {};
