@@ -142,10 +142,6 @@ bool stop_library() {
 
 }  // namespace
 
-std::string library_version() {
-    return PMIx_Get_version();
-}
-
 server::server(job const& description) : state_(std::make_unique<state>(description)) {
     if (active_core() != nullptr)
         throw error(errc::usage, "there is a PMIx server in this process already; one is all that PMIx allows");
