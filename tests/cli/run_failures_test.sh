@@ -1,0 +1,114 @@
+# serial
+# timeout: 120
+# Ranks die together: the first culprit is named, its code is muster's, and nothing is left.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/leftovers.sh"
+
+run=("$MUSTER" run -q -n 4)
+
+# A rank exits with a code of its own.
+expect_exit 3 "${run[@]}" -- sh -c '[ $RANK = 2 ] && { echo "cannot open data" >&2; exit 3; }; exec sleep 100'
+expect_contains stderr "rank 2 on " "exited with code 3" "ending the other 3" "| cannot open data"
+expect_nothing_left
+
+# A rank is killed.
+expect_exit 137 "${run[@]}" -- sh -c '[ $RANK = 1 ] && kill -9 $$; exec sleep 100'
+expect_contains stderr "rank 1 on " "was killed by signal 9 (SIGKILL)"
+expect_nothing_left
+expect_exit 139 "${run[@]}" -- sh -c '[ $RANK = 0 ] && kill -SEGV $$; exec sleep 100'
+expect_contains stderr "rank 0 on " "signal 11 (SIGSEGV)"
+
+# Grandchildren in sessions of their own end with the run, whether it fails or not.
+orphan='setsid sleep 1000 & setsid sh -c "trap : TERM; sleep 1000; sleep 1000" &'
+expect_exit 3 "${run[@]}" -- sh -c "$orphan [ \$RANK = 2 ] && exit 3; exec sleep 100"
+expect_nothing_left
+expect_exit 0 "${run[@]}" -- sh -c "$orphan exit 0"
+expect_nothing_left
+
+# SIGINT and SIGTERM to muster.
+for case in INT:130 TERM:143 HUP:129; do
+    start "${run[@]}" -- sh -c 'echo ready; exec sleep 100'
+    wait_until 10 out_lines 4
+    kill -"${case%:*}" "$PID"
+    expect_end "${case#*:}"
+    expect_nothing_left
+done
+
+# Shells let what they run in the background ignore SIGINT: it gets SIGTERM a moment later.
+start "${run[@]}" -- sh -c 'echo ready; sleep 1000 & wait'
+wait_until 10 out_lines 4
+kill -INT "$PID"
+expect_end 130
+expect_nothing_left
+
+# SIGTERM to the whole process group, as a scheduler sends it, is one request, not two.
+start setsid "$MUSTER" run -n 4 --grace 20s -- sh -c 'trap "echo saved; exit 0" TERM; echo ready; while :; do sleep 0.05; done'
+wait_until 10 out_lines 4
+kill -TERM -- "-$(ps -o pid= --ppid "$PID" 2>/dev/null | tr -d ' ' | head -n 1)" 2>/dev/null || kill -TERM -- "-$PID"
+expect_end 143
+expect_equal "$(grep -c saved "$OUT")" 4 "ranks that could save"
+expect_nothing_left
+
+# Ranks that ignore SIGTERM are killed after the grace.
+start "${run[@]}" --grace 300ms -- sh -c 'trap "" TERM INT; echo ready; while :; do sleep 0.05; done'
+wait_until 10 out_lines 4
+kill -TERM "$PID"
+expect_end 143
+expect_contains stderr "killing them"
+expect_nothing_left
+
+# A second request is no longer patient.
+start "${run[@]}" --grace 100s -- sh -c 'trap "echo asked" TERM; trap "" INT; echo ready; while :; do sleep 0.05; done'
+wait_until 10 out_lines 4
+kill -TERM "$PID"
+wait_until 10 grep -q asked "$OUT"
+kill -INT "$PID"
+expect_end 143
+expect_nothing_left
+
+# muster itself is killed: its parent half, its child half, both at once.
+for victims in guardian launcher both; do
+    start "${run[@]}" -- sh -c 'setsid sleep 1000 & echo ready; exec sleep 100'
+    wait_until 10 out_lines 4
+    launcher=$(ps -o pid= --ppid "$PID" | tr -d ' ' | head -n 1)
+    case $victims in
+        guardian) kill -9 "$PID" ;;
+        launcher) kill -9 "$launcher" ;;
+        both) kill -STOP "$launcher"; kill -9 "$PID" "$launcher" ;;
+    esac
+    expect_end 137
+    # With both gone nobody is left to look for sessions of their own: the ranks themselves die, as the kernel was told.
+    if [ $victims = both ]; then
+        ranks_gone() { ! pgrep -f 'sleep 100$' >/dev/null; }
+        wait_until 5 ranks_gone
+        kill -9 $(marked) 2>/dev/null
+        rm -rf $(comm -13 <(echo "$shm_before") <(shm_files) | sed 's,^,/dev/shm/,')
+    else
+        expect_nothing_left
+    fi
+done
+
+# Time.
+expect_exit 124 "${run[@]}" --timeout 300ms -- sleep 100
+expect_contains stderr "still running after --timeout 300 ms"
+expect_nothing_left
+
+# Programs that are none.
+expect_exit 127 "${run[@]}" -- no-such-program
+expect_contains stderr "no program 'no-such-program' along PATH="
+echo 'print(1)' >train.py
+expect_exit 126 "${run[@]}" -- ./train.py
+expect_contains stderr "run: muster run -- python ./train.py"
+printf 'no shebang' >script
+chmod +x script
+expect_exit 126 "${run[@]}" -- ./script
+expect_contains stderr "neither a program nor a script with a #! line"
+expect_exit 125 "${run[@]}" --wd /nowhere -- true
+expect_contains stderr "--wd /nowhere: there is no such directory"
+expect_exit 2 "${run[@]}" --tag-ouput -- true
+expect_contains stderr "did you mean --tag-output?"
+expect_exit 125 "$MUSTER" run -n 3 --slots-per-node 2 -- true
+expect_contains stderr "cannot map 3 ranks"
+expect_exit 2 "$MUSTER" rnu -- true
+expect_contains stderr "did you mean 'run'?"
+expect_nothing_left

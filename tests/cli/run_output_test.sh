@@ -1,0 +1,59 @@
+# timeout: 120
+# Output comes whole, in lines, and can be tagged and kept; input goes to rank 0.
+. "$(dirname "$0")/lib.sh"
+
+# 1 MiB of random bytes from each of 16 ranks, as bytes with line ends where chance puts them, and each line knows whose it is.
+cat >noise.py <<'PY'
+import os, sys
+rank = int(os.environ["RANK"])
+data = os.urandom(1 << 20)
+tag = b"%02d:" % rank
+lines = b"".join(tag + line + b"\n" for line in data.split(b"\n"))
+with open("sent.%d" % rank, "wb") as f:
+    f.write(lines)
+out = sys.stdout.buffer
+at = 0
+while at < len(lines):  # in pieces of odd sizes, so that writes end in the middle of lines
+    n = 1 + (at * 7919 + rank * 104729) % 9000
+    out.write(lines[at:at + n])
+    out.flush()
+    at += n
+PY
+cat >check.py <<'PY'
+import sys
+got = {r: [] for r in range(16)}
+for line in open("all", "rb").read().split(b"\n")[:-1]:
+    assert line[2:3] == b":", line[:20]
+    got[int(line[:2])].append(line + b"\n")
+for r in range(16):
+    assert b"".join(got[r]) == open("sent.%d" % r, "rb").read(), r
+PY
+"$MUSTER" run -q -n 16 -- /usr/bin/env python3 noise.py >all 2>"$ERR"
+expect_equal $? 0 "exit code"
+expect_true python3 check.py
+"$MUSTER" run -q -n 16 -- /usr/bin/env python3 noise.py 2>"$ERR" | (sleep 0.3; cat) >all  # a slow reader loses nothing
+expect_true python3 check.py
+
+expect_exit 0 "$MUSTER" run -q -n 2 --tag-output --timestamp-output -- sh -c 'echo out; echo err >&2; printf unfinished'
+expect_matches stdout '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3} \[[^ ]+:0\] out$' '\[[^ ]+:1\] unfinished$'
+expect_matches stderr '\[[^ ]+:1\] err$'
+
+expect_exit 0 "$MUSTER" run -q -n 12 --output-dir kept -- sh -c 'echo "out $RANK"; echo "err $RANK" >&2'
+expect_equal "$(cat kept/rank.07/stdout kept/rank.11/stderr)" "out 7
+err 11"
+expect_equal "$(wc -l <"$OUT")" 12 "lines on stdout"
+
+# Input is rank 0's; the others see its end. What is not read stays for whoever reads next.
+printf 'one\ntwo\n' >input
+expect_equal "$("$MUSTER" run -q -n 3 -- sh -c 'echo "$RANK:$(cat)"' <input | sort | tr '\n' ' ')" "0:one two 1: 2: "
+expect_equal "$( ("$MUSTER" run -q -n 2 -- true; cat) <input | tr '\n' ' ')" "one two "
+
+# A reader that goes away ends the writers, as in any pipeline.
+"$MUSTER" run -q -n 2 -- sh -c 'yes' 2>"$ERR" | head -n 1 >"$OUT"
+expect_contains stdout y
+
+expect_exit 0 "$MUSTER" run -q -n 2 -x COLOUR=red -x HOME --wd / -- sh -c 'echo "$COLOUR $PWD $HOME"'
+expect_contains stdout "red / $HOME"
+expect_exit 2 "$MUSTER" run -q -x NO_SUCH_VARIABLE -- true
+expect_exit 0 "$MUSTER" run --help
+expect_contains stdout "muster run -- python train.py"
