@@ -90,6 +90,7 @@ int run_guarded(std::function<int(std::string const&, int)> const& launcher) {
     // The launcher sees its guardian die as the end of this pipe.
     auto [death_read, death_write] = make_pipe();
     std::fflush(nullptr);
+    pid_t const guardian = ::getpid();
     pid_t const child = ::fork();
     if (child < 0) {
         int const code = errno;
@@ -101,6 +102,7 @@ int run_guarded(std::function<int(std::string const&, int)> const& launcher) {
         ::sigprocmask(SIG_SETMASK, &before, nullptr);
         int const code = launcher(session_dir, death_read.get());
         std::fflush(nullptr);
+        if (::getppid() != guardian) remove_session_dir(session_dir);  // nobody is left to do it
         ::_exit(code);  // no static destructors: libraries' threads may still run
     }
     death_read.reset();

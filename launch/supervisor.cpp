@@ -139,7 +139,7 @@ void supervisor::on_pmi_event(pmix::server_event const& event) {
         rank->finalized = true;
     } else {
         int const code = event.code & 0xff;
-        auto const text = event.text.empty() ? std::string() : fmt::format(": {}", event.text);
+        auto const text = event.text.empty() || event.text == "N/A" ? std::string() : fmt::format(": {}", event.text);
         fail(*rank, fmt::format("aborted the job with code {} (MPI_Abort or PMIx_Abort){}", event.code, text), code == 0 ? 1 : code);
     }
 }

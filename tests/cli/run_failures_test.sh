@@ -2,7 +2,7 @@
 # timeout: 120
 # Ranks die together: the first culprit is named, its code is muster's, and nothing is left.
 . "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/leftovers.sh"
+. "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"
 
 run=("$MUSTER" run -q -n 4)
 

@@ -2,7 +2,7 @@
 # timeout: 120
 # The same for ranks that wait for each other in MPI.
 . "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/leftovers.sh"
+. "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"
 fault=$MUSTER_BIN/mpi_fault
 [ -x "$fault" ] || skip "built without MPI"
 

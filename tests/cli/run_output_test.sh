@@ -45,7 +45,7 @@ expect_equal "$(wc -l <"$OUT")" 12 "lines on stdout"
 
 # Input is rank 0's; the others see its end. What is not read stays for whoever reads next.
 printf 'one\ntwo\n' >input
-expect_equal "$("$MUSTER" run -q -n 3 -- sh -c 'echo "$RANK:$(cat)"' <input | sort | tr '\n' ' ')" "0:one two 1: 2: "
+expect_equal "$("$MUSTER" run -q -n 3 -- sh -c 'echo "$RANK:$(cat)"' <input | sort | tr '\n' ' ')" "0:one 1: 2: two "
 expect_equal "$( ("$MUSTER" run -q -n 2 -- true; cat) <input | tr '\n' ' ')" "one two "
 
 # A reader that goes away ends the writers, as in any pipeline.
