@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# From a fresh Debian 12 to a working muster. `./bootstrap.sh` alone lists the commands.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+build_packages=(g++ cmake ninja-build pkg-config libpmix-dev libopenmpi-dev openmpi-bin libhdf5-openmpi-dev libboost-program-options-dev
+    libtomlplusplus-dev libhwloc-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libkainjow-mustache-dev libxxhash-dev zlib1g-dev)
+demo_packages=(dataset-fashion-mnist gnuplot-nox)
+test_packages=(libgtest-dev libgmock-dev mpich libmpich-dev python3 python3-numpy python3-mpi4py python3-torch python3-h5py-mpi slurm-wlm munge
+    iproute2 procps util-linux)
+data=/usr/share/datasets/fashion-mnist
+
+say() { echo "bootstrap: $*" >&2; }
+die() { say "$*"; exit 1; }
+
+usage() {
+    cat <<'TEXT'
+./bootstrap.sh demo               convert real images, train on 1, 2 and 4 ranks, print the scaling table, write the report
+./bootstrap.sh test               build and run all tests
+./bootstrap.sh build [PRESET]     release (the default), dev or tsan, into build/PRESET
+./bootstrap.sh install --prefix DIR
+./bootstrap.sh deps [build|demo|test]...   only the Debian packages (all of them without a word)
+
+As root, missing Debian packages are installed; as a normal user they are listed, and nothing else happens.
+TEXT
+}
+
+is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# deps GROUP...: makes sure of the packages of these groups.
+deps() {
+    local group package wanted=() missing=()
+    for group; do
+        case $group in
+            build) wanted+=("${build_packages[@]}") ;;
+            demo) wanted+=("${demo_packages[@]}") ;;
+            test) wanted+=("${test_packages[@]}") ;;
+            *) die "deps: no group '$group'; use build, demo or test" ;;
+        esac
+    done
+    if ! command -v dpkg-query >/dev/null; then
+        say "no dpkg here: going on as if these, or what corresponds to them, were installed: ${wanted[*]}"
+        return
+    fi
+    for package in "${wanted[@]}"; do is_installed "$package" || missing+=("$package"); done
+    [ ${#missing[@]} = 0 ] && return
+    if [ "$(id -u)" != 0 ]; then
+        say "missing Debian packages; install them, as root, with:"
+        echo "apt-get install --no-install-recommends ${missing[*]}"
+        exit 1
+    fi
+    say "installing ${#missing[@]} Debian packages"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq >/dev/null || say "apt-get update failed; trying with the lists that are here"
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null || die "apt-get install failed; its message is above"
+}
+
+# build PRESET [TARGET...]
+build() {
+    local preset=$1 launcher=()
+    shift
+    command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    local tests=ON
+    is_installed libgtest-dev || tests=OFF
+    cmake --preset "$preset" "${launcher[@]}" -DMUSTER_TESTS=$tests >&2
+    cmake --build "build/$preset" ${1:+--target "$@"} >&2
+}
+
+demo() {
+    deps build demo
+    build release muster muster-stage muster-bench
+    local bin=build/release/bin out=demo-results
+    mkdir -p $out
+    say "1. Fashion-MNIST becomes one HDF5 file, written by two ranks together"
+    "$bin/muster" run -q -n 2 --slots-per-node 2 -- "$bin/muster-stage" convert --force --name Fashion-MNIST \
+        --images $data/train-images-idx3-ubyte.gz --labels $data/train-labels-idx1-ubyte.gz \
+        --test-images $data/t10k-images-idx3-ubyte.gz --test-labels $data/t10k-labels-idx1-ubyte.gz \
+        --class-names T-shirt,Trouser,Pullover,Dress,Coat,Sandal,Shirt,Sneaker,Bag,Boot -o $out/fashion-mnist.h5
+    "$bin/muster-stage" verify $out/fashion-mnist.h5
+    say "2. where the ranks go"
+    "$bin/muster" plan -n 2 --slots-per-node 2
+    say "3. training on 1, 2 and 4 ranks, three times each"
+    "$bin/muster-bench" scale --ranks 1,2,4 --repeats 3 --data $out/fashion-mnist.h5 -o $out
+    say "results: $out/results.json, report: $out/report.html"
+}
+
+# test: everything in release, as it is installed; then what can go wrong in memory and between threads under sanitizers.
+run_tests() {
+    deps build demo test
+    build release
+    ctest --preset release
+    build dev
+    ctest --preset dev --label-regex 'unit|fuzz|mpi'
+}
+
+case ${1:-} in
+    deps) shift; [ $# -gt 0 ] || set -- build demo test; deps "$@" ;;
+    build) deps build; build "${2:-release}" ;;
+    demo) demo ;;
+    test) run_tests ;;
+    install)
+        [ "${2:-}" = --prefix ] && [ -n "${3:-}" ] || die "write: ./bootstrap.sh install --prefix DIR"
+        deps build
+        build release
+        cmake --install build/release --prefix "$3" >/dev/null
+        say "installed; put $3/bin on PATH"
+        ;;
+    -h | --help | help) usage ;;
+    '') usage; exit 2 ;;
+    *) say "no command '$1'"; usage >&2; exit 2 ;;
+esac
