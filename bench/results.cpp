@@ -74,7 +74,7 @@ study read_study(json const& document, std::string const& origin) {
         r.simulated = item.at("simulated").boolean();
         r.train = read_train_record(item.at("train"));
         if (r.train.world_size != r.ranks)
-            item.at("train").complain(fmt::format("ran {} ranks, but its record says {}", r.train.world_size, r.ranks));
+            item.at("train").complain(fmt::format("is a run of {} ranks, where the study says {}", r.train.world_size, r.ranks));
         if (!(r.train.train_s() > 0)) item.at("train").complain("took no time to train");
         s.runs.push_back(std::move(r));
     }

@@ -1,0 +1,82 @@
+// A study with round numbers, for the tests of tables and reports.
+#pragma once
+
+#include "bench/results.hpp"
+
+namespace muster {
+
+inline study_run sample_run(int ranks, int repetition, double train_s) {
+    study_run run;
+    run.ranks = ranks;
+    run.repetition = repetition;
+    run.started = "2026-01-31T12:00:00Z";
+    run.wall_s = train_s + 1;
+    run.load_before = 0.25;
+    run.oversubscribed = ranks > 2;
+    auto& t = run.train;
+    t.data = "/data/fashion.h5";
+    t.world_size = ranks;
+    t.rate = 0.01 * ranks;
+    t.momentum = 0.5;
+    t.bucket_bytes = 65536;
+    t.protocol = "fast";
+    t.kernels = "avx2";
+    t.backend = ranks == 1 ? "self" : "mpi";
+    t.identity_source = "muster";
+    t.version = "0.1.0";
+    t.mpi_library = "Open MPI v4.1.4";
+    for (int r = 0; r < ranks; ++r) t.ranks.push_back({r, "node1", std::to_string(r % 2)});
+    t.startup_s = 0.5;
+    t.communicator_s = 0.25;
+    t.open_data_s = 0.125;
+    epoch_record e;
+    e.steps = 938 / ranks;
+    e.images = 60000;
+    e.train_s = train_s;
+    e.first_step_s = 0.0625;
+    e.steady_s = train_s - 0.0625;
+    e.images_per_s = 59936 / e.steady_s;
+    e.allreduce_wait_s = 0.25;
+    e.allreduce_wait_mean_s = 0.125;
+    e.loader_wait_s = 0.0625;
+    e.loader_wait_mean_s = 0.03125;
+    e.test_s = 0.25;
+    e.train_loss = 1.25;
+    e.test_loss = 0.75;
+    e.correct = 7500;
+    e.test_images = 10000;
+    t.epochs_done = {e};
+    t.weights_checksum = "0123456789abcdef";
+    t.profile = {{"conv1", 3.5, 4.5, 0.576}};
+    return run;
+}
+
+/// 1, 2 and 4 ranks on 2 cores, three runs each: 8, 4.5 and 5 seconds in the middle.
+inline study sample_study() {
+    study s;
+    s.created = "2026-01-31T12:00:00Z";
+    s.command = "muster-bench scale --ranks 1,2,4";
+    s.launch_command = "muster run -n 1 -- muster-bench train";
+    s.machine = {"node1",
+                 "Some Processor",
+                 2,
+                 2600,
+                 "performance",
+                 std::uint64_t{24} << 30,
+                 "Debian GNU/Linux 12 (bookworm)",
+                 "Linux 6.1.0 x86_64",
+                 "GCC 12.2.0",
+                 false,
+                 "none"};
+    int order = 0;
+    for (int repetition = 0; repetition < 3; ++repetition) {
+        double const off = repetition - 1;
+        for (auto const& [ranks, seconds] : {std::pair{1, 8.0}, std::pair{2, 4.5}, std::pair{4, 5.0}}) {
+            s.runs.push_back(sample_run(ranks, repetition, seconds + off * 0.5));
+            s.runs.back().order = order++;
+        }
+    }
+    return s;
+}
+
+}  // namespace muster
