@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "bench/child.hpp"
+#include "bench/published_table.hpp"
 
 namespace muster {
 
@@ -13,7 +14,7 @@ namespace {
 
 // Colours that stay apart for colour-blind readers (Okabe and Ito).
 constexpr char const* style =
-    R"(set terminal svg size 640,400 dynamic enhanced font "Helvetica,13" rounded name "{}" background "#ffffff"
+    R"(set terminal svg size 620,400 dynamic enhanced font "Helvetica,15" rounded name "{}" background "#ffffff"
 set border 3 lc rgb "#8a8f98" lw 1
 set grid ytics lc rgb "#e4e7eb" lw 1 lt 1
 set tics nomirror out scale 0.6 textcolor rgb "#3c4149"
@@ -83,7 +84,7 @@ set yrange [0:{:.6g}]
 set ylabel "1,000 images/s, after the first step" textcolor rgb "#3c4149"
 unset key
 plot $data using 1:3:xtic(2) with boxes lc rgb "#56b4e9", \
-     $data using 1:3:4:5 with yerrorbars lc rgb "#20364b" lw 1.5 pt 0, \
+     $data using 1:3:4:5 with yerrorbars lc rgb "#20364b" lw 1.5 pt 7 ps 0.01, \
      $data using 1:5:(sprintf("%.1f", $3)) with labels offset 0,0.8 textcolor rgb "#20364b"
 )",
                                                                         data, static_cast<double>(rows.size()) - 0.4,
@@ -113,6 +114,26 @@ plot $data using 2:xtic(1) lc rgb "#9aa0a8" title "start-up", \
      $data using 7 lc rgb "#009e73" title "test"
 )",
                                                                    data, static_cast<double>(rows.size()) - 0.4);
+}
+
+std::string published_script() {
+    std::string data;
+    for (auto const& p : published_rows) data += fmt::format("{} {} {}\n", p.gpus, p.mnist_speedup, p.cifar_speedup);
+    return fmt::format(fmt::runtime(style), "published") + fmt::format(R"($data << EOD
+{}EOD
+set logscale xy 2
+set xrange [0.8:40]
+set yrange [0.8:40]
+set xtics (1, 2, 4, 8, 16, 32)
+set ytics (1, 2, 4, 8, 16, 32)
+set xlabel "A100 GPUs"
+set ylabel "speed-up over 1 GPU" textcolor rgb "#3c4149"
+set key top left reverse Left
+plot x with lines ls 2 title "ideal", \
+     $data using 1:2 with points pt 7 ps 0.9 lc rgb "#7d8590" title "MNIST, published", \
+     $data using 1:3 with points pt 9 ps 1.0 lc rgb "#b08968" title "CIFAR-10, published"
+)",
+                                                                       data);
 }
 
 std::string draw_svg(std::string const& script, environment const& variables) {

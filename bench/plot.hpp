@@ -13,6 +13,8 @@ namespace muster {
 std::string speedup_script(std::vector<scaling_row> const& rows, int cores);
 std::string throughput_script(std::vector<scaling_row> const& rows);
 std::string time_split_script(std::vector<scaling_row> const& rows);
+/// The published table's speed-ups, labelled as what they are.
+std::string published_script();
 
 /// Runs a script; the result is an <svg> element fit to stand within HTML. Throws errc::unavailable naming the package if there
 /// is no gnuplot, and errc::library with what gnuplot said if it failed.

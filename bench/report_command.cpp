@@ -75,7 +75,8 @@ void write_text(fs::path const& path, std::string const& text) {
 std::string write_html_report(study const& results, std::string const& folder, environment const& variables) {
     auto const rows = scaling_rows(results);
     report_plots const plots{draw_svg(speedup_script(rows, results.machine.cores), variables),
-                             draw_svg(throughput_script(rows), variables), draw_svg(time_split_script(rows), variables)};
+                             draw_svg(throughput_script(rows), variables), draw_svg(time_split_script(rows), variables),
+                             draw_svg(published_script(), variables)};
     auto const path = fs::path(folder) / "report.html";
     write_text(path, report_html(results, plots));
     return path.string();

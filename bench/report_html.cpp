@@ -6,6 +6,7 @@
 #include <kainjow/mustache.hpp>
 
 #include "base/error.hpp"
+#include "bench/published_table.hpp"
 #include "bench/scaling_table.hpp"
 
 namespace muster {
@@ -76,22 +77,19 @@ data run_cells(study_run const& run) {
     return d;
 }
 
-data published_cells(std::array<char const*, 7> const& row) {
-    constexpr std::array names{"gpus", "cifar_s", "cifar_speedup", "mnist_s", "mnist_speedup", "cifar_ms", "mnist_ms"};
-    data d;
-    for (std::size_t i = 0; i < names.size(); ++i) d.set(names[i], std::string(row[i]));
-    return d;
-}
-
 data published() {
-    constexpr std::array<std::array<char const*, 7>, 6> rows{{{"1", "522.3", "1.00", "499.8", "1.00", "17", "14"},
-                                                              {"2", "318.8", "1.64", "283.9", "1.76", "21", "16"},
-                                                              {"4", "121.4", "4.30", "100.4", "4.98", "16", "11"},
-                                                              {"8", "73.5", "7.11", "58.8", "8.50", "19", "13"},
-                                                              {"16", "79.1", "6.60", "63.8", "7.83", "42", "29"},
-                                                              {"32", "81.1", "6.44", "55.7", "8.97", "84", "50"}}};
     list out;
-    for (auto const& row : rows) out.push_back(published_cells(row));
+    for (auto const& p : published_rows) {
+        data d;
+        d.set("gpus", std::to_string(p.gpus));
+        d.set("mnist_s", fmt::format("{:.1f}", p.mnist_s));
+        d.set("mnist_speedup", fmt::format("{:.2f}", p.mnist_speedup));
+        d.set("mnist_ms", std::to_string(p.mnist_step_ms));
+        d.set("cifar_s", fmt::format("{:.1f}", p.cifar_s));
+        d.set("cifar_speedup", fmt::format("{:.2f}", p.cifar_speedup));
+        d.set("cifar_ms", std::to_string(p.cifar_step_ms));
+        out.push_back(d);
+    }
     return data(out);
 }
 
@@ -167,17 +165,20 @@ data definitions() {
     return data(out);
 }
 
+data tile(std::string value, std::string what) {
+    return pair(std::move(what), std::move(value));
+}
+
 list tiles(std::vector<scaling_row> const& rows, int cores) {
     auto const best = std::max_element(
         rows.begin(), rows.end(), [](auto const& a, auto const& b) { return a.images_per_s.median < b.images_per_s.median; });
-    list out{
-        pair(count(static_cast<std::int64_t>(rows.front().images_per_s.median), "image") + "/s",
-             fmt::format("{}, the base", count(rows.front().ranks, "rank"))),
-        pair(fmt::format("{:.2f}x", best->speedup), fmt::format("best: {} on {}, efficiency {:.0f}%", count(best->ranks, "rank"),
-                                                                count(cores, "core"), 100 * best->efficiency)),
-        pair(percent(rows.front().accuracy.median), fmt::format("test accuracy at {}", count(rows.front().ranks, "rank"))),
-        pair(format_value(rows.front().startup_s) + " s", fmt::format("start-up at {}", count(rows.front().ranks, "rank")))};
-    return out;
+    auto const ranks = [](scaling_row const& r) { return count(r.ranks, "rank"); };
+    return {tile(fmt::format("{:.0f}", rows.front().images_per_s.median),
+                 fmt::format("images/s of {}, the base", ranks(rows.front()))),
+            tile(fmt::format("{:.0f}", best->images_per_s.median), fmt::format("images/s of {}, the most", ranks(*best))),
+            tile(fmt::format("{:.2f}x", best->speedup),
+                 fmt::format("its speed-up on {}, efficiency {:.0f}%", count(cores, "core"), 100 * best->efficiency)),
+            tile(percent(rows.front().accuracy.median), fmt::format("test accuracy of {}", ranks(rows.front())))};
 }
 
 }  // namespace
@@ -205,6 +206,7 @@ std::string report_html(study const& s, report_plots const& plots) {
     d.set("svg_speedup", plots.speedup);
     d.set("svg_throughput", plots.throughput);
     d.set("svg_split", plots.time_split);
+    d.set("svg_published", plots.published);
     d.set("published", published());
     d.set("context", context(s));
     d.set("definitions", definitions());

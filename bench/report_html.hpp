@@ -8,7 +8,7 @@
 namespace muster {
 
 struct report_plots {
-    std::string speedup, throughput, time_split;  ///< <svg> elements
+    std::string speedup, throughput, time_split, published;  ///< <svg> elements
 };
 
 /// Every text of the study is escaped; the plots are taken as they are. Pure.

@@ -82,7 +82,7 @@ TEST(parse_list, of_ranks) {
     }
 }
 
-report_plots const plots{"<svg id=\"a\"></svg>", "<svg id=\"b\"></svg>", "<svg id=\"c\"></svg>"};
+report_plots const plots{"<svg id=\"a\"></svg>", "<svg id=\"b\"></svg>", "<svg id=\"c\"></svg>", "<svg id=\"d\"></svg>"};
 
 // Everything that comes from outside is hostile here; none of it may become markup.
 TEST(report_html, escapes_everything) {
@@ -138,7 +138,7 @@ TEST(draw_svg, without_gnuplot_names_the_package) {
 TEST(draw_svg, draws_every_plot) {
     auto const variables = environment::capture();
     auto const rows = scaling_rows(sample_study());
-    for (auto const& script : {speedup_script(rows, 2), throughput_script(rows), time_split_script(rows)}) {
+    for (auto const& script : {speedup_script(rows, 2), throughput_script(rows), time_split_script(rows), published_script()}) {
         std::string svg;
         try {
             svg = draw_svg(script, variables);
