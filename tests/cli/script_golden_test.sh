@@ -8,7 +8,7 @@ fixtures=$MUSTER_SOURCE_DIR/tests/fixtures
 golden() {
     local file=$fixtures/scripts/$1.sh
     shift
-    expect_exit 0 "$MUSTER" script --muster muster "$@"
+    expect_exit 0 "$MUSTER" script --muster muster "$@" || return
     [ -z "${UPDATE_GOLDEN:-}" ] || cp "$OUT" "$file"
     diff -u "$file" "$OUT" || fail "the script is not $file"
     expect_true bash -n "$OUT"

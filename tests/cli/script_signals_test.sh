@@ -12,24 +12,26 @@ until false; do sleep 0.01; done
 PROGRAM
 chmod +x stand-in
 
+shell=
+at_end() { [ -z "$shell" ] || kill -KILL -- "-$shell" 2>/dev/null; }
 gone() { ! kill -0 "$1" 2>/dev/null; }
 noted() { grep -qx "$1" got; }
 
 for site in generic-slurm generic-pbs "$MUSTER_SOURCE_DIR/tests/fixtures/sites/thetagpu.toml" workstation; do
     rm -f got ready stopping may-end
     : >got
-    expect_exit 0 "$MUSTER" script --site "$site" --account a --gpus 2 --time 1h --muster "$PWD/stand-in" -- x
+    expect_exit 0 "$MUSTER" script --site "$site" --account a --gpus 2 --time 1h --muster "$PWD/stand-in" -- x || exit 1
     cp "$OUT" job.sh
     # As a batch system does: a session of its own, default signals, nothing on standard input.
     setsid env --default-signal=INT,QUIT bash job.sh >printed 2>&1 &
     shell=$!
-    wait_until 20 test -e ready
+    wait_until 20 test -e ready || exit 1
     for name in HUP INT USR1 USR2; do
         kill -s "$name" "$shell"
-        wait_until 20 noted "$name"
+        wait_until 20 noted "$name" || exit 1
     done
     kill -s TERM "$shell"
-    wait_until 20 test -e stopping
+    wait_until 20 test -e stopping || exit 1
     # A second and a third one while muster is ending its ranks: the shell stays and waits.
     kill -s TERM "$shell"
     kill -s USR1 "$shell"

@@ -224,7 +224,7 @@ into() { # NODE CMD...
     pid=$(init_of "$1") || die "$1 is not up"
     shift
     exec nsenter -t "$pid" -m -u -i -n -p -- setpriv --pdeathsig=TERM --reuid=$uid --regid=$uid --clear-groups \
-        env SLURM_CONF="$dir/etc/slurm.conf" HOME="$dir/home" USER=$user LOGNAME=$user \
+        env -u TMPDIR SLURM_CONF="$dir/etc/slurm.conf" HOME="$dir/home" USER=$user LOGNAME=$user \
         bash -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "$@"
 }
 
