@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <new>
 
 #include "base/log.hpp"
 #include "comm/internal/mpi_call.hpp"
@@ -23,8 +24,9 @@ using namespace detail;
 /// MPI counts in int, and algorithms within MPI have multiplied ints into bytes: larger tensors go in pieces of this.
 constexpr std::size_t piece_bytes = std::size_t{1} << 28;
 
-/// How long the end of a communicator waits for operations that were given up.
-constexpr std::chrono::seconds farewell{1};
+/// How long a rank that gives up operations tries to get MPI to let go of their memory, all operations of a communicator
+/// together.
+constexpr std::chrono::milliseconds farewell{500};
 
 /// One collective in flight.
 struct slot {
@@ -87,12 +89,12 @@ class mpi_backend final : public collective_backend {
         int* upper = nullptr;
         int found = 0;
         check(MPI_Comm_get_attr(comm_.get(), MPI_TAG_UB, &upper, &found), "MPI_Comm_get_attr");
-        tag_pairs_ = static_cast<unsigned>(found != 0 ? *upper : 32767) / 2;
+        if (found != 0) largest_tag_ = *upper;
     }
 
     ~mpi_backend() override {
         bool const unwinding = std::uncaught_exceptions() > 0;
-        if (!unwinding && drained()) return;
+        if (!unwinding && !stuck_ && barriers_are_through()) return;
         // MPI may still use all this memory, and other ranks may never come to a collective end.
         runtime_->leave_unfinalised();
         static_cast<void>(comm_.release());
@@ -104,7 +106,10 @@ class mpi_backend final : public collective_backend {
     void const* native() const noexcept override { return &native_; }
 
     ticket start(collective const& what) override {
-        if (what.what != collective::kind::barrier && what.out.count == 0) return 0;
+        if (what.what != collective::kind::barrier && what.out.count == 0) {
+            ++sequence_;  // ranks that differ about it must not take the next one for this one
+            return 0;
+        }
         ticket const which = take_slot();
         slot& next = *slots_[which - 1];
         next.what = what;
@@ -162,7 +167,7 @@ class mpi_backend final : public collective_backend {
             case collective::kind::allreduce:
                 if (!direct_) return start_allreduce(next);
                 next.way = slot::kind::direct;
-                return next.direct.start(world_, static_cast<int>(2 * (sequence_++ % tag_pairs_)), what);
+                return next.direct.start(world_, direct_tag(sequence_++, what, largest_tag_), what);
             case collective::kind::broadcast: return start_broadcast(next);
             case collective::kind::allgather: return start_allgather(next);
             case collective::kind::barrier:
@@ -243,23 +248,50 @@ class mpi_backend final : public collective_backend {
         return true;
     }
 
-    /// The slot is never used again: late messages may still reach its memory.
-    static void give_up(slot& lost) noexcept {
+    /// The slot is never used again. Tries, while the caller's memory is still there, to get MPI to let go of it: it withdraws
+    /// receives, and takes in what others sent, as they do for this rank. Where that fails MPI must not be called any more once
+    /// the memory is gone.
+    void give_up(slot& lost) noexcept {
+        using clock = std::chrono::steady_clock;
+        if (!farewell_until_) farewell_until_ = clock::now() + farewell;
         if (lost.way == slot::kind::direct) lost.direct.abandon();
         lost.way = slot::kind::abandoned;
+        if (lost.what.what == collective::kind::barrier) return;  // uses no memory
+        for (;;) {
+            bool const swallowed = swallow();
+            int all = 0;
+            MPI_Testall(static_cast<int>(lost.requests.size()), lost.requests.data(), &all, MPI_STATUSES_IGNORE);
+            if (all != 0 && lost.direct.released() && !swallowed) return;
+            if (clock::now() > *farewell_until_) break;
+        }
+        stuck_ = true;
     }
 
-    /// Waits a little for what was given up; true if MPI has let go of everything.
-    bool drained() noexcept {
-        auto const released = [](std::unique_ptr<slot> const& which) {
-            if (which->way != slot::kind::abandoned) return true;
+    /// Whether barriers that were given up have ended, perhaps within a short wait.
+    bool barriers_are_through() noexcept {
+        auto const is_through = [](std::unique_ptr<slot> const& each) {
+            if (each->way != slot::kind::abandoned || each->what.what != collective::kind::barrier) return true;
             int all = 0;
-            MPI_Testall(static_cast<int>(which->requests.size()), which->requests.data(), &all, MPI_STATUSES_IGNORE);
-            return all != 0 && which->direct.released();
+            MPI_Testall(static_cast<int>(each->requests.size()), each->requests.data(), &all, MPI_STATUSES_IGNORE);
+            return all != 0;
         };
         auto const until = std::chrono::steady_clock::now() + farewell;
-        while (!std::all_of(slots_.begin(), slots_.end(), released))
+        while (!std::all_of(slots_.begin(), slots_.end(), is_through))
             if (std::chrono::steady_clock::now() > until) return false;
+        return true;
+    }
+
+    /// Receives a message that nobody waits for any more, so that its sender can let go of it. False if there is none.
+    bool swallow() noexcept {
+        int found = 0, bytes = 0;
+        MPI_Message message = MPI_MESSAGE_NULL;
+        MPI_Status status;
+        if (MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.get(), &found, &message, &status) != MPI_SUCCESS || found == 0)
+            return false;
+        MPI_Get_count(&status, MPI_BYTE, &bytes);
+        std::unique_ptr<std::byte[]> const memory(new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)]);
+        if (!memory) return false;
+        MPI_Mrecv(memory.get(), bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
         return true;
     }
 
@@ -271,7 +303,9 @@ class mpi_backend final : public collective_backend {
     direct_world world_;
     bool direct_ = false;
     unsigned sequence_ = 0;
-    unsigned tag_pairs_ = 1;
+    int largest_tag_ = 32767;  // the least that MPI may have
+    std::optional<std::chrono::steady_clock::time_point> farewell_until_;
+    bool stuck_ = false;  // MPI still uses memory of operations that were given up
     mpi_ops ops_;
     std::vector<std::unique_ptr<slot>> slots_;  // ticket t is slot t-1
     std::vector<ticket> free_;

@@ -22,6 +22,16 @@ constexpr std::size_t whole_bytes_of_all_ranks = std::size_t{1} << 17;
 /// Of a segment: large enough that handshakes do not count, small enough that little scratch memory is needed.
 constexpr std::size_t segment_bytes = std::size_t{1} << 22;
 
+/// Tags hold the phase, then a sequence number, then as many bits of the arguments' hash as there is room for.
+constexpr unsigned sequences = 1u << 13;
+
+constexpr unsigned sequence_of(int tag) noexcept {
+    return static_cast<unsigned>(tag) / 2 % sequences;
+}
+
+/// About a millisecond.
+constexpr unsigned polls_per_look = 1u << 14;
+
 /// The same on all ranks.
 bool goes_whole(std::size_t bytes, std::size_t ranks) noexcept {
     if (bytes <= eager_bytes || ranks == 1) return true;
@@ -32,6 +42,15 @@ constexpr std::size_t line_bytes = 64;
 
 }  // namespace
 
+int direct_tag(unsigned sequence, collective const& what, int upper) noexcept {
+    std::uint64_t hash = what.in.count;
+    hash = hash * 8 + static_cast<std::uint64_t>(what.in.type);
+    hash = hash * 8 + static_cast<std::uint64_t>(what.how);
+    hash = (hash ^ (hash >> 32)) * 0x9e3779b97f4a7c15u;
+    auto const room = (static_cast<std::uint64_t>(upper) + 1) / (2 * sequences);
+    return static_cast<int>((hash >> 32) % std::max<std::uint64_t>(room, 1) * (2 * sequences) + sequence % sequences * 2);
+}
+
 void direct_allreduce::start(direct_world const& world, int tag, collective const& what) {
     world_ = world;
     tag_ = tag;
@@ -40,6 +59,7 @@ void direct_allreduce::start(direct_world const& world, int tag, collective cons
     whole_ = goes_whole(what.in.bytes(), static_cast<std::size_t>(world.size));
     segment_elements_ = whole_ ? what.in.count : segment_bytes / element_bytes_;
     next_element_ = 0;
+    polls_ = 0;
     oldest_ = 0;
     in_flight_ = 0;
     for (std::size_t i = 0; i < window_.size(); ++i) start_next();
@@ -95,7 +115,6 @@ void direct_allreduce::receive(segment& into, int peer, void* data, std::size_t 
     check(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, world_.comm, &request), "MPI_Irecv");
     into.requests.push_back(request);
     into.peers.push_back(peer);
-    into.expected_bytes.push_back(bytes);
     ++into.receives;
 }
 
@@ -109,7 +128,6 @@ void direct_allreduce::start_exchange(segment& next) {
     next.where = segment::phase::exchange;
     next.requests.clear();
     next.peers.clear();
-    next.expected_bytes.clear();
     next.receives = 0;
     part const own = whole_ ? next.elements : part_of(next, world_.rank);
     std::size_t const own_bytes = own.count * element_bytes_;
@@ -148,7 +166,6 @@ void direct_allreduce::start_gather(segment& of) {
     of.where = segment::phase::gather;
     of.requests.clear();
     of.peers.clear();
-    of.expected_bytes.clear();
     of.receives = 0;
     auto* const out = static_cast<std::byte*>(what_.out.data);
     for (int k = 1; k < world_.size; ++k) {
@@ -164,51 +181,37 @@ void direct_allreduce::start_gather(segment& of) {
 }
 
 bool direct_allreduce::test(segment& of) {
-    statuses_.resize(of.requests.size());
     int done = 0;
-    int const code = MPI_Testall(static_cast<int>(of.requests.size()), of.requests.data(), &done, statuses_.data());
-    if (code == MPI_ERR_IN_STATUS) throw_failed(of, statuses_);
-    check(code, "MPI_Testall");
-    if (done == 0) return false;
-    for (std::size_t i = 0; i < of.receives; ++i) {
-        int bytes = 0;
-        MPI_Get_count(&statuses_[i], MPI_BYTE, &bytes);
-        if (static_cast<std::size_t>(bytes) == of.expected_bytes[i]) continue;
-        int const peer = of.peers[i];
-        throw comm_error(
-            errc::peer_failed,
-            fmt::format(
-                "allreduce on rank {} ({}): rank {} ({}) sent {} bytes where {} were due; the tensor has another size there, or "
-                "the ranks started their collectives in another order",
-                world_.rank, world_.hosts->at(static_cast<std::size_t>(world_.rank)), peer,
-                world_.hosts->at(static_cast<std::size_t>(peer)), bytes, of.expected_bytes[i]));
-    }
-    return true;
+    check(MPI_Testall(static_cast<int>(of.requests.size()), of.requests.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+    if (done == 0 && ++polls_ % polls_per_look == 0) look_for_strangers();
+    return done != 0;
 }
 
-void direct_allreduce::throw_failed(segment const& of, std::vector<MPI_Status> const& statuses) const {
-    for (std::size_t i = 0; i < statuses.size(); ++i) {
-        int const code = statuses[i].MPI_ERROR;
-        if (code == MPI_SUCCESS || code == MPI_ERR_PENDING) continue;
-        int kind = 0;
-        MPI_Error_class(code, &kind);
-        if (kind == MPI_ERR_TRUNCATE && i < of.receives)
-            throw comm_error(errc::peer_failed,
-                             fmt::format("allreduce on rank {} ({}): rank {} ({}) sent more than the {} bytes that were due; the "
-                                         "tensor has another size "
-                                         "there, or the ranks started their collectives in another order",
-                                         world_.rank, world_.hosts->at(static_cast<std::size_t>(world_.rank)), of.peers[i],
-                                         world_.hosts->at(static_cast<std::size_t>(of.peers[i])), of.expected_bytes[i]));
-        throw mpi_error("MPI_Testall", code, mpi_error_text(code));
+/// A first-phase message with this operation's sequence number and another tag comes from a rank whose arguments differ.
+void direct_allreduce::look_for_strangers() const {
+    for (int k = 1; k < world_.size; ++k) {
+        int const peer = (world_.rank + k) % world_.size;
+        int found = 0;
+        MPI_Status status;
+        check(MPI_Iprobe(peer, MPI_ANY_TAG, world_.comm, &found, &status), "MPI_Iprobe");
+        if (found == 0 || status.MPI_TAG % 2 != 0) continue;
+        if (sequence_of(status.MPI_TAG) == sequence_of(tag_) && status.MPI_TAG != tag_) throw_mismatch(peer);
     }
-    throw mpi_error("MPI_Testall", MPI_ERR_IN_STATUS, "no status tells the error");
+}
+
+void direct_allreduce::throw_mismatch(int peer) const {
+    auto const host = [&](int rank) { return world_.hosts->at(static_cast<std::size_t>(rank)); };
+    throw comm_error(errc::peer_failed, fmt::format("allreduce ({}) of {} elements of {} on rank {} ({}): rank {} ({}) is at "
+                                                    "another collective: the tensor has another size, type or "
+                                                    "reduction there, or the ranks start their collectives in different orders",
+                                                    to_string(what_.how), what_.in.count, to_string(what_.in.type), world_.rank,
+                                                    host(world_.rank), peer, host(peer)));
 }
 
 void direct_allreduce::abandon() noexcept {
     for (auto& current : window_)
         for (std::size_t i = 0; i < current.receives && i < current.requests.size(); ++i)
             if (current.requests[i] != MPI_REQUEST_NULL) MPI_Cancel(&current.requests[i]);
-    next_element_ = what_.in.count;
 }
 
 bool direct_allreduce::released() noexcept {

@@ -2,7 +2,6 @@
 
 #include <mutex>
 
-#include "base/log.hpp"
 #include "comm/internal/mpi_call.hpp"
 #include "comm/internal/mpi_runtime.hpp"
 
@@ -49,7 +48,7 @@ mpi_runtime::mpi_runtime(bool several_threads) {
         int provided = MPI_THREAD_SINGLE;
         check(MPI_Init_thread(nullptr, nullptr, wanted, &provided), "MPI_Init_thread");
         owns_ = true;
-        spdlog::debug("communicator: MPI initialised, {}", level_name(provided));
+        log_->debug("communicator: MPI initialised, {}", level_name(provided));
     }
     try {
         check_level(wanted);
@@ -63,7 +62,7 @@ mpi_runtime::~mpi_runtime() {
     if (!owns_ || !mpi_is_running()) return;
     if (leave_) {
         try {
-            spdlog::warn("MPI is left unfinalised: operations were given up, and finalising would wait for the other ranks");
+            log_->warn("MPI is left unfinalised: operations were given up, and finalising would wait for the other ranks");
         } catch (...) {  // a log that fails is no reason to fail
         }
         return;

@@ -12,6 +12,9 @@
 
 namespace muster::detail {
 
+/// The tag of an allreduce's first phase; that of the second is one more. `upper` is MPI's largest tag.
+int direct_tag(unsigned sequence, collective const& what, int upper) noexcept;
+
 /// Who exchanges with whom.
 struct direct_world {
     MPI_Comm comm = MPI_COMM_NULL;
@@ -27,7 +30,9 @@ struct direct_world {
 /// the order of the ranks, so the result depends neither on the size nor on the way, and is the same on all ranks. Traffic of a
 /// rank for S bytes: S (n-1), or 2 S (n-1)/n. Scratch memory is at most that of two segments.
 ///
-/// Messages carry a tag of the operation and of the phase. Within both, all ranks send in the order of the segments.
+/// Messages carry a tag of operation, arguments and phase; all ranks send those of one tag in the order of the segments. So a
+/// tensor of another size on another rank is never received: Open MPI 4.1 writes what is too long beyond the end of the memory
+/// given. It is found by looking, once in a while, at what arrived instead.
 class direct_allreduce {
   public:
     /// Starts; the views must stay valid. `tag` and `tag + 1` are this operation's. Throws mpi_error.
@@ -37,7 +42,7 @@ class direct_allreduce {
     /// size.
     bool advance();
 
-    /// Withdraws what can be withdrawn and writes nothing more.
+    /// Withdraws the receives; advance() must not be called any more.
     void abandon() noexcept;
 
     /// True once MPI uses none of the memory any more; for what was abandoned.
@@ -58,7 +63,6 @@ class direct_allreduce {
         std::size_t receives = 0;  // the first so many requests
         std::vector<MPI_Request> requests;
         std::vector<int> peers;  // of the receives
-        std::vector<std::size_t> expected_bytes;
         std::unique_ptr<std::byte[], aligned_delete> scratch;
         std::size_t scratch_bytes = 0;
     };
@@ -74,7 +78,8 @@ class direct_allreduce {
     void start_gather(segment& of);
     bool test(segment& of);
     void start_next();
-    [[noreturn]] void throw_failed(segment const& of, std::vector<MPI_Status> const& statuses) const;
+    void look_for_strangers() const;
+    [[noreturn]] void throw_mismatch(int peer) const;
 
     direct_world world_;
     int tag_ = 0;
@@ -83,10 +88,10 @@ class direct_allreduce {
     bool whole_ = true;  // small: no parts
     std::size_t segment_elements_ = 0;
     std::size_t next_element_ = 0;
+    unsigned polls_ = 0;
     std::size_t oldest_ = 0;  // index into window_
     std::size_t in_flight_ = 0;
     std::array<segment, 2> window_;
-    std::vector<MPI_Status> statuses_;
     std::vector<void const*> sources_;
 };
 

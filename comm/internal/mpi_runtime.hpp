@@ -4,6 +4,8 @@
 #include <atomic>
 #include <memory>
 
+#include "base/log.hpp"
+
 namespace muster::detail {
 
 /// Finalises MPI with the last owner if it initialised it. Thread safe.
@@ -22,6 +24,7 @@ class mpi_runtime {
 
   private:
     explicit mpi_runtime(bool several_threads);
+    std::shared_ptr<spdlog::logger> log_ = spdlog::default_logger();  // a static communicator may outlive the registry of loggers
     bool owns_ = false;
     std::atomic<bool> leave_ = false;
 };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,13 +24,13 @@ class failure_printer : public testing::EmptyTestEventListener {
   public:
     explicit failure_printer(std::string prefix) : prefix_(std::move(prefix)) {}
 
+    void OnTestStart(testing::TestInfo const& test) override { test_ = std::string(test.test_suite_name()) + "." + test.name(); }
+
     void OnTestPartResult(testing::TestPartResult const& result) override {
         if (!result.failed()) return;
-        auto const* const test = testing::UnitTest::GetInstance()->current_test_info();
-        std::string text = std::string(test != nullptr ? test->test_suite_name() : "") + "." +
-                           (test != nullptr ? test->name() : "") + " failed at " +
-                           (result.file_name() != nullptr ? result.file_name() : "?") + ":" +
-                           std::to_string(result.line_number()) + "\n" + result.message() + "\n";
+        std::string const place =
+            result.file_name() != nullptr ? std::string(result.file_name()) + ":" + std::to_string(result.line_number()) : "?";
+        std::string const text = test_ + " failed at " + place + "\n" + result.message() + "\n";
         std::string out;
         for (std::size_t begin = 0; begin < text.size();) {
             std::size_t const end = text.find('\n', begin);
@@ -41,6 +42,7 @@ class failure_printer : public testing::EmptyTestEventListener {
 
   private:
     std::string prefix_;
+    std::string test_;  // asking gtest for it within OnTestPartResult would lock twice
 };
 
 /// This rank's failures become known to all: which ranks failed.
@@ -93,6 +95,6 @@ int main(int argc, char** argv) {
         return muster::test::run(argc, argv);
     } catch (std::exception const& problem) {
         std::fprintf(stderr, "%s\n", problem.what());
-        return 125;
+        std::_Exit(125);  // no destructor may wait for the other ranks now
     }
 }
