@@ -8,10 +8,10 @@
 
 namespace muster {
 
-/// The script for `request`: bash, ended by a newline, with the scheduler's directives first. It runs `muster run -n RANKS --
-/// COMMAND` with every word of the command arriving byte for byte, passes signals on to it, and ends with its exit code. Pure;
-/// thread safe. Throws parse_error or error, errc::usage, for values that no script may hold (see quote.hpp), counts below one,
-/// an empty command and a walltime outside (0, 366 d].
+/// The script for `request`: bash, ended by a newline, with the scheduler's directives first. It becomes `muster run -n RANKS --
+/// COMMAND`: every word of the command arrives byte for byte, a signal to the script is one to muster, and muster's exit code is
+/// the job's. Pure; thread safe. Throws parse_error or error, errc::usage, for values that no script may hold (see quote.hpp),
+/// counts below one, an empty command and a walltime outside (0, 366 d].
 std::string render(script_request const& request);
 
 /// The same from a template of the caller's (mustache; see jobscripts/templates/ for the names; {{name}} is quoted for bash,

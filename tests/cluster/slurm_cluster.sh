@@ -21,6 +21,7 @@ set -u
 : "${CLUSTER_PREFIX:=muster}"
 : "${CLUSTER_NET:=10.78.0}"
 : "${CLUSTER_SHARED:=}"
+: "${CLUSTER_GPU_VARIABLES:=0}" # 1: jobs keep CUDA_VISIBLE_DEVICES and its like, though no such device is there
 : "${CLUSTER_NODE_TIMEOUT:=5}" # s until a node that does not answer is down (one to three times this)
 : "${CLUSTER_START_TIMEOUT:=60}"
 user=tester uid=7777
@@ -109,6 +110,7 @@ MinJobAge=600
 CompleteWait=0
 JobRequeue=1
 CONF
+    [ "$CLUSTER_GPU_VARIABLES" = 1 ] || echo "TaskProlog=$dir/etc/task_prolog"
     for name in $(node_names); do
         echo "NodeName=$name NodeAddr=$(address_of "$name") CPUs=$CLUSTER_CPUS Boards=1 SocketsPerBoard=1 CoresPerSocket=$CLUSTER_CPUS" \
             "ThreadsPerCore=1 RealMemory=4000 Gres=gpu:$CLUSTER_GPUS State=UNKNOWN"
@@ -130,6 +132,8 @@ write_files() {
     write_gpus >"$dir/etc/gres.conf"
     write_slurm_conf >"$dir/etc/slurm.conf"
     : >"$dir/etc/plugstack.conf"
+    printf '#!/bin/sh\nfor name in CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES GPU_DEVICE_ORDINAL ZE_AFFINITY_MASK; do echo "unset $name"; done\n' >"$dir/etc/task_prolog"
+    chmod 755 "$dir/etc/task_prolog"
     echo CgroupPlugin=cgroup/v1 >"$dir/etc/cgroup.conf"
 }
 

@@ -59,4 +59,5 @@ expect_contains "$work/notes" 'one node only'
 finish_job
 expect_equal "$(job_field "$job" NumNodes) $(job_field "$job" NumTasks)" '2 8' 'what Slurm was asked for'
 [ "$code" != 0:0 ] || fail 'a job of two nodes ended well on one'
+cat "$OUT"
 ! grep -q '^node[12]$' "$OUT" || fail 'ranks ran all the same'

@@ -126,6 +126,8 @@ std::vector<std::string> const hostile{"plain",
                                        "x\n#SBATCH --account=evil\n#PBS -q evil",
                                        "\r\n",
                                        "tab\there",
+                                       "tab\t7",
+                                       "\x01\x37",
                                        "\x01\x02\x1b[31m",
                                        "\x7f",
                                        "gr\xc3\xbc\xc3\x9f\x65",
@@ -254,7 +256,7 @@ TEST(render, what_is_empty_leaves_no_line) {
         EXPECT_THAT(render(request), Not(HasSubstr("\n\n\n")));
         EXPECT_THAT(render(request), Not(testing::EndsWith("\n\n")));
         EXPECT_THAT(render(request), Not(HasSubstr("{{")));
-        EXPECT_THAT(render(request), HasSubstr("muster run -n 1 -- x\n"));
+        EXPECT_THAT(render(request), HasSubstr("exec muster run -n 1 -- x"));
     }
 }
 
