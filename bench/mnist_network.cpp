@@ -29,25 +29,24 @@ class stopwatch {
 constexpr int input_row = 32, input_plane = 28 * input_row;
 constexpr int middle_row = 16, middle_plane = 12 * middle_row;  // a row is one cache line, and no load of a window leaves it
 
-std::vector<std::unique_ptr<layer>> make_layers(int batch, kernel_table const& kernels) {
+std::vector<std::unique_ptr<layer>> make_layers(int batch, kernel_table const& kernels, float dropout) {
     tensor_format const middle{10, 12, 12, 10 * middle_plane, middle_plane, middle_row, 1};
     tensor_format const flat{20, 4, 4, 320, 16, 4, 1};
     convolution_layer::options conv1{"conv1", 1, 10, 24, 0, input_row, middle, {}, batch};
-    convolution_layer::options conv2{"conv2", 10, 20, 8, mnist_network::dropout, middle_row, flat, flat, batch};
+    convolution_layer::options conv2{"conv2", 10, 20, 8, dropout, middle_row, flat, flat, batch};
     conv1.out_gradient = convolution_layer::input_gradient_format(10, 8, middle_row);
     std::vector<std::unique_ptr<layer>> layers;
     layers.push_back(std::make_unique<convolution_layer>(conv1, kernels));
     layers.push_back(std::make_unique<convolution_layer>(conv2, kernels));
-    layers.push_back(
-        std::make_unique<linear_layer>(linear_layer::options{"fc1", 320, 50, true, mnist_network::dropout, batch}, kernels));
+    layers.push_back(std::make_unique<linear_layer>(linear_layer::options{"fc1", 320, 50, true, dropout, batch}, kernels));
     layers.push_back(std::make_unique<linear_layer>(linear_layer::options{"fc2", 50, 10, false, 0, batch}, kernels));
     return layers;
 }
 
 }  // namespace
 
-mnist_network::mnist_network(int max_batch, kernel_table const& kernels)
-    : kernels_(&kernels), max_batch_(max_batch), layers_(make_layers(max_batch, kernels)) {
+mnist_network::mnist_network(int max_batch, kernel_table const& kernels, float dropout)
+    : kernels_(&kernels), max_batch_(max_batch), layers_(make_layers(max_batch, kernels, dropout)) {
     auto const batch = static_cast<std::size_t>(max_batch);
     activations_.emplace_back(batch * input_plane);
     activation_gradients_.emplace_back();

@@ -23,9 +23,10 @@ namespace muster {
 class mnist_network {
   public:
     static constexpr int image_bytes = 28 * 28, classes = 10;
-    static constexpr float mean = 0.1307f, deviation = 0.3081f, dropout = 0.5f;
+    static constexpr float mean = 0.1307f, deviation = 0.3081f;
 
-    explicit mnist_network(int max_batch, kernel_table const& kernels);
+    /// `dropout` is the probability of both dropouts; 0 leaves them out.
+    mnist_network(int max_batch, kernel_table const& kernels, float dropout = 0.5f);
     mnist_network(mnist_network&&) = default;
 
     /// One parameter tensor and where it begins in parameters() and gradients().

@@ -1,0 +1,61 @@
+# Wrong command lines of muster-bench: exit code 2 and a message that says what to do.
+. "$(dirname "$0")/lib.sh"
+bench=$MUSTER_BIN/muster-bench
+[ -x "$bench" ] || skip "muster-bench was not built (no MPI or no HDF5)"
+
+expect_exit 2 "$bench"
+expect_exit 0 "$bench" --help
+expect_contains stdout train scale compare report
+expect_exit 0 "$bench" --version
+expect_matches stdout '^muster-bench [0-9]'
+for command in train scale compare report; do
+    expect_exit 0 "$bench" $command --help
+    expect_contains stdout "muster-bench $command"
+    expect_exit 2 "$bench" $command --no-such-option
+    expect_contains stderr "unknown option '--no-such-option'"
+    expect_exit 2 "$bench" $command word
+    expect_empty stdout
+done
+expect_exit 2 "$bench" tarin
+expect_contains stderr "did you mean 'train'?"
+expect_exit 0 "$MUSTER" bench train --help
+
+expect_exit 2 "$bench" train
+expect_contains stderr "--data is missing"
+expect_exit 2 "$bench" train --data x.h5 --epoch 3
+expect_contains stderr "did you mean --epochs?"
+expect_exit 2 "$bench" train --data x.h5 --epochs 0
+expect_contains stderr "--epochs is 0"
+expect_exit 2 "$bench" train --data x.h5 --batch -5
+expect_exit 2 "$bench" train --data x.h5 --batch many
+expect_exit 2 "$bench" train --data x.h5 --momentum 1
+expect_exit 2 "$bench" train --data x.h5 --lr nan
+expect_exit 2 "$bench" train --data x.h5 --protocol quick
+expect_contains stderr "expected fast or published"
+expect_exit 2 "$bench" train --data x.h5 --kernels avx9
+expect_contains stderr "no kernels named 'avx9'" baseline
+expect_exit 2 "$bench" train --data x.h5 --threads 4
+expect_contains stderr "start more ranks"
+expect_exit 125 "$bench" train --data none.h5
+expect_contains stderr none.h5
+echo "not HDF5" >text.h5
+expect_exit 125 "$bench" train --data text.h5
+expect_contains stderr text.h5
+
+expect_exit 2 "$bench" scale
+expect_contains stderr "--data is missing"
+expect_exit 125 "$bench" scale --data none.h5
+expect_contains stderr "no file 'none.h5'" muster-stage
+for ranks in "" 0 1,,2 1,x 9999; do
+    expect_exit 2 "$bench" scale --data text.h5 --ranks "$ranks"
+    expect_contains stderr "--ranks"
+done
+expect_exit 2 "$bench" scale --data text.h5 --ranks 2,1,2
+expect_contains stderr "names 2 twice"
+expect_exit 125 "$bench" scale --data text.h5 --muster ./no-muster
+expect_contains stderr "no launcher './no-muster'" "--muster"
+expect_exit 125 "$bench" scale --data text.h5 -o text.h5
+expect_contains stderr "cannot write into 'text.h5'"
+expect_exit 125 "$bench" scale --data text.h5 --ranks 1
+expect_contains stderr "ended with exit code" "text.h5"
+expect_exit 125 "$bench" compare --data text.h5 --python /no/python

@@ -1,0 +1,107 @@
+# timeout: 240
+# From IDX files to the report, on a few hundred images.
+. "$(dirname "$0")/lib.sh"
+bench=$MUSTER_BIN/muster-bench
+[ -x "$bench" ] || skip "muster-bench was not built (no MPI or no HDF5)"
+[ -x "$MUSTER_BIN/muster-stage" ] || skip "muster-stage was not built"
+
+python3 - <<'PY'
+import random, struct
+random.seed(1)
+for split, count in (("train", 500), ("test", 123)):
+    labels = bytes(random.randrange(10) for _ in range(count))
+    pixels = bytearray()
+    for label in labels:
+        for i in range(784):
+            pixels.append(220 if i // 28 // 2 == label else random.randrange(40))
+    open(f"{split}-images", "wb").write(struct.pack(">IIII", 0x803, count, 28, 28) + pixels)
+    open(f"{split}-labels", "wb").write(struct.pack(">II", 0x801, count) + labels)
+PY
+expect_exit 0 "$MUSTER_BIN/muster-stage" convert --images train-images --labels train-labels --test-images test-images --test-labels test-labels \
+    -o data.h5
+
+expect_exit 0 "$bench" train --data data.h5 --epochs 2 --profile
+expect_contains stdout "epoch 2/2: 500 images in 8 steps" "1 rank on backend self" "all layers" "peak of this core"
+expect_exit 0 "$bench" train --data data.h5 --json -
+expect_true python3 - "$OUT" <<'PY'
+import json, sys
+run = json.load(open(sys.argv[1]))
+assert run["schema"] == "muster.train/1" and run["world_size"] == 1
+assert run["epochs_done"][0]["images"] == 500 and run["epochs_done"][0]["test_images"] == 123
+PY
+
+# The same bits again, alone and with others, and different ones from another seed.
+weights() { sed -n 's/.*weights \([0-9a-f]*\) on all ranks/\1/p' "$OUT"; }
+expect_exit 0 "$bench" train --data data.h5
+one=$(weights)
+expect_exit 0 "$bench" train --data data.h5
+expect_equal "$(weights)" "$one" "weights of a second run"
+expect_exit 0 "$bench" train --data data.h5 --seed 43
+[ "$(weights)" != "$one" ] || fail "another seed gives the same weights"
+expect_exit 0 "$MUSTER" run -n 2 --slots-per-node 2 -- "$bench" train --data data.h5
+expect_contains stdout "2 ranks on backend mpi" "500 images in 4 steps"
+two=$(weights)
+expect_exit 0 "$MUSTER" run -n 2 --slots-per-node 2 -- "$bench" train --data data.h5 --protocol published
+expect_equal "$(weights)" "$two" "weights of two ranks"
+
+html=()
+command -v gnuplot >/dev/null || html=(--no-html)
+expect_exit 0 "$bench" scale --ranks 1,2,3 --repeats 2 --data data.h5 -o out "${html[@]}"
+expect_matches stdout '^ *ranks +train s' '^ *1 ' '^ *2 ' '^ *3 ' 'medians of 2 runs each; speed-up against 1 rank'
+expect_true python3 - <<'PY'
+import json, os
+study = json.load(open("out/results.json"))
+assert study["schema"] == "muster.results/1"
+assert [(r["ranks"], r["repetition"]) for r in study["runs"]] == [(1, 0), (2, 0), (3, 0), (1, 1), (2, 1), (3, 1)], "interleaved, none averaged away"
+cores = study["context"]["cores"]
+assert all(r["oversubscribed"] == (r["ranks"] > cores) for r in study["runs"])
+assert len({r["train"]["weights_checksum"] for r in study["runs"] if r["ranks"] == 2}) == 1
+assert all(r["train"]["mpi_library"] for r in study["runs"])
+PY
+if command -v gnuplot >/dev/null; then
+    expect_contains out/report.html "<svg" "not like for like" "What the numbers mean"
+    expect_true python3 - <<'PY'
+import re
+from html.parser import HTMLParser
+
+page = open("out/report.html").read()
+assert not re.search(r'(src|href)="(?!#)', page) and "<script" not in page, "the page must stand alone"
+
+class Checker(HTMLParser):
+    stack = []
+    def handle_starttag(self, tag, attrs):
+        if tag not in ("meta", "br"): self.stack.append(tag)
+    def handle_startendtag(self, tag, attrs): pass
+    def handle_endtag(self, tag):
+        assert self.stack and self.stack[-1] == tag, (self.getpos(), self.stack[-3:], tag)
+        self.stack.pop()
+checker = Checker()
+checker.feed(page)
+assert not checker.stack, checker.stack
+PY
+    expect_exit 0 "$bench" report --results out -o other
+    expect_true test -s other/report.html
+    expect_true test -s other/summary.json
+    # Without gnuplot: the table, and which package would draw the plots.
+    expect_exit 125 env PATH=/nowhere "$bench" report --results out -o third
+    expect_contains stderr gnuplot-nox
+    expect_contains stdout "speed-up against"
+fi
+expect_exit 0 "$bench" report --results out/results.json --no-html --json
+expect_true python3 -c 'import json, sys; assert [r["ranks"] for r in json.load(open(sys.argv[1]))["rows"]] == [1, 2, 3]' "$OUT"
+
+# Damaged results are told with file and place.
+head -c 1000 out/results.json >cut.json
+expect_exit 125 "$bench" report --results cut.json --no-html
+expect_matches stderr 'cut\.json:[0-9]+:[0-9]+: '
+sed 's/"train_s": [0-9.e-]*/"train_s": "soon"/' out/results.json >wrong.json
+expect_exit 125 "$bench" report --results wrong.json --no-html
+expect_contains stderr "wrong.json: /runs/0/train/epochs_done/0/train_s: is string, expected a number"
+expect_exit 125 "$bench" report --results none.json
+expect_contains stderr none.json
+
+# A launcher that fails: its messages are shown.
+printf '#!/bin/sh\necho the dog ate it >&2\nexit 9\n' >bad-muster
+chmod +x bad-muster
+expect_exit 125 "$bench" scale --data data.h5 --muster ./bad-muster -o bad --no-html
+expect_contains stderr "exit code 9" "the dog ate it"

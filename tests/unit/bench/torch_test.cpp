@@ -1,0 +1,89 @@
+// The network against PyTorch: same weights, images and dropout masks must give the same outputs, loss and gradients.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.hpp"
+#include "bench/child.hpp"
+#include "bench/kernels.hpp"
+#include "tests/unit/bench/reference.hpp"
+
+namespace muster {
+namespace {
+
+// An interpreter that has torch; Debian's, where another hides it on PATH.
+std::string python_with_torch(environment const& variables) {
+    for (std::string const python : {"/usr/bin/python3", "python3"}) {
+        if (find_program(python, variables).empty()) continue;
+        child_options quiet;
+        quiet.capture_output = true;
+        quiet.error_file = "/dev/null";
+        if (run_child({python, "-c", "import torch, numpy"}, variables, quiet).exit_code == 0) return python;
+    }
+    return {};
+}
+
+template <class T>
+void put(std::ofstream& to, std::span<T const> values) {
+    to.write(reinterpret_cast<char const*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
+}
+
+void export_step(std::string const& path, mnist_network& net, reference::batch const& batch, bool dropout) {
+    int const images = static_cast<int>(batch.labels.size());
+    net.load(batch.images, images);
+    net.resample(42, 5);
+    auto const outputs = net.forward(true);
+    auto const result = net.backward(batch.labels);
+    std::vector<float> rows, masks;
+    for (int n = 0; n < images; ++n) {
+        for (int k = 0; k < 10; ++k) rows.push_back(outputs[static_cast<std::size_t>(n * net.output_stride() + k)]);
+        for (int c = 0; c < 20; ++c) masks.push_back(dropout ? net.layers()[1]->dropout_factor(n, c) : 1.0f);
+        for (int u = 0; u < 50; ++u) masks.push_back(dropout ? net.layers()[2]->dropout_factor(n, u) : 1.0f);
+    }
+    std::ofstream file(path, std::ios::binary);
+    std::vector<std::int32_t> const header{images};
+    std::vector<float> const loss{static_cast<float>(result.loss_sum / images)};
+    put(file, std::span<std::int32_t const>(header));
+    put(file, std::span<std::uint8_t const>(batch.images));
+    put(file, std::span<std::uint8_t const>(batch.labels));
+    put(file, std::span<float const>(net.parameters()));
+    put(file, std::span<float const>(masks));
+    put(file, std::span<float const>(rows));
+    put(file, std::span<float const>(loss));
+    put(file, std::span<float const>(net.gradients()));
+    ASSERT_TRUE(file.flush());
+}
+
+TEST(torch, gives_the_same_outputs_loss_and_gradients) {
+    auto const variables = environment::capture();
+    auto const python = python_with_torch(variables);
+    if (python.empty()) {
+        std::fputs(
+            "SKIPPED: no python3 with torch and numpy here, so nothing was compared with PyTorch (Debian: apt install "
+            "python3-torch)\n",
+            stderr);
+        GTEST_SKIP() << "no python3 with torch";
+    }
+    auto const folder = std::filesystem::temp_directory_path() / ("muster-torch-" + std::to_string(::getpid()));
+    std::filesystem::create_directory(folder);
+    std::vector<std::string> command{python, MUSTER_SOURCE_DIR "/tests/unit/bench/compare_with_torch.py"};
+    for (auto const& choice : kernel_choices()) {
+        if (!choice.supported) continue;
+        for (bool const dropout : {false, true}) {
+            mnist_network net(64, *choice.kernels, dropout ? 0.5f : 0.0f);
+            net.initialise(42);
+            command.push_back((folder / (std::string(choice.name) + (dropout ? "-dropout" : ""))).string());
+            export_step(command.back(), net, reference::batch(dropout ? 64 : 13), dropout);
+        }
+    }
+    child_options how;
+    how.capture_output = true;
+    auto const result = run_child(command, variables, how);
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace muster
