@@ -38,8 +38,7 @@ pmix_status_t completion::status() {
 
 void completion::wait_or_throw(duration deadline, std::string_view call) {
     if (!wait(deadline))
-        throw error(errc::timeout,
-                    fmt::format("{} did not answer within {}; is this machine overloaded?", call, format_duration(deadline)));
+        throw error(errc::timeout, fmt::format("{} did not answer in time; is this machine overloaded, or a rank gone?", call));
     check(status(), call);
 }
 

@@ -7,7 +7,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 
 #include "base/error.hpp"
 #include "pmix/internal/completion.hpp"
@@ -20,20 +19,6 @@ namespace {
 
 constexpr duration start_deadline{10};
 constexpr duration stop_deadline{2};
-
-/// Runs a blocking call of the library on a thread of its own; false if it did not return in time (the thread is then left
-/// behind).
-template <typename Call>
-bool call_with_deadline(duration deadline, std::shared_ptr<completion> const& done, Call call) {
-    auto* cookie = done->expect_one();
-    std::thread worker([call = std::move(call), cookie] { completion::done(call(), cookie); });
-    if (done->wait(deadline)) {
-        worker.join();
-        return true;
-    }
-    worker.detach();
-    return false;
-}
 
 /// The library would take an outer launcher's PMIX_* for its own; only the user's choices for the library itself stay.
 void forget_outer_launcher() {
@@ -99,13 +84,10 @@ void start_library(job const& description, pmix_topology_t& topology) {
     value.type = PMIX_TOPO;
     value.data.topo = &topology;
     keys->add_borrowed(PMIX_TOPOLOGY2, value);
-    auto const done = completion::create();
-    bool const answered = call_with_deadline(start_deadline, done, [keys] {
+    call_with_deadline(start_deadline, [keys] {
         auto module = upcalls();
         return PMIx_server_init(&module, keys->data(), keys->size());
-    });
-    if (!answered) done->wait_or_throw(duration{0}, "PMIx_server_init");
-    check(done->status(), "PMIx_server_init");
+    })->wait_or_throw(duration{0}, "PMIx_server_init");
 }
 
 void register_job(job const& description) {
@@ -134,8 +116,7 @@ void register_job(job const& description) {
 
 /// Ends the library's server. False if it did not within the deadline: it is left to itself, and what it may still use with it.
 bool stop_library() {
-    auto const done = completion::create();
-    bool const stopped = call_with_deadline(stop_deadline, done, [] { return PMIx_server_finalize(); });
+    bool const stopped = call_with_deadline(stop_deadline, [] { return PMIx_server_finalize(); })->wait(duration{0});
     if (!stopped) spdlog::warn("PMIx_server_finalize did not return within {}; leaving it", format_duration(stop_deadline));
     return stopped;
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <thread>
 
 #include "base/units.hpp"
 
@@ -36,5 +37,19 @@ class completion : public std::enable_shared_from_this<completion> {
     int pending_ = 0;
     pmix_status_t status_ = PMIX_SUCCESS;
 };
+
+/// Runs a blocking call of the library on a thread of its own and gives what it returned; nothing if it did not return in time.
+/// The thread is then left behind, so `call` must own what it uses.
+template <typename Call>
+std::shared_ptr<completion> call_with_deadline(duration deadline, Call call) {
+    auto done = completion::create();
+    auto* cookie = done->expect_one();
+    std::thread worker([call = std::move(call), cookie] { completion::done(call(), cookie); });
+    if (done->wait(deadline))
+        worker.join();
+    else
+        worker.detach();
+    return done;
+}
 
 }  // namespace muster::pmix
