@@ -81,14 +81,15 @@ value get(pmix_proc_t const& of, std::string_view key, duration deadline) {
         completion::cancel(request->cookie);
         check(status, fmt::format("PMIx_Get_nb({})", key));
     }
-    if (!request->done->wait(deadline)) new std::shared_ptr<info_list>(owned);  // the library still reads it
-    auto const outcome = request->done->status();
+    bool const answered = request->done->wait(deadline);
+    if (!answered) new std::shared_ptr<info_list>(owned);  // the library still reads it
+    auto const outcome = answered ? request->done->status() : PMIX_ERR_TIMEOUT;
     if (outcome == PMIX_ERR_NOT_FOUND || outcome == PMIX_ERR_PROC_ENTRY_NOT_FOUND)
         throw error(errc::not_found, fmt::format("rank {} of {} has no key \"{}\"", of.rank, of.nspace, key));
     if (outcome == PMIX_ERR_TIMEOUT)
         throw error(errc::timeout, fmt::format("rank {} of {} did not give key \"{}\" within {}", of.rank, of.nspace, key,
                                                format_duration(deadline)));
-    request->done->wait_or_throw(duration{0}, fmt::format("PMIx_Get_nb({}) of rank {}", key, of.rank));
+    check(outcome, fmt::format("PMIx_Get_nb({}) of rank {}", key, of.rank));
     return request->result;
 }
 
@@ -182,7 +183,8 @@ client::client(duration deadline) : state_(std::make_shared<state>()) {
         auto const self = state_;  // a call that is late still writes into it
         auto const done = call_with_deadline(deadline, [self] { return PMIx_Init(&self->self, nullptr, 0); });
         auto const status = done->wait(duration{0}) ? done->status() : PMIX_SUCCESS;
-        if (status == PMIX_ERR_INVALID_NAMESPACE || status == PMIX_ERR_UNREACH || status == PMIX_ERR_INIT || status == PMIX_ERR_NOT_FOUND)
+        if (status == PMIX_ERR_INVALID_NAMESPACE || status == PMIX_ERR_UNREACH || status == PMIX_ERR_INIT ||
+            status == PMIX_ERR_NOT_FOUND)
             throw error(errc::unavailable,
                         fmt::format("no PMIx server for this process ({}); start it with muster run", PMIx_Error_string(status)));
         done->wait_or_throw(duration{0}, "PMIx_Init");

@@ -49,6 +49,7 @@ std::optional<std::uint64_t> file_offset(std::vector<Elf64_Phdr> const& segments
 
 std::optional<std::string> read_string(byte_reader const& read, std::uint64_t offset, std::size_t& budget) {
     std::string text;
+    if (offset > INT64_MAX) return std::nullopt;  // no file is that long, and sums of what it says must not wrap around
     while (text.size() < longest_name && budget > 0) {
         auto const next = read_one<char>(read, offset + text.size());
         if (!next) return std::nullopt;
@@ -96,12 +97,12 @@ std::optional<elf_dynamic> read_elf_dynamic(byte_reader const& read) {
     elf_dynamic result;
     std::size_t budget = most_name_bytes;
     for (auto const at : found.needed) {
-        auto name = read_string(read, *strings + at, budget);
+        auto name = read_string(read, at > INT64_MAX ? at : *strings + at, budget);
         if (!name) return std::nullopt;
         result.needed.push_back(std::move(*name));
     }
     if (auto const path = found.runpath ? found.runpath : found.rpath) {
-        auto const text = read_string(read, *strings + *path, budget);
+        auto const text = read_string(read, *path > INT64_MAX ? *path : *strings + *path, budget);
         if (!text) return std::nullopt;
         for (auto const piece : split(*text, ':'))
             if (!piece.empty()) result.search_path.emplace_back(piece);

@@ -124,8 +124,10 @@ bool stop_library() {
 }  // namespace
 
 server::server(job const& description) : state_(std::make_unique<state>(description)) {
-    if (active_core() != nullptr)
-        throw error(errc::usage, "there is a PMIx server in this process already; one is all that PMIx allows");
+    // The library keeps its listening socket's set-up in statics, which a second start would take for still open.
+    static bool started = false;
+    if (started)
+        throw error(errc::usage, "there is or was a PMIx server in this process; one is all that the PMIx library starts");
     if (description.nspace.empty() || description.nspace.size() + sizeof ".server" > PMIX_MAX_NSLEN)
         throw error(errc::usage, fmt::format("the job's name \"{}\" must have 1 to {} bytes", description.nspace,
                                              PMIX_MAX_NSLEN - sizeof ".server"));
@@ -136,6 +138,7 @@ server::server(job const& description) : state_(std::make_unique<state>(descript
     state_->topology.source = state_->topology_source.data();
     state_->topology.topology = description.topology != nullptr ? description.topology : state_->own_topology.get();
     set_active_core(state_->core.get());
+    started = true;
     try {
         start_library(description, state_->topology);
     } catch (...) {

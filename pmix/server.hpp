@@ -40,10 +40,11 @@ struct server_event {
 /// An embedded PMIx server. One per process. Not thread safe: everything is called from the thread that made it.
 class server {
   public:
-    /// Starts the library's server with this job registered. Blocks until it is (some 6 ms). Removes the PMIX_* variables of an
-    /// outer launcher from this process (its library would follow them), so no other thread may read the environment meanwhile.
-    /// Throws library_error naming the PMIx call, errc::timeout if the library does not answer within 10 s, errc::usage if there
-    /// is a server already.
+    /// Starts the library's server with this job registered. Blocks until it is (2 to 6 ms). Removes the PMIX_* variables of an
+    /// outer launcher from this process (the library would follow them), so no other thread may read the environment meanwhile.
+    /// Call it before some 900 file descriptors are open: the library's listener uses select(). Throws library_error naming the
+    /// PMIx call, errc::timeout if the library does not answer within 10 s, errc::usage on a job without ranks or name, a cpuset
+    /// that is none, and if this process has or had a server, since the library starts only one.
     explicit server(job const& description);
     ~server();  ///< ends the library's server; never blocks for more than 2 s
     server(server const&) = delete;

@@ -1,0 +1,16 @@
+// links: muster::pmix
+// Any bytes as an ELF file, and as the text of /proc/PID/maps.
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <string_view>
+
+#include "pmix/elf_file.hpp"
+#include "pmix/mpi_library.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+    auto const found = muster::read_elf_dynamic(std::as_bytes(std::span(data, size)));
+    if (found && found->needed.size() > 1024) std::abort();
+    (void)muster::pmix::mpi_in_maps({reinterpret_cast<char const*>(data), size});
+    return 0;
+}

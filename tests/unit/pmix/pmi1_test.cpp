@@ -1,0 +1,245 @@
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/unique_fd.hpp"
+#include "pmix/peer_uid.hpp"
+#include "pmix/pmi1_job.hpp"
+#include "pmix/pmi1_server.hpp"
+#include "pmix/pmi1_wire.hpp"
+
+namespace muster::pmix {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using kind = server_event::kind;
+
+TEST(pmi1_wire, takes_lines_apart) {
+    auto const message = parse_pmi1("cmd=put kvsname=job key=a value=b=c d=");
+    ASSERT_TRUE(message);
+    EXPECT_EQ(message->find("value"), "b=c");
+    EXPECT_EQ(message->find("d"), "");
+    EXPECT_EQ(message->find("e"), std::nullopt);
+    EXPECT_EQ(parse_pmi1("a=7")->number("a"), 7);
+    EXPECT_EQ(parse_pmi1("a=99999999999")->number("a"), std::nullopt);
+    for (std::string const& bad : {std::string(), std::string("  "), std::string("cmd"), std::string("=x"), std::string("a=b c"),
+                                   std::string("a=b\0c", 5), "a=" + std::string(5000, 'x')})
+        EXPECT_FALSE(parse_pmi1(bad)) << bad;
+}
+
+TEST(pmi1_wire, gathers_lines_from_pieces) {
+    pmi1_line_buffer buffer;
+    buffer.append("cmd=");
+    EXPECT_EQ(buffer.next(), std::nullopt);
+    buffer.append("init\ncmd=finalize\ncm");
+    EXPECT_EQ(buffer.next(), "cmd=init");
+    EXPECT_EQ(buffer.next(), "cmd=finalize");
+    EXPECT_EQ(buffer.next(), std::nullopt);
+    EXPECT_FALSE(buffer.overflown());
+    buffer.append(std::string(pmi1_longest_line, 'x'));
+    EXPECT_TRUE(buffer.overflown());
+}
+
+/// A job, and what it answered to the last line.
+struct talk {
+    pmi1_job job;
+    std::vector<pmi1_reply> replies;
+    std::vector<server_event> events;
+
+    explicit talk(int size) : job("kvs", size) {}
+    std::string say(int rank, std::string const& line) {
+        replies.clear();
+        if (!job.take(rank, line, replies, events)) return "refused";
+        return replies.empty() ? "" : replies.front().text;
+    }
+};
+
+TEST(pmi1_job, answers_what_a_client_asks_at_its_start) {
+    talk t(4);
+    EXPECT_EQ(t.job.greeting(2), "cmd=initack\ncmd=set size=4\ncmd=set rank=2\ncmd=set debug=0\n");
+    EXPECT_EQ(t.say(2, "cmd=init pmi_version=1 pmi_subversion=1"), "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
+    EXPECT_EQ(t.say(2, "cmd=get_maxes"), "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n");
+    EXPECT_EQ(t.say(2, "cmd=get_appnum"), "cmd=appnum appnum=0\n");
+    EXPECT_EQ(t.say(2, "cmd=get_my_kvsname"), "cmd=my_kvsname kvsname=kvs\n");
+    EXPECT_EQ(t.say(2, "cmd=get_universe_size"), "cmd=universe_size size=4\n");
+    EXPECT_THAT(t.say(2, "cmd=get kvsname=kvs key=PMI_process_mapping"), HasSubstr("rc=0 msg=success value=(vector,(0,1,4))"));
+    EXPECT_EQ(t.say(2, "cmd=finalize"), "cmd=finalize_ack\n");
+    ASSERT_EQ(t.events.size(), 2U);
+    EXPECT_EQ(t.events[0].what, kind::connected);
+    EXPECT_EQ(t.events[1].what, kind::finalized);
+    EXPECT_EQ(t.events[1].rank, 2);
+}
+
+TEST(pmi1_job, keeps_values) {
+    talk t(2);
+    EXPECT_THAT(t.say(0, "cmd=put kvsname=kvs key=a value=1=2"), HasSubstr("rc=0"));
+    EXPECT_EQ(t.say(1, "cmd=get kvsname=kvs key=a"), "cmd=get_result rc=0 msg=success value=1=2\n");
+    EXPECT_THAT(t.say(1, "cmd=get kvsname=kvs key=b"), HasSubstr("rc=-1"));
+    EXPECT_THAT(t.say(1, "cmd=get kvsname=other key=a"), HasSubstr("rc=-1"));
+    EXPECT_THAT(t.say(1, "cmd=put kvsname=other key=a value=1"), HasSubstr("rc=-1"));
+    EXPECT_THAT(t.say(1, "cmd=put kvsname=kvs key=" + std::string(65, 'k') + " value=1"), HasSubstr("rc=-1"));
+    EXPECT_THAT(t.say(1, "cmd=put kvsname=kvs key=k value=" + std::string(1025, 'v')), HasSubstr("rc=-1"));
+    EXPECT_THAT(t.say(1, "cmd=getbyidx kvsname=kvs idx=1"), HasSubstr("rc=0 nextidx=2 key=a val=1=2"));
+    EXPECT_THAT(t.say(1, "cmd=getbyidx kvsname=kvs idx=2"), HasSubstr("rc=-2"));
+    EXPECT_THAT(t.say(1, "cmd=getbyidx kvsname=kvs idx=-1"), HasSubstr("rc=-2"));
+}
+
+TEST(pmi1_job, barrier_lets_all_go_at_once) {
+    talk t(3);
+    EXPECT_EQ(t.say(0, "cmd=barrier_in"), "");
+    EXPECT_EQ(t.say(0, "cmd=barrier_in"), "") << "twice by the same rank counts once";
+    EXPECT_EQ(t.say(2, "cmd=barrier_in"), "");
+    t.job.leave(2);
+    EXPECT_EQ(t.say(1, "cmd=barrier_in"), "") << "rank 2 is gone";
+    t.say(2, "cmd=barrier_in");
+    EXPECT_THAT(t.replies, ElementsAre(pmi1_reply{0, "cmd=barrier_out\n"}, pmi1_reply{1, "cmd=barrier_out\n"},
+                                       pmi1_reply{2, "cmd=barrier_out\n"}));
+    EXPECT_EQ(t.say(1, "cmd=barrier_in"), "") << "and the next one starts anew";
+}
+
+TEST(pmi1_job, abort_carries_the_code_and_gets_no_answer) {
+    talk t(2);
+    EXPECT_EQ(t.say(1, "cmd=abort exitcode=42"), "");
+    ASSERT_EQ(t.events.size(), 1U);
+    EXPECT_EQ(t.events[0].what, kind::aborted);
+    EXPECT_EQ(t.events[0].code, 42);
+    EXPECT_EQ(t.events[0].rank, 1);
+}
+
+TEST(pmi1_job, names_are_published_once) {
+    talk t(1);
+    EXPECT_THAT(t.say(0, "cmd=lookup_name service=s"), HasSubstr("rc=1"));
+    EXPECT_THAT(t.say(0, "cmd=publish_name service=s port=p"), HasSubstr("rc=0"));
+    EXPECT_THAT(t.say(0, "cmd=publish_name service=s port=q"), HasSubstr("rc=1"));
+    EXPECT_THAT(t.say(0, "cmd=lookup_name service=s"), HasSubstr("port=p"));
+    EXPECT_THAT(t.say(0, "cmd=unpublish_name service=s"), HasSubstr("rc=0"));
+    EXPECT_THAT(t.say(0, "cmd=unpublish_name service=s"), HasSubstr("rc=1"));
+}
+
+TEST(pmi1_job, spawn_is_refused_in_one_answer) {
+    talk t(1);
+    for (auto const* line : {"mcmd=spawn", "nprocs=1", "execname=a b", "totspawns=2", "spawnssofar=1", "endcmd", "mcmd=spawn",
+                             "totspawns=2", "spawnssofar=2"})
+        EXPECT_EQ(t.say(0, line), "") << line;
+    EXPECT_THAT(t.say(0, "endcmd"), HasSubstr("cmd=spawn_result rc=-1"));
+    EXPECT_THAT(t.say(0, "cmd=get_appnum"), HasSubstr("appnum=0"));
+}
+
+TEST(pmi1_job, refuses_what_is_no_command) {
+    talk t(1);
+    for (auto const* line : {"", "hello", "cmd=", "cmd=unknown", "GET / HTTP/1.1"}) EXPECT_EQ(t.say(0, line), "refused") << line;
+}
+
+TEST(peer_uid, is_read_from_the_kernels_table) {
+    std::string const table =
+        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+        "   0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 1 1 0 20 4 30 10 -1\n"
+        "   1: 0100007F:C350 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1000        0 2 1 0 20 4 30 10 -1\n";
+    EXPECT_EQ(uid_in_proc_net_tcp(table, 50000, 8080), 1000U);
+    EXPECT_EQ(uid_in_proc_net_tcp(table, 8080, 50000), 0U);
+    EXPECT_EQ(uid_in_proc_net_tcp(table, 50001, 8080), std::nullopt);
+    EXPECT_EQ(uid_in_proc_net_tcp("   1: 0100007F:C350 0100007F:1F90", 50000, 8080), std::nullopt);
+    EXPECT_EQ(uid_in_proc_net_tcp("", 1, 2), std::nullopt);
+}
+
+/// A client of the server's port, in this same thread.
+struct client {
+    unique_fd fd{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    pmi1_server& server;
+    std::vector<server_event> events;
+
+    client(pmi1_server& the_server, environment const& variables) : server(the_server) {
+        auto const where = variables.get_or("PMI_PORT", "");
+        EXPECT_THAT(where, testing::StartsWith("127.0.0.1:"));
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(where.substr(10))));
+        EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    }
+    void send(std::string const& text) const {
+        EXPECT_EQ(write(fd.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    }
+    /// What comes until there is `end`, or the connection's end.
+    std::string receive(std::string const& end) {
+        std::string all;
+        while (all.find(end) == std::string::npos) {
+            pollfd fds[2] = {{fd.get(), POLLIN, 0}, {server.event_fd(), POLLIN, 0}};
+            if (poll(fds, 2, 10000) <= 0) return all + "(nothing more in 10 s)";
+            for (auto& event : server.poll()) events.push_back(std::move(event));
+            if ((fds[0].revents & (POLLIN | POLLHUP)) == 0) continue;
+            char buffer[512];
+            auto const count = read(fd.get(), buffer, sizeof buffer);
+            if (count <= 0) return all + "(closed)";
+            all.append(buffer, static_cast<std::size_t>(count));
+        }
+        return all;
+    }
+};
+
+struct pmi1_port : testing::Test {
+    job const description{.nspace = "a job",
+                          .host = "h",
+                          .world_size = 2,
+                          .session_dir = {},
+                          .executable = {},
+                          .cpusets = {},
+                          .shared_memory_dir = {}};
+    pmi1_server server{description};
+
+    environment of(int rank) {
+        environment variables{{"PMI_SIZE", "9"}, {"PMI_FD", "3"}, {"PMI_RANK", "0"}};
+        server.set_client_environment(rank, variables);
+        return variables;
+    }
+};
+
+TEST_F(pmi1_port, environment_leads_to_the_port_and_nowhere_else) {
+    auto const variables = of(1);
+    for (auto const* name : {"PMI_SIZE", "PMI_FD", "PMI_RANK"}) EXPECT_FALSE(variables.has(name)) << name;
+    EXPECT_EQ(variables.get("MPI_LOCALRANKID"), "1");
+    EXPECT_EQ(variables.get("MPI_LOCALNRANKS"), "2");
+    EXPECT_NE(variables.get("PMI_ID"), of(0).get("PMI_ID"));
+}
+
+TEST_F(pmi1_port, greets_the_ranks_and_no_others) {
+    client one(server, of(1));
+    one.send("cmd=initack pmiid=" + *of(1).get("PMI_ID") + "\n");
+    EXPECT_EQ(one.receive("debug=0\n"), "cmd=initack\ncmd=set size=2\ncmd=set rank=1\ncmd=set debug=0\n");
+    one.send("cmd=get_my_kvsname\n");
+    EXPECT_EQ(one.receive("\n"), "cmd=my_kvsname kvsname=a_job\n") << "one word";
+
+    for (auto const& first :
+         {std::string("cmd=initack pmiid=1\n"), std::string("cmd=initack\n"), std::string("cmd=init pmi_version=1\n"),
+          std::string(9000, 'x'), "cmd=initack pmiid=" + *of(1).get("PMI_ID") + "\n"}) {
+        client other(server, of(1));
+        other.send(first);
+        EXPECT_THAT(other.receive("never"), testing::EndsWith("(closed)")) << first.substr(0, 40);
+    }
+    one.send("cmd=get_appnum\n");
+    EXPECT_EQ(one.receive("\n"), "cmd=appnum appnum=0\n") << "the rank itself is not disturbed";
+}
+
+TEST_F(pmi1_port, a_rank_may_run_one_program_after_the_other) {
+    auto const hello = "cmd=initack pmiid=" + *of(0).get("PMI_ID") + "\n";
+    {
+        client first(server, of(0));
+        first.send(hello);
+        EXPECT_THAT(first.receive("debug=0\n"), HasSubstr("rank=0"));
+        first.send("cmd=finalize\n");
+        EXPECT_EQ(first.receive("\n"), "cmd=finalize_ack\n");
+    }
+    pollfd fd{server.event_fd(), POLLIN, 0};
+    EXPECT_EQ(poll(&fd, 1, 10000), 1);
+    server.poll();  // sees the first one gone
+    client second(server, of(0));
+    second.send(hello);
+    EXPECT_THAT(second.receive("debug=0\n"), HasSubstr("rank=0"));
+}
+
+}  // namespace
+}  // namespace muster::pmix
