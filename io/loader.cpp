@@ -16,6 +16,11 @@ namespace muster {
 
 namespace {
 
+// How far gathering asks for memory ahead of copying it: the beginnings of the records that the next 4 KiB of copying will reach,
+// 2 to 8 of them. Measured best of 1 to 8 records and 512 bytes to all of a record, for records of 784 and 3136 bytes; asking for
+// all of a long record is slower than leaving its rest to the processor.
+constexpr std::size_t copied_ahead_bytes = 4096;
+constexpr std::size_t beginning_bytes = 512;
 constexpr std::size_t worth_a_thread_bytes = std::size_t{1} << 20;
 
 bool several_cores() {
@@ -119,17 +124,23 @@ struct loader::state {
         std::size_t const first = item * options.batch;
         into.count = std::min(options.batch, mine - std::min(mine, first));
         std::span<std::uint64_t> const samples(into.samples.data(), into.count);
-        order.fill(part, std::min(first, mine), samples);
         std::uint8_t const* const source = images.bytes().data();
         std::uint8_t const* const label_source = labels.bytes().data();
         std::uint8_t* target = into.images.bytes().data();
+        std::size_t const beginning = std::min(image_bytes, beginning_bytes);
+        // The processor's own prefetcher follows within a record but cannot know where the next ones lie.
+        auto const ask_for = [&](std::uint64_t sample) {
+            std::uint8_t const* const record = source + (sample - held.first) * image_bytes;
+            for (std::size_t line = 0; line < beginning; line += 64) __builtin_prefetch(record + line);
+        };
+        // The first records are on their way while the places of the others are worked out.
+        std::size_t const ahead_records =
+            std::min(samples.size(), std::clamp<std::size_t>(copied_ahead_bytes / image_bytes, 2, 8));
+        order.fill(part, std::min(first, mine), samples.first(ahead_records));
+        for (std::uint64_t const sample : samples.first(ahead_records)) ask_for(sample);
+        order.fill(part, std::min(first + ahead_records, mine), samples.subspan(ahead_records));
         for (std::size_t i = 0; i < samples.size(); ++i) {
-            // The processor's own prefetcher follows within a record but cannot know where the next one lies.
-            if (i + 1 < samples.size()) {
-                std::uint8_t const* const next = source + (samples[i + 1] - held.first) * image_bytes;
-                for (std::size_t line = 0; line < std::min<std::size_t>(image_bytes, 512); line += 64)
-                    __builtin_prefetch(next + line);
-            }
+            if (i + ahead_records < samples.size()) ask_for(samples[i + ahead_records]);
             std::memcpy(target, source + (samples[i] - held.first) * image_bytes, image_bytes);
             into.labels[i] = label_source[samples[i] - held.first];
             target += image_bytes;

@@ -4,17 +4,21 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace muster {
 
 /// The bijection position -> sample for a key. Defined so, with all arithmetic modulo 2^64:
 ///   mix(x): x ^= x>>30; x *= 0xbf58476d1ce4e5b9; x ^= x>>27; x *= 0x94d049bb133111eb; x ^= x>>31   (finalizer of SplitMix64)
 ///   round key i (from 0) = mix(key + (i+1) * 0x9e3779b97f4a7c15)
+///   f(x, k): x += k; x *= 0xbf58476d1ce4e5b9; x ^= x>>32; x *= 0x94d049bb133111eb
 ///   b = max(8, bits of size-1); low = floor(b/2) bits, high = b - low bits
-///   a Feistel network of 8 rounds on b bits, x = (L << low) | R with L of `high` bits, R of `low` bits:
-///     even rounds L ^= top `high` bits of mix(R + key_i), odd rounds R ^= top `low` bits of mix(L + key_i)
+///   a Feistel network of 6 rounds on b bits, x = (L << low) | R with L of `high` bits, R of `low` bits:
+///     even rounds L ^= top `high` bits of f(R, key_i), odd rounds R ^= top `low` bits of f(L, key_i)
 ///   repeated while the result is >= size (cycle walking: fewer than two turns on average for size > 128).
-/// So any position is found in constant time and memory, for a resumed epoch and for any number of ranks. Pure, thread safe.
+/// So any position is found in constant time and memory, for a resumed epoch and for any number of ranks. With 4 rounds a
+/// chi-square test on pairs of neighbours tells the orders of 250 samples from random ones, with 6 none of ours does. Not for
+/// secrets. Pure, thread safe.
 class permutation {
   public:
     permutation(std::uint64_t size, std::uint64_t key) noexcept;
@@ -22,33 +26,18 @@ class permutation {
     std::uint64_t size() const noexcept { return size_; }
 
     /// The sample at `position`, which must be less than size().
-    std::uint64_t operator()(std::uint64_t position) const noexcept {
-        do position = encipher(position);
-        while (position >= size_);
-        return position;
-    }
+    std::uint64_t operator()(std::uint64_t position) const noexcept;
+
+    /// The samples at first, first + step, first + 2 * step, …, all less than size(), into `out`. About twice as fast as one by
+    /// one.
+    void fill(std::uint64_t first, std::uint64_t step, std::span<std::uint64_t> out) const noexcept;
 
     /// mix() above, for deriving keys.
-    static std::uint64_t mix(std::uint64_t x) noexcept {
-        x ^= x >> 30;
-        x *= 0xbf58476d1ce4e5b9u;
-        x ^= x >> 27;
-        x *= 0x94d049bb133111ebu;
-        return x ^ (x >> 31);
-    }
+    static std::uint64_t mix(std::uint64_t x) noexcept;
 
   private:
-    static constexpr std::size_t rounds = 8;
-
-    std::uint64_t encipher(std::uint64_t x) const noexcept {
-        std::uint64_t left = x >> low_bits_;
-        std::uint64_t right = x & low_mask_;
-        for (std::size_t i = 0; i < rounds; i += 2) {
-            left ^= mix(right + keys_[i]) >> (64 - high_bits_);
-            right ^= mix(left + keys_[i + 1]) >> (64 - low_bits_);
-        }
-        return left << low_bits_ | right;
-    }
+    static constexpr std::size_t rounds = 6;
+    std::uint64_t encipher(std::uint64_t x) const noexcept;
 
     std::uint64_t size_;
     unsigned low_bits_;

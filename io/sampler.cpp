@@ -94,10 +94,18 @@ void sampler::fill(epoch_part const& part, std::size_t from, std::span<std::uint
         position = mine.skipped + from;
     }
     permutation const order(size, key);
-    for (std::uint64_t& sample : out) {
-        std::uint64_t const place = position < size ? position : position % size;
-        sample = first + (options_.shuffle ? order(place) : place);
-        position += step;
+    std::size_t done = 0;
+    while (done < out.size()) {
+        if (position >= size) position %= size;  // padding begins the order again
+        std::size_t const run = std::min<std::size_t>(out.size() - done, (size - position - 1) / step + 1);
+        std::span<std::uint64_t> const piece = out.subspan(done, run);
+        if (options_.shuffle)
+            order.fill(position, step, piece);
+        else
+            for (std::size_t i = 0; i < run; ++i) piece[i] = position + i * step;
+        for (std::uint64_t& sample : piece) sample += first;
+        position += run * step;
+        done += run;
     }
 }
 

@@ -65,7 +65,7 @@ class sampler {
     std::size_t count(epoch_part const& part) const;
 
     /// Samples number `from` … `from + out.size() - 1` of this rank's part, into `out`. Needs from + out.size() <= count(part).
-    /// Costs about 10 ns a sample and no memory.
+    /// Costs 14 to 18 ns a sample on the machine it was measured on, and no memory.
     void fill(epoch_part const& part, std::size_t from, std::span<std::uint64_t> out) const;
 
     /// The whole part.

@@ -44,10 +44,20 @@ TEST(permutation, is_the_one_that_the_header_defines) {
         return std::vector<std::uint64_t>{order(0), order(1), order(2), order(3)};
     };
     EXPECT_EQ(permutation::mix(1), 0x5692161d100b05e5u);
-    EXPECT_EQ(first_of(10, 0), (std::vector<std::uint64_t>{9, 0, 6, 2}));
-    EXPECT_EQ(first_of(60000, 42), (std::vector<std::uint64_t>{54638, 57634, 30363, 12882}));
+    EXPECT_EQ(first_of(10, 0), (std::vector<std::uint64_t>{1, 4, 8, 3}));
+    EXPECT_EQ(first_of(60000, 42), (std::vector<std::uint64_t>{10301, 44628, 31611, 56233}));
     EXPECT_EQ(first_of(std::uint64_t{1} << 40, 7),
-              (std::vector<std::uint64_t>{620693115112, 520182630826, 532719872764, 711404337218}));
+              (std::vector<std::uint64_t>{71808465262, 903249945892, 256288566933, 17536502044}));
+}
+
+TEST(permutation, many_at_once_are_the_same_as_one_by_one) {
+    for (std::uint64_t const size : {1u, 5u, 129u, 1000u, 60000u})
+        for (std::uint64_t const step : {1u, 3u}) {
+            permutation const order(size, 99);
+            std::vector<std::uint64_t> many((size - 1) / step + 1);
+            order.fill(0, step, many);
+            for (std::size_t i = 0; i < many.size(); ++i) ASSERT_EQ(many[i], order(i * step));
+        }
 }
 
 TEST(permutation, small_orders_come_about_equally_often) {
