@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "bench/compare_command.hpp"
+#include "bench/launch_bench.hpp"
 #include "bench/report_command.hpp"
 #include "bench/scale_command.hpp"
 #include "bench/train_command.hpp"
@@ -29,6 +30,7 @@ constexpr subcommand subcommands[]{
     {"train", "train the MNIST network, data-parallel, timed", train_command},
     {"scale", "train on several numbers of ranks: table, results, report", scale_command},
     {"compare", "one rank against PyTorch, one thread each", compare_command},
+    {"launch", "start ranks by muster, mpirun and Hydra, taking turns", launch_bench},
     {"report", "table, JSON and HTML page of a scaling study", report_command},
 };
 

@@ -1,0 +1,24 @@
+// Runs a program to its end, or to a deadline.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "base/units.hpp"
+
+namespace muster {
+
+struct timed_result {
+    duration wall{0};
+    int exit_code = 0;       ///< 128+n for signal n
+    bool timed_out = false;  ///< killed, with its process group, at the deadline
+};
+
+/// Starts `command` (argv[0] is a path) with its output thrown away and waits. The clock runs from before vfork to after waitpid. Throws errc::system.
+timed_result run_timed(std::vector<std::string> const& command, environment const& variables, duration deadline);
+
+/// The least that any launcher can take: `count` times vfork and exec of `command`, then waiting for all. Wall time.
+duration run_bare(std::vector<std::string> const& command, environment const& variables, int count);
+
+}  // namespace muster
