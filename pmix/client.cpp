@@ -54,8 +54,12 @@ value copy_value(pmix_value_t const& from) {
     }
 }
 
-/// A request for one value; shared with the callback, which may come after the asker has given up.
+/// A request for one value; shared with the callback, which may come after the asker has given up. The library copies neither key
+/// nor process nor directives, but reads them until then.
 struct pending_get {
+    std::string key;
+    pmix_proc_t of{};
+    info_list directives;
     std::shared_ptr<completion> done = completion::create();
     void* cookie = nullptr;
     value result;
@@ -69,20 +73,20 @@ void got(pmix_status_t status, pmix_value_t* found, void* cookie) {
 
 value get(pmix_proc_t const& of, std::string_view key, duration deadline) {
     auto const request = std::make_shared<pending_get>();
-    request->cookie = request->done->expect_one();
-    info_list keys;
+    request->key = key;
+    request->of = of;
     // So that the server forgets the request as well.
-    keys.add_int(PMIX_TIMEOUT, static_cast<int>(std::min(std::ceil(deadline.count()), 1e6)));
-    auto owned = std::make_shared<info_list>(std::move(keys));
+    request->directives.add_int(PMIX_TIMEOUT, static_cast<int>(std::min(std::ceil(deadline.count()), 1e6)));
+    request->cookie = request->done->expect_one();
     auto* cookie = new std::shared_ptr<pending_get>(request);
-    auto const status = PMIx_Get_nb(&of, std::string(key).c_str(), owned->data(), owned->size(), got, cookie);
-    if (status == PMIX_OPERATION_SUCCEEDED || status != PMIX_SUCCESS) {
+    auto const status =
+        PMIx_Get_nb(&request->of, request->key.c_str(), request->directives.data(), request->directives.size(), got, cookie);
+    if (status != PMIX_SUCCESS) {
         delete cookie;
         completion::cancel(request->cookie);
         check(status, fmt::format("PMIx_Get_nb({})", key));
     }
     bool const answered = request->done->wait(deadline);
-    if (!answered) new std::shared_ptr<info_list>(owned);  // the library still reads it
     auto const outcome = answered ? request->done->status() : PMIX_ERR_TIMEOUT;
     if (outcome == PMIX_ERR_NOT_FOUND || outcome == PMIX_ERR_PROC_ENTRY_NOT_FOUND)
         throw error(errc::not_found, fmt::format("rank {} of {} has no key \"{}\"", of.rank, of.nspace, key));

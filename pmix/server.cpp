@@ -205,10 +205,11 @@ void server::report_exit(int rank, int wait_status) {
     // One that never connected and exits with 0 is no client at all: an ordinary program.
     auto const event = exit_event(wait_status, state_->finalized[index] || !state_->connected[index]);
     if (event != PMIX_SUCCESS) {
-        struct notice {
+        struct notice {  // the library reads both until it is finished
+            pmix_proc_t source;
             info_list keys;
         };
-        auto owned = std::make_unique<notice>();
+        auto owned = std::make_unique<notice>(notice{proc, {}});
         owned->keys.add_proc(PMIX_EVENT_AFFECTED_PROC, proc);
         owned->keys.add_int(PMIX_EXIT_CODE, exit_code_of(wait_status));
         // Only for those who asked for this very code: a default handler (Open MPI has one) would end its rank with words of its
@@ -218,7 +219,7 @@ void server::report_exit(int rank, int wait_status) {
         auto const count = owned->keys.size();
         auto* cookie = owned.release();
         auto const finish = [](pmix_status_t, void* mine) { delete static_cast<notice*>(mine); };
-        auto const status = PMIx_Notify_event(event, &proc, PMIX_RANGE_NAMESPACE, keys, count, finish, cookie);
+        auto const status = PMIx_Notify_event(event, &cookie->source, PMIX_RANGE_NAMESPACE, keys, count, finish, cookie);
         if (status != PMIX_SUCCESS) {
             finish(status, cookie);
             spdlog::debug("PMIx_Notify_event: {}", PMIx_Error_string(status));
