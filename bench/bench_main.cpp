@@ -12,6 +12,7 @@
 #include "base/version.hpp"
 #include "bench/compare_command.hpp"
 #include "bench/launch_bench.hpp"
+#include "bench/loader_bench.hpp"
 #include "bench/report_command.hpp"
 #include "bench/scale_command.hpp"
 #include "bench/train_command.hpp"
@@ -31,6 +32,7 @@ constexpr subcommand subcommands[]{
     {"scale", "train on several numbers of ranks: table, results, report", scale_command},
     {"compare", "one rank against PyTorch, one thread each", compare_command},
     {"launch", "start ranks by muster, mpirun and Hydra, taking turns", launch_bench},
+    {"loader", "shuffled samples out of memory, beside memcpy", loader_bench},
     {"report", "table, JSON and HTML page of a scaling study", report_command},
 };
 
