@@ -7,11 +7,11 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "comm/communicator.hpp"
 #include "io/convert.hpp"
 #include "io/stage/commands.hpp"
 #include "io/stage/options.hpp"
 #include "io/stage/progress.hpp"
+#include "io/stage/with_ranks.hpp"
 
 namespace muster::stage {
 
@@ -96,17 +96,18 @@ int convert_command(std::vector<std::string> const& args, identity const& who) {
         return 0;
     }
     convert_request const request = request_of(given);
-    communicator ranks = communicator::create(who);
-    auto const begin = std::chrono::steady_clock::now();
-    bool const shown = ranks.rank() == 0 && !given.has("json");
-    std::function<void(std::uint64_t)> show;
-    convert_report const report = convert(request, &ranks, [&](std::uint64_t done, std::uint64_t total) {
-        if (!show) show = progress("convert", total, shown);
-        show(done);
+    return with_ranks(who, [&](communicator& ranks) {
+        auto const begin = std::chrono::steady_clock::now();
+        bool const shown = ranks.rank() == 0 && !given.has("json");
+        std::function<void(std::uint64_t)> show;
+        convert_report const report = convert(request, &ranks, [&](std::uint64_t done, std::uint64_t total) {
+            if (!show) show = progress("convert", total, shown);
+            show(done);
+        });
+        double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        if (ranks.rank() == 0) print(request, report, ranks.size(), seconds, given.has("json"));
+        return 0;
     });
-    double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (ranks.rank() == 0) print(request, report, ranks.size(), seconds, given.has("json"));
-    return 0;
 }
 
 }  // namespace muster::stage

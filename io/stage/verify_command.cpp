@@ -5,12 +5,12 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "comm/communicator.hpp"
 #include "io/checksum.hpp"
 #include "io/dataset.hpp"
 #include "io/stage/commands.hpp"
 #include "io/stage/options.hpp"
 #include "io/stage/progress.hpp"
+#include "io/stage/with_ranks.hpp"
 
 namespace muster::stage {
 
@@ -31,18 +31,7 @@ Reads every sample of a dataset file and checks shapes, checksums and the range 
 
 std::vector<option> const known{{"split"}, {"json", true}, {"help,h", true}};
 
-}  // namespace
-
-int verify_command(std::vector<std::string> const& args, identity const& who) {
-    options const given("verify", known, args, 1);
-    if (given.has("help")) {
-        if (who.rank == 0) fmt::print("{}", help_text);
-        return 0;
-    }
-    if (given.files().empty())
-        throw error(errc::usage, "muster-stage verify: give the dataset file; muster-stage verify --help lists the options");
-    std::string const path = given.files().front();
-    communicator ranks = communicator::create(who);
+int verify(std::string const& path, options const& given, communicator& ranks) {
     bool const first = ranks.rank() == 0;
 
     std::vector<std::string> splits;
@@ -74,6 +63,20 @@ int verify_command(std::vector<std::string> const& args, identity const& who) {
     }
     if (first && given.has("json")) fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;
+}
+
+}  // namespace
+
+int verify_command(std::vector<std::string> const& args, identity const& who) {
+    options const given("verify", known, args, 1);
+    if (given.has("help")) {
+        if (who.rank == 0) fmt::print("{}", help_text);
+        return 0;
+    }
+    if (given.files().empty())
+        throw error(errc::usage, "muster-stage verify: give the dataset file; muster-stage verify --help lists the options");
+    std::string const path = given.files().front();
+    return with_ranks(who, [&](communicator& ranks) { return verify(path, given, ranks); });
 }
 
 }  // namespace muster::stage
