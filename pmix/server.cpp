@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -54,8 +55,10 @@ int exit_code_of(int wait_status) {
 }  // namespace
 
 struct server::state {
-    explicit state(job const& description) : core(std::make_unique<server_core>(description)) {
-        auto const size = static_cast<std::size_t>(description.world_size);
+    explicit state(job description) {
+        if (description.usable_cores <= 0) description.usable_cores = count_processors(description);
+        core = std::make_unique<server_core>(std::move(description));
+        auto const size = static_cast<std::size_t>(std::max(core->description.world_size, 0));
         connected.resize(size);
         finalized.resize(size);
     }

@@ -19,7 +19,7 @@ struct job {
     std::vector<std::string> cpusets;  ///< each rank's binding in hwloc's list form ("0-3,8"), or empty: unbound
     std::string
         shared_memory_dir;     ///< a private folder on a memory file system for the ranks' shared segments; empty: session_dir
-    int usable_cores = 0;      ///< how many cores the ranks may use together; 0: not known, so never called oversubscribed
+    int usable_cores = 0;      ///< how many processors the ranks may use together; 0: those of the cpusets, or of this process
     void* topology = nullptr;  ///< an hwloc_topology_t of this machine, borrowed for the server's life; nullptr: load a small one
 };
 

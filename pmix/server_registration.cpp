@@ -1,5 +1,6 @@
 // The job's description, as PMIx keys.
 #include <hwloc.h>
+#include <sched.h>
 
 #include <cstdlib>
 #include <map>
@@ -22,18 +23,25 @@ std::string rank_list(int world_size) {
     return list;
 }
 
+struct bitmap_deleter {
+    void operator()(hwloc_bitmap_s* bitmap) const noexcept { hwloc_bitmap_free(bitmap); }
+};
+using bitmap = std::unique_ptr<hwloc_bitmap_s, bitmap_deleter>;
+
+bitmap parse_cpuset(std::string const& text) {
+    bitmap set(hwloc_bitmap_alloc());
+    if (!set || hwloc_bitmap_list_sscanf(set.get(), text.c_str()) != 0)
+        throw error(errc::usage, "\"" + text + "\" is no list of processors, as in 0-3,8");
+    return set;
+}
+
 /// "SK0:L30:L20:CR0:HT0" and so on: from the strings of two ranks MPI sees which caches they share. "" where unknown.
 std::string locality_of(std::string const& cpuset) {
-    struct bitmap_deleter {
-        void operator()(hwloc_bitmap_s* bitmap) const noexcept { hwloc_bitmap_free(bitmap); }
-    };
-    std::unique_ptr<hwloc_bitmap_s, bitmap_deleter> const bitmap(hwloc_bitmap_alloc());
-    if (!bitmap || hwloc_bitmap_list_sscanf(bitmap.get(), cpuset.c_str()) != 0)
-        throw error(errc::usage, "\"" + cpuset + "\" is no list of processors, as in 0-3,8");
+    auto const bits = parse_cpuset(cpuset);
     pmix_cpuset_t set;
     char source[] = "hwloc";
     set.source = source;
-    set.bitmap = bitmap.get();
+    set.bitmap = bits.get();
     char* text = nullptr;
     if (PMIx_server_generate_locality_string(&set, &text) != PMIX_SUCCESS || text == nullptr) return {};
     c_string const owned(text);
@@ -64,6 +72,19 @@ info_list describe_rank(job const& description, int rank, std::map<std::string, 
 }
 
 }  // namespace
+
+int count_processors(job const& description) {
+    bitmap const all(hwloc_bitmap_alloc());
+    for (std::size_t i = 0; i < description.cpusets.size(); ++i) {
+        auto const& text = description.cpusets[i];
+        if (text.empty() || (i > 0 && text == description.cpusets[i - 1])) continue;
+        hwloc_bitmap_or(all.get(), all.get(), parse_cpuset(text).get());
+    }
+    if (int const bound = hwloc_bitmap_weight(all.get()); bound > 0) return bound;
+    cpu_set_t own;
+    // Fails on machines with more than 1024 processors: they are not oversubscribed by accident.
+    return sched_getaffinity(0, sizeof own, &own) == 0 ? CPU_COUNT(&own) : 0;
+}
 
 info_list describe_job(job const& description, pmix_topology_t const*) {
     auto const size = static_cast<std::uint32_t>(description.world_size);

@@ -67,6 +67,10 @@ pmix_server_module_t upcalls() noexcept;
 /// The job's description as PMIx keys.
 info_list describe_job(job const& description, pmix_topology_t const* topology);
 
+/// How many processors the job's ranks may use together, from their cpusets, or from this process' own mask if they are not
+/// bound. Throws errc::usage on a cpuset that is none.
+int count_processors(job const& description);
+
 /// `status` as the answer to an operation, on the launcher's thread.
 void answer_later(pmix_op_cbfunc_t answer, void* cookie, pmix_status_t status);
 

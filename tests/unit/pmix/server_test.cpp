@@ -64,6 +64,7 @@ TEST(server, refuses_what_is_no_job) {
     EXPECT_TRUE(test::in_child([] {
         test::session_dir const session;
         EXPECT_THROW(server(small_job(session.path, 0)), error);
+        EXPECT_THROW(server(small_job(session.path, -1)), error);
         auto nameless = small_job(session.path);
         nameless.nspace.clear();
         EXPECT_THROW(server{nameless}, error);
@@ -102,6 +103,7 @@ TEST(server, registers_many_bound_ranks) {
         environment variables;
         one.set_client_environment(127, variables);
         EXPECT_EQ(variables.get("PMIX_RANK"), "127");
+        EXPECT_EQ(variables.get("OMPI_MCA_mpi_oversubscribe"), "1") << "128 ranks on one processor";
     }));
 }
 
