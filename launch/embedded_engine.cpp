@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int most_tensorflow_workers = 512;  ///< TF_CONFIG lists every rank in every rank's environment
+constexpr int most_tensorflow_workers = 256;  ///< TF_CONFIG lists every rank in every rank's environment
 
 void apply_exports(environment& variables, std::vector<std::string> const& exports) {
     for (auto const& entry : exports) {
@@ -93,6 +93,7 @@ pmix::job describe_job(placement const& where, std::string const& session_dir, s
     job.world_size = where.map.world_size();
     job.session_dir = session_dir;
     job.executable = program;
+    job.usable_cores = static_cast<int>(where.machine.cores.size());
     for (auto const& b : where.bindings) job.cpusets.push_back(b.cores.to_list());
     return job;
 }

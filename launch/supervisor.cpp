@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -95,7 +96,7 @@ void supervisor::on_signal() {
         int const s = static_cast<int>(info.ssi_signo);
         if (s == SIGCHLD) {
             on_child();
-        } else if (is_repeat(info)) {
+        } else if (is_repeat(s)) {
             continue;
         } else if (s == SIGTSTP) {
             signal_ranks(SIGSTOP);
@@ -112,13 +113,13 @@ void supervisor::on_signal() {
     }
 }
 
-/// A signal to the whole process group comes twice: directly, and passed on by the guardian.
-bool supervisor::is_repeat(signalfd_siginfo const& info) {
-    bool const from_guardian = static_cast<pid_t>(info.ssi_pid) == ::getppid();
+/// One request comes more than once: to the whole process group and passed on by the guardian, or from a scheduler to every process of the job and
+/// from the script's own trap. What comes again at once is the same request.
+bool supervisor::is_repeat(int signal_number) {
     auto const now = event_loop::clock::now();
-    auto const found = last_signals_.find(static_cast<int>(info.ssi_signo));
-    bool const repeat = found != last_signals_.end() && now - found->second.when < repeat_window && from_guardian != found->second.from_guardian;
-    last_signals_[static_cast<int>(info.ssi_signo)] = {now, from_guardian};
+    auto const [last, first_time] = last_signals_.try_emplace(signal_number, now);
+    bool const repeat = !first_time && now - last->second < repeat_window;
+    last->second = now;
     return repeat;
 }
 

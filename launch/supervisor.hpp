@@ -1,8 +1,6 @@
 // Watches the ranks of this node from their start to the last process' end.
 #pragma once
 
-#include <sys/signalfd.h>
-
 #include <ctime>
 #include <map>
 #include <optional>
@@ -68,7 +66,7 @@ class supervisor {
     void on_writer_event();
     void flush_partials();
     void say(std::string const& line);
-    bool is_repeat(signalfd_siginfo const& info);
+    bool is_repeat(int signal_number);
 
     unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
     run_options const& options_;
@@ -89,11 +87,7 @@ class supervisor {
     int running_ = 0;
     std::time_t wall_start_;
     event_loop::clock::time_point start_;
-    struct seen_signal {
-        event_loop::clock::time_point when;
-        bool from_guardian;
-    };
-    std::map<int, seen_signal> last_signals_;
+    std::map<int, event_loop::clock::time_point> last_signals_;
 };
 
 }  // namespace muster
