@@ -75,15 +75,10 @@ line_format output_format(run_options const& options, identity const& who) {
 rank_process make_rank(run_options const& options, identity const& who, binding const& place) {
     auto const how = output_format(options, who);
     std::string const dir = options.output_dir.empty() ? "" : make_rank_dir(options.output_dir, who.rank, who.world_size) + "/";
-    return {who,
-            place,
-            -1,
-            std::nullopt,
-            false,
-            false,
-            {},
-            rank_stream(STDOUT_FILENO, how, dir.empty() ? "" : dir + "stdout"),
-            rank_stream(STDERR_FILENO, how, dir.empty() ? "" : dir + "stderr")};
+    return {.who = who,
+            .place = place,
+            .out = rank_stream(STDOUT_FILENO, how, dir.empty() ? "" : dir + "stdout"),
+            .err = rank_stream(STDERR_FILENO, how, dir.empty() ? "" : dir + "stderr")};
 }
 
 pmix::job describe_job(placement const& where, std::string const& session_dir, std::string const& program) {

@@ -75,10 +75,7 @@ void supervisor::start_failed(std::string const& message, int code) {
 int supervisor::run(pmix::server& pmix_server, pmix::pmi1_server& pmi1_server) {
     pmix_ = &pmix_server;
     pmi1_ = &pmi1_server;
-    for (auto& rank : ranks_) {
-        watch_stream(rank.out);
-        watch_stream(rank.err);
-    }
+    for (auto& rank : ranks_) watch_streams(rank);
     loop_.watch_readable(pmix_->event_fd(), [this] { on_pmi_events(pmix_->poll()); });
     loop_.watch_readable(pmi1_->event_fd(), [this] { on_pmi_events(pmi1_->poll()); });
     if (options_.timeout) loop_.after(*options_.timeout, [this] { on_timeout(); });
@@ -136,6 +133,7 @@ void supervisor::on_pmi_event(pmix::server_event const& event) {
         spdlog::debug("PMI event of rank {}, which is not of this job", event.rank);
     } else if (event.what == kind::connected) {
         rank->connected = true;
+        judge_ended_ranks();
     } else if (event.what == kind::finalized) {
         rank->finalized = true;
     } else {
@@ -176,8 +174,7 @@ void supervisor::on_rank_end(rank_process& rank) {
     } else if (rank.connected && !rank.finalized) {
         fail(rank, "exited with code 0 but without MPI_Finalize, so the others would wait for it for ever", 1, "call MPI_Finalize on every path");
     } else if (auto const fault = singleton_fault(rank); !fault.empty()) {
-        fail(rank, fault, exit_code(errc::singleton),
-             "use an MPI that speaks PMIx or PMI-1 (Open MPI, MPICH), or --allow-singletons if each rank is to be alone");
+        fail_singleton(rank, fault);
     }
 }
 
@@ -212,17 +209,25 @@ void supervisor::on_start_timeout() {
 
 /// A rank of an interpreter (python with mpi4py) shows what it is only at run time.
 void supervisor::look_for_mpi() {
-    if (phase_ != phase::running) return;
     for (auto& rank : ranks_)
-        if (rank.running() && !rank.connected && rank.mpi_library.empty()) rank.mpi_library = pmix::maps_mpi(rank.pid).value_or("");
+        if (phase_ == phase::running) look_for_mpi(rank);
 }
 
-void supervisor::watch_stream(rank_stream& stream) {
-    if (stream.open()) loop_.watch_readable(stream.read_fd(), [this, &stream] { on_readable(stream); });
+void supervisor::look_for_mpi(rank_process& rank) {
+    if (rank.running() && !rank.connected && rank.mpi_library.empty()) rank.mpi_library = pmix::maps_mpi(rank.pid).value_or("");
 }
 
-void supervisor::on_readable(rank_stream& stream) {
+void supervisor::watch_streams(rank_process& rank) {
+    for (auto* stream : {&rank.out, &rank.err})
+        if (stream->open()) loop_.watch_readable(stream->read_fd(), [this, &rank, stream] { on_readable(rank, *stream); });
+}
+
+void supervisor::on_readable(rank_process& rank, rank_stream& stream) {
     int const fd = stream.read_fd();
+    if (!rank.spoke && ranks_.size() > 1) {  // what speaks of a world of its own has MPI loaded now
+        rank.spoke = true;
+        look_for_mpi(rank);
+    }
     if (!stream.read_some(writer_)) loop_.unwatch(fd);
     if (terminal_ && !partial_flush_pending_ && stream.lines().has_partial()) {
         partial_flush_pending_ = true;
@@ -230,8 +235,8 @@ void supervisor::on_readable(rank_stream& stream) {
     }
     if (writer_.congested() && !paused_output_) {
         paused_output_ = true;
-        for (auto& rank : ranks_)
-            for (auto* s : {&rank.out, &rank.err})
+        for (auto& each : ranks_)
+            for (auto* s : {&each.out, &each.err})
                 if (s->open()) loop_.unwatch(s->read_fd());
     }
 }
@@ -249,8 +254,7 @@ void supervisor::on_writer_event() {
     writer_.clear_event();
     if (paused_output_ && !writer_.congested()) {
         paused_output_ = false;
-        for (auto& rank : ranks_)
-            for (auto* s : {&rank.out, &rank.err}) watch_stream(*s);
+        for (auto& rank : ranks_) watch_streams(rank);
     }
     if (writer_.broken(STDOUT_FILENO))  // as in a pipeline: whoever writes on gets SIGPIPE
         for (auto& rank : ranks_)

@@ -49,6 +49,7 @@ class supervisor {
     void on_timeout();
     void on_start_timeout();
     void look_for_mpi();
+    void look_for_mpi(rank_process& rank);
 
     // what is done about it (supervisor_stop.cpp)
     void fail(rank_process& rank, std::string const& what, int code, std::string const& advice = {});
@@ -59,10 +60,12 @@ class supervisor {
     void end_leftovers(int signal_number);
     void finish();
     std::string singleton_fault(rank_process const& rank);
+    void judge_ended_ranks();
+    void fail_singleton(rank_process& rank, std::string const& fault);
 
     // output
-    void watch_stream(rank_stream& stream);
-    void on_readable(rank_stream& stream);
+    void watch_streams(rank_process& rank);
+    void on_readable(rank_process& rank, rank_stream& stream);
     void on_writer_event();
     void flush_partials();
     void say(std::string const& line);

@@ -113,15 +113,30 @@ void supervisor::finish() {
     loop_.stop();
 }
 
-/// What to say of a rank that used MPI but never met its world; empty if it is fine. Only asked of ranks that ended well.
+/// What to say of a rank that ended well but never met its world; empty if it is fine. Either it uses MPI, or others do and wait for it.
 std::string supervisor::singleton_fault(rank_process const& rank) {
     if (options_.allow_singletons || rank.connected || ranks_.size() < 2) return {};
-    auto const others = std::count_if(ranks_.begin(), ranks_.end(), [](rank_process const& r) { return r.connected; });
     if (!linked_mpi_) linked_mpi_ = pmix::links_mpi(executable_).value_or("");
     std::string const& library = rank.mpi_library.empty() ? *linked_mpi_ : rank.mpi_library;
-    if (library.empty()) return {};
-    return fmt::format("came up as a singleton: it uses {} but never met the other {} ranks{}, so each result is one of a world of size 1", library,
-                       ranks_.size() - 1, others > 0 ? fmt::format(" ({} of them met)", others) : "");
+    if (!library.empty())
+        return fmt::format("came up as a singleton: it uses {} but never met the other {} ranks, so its result is one of a world of size 1", library,
+                           ranks_.size() - 1);
+    auto const met = std::count_if(ranks_.begin(), ranks_.end(), [](rank_process const& r) { return r.connected; });
+    if (met == 0) return {};
+    return fmt::format("came up as a singleton or without MPI: it exited with code 0 and never met its world, for which {} of {} ranks wait", met,
+                       ranks_.size());
+}
+
+/// A rank that ended before the first one met its world is judged now.
+void supervisor::judge_ended_ranks() {
+    for (auto& rank : ranks_)
+        if (rank.wait_status && *rank.wait_status == 0)
+            if (auto const fault = singleton_fault(rank); !fault.empty()) return fail_singleton(rank, fault);
+}
+
+void supervisor::fail_singleton(rank_process& rank, std::string const& fault) {
+    fail(rank, fault, exit_code(errc::singleton),
+         "use an MPI that speaks PMIx or PMI-1 (Open MPI, MPICH) on every rank, or --allow-singletons if that is meant");
 }
 
 }  // namespace muster

@@ -1,0 +1,33 @@
+# serial
+# timeout: 600
+# Programs of every MPI come up with the right world at every size, without muster being told which MPI it is.
+. "$(dirname "$0")/lib.sh"
+programs=$MUSTER_SOURCE_DIR/tests/mpi/programs
+debian_python=/usr/bin/python3
+
+# world N COMMAND...: N ranks say who they are.
+world() {
+    local n=$1
+    shift
+    expect_exit 0 "$MUSTER" run -q -n "$n" --timeout 240s -- "$@"
+    expect_equal "$(grep -E '^rank [0-9]+ of [0-9]+' "$OUT" | cut -d' ' -f2-4 | sort -n | tr '\n' ' ')" \
+        "$(for ((r = 0; r < n; r++)); do printf '%d of %d ' "$r" "$n"; done)" "the ranks of $* at $n"
+}
+
+for n in 1 2 8 32 128; do
+    [ -x "$MUSTER_BIN/pmix_probe" ] && world $n "$MUSTER_BIN/pmix_probe" exchange
+    [ -x "$MUSTER_BIN/hello_openmpi" ] && world $n "$MUSTER_BIN/hello_openmpi"
+    [ -x "$MUSTER_BIN/hello_mpich" ] && world $n "$MUSTER_BIN/hello_mpich"
+    if $debian_python -c 'import mpi4py' 2>/dev/null; then world $n $debian_python "$programs/hello_mpi4py.py"; else echo "mpi4py: not here"; fi
+done
+
+# A rank that loads MPI but never meets its world is an error, not a world of size 1. Without its variables a program takes itself for the only one.
+if [ -x "$MUSTER_BIN/hello_mpich" ]; then
+    alone='for v in $(env | grep -oE "^(PMIX|PMI|OMPI|JSM)[A-Z0-9_a-z]*"); do unset "$v"; done; exec "$0"'
+    expect_exit 125 "$MUSTER" run -q -n 2 --timeout 60s -- sh -c "$alone" "$MUSTER_BIN/hello_mpich" # nobody meets: seen only if it lives a while
+    expect_exit 125 "$MUSTER" run -q -n 2 --timeout 60s -- sh -c "[ \$RANK = 0 ] && exec \"\$0\"; $alone" "$MUSTER_BIN/hello_mpich"
+    expect_contains stderr "rank 1 on " "came up as a singleton"
+    expect_exit 125 "$MUSTER" run -q -n 2 --timeout 60s -- env -u PMI_PORT -u PMI_ID -u PMI_FD "$MUSTER_BIN/hello_mpich"
+    expect_exit 0 "$MUSTER" run -q -n 2 --allow-singletons -- sh -c "$alone" "$MUSTER_BIN/hello_mpich"
+    expect_equal "$(grep -c '^rank 0 of 1' "$OUT")" 2 "singletons"
+fi
