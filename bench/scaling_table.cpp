@@ -86,6 +86,7 @@ std::string scaling_note(scaling_row const& row, int cores) {
 }
 
 std::string format_value(double value) {
+    if (!std::isfinite(value)) return fmt::format("{}", value);
     double const size = std::abs(value);
     int const digits = size >= 100 || size == 0 ? 0 : std::clamp(2 - static_cast<int>(std::floor(std::log10(size))), 0, 6);
     return fmt::format("{:.{}f}", value, digits);

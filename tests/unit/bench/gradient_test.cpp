@@ -100,7 +100,7 @@ void check_layer(layer& l, tensor_format const& back, int images,
     for (std::size_t i = parameters.size() - 5; i < parameters.size(); ++i)
         ASSERT_NEAR(t.gradients[i], central_difference(objective, parameters[i]), 2e-4) << "bias " << i;
     auto const got = dense(t.in_gradient, l.in_gradient_format(), images - 1);
-    for (std::size_t i = 0; i < got.size(); i += 13)
+    for (std::size_t i = 0; i < got.size(); i += 37)
         ASSERT_NEAR(got[i], central_difference([&] { return objective_of(images - 1); }, in[images - 1][i]), 2e-4)
             << "input " << i;
 }
@@ -144,7 +144,7 @@ TEST_P(gradients, of_a_linear_layer) {
 // Padding of the inputs must be zero for the layer above, which the network sees to; here it is noise in the tests' buffers for
 // convolutions only.
 TEST_P(gradients, of_the_whole_network) {
-    for (int images : {1, 3}) {
+    for (int images : {1, 2}) {
         mnist_network net(4, k());
         net.initialise(42);
         reference::batch const batch(images);
@@ -155,7 +155,7 @@ TEST_P(gradients, of_the_whole_network) {
         reference::network r(net);
         ASSERT_NEAR(result.loss_sum / images, r.mean_loss(batch.images, batch.labels, true), 1e-5);
         for (auto const& p : net.table()) {
-            std::size_t const count = p.shape.count(), stride = count > 30 ? count / 17 : 1;
+            std::size_t const count = p.shape.count(), stride = count > 30 ? count / 7 : 3;
             for (std::size_t i = 0; i < count; i += stride) {
                 double const want =
                     central_difference([&] { return r.mean_loss(batch.images, batch.labels, true); }, r.parameters[p.first + i]);

@@ -73,6 +73,12 @@ TEST(json_file, that_does_not_parse_is_shown_with_a_caret) {
         EXPECT_THAT(e.what(), HasSubstr("results.json:2:"));
         EXPECT_THAT(e.what(), HasSubstr("^"));
     }
+    try {
+        parse_json("{\n \"wall_s\": 1e999}", "results.json");
+        FAIL();
+    } catch (parse_error const& e) {
+        EXPECT_THAT(e.what(), HasSubstr("results.json:2:12: a number that no double can hold"));
+    }
     EXPECT_THROW(parse_json("", "x"), parse_error);
     EXPECT_THROW(parse_json("{\"a\":1", "x"), parse_error);
 }

@@ -1,0 +1,33 @@
+// links: muster::bench
+// iterations: 3000
+// Any bytes as a results.json: a study whose table, plots and page can be made, or a muster::error.
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "bench/json_reader.hpp"
+#include "bench/plot.hpp"
+#include "bench/report_html.hpp"
+#include "bench/results.hpp"
+#include "bench/scaling_table.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+    std::string_view const text(reinterpret_cast<char const*>(data), size);
+    try {
+        auto const study = muster::read_study(muster::parse_json(text, "results.json"), "results.json");
+        auto const rows = muster::scaling_rows(study);
+        if (rows.empty() || muster::scaling_text(study).empty()) __builtin_trap();
+        muster::speedup_script(rows, study.machine.cores);
+        muster::throughput_script(rows);
+        muster::time_split_script(rows);
+        auto const page = muster::report_html(study, {"", "", "", ""});
+        if (page.find("<script") != std::string::npos) __builtin_trap();
+        muster::to_json(study).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    } catch (muster::error const& e) {
+        if (std::string_view(e.what()).find("results.json") == std::string_view::npos) __builtin_trap();
+    }
+    return 0;
+}
