@@ -16,7 +16,7 @@ struct gradient_reducer_options {
     /// A bucket is closed once it holds at least so many bytes. Small buckets start early, large ones cost less each.
     std::size_t bucket_bytes = std::size_t{1} << 20;
     /// The same for the first bucket: a small one gets the exchange going while most of the backward pass is still to come.
-    std::size_t first_bucket_bytes = std::size_t{1} << 18;
+    std::size_t first_bucket_bytes = std::size_t{1} << 15;
     bool operator==(gradient_reducer_options const&) const = default;
 };
 
