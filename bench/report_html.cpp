@@ -125,9 +125,11 @@ data context(study const& s) {
         pair("Bindings", bindings(s)),
         pair("Load before the runs", fmt::format("{:.2f} to {:.2f} (one-minute average)", low->load_before, high->load_before)),
         pair("Data", t.data),
-        pair("Settings",
-             fmt::format("SGD, rate {:g} x ranks, momentum {:g}, seed {}, batch {} a rank, buckets of {} bytes, protocol {}",
-                         t.rate / t.world_size, t.momentum, t.seed, t.batch, t.bucket_bytes, t.protocol)),
+        pair(
+            "Settings",
+            fmt::format(
+                "SGD, rate {:g} x ranks, momentum {:g}, dropout {:g}, seed {}, batch {} a rank, buckets of {} bytes, protocol {}",
+                t.rate / t.world_size, t.momentum, t.dropout, t.seed, t.batch, t.bucket_bytes, t.protocol)),
         pair("Study", s.command),
         pair("First run", s.launch_command),
     };

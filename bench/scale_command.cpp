@@ -37,11 +37,11 @@ constexpr char const* help = R"(muster-bench scale --data FILE.h5 [options]     
   -o, --output DIR      where results.json, report.html and the runs' messages go (scaling)
   --muster PATH         the launcher (the muster beside this program)
   --no-html             no report.html, for which gnuplot is needed
-  --epochs, --batch, --seed, --lr, --momentum, --bucket-bytes, --protocol, --kernels
+  --epochs, --batch, --seed, --lr, --momentum, --dropout, --bucket-bytes, --protocol, --kernels
                         handed to muster-bench train
 )";
 
-constexpr char const* handed_on[]{"epochs", "batch", "seed", "lr", "momentum", "bucket-bytes", "protocol", "kernels"};
+constexpr char const* handed_on[]{"epochs", "batch", "seed", "lr", "momentum", "dropout", "bucket-bytes", "protocol", "kernels"};
 
 struct plan {
     std::string muster, self, data;

@@ -34,6 +34,7 @@ constexpr char const* help = R"(muster-bench train --data FILE.h5 [options]     
   --seed N                of the weights, the order of the images and dropout (42)
   --lr X                  learning rate of one rank; multiplied by the number of ranks (0.01)
   --momentum X            (0.5)
+  --dropout X             probability of both dropouts (0.5)
   --bucket-bytes SIZE     gradients are reduced in pieces of about this size (64KiB)
   --protocol fast|published   published: every step also averages the loss over the ranks and waits for it (fast)
   --kernels NAME          auto, avx512, avx2 or baseline (auto: the best this processor has)
@@ -67,6 +68,8 @@ command_line read_command_line(po::variables_map const& values) {
     t.rate = positive<double>(values, "lr", 0);
     t.momentum = positive<double>(values, "momentum", 0);
     if (t.momentum >= 1) throw error(errc::usage, fmt::format("--momentum is {}, expected below 1", t.momentum));
+    t.dropout = positive<double>(values, "dropout", 0);
+    if (t.dropout >= 1) throw error(errc::usage, fmt::format("--dropout is {}, expected below 1", t.dropout));
     t.bucket_bytes = parse_bytes(values["bucket-bytes"].as<std::string>(), "--bucket-bytes");
     auto const protocol = values["protocol"].as<std::string>();
     if (protocol != "fast" && protocol != "published")
@@ -157,9 +160,9 @@ int train_command(std::vector<std::string> const& args, environment const& varia
     known.add_options()("help,h", po::bool_switch())("data", po::value<std::string>())(
         "epochs", po::value<int>()->default_value(1))("batch", po::value<int>()->default_value(64))(
         "seed", po::value<std::uint64_t>()->default_value(42))("lr", po::value<double>()->default_value(0.01))(
-        "momentum", po::value<double>()->default_value(0.5))("bucket-bytes", text("64KiB"))("protocol", text("fast"))(
-        "kernels", text("auto"))("backend", text(""))("threads", po::value<int>()->default_value(1))(
-        "profile", po::bool_switch())("json", text(""));
+        "momentum", po::value<double>()->default_value(0.5))("dropout", po::value<double>()->default_value(0.5))(
+        "bucket-bytes", text("64KiB"))("protocol", text("fast"))("kernels", text("auto"))("backend", text(""))(
+        "threads", po::value<int>()->default_value(1))("profile", po::bool_switch())("json", text(""));
     auto const values = read_options(args, known);
     if (values["help"].as<bool>()) {
         fmt::print("{}", help);

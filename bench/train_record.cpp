@@ -76,6 +76,7 @@ json to_json(train_record const& r) {
              {"seed", r.seed},
              {"rate", r.rate},
              {"momentum", r.momentum},
+             {"dropout", r.dropout},
              {"bucket_bytes", r.bucket_bytes},
              {"protocol", r.protocol},
              {"kernels", r.kernels},
@@ -110,6 +111,7 @@ train_record read_train_record(json_reader const& from) {
                                                           : static_cast<std::uint64_t>(from.at("seed").integer(0, many));
     r.rate = from.at("rate").number();
     r.momentum = from.at("momentum").number();
+    r.dropout = from.at("dropout").number();
     r.bucket_bytes = static_cast<std::uint64_t>(from.at("bucket_bytes").integer(0, many));
     r.protocol = from.at("protocol").text();
     r.kernels = from.at("kernels").text();

@@ -58,6 +58,7 @@ struct train_record {
     int epochs = 1;
     std::uint64_t seed = 42;
     double rate = 0, momentum = 0;  ///< the rate used: after scaling by world_size
+    double dropout = 0.5;
     std::uint64_t bucket_bytes = 0;
     std::string protocol;
     // what it ran on

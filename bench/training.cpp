@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -59,7 +60,7 @@ class trainer {
         : options_(options),
           ranks_(ranks),
           kernels_(kernels),
-          net_(options.batch, kernels),
+          net_(options.batch, kernels, static_cast<float>(options.dropout)),
           velocity_(net_.parameters().size(), 0.0f) {}
 
     void prepare(train_record& record);
@@ -189,10 +190,14 @@ epoch_record trainer::train(int epoch) {
     record.train_loss = sums[0] / static_cast<double>(record.images);
     record.allreduce_wait_mean_s = sums[1] / ranks_.size();
     record.loader_wait_mean_s = sums[2] / ranks_.size();
-    if (!std::isfinite(record.train_loss))
+    // The weights are looked at too: ReLU turns a NaN into 0, so that the loss may stay finite over weights that are not.
+    auto const weights = net_.parameters();
+    bool const finite = std::all_of(weights.begin(), weights.end(), [](float w) { return std::isfinite(w); });
+    if (!finite || !std::isfinite(record.train_loss))
         throw error(errc::invalid_data,
-                    fmt::format("the loss is {} after epoch {}: training diverged; lower --lr (it is {} x {} ranks)",
-                                record.train_loss, epoch + 1, options_.rate, ranks_.size()));
+                    fmt::format("training diverged in epoch {}: the loss is {}, {}; lower --lr (it is {} x {} ranks)", epoch + 1,
+                                record.train_loss, finite ? "the weights are still finite" : "not all weights are finite",
+                                options_.rate, ranks_.size()));
     return record;
 }
 
@@ -255,6 +260,7 @@ train_record run_training(training_options const& options, communicator& ranks, 
     record.seed = options.seed;
     record.rate = options.rate * ranks.size();
     record.momentum = options.momentum;
+    record.dropout = options.dropout;
     record.bucket_bytes = options.bucket_bytes;
     record.protocol = options.published_protocol ? "published" : "fast";
     record.kernels = kernels.name;

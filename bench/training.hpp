@@ -18,6 +18,7 @@ struct training_options {
     std::uint64_t seed = 42;
     double rate = 0.01;  ///< for one rank: multiplied by the number of ranks
     double momentum = 0.5;
+    double dropout = 0.5;  ///< probability, of both dropouts
     std::size_t bucket_bytes = 64 << 10;
     bool published_protocol = false;  ///< ranks average and wait for the loss in every step, as the published runs did
 };
