@@ -228,8 +228,10 @@ void server::report_exit(int rank, int wait_status) {
             spdlog::debug("PMIx_Notify_event: {}", PMIx_Error_string(status));
         }
     }
-    PMIx_server_deregister_client(
-        &proc, [](pmix_status_t, void*) {}, nullptr);
+    // Of one that connected the library sees the connection end. Told before it does, it closes a socket that it still writes to.
+    if (!state_->connected[index])
+        PMIx_server_deregister_client(
+            &proc, [](pmix_status_t, void*) {}, nullptr);
 }
 
 }  // namespace muster::pmix
