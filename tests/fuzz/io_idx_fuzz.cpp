@@ -1,6 +1,6 @@
 // links: muster::io
-// Any bytes as an IDX file, of images and of labels: read to the end, or an error that says something; never more memory than a piece. The HDF5 side has no
-// such target: HDF5 1.10 itself reads outside its buffers on made-up headers, which is not ours to mend (io/FORMAT.md, Limits).
+// Any bytes as an IDX file, of images and of labels: read to the end, or an error that says something; never more memory than a
+// piece.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
