@@ -26,8 +26,8 @@ struct training_options {
 /// Collective over `ranks`. Deterministic: the same data, options, number of ranks and kernels give bitwise the same weights.
 /// Every rank gets the same record, but for the profile, which is its own. `began` is when the program started, for the start-up
 /// time; `progress`, if given, is called after each epoch. Throws on all ranks: errc::not_found, invalid_data and library for
-/// data that cannot be used, errc::invalid_data if the loss is no number any more, errc::peer_failed naming the ranks whose
-/// weights differ.
+/// data that cannot be used, errc::invalid_data if the loss or a weight is no number any more, errc::peer_failed naming the ranks
+/// whose weights differ.
 train_record run_training(training_options const& options, communicator& ranks, kernel_table const& kernels,
                           std::chrono::steady_clock::time_point began,
                           std::function<void(epoch_record const&)> const& progress = {});
