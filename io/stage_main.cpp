@@ -11,7 +11,6 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "comm/comm_error.hpp"
 #include "io/stage/commands.hpp"
 #include "pmix/identity.hpp"
 
@@ -59,13 +58,8 @@ int dispatch(std::vector<std::string> const& words, identity const& who) {
                                          near ? fmt::format(", did you mean '{}'?", *near) : ""));
 }
 
-/// What all ranks know is told once; what one rank alone met, by that rank.
-bool tells(identity const& who, error const& problem) {
-    if (who.rank == 0) return true;
-    bool const agreed = dynamic_cast<comm_error const*>(&problem) != nullptr && problem.code() != errc::timeout;
-    return !agreed && problem.code() != errc::usage;
-}
-
+/// Failures that the ranks agreed on have been told by rank 0 alone (stage/with_ranks.hpp). Of any other each rank tells its own,
+/// since the first that ends may be the only one that the launcher lets finish.
 int run(std::vector<std::string> const& words) {
     identity who;
     try {
@@ -75,7 +69,7 @@ int run(std::vector<std::string> const& words) {
                  who.world_size > 1 ? who.rank : -1);
         return dispatch(words, who);
     } catch (error const& e) {
-        if (tells(who, e)) fmt::print(stderr, "muster-stage: error: {}\n", e.what());
+        fmt::print(stderr, "muster-stage: error: {}\n", e.what());
         return exit_code(e.code());
     } catch (std::exception const& e) {
         fmt::print(stderr, "muster-stage: error: {}\n", e.what());
