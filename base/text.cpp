@@ -20,6 +20,8 @@ bool is_shell_safe(char c) noexcept {
            std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
 }
 
+bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
 std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), std::size_t{0});
@@ -65,7 +67,10 @@ std::string render_caret(std::string_view origin, std::string_view text, std::si
     std::string shown(line);
     for (char& c : shown)
         if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = c == '\t' ? ' ' : '?';
-    return fmt::format("{}:{}:{}: {}\n  {}\n  {}^", origin, where.line, where.column, message, shown, std::string(caret, ' '));
+    std::string said(message);  // it may quote the text
+    for (char& c : said)
+        if (is_control(c)) c = '?';
+    return fmt::format("{}:{}:{}: {}\n  {}\n  {}^", origin, where.line, where.column, said, shown, std::string(caret, ' '));
 }
 
 std::string_view trim(std::string_view text) noexcept {

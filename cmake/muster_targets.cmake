@@ -30,7 +30,8 @@ function(muster_library folder)
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/muster>)
   target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:muster_options>)
   install(TARGETS ${target} EXPORT muster-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(DIRECTORY ./ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/muster/${folder} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+  install(DIRECTORY ./ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/muster/${folder} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h"
+          PATTERN internal EXCLUDE PATTERN detail EXCLUDE)
   set_property(GLOBAL APPEND PROPERTY MUSTER_FOLDERS ${folder})
 endfunction()
 

@@ -63,6 +63,7 @@ std::string line_splitter::finish() {
 }
 
 std::string line_splitter::tail(std::size_t lines) const {
+    if (lines == 0) return {};
     std::size_t position = tail_.size();
     if (position > 0 && tail_.back() == '\n') --position;
     for (std::size_t i = 0; i < lines; ++i) {

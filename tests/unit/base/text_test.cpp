@@ -12,6 +12,10 @@ TEST(text, carets_point_at_the_fault) {
     EXPECT_EQ(render_caret("v", "", 99, "empty"), "v:1:1: empty\n  \n  ^");
 }
 
+TEST(text, carets_show_no_control_characters_of_the_message_either) {
+    EXPECT_EQ(render_caret("v", "x", 0, std::string_view("unit 'a\0\nb'", 11)), "v:1:1: unit 'a??b\n  x\n  ^");
+}
+
 TEST(text, carets_survive_any_bytes) {
     std::string const noise = std::string(500, '\x80') + "\n\0\n" + std::string(300, 'y');
     for (std::size_t i = 0; i < noise.size() + 5; ++i) {

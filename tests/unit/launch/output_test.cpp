@@ -70,6 +70,7 @@ TEST(lines, without_end_do_not_fill_memory) {
 TEST(lines, tail) {
     line_splitter lines;
     EXPECT_EQ(lines.tail(2), "");
+    EXPECT_EQ(lines.tail(0), "");
     lines.push("a\nb\nc\n");
     EXPECT_EQ(lines.tail(2), "b\nc\n");
     EXPECT_EQ(lines.tail(9), "a\nb\nc\n");
