@@ -13,7 +13,7 @@ TEST(text, carets_point_at_the_fault) {
 }
 
 TEST(text, carets_show_no_control_characters_of_the_message_either) {
-    EXPECT_EQ(render_caret("v", "x", 0, std::string_view("unit 'a\0\nb'", 11)), "v:1:1: unit 'a??b\n  x\n  ^");
+    EXPECT_EQ(render_caret("v", "x", 0, std::string_view("unit 'a\0\nb'", 11)), "v:1:1: unit 'a??b'\n  x\n  ^");
 }
 
 TEST(text, carets_survive_any_bytes) {
