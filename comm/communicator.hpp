@@ -42,10 +42,12 @@ class communicator {
     std::string const& host_of(int rank) const;
     comm_options const& options() const noexcept;
 
-    /// out[i] = in[i] of all ranks, reduced. Same type and count in `in` and `out`, and on all ranks. `in` and `out` are the same
-    /// memory (in place) or do not overlap. All ranks get bitwise the same result. f16 and bf16 are summed in f32: with the mpi
-    /// backend in worlds of up to comm_options::direct_ranks ranks in the order of the ranks and rounded once, else rounded at
-    /// each step of MPI's algorithm.
+    /// out[i] = in[i] of all ranks, reduced. Same type, count and reduction on all ranks. `in` and `out` are the same memory (in
+    /// place) or do not overlap. All ranks get bitwise the same result. In worlds of up to comm_options::direct_ranks ranks the
+    /// elements are combined in the order of the ranks, f16 and bf16 in f32 and rounded once, and ranks whose arguments differ
+    /// are told so (errc::peer_failed) before anything is written; but one that gives no elements at all is waited for until the
+    /// deadline. In larger worlds MPI's own algorithm decides the order, f16 and bf16 are rounded at each of its steps, and
+    /// arguments that differ are undefined.
     operation allreduce(std::string_view name, tensor_view in, tensor_view out, reduction how);
     operation allreduce(std::string_view name, tensor_view in_place, reduction how) {
         return allreduce(name, in_place, in_place, how);

@@ -12,6 +12,9 @@
 
 namespace muster {
 
+/// The defaults come from measurements of 2 ranks on one node over the mpi backend. Beyond 1 MiB an allreduce gains nothing from
+/// more bytes, it only starts later. A second bucket costs 4 us where nothing can be hidden behind the backward pass (87 KB of
+/// gradients: 30 us instead of 26 us a step).
 struct gradient_reducer_options {
     /// A bucket is closed once it holds at least so many bytes. Small buckets start early, large ones cost less each.
     std::size_t bucket_bytes = std::size_t{1} << 20;

@@ -114,7 +114,6 @@ void direct_allreduce::receive(segment& into, int peer, void* data, std::size_t 
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, world_.comm, &request), "MPI_Irecv");
     into.requests.push_back(request);
-    into.peers.push_back(peer);
     ++into.receives;
 }
 
@@ -127,7 +126,6 @@ void direct_allreduce::send(segment& from, int peer, void const* data, std::size
 void direct_allreduce::start_exchange(segment& next) {
     next.where = segment::phase::exchange;
     next.requests.clear();
-    next.peers.clear();
     next.receives = 0;
     part const own = whole_ ? next.elements : part_of(next, world_.rank);
     std::size_t const own_bytes = own.count * element_bytes_;
@@ -165,7 +163,6 @@ void direct_allreduce::reduce(segment& of) {
 void direct_allreduce::start_gather(segment& of) {
     of.where = segment::phase::gather;
     of.requests.clear();
-    of.peers.clear();
     of.receives = 0;
     auto* const out = static_cast<std::byte*>(what_.out.data);
     for (int k = 1; k < world_.size; ++k) {

@@ -62,7 +62,6 @@ class direct_allreduce {
         part elements;
         std::size_t receives = 0;  // the first so many requests
         std::vector<MPI_Request> requests;
-        std::vector<int> peers;  // of the receives
         std::unique_ptr<std::byte[], aligned_delete> scratch;
         std::size_t scratch_bytes = 0;
     };
