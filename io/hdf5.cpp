@@ -187,9 +187,17 @@ void require_collective(place const& where, property_list const& list) {
                      static_cast<int>(mode));
 }
 
+/// A creation list without times, which would make two conversions of the same input differ.
+property_list timeless_list(place const& where, hid_t list_class) {
+    property_list list = make_list(where, list_class);
+    checked(where, "H5Pset_obj_track_times", [&] { return H5Pset_obj_track_times(list.get(), false); });
+    return list;
+}
+
 file create_file(place const& where, property_list const& access) {
+    property_list const list = timeless_list(where, H5P_FILE_CREATE);
     return file(
-        checked(where, "H5Fcreate", [&] { return H5Fcreate(where.file.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()); }));
+        checked(where, "H5Fcreate", [&] { return H5Fcreate(where.file.c_str(), H5F_ACC_EXCL, list.get(), access.get()); }));
 }
 
 file open_file(place const& where, property_list const& access) {
@@ -203,8 +211,9 @@ void close(place const& where, file&& handle) {
 
 group create_group(place const& where, file const& parent, std::string const& name) {
     place const at = within(where, name);
+    property_list const list = timeless_list(at, H5P_GROUP_CREATE);
     return group(
-        checked(at, "H5Gcreate2", [&] { return H5Gcreate2(parent.get(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT); }));
+        checked(at, "H5Gcreate2", [&] { return H5Gcreate2(parent.get(), name.c_str(), H5P_DEFAULT, list.get(), H5P_DEFAULT); }));
 }
 
 group open_group(place const& where, file const& parent, std::string const& name) {
@@ -239,9 +248,8 @@ std::vector<std::string> group_names(place const& where, file const& parent) {
 dataset create_dataset(place const& where, group const& parent, std::string const& name, element type,
                        std::span<std::uint64_t const> extent, std::span<std::uint64_t const> chunk) {
     place const at = within(where, name);
-    property_list const list = make_list(at, H5P_DATASET_CREATE);
-    // Times would make two conversions of the same input differ; filling would write every byte twice.
-    checked(at, "H5Pset_obj_track_times", [&] { return H5Pset_obj_track_times(list.get(), false); });
+    property_list const list = timeless_list(at, H5P_DATASET_CREATE);
+    // Filling would write every byte twice.
     checked(at, "H5Pset_fill_time", [&] { return H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER); });
     checked(at, "H5Pset_alloc_time", [&] { return H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_EARLY); });
     if (!chunk.empty()) {
