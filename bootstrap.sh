@@ -60,8 +60,8 @@ build() {
     local preset=$1 launcher=()
     shift
     command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-    local tests=ON
-    is_installed libgtest-dev || tests=OFF
+    local tests=ON  # unless this is a Debian without GoogleTest
+    command -v dpkg-query >/dev/null && ! is_installed libgtest-dev && tests=OFF
     cmake --preset "$preset" "${launcher[@]}" -DMUSTER_TESTS=$tests >&2
     cmake --build "build/$preset" ${1:+--target "$@"} >&2
 }

@@ -32,7 +32,9 @@ std::string environment::get_or(std::string_view name, std::string_view otherwis
     return found == values_.end() ? std::string(otherwise) : found->second;
 }
 
-bool environment::has(std::string_view name) const { return values_.find(name) != values_.end(); }
+bool environment::has(std::string_view name) const {
+    return values_.find(name) != values_.end();
+}
 
 std::optional<int> environment::get_int(std::string_view name) const {
     auto const found = values_.find(name);

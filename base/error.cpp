@@ -39,10 +39,8 @@ int exit_code(errc code) noexcept {
     }
 }
 
-parse_error::parse_error(std::string_view origin, std::string_view text, std::size_t offset, std::string_view message,
-                         errc code)
-    : parse_error(code, render_caret(origin, text, offset, message), locate(text, offset).line,
-                  locate(text, offset).column) {}
+parse_error::parse_error(std::string_view origin, std::string_view text, std::size_t offset, std::string_view message, errc code)
+    : parse_error(code, render_caret(origin, text, offset, message), locate(text, offset).line, locate(text, offset).column) {}
 
 library_error::library_error(std::string_view library, std::string_view call, int native_code, std::string_view text)
     : error(errc::library, fmt::format("{}: {} failed: {} (code {})", library, call, text, native_code)),
@@ -58,8 +56,8 @@ void throw_system(std::string_view call, std::string_view object, int code, std:
 
 void expect(bool condition, std::string_view what, std::source_location where) {
     if (condition) return;
-    throw error(errc::internal, fmt::format("{}:{}: expected {}; this is a fault in muster, please report it",
-                                            where.file_name(), where.line(), what));
+    throw error(errc::internal, fmt::format("{}:{}: expected {}; this is a fault in muster, please report it", where.file_name(),
+                                            where.line(), what));
 }
 
 }  // namespace muster

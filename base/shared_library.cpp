@@ -4,7 +4,9 @@
 
 namespace muster {
 
-void shared_library_traits::close(type handle) noexcept { ::dlclose(handle); }
+void shared_library_traits::close(type handle) noexcept {
+    ::dlclose(handle);
+}
 
 shared_library::shared_library(std::span<std::string const> names) {
     for (auto const& name : names) {

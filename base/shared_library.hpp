@@ -18,7 +18,8 @@ struct shared_library_traits {
 /// An opened library, or the words that say why there is none.
 class shared_library {
   public:
-    /// Tries each name in order (as dlopen does) and keeps the first that opens. Never throws for a missing library: see `missing()`.
+    /// Tries each name in order (as dlopen does) and keeps the first that opens. Never throws for a missing library: see
+    /// `missing()`.
     explicit shared_library(std::span<std::string const> names);
 
     explicit operator bool() const noexcept { return static_cast<bool>(handle_); }

@@ -20,7 +20,9 @@ bool is_shell_safe(char c) noexcept {
            std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
 }
 
-bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+bool is_control(char c) noexcept {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
@@ -94,9 +96,13 @@ std::string join(std::span<std::string const> pieces, std::string_view separator
     return fmt::format("{}", fmt::join(pieces.begin(), pieces.end(), separator));
 }
 
-std::optional<std::int64_t> parse_integer(std::string_view text) noexcept { return parse_number<std::int64_t>(text); }
+std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
+    return parse_number<std::int64_t>(text);
+}
 
-std::optional<double> parse_real(std::string_view text) noexcept { return parse_number<double>(text); }
+std::optional<double> parse_real(std::string_view text) noexcept {
+    return parse_number<double>(text);
+}
 
 std::optional<std::string> nearest(std::string_view word, std::span<std::string const> candidates) {
     std::optional<std::string> best;

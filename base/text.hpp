@@ -36,8 +36,8 @@ std::optional<double> parse_real(std::string_view text) noexcept;
 /// The candidate with the smallest edit distance to `word`, if that is near enough to be a slip of the finger.
 std::optional<std::string> nearest(std::string_view word, std::span<std::string const> candidates);
 
-/// `word` as one word of a POSIX shell: unchanged if it holds only safe characters, else in single quotes. Throws errc::usage on a
-/// NUL byte, which no shell word can hold.
+/// `word` as one word of a POSIX shell: unchanged if it holds only safe characters, else in single quotes. Throws errc::usage on
+/// a NUL byte, which no shell word can hold.
 std::string shell_quote(std::string_view word);
 
 /// The words, quoted and joined by blanks: a line that can be pasted into a shell.

@@ -19,15 +19,26 @@ struct unit {
 };
 
 constexpr std::array byte_units{
-    unit{"", 1},           unit{"B", 1},           unit{"K", 1024.0},         unit{"KiB", 1024.0},
-    unit{"kB", 1e3},       unit{"KB", 1e3},        unit{"M", 1048576.0},      unit{"MiB", 1048576.0},
-    unit{"MB", 1e6},       unit{"G", 1073741824.0}, unit{"GiB", 1073741824.0}, unit{"GB", 1e9},
-    unit{"T", 0x1p40},     unit{"TiB", 0x1p40},    unit{"TB", 1e12},
+    unit{"", 1},
+    unit{"B", 1},
+    unit{"K", 1024.0},
+    unit{"KiB", 1024.0},
+    unit{"kB", 1e3},
+    unit{"KB", 1e3},
+    unit{"M", 1048576.0},
+    unit{"MiB", 1048576.0},
+    unit{"MB", 1e6},
+    unit{"G", 1073741824.0},
+    unit{"GiB", 1073741824.0},
+    unit{"GB", 1e9},
+    unit{"T", 0x1p40},
+    unit{"TiB", 0x1p40},
+    unit{"TB", 1e12},
 };
 
 constexpr std::array time_units{
-    unit{"", 1},     unit{"s", 1},    unit{"sec", 1}, unit{"ms", 1e-3}, unit{"us", 1e-6},  unit{"m", 60},
-    unit{"min", 60}, unit{"h", 3600}, unit{"d", 86400},
+    unit{"", 1},   unit{"s", 1},    unit{"sec", 1},  unit{"ms", 1e-3}, unit{"us", 1e-6},
+    unit{"m", 60}, unit{"min", 60}, unit{"h", 3600}, unit{"d", 86400},
 };
 
 constexpr double longest_seconds = 1e10;  // about 300 years: fits every clock's representation

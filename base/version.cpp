@@ -2,6 +2,8 @@
 
 namespace muster {
 
-std::string_view version() noexcept { return MUSTER_VERSION; }
+std::string_view version() noexcept {
+    return MUSTER_VERSION;
+}
 
 }  // namespace muster

@@ -37,7 +37,7 @@ constexpr char const* help = R"(muster-bench launch [options]      how long it t
   --repeats N       runs of each, taking turns (15)
   --endurance N     N runs of muster run -- /bin/true, each with 15 s; nothing else
   --muster PATH     the launcher (the muster beside this program)
-  --json FILE       every run, schema muster.results/1
+  --json FILE       every run, schema muster.launch/1
 
 Wall time from before the launcher is started until it has ended. bare: vfork and exec of the same processes by this program, which no launcher can
 undercut. A run that has not ended after 15 s counts as hung and is killed; mpirun 4.1 hangs now and then on ranks that end at once.
@@ -70,7 +70,8 @@ std::vector<peer> find_peers(std::string const& muster_path, environment const& 
         p.before.emplace_back("-n");
         peers.push_back(p);
     }
-    if (auto const path = find_program("mpiexec.hydra", variables); !path.empty()) peers.push_back({"mpiexec.hydra", {path, "-n"}, {}});
+    if (auto const path = find_program("mpiexec.hydra", variables); !path.empty())
+        peers.push_back({"mpiexec.hydra", {path, "-n"}, {}});
     return peers;
 }
 
@@ -92,8 +93,8 @@ void record(measured& m, timed_result const& r) {
 }
 
 /// One table: a program on a number of ranks by each launcher, taking turns. Returns false if a run of muster's did not end well.
-bool compare(std::string const& title, std::string const& program, int ranks, bool bare, std::vector<peer> const& peers, int repeats,
-             environment const& variables, nlohmann::ordered_json& records) {
+bool compare(std::string const& title, std::string const& program, int ranks, bool bare, std::vector<peer> const& peers,
+             int repeats, environment const& variables, nlohmann::ordered_json& records) {
     std::map<std::string, measured> results;
     for (int i = 0; i <= repeats; ++i) {  // the first round only warms caches up
         if (bare) {
@@ -104,8 +105,14 @@ bool compare(std::string const& title, std::string const& program, int ranks, bo
             auto const r = run_timed(command_of(p, ranks, program), variables, deadline);
             if (i == 0 && r.exit_code == 0) continue;
             record(results[p.name], r);
-            records.push_back({{"what", title}, {"ranks", ranks}, {"launcher", p.name}, {"repetition", i}, {"wall_s", r.wall.count()},
-                               {"exit_code", r.exit_code}, {"hung", r.timed_out}, {"simulated", false}});
+            records.push_back({{"what", title},
+                               {"ranks", ranks},
+                               {"launcher", p.name},
+                               {"repetition", i},
+                               {"wall_s", r.wall.count()},
+                               {"exit_code", r.exit_code},
+                               {"hung", r.timed_out},
+                               {"simulated", false}});
         }
     }
     fmt::print("{}, {} ranks: wall ms, medians of {} runs taking turns\n", title, ranks, repeats);
@@ -118,8 +125,9 @@ bool compare(std::string const& title, std::string const& program, int ranks, bo
             return;
         }
         auto const s = summarise(m.wall_s);
-        rows.push_back({name, fmt::format("{:.1f}", s.median * 1e3), fmt::format("{:.1f}", s.smallest * 1e3), fmt::format("{:.1f}", s.largest * 1e3),
-                        own.empty() ? "-" : fmt::format("{:.2f}", median(own) / s.median), std::to_string(m.failed), std::to_string(m.hung)});
+        rows.push_back({name, fmt::format("{:.1f}", s.median * 1e3), fmt::format("{:.1f}", s.smallest * 1e3),
+                        fmt::format("{:.1f}", s.largest * 1e3), own.empty() ? "-" : fmt::format("{:.2f}", median(own) / s.median),
+                        std::to_string(m.failed), std::to_string(m.hung)});
     };
     if (bare) row("bare");
     for (auto const& p : peers) row(p.name);
@@ -129,27 +137,37 @@ bool compare(std::string const& title, std::string const& program, int ranks, bo
     return muster_runs.failed == 0 && muster_runs.hung == 0;
 }
 
-/// What muster's forwarding costs a rank that prints as fast as it can: the same program read through a pipe with and without muster.
-void compare_output(std::string const& muster_path, int mib, int repeats, environment const& variables, nlohmann::ordered_json& records) {
-    std::string const program = fmt::format("yes 'epoch 3 step 1200 loss 0.5193 images/s 15612.3 wait 0.4 ms' | head -c {}M", mib);
+/// What muster's forwarding costs a rank that prints as fast as it can: the same program read through a pipe with and without
+/// muster.
+void compare_output(std::string const& muster_path, int mib, int repeats, environment const& variables,
+                    nlohmann::ordered_json& records) {
+    std::string const program =
+        fmt::format("yes 'epoch 3 step 1200 loss 0.5193 images/s 15612.3 wait 0.4 ms' | head -c {}M", mib);
     std::vector<std::string> const plain{"sh", "-c", program};
     std::vector<std::string> const through{muster_path, "run", "-q", "-n", "1", "--", "sh", "-c", program};
     std::vector<std::string> const tagged{muster_path, "run", "-q", "-n", "1", "--tag-output", "--", "sh", "-c", program};
-    std::vector<std::pair<std::string, std::vector<std::string>>> const ways{{"a pipe alone", plain}, {"muster run", through}, {"muster run --tag-output", tagged}};
+    std::vector<std::pair<std::string, std::vector<std::string>>> const ways{
+        {"a pipe alone", plain}, {"muster run", through}, {"muster run --tag-output", tagged}};
     std::map<std::string, std::vector<double>> rates;
     for (int i = 0; i < repeats; ++i)
         for (auto const& [name, command] : ways) {
             auto const r = run_child(command, variables, {.capture_output = true});
             if (r.exit_code != 0 || r.output.size() < static_cast<std::size_t>(mib) << 20)
-                throw error(errc::internal, fmt::format("{}: exit code {}, {} bytes of {} MiB arrived", name, r.exit_code, r.output.size(), mib));
+                throw error(errc::internal,
+                            fmt::format("{}: exit code {}, {} bytes of {} MiB arrived", name, r.exit_code, r.output.size(), mib));
             rates[name].push_back(static_cast<double>(mib) * 1.048576 / r.wall_s);
-            records.push_back({{"what", "output"}, {"launcher", name}, {"repetition", i}, {"mib", mib}, {"wall_s", r.wall_s}, {"simulated", false}});
+            records.push_back({{"what", "output"},
+                               {"launcher", name},
+                               {"repetition", i},
+                               {"mib", mib},
+                               {"wall_s", r.wall_s},
+                               {"simulated", false}});
         }
     std::vector<std::vector<std::string>> rows{{"one rank prints through", "MB/s", "smallest", "largest", "this/pipe"}};
     for (auto const& [name, command] : ways) {
         auto const s = summarise(rates[name]);
-        rows.push_back({name, fmt::format("{:.0f}", s.median), fmt::format("{:.0f}", s.smallest), fmt::format("{:.0f}", s.largest),
-                        fmt::format("{:.2f}", s.median / median(rates["a pipe alone"]))});
+        rows.push_back({name, fmt::format("{:.0f}", s.median), fmt::format("{:.0f}", s.smallest),
+                        fmt::format("{:.0f}", s.largest), fmt::format("{:.2f}", s.median / median(rates["a pipe alone"]))});
     }
     fmt::print("{} MiB of lines, medians of {} runs taking turns (1 MB = 1e6 bytes)\n{}\n", mib, repeats, align_columns(rows));
 }
@@ -161,21 +179,22 @@ int endure(peer const& muster_peer, std::vector<int> const& ranks, int runs, env
         for (int i = 0; i < runs; ++i) record(m, run_timed(command_of(muster_peer, n, "/bin/true"), variables, deadline));
         bad += m.failed + m.hung;
         auto const s = m.wall_s.empty() ? summary{} : summarise(m.wall_s);
-        fmt::print("{} runs of {} ranks: {} hung, {} failed; median {:.1f} ms, longest {:.1f} ms\n", runs, n, m.hung, m.failed, s.median * 1e3,
-                   s.largest * 1e3);
+        fmt::print("{} runs of {} ranks: {} hung, {} failed; median {:.1f} ms, longest {:.1f} ms\n", runs, n, m.hung, m.failed,
+                   s.median * 1e3, s.largest * 1e3);
     }
     return bad == 0 ? 0 : 1;
 }
 
 void write_json(std::string const& path, nlohmann::ordered_json const& records) {
     auto const machine = describe_machine();
-    nlohmann::ordered_json const document{{"schema", "muster.results/1"},
-                                          {"kind", "launch"},
-                                          {"created", utc_now()},
-                                          {"machine", {{"host", machine.host}, {"processor", machine.processor}, {"cores", machine.cores}, {"kernel", machine.kernel}}},
-                                          {"runs", records}};
+    nlohmann::ordered_json const document{
+        {"schema", "muster.launch/1"},
+        {"created", utc_now()},
+        {"machine",
+         {{"host", machine.host}, {"processor", machine.processor}, {"cores", machine.cores}, {"kernel", machine.kernel}}},
+        {"runs", records}};
     std::ofstream file(path);
-    file << document.dump(1) << '\n';
+    file << document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
     file.close();
     if (!file) throw error(errc::io, fmt::format("cannot write {}; check --json", path));
 }
@@ -184,9 +203,10 @@ void write_json(std::string const& path, nlohmann::ordered_json const& records) 
 
 int launch_bench(std::vector<std::string> const& args, environment const& variables) {
     po::options_description known;
-    known.add_options()("ranks", po::value<std::string>()->default_value("32"))("mpi-ranks", po::value<std::string>()->default_value("8"))(
-        "repeats", po::value<int>()->default_value(15))("output-mib", po::value<int>()->default_value(256))("endurance", po::value<int>())("muster", po::value<std::string>())("json", po::value<std::string>())(
-        "help,h", po::bool_switch());
+    known.add_options()("ranks", po::value<std::string>()->default_value("32"))(
+        "mpi-ranks", po::value<std::string>()->default_value("8"))("repeats", po::value<int>()->default_value(15))(
+        "output-mib", po::value<int>()->default_value(256))("endurance", po::value<int>())("muster", po::value<std::string>())(
+        "json", po::value<std::string>())("help,h", po::bool_switch());
     auto const values = read_options(args, known);
     if (values["help"].as<bool>()) {
         fmt::print("{}", help);
@@ -197,7 +217,8 @@ int launch_bench(std::vector<std::string> const& args, environment const& variab
     int const repeats = values["repeats"].as<int>();
     if (repeats < 1) throw error(errc::usage, fmt::format("--repeats {}: must be at least 1", repeats));
     auto const muster_path = values.count("muster") != 0 ? values["muster"].as<std::string>() : beside_us("muster");
-    if (::access(muster_path.c_str(), X_OK) != 0) throw error(errc::not_found, fmt::format("no launcher {}; give --muster PATH", muster_path));
+    if (::access(muster_path.c_str(), X_OK) != 0)
+        throw error(errc::not_found, fmt::format("no launcher {}; give --muster PATH", muster_path));
     auto const peers = find_peers(muster_path, variables);
     if (values.count("endurance") != 0) return endure(peers.front(), ranks, values["endurance"].as<int>(), variables);
 
@@ -207,10 +228,14 @@ int launch_bench(std::vector<std::string> const& args, environment const& variab
     bool good = true;
     for (int const n : ranks) good = compare("/bin/true", "/bin/true", n, true, peers, repeats, variables, records) && good;
     // Hydra starts MPICH programs; this one is Open MPI's.
-    std::vector<peer> const open_mpi_peers(peers.begin(), peers.begin() + std::min<std::ptrdiff_t>(2, static_cast<std::ptrdiff_t>(peers.size())));
+    std::vector<peer> const open_mpi_peers(
+        peers.begin(), peers.begin() + std::min<std::ptrdiff_t>(2, static_cast<std::ptrdiff_t>(peers.size())));
     for (int const n : mpi_ranks)
-        good = compare("MPI_Init + MPI_Finalize", beside_us("muster-bench-mpi"), n, false, open_mpi_peers, repeats, variables, records) && good;
-    if (int const mib = values["output-mib"].as<int>(); mib > 0) compare_output(muster_path, mib, std::min(repeats, 5), variables, records);
+        good = compare("MPI_Init + MPI_Finalize", beside_us("muster-bench-mpi"), n, false, open_mpi_peers, repeats, variables,
+                       records) &&
+               good;
+    if (int const mib = values["output-mib"].as<int>(); mib > 0)
+        compare_output(muster_path, mib, std::min(repeats, 5), variables, records);
     if (values.count("json") != 0) write_json(values["json"].as<std::string>(), records);
     return good ? 0 : 1;
 }

@@ -8,8 +8,8 @@
 
 namespace muster {
 
-/// Starts programs by muster and by the launchers found here, taking turns, and prints the medians; or looks for hangs. Returns the exit code: 1 if a run
-/// of muster's failed or hung.
+/// Starts programs by muster and by the launchers found here, taking turns, and prints the medians; or looks for hangs. Returns
+/// the exit code: 1 if a run of muster's failed or hung.
 int launch_bench(std::vector<std::string> const& args, environment const& variables);
 
 }  // namespace muster

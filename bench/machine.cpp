@@ -6,10 +6,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
+#include <set>
 
 #include "base/text.hpp"
 
@@ -37,6 +39,18 @@ std::optional<cpu_set_t> affinity() {
     return set;
 }
 
+// Cores, not hardware threads: those with the same siblings are one.
+int count_cores(cpu_set_t const& allowed) {
+    std::set<std::string> siblings;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+        if (!CPU_ISSET(cpu, &allowed)) continue;
+        std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
+        std::string list;
+        siblings.insert(std::getline(file, list) ? list : std::to_string(cpu));
+    }
+    return std::max(1, static_cast<int>(siblings.size()));
+}
+
 }  // namespace
 
 machine_facts describe_machine() {
@@ -49,7 +63,7 @@ machine_facts describe_machine() {
     m.processor = lookup("/proc/cpuinfo", "model name", ':');
     m.clock_mhz = parse_real(lookup("/proc/cpuinfo", "cpu MHz", ':')).value_or(0);
     m.virtualised = fmt::format(" {} ", lookup("/proc/cpuinfo", "flags", ':')).find(" hypervisor ") != std::string::npos;
-    if (auto const set = affinity()) m.cores = CPU_COUNT(&*set);
+    if (auto const set = affinity()) m.cores = count_cores(*set);
     std::ifstream("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") >> m.governor;
     long const pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
     if (pages > 0 && page > 0) m.memory_bytes = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);

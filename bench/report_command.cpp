@@ -27,7 +27,7 @@ constexpr char const* help = R"(muster-bench report --results FILE [options]    
 
   --results FILE     results.json of muster-bench scale, or the folder it lies in
   -o, --output DIR   where report.html goes, and summary.json (the folder of the results)
-  --no-html          the table only
+  --no-html          no report.html, for which gnuplot is needed
   --json             the summary on standard output instead of the table
 )";
 
@@ -103,13 +103,13 @@ int report_command(std::vector<std::string> const& args, environment const& vari
 
     fs::path folder = values["output"].as<std::string>();
     if (folder.empty()) folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-    if (values["no-html"].as<bool>()) return 0;
     fs::create_directories(folder, ignored);
     if (!fs::is_directory(folder, ignored))
         throw error(errc::io,
                     fmt::format("cannot write the report into '{}': it is no folder and cannot be made one; give another with -o",
                                 folder.string()));
     write_json_file((folder / "summary.json").string(), summary_json(results));
+    if (values["no-html"].as<bool>()) return 0;
     fmt::print(stderr, "wrote {} and {}\n", write_html_report(results, folder.string(), variables),
                (folder / "summary.json").string());
     return 0;

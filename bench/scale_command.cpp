@@ -33,7 +33,7 @@ constexpr char const* help = R"(muster-bench scale --data FILE.h5 [options]     
   --data FILE.h5        as for muster-bench train
   --ranks LIST          numbers of ranks (1,2,4)
   --repeats N           runs of each, the numbers taking turns (3)
-  --warmup N            runs before that are not counted (1)
+  --warmup N            runs of each before that are not counted (1)
   -o, --output DIR      where results.json, report.html and the runs' messages go (scaling)
   --muster PATH         the launcher (the muster beside this program)
   --no-html             no report.html, for which gnuplot is needed
@@ -95,9 +95,10 @@ plan read_plan(po::variables_map const& values) {
     return p;
 }
 
-std::vector<std::string> launch_command(plan const& p, int ranks, int cores, std::string const& json) {
-    std::vector<std::string> command{p.muster, "run", "-n", std::to_string(ranks)};
-    if (ranks > cores) command.insert(command.end(), {"--slots-per-node", std::to_string(ranks)});
+std::vector<std::string> launch_command(plan const& p, int ranks, std::string const& json) {
+    // Slots are told, since training is on cores: neither their number nor that of the GPUs is to limit the ranks.
+    auto const number = std::to_string(ranks);
+    std::vector<std::string> command{p.muster, "run", "-q", "-n", number, "--slots-per-node", number};
     command.insert(command.end(), {"--", p.self, "train", "--data", p.data, "--json", json});
     command.insert(command.end(), p.training.begin(), p.training.end());
     return command;
@@ -125,7 +126,7 @@ study_run run_once(plan const& p, int ranks, int cores, environment const& varia
     child_options options;
     options.capture_output = true;  // the text for people, which the record holds too
     options.error_file = messages;
-    auto const command = launch_command(p, ranks, cores, json);
+    auto const command = launch_command(p, ranks, json);
     auto const result = run_child(command, variables, options);
     if (result.exit_code != 0)
         throw error(errc::peer_failed, fmt::format("{} ended with exit code {}; its messages, in {}:{}", shell_join(command),
@@ -158,8 +159,9 @@ int scale_command(std::vector<std::string> const& args, environment const& varia
     results.command = "muster-bench scale " + shell_join(args);
     results.machine = describe_machine();
     int const cores = results.machine.cores;
-    results.launch_command = shell_join(launch_command(p, p.ranks.front(), cores, "FILE"));
-    for (int i = 0; i < p.warmup; ++i) run_once(p, p.ranks.front(), cores, variables);
+    results.launch_command = shell_join(launch_command(p, p.ranks.front(), "FILE"));
+    for (int i = 0; i < p.warmup; ++i)
+        for (int const ranks : p.ranks) run_once(p, ranks, cores, variables);
     auto const total = static_cast<std::size_t>(p.repeats) * p.ranks.size();
     for (int repetition = 0; repetition < p.repeats; ++repetition) {
         for (int const ranks : p.ranks) {

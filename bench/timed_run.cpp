@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 
@@ -41,7 +43,9 @@ std::vector<char*> pointers(std::vector<std::string> const& strings) {
     return pid;
 }
 
-int shell_code(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+int shell_code(int status) {
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
 
 }  // namespace
 
@@ -53,9 +57,20 @@ timed_result run_timed(std::vector<std::string> const& command, environment cons
     auto const before = clock::now();
     pid_t const pid = start(argv.data(), envp.data(), null.get());
     unique_fd const end(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    if (!end) {
+        int const code = errno;
+        ::kill(-pid, SIGKILL);
+        ::waitpid(pid, nullptr, 0);
+        throw_system("pidfd_open", "of " + command.front(), code, "this needs Linux 5.3 or later");
+    }
     timed_result result;
     pollfd wait{end.get(), POLLIN, 0};
-    if (::poll(&wait, 1, static_cast<int>(std::ceil(deadline.count() * 1000))) == 0) {
+    int ready = 0;
+    do {
+        duration const left = deadline - (clock::now() - before);
+        ready = ::poll(&wait, 1, std::max(0, static_cast<int>(std::ceil(left.count() * 1000))));
+    } while (ready < 0 && errno == EINTR);
+    if (ready == 0) {
         result.timed_out = true;
         ::kill(-pid, SIGKILL);
     }

@@ -15,7 +15,8 @@ struct timed_result {
     bool timed_out = false;  ///< killed, with its process group, at the deadline
 };
 
-/// Starts `command` (argv[0] is a path) with its output thrown away and waits. The clock runs from before vfork to after waitpid. Throws errc::system.
+/// Starts `command` (argv[0] is a path) with its output thrown away and waits. The clock runs from before vfork to after waitpid.
+/// Throws errc::system.
 timed_result run_timed(std::vector<std::string> const& command, environment const& variables, duration deadline);
 
 /// The least that any launcher can take: `count` times vfork and exec of `command`, then waiting for all. Wall time.

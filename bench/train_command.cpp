@@ -13,6 +13,7 @@
 #include "bench/kernels.hpp"
 #include "bench/options.hpp"
 #include "bench/training.hpp"
+#include "comm/with_ranks.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster {
@@ -174,21 +175,21 @@ int train_command(std::vector<std::string> const& args, environment const& varia
     init_log(variables.get_or("MUSTER_LOG", "warning"), who.host, who.rank);
     comm_options how;
     how.backend = line.backend;
-    auto ranks = communicator::create(who, how);
-
     bool const speaks = who.rank == 0, to_stdout = line.json == "-";
     auto const progress = [&](epoch_record const& e) {
         if (speaks && !to_stdout) print_epoch(e, line.training.epochs);
     };
-    auto const record = run_training(line.training, ranks, kernels, began, progress);
-    if (!speaks) return 0;
-    if (!to_stdout) print_end(record);
-    if (to_stdout)
-        fmt::print("{}\n", to_json(record).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
-    else if (!line.json.empty())
-        write_json_file(line.json, to_json(record));
-    if (line.profile && !to_stdout) print_profile(record, kernels);
-    return 0;
+    return with_ranks("muster-bench", who, how, [&](communicator& ranks) {
+        auto const record = run_training(line.training, ranks, kernels, began, progress);
+        if (!speaks) return 0;
+        if (!to_stdout) print_end(record);
+        if (to_stdout)
+            fmt::print("{}\n", to_json(record).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+        else if (!line.json.empty())
+            write_json_file(line.json, to_json(record));
+        if (line.profile && !to_stdout) print_profile(record, kernels);
+        return 0;
+    });
 }
 
 }  // namespace muster

@@ -148,7 +148,7 @@ void trainer::step(batch const& images, std::uint64_t number, loss_result& sum) 
     allreduce_wait_ += seconds_since(begin);
     kernels_.sgd(net_.parameters().data(), net_.gradients().data(), velocity_.data(), velocity_.size(),
                  static_cast<float>(options_.rate * ranks_.size()), static_cast<float>(options_.momentum));
-    if (options_.published_protocol) reduce("loss of the step", {&loss, 1}, reduction::sum);
+    if (options_.published_protocol) reduce("loss of the step", {&loss, 1}, reduction::average);
 }
 
 epoch_record trainer::train(int epoch) {

@@ -28,6 +28,7 @@ function(muster_library folder)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${folder})
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/muster>)
+  target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:muster_options>)
   install(TARGETS ${target} EXPORT muster-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY ./ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/muster/${folder} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h"

@@ -90,6 +90,8 @@ class mpi_backend final : public collective_backend {
         int found = 0;
         check(MPI_Comm_get_attr(comm_.get(), MPI_TAG_UB, &upper, &found), "MPI_Comm_get_attr");
         if (found != 0) largest_tag_ = *upper;
+        // Small tags leave no room for what tells mismatched tensors apart (direct_tag).
+        direct_ = direct_ && largest_tag_ >= 1 << 24;
     }
 
     ~mpi_backend() override {

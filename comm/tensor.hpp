@@ -23,9 +23,9 @@ constexpr bool is_floating(dtype type) noexcept {
 
 /// How the elements of all ranks become one.
 /// - Sums and products of integers wrap around (modulo 2^bits).
-/// - `average` is the sum divided by the number of ranks; it is refused for integers, whose average is no integer and whose sum
-/// may have
-///   wrapped: reduce the sum, or convert.
+/// - `average` is the sum divided by the number of ranks; it is refused for integers, whose average is no integer and
+///   whose sum may have wrapped: reduce the sum, or convert. Of f16 in worlds above comm_options::direct_ranks MPI adds first,
+///   so that a sum beyond 65,504 overflows.
 /// - `min` and `max` of floating types: if any rank's element is NaN, the result is NaN.
 enum class reduction : std::uint8_t { sum, average, min, max, product };
 std::string_view to_string(reduction how) noexcept;

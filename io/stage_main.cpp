@@ -58,7 +58,7 @@ int dispatch(std::vector<std::string> const& words, identity const& who) {
                                          near ? fmt::format(", did you mean '{}'?", *near) : ""));
 }
 
-/// Failures that the ranks agreed on have been told by rank 0 alone (stage/with_ranks.hpp). Of any other each rank tells its own,
+/// Failures that the ranks agreed on have been told by rank 0 alone (comm/with_ranks.hpp). Of any other each rank tells its own,
 /// since the first that ends may be the only one that the launcher lets finish.
 int run(std::vector<std::string> const& words) {
     identity who;

@@ -45,7 +45,8 @@ std::optional<std::string> several_nodes(environment const& variables) {
                                variables.get_or("SLURM_JOB_NODELIST", "?"));
     for (auto const* name : {"PBS_NODEFILE", "COBALT_NODEFILE"})
         if (auto const path = variables.get(name))
-            if (auto const hosts = distinct_hosts(*path); hosts > 1) return fmt::format("{}={} names {} hosts", name, *path, hosts);
+            if (auto const hosts = distinct_hosts(*path); hosts > 1)
+                return fmt::format("{}={} names {} hosts", name, *path, hosts);
     return std::nullopt;
 }
 

@@ -15,9 +15,9 @@ enum class scheduler_kind { slurm, pbs, cobalt, lsf, flux, hostfile, local };
 std::string_view to_string(scheduler_kind kind) noexcept;
 
 struct node {
-    std::string name;      ///< as the scheduler spells it
-    std::string address;   ///< what ranks connect to
-    int slots = 1;         ///< ranks it takes when there are no GPUs
+    std::string name;     ///< as the scheduler spells it
+    std::string address;  ///< what ranks connect to
+    int slots = 1;        ///< ranks it takes when there are no GPUs
     std::optional<int> gpus;
     bool operator==(node const&) const = default;
 };
@@ -34,8 +34,8 @@ struct allocation {
 /// This node alone, with a slot for each of `cores` and the given number of GPUs.
 allocation local_allocation(std::string const& host, int cores, int gpus);
 
-/// Why this process, inside a scheduler's job of several nodes, cannot run on this node alone; nothing if the job has one node or there is none. Reads
-/// SLURM_JOB_NUM_NODES, PBS_NODEFILE and COBALT_NODEFILE.
+/// Why this process, inside a scheduler's job of several nodes, cannot run on this node alone; nothing if the job has one node or
+/// there is none. Reads SLURM_JOB_NUM_NODES, PBS_NODEFILE and COBALT_NODEFILE.
 std::optional<std::string> several_nodes(environment const& variables);
 
 }  // namespace muster

@@ -30,9 +30,11 @@ std::optional<gpu> gpu_of(topology const& t, request const& wanted, int local_ra
     auto const gpus = static_cast<int>(t.gpus.size());
     if (wanted.slots_per_node) return t.gpus[static_cast<std::size_t>(local_rank % gpus)];
     if (local_size > gpus * wanted.ranks_per_gpu)
-        throw error(errc::placement,
-                    fmt::format("cannot bind {} ranks on {}: it has {} GPUs for {} rank(s) each; use -n {}, or --ranks-per-gpu {}", local_size, t.host,
-                                gpus, wanted.ranks_per_gpu, gpus * wanted.ranks_per_gpu, (local_size + gpus - 1) / gpus));
+        throw error(
+            errc::placement,
+            fmt::format("cannot bind {} ranks on {}: it has {} GPUs for {} rank(s) each; use -n {}, or --ranks-per-gpu {}",
+                        local_size, t.host, gpus, wanted.ranks_per_gpu, gpus * wanted.ranks_per_gpu,
+                        (local_size + gpus - 1) / gpus));
     return t.gpus[static_cast<std::size_t>(local_rank / wanted.ranks_per_gpu)];
 }
 
@@ -60,7 +62,8 @@ std::vector<pool> make_pools(topology const& t, std::vector<binding> const& rank
         for (auto& [numa, p] : by_numa) pools.push_back(std::move(p));
         return pools;
     }
-    pool everything{all_cores(t), {}, t.gpus.empty() ? "of the node" : "of the node (GPU locality unknown or too few cores there)"};
+    pool everything{
+        all_cores(t), {}, t.gpus.empty() ? "of the node" : "of the node (GPU locality unknown or too few cores there)"};
     for (std::size_t r = 0; r < ranks.size(); ++r) everything.ranks.push_back(static_cast<int>(r));
     return {everything};
 }
@@ -73,7 +76,9 @@ void take(binding& b, core_list const& cores, std::size_t first, std::size_t cou
     }
 }
 
-std::string cores_text(std::size_t count) { return fmt::format("{} core{}", count, count == 1 ? "" : "s"); }
+std::string cores_text(std::size_t count) {
+    return fmt::format("{} core{}", count, count == 1 ? "" : "s");
+}
 
 void bind_pool(topology const& t, request const& wanted, pool const& p, std::vector<binding>& ranks) {
     std::size_t const cores = p.cores.size();
@@ -83,13 +88,17 @@ void bind_pool(topology const& t, request const& wanted, pool const& p, std::vec
     if (wanted.cpus_per_rank) {
         width = static_cast<std::size_t>(*wanted.cpus_per_rank);
         if (width * sharers > cores)
-            throw error(errc::placement, fmt::format("cannot bind {} ranks on {} to {} cores each: there are {} cores {}; use --cpus-per-rank {}, fewer ranks, "
-                                                     "or --bind-to none",
-                                                     sharers, t.host, width, cores, p.near, std::max<std::size_t>(1, cores / sharers)));
+            throw error(
+                errc::placement,
+                fmt::format(
+                    "cannot bind {} ranks on {} to {} cores each: there are {} cores {}; use --cpus-per-rank {}, fewer ranks, "
+                    "or --bind-to none",
+                    sharers, t.host, width, cores, p.near, std::max<std::size_t>(1, cores / sharers)));
     }
     for (std::size_t i = 0; i < sharers; ++i) {
         auto& b = ranks[static_cast<std::size_t>(p.ranks[i])];
-        std::size_t const first = i * cores / sharers;
+        // Where ranks share cores they go round, so that those started one after the other do not queue for the same core.
+        std::size_t const first = enough ? i * cores / sharers : i % cores;
         take(b, p.cores, first, width);
         b.why = enough ? fmt::format("{} {}", cores_text(width), p.near)
                        : fmt::format("shares a core: {} ranks on {} {}", sharers, cores_text(cores), p.near);

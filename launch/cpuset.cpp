@@ -25,7 +25,9 @@ int read_cpu(std::string_view list, std::string_view digits, std::string_view or
 
 }  // namespace
 
-bool cpuset::contains(int cpu) const noexcept { return std::binary_search(cpus.begin(), cpus.end(), cpu); }
+bool cpuset::contains(int cpu) const noexcept {
+    return std::binary_search(cpus.begin(), cpus.end(), cpu);
+}
 
 void cpuset::add(cpuset const& other) {
     std::vector<int> all;
@@ -54,7 +56,8 @@ cpuset cpuset::from_list(std::string_view list, std::string_view origin) {
         int const first = read_cpu(list, trim(piece.substr(0, dash)), origin);
         int const last = dash == std::string_view::npos ? first : read_cpu(list, trim(piece.substr(dash + 1)), origin);
         if (last < first)
-            throw parse_error(origin, list, static_cast<std::size_t>(piece.data() - list.data()), "a range must not run backwards");
+            throw parse_error(origin, list, static_cast<std::size_t>(piece.data() - list.data()),
+                              "a range must not run backwards");
         for (int cpu = first; cpu <= last; ++cpu) set.cpus.push_back(cpu);
     }
     std::sort(set.cpus.begin(), set.cpus.end());

@@ -47,8 +47,11 @@ void examine_machine(std::vector<finding>& all, environment const& variables) {
         auto const t = discover_topology(short_host_name(), current_affinity(), visible ? &*visible : nullptr);
         all.push_back({state::ok, "cores", fmt::format("{} usable, CPUs {}", t.cores.size(), t.allowed().to_list()), ""});
         if (t.gpus.empty())
-            all.push_back({state::note, "GPUs", "none: " + t.gpu_note, "ranks get cores as slots; on a GPU node install or load the NVIDIA driver"});
-        for (auto const& g : t.gpus) all.push_back({state::ok, fmt::format("GPU {}", g.index), fmt::format("{} {} {} NUMA {}", g.name, g.uuid, g.pci, g.numa), ""});
+            all.push_back({state::note, "GPUs", "none: " + t.gpu_note,
+                           "ranks get cores as slots; on a GPU node install or load the NVIDIA driver"});
+        for (auto const& g : t.gpus)
+            all.push_back(
+                {state::ok, fmt::format("GPU {}", g.index), fmt::format("{} {} {} NUMA {}", g.name, g.uuid, g.pci, g.numa), ""});
     } catch (error const& e) {
         all.push_back({state::missing, "machine", e.what(), "mend what the message names"});
     }
@@ -102,7 +105,8 @@ constexpr program_row programs[]{
 void examine_programs(std::vector<finding>& all, environment const& variables) {
     for (auto const& p : programs) {
         auto const path = find_on_path(p.name, variables);
-        all.push_back({path.empty() ? state::note : state::ok, p.name, path.empty() ? fmt::format("no {} ({})", p.name, p.what) : path, path.empty() ? p.without : ""});
+        all.push_back({path.empty() ? state::note : state::ok, p.name,
+                       path.empty() ? fmt::format("no {} ({})", p.name, p.what) : path, path.empty() ? p.without : ""});
     }
     std::error_code fault;
     auto const own = fs::read_symlink("/proc/self/exe", fault).parent_path();
@@ -120,7 +124,9 @@ void examine_job(std::vector<finding>& all, environment const& variables) {
         all.push_back({state::ok, "job", "one node, this one", ""});
 }
 
-std::string_view mark(state how) { return how == state::ok ? "ok" : how == state::note ? "note" : "MISSING"; }
+std::string_view mark(state how) {
+    return how == state::ok ? "ok" : how == state::note ? "note" : "MISSING";
+}
 
 }  // namespace
 

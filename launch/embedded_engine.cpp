@@ -29,11 +29,13 @@ constexpr int most_tensorflow_workers = 256;  ///< TF_CONFIG lists every rank in
 void apply_exports(environment& variables, std::vector<std::string> const& exports) {
     for (auto const& entry : exports) {
         auto const equals = entry.find('=');
-        if (equals == 0 || entry.empty()) throw error(errc::usage, fmt::format("-x '{}' has no name; write -x NAME=value", entry));
+        if (equals == 0 || entry.empty())
+            throw error(errc::usage, fmt::format("-x '{}' has no name; write -x NAME=value", entry));
         if (equals != std::string::npos)
             variables.set(entry.substr(0, equals), entry.substr(equals + 1));
         else if (!variables.has(entry))
-            throw error(errc::usage, fmt::format("-x {}: there is no such variable here; set it, or write -x {}=value", entry, entry));
+            throw error(errc::usage,
+                        fmt::format("-x {}: there is no such variable here; set it, or write -x {}=value", entry, entry));
     }
 }
 
@@ -113,8 +115,8 @@ struct rank_starter {
         set_rank_variables(own, who, started.place, where.machine, meeting);
         pmix_server.set_client_environment(rank, own);
         pmi1_server.set_client_environment(rank, own);
-        started.pid = spawn({program, &options.command, &own, working_dir, stdin_fd >= 0 ? stdin_fd : null_input.get(), started.out.child_fd(),
-                             started.err.child_fd(), started.place.cores, open_files});
+        started.pid = spawn({program, &options.command, &own, working_dir, stdin_fd >= 0 ? stdin_fd : null_input.get(),
+                             started.out.child_fd(), started.err.child_fd(), started.place.cores, open_files});
         return started;
     }
 };
@@ -151,7 +153,8 @@ int run_embedded(run_options const& options, environment const& inherited, std::
     rank_starter const starter{options, where, variables, program, working_dir, job.nspace, meeting, open_files};
     ports.release();
     try {
-        for (int rank = 0; rank < size; ++rank) watch.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, pmi1_server));
+        for (int rank = 0; rank < size; ++rank)
+            watch.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, pmi1_server));
     } catch (program_error const& e) {
         watch.start_failed(e.what(), e.exit_status());
     } catch (error const& e) {

@@ -8,8 +8,8 @@
 
 namespace muster {
 
-/// Places, starts and supervises the ranks; returns muster's exit code. Runs in the launcher process, below the guardian. Throws errors that came before any
-/// rank was started.
+/// Places, starts and supervises the ranks; returns muster's exit code. Runs in the launcher process, below the guardian. Throws
+/// errors that came before any rank was started.
 int run_embedded(run_options const& options, environment const& inherited, std::string const& session_dir, int guardian_fd);
 
 }  // namespace muster

@@ -19,13 +19,18 @@ void event_loop::watch(int fd, std::uint32_t events, callback when_ready) {
     epoll_event event{};
     event.events = events;
     event.data.fd = fd;
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) throw_system("epoll_ctl", fmt::format("for descriptor {}", fd));
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+        throw_system("epoll_ctl", fmt::format("for descriptor {}", fd));
     watched_[fd] = std::make_shared<callback>(std::move(when_ready));
 }
 
-void event_loop::watch_readable(int fd, callback when_ready) { watch(fd, EPOLLIN, std::move(when_ready)); }
+void event_loop::watch_readable(int fd, callback when_ready) {
+    watch(fd, EPOLLIN, std::move(when_ready));
+}
 
-void event_loop::watch_writable(int fd, callback when_ready) { watch(fd, EPOLLOUT, std::move(when_ready)); }
+void event_loop::watch_writable(int fd, callback when_ready) {
+    watch(fd, EPOLLOUT, std::move(when_ready));
+}
 
 void event_loop::unwatch(int fd) noexcept {
     if (watched_.erase(fd) != 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);

@@ -13,7 +13,8 @@
 
 namespace muster {
 
-/// Calls back when descriptors are ready and when timers are due. Single-threaded; callbacks may watch, unwatch, set and cancel anything.
+/// Calls back when descriptors are ready and when timers are due. Single-threaded; callbacks may watch, unwatch, set and cancel
+/// anything.
 class event_loop {
   public:
     using clock = std::chrono::steady_clock;

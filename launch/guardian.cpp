@@ -39,8 +39,8 @@ bool reap_until_launcher(pid_t launcher, int& status) {
     return false;
 }
 
-/// Passes on what was sent to this process alone. What came from the terminal or to the whole group has reached the launcher too, since it is
-/// in the same group; it drops the second one (supervisor.cpp).
+/// Passes on what was sent to this process alone. What came from the terminal or to the whole group has reached the launcher too,
+/// since it is in the same group; it drops the second one (supervisor.cpp).
 void pass_on(pid_t launcher, siginfo_t const& info) {
     if (info.si_signo == SIGTSTP) {
         ::kill(launcher, SIGTSTP);
@@ -64,7 +64,8 @@ int wait_for_launcher(pid_t launcher) {
     }
 }
 
-/// Kills until nobody is left. A process may fork while the list is read, hence the loop; each round waits for deaths, not for time.
+/// Kills until nobody is left. A process may fork while the list is read, hence the loop; each round waits for deaths, not for
+/// time.
 void end_everything() {
     for (int round = 0; round < 1000; ++round) {
         while (::waitpid(-1, nullptr, WNOHANG) > 0) {
@@ -103,7 +104,7 @@ int run_guarded(std::function<int(std::string const&, int)> const& launcher) {
         int const code = launcher(session_dir, death_read.get());
         std::fflush(nullptr);
         if (::getppid() != guardian) remove_session_dir(session_dir);  // nobody is left to do it
-        ::_exit(code);  // no static destructors: libraries' threads may still run
+        ::_exit(code);                                                 // no static destructors: libraries' threads may still run
     }
     death_read.reset();
     int const status = wait_for_launcher(child);

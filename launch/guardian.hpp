@@ -6,9 +6,10 @@
 
 namespace muster {
 
-/// Forks. The child runs `launcher(session_dir)` and exits with what it returns. The parent, a subreaper, waits, passes signals on, and when the child is gone
-/// ends every process that is left, removes the session folder and returns the child's exit code (128+n if signal n killed it). If the parent itself is
-/// killed the child notices (`guardian_fd`). Call from main before any thread is started. Throws errc::system if it cannot fork.
+/// Forks. The child runs `launcher(session_dir)` and exits with what it returns. The parent, a subreaper, waits, passes signals
+/// on, and when the child is gone ends every process that is left, removes the session folder and returns the child's exit code
+/// (128+n if signal n killed it). If the parent itself is killed the child notices (`guardian_fd`). Call from main before any
+/// thread is started. Throws errc::system if it cannot fork.
 int run_guarded(std::function<int(std::string const& session_dir, int guardian_fd)> const& launcher);
 
 }  // namespace muster

@@ -19,7 +19,8 @@ class line_splitter {
   public:
     explicit line_splitter(line_format how = {}) : format_(std::move(how)) {}
 
-    /// Takes what was read; returns the complete lines so far, tagged, or nothing. A line longer than `longest_line_bytes` is passed on in pieces.
+    /// Takes what was read; returns the complete lines so far, tagged, or nothing. A line longer than `longest_line_bytes` is
+    /// passed on in pieces.
     std::string push(std::string_view bytes);
 
     /// The unfinished last line, ended by a newline if it is tagged.

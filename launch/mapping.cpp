@@ -16,7 +16,9 @@ bool has_gpus(allocation const& a) {
     return false;
 }
 
-std::string plural(int count, std::string_view what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
+std::string plural(int count, std::string_view what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
 
 int capacity_of(node const& n, bool gpus, request const& wanted) {
     if (wanted.slots_per_node) return *wanted.slots_per_node;
@@ -42,7 +44,9 @@ void check_positive(std::optional<int> value, std::string_view option) {
 
 }  // namespace
 
-int mapping::world_size() const noexcept { return std::accumulate(ranks_per_node.begin(), ranks_per_node.end(), 0); }
+int mapping::world_size() const noexcept {
+    return std::accumulate(ranks_per_node.begin(), ranks_per_node.end(), 0);
+}
 
 int mapping::rank_of(int node, int local_rank) const {
     expect(node >= 0 && static_cast<std::size_t>(node) < ranks_per_node.size(), "a node of the mapping");
@@ -62,16 +66,18 @@ mapping map_ranks(allocation const& given, request const& wanted) {
     int const capacity = std::accumulate(capacities.begin(), capacities.end(), 0);
     int const ranks = wanted.ranks.value_or(capacity);
     if (ranks < 1)
-        throw error(errc::placement, fmt::format("cannot map any rank: {} has no GPU and no slot; give --slots-per-node N", where(given)));
+        throw error(errc::placement,
+                    fmt::format("cannot map any rank: {} has no GPU and no slot; give --slots-per-node N", where(given)));
     mapping m;
     if (ranks > capacity) {
         bool const may_oversubscribe = given.scheduler == scheduler_kind::local && !gpus && !wanted.slots_per_node;
         if (!may_oversubscribe)
-            throw error(errc::placement,
-                        fmt::format("cannot map {} ranks: {} has {}; use -n {}, or {} {}", ranks, where(given),
-                                    inventory(given, gpus, wanted, capacity), capacity,
-                                    gpus && !wanted.slots_per_node ? "--ranks-per-gpu" : "--slots-per-node",
-                                    gpus && !wanted.slots_per_node ? (ranks * wanted.ranks_per_gpu + capacity - 1) / capacity : ranks));
+            throw error(
+                errc::placement,
+                fmt::format("cannot map {} ranks: {} has {}; use -n {}, or {} {}", ranks, where(given),
+                            inventory(given, gpus, wanted, capacity), capacity,
+                            gpus && !wanted.slots_per_node ? "--ranks-per-gpu" : "--slots-per-node",
+                            gpus && !wanted.slots_per_node ? (ranks * wanted.ranks_per_gpu + capacity - 1) / capacity : ranks));
         capacities.assign(1, ranks);
     }
     int left = ranks;

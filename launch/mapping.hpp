@@ -19,9 +19,9 @@ struct mapping {
     bool operator==(mapping const&) const = default;
 };
 
-/// Places ranks on nodes: one rank a GPU (times `ranks_per_gpu`) where there are GPUs, else one a slot. More ranks than GPUs, than the slots of a fixed
-/// allocation or than `slots_per_node` is an error; on this machine alone and without GPUs an explicit number of ranks may exceed the cores, which the
-/// note says. Pure. Throws errc::placement with the numbers and the way out.
+/// Places ranks on nodes: one rank a GPU (times `ranks_per_gpu`) where there are GPUs, else one a slot. More ranks than GPUs,
+/// than the slots of a fixed allocation or than `slots_per_node` is an error; on this machine alone and without GPUs an explicit
+/// number of ranks may exceed the cores, which the note says. Pure. Throws errc::placement with the numbers and the way out.
 mapping map_ranks(allocation const& given, request const& wanted);
 
 }  // namespace muster

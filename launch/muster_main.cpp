@@ -75,9 +75,11 @@ int unknown_command(std::string const& name) {
     for (auto const& s : siblings) names.emplace_back(s.name);
     for (auto const& s : siblings)
         if (name == s.name)
-            throw error(errc::unavailable, fmt::format("muster-{0} does not lie beside muster; build with MPI and parallel HDF5 to have it", name));
+            throw error(errc::unavailable,
+                        fmt::format("muster-{0} does not lie beside muster; build with MPI and parallel HDF5 to have it", name));
     auto const near = nearest(name, names);
-    throw error(errc::usage, fmt::format("no command '{}'{}; muster --help lists them", name, near ? fmt::format(", did you mean '{}'?", *near) : ""));
+    throw error(errc::usage, fmt::format("no command '{}'{}; muster --help lists them", name,
+                                         near ? fmt::format(", did you mean '{}'?", *near) : ""));
 }
 
 int dispatch(std::vector<std::string> const& words, environment const& variables) {

@@ -14,7 +14,8 @@ namespace muster {
 
 namespace {
 
-// The few declarations needed of NVML's documented ABI (nvml.h, "NVML API Reference Guide"), so that no CUDA toolkit is needed to build.
+// The few declarations needed of NVML's documented ABI (nvml.h, "NVML API Reference Guide"), so that no CUDA toolkit is needed to
+// build.
 using nvml_device = struct nvml_device_record*;
 struct nvml_pci_info {
     std::array<char, 16> bus_id_legacy;
@@ -55,7 +56,9 @@ int numa_of(std::string const& pci) {
 }
 
 /// NVML writes "00000000:07:00.0"; sysfs has a domain of four digits and lower case.
-std::string sysfs_address(nvml_pci_info const& info) { return fmt::format("{:04x}:{:02x}:{:02x}.0", info.domain, info.bus, info.device); }
+std::string sysfs_address(nvml_pci_info const& info) {
+    return fmt::format("{:04x}:{:02x}:{:02x}.0", info.domain, info.bus, info.device);
+}
 
 std::vector<gpu> enumerate(nvml_api const& nvml, unsigned count) {
     std::vector<gpu> gpus;
@@ -88,15 +91,19 @@ gpu const& find_gpu(std::vector<gpu> const& all, std::string_view entry, std::st
         for (auto const& g : all)
             if (std::string_view(g.uuid).starts_with(entry)) matches.push_back(&g);
     } else {
-        throw error(errc::placement, fmt::format("CUDA_VISIBLE_DEVICES={}: '{}' is neither an index nor a GPU-UUID; MIG slices are not supported: "
-                                                 "give whole GPUs",
-                                                 value, entry));
+        throw error(errc::placement,
+                    fmt::format("CUDA_VISIBLE_DEVICES={}: '{}' is neither an index nor a GPU-UUID; MIG slices are not supported: "
+                                "give whole GPUs",
+                                value, entry));
     }
     if (matches.empty())
-        throw error(errc::placement, fmt::format("CUDA_VISIBLE_DEVICES={}: there is no GPU '{}' here, only {} GPUs; unset it or name those that exist",
-                                                 value, entry, all.size()));
+        throw error(
+            errc::placement,
+            fmt::format("CUDA_VISIBLE_DEVICES={}: there is no GPU '{}' here, only {} GPUs; unset it or name those that exist",
+                        value, entry, all.size()));
     if (matches.size() > 1)
-        throw error(errc::placement, fmt::format("CUDA_VISIBLE_DEVICES={}: '{}' fits {} GPUs; give more of the UUID", value, entry, matches.size()));
+        throw error(errc::placement, fmt::format("CUDA_VISIBLE_DEVICES={}: '{}' fits {} GPUs; give more of the UUID", value,
+                                                 entry, matches.size()));
     return *matches.front();
 }
 
@@ -126,7 +133,8 @@ std::vector<gpu> select_gpus(std::vector<gpu> const& all, std::string_view visib
     for (auto const piece : split(visible_devices, ',')) {
         auto const& found = find_gpu(all, trim(piece), visible_devices);
         if (std::find(selected.begin(), selected.end(), found) != selected.end())
-            throw error(errc::placement, fmt::format("CUDA_VISIBLE_DEVICES={}: '{}' is named twice", visible_devices, trim(piece)));
+            throw error(errc::placement,
+                        fmt::format("CUDA_VISIBLE_DEVICES={}: '{}' is named twice", visible_devices, trim(piece)));
         selected.push_back(found);
     }
     return selected;

@@ -30,19 +30,22 @@ bool takes_value(po::options_description const& known, std::string const& word) 
 /// How many leading words are options and their values.
 std::size_t count_option_words(std::vector<std::string> const& args, po::options_description const& known) {
     std::size_t i = 0;
-    while (i < args.size() && args[i] != "--" && args[i].size() > 1 && args[i].front() == '-') i += takes_value(known, args[i]) ? 2 : 1;
+    while (i < args.size() && args[i] != "--" && args[i].size() > 1 && args[i].front() == '-')
+        i += takes_value(known, args[i]) ? 2 : 1;
     return std::min(i, args.size());
 }
 
 [[noreturn]] void throw_unknown(std::string const& option, po::options_description const& known) {
     auto const names = long_names(known);
     auto const near = nearest(option.starts_with("--") ? option : "-" + option, names);
-    throw error(errc::usage, fmt::format("unknown option '{}'{}; --help lists all", option, near ? fmt::format(", did you mean {}?", *near) : ""));
+    throw error(errc::usage, fmt::format("unknown option '{}'{}; --help lists all", option,
+                                         near ? fmt::format(", did you mean {}?", *near) : ""));
 }
 
 }  // namespace
 
-po::variables_map parse_options(std::vector<std::string> const& args, po::options_description const& known, std::vector<std::string>& command) {
+po::variables_map parse_options(std::vector<std::string> const& args, po::options_description const& known,
+                                std::vector<std::string>& command) {
     std::vector<std::string> own(args);
     std::replace(own.begin(), own.end(), std::string("-np"), std::string("-n"));  // as mpirun and horovodrun spell it
     std::size_t const words = count_option_words(own, known);

@@ -117,7 +117,9 @@ bool output_writer::congested() const {
     return state_->was_congested;
 }
 
-int output_writer::event_fd() const noexcept { return state_->event.get(); }
+int output_writer::event_fd() const noexcept {
+    return state_->event.get();
+}
 
 void output_writer::clear_event() noexcept {
     std::uint64_t count = 0;

@@ -10,7 +10,7 @@ namespace muster {
 /// terminal) must not stop the launcher from seeing ranks die. Used from one thread.
 class output_writer {
   public:
-    output_writer();  ///< throws errc::system
+    output_writer();   ///< throws errc::system
     ~output_writer();  ///< what is not yet written is dropped: call `drain` first
     output_writer(output_writer const&) = delete;
     output_writer& operator=(output_writer const&) = delete;

@@ -19,14 +19,17 @@ std::string short_host_name() {
 placement place_ranks(request const& wanted, environment const& variables, std::string const& topology_xml, bool local_only) {
     if (!local_only && topology_xml.empty())
         if (auto const why = several_nodes(variables))
-            throw error(errc::unavailable, fmt::format("{}, and this version runs on one node only; ask for one node, or give --scheduler local to use "
-                                                       "this node alone",
-                                                       *why));
+            throw error(
+                errc::unavailable,
+                fmt::format("{}, and this version runs on one node only; ask for one node, or give --scheduler local to use "
+                            "this node alone",
+                            *why));
     placement where;
     auto const visible = variables.get("CUDA_VISIBLE_DEVICES");
     where.machine = topology_xml.empty() ? discover_topology(short_host_name(), current_affinity(), visible ? &*visible : nullptr)
                                          : load_topology(topology_xml);
-    where.given = local_allocation(where.machine.host, static_cast<int>(where.machine.cores.size()), static_cast<int>(where.machine.gpus.size()));
+    where.given = local_allocation(where.machine.host, static_cast<int>(where.machine.cores.size()),
+                                   static_cast<int>(where.machine.gpus.size()));
     where.map = map_ranks(where.given, wanted);
     where.bindings = bind_ranks(where.machine, wanted, where.map.world_size());
     return where;

@@ -21,8 +21,8 @@ struct placement {
     bool operator==(placement const&) const = default;
 };
 
-/// Discovers this node, or reads `topology_xml` if it is not empty, and places the ranks on it. Throws errc::placement if they do not fit, or if
-/// this is a scheduler's job of several nodes and `local_only` is not set.
+/// Discovers this node, or reads `topology_xml` if it is not empty, and places the ranks on it. Throws errc::placement if they do
+/// not fit, or if this is a scheduler's job of several nodes and `local_only` is not set.
 placement place_ranks(request const& wanted, environment const& variables, std::string const& topology_xml, bool local_only);
 
 /// Who rank `rank` of this placement is, in the job `nspace`.

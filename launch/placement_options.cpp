@@ -32,8 +32,9 @@ std::optional<int> positive(po::variables_map const& values, std::string const& 
 }  // namespace
 
 void add_placement_options(po::options_description& description) {
-    description.add_options()("ranks,n", po::value<int>())("np", po::value<int>())("slots-per-node", po::value<int>())("ranks-per-gpu", po::value<int>())(
-        "bind-to", po::value<std::string>())("cpus-per-rank", po::value<int>())("scheduler", po::value<std::string>());
+    description.add_options()("ranks,n", po::value<int>())("np", po::value<int>())("slots-per-node", po::value<int>())(
+        "ranks-per-gpu", po::value<int>())("bind-to", po::value<std::string>())("cpus-per-rank", po::value<int>())(
+        "scheduler", po::value<std::string>());
 }
 
 request read_placement_options(po::variables_map const& values) {
@@ -50,7 +51,8 @@ request read_placement_options(po::variables_map const& values) {
 bool read_scheduler_local(po::variables_map const& values) {
     if (values.count("scheduler") == 0) return false;
     auto const word = values["scheduler"].as<std::string>();
-    if (word != "local") throw error(errc::usage, fmt::format("--scheduler {}: this version knows only local, this node alone", word));
+    if (word != "local")
+        throw error(errc::usage, fmt::format("--scheduler {}: this version knows only local, this node alone", word));
     return true;
 }
 

@@ -25,7 +25,9 @@ placement, as for muster run
   --json                      for programs
 )";
 
-std::string numa_text(int numa) { return numa < 0 ? "-" : std::to_string(numa); }
+std::string numa_text(int numa) {
+    return numa < 0 ? "-" : std::to_string(numa);
+}
 
 }  // namespace
 
@@ -55,7 +57,8 @@ std::string plan_json(placement const& where) {
         auto const& b = where.bindings[r];
         nlohmann::ordered_json row{{"rank", r}, {"host", where.machine.host}, {"local_rank", r}};
         row["gpu"] = nullptr;
-        if (b.device) row["gpu"] = {{"index", b.device->index}, {"uuid", b.device->uuid}, {"pci", b.device->pci}, {"name", b.device->name}};
+        if (b.device)
+            row["gpu"] = {{"index", b.device->index}, {"uuid", b.device->uuid}, {"pci", b.device->pci}, {"name", b.device->name}};
         row["cpus"] = nullptr;
         if (!b.cores.empty()) row["cpus"] = b.cores.to_list();
         row["numa"] = nullptr;
@@ -71,14 +74,16 @@ std::string plan_json(placement const& where) {
 int plan_command(std::vector<std::string> const& args, environment const& variables) {
     po::options_description known;
     add_placement_options(known);
-    known.add_options()("topology", po::value<std::string>()->default_value(""))("json", po::bool_switch())("help,h", po::bool_switch());
+    known.add_options()("topology", po::value<std::string>()->default_value(""))("json", po::bool_switch())("help,h",
+                                                                                                            po::bool_switch());
     std::vector<std::string> rest;
     auto const values = parse_options(args, known, rest);
     if (values["help"].as<bool>()) {
         fmt::print(fmt::runtime(help), placement_help);
         return 0;
     }
-    auto const where = place_ranks(read_placement_options(values), variables, values["topology"].as<std::string>(), read_scheduler_local(values));
+    auto const where = place_ranks(read_placement_options(values), variables, values["topology"].as<std::string>(),
+                                   read_scheduler_local(values));
     if (values["json"].as<bool>()) {
         fmt::print("{}", plan_json(where));
         return 0;

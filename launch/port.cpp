@@ -58,8 +58,9 @@ held_ports::held_ports(int count) {
         }
     }
     if (static_cast<int>(numbers_.size()) < count)
-        throw error(errc::unavailable, fmt::format("found {} free TCP ports between {} and {}, but need {}; end what holds them (ss -tlnp)",
-                                                   numbers_.size(), lowest_port, end - 1, count));
+        throw error(errc::unavailable,
+                    fmt::format("found {} free TCP ports between {} and {}, but need {}; end what holds them (ss -tlnp)",
+                                numbers_.size(), lowest_port, end - 1, count));
 }
 
 }  // namespace muster

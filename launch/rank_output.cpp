@@ -53,7 +53,8 @@ bool rank_stream::read_some(output_writer& writer) {
     }
     std::string_view const bytes(buffer.data(), static_cast<std::size_t>(n));
     if (file_ && !write_file(file_.get(), bytes)) {
-        spdlog::error("cannot write a rank's output to its file in --output-dir: {}; it goes on to the terminal only", std::strerror(errno));
+        spdlog::error("cannot write a rank's output to its file in --output-dir: {}; it goes on to the terminal only",
+                      std::strerror(errno));
         file_.reset();
     }
     writer.write(target_, lines_.push(bytes));

@@ -21,7 +21,8 @@ class rank_stream {
     void close() noexcept { read_.reset(); }
     bool open() const noexcept { return static_cast<bool>(read_); }
 
-    /// Reads what is there, once, and passes it on. False when the stream has ended: then the last line is passed on too and it is closed.
+    /// Reads what is there, once, and passes it on. False when the stream has ended: then the last line is passed on too and it
+    /// is closed.
     bool read_some(output_writer& writer);
     /// Reads until there is nothing more for now or the stream ends.
     void read_all(output_writer& writer);

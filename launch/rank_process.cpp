@@ -7,7 +7,8 @@
 namespace muster {
 
 std::string name_of(rank_process const& rank) {
-    std::string const gpu = rank.place.device ? fmt::format(" (GPU {}, {})", rank.place.device->index, rank.place.device->uuid) : "";
+    std::string const gpu =
+        rank.place.device ? fmt::format(" (GPU {}, {})", rank.place.device->index, rank.place.device->uuid) : "";
     return fmt::format("rank {} on {}{}", rank.who.rank, rank.who.host, gpu);
 }
 

@@ -16,11 +16,11 @@ struct rank_process {
     identity who;
     binding place;
     pid_t pid = -1;
-    std::optional<int> wait_status{}; ///< set once it has ended
-    bool connected = false;          ///< initialised PMIx or PMI
+    std::optional<int> wait_status{};  ///< set once it has ended
+    bool connected = false;            ///< initialised PMIx or PMI
     bool finalized = false;
-    bool spoke = false;              ///< has written something
-    std::string mpi_library{};       ///< the MPI library seen in its memory map, if it was looked at
+    bool spoke = false;         ///< has written something
+    std::string mpi_library{};  ///< the MPI library seen in its memory map, if it was looked at
     rank_stream out;
     rank_stream err;
 

@@ -6,7 +6,9 @@ namespace muster {
 
 namespace {
 
-void set_number(environment& v, std::string_view name, int value) { v.set(name, std::to_string(value)); }
+void set_number(environment& v, std::string_view name, int value) {
+    v.set(name, std::to_string(value));
+}
 
 void set_muster(environment& v, identity const& who) {
     v.set("MUSTER_NSPACE", who.nspace);
@@ -61,8 +63,10 @@ void set_jax(environment& v, identity const& who, rendezvous const& meeting) {
 
 void set_tensorflow(environment& v, identity const& who, rendezvous const& meeting) {
     std::string workers;
-    for (int const port : meeting.worker_ports) workers += fmt::format("{}\"{}:{}\"", workers.empty() ? "" : ",", meeting.address, port);
-    v.set("TF_CONFIG", fmt::format(R"({{"cluster":{{"worker":[{}]}},"task":{{"type":"worker","index":{}}}}})", workers, who.rank));
+    for (int const port : meeting.worker_ports)
+        workers += fmt::format("{}\"{}:{}\"", workers.empty() ? "" : ",", meeting.address, port);
+    v.set("TF_CONFIG",
+          fmt::format(R"({{"cluster":{{"worker":[{}]}},"task":{{"type":"worker","index":{}}}}})", workers, who.rank));
 }
 
 /// Every GPU of the node stays visible, in PCI order, since CUDA IPC and scripts that use LOCAL_RANK as the index need that.
@@ -83,7 +87,8 @@ void set_gpus(environment& v, binding const& place, topology const& machine) {
 
 }  // namespace
 
-void set_rank_variables(environment& v, identity const& who, binding const& place, topology const& machine, rendezvous const& meeting) {
+void set_rank_variables(environment& v, identity const& who, binding const& place, topology const& machine,
+                        rendezvous const& meeting) {
     set_muster(v, who);
     set_torch(v, who, meeting);
     set_horovod(v, who);

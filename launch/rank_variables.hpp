@@ -12,16 +12,17 @@ namespace muster {
 
 /// Where the ranks of a job find each other.
 struct rendezvous {
-    std::string address;           ///< MASTER_ADDR
-    int master_port = 0;           ///< MASTER_PORT
-    int jax_port = 0;              ///< JAX's coordinator, which runs beside a torch store in one process
-    std::vector<int> worker_ports; ///< one a rank, for TensorFlow's TF_CONFIG
+    std::string address;            ///< MASTER_ADDR
+    int master_port = 0;            ///< MASTER_PORT
+    int jax_port = 0;               ///< JAX's coordinator, which runs beside a torch store in one process
+    std::vector<int> worker_ports;  ///< one a rank, for TensorFlow's TF_CONFIG
     std::string run_id;
 };
 
-/// Sets in `variables` what muster's own libraries, PyTorch, Horovod, JAX and TensorFlow read (names and meaning: each framework's launcher
-/// documentation), the GPUs that stay visible and OMP_NUM_THREADS. What tells a rank who it is always overrides what was inherited; tuning
-/// (OMP_NUM_THREADS, GLOO_SOCKET_IFNAME, PYTHONUNBUFFERED, …) never overrides the user.
-void set_rank_variables(environment& variables, identity const& who, binding const& place, topology const& machine, rendezvous const& meeting);
+/// Sets in `variables` what muster's own libraries, PyTorch, Horovod, JAX and TensorFlow read (names and meaning: each
+/// framework's launcher documentation), the GPUs that stay visible and OMP_NUM_THREADS. What tells a rank who it is always
+/// overrides what was inherited; tuning (OMP_NUM_THREADS, GLOO_SOCKET_IFNAME, PYTHONUNBUFFERED, …) never overrides the user.
+void set_rank_variables(environment& variables, identity const& who, binding const& place, topology const& machine,
+                        rendezvous const& meeting);
 
 }  // namespace muster

@@ -21,7 +21,7 @@ struct request {
     std::optional<int> slots_per_node;  ///< instead of what the node has
     int ranks_per_gpu = 1;              ///< above 1: ranks share GPUs, because the user said so
     bind_policy bind_to = bind_policy::share;
-    std::optional<int> cpus_per_rank;   ///< cores of each rank
+    std::optional<int> cpus_per_rank;  ///< cores of each rank
     bool operator==(request const&) const = default;
 };
 

@@ -48,10 +48,10 @@ std::optional<duration> read_duration(po::variables_map const& values, std::stri
 po::options_description make_description() {
     po::options_description d;
     add_placement_options(d);
-    d.add_options()("env,x", po::value<std::vector<std::string>>())("wd", po::value<std::string>())("tag-output", po::bool_switch())(
-        "timestamp-output", po::bool_switch())("output-dir", po::value<std::string>())("quiet,q", po::bool_switch())(
-        "timeout", po::value<std::string>())("start-timeout", po::value<std::string>())("grace", po::value<std::string>())(
-        "allow-singletons", po::bool_switch())("help,h", po::bool_switch());
+    d.add_options()("env,x", po::value<std::vector<std::string>>())("wd", po::value<std::string>())(
+        "tag-output", po::bool_switch())("timestamp-output", po::bool_switch())("output-dir", po::value<std::string>())(
+        "quiet,q", po::bool_switch())("timeout", po::value<std::string>())("start-timeout", po::value<std::string>())(
+        "grace", po::value<std::string>())("allow-singletons", po::bool_switch())("help,h", po::bool_switch());
     return d;
 }
 

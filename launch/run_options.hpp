@@ -18,8 +18,8 @@ struct run_options {
     std::string output_dir;
     bool tag_output = false;
     bool timestamp_output = false;
-    bool allow_singletons = false;     ///< ranks may use MPI without meeting their world
-    bool scheduler_local = false;      ///< --scheduler local: this node only, whatever job this is
+    bool allow_singletons = false;  ///< ranks may use MPI without meeting their world
+    bool scheduler_local = false;   ///< --scheduler local: this node only, whatever job this is
     bool quiet = false;
     std::optional<duration> timeout;
     std::optional<duration> start_timeout;

@@ -269,6 +269,12 @@ script_plan plan_script(site const& where, script_options const& options) {
         throw error(errc::usage,
                     fmt::format("{} wants an account; give --account{}", where.name,
                                 where.header.account_hint.empty() ? "" : fmt::format(" ({})", where.header.account_hint)));
+    if (!scheduled && (!options.account.empty() || !options.queue.empty()))
+        plan.notes.push_back(fmt::format("{} has no scheduler: --account and --queue are left out", where.name));
+    if (options.cpus_per_gpu && where.scheduler != script_kind::slurm &&
+        (where.header.whole_nodes || where.scheduler != script_kind::pbs))
+        throw error(errc::usage,
+                    fmt::format("--cpus-per-gpu has no meaning at {}, whose nodes are given whole; leave it out", where.name));
     if (!options.constraint.empty() && where.scheduler != script_kind::slurm)
         throw error(errc::usage, fmt::format("--constraint is for Slurm, and {} has {}", where.name, to_string(where.scheduler)));
     if (!options.filesystems.empty() && where.scheduler != script_kind::pbs)

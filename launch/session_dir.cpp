@@ -42,7 +42,9 @@ std::vector<std::string> leftover_candidates(std::time_t since) {
     return found;
 }
 
-bool is_pid(std::string const& name) { return !name.empty() && name.find_first_not_of("0123456789") == std::string::npos; }
+bool is_pid(std::string const& name) {
+    return !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
+}
 
 /// What living processes have mapped or opened below /dev/shm.
 std::set<std::string> shared_memory_in_use() {

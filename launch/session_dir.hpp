@@ -6,16 +6,17 @@
 
 namespace muster {
 
-/// Makes /dev/shm/muster-UID-PID-XXXXXX (mode 0700), or the same in /tmp where /dev/shm cannot be written. Short on purpose: unix sockets
-/// below it have at most 108 bytes. Memory-backed, since ranks map shared memory there. Throws errc::system.
+/// Makes /dev/shm/muster-UID-PID-XXXXXX (mode 0700), or the same in /tmp where /dev/shm cannot be written. Short on purpose: unix
+/// sockets below it have at most 108 bytes. Memory-backed, since ranks map shared memory there. Throws errc::system.
 std::string make_session_dir();
 
 /// Removes it and all below; a folder that is gone already is no error.
 void remove_session_dir(std::string const& path) noexcept;
 
-/// Removes the files in /dev/shm that killed ranks' libraries left: files of this user, made since `since`, named as MPICH, Open MPI,
-/// NCCL, UCX, PSM, PyTorch and Python's multiprocessing name them, and mapped or opened by no living process. To be called after a run that ended badly, when
-/// all its processes are dead. Never touches other files: users stage data in /dev/shm. Returns how many.
+/// Removes the files in /dev/shm that killed ranks' libraries left: files of this user, made since `since`, named as MPICH, Open
+/// MPI, NCCL, UCX, PSM, PyTorch and Python's multiprocessing name them, and mapped or opened by no living process. To be called
+/// after a run that ended badly, when all its processes are dead. Never touches other files: users stage data in /dev/shm.
+/// Returns how many.
 int sweep_shared_memory(std::time_t since) noexcept;
 
 }  // namespace muster

@@ -67,7 +67,8 @@ std::vector<fs::path> site_search_path(environment const& env) {
     std::error_code failed;
     auto const program = fs::read_symlink("/proc/self/exe", failed);
     if (!failed) folders.push_back(program.parent_path().parent_path() / "share" / "muster" / "site-configs");
-    folders.emplace_back(MUSTER_SITE_CONFIGS_SOURCE);
+    // The source tree only while running from the build tree: behind an installed program that folder may be anybody's.
+    if (!failed && program.string().starts_with(MUSTER_BUILD_DIR "/")) folders.emplace_back(MUSTER_SITE_CONFIGS_SOURCE);
     return folders;
 }
 

@@ -102,14 +102,19 @@ std::vector<char*> pointers(std::vector<std::string> const& strings) {
     std::string_view const step = failure.step;
     if (step == "execve") {
         if (failure.error == ENOEXEC)
-            throw program_error(errc::unavailable, fmt::format("cannot execute {}: it is neither a program nor a script with a #! line; run it by its "
-                                                       "interpreter, as in: muster run -- bash {}",
-                                                       request.path, request.path));
+            throw program_error(
+                errc::unavailable,
+                fmt::format("cannot execute {}: it is neither a program nor a script with a #! line; run it by its "
+                            "interpreter, as in: muster run -- bash {}",
+                            request.path, request.path));
         if (failure.error == E2BIG)
-            throw error(errc::system, fmt::format("cannot execute {}: its arguments and environment are too large; pass them by a file", request.path));
+            throw error(
+                errc::system,
+                fmt::format("cannot execute {}: its arguments and environment are too large; pass them by a file", request.path));
         throw_system("execve", request.path, failure.error, "check its #! line and permissions");
     }
-    if (step == "vfork") throw_system("vfork", "for a rank", failure.error, "raise the limit of processes with ulimit -u, or start fewer ranks");
+    if (step == "vfork")
+        throw_system("vfork", "for a rank", failure.error, "raise the limit of processes with ulimit -u, or start fewer ranks");
     if (step == "chdir") throw_system("chdir", request.working_dir, failure.error, "give another --wd");
     if (step == "sched_setaffinity")
         throw_system("sched_setaffinity", "to CPUs " + request.cores.to_list(), failure.error, "use --bind-to none");
@@ -159,10 +164,13 @@ std::string find_program(std::string const& program, environment const& variable
         if (is_executable_file(path)) return path;
         struct stat info {};
         if (::stat(path.c_str(), &info) != 0)
-            throw program_error(errc::not_found, fmt::format("no program {}: {}; check the path{}", path, std::strerror(errno),
-                                                     program.front() == '/' ? "" : ", which is relative to the working directory"));
-        if (S_ISDIR(info.st_mode)) throw program_error(errc::unavailable, fmt::format("cannot execute {}: it is a directory; name a program", path));
-        throw program_error(errc::unavailable, fmt::format("cannot execute {}: it has no execute permission; {}", path, suggestion(program)));
+            throw program_error(errc::not_found,
+                                fmt::format("no program {}: {}; check the path{}", path, std::strerror(errno),
+                                            program.front() == '/' ? "" : ", which is relative to the working directory"));
+        if (S_ISDIR(info.st_mode))
+            throw program_error(errc::unavailable, fmt::format("cannot execute {}: it is a directory; name a program", path));
+        throw program_error(errc::unavailable,
+                            fmt::format("cannot execute {}: it has no execute permission; {}", path, suggestion(program)));
     }
     auto const search = variables.get_or("PATH", "/usr/local/bin:/usr/bin:/bin");
     for (auto const folder : split(search, ':')) {
@@ -172,7 +180,8 @@ std::string find_program(std::string const& program, environment const& variable
     std::string const here = working_dir.empty() ? program : working_dir + "/" + program;
     std::string hint = "install it, load its module, or give its path";
     if (::access(here.c_str(), F_OK) == 0)
-        hint = is_executable_file(here) ? fmt::format("it lies in the working directory: write ./{}", program) : suggestion(program);
+        hint =
+            is_executable_file(here) ? fmt::format("it lies in the working directory: write ./{}", program) : suggestion(program);
     throw program_error(errc::not_found, fmt::format("no program '{}' along PATH={}; {}", program, search, hint));
 }
 

@@ -21,24 +21,25 @@ class program_error : public error {
 };
 
 struct spawn_request {
-    std::string path;                    ///< absolute or with a slash: see find_program
+    std::string path;                           ///< absolute or with a slash: see find_program
     std::vector<std::string> const* arguments;  ///< argv, with argv[0]; must outlive the call
-    environment const* variables;        ///< must outlive the call
-    std::string working_dir;             ///< empty: this process' own
-    int stdin_fd = -1;                   ///< each becomes descriptor 0, 1, 2 of the child; the caller keeps and closes its own
+    environment const* variables;               ///< must outlive the call
+    std::string working_dir;                    ///< empty: this process' own
+    int stdin_fd = -1;  ///< each becomes descriptor 0, 1, 2 of the child; the caller keeps and closes its own
     int stdout_fd = -1;
     int stderr_fd = -1;
-    cpuset cores;                        ///< empty: affinity is inherited
-    rlimit open_files{};                 ///< what the child gets, since the launcher raises its own
+    cpuset cores;         ///< empty: affinity is inherited
+    rlimit open_files{};  ///< what the child gets, since the launcher raises its own
 };
 
-/// Starts it as the leader of its own process group, with default signal dispositions, and bound to be killed when this process dies; returns once it runs the
-/// program. vfork and exec: 0.4 ms however large the launcher is. Must be called from the main thread (the parent-death signal is bound to the thread).
-/// Throws errc::system naming the step that failed, program_error if the program cannot be executed.
+/// Starts it as the leader of its own process group, with default signal dispositions, and bound to be killed when this process
+/// dies; returns once it runs the program. vfork and exec: 0.4 ms however large the launcher is. Must be called from the main
+/// thread (the parent-death signal is bound to the thread). Throws errc::system naming the step that failed, program_error if the
+/// program cannot be executed.
 pid_t spawn(spawn_request const& request);
 
-/// The file that `program` names: itself if it has a slash (relative to `working_dir`), else the first executable along PATH of `variables`. Throws
-/// program_error with what to do.
+/// The file that `program` names: itself if it has a slash (relative to `working_dir`), else the first executable along PATH of
+/// `variables`. Throws program_error with what to do.
 std::string find_program(std::string const& program, environment const& variables, std::string const& working_dir);
 
 }  // namespace muster

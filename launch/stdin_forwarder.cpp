@@ -23,7 +23,9 @@ stdin_forwarder::stdin_forwarder(event_loop& loop) : loop_(loop) {
     loop_.watch_readable(STDIN_FILENO, [this] { read_terminal(); });
 }
 
-stdin_forwarder::~stdin_forwarder() { stop(); }
+stdin_forwarder::~stdin_forwarder() {
+    stop();
+}
 
 void stdin_forwarder::stop() noexcept {
     if (!pipe_) return;

@@ -8,8 +8,9 @@
 
 namespace muster {
 
-/// A pipe, file or socket is simply handed to rank 0, which reads as much as it wants and leaves the rest. A terminal cannot be: rank 0 is in a process group
-/// of its own and would be stopped when it reads. So what is typed is copied to it, and only while muster is in the foreground.
+/// A pipe, file or socket is simply handed to rank 0, which reads as much as it wants and leaves the rest. A terminal cannot be:
+/// rank 0 is in a process group of its own and would be stopped when it reads. So what is typed is copied to it, and only while
+/// muster is in the foreground.
 class stdin_forwarder {
   public:
     explicit stdin_forwarder(event_loop& loop);

@@ -110,8 +110,8 @@ void supervisor::on_signal() {
     }
 }
 
-/// One request comes more than once: to the whole process group and passed on by the guardian, or from a scheduler to every process of the job and
-/// from the script's own trap. What comes again at once is the same request.
+/// One request comes more than once: to the whole process group and passed on by the guardian, or from a scheduler to every
+/// process of the job and from the script's own trap. What comes again at once is the same request.
 bool supervisor::is_repeat(int signal_number) {
     auto const now = event_loop::clock::now();
     auto const [last, first_time] = last_signals_.try_emplace(signal_number, now);
@@ -126,7 +126,8 @@ void supervisor::on_pmi_events(std::vector<pmix::server_event> const& events) {
 
 void supervisor::on_pmi_event(pmix::server_event const& event) {
     using kind = pmix::server_event::kind;
-    auto* const rank = event.rank >= 0 && event.rank < static_cast<int>(ranks_.size()) ? &ranks_[static_cast<std::size_t>(event.rank)] : nullptr;
+    auto* const rank =
+        event.rank >= 0 && event.rank < static_cast<int>(ranks_.size()) ? &ranks_[static_cast<std::size_t>(event.rank)] : nullptr;
     if (event.what == kind::log) {
         writer_.write(STDERR_FILENO, event.text);
     } else if (rank == nullptr) {
@@ -139,7 +140,8 @@ void supervisor::on_pmi_event(pmix::server_event const& event) {
     } else {
         int const code = event.code & 0xff;
         auto const text = event.text.empty() || event.text == "N/A" ? std::string() : fmt::format(": {}", event.text);
-        fail(*rank, fmt::format("aborted the job with code {} (MPI_Abort or PMIx_Abort){}", event.code, text), code == 0 ? 1 : code);
+        fail(*rank, fmt::format("aborted the job with code {} (MPI_Abort or PMIx_Abort){}", event.code, text),
+             code == 0 ? 1 : code);
     }
 }
 
@@ -156,7 +158,6 @@ void supervisor::on_child() {
                 --running_;
             }
     bool const childless = pid < 0 && errno == ECHILD;
-    if (pmix_ == nullptr) return;  // ranks are still being started: run() begins with a look
     on_pmi_events(pmix_->poll());
     on_pmi_events(pmi1_->poll());
     for (auto* rank : ended) on_rank_end(*rank);
@@ -172,7 +173,8 @@ void supervisor::on_rank_end(rank_process& rank) {
     } else if (WEXITSTATUS(status) != 0) {
         fail(rank, describe_end(status), WEXITSTATUS(status));
     } else if (rank.connected && !rank.finalized) {
-        fail(rank, "exited with code 0 but without MPI_Finalize, so the others would wait for it for ever", 1, "call MPI_Finalize on every path");
+        fail(rank, "exited with code 0 but without MPI_Finalize, so the others would wait for it for ever", 1,
+             "call MPI_Finalize on every path");
     } else if (auto const fault = singleton_fault(rank); !fault.empty()) {
         fail_singleton(rank, fault);
     }
@@ -201,7 +203,9 @@ void supervisor::on_start_timeout() {
         if (!rank.connected && rank.running()) missing += (missing.empty() ? "" : "; ") + name_of(rank);
     }
     if (connected == 0 || missing.empty()) return;  // no MPI program, or all there
-    say(fmt::format("error: {} of {} ranks have initialised MPI after --start-timeout {}; missing: {}; see what they do with: gdb -p PID, or py-spy dump",
+    say(
+        fmt::format("error: {} of {} ranks have initialised MPI after --start-timeout {}; missing: {}; see what they do with: "
+                    "gdb -p PID, or py-spy dump",
                     connected, ranks_.size(), format_duration(*options_.start_timeout), missing));
     failed_ = true;
     stop(exit_code(errc::timeout), SIGTERM);
@@ -264,6 +268,8 @@ void supervisor::on_writer_event() {
             }
 }
 
-void supervisor::say(std::string const& line) { writer_.write(STDERR_FILENO, fmt::format("muster: {}\n", line)); }
+void supervisor::say(std::string const& line) {
+    writer_.write(STDERR_FILENO, fmt::format("muster: {}\n", line));
+}
 
 }  // namespace muster

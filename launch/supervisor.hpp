@@ -17,8 +17,9 @@
 
 namespace muster {
 
-/// Ranks die together: the first that fails is named, the others get SIGTERM and, after the grace, SIGKILL; so do their descendants.
-/// A state machine on one thread: running -> stopping (on a failure, signal or deadline) -> leftovers (ranks gone, descendants not) -> done.
+/// Ranks die together: the first that fails is named, the others get SIGTERM and, after the grace, SIGKILL; so do their
+/// descendants. A state machine on one thread: running -> stopping (on a failure, signal or deadline) -> leftovers (ranks gone,
+/// descendants not) -> done.
 class supervisor {
   public:
     /// Blocks the signals it handles and reads them from a descriptor. `guardian_fd` hangs up when the guardian dies.

@@ -18,9 +18,9 @@ namespace muster {
 namespace {
 
 constexpr std::size_t lines_shown = 8;
-constexpr duration term_after_int{0.5};    ///< shells ignore SIGINT for what they run in the background
+constexpr duration term_after_int{0.5};  ///< shells ignore SIGINT for what they run in the background
 constexpr duration leftover_patience{0.2};
-constexpr double drain_after_stop_s = 2;   ///< a reader that does not read must not hold a stopped run for ever
+constexpr double drain_after_stop_s = 2;  ///< a reader that does not read must not hold a stopped run for ever
 
 std::string quote_lines(std::string_view text) {
     std::string quoted;
@@ -60,7 +60,8 @@ void supervisor::stop(int code, int signal_number) {
         });
     loop_.after(options_.grace, [this] {
         if (phase_ != phase::stopping || running_ == 0) return;
-        say(fmt::format("{} ranks are still there {} after they were asked to end: killing them", running_, format_duration(options_.grace)));
+        say(fmt::format("{} ranks are still there {} after they were asked to end: killing them", running_,
+                        format_duration(options_.grace)));
         kill_all();
     });
 }
@@ -113,18 +114,21 @@ void supervisor::finish() {
     loop_.stop();
 }
 
-/// What to say of a rank that ended well but never met its world; empty if it is fine. Either it uses MPI, or others do and wait for it.
+/// What to say of a rank that ended well but never met its world; empty if it is fine. Either it uses MPI, or others do and wait
+/// for it.
 std::string supervisor::singleton_fault(rank_process const& rank) {
     if (options_.allow_singletons || rank.connected || ranks_.size() < 2) return {};
     if (!linked_mpi_) linked_mpi_ = pmix::links_mpi(executable_).value_or("");
     std::string const& library = rank.mpi_library.empty() ? *linked_mpi_ : rank.mpi_library;
     if (!library.empty())
-        return fmt::format("came up as a singleton: it uses {} but never met the other {} ranks, so its result is one of a world of size 1", library,
-                           ranks_.size() - 1);
+        return fmt::format(
+            "came up as a singleton: it uses {} but never met the other {} ranks, so its result is one of a world of size 1",
+            library, ranks_.size() - 1);
     auto const met = std::count_if(ranks_.begin(), ranks_.end(), [](rank_process const& r) { return r.connected; });
     if (met == 0) return {};
-    return fmt::format("came up as a singleton or without MPI: it exited with code 0 and never met its world, for which {} of {} ranks wait", met,
-                       ranks_.size());
+    return fmt::format(
+        "came up as a singleton or without MPI: it exited with code 0 and never met its world, for which {} of {} ranks wait",
+        met, ranks_.size());
 }
 
 /// A rank that ended before the first one met its world is judged now.

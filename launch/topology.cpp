@@ -99,7 +99,8 @@ cpuset topology::allowed() const {
 
 topology discover_topology(std::string const& host, cpuset const& allowed, std::string const* visible_devices) {
     auto const handle = make_hwloc();
-    if (::hwloc_topology_load(handle.get()) != 0) throw library_error("hwloc", "hwloc_topology_load", errno, "cannot read this machine");
+    if (::hwloc_topology_load(handle.get()) != 0)
+        throw library_error("hwloc", "hwloc_topology_load", errno, "cannot read this machine");
     topology t;
     t.host = host;
     t.cores = read_cores(handle.get(), &allowed);
@@ -107,7 +108,8 @@ topology discover_topology(std::string const& host, cpuset const& allowed, std::
     auto const all_gpus = read_gpus();
     t.gpus = visible_devices != nullptr ? select_gpus(all_gpus.gpus, *visible_devices) : all_gpus.gpus;
     t.gpu_note = all_gpus.note;
-    if (visible_devices != nullptr && !all_gpus.gpus.empty()) t.gpu_note += fmt::format(", within CUDA_VISIBLE_DEVICES={}", *visible_devices);
+    if (visible_devices != nullptr && !all_gpus.gpus.empty())
+        t.gpu_note += fmt::format(", within CUDA_VISIBLE_DEVICES={}", *visible_devices);
     return t;
 }
 
@@ -116,8 +118,9 @@ topology load_topology(std::string const& xml_path) {
         throw error(errc::not_found, fmt::format("no topology file {}; write one with: lstopo {}", xml_path, xml_path));
     auto const handle = make_hwloc();
     if (::hwloc_topology_set_xml(handle.get(), xml_path.c_str()) != 0 || ::hwloc_topology_load(handle.get()) != 0)
-        throw error(errc::invalid_data, fmt::format("{} is not a topology that hwloc {} can read; write one with: lstopo FILE.xml",
-                                                    xml_path, HWLOC_API_VERSION >> 16));
+        throw error(errc::invalid_data,
+                    fmt::format("{} is not a topology that hwloc {} can read; write one with: lstopo FILE.xml", xml_path,
+                                HWLOC_API_VERSION >> 16));
     topology t;
     t.host = fs::path(xml_path).stem();
     t.cores = read_cores(handle.get(), nullptr);

@@ -14,7 +14,7 @@ struct gpu {
     std::string uuid;  ///< "GPU-…"
     std::string pci;   ///< "0000:07:00.0"
     std::string name;
-    int numa = -1;     ///< -1: not known
+    int numa = -1;  ///< -1: not known
     bool operator==(gpu const&) const = default;
 };
 
@@ -44,11 +44,13 @@ struct topology {
     bool operator==(topology const&) const = default;
 };
 
-/// This machine: cores by hwloc within `allowed`, GPUs by NVML within `visible_devices` (the value of CUDA_VISIBLE_DEVICES, if set), NICs by
-/// sysfs. Takes about 1 ms without GPUs. Throws library_error if hwloc fails, errc::placement if CUDA_VISIBLE_DEVICES names what is not there.
+/// This machine: cores by hwloc within `allowed`, GPUs by NVML within `visible_devices` (the value of CUDA_VISIBLE_DEVICES, if
+/// set), NICs by sysfs. Takes about 1 ms without GPUs. Throws library_error if hwloc fails, errc::placement if
+/// CUDA_VISIBLE_DEVICES names what is not there.
 topology discover_topology(std::string const& host, cpuset const& allowed, std::string const* visible_devices);
 
-/// The machine of an hwloc XML file (lstopo FILE.xml), with all its cores allowed and no GPUs. Throws errc::not_found, errc::invalid_data.
+/// The machine of an hwloc XML file (lstopo FILE.xml), with all its cores allowed and no GPUs. Throws errc::not_found,
+/// errc::invalid_data.
 topology load_topology(std::string const& xml_path);
 
 }  // namespace muster

@@ -5,12 +5,12 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "comm/with_ranks.hpp"
 #include "io/checksum.hpp"
 #include "io/dataset.hpp"
 #include "io/stage/commands.hpp"
 #include "io/stage/options.hpp"
 #include "io/stage/progress.hpp"
-#include "io/stage/with_ranks.hpp"
 
 namespace muster::stage {
 
@@ -76,7 +76,7 @@ int verify_command(std::vector<std::string> const& args, identity const& who) {
     if (given.files().empty())
         throw error(errc::usage, "muster-stage verify: give the dataset file; muster-stage verify --help lists the options");
     std::string const path = given.files().front();
-    return with_ranks(who, [&](communicator& ranks) { return verify(path, given, ranks); });
+    return with_ranks("muster-stage", who, {}, [&](communicator& ranks) { return verify(path, given, ranks); });
 }
 
 }  // namespace muster::stage

@@ -1,5 +1,6 @@
-/* An MPI program that fails on purpose: mpi_fault MODE RANK. All ranks meet in a barrier first; then RANK does what MODE says while the others
-   wait in a second barrier. Modes: none, kill (SIGKILL), exit3, exit0 (no MPI_Finalize), abort42, stop (SIGSTOP). */
+/* An MPI program that fails on purpose: mpi_fault MODE RANK. All ranks meet in a barrier first; then RANK does what MODE says
+   while the others wait in a second barrier. Modes: none, kill (SIGKILL), exit3, exit0 (no MPI_Finalize), abort42, stop
+   (SIGSTOP). */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>

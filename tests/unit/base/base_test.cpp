@@ -48,7 +48,9 @@ TEST(environments, are_values) {
     EXPECT_EQ(env.lines(), std::vector<std::string>{"PATH=/bin"});
 }
 
-TEST(environments, capture_sees_this_process) { EXPECT_TRUE(environment::capture().has("PATH")); }
+TEST(environments, capture_sees_this_process) {
+    EXPECT_TRUE(environment::capture().has("PATH"));
+}
 
 struct counted {
     using type = int;
@@ -93,7 +95,9 @@ TEST(shared_libraries, say_what_is_missing) {
     EXPECT_NE(some.symbol<int()>("getpid"), nullptr);
 }
 
-TEST(logs, refuse_an_unknown_level) { EXPECT_THROW(init_log("loud"), error); }
+TEST(logs, refuse_an_unknown_level) {
+    EXPECT_THROW(init_log("loud"), error);
+}
 
 }  // namespace
 }  // namespace muster

@@ -39,7 +39,8 @@ std::vector<std::string> violations(fs::path const& root) {
                 if (!std::regex_search(line, match, include)) continue;
                 std::string const target = match[1];
                 if (target != folder && may_include.contains(target) && !allowed.contains(target))
-                    found.push_back(entry.path().string() + ":" + std::to_string(number) + ": " + folder + "/ may not include " + target + "/");
+                    found.push_back(entry.path().string() + ":" + std::to_string(number) + ": " + folder + "/ may not include " +
+                                    target + "/");
             }
         }
     }

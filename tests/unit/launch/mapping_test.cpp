@@ -18,7 +18,8 @@ std::string failure(allocation const& a, request const& r) {
 
 allocation slurm_job(std::vector<int> const& gpus) {
     allocation a{scheduler_kind::slurm, "4242", {}, std::nullopt, true};
-    for (std::size_t i = 0; i < gpus.size(); ++i) a.nodes.push_back({"n" + std::to_string(i), "n" + std::to_string(i), 8, gpus[i]});
+    for (std::size_t i = 0; i < gpus.size(); ++i)
+        a.nodes.push_back({"n" + std::to_string(i), "n" + std::to_string(i), 8, gpus[i]});
     return a;
 }
 
@@ -28,7 +29,9 @@ TEST(mapping, one_rank_a_gpu_by_default) {
     EXPECT_EQ(map_ranks(slurm_job({4, 2}), {}).world_size(), 6);
 }
 
-TEST(mapping, one_rank_a_core_without_gpus) { EXPECT_EQ(map_ranks(local_allocation("h", 6, 0), {}).ranks_per_node, std::vector<int>{6}); }
+TEST(mapping, one_rank_a_core_without_gpus) {
+    EXPECT_EQ(map_ranks(local_allocation("h", 6, 0), {}).ranks_per_node, std::vector<int>{6});
+}
 
 TEST(mapping, nodes_fill_in_order) {
     request r;
@@ -42,8 +45,10 @@ TEST(mapping, nodes_fill_in_order) {
 TEST(mapping, more_ranks_than_gpus_names_numbers_and_ways_out) {
     request r;
     r.ranks = 9;
-    EXPECT_EQ(failure(slurm_job({4, 4}), r), "cannot map 9 ranks: job 4242 (slurm) has 8 GPUs on 2 nodes; use -n 8, or --ranks-per-gpu 2");
-    EXPECT_EQ(failure(local_allocation("box", 64, 1), r), "cannot map 9 ranks: node box has 1 GPU; use -n 1, or --ranks-per-gpu 9");
+    EXPECT_EQ(failure(slurm_job({4, 4}), r),
+              "cannot map 9 ranks: job 4242 (slurm) has 8 GPUs on 2 nodes; use -n 8, or --ranks-per-gpu 2");
+    EXPECT_EQ(failure(local_allocation("box", 64, 1), r),
+              "cannot map 9 ranks: node box has 1 GPU; use -n 1, or --ranks-per-gpu 9");
     r.ranks_per_gpu = 2;
     EXPECT_EQ(failure(slurm_job({4}), r), "cannot map 9 ranks: job 4242 (slurm) has 4 GPUs; use -n 8, or --ranks-per-gpu 3");
 }
@@ -69,7 +74,8 @@ TEST(mapping, slots_per_node_is_a_limit) {
     r.slots_per_node = 3;
     EXPECT_EQ(map_ranks(local_allocation("h", 2, 0), r).world_size(), 3);
     r.ranks = 4;
-    EXPECT_EQ(failure(local_allocation("h", 2, 0), r), "cannot map 4 ranks: node h has 3 slots (--slots-per-node); use -n 3, or --slots-per-node 4");
+    EXPECT_EQ(failure(local_allocation("h", 2, 0), r),
+              "cannot map 4 ranks: node h has 3 slots (--slots-per-node); use -n 3, or --slots-per-node 4");
     EXPECT_EQ(map_ranks(local_allocation("h", 2, 1), r = {.ranks = 3, .slots_per_node = 3}).world_size(), 3);
 }
 

@@ -36,9 +36,30 @@ TEST(run_options, the_first_word_that_is_no_option_is_the_program) {
 }
 
 TEST(run_options, all_have_their_place) {
-    auto const o = parse_run_options({"--slots-per-node", "8", "--ranks-per-gpu", "2", "--bind-to", "numa", "--cpus-per-rank", "3", "--wd", "/tmp",
-                                      "--output-dir", "out", "--timestamp-output", "--timeout", "5min", "--start-timeout", "30", "--grace", "250ms", "-q",
-                                      "--allow-singletons", "--scheduler", "local", "a"});
+    auto const o = parse_run_options({"--slots-per-node",
+                                      "8",
+                                      "--ranks-per-gpu",
+                                      "2",
+                                      "--bind-to",
+                                      "numa",
+                                      "--cpus-per-rank",
+                                      "3",
+                                      "--wd",
+                                      "/tmp",
+                                      "--output-dir",
+                                      "out",
+                                      "--timestamp-output",
+                                      "--timeout",
+                                      "5min",
+                                      "--start-timeout",
+                                      "30",
+                                      "--grace",
+                                      "250ms",
+                                      "-q",
+                                      "--allow-singletons",
+                                      "--scheduler",
+                                      "local",
+                                      "a"});
     run_options wanted;
     wanted.place = {std::nullopt, 8, 2, bind_policy::numa, 3};
     wanted.command = {"a"};
@@ -75,13 +96,32 @@ TEST(rank_variables, tell_every_framework_the_same) {
     place.cores = cpuset{{4, 5}};
     environment v{{"RANK", "99"}, {"GLOO_SOCKET_IFNAME", "eth7"}};
     set_rank_variables(v, who, place, machine, {"127.0.0.1", 29500, 29501, {1, 2, 3, 4}, "id"});
-    for (auto const& [name, value] : std::vector<std::pair<std::string, std::string>>{
-             {"RANK", "3"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "3"}, {"LOCAL_WORLD_SIZE", "4"}, {"MASTER_ADDR", "127.0.0.1"},
-             {"MASTER_PORT", "29500"}, {"GROUP_RANK", "0"}, {"GROUP_WORLD_SIZE", "1"}, {"HOROVOD_RANK", "3"}, {"HOROVOD_SIZE", "4"},
-             {"HOROVOD_CROSS_SIZE", "1"}, {"JAX_NUM_PROCESSES", "4"}, {"JAX_PROCESS_ID", "3"}, {"JAX_LOCAL_DEVICE_IDS", "1"},
-             {"MUSTER_RANK", "3"}, {"MUSTER_GPU_INDEX", "1"}, {"MUSTER_GPU_UUID", "GPU-b"}, {"CUDA_VISIBLE_DEVICES", "0,1"},
-             {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}, {"OMP_NUM_THREADS", "2"}, {"MUSTER_CPUS", "4-5"}, {"GLOO_SOCKET_IFNAME", "eth7"},
-             {"TF_CONFIG", R"({"cluster":{"worker":["127.0.0.1:1","127.0.0.1:2","127.0.0.1:3","127.0.0.1:4"]},"task":{"type":"worker","index":3}})"}})
+    for (
+        auto const& [name, value] : std::vector<std::pair<std::string, std::string>>{
+            {"RANK", "3"},
+            {"WORLD_SIZE", "4"},
+            {"LOCAL_RANK", "3"},
+            {"LOCAL_WORLD_SIZE", "4"},
+            {"MASTER_ADDR", "127.0.0.1"},
+            {"MASTER_PORT", "29500"},
+            {"GROUP_RANK", "0"},
+            {"GROUP_WORLD_SIZE", "1"},
+            {"HOROVOD_RANK", "3"},
+            {"HOROVOD_SIZE", "4"},
+            {"HOROVOD_CROSS_SIZE", "1"},
+            {"JAX_NUM_PROCESSES", "4"},
+            {"JAX_PROCESS_ID", "3"},
+            {"JAX_LOCAL_DEVICE_IDS", "1"},
+            {"MUSTER_RANK", "3"},
+            {"MUSTER_GPU_INDEX", "1"},
+            {"MUSTER_GPU_UUID", "GPU-b"},
+            {"CUDA_VISIBLE_DEVICES", "0,1"},
+            {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
+            {"OMP_NUM_THREADS", "2"},
+            {"MUSTER_CPUS", "4-5"},
+            {"GLOO_SOCKET_IFNAME", "eth7"},
+            {"TF_CONFIG",
+             R"({"cluster":{"worker":["127.0.0.1:1","127.0.0.1:2","127.0.0.1:3","127.0.0.1:4"]},"task":{"type":"worker","index":3}})"}})
         EXPECT_EQ(v.get(name), value) << name;
     EXPECT_EQ(identify(v, "elsewhere").rank, 3);
 }
