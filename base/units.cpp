@@ -41,7 +41,7 @@ constexpr std::array time_units{
     unit{"m", 60}, unit{"min", 60}, unit{"h", 3600}, unit{"d", 86400},
 };
 
-constexpr double longest_seconds = 1e10;  // about 300 years: fits every clock's representation
+constexpr double longest_seconds = 1e9;  // about 30 years: fits a clock that counts nanoseconds in 64 bits
 
 struct quantity {
     double number;
@@ -126,7 +126,7 @@ duration parse_duration(std::string_view text, std::string_view origin) {
         auto const q = read_quantity(text, origin, "90s, 5min or 1:30:00");
         seconds = q.number * factor_of(time_units, q, text, origin, "us, ms, s, min, h, d");
     }
-    if (!(seconds <= longest_seconds)) throw parse_error(origin, text, 0, "longer than 300 years");
+    if (!(seconds <= longest_seconds)) throw parse_error(origin, text, 0, "longer than 30 years");
     return duration(seconds);
 }
 

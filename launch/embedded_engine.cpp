@@ -39,6 +39,13 @@ void apply_exports(environment& variables, std::vector<std::string> const& expor
     }
 }
 
+/// `-x NAME=value` is the user's word, also where muster has a value of its own.
+void set_explicit(environment& variables, std::vector<std::string> const& exports) {
+    for (auto const& entry : exports)
+        if (auto const equals = entry.find('='); equals != std::string::npos)
+            variables.set(entry.substr(0, equals), entry.substr(equals + 1));
+}
+
 /// Two pipes a rank and the ranks' connections: 128 ranks need some 700 descriptors. Ranks get the old limit back.
 rlimit raise_open_files() {
     rlimit before{};
@@ -113,6 +120,7 @@ struct rank_starter {
         auto started = make_rank(options, who, where.bindings[index]);
         environment own = variables;
         set_rank_variables(own, who, started.place, where.machine, meeting);
+        set_explicit(own, options.exports);
         pmix_server.set_client_environment(rank, own);
         pmi1_server.set_client_environment(rank, own);
         started.pid = spawn({program, &options.command, &own, working_dir, stdin_fd >= 0 ? stdin_fd : null_input.get(),

@@ -13,6 +13,7 @@
 #include "base/unique_fd.hpp"
 #include "launch/process_tree.hpp"
 #include "launch/session_dir.hpp"
+#include "launch/signals.hpp"
 
 namespace muster {
 
@@ -23,7 +24,8 @@ constexpr std::array passed_on{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR
 sigset_t guarded_signals() {
     sigset_t set;
     sigemptyset(&set);
-    for (int const s : passed_on) sigaddset(&set, s);
+    for (int const s : passed_on)
+        if (!is_ignored(s)) sigaddset(&set, s);
     sigaddset(&set, SIGCHLD);
     return set;
 }
@@ -82,6 +84,8 @@ void end_everything() {
 }  // namespace
 
 int run_guarded(std::function<int(std::string const&, int)> const& launcher) {
+    // Inherited as ignored, as some daemons leave it, the kernel would never tell of a child that ended.
+    ::signal(SIGCHLD, SIG_DFL);
     std::time_t const started = std::time(nullptr);
     std::string const session_dir = make_session_dir();
     sigset_t const set = guarded_signals();

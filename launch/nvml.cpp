@@ -129,7 +129,8 @@ gpu_list read_gpus() {
 
 std::vector<gpu> select_gpus(std::vector<gpu> const& all, std::string_view visible_devices) {
     std::vector<gpu> selected;
-    if (trim(visible_devices).empty()) return selected;
+    auto const value = trim(visible_devices);
+    if (value.empty() || value == "-1" || value == "NoDevFiles" || value == "none") return selected;
     for (auto const piece : split(visible_devices, ',')) {
         auto const& found = find_gpu(all, trim(piece), visible_devices);
         if (std::find(selected.begin(), selected.end(), found) != selected.end())

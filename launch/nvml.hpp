@@ -19,8 +19,8 @@ struct gpu_list {
 gpu_list read_gpus();
 
 /// Those of `all` that a CUDA_VISIBLE_DEVICES value names, in its order: indices ("0,2"), UUIDs or unique prefixes ("GPU-3f2a");
-/// as CUDA does, an empty value means none. Throws errc::placement on a device that is not there or a form that is not understood
-/// (MIG).
+/// as CUDA does, an empty value means none, and so do -1, NoDevFiles and none. Throws errc::placement on a device that is not
+/// there or a form that is not understood (MIG).
 std::vector<gpu> select_gpus(std::vector<gpu> const& all, std::string_view visible_devices);
 
 }  // namespace muster

@@ -27,7 +27,8 @@ struct item {
     std::string block;
 };
 
-bool write_all(int fd, std::string const& block) {
+/// 0, or errno.
+int write_all(int fd, std::string const& block) {
     std::size_t done = 0;
     while (done < block.size()) {
         auto const n = ::write(fd, block.data() + done, block.size() - done);
@@ -37,10 +38,10 @@ bool write_all(int fd, std::string const& block) {
             pollfd wait{fd, POLLOUT, 0};  // somebody else made the descriptor non-blocking
             ::poll(&wait, 1, -1);
         } else if (errno != EINTR) {
-            return false;
+            return errno;
         }
     }
-    return true;
+    return 0;
 }
 
 }  // namespace
@@ -54,6 +55,7 @@ struct output_writer::state {
     bool writing = false;
     bool stop = false;
     bool broken[3] = {false, false, false};
+    int fault = 0;
     unique_fd event{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 
     void wake() noexcept {
@@ -69,13 +71,14 @@ struct output_writer::state {
             item const next = std::move(queue.front());
             queue.pop_front();
             writing = true;
-            bool gone = broken[next.fd];
+            bool const gone = broken[next.fd];
             lock.unlock();
-            if (!gone) gone = !write_all(next.fd, next.block);
+            int const failure = gone ? 0 : write_all(next.fd, next.block);
             lock.lock();
             writing = false;
-            if (gone && !broken[next.fd]) {
+            if (failure != 0) {
                 broken[next.fd] = true;
+                if (failure != EPIPE && fault == 0) fault = failure;
                 wake();
             }
             queued_bytes -= next.block.size();
@@ -137,6 +140,11 @@ bool output_writer::drain(double seconds) {
 bool output_writer::broken(int fd) const {
     std::scoped_lock const lock(state_->mutex);
     return state_->broken[fd];
+}
+
+int output_writer::fault() const {
+    std::scoped_lock const lock(state_->mutex);
+    return state_->fault;
 }
 
 }  // namespace muster

@@ -27,6 +27,9 @@ class output_writer {
     /// Whether the reader of this descriptor has gone (EPIPE): what is written to it is dropped. `event_fd` tells when.
     bool broken(int fd) const;
 
+    /// errno of the first write that failed otherwise than by a reader that has gone (a full disk); 0 if none did.
+    int fault() const;
+
     static constexpr std::size_t high_water_bytes = 8u << 20;
 
   private:

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -16,6 +17,7 @@ namespace muster {
 namespace {
 
 constexpr std::size_t read_bytes = 65536;
+constexpr int reads_for_now = 8;
 
 /// False if the file system did not take it all (full, over quota).
 bool write_file(int fd, std::string_view bytes) {
@@ -30,7 +32,8 @@ bool write_file(int fd, std::string_view bytes) {
 
 }  // namespace
 
-rank_stream::rank_stream(int target, line_format how, std::string const& file_path) : target_(target), lines_(std::move(how)) {
+rank_stream::rank_stream(int target, line_format how, std::string const& file_path)
+    : target_(target), terminal_(::isatty(target) == 1), lines_(std::move(how)) {
     auto [read_end, write_end] = make_pipe();
     ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
     // A larger pipe lets a rank print 1 MiB without waiting for us; more than the user's limit is refused, which does no harm.
@@ -57,8 +60,21 @@ bool rank_stream::read_some(output_writer& writer) {
                       std::strerror(errno));
         file_.reset();
     }
+    fresh_ = true;
     writer.write(target_, lines_.push(bytes));
     return true;
+}
+
+bool rank_stream::flush_stale_partial(output_writer& writer) {
+    if (!awaits_flush()) return true;
+    if (std::exchange(fresh_, false)) return false;
+    writer.write(target_, lines_.finish());
+    return true;
+}
+
+void rank_stream::read_for_now(output_writer& writer) {
+    for (int i = 0; i < reads_for_now && open(); ++i)
+        if (!read_some(writer)) return;
 }
 
 void rank_stream::read_all(output_writer& writer) {

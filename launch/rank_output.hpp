@@ -26,12 +26,21 @@ class rank_stream {
     bool read_some(output_writer& writer);
     /// Reads until there is nothing more for now or the stream ends.
     void read_all(output_writer& writer);
-    /// Passes on an unfinished line, so that a prompt or a progress bar shows on a terminal.
+    /// Reads what fits in a pipe or two and no more: a rank may write faster than we read.
+    void read_for_now(output_writer& writer);
+    /// Passes on an unfinished line at the end.
     void flush_partial(output_writer& writer) { writer.write(target_, lines_.finish()); }
+    /// Passes on an unfinished line that nothing has been added to since the last call, if it goes to a terminal, so that a
+    /// prompt or a progress bar shows there. False if there is one that waits for the next call.
+    bool flush_stale_partial(output_writer& writer);
+    /// Whether `flush_stale_partial` has anything to wait for.
+    bool awaits_flush() const noexcept { return terminal_ && lines_.has_partial(); }
     line_splitter const& lines() const noexcept { return lines_; }
 
   private:
     int target_;
+    bool terminal_;
+    bool fresh_ = false;  ///< something was read since the last look at the unfinished line
     line_splitter lines_;
     unique_fd read_;
     unique_fd write_;

@@ -19,6 +19,7 @@ struct rank_process {
     std::optional<int> wait_status{};  ///< set once it has ended
     bool connected = false;            ///< initialised PMIx or PMI
     bool finalized = false;
+    bool group_gone = false;    ///< nobody is left in its process group
     bool spoke = false;         ///< has written something
     std::string mpi_library{};  ///< the MPI library seen in its memory map, if it was looked at
     rank_stream out;

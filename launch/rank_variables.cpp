@@ -62,6 +62,7 @@ void set_jax(environment& v, identity const& who, rendezvous const& meeting) {
 }
 
 void set_tensorflow(environment& v, identity const& who, rendezvous const& meeting) {
+    if (meeting.worker_ports.empty()) return v.unset("TF_CONFIG");  // too many ranks to list in each rank's environment
     std::string workers;
     for (int const port : meeting.worker_ports)
         workers += fmt::format("{}\"{}:{}\"", workers.empty() ? "" : ",", meeting.address, port);

@@ -111,7 +111,14 @@ std::vector<char*> pointers(std::vector<std::string> const& strings) {
             throw error(
                 errc::system,
                 fmt::format("cannot execute {}: its arguments and environment are too large; pass them by a file", request.path));
-        throw_system("execve", request.path, failure.error, "check its #! line and permissions");
+        if (failure.error == ENOENT)
+            throw program_error(
+                errc::not_found,
+                fmt::format("cannot execute {}: the interpreter in its #! line, or its loader, is not there; mend its first line",
+                            request.path));
+        throw program_error(errc::unavailable,
+                            fmt::format("cannot execute {}: {}; check its permissions and those of its interpreter", request.path,
+                                        std::strerror(failure.error)));
     }
     if (step == "vfork")
         throw_system("vfork", "for a rank", failure.error, "raise the limit of processes with ulimit -u, or start fewer ranks");

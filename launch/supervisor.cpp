@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "launch/process_tree.hpp"
+#include "launch/signals.hpp"
 #include "pmix/mpi_library.hpp"
 
 namespace muster {
@@ -29,7 +30,8 @@ constexpr std::array mpi_looks{duration(0.5), duration(2), duration(5), duration
 unique_fd block_signals() {
     sigset_t set;
     sigemptyset(&set);
-    for (int const s : handled) sigaddset(&set, s);
+    for (int const s : handled)
+        if (!is_ignored(s)) sigaddset(&set, s);
     ::sigprocmask(SIG_BLOCK, &set, nullptr);
     unique_fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!fd) throw_system("signalfd", "for the launcher");
@@ -47,7 +49,6 @@ supervisor::supervisor(run_options const& options, std::string executable, int g
       options_(options),
       executable_(std::move(executable)),
       guardian_fd_(guardian_fd),
-      terminal_(::isatty(STDOUT_FILENO) == 1 || ::isatty(STDERR_FILENO) == 1),
       wall_start_(std::time(nullptr)),
       start_(event_loop::clock::now()) {
     ::signal(SIGPIPE, SIG_IGN);
@@ -116,7 +117,7 @@ bool supervisor::is_repeat(int signal_number) {
     auto const now = event_loop::clock::now();
     auto const [last, first_time] = last_signals_.try_emplace(signal_number, now);
     bool const repeat = !first_time && now - last->second < repeat_window;
-    last->second = now;
+    if (!repeat) last->second = now;
     return repeat;
 }
 
@@ -134,7 +135,12 @@ void supervisor::on_pmi_event(pmix::server_event const& event) {
         spdlog::debug("PMI event of rank {}, which is not of this job", event.rank);
     } else if (event.what == kind::connected) {
         rank->connected = true;
+        rank->finalized = false;  // a script may run one MPI program after the other
         judge_ended_ranks();
+        if (start_timeout_due_) {
+            start_timeout_due_ = false;
+            loop_.after(*options_.start_timeout, [this] { on_start_timeout(); });
+        }
     } else if (event.what == kind::finalized) {
         rank->finalized = true;
     } else {
@@ -154,6 +160,7 @@ void supervisor::on_child() {
         for (auto& rank : ranks_)
             if (rank.pid == pid && !rank.wait_status) {
                 rank.wait_status = status;
+                rank.group_gone = ::kill(-pid, 0) != 0;  // its number may become somebody else's
                 ended.push_back(&rank);
                 --running_;
             }
@@ -202,7 +209,11 @@ void supervisor::on_start_timeout() {
         if (rank.connected) ++connected;
         if (!rank.connected && rank.running()) missing += (missing.empty() ? "" : "; ") + name_of(rank);
     }
-    if (connected == 0 || missing.empty()) return;  // no MPI program, or all there
+    if (connected == 0) {  // no MPI program, or none that has come so far: asked again once one has
+        start_timeout_due_ = true;
+        return;
+    }
+    if (missing.empty()) return;
     say(
         fmt::format("error: {} of {} ranks have initialised MPI after --start-timeout {}; missing: {}; see what they do with: "
                     "gdb -p PID, or py-spy dump",
@@ -233,7 +244,7 @@ void supervisor::on_readable(rank_process& rank, rank_stream& stream) {
         look_for_mpi(rank);
     }
     if (!stream.read_some(writer_)) loop_.unwatch(fd);
-    if (terminal_ && !partial_flush_pending_ && stream.lines().has_partial()) {
+    if (!partial_flush_pending_ && stream.awaits_flush()) {
         partial_flush_pending_ = true;
         loop_.after(partial_patience, [this] { flush_partials(); });
     }
@@ -248,10 +259,12 @@ void supervisor::on_readable(rank_process& rank, rank_stream& stream) {
 /// On a terminal a prompt or a progress bar should show although its line is not complete.
 void supervisor::flush_partials() {
     partial_flush_pending_ = false;
-    for (auto& rank : ranks_) {
-        rank.out.flush_partial(writer_);
-        rank.err.flush_partial(writer_);
-    }
+    bool all = true;
+    for (auto& rank : ranks_)
+        for (auto* stream : {&rank.out, &rank.err}) all = stream->flush_stale_partial(writer_) && all;
+    if (all) return;
+    partial_flush_pending_ = true;
+    loop_.after(partial_patience, [this] { flush_partials(); });
 }
 
 void supervisor::on_writer_event() {

@@ -60,6 +60,7 @@ class supervisor {
     void on_ranks_gone();
     void end_leftovers(int signal_number);
     void finish();
+    void drain_output();
     std::string singleton_fault(rank_process const& rank);
     void judge_ended_ranks();
     void fail_singleton(rank_process& rank, std::string const& fault);
@@ -86,8 +87,9 @@ class supervisor {
     int exit_code_ = 0;
     bool failed_ = false;  ///< a culprit has been named: later ends are consequences
     bool paused_output_ = false;
+    bool start_timeout_due_ = false;           ///< it passed before any rank had met its world
+    event_loop::clock::time_point kill_at_{};  ///< when the grace of a stopped run ends
     bool partial_flush_pending_ = false;
-    bool terminal_;
     int running_ = 0;
     std::time_t wall_start_;
     event_loop::clock::time_point start_;

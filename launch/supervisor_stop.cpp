@@ -1,10 +1,13 @@
 // The supervisor's second half: ending ranks, what is left of them, and the run.
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -18,9 +21,10 @@ namespace muster {
 namespace {
 
 constexpr std::size_t lines_shown = 8;
-constexpr duration term_after_int{0.5};  ///< shells ignore SIGINT for what they run in the background
 constexpr duration leftover_patience{0.2};
 constexpr double drain_after_stop_s = 2;  ///< a reader that does not read must not hold a stopped run for ever
+
+constexpr double drain_slice_s = 0.1;
 
 std::string quote_lines(std::string_view text) {
     std::string quoted;
@@ -35,7 +39,7 @@ void supervisor::fail(rank_process& rank, std::string const& what, int code, std
     failed_ = true;
     for (auto* stream : {&rank.err, &rank.out}) {
         int const fd = stream->read_fd();
-        stream->read_all(writer_);
+        stream->read_for_now(writer_);
         if (fd >= 0 && !stream->open()) loop_.unwatch(fd);
     }
     auto const lived = duration(event_loop::clock::now() - start_);
@@ -52,10 +56,11 @@ void supervisor::stop(int code, int signal_number) {
     if (phase_ != phase::running) return;
     phase_ = phase::stopping;
     exit_code_ = code;
+    kill_at_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(options_.grace);
     signal_ranks(signal_number);
     signal_ranks(SIGCONT);  // a stopped process takes no signal
     if (signal_number == SIGINT)
-        loop_.after(std::min(term_after_int, options_.grace), [this] {
+        loop_.after(options_.grace / 2, [this] {
             if (phase_ == phase::stopping) signal_ranks(SIGTERM);
         });
     loop_.after(options_.grace, [this] {
@@ -75,7 +80,7 @@ void supervisor::kill_all() {
 /// To the whole process group of each rank, also where the rank itself is gone: its children may be there.
 void supervisor::signal_ranks(int signal_number) noexcept {
     for (auto const& rank : ranks_)
-        if (rank.pid > 0) ::kill(-rank.pid, signal_number);
+        if (rank.pid > 0 && !rank.group_gone) ::kill(-rank.pid, signal_number);
 }
 
 void supervisor::on_ranks_gone() {
@@ -94,11 +99,15 @@ void supervisor::on_ranks_gone() {
         loop_.after(leftover_patience, [this] { end_leftovers(SIGTERM); });
 }
 
+/// SIGTERM first; SIGKILL when they have had their moment and, in a run that was stopped, what is left of the grace: a program
+/// below a wrapper script that SIGTERM ended at once may be saving its state.
 void supervisor::end_leftovers(int signal_number) {
     if (phase_ != phase::leftovers) return;
     signal_descendants(signal_number);
     signal_descendants(SIGCONT);
-    loop_.after(leftover_patience, [this] { end_leftovers(SIGKILL); });
+    duration const grace_left = kill_at_ - event_loop::clock::now();
+    loop_.after(signal_number == SIGTERM ? std::max(leftover_patience, grace_left) : leftover_patience,
+                [this] { end_leftovers(SIGKILL); });
 }
 
 void supervisor::finish() {
@@ -109,9 +118,30 @@ void supervisor::finish() {
             stream->read_all(writer_);
             stream->flush_partial(writer_);
         }
-    writer_.drain(failed_ ? drain_after_stop_s : -1);
+    drain_output();
+    if (int const fault = writer_.fault(); fault != 0 && exit_code_ == 0) {
+        fmt::print(stderr, "muster: error: cannot write the ranks' output: {}; free space or send it elsewhere\n",
+                   std::strerror(fault));
+        exit_code_ = exit_code(errc::io);
+    }
     if (failed_) sweep_shared_memory(wall_start_);
     loop_.stop();
+}
+
+/// A reader that does not read holds muster, as it would hold any program, but not against a request to end.
+void supervisor::drain_output() {
+    if (failed_) {
+        writer_.drain(drain_after_stop_s);
+        return;
+    }
+    while (!writer_.drain(drain_slice_s)) {
+        signalfd_siginfo info{};
+        while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+            if (int const s = static_cast<int>(info.ssi_signo); s == SIGINT || s == SIGTERM || s == SIGHUP || s == SIGQUIT) {
+                exit_code_ = 128 + s;
+                return;
+            }
+    }
 }
 
 /// What to say of a rank that ended well but never met its world; empty if it is fine. Either it uses MPI, or others do and wait

@@ -29,6 +29,8 @@ expect_nothing_left() {
 # start COMMAND...: in the background, its pid in $PID, output as expect_exit does.
 start() {
     printf -v COMMAND '%q ' "$@"
+    : >"$OUT" # here and not in the background, or the lines of the run before would be taken for this one's
+    : >"$ERR"
     # without job control bash lets background commands ignore SIGINT; muster must be startable as from a terminal
     env --default-signal=INT,QUIT "$@" >"$OUT" 2>"$ERR" &
     PID=$!

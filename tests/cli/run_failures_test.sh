@@ -88,6 +88,30 @@ for victims in guardian launcher both; do
     fi
 done
 
+# A program below a wrapper script has the whole grace to save its state, although the script itself ends at once.
+cat >saving.sh <<'SH'
+trap 'sleep 1; echo saved; exit 0' TERM
+echo ready
+while :; do sleep 0.05; done
+SH
+start "$MUSTER" run -q -n 2 --grace 30s -- bash -c 'bash saving.sh; true'
+wait_until 10 out_lines 2
+kill -TERM "$PID"
+expect_end 143
+expect_equal "$(grep -c saved "$OUT")" 2 "programs that could save below a wrapper"
+expect_nothing_left
+
+# Signals that whoever started muster wants ignored stay so.
+start nohup "$MUSTER" run -q -n 2 -- sh -c 'echo ready; exec sleep 100'
+wait_until 10 out_lines 2
+kill -HUP "$PID"
+kill -TERM "$PID"
+expect_end 143 # not 129: the first of the two was to be ignored
+expect_nothing_left
+expect_exit 3 python3 -c 'import signal, subprocess, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); import os
+os.execv(sys.argv[1], sys.argv[1:])' "$MUSTER" run -q -n 2 --timeout 20s -- sh -c 'exit 3'
+expect_nothing_left
+
 # Time.
 expect_exit 124 "${run[@]}" --timeout 300ms -- sleep 100
 expect_contains stderr "still running after --timeout 300 ms"
@@ -103,6 +127,9 @@ printf 'no shebang' >script
 chmod +x script
 expect_exit 126 "${run[@]}" -- ./script
 expect_contains stderr "neither a program nor a script with a #! line"
+printf '#!/no/such/interpreter\n' >script
+expect_exit 127 "${run[@]}" -- ./script
+expect_contains stderr "#! line"
 expect_exit 125 "${run[@]}" --wd /nowhere -- true
 expect_contains stderr "--wd /nowhere: there is no such directory"
 expect_exit 2 "${run[@]}" --tag-ouput -- true

@@ -52,6 +52,11 @@ expect_equal "$( ("$MUSTER" run -q -n 2 -- true; cat) <input | tr '\n' ' ')" "on
 "$MUSTER" run -q -n 2 -- sh -c 'yes' 2>"$ERR" | head -n 1 >"$OUT"
 expect_contains stdout y
 
+# A full disk is no success.
+"$MUSTER" run -q -n 2 -- echo lost >/dev/full 2>"$ERR"
+expect_equal $? 125 "exit code with a full disk"
+expect_contains stderr "No space left on device"
+
 expect_exit 0 "$MUSTER" run -q -n 2 -x COLOUR=red -x HOME --wd / -- sh -c 'echo "$COLOUR $PWD $HOME"'
 expect_contains stdout "red / $HOME"
 expect_exit 2 "$MUSTER" run -q -x NO_SUCH_VARIABLE -- true

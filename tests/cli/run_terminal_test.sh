@@ -29,5 +29,11 @@ code, seen = run([muster, "run", "-q", "-n", "2", "--", "sh", "-c", ask], [(b"na
 assert code == 0 and b"hello world" in seen, (code, seen)
 code, seen = run([muster, "run", "-q", "-n", "2", "--", "sh", "-c", "echo ready; exec sleep 100"], [(b"ready", b"\x03")])
 assert code == 130 and b"got SIGINT" in seen, (code, seen)
+
+# Output that goes to a file comes in whole lines, although messages go to a terminal.
+slow = 'for i in 1 2 3; do printf "$RANK"; sleep 0.4; printf "$RANK\\n"; done'
+code, seen = run(["/bin/sh", "-c", 'exec "$0" run -q -n 4 -- sh -c "$1" >file', muster, slow], [])
+lines = open("file").read().split()
+assert code == 0 and sorted(lines) == sorted(str(r) * 2 for r in range(4) for _ in range(3)), lines
 PY
 expect_exit 0 python3 terminal.py "$MUSTER"

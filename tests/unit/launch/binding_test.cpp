@@ -114,8 +114,8 @@ TEST(visible_devices, select_as_cuda_does) {
     auto const all = machine(1, 1, {0, 0, 0}).gpus;
     EXPECT_EQ(select_gpus(all, "2,0").front().index, 2);
     EXPECT_EQ(select_gpus(all, "GPU-1").front().index, 1);
-    EXPECT_TRUE(select_gpus(all, "").empty());
-    for (auto const* bad : {"3", "-1", "GPU-9", "GPU-", "0,0", "MIG-x", "x", "0,,1"})
+    for (auto const* none : {"", "-1", "NoDevFiles"}) EXPECT_TRUE(select_gpus(all, none).empty());
+    for (auto const* bad : {"3", "-2", "GPU-9", "GPU-", "0,0", "MIG-x", "x", "0,,1"})
         EXPECT_THROW(select_gpus(all, bad), error) << bad;
 }
 
