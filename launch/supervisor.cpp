@@ -269,6 +269,7 @@ void supervisor::flush_partials() {
 
 void supervisor::on_writer_event() {
     writer_.clear_event();
+    judge_output();
     if (paused_output_ && !writer_.congested()) {
         paused_output_ = false;
         for (auto& rank : ranks_) watch_streams(rank);

@@ -61,6 +61,7 @@ class supervisor {
     void end_leftovers(int signal_number);
     void finish();
     void drain_output();
+    void judge_output();
     std::string singleton_fault(rank_process const& rank);
     void judge_ended_ranks();
     void fail_singleton(rank_process& rank, std::string const& fault);

@@ -119,13 +119,20 @@ void supervisor::finish() {
             stream->flush_partial(writer_);
         }
     drain_output();
-    if (int const fault = writer_.fault(); fault != 0 && exit_code_ == 0) {
-        fmt::print(stderr, "muster: error: cannot write the ranks' output: {}; free space or send it elsewhere\n",
-                   std::strerror(fault));
-        exit_code_ = exit_code(errc::io);
-    }
+    judge_output();
     if (failed_) sweep_shared_memory(wall_start_);
     loop_.stop();
+}
+
+/// Output that is lost otherwise than by a reader that went away is a failure of the run.
+void supervisor::judge_output() {
+    int const fault = writer_.fault();
+    if (fault == 0 || failed_) return;
+    failed_ = true;
+    say(fmt::format("error: cannot write the ranks' output: {}; free space or send it elsewhere", std::strerror(fault)));
+    exit_code_ = exit_code(errc::io);
+    stop(exit_code_, SIGTERM);
+    writer_.drain(drain_after_stop_s);
 }
 
 /// A reader that does not read holds muster, as it would hold any program, but not against a request to end.
