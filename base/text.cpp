@@ -141,4 +141,36 @@ std::string shell_join(std::span<std::string const> words) {
     return line;
 }
 
+std::vector<std::string> shell_split(std::string_view line, std::string_view origin) {
+    constexpr std::string_view blanks = " \t\r\n";
+    std::vector<std::string> words;
+    bool in_word = false;
+    std::size_t opened = std::string_view::npos;  // where the quote that is open began
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        char const c = line[i];
+        bool const quoted = opened != std::string_view::npos;
+        if (!quoted && blanks.find(c) != std::string_view::npos) {
+            in_word = false;
+            continue;
+        }
+        if (!in_word) words.emplace_back();
+        in_word = true;
+        if (quoted && c == line[opened])
+            opened = std::string_view::npos;
+        else if (!quoted && (c == '\'' || c == '"'))
+            opened = i;
+        else if (c != '\\' || (quoted && line[opened] == '\''))
+            words.back() += c;
+        else if (i + 1 == line.size())
+            throw parse_error(origin, line, i, "nothing follows the backslash; write \\\\ for one", errc::usage);
+        else if (quoted && std::string_view("\\\"$`").find(line[i + 1]) == std::string_view::npos)
+            words.back() += c;
+        else
+            words.back() += line[++i];
+    }
+    if (opened != std::string_view::npos)
+        throw parse_error(origin, line, opened, fmt::format("this {} is not closed", line[opened]), errc::usage);
+    return words;
+}
+
 }  // namespace muster

@@ -43,4 +43,9 @@ std::string shell_quote(std::string_view word);
 /// The words, quoted and joined by blanks: a line that can be pasted into a shell.
 std::string shell_join(std::span<std::string const> words);
 
+/// The words of such a line: blanks divide, '…' is taken as it is, in "…" a backslash stands before \\, ", $ and `, elsewhere
+/// before any character. Nothing is expanded. Throws parse_error (errc::usage) naming `origin` where a quote is not closed or
+/// nothing follows a backslash.
+std::vector<std::string> shell_split(std::string_view line, std::string_view origin);
+
 }  // namespace muster

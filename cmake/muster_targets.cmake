@@ -16,11 +16,15 @@ if(MUSTER_SANITIZE)
   endif()
 endif()
 
-# muster_library(<folder> [PUBLIC <libs>...] [PRIVATE <libs>...]): library muster::<folder> from every .cpp of this folder but the
-# mains (*_main.cpp); its headers are installed.
+# muster_library(<folder> [PUBLIC <libs>...] [PRIVATE <libs>...] [SUBFOLDERS <names>...]): library muster::<folder> from every .cpp
+# of this folder and of the named ones below it, but the mains (*_main.cpp); its headers are installed.
 function(muster_library folder)
-  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE;SUBFOLDERS" ${ARGN})
+  set(patterns *.cpp)
+  foreach(subfolder IN LISTS arg_SUBFOLDERS)
+    list(APPEND patterns ${subfolder}/*.cpp)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   list(FILTER sources EXCLUDE REGEX "_main\\.cpp$")
   set(target muster_${folder})
   add_library(${target} STATIC ${sources})

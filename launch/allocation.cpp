@@ -2,24 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <set>
-
-#include "base/text.hpp"
+#include <cstdint>
 
 namespace muster {
-
-namespace {
-
-std::size_t distinct_hosts(std::string const& path) {
-    std::ifstream file(path);
-    std::set<std::string> hosts;
-    for (std::string line; std::getline(file, line);)
-        if (auto const host = trim(line); !host.empty()) hosts.emplace(host);
-    return hosts.size();
-}
-
-}  // namespace
 
 std::string_view to_string(scheduler_kind kind) noexcept {
     switch (kind) {
@@ -34,20 +19,27 @@ std::string_view to_string(scheduler_kind kind) noexcept {
     return "unknown";
 }
 
-allocation local_allocation(std::string const& host, int cores, int gpus) {
-    return {scheduler_kind::local, "", {{host, "127.0.0.1", gpus > 0 ? gpus : cores, gpus}}, std::nullopt, false};
+std::string describe(allocation const& given) {
+    auto const plural = [](std::int64_t count, std::string_view what) {
+        return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+    };
+    std::int64_t gpus = 0;
+    std::int64_t slots = 0;
+    bool known = true;
+    for (auto const& n : given.nodes) {
+        gpus += n.gpus.value_or(0);
+        slots += n.slots;
+        known = known && n.gpus.has_value();
+    }
+    std::string const who = given.job_id.empty() ? fmt::format("({})", to_string(given.scheduler))
+                                                 : fmt::format("job {} ({})", given.job_id, to_string(given.scheduler));
+    std::string const what = gpus > 0 ? plural(gpus, "GPU") : known ? "no GPU" : "GPUs not known";
+    return fmt::format("{}: {}, {}, {}", who, plural(static_cast<std::int64_t>(given.nodes.size()), "node"), what,
+                       plural(slots, "slot"));
 }
 
-std::optional<std::string> several_nodes(environment const& variables) {
-    if (auto const nodes = variables.get("SLURM_JOB_NUM_NODES"))
-        if (auto const count = parse_integer(*nodes); count && *count > 1)
-            return fmt::format("Slurm job {} has {} nodes ({})", variables.get_or("SLURM_JOB_ID", "?"), *nodes,
-                               variables.get_or("SLURM_JOB_NODELIST", "?"));
-    for (auto const* name : {"PBS_NODEFILE", "COBALT_NODEFILE"})
-        if (auto const path = variables.get(name))
-            if (auto const hosts = distinct_hosts(*path); hosts > 1)
-                return fmt::format("{}={} names {} hosts", name, *path, hosts);
-    return std::nullopt;
+allocation local_allocation(std::string const& host, int cores, int gpus) {
+    return {scheduler_kind::local, "", {{host, "127.0.0.1", gpus > 0 ? gpus : cores, gpus, cores}}, std::nullopt, false};
 }
 
 }  // namespace muster

@@ -7,18 +7,18 @@
 #include <string_view>
 #include <vector>
 
-#include "base/environment.hpp"
-
 namespace muster {
 
 enum class scheduler_kind { slurm, pbs, cobalt, lsf, flux, hostfile, local };
 std::string_view to_string(scheduler_kind kind) noexcept;
 
 struct node {
-    std::string name;     ///< as the scheduler spells it
-    std::string address;  ///< what ranks connect to
-    int slots = 1;        ///< ranks it takes when there are no GPUs
-    std::optional<int> gpus;
+    std::string name;          ///< as the scheduler spells it
+    std::string address;       ///< what ranks connect to
+    int slots = 1;             ///< ranks it takes when there are no GPUs
+    std::optional<int> gpus;   ///< as the scheduler says; nothing: it does not say, only the node itself can tell
+    std::optional<int> cpus;   ///< hardware threads of it that belong to the job; nothing: not said
+    bool slots_named = false;  ///< the user has named the slots: nobody needs to count its GPUs
     bool operator==(node const&) const = default;
 };
 
@@ -31,11 +31,10 @@ struct allocation {
     bool operator==(allocation const&) const = default;
 };
 
+/// One line about it for people: "job 4242 (slurm): 4 nodes, 16 GPUs".
+std::string describe(allocation const& given);
+
 /// This node alone, with a slot for each of `cores` and the given number of GPUs.
 allocation local_allocation(std::string const& host, int cores, int gpus);
-
-/// Why this process, inside a scheduler's job of several nodes, cannot run on this node alone; nothing if the job has one node or
-/// there is none. Reads SLURM_JOB_NUM_NODES, PBS_NODEFILE and COBALT_NODEFILE.
-std::optional<std::string> several_nodes(environment const& variables);
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -13,23 +14,24 @@
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "launch/cpuset.hpp"
-#include "launch/options.hpp"
+#include "launch/doctor_job.hpp"
+#include "launch/guardian.hpp"
+#include "launch/help.hpp"
 #include "launch/placement.hpp"
+#include "launch/run_settings.hpp"
+#include "launch/settings_resolve.hpp"
 #include "launch/spawn.hpp"
 #include "launch/table.hpp"
 #include "pmix/library_version.hpp"
 
 namespace muster {
 
-namespace po = boost::program_options;
 namespace fs = std::filesystem;
 
 namespace {
 
 using state = finding::state;
 
-constexpr char const* help = R"(muster doctor [--json]      what is here, what is missing, and what to do about it
-)";
 constexpr std::uint64_t shm_wanted_bytes = 64u << 20;
 constexpr rlim_t files_wanted = 1024;
 
@@ -43,8 +45,7 @@ std::string find_on_path(std::string const& program, environment const& variable
 
 void examine_machine(std::vector<finding>& all, environment const& variables) {
     try {
-        auto const visible = variables.get("CUDA_VISIBLE_DEVICES");
-        auto const t = discover_topology(short_host_name(), current_affinity(), visible ? &*visible : nullptr);
+        auto const t = discover_topology(short_host_name(), current_affinity(), variables);
         all.push_back({state::ok, "cores", fmt::format("{} usable, CPUs {}", t.cores.size(), t.allowed().to_list()), ""});
         if (t.gpus.empty())
             all.push_back({state::note, "GPUs", "none: " + t.gpu_note,
@@ -86,7 +87,7 @@ void examine_host_name(std::vector<finding>& all) {
         all.push_back({state::ok, "host name", host + " resolves", ""});
     else
         all.push_back({state::note, "host name", fmt::format("{} does not resolve: {}", host, ::gai_strerror(rc)),
-                       "harmless on one node (muster uses 127.0.0.1); else add it to /etc/hosts"});
+                       "muster does without, other programs may not: add it to /etc/hosts"});
 }
 
 struct program_row {
@@ -95,9 +96,7 @@ struct program_row {
     char const* without;  ///< what to know if it is not there
 };
 constexpr program_row programs[]{
-    {"mpirun", "Open MPI's launcher", "not needed on one node; apt-get install openmpi-bin"},
-    {"srun", "Slurm's launcher", "not needed on one node"},
-    {"qsub", "PBS' submission", "not needed on one node"},
+    {"ssh", "how mpirun and mpiexec reach other nodes outside of a job", "needed for -H and --hostfile only"},
     {"nvidia-smi", "NVIDIA's driver tools", "only on GPU nodes"},
     {"gnuplot", "plots in reports", "apt-get install gnuplot-nox"},
 };
@@ -117,54 +116,77 @@ void examine_programs(std::vector<finding>& all, environment const& variables) {
     }
 }
 
-void examine_job(std::vector<finding>& all, environment const& variables) {
-    if (auto const several = several_nodes(variables))
-        all.push_back({state::note, "job", *several, "this version runs on one node: muster run --scheduler local"});
-    else
-        all.push_back({state::ok, "job", "one node, this one", ""});
-}
-
 std::string_view mark(state how) {
     return how == state::ok ? "ok" : how == state::note ? "note" : "MISSING";
 }
 
+std::string text_of(std::vector<finding> const& findings) {
+    text_table table({"", "what", "found", "do"});
+    for (auto const& f : findings) table.add({std::string(mark(f.how)), f.what, f.detail, f.advice});
+    return table.text();
+}
+
+nlohmann::ordered_json json_of(std::vector<finding> const& findings) {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (auto const& f : findings)
+        rows.push_back({{"state", mark(f.how)}, {"what", f.what}, {"found", f.detail}, {"do", f.advice}});
+    return rows;
+}
+
+run_options options_of(settings_result const& given) {
+    run_options options;
+    options.from = make_allocation_choice(given);
+    options.engine = given.text("engine");
+    options.engine_args = given.list("engine-args");
+    options.network_interface = given.text("network-interface");
+    if (given.flag("allocation")) options.command = given.command;
+    return options;
+}
+
+int print_all(std::vector<finding> const& own, node_survey const* survey, bool json) {
+    nlohmann::ordered_json all{{"schema", "muster.doctor/1"}, {"findings", json_of(own)}};
+    if (survey != nullptr) all["nodes"] = nodes_json(*survey);
+    if (json)
+        fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    else
+        fmt::print("{}{}{}", text_of(own), survey != nullptr ? "\n" : "", survey != nullptr ? nodes_text(*survey) : "");
+    bool const missing = std::any_of(own.begin(), own.end(), [](finding const& f) { return f.how == state::missing; });
+    return missing || (survey != nullptr && count_bad(*survey) > 0) ? 1 : 0;
+}
+
 }  // namespace
 
-std::vector<finding> examine(environment const& variables) {
+std::vector<finding> examine(run_options const& options, environment const& variables) {
     std::vector<finding> all{{state::ok, "muster", fmt::format("{}, PMIx {}", version(), pmix::library_version()), ""}};
     examine_machine(all, variables);
     examine_space(all, "/dev/shm");
     examine_space(all, "/tmp");
     examine_limits(all);
     examine_host_name(all);
-    examine_job(all, variables);
+    examine_job(all, options, variables);
     examine_programs(all, variables);
     return all;
 }
 
 int doctor_command(std::vector<std::string> const& args, environment const& variables) {
-    po::options_description known;
-    known.add_options()("json", po::bool_switch())("help,h", po::bool_switch());
-    std::vector<std::string> rest;
-    auto const values = parse_options(args, known, rest);
-    if (!rest.empty()) throw error(errc::usage, fmt::format("muster doctor takes no argument '{}'", rest.front()));
-    if (values["help"].as<bool>()) {
-        fmt::print("{}", help);
-        return 0;
-    }
-    bool missing = false;
-    text_table table({"", "what", "found", "do"});
-    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    for (auto const& f : examine(variables)) {
-        missing = missing || f.how == state::missing;
-        table.add({std::string(mark(f.how)), f.what, f.detail, f.advice});
-        rows.push_back({{"state", mark(f.how)}, {"what", f.what}, {"found", f.detail}, {"do", f.advice}});
-    }
-    if (values["json"].as<bool>())
-        fmt::print("{}\n", nlohmann::ordered_json{{"schema", "muster.doctor/1"}, {"findings", rows}}.dump(2));
-    else
-        fmt::print("{}", table.text());
-    return missing ? 1 : 0;
+    auto const given = resolve_settings("doctor", args, real_settings(variables));
+    if (print_help_if_asked("doctor", given)) return 0;
+    bool const allocation = given.flag("allocation");
+    if (!allocation && !given.command.empty())
+        throw error(errc::usage, fmt::format("muster doctor takes no argument '{}'; a program to look for goes with --allocation",
+                                             given.command.front()));
+    print_notes(given);
+    auto const options = options_of(given);
+    if (!allocation) return print_all(examine(options, variables), nullptr, given.flag("json"));
+    return run_guarded([&](std::string const& session_dir, int) {
+        try {
+            auto const survey = survey_allocation(options, variables, session_dir);
+            return print_all(examine(options, variables), &survey, given.flag("json"));
+        } catch (error const& e) {
+            fmt::print(stderr, "muster: error: {}\n", e.what());
+            return exit_code(e.code());
+        }
+    });
 }
 
 }  // namespace muster

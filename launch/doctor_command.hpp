@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
+#include "launch/run_options.hpp"
 
 namespace muster {
 
@@ -17,10 +18,12 @@ struct finding {
     bool operator==(finding const&) const = default;
 };
 
-/// Looks at what muster and the programs under it need on this machine. Starts nothing but `mpirun --version` and its like.
-std::vector<finding> examine(environment const& variables);
+/// Looks at what muster and the programs under it need on this machine, at the job and at what can start ranks on its nodes.
+/// Starts nothing but `mpirun --version` and its like.
+std::vector<finding> examine(run_options const& options, environment const& variables);
 
-/// Prints the findings; exit code 0, or 1 if something is missing without which ranks cannot run here.
+/// Prints the findings, with --allocation those of every node too; exit code 0, or 1 if something is missing without which ranks
+/// cannot run here, or a node is unfit for them.
 int doctor_command(std::vector<std::string> const& args, environment const& variables);
 
 }  // namespace muster

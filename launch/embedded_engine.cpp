@@ -11,9 +11,11 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "launch/exports.hpp"
 #include "launch/placement.hpp"
 #include "launch/port.hpp"
 #include "launch/rank_variables.hpp"
+#include "launch/shell_lines.hpp"
 #include "launch/spawn.hpp"
 #include "launch/supervisor.hpp"
 #include "pmix/scrub.hpp"
@@ -23,28 +25,6 @@ namespace muster {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int most_tensorflow_workers = 256;  ///< TF_CONFIG lists every rank in every rank's environment
-
-void apply_exports(environment& variables, std::vector<std::string> const& exports) {
-    for (auto const& entry : exports) {
-        auto const equals = entry.find('=');
-        if (equals == 0 || entry.empty())
-            throw error(errc::usage, fmt::format("-x '{}' has no name; write -x NAME=value", entry));
-        if (equals != std::string::npos)
-            variables.set(entry.substr(0, equals), entry.substr(equals + 1));
-        else if (!variables.has(entry))
-            throw error(errc::usage,
-                        fmt::format("-x {}: there is no such variable here; set it, or write -x {}=value", entry, entry));
-    }
-}
-
-/// `-x NAME=value` is the user's word, also where muster has a value of its own.
-void set_explicit(environment& variables, std::vector<std::string> const& exports) {
-    for (auto const& entry : exports)
-        if (auto const equals = entry.find('='); equals != std::string::npos)
-            variables.set(entry.substr(0, equals), entry.substr(equals + 1));
-}
 
 /// Two pipes a rank and the ranks' connections: 128 ranks need some 700 descriptors. Ranks get the old limit back.
 rlimit raise_open_files() {
@@ -63,26 +43,8 @@ std::string absolute_working_dir(std::string const& wanted) {
     return path;
 }
 
-/// OUTPUT_DIR/rank.07; all ranks' names have the same width, so that they sort.
-std::string make_rank_dir(std::string const& output_dir, int rank, int world_size) {
-    std::size_t const width = std::max<std::size_t>(2, std::to_string(world_size - 1).size());
-    auto const path = fmt::format("{}/rank.{:0{}}", output_dir, rank, width);
-    std::error_code fault;
-    fs::create_directories(path, fault);
-    if (fault) throw error(errc::io, fmt::format("cannot make {}: {}; check --output-dir", path, fault.message()));
-    return path;
-}
-
-line_format output_format(run_options const& options, identity const& who) {
-    line_format how;
-    if (options.tag_output) how.tag = fmt::format("[{}:{}] ", who.host, who.rank);
-    how.timestamp = options.timestamp_output;
-    how.raw = who.world_size == 1;
-    return how;
-}
-
 rank_process make_rank(run_options const& options, identity const& who, binding const& place) {
-    auto const how = output_format(options, who);
+    auto const how = output_format(options.tag_output, options.timestamp_output, who);
     std::string const dir = options.output_dir.empty() ? "" : make_rank_dir(options.output_dir, who.rank, who.world_size) + "/";
     return {.who = who,
             .place = place,
@@ -114,17 +76,30 @@ struct rank_starter {
     rlimit open_files;
     unique_fd null_input{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
 
+    environment variables_of(int rank) const {
+        environment own = variables;
+        set_rank_variables(own, identity_of(where, rank, nspace), where.bindings[static_cast<std::size_t>(rank)], where.machine,
+                           meeting);
+        set_explicit(own, options.exports);
+        return own;
+    }
+
     rank_process start(int rank, int stdin_fd, pmix::server& pmix_server, pmix::pmi1_server& pmi1_server) const {
         auto const index = static_cast<std::size_t>(rank);
         auto const who = identity_of(where, rank, nspace);
         auto started = make_rank(options, who, where.bindings[index]);
-        environment own = variables;
-        set_rank_variables(own, who, started.place, where.machine, meeting);
-        set_explicit(own, options.exports);
+        environment own = variables_of(rank);
         pmix_server.set_client_environment(rank, own);
         pmi1_server.set_client_environment(rank, own);
-        started.pid = spawn({program, &options.command, &own, working_dir, stdin_fd >= 0 ? stdin_fd : null_input.get(),
-                             started.out.child_fd(), started.err.child_fd(), started.place.cores, open_files});
+        started.pid = spawn({.path = program,
+                             .arguments = &options.command,
+                             .variables = &own,
+                             .working_dir = working_dir,
+                             .stdin_fd = stdin_fd >= 0 ? stdin_fd : null_input.get(),
+                             .stdout_fd = started.out.child_fd(),
+                             .stderr_fd = started.err.child_fd(),
+                             .cores = started.place.cores,
+                             .open_files = open_files});
         return started;
     }
 };
@@ -132,15 +107,38 @@ struct rank_starter {
 rendezvous make_rendezvous(held_ports const& ports, int world_size, std::string const& nspace) {
     auto const& numbers = ports.numbers();
     rendezvous meeting{"127.0.0.1", numbers[0], numbers[1], {}, nspace};
-    if (world_size <= most_tensorflow_workers) meeting.worker_ports.assign(numbers.begin() + 2, numbers.end());
+    if (world_size <= most_tensorflow_workers)
+        for (auto port = numbers.begin() + 2; port != numbers.end(); ++port)
+            meeting.workers.push_back(fmt::format("127.0.0.1:{}", *port));
     return meeting;
+}
+
+/// What would run, as a shell would do it: the cores of each rank, then its command.
+void print_commands(run_options const& options, placement const& where) {
+    fmt::print("# muster itself starts {} ranks on {}; their variables: --print-env RANK\n", where.map.world_size(),
+               where.machine.host);
+    for (std::size_t r = 0; r < where.bindings.size(); ++r) {
+        auto const& cores = where.bindings[r].cores;
+        fmt::print("{}{}  # rank {}\n", cores.empty() ? "" : fmt::format("taskset -c {} ", cores.to_list()),
+                   shell_line(options.command), r);
+    }
+}
+
+void check_print_env(run_options const& options, int size) {
+    if (options.print_env && *options.print_env >= size)
+        throw error(errc::usage, fmt::format("--print-env {}: the {} ranks are 0 to {}", *options.print_env, size, size - 1));
 }
 
 }  // namespace
 
-int run_embedded(run_options const& options, environment const& inherited, std::string const& session_dir, int guardian_fd) {
-    auto const where = place_ranks(options.place, inherited, "", options.scheduler_local);
+int run_embedded(run_options const& options, environment const& inherited, placement const& where, std::string const& session_dir,
+                 int guardian_fd) {
     int const size = where.map.world_size();
+    check_print_env(options, size);
+    if (options.dry_run) {
+        print_commands(options, where);
+        return 0;
+    }
     if (!where.map.note.empty() && !options.quiet) fmt::print(stderr, "muster: note: {}\n", where.map.note);
 
     environment variables = inherited;
@@ -153,13 +151,18 @@ int run_embedded(run_options const& options, environment const& inherited, std::
     held_ports ports(2 + (size <= most_tensorflow_workers ? size : 0));
     auto const job = describe_job(where, session_dir, program);
     // First, since it blocks the signals it reads: a thread started before could take them away.
-    supervisor watch(options, program, guardian_fd);
+    supervisor watch(options, program, where.given.ends_at, guardian_fd);
     pmix::server pmix_server(job);
     pmix::pmi1_server pmi1_server(job);
     stdin_forwarder input(watch.loop());
     auto const meeting = make_rendezvous(ports, size, job.nspace);
     rank_starter const starter{options, where, variables, program, working_dir, job.nspace, meeting, open_files};
     ports.release();
+    if (options.print_env) {
+        fmt::print("{}# besides, what PMIx and PMI tell each rank of its server here\n",
+                   shell_lines(starter.variables_of(*options.print_env)));
+        return 0;
+    }
     try {
         for (int rank = 0; rank < size; ++rank)
             watch.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, pmi1_server));

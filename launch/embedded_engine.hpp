@@ -4,12 +4,14 @@
 #include <string>
 
 #include "base/environment.hpp"
+#include "launch/placement.hpp"
 #include "launch/run_options.hpp"
 
 namespace muster {
 
-/// Places, starts and supervises the ranks; returns muster's exit code. Runs in the launcher process, below the guardian. Throws
-/// errors that came before any rank was started.
-int run_embedded(run_options const& options, environment const& inherited, std::string const& session_dir, int guardian_fd);
+/// Starts and supervises the ranks, all of them on this node; returns muster's exit code. Runs in the launcher process, below the
+/// guardian. Throws errors that came before any rank was started.
+int run_embedded(run_options const& options, environment const& inherited, placement const& where, std::string const& session_dir,
+                 int guardian_fd);
 
 }  // namespace muster

@@ -87,7 +87,9 @@ int run_guarded(std::function<int(std::string const&, int)> const& launcher) {
     // Inherited as ignored, as some daemons leave it, the kernel would never tell of a child that ended.
     ::signal(SIGCHLD, SIG_DFL);
     std::time_t const started = std::time(nullptr);
-    std::string const session_dir = make_session_dir();
+    sweep_session_dirs();
+    unique_fd session_lock;  // the launcher inherits it: the folder is in use as long as one of the two lives
+    std::string const session_dir = make_session_dir(session_lock);
     sigset_t const set = guarded_signals();
     sigset_t before;
     ::sigprocmask(SIG_BLOCK, &set, &before);

@@ -13,40 +13,13 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "launch/doctor_command.hpp"
-#include "launch/plan_command.hpp"
-#include "launch/run_command.hpp"
-#include "launch/script_command.hpp"
+#include "launch/commands.hpp"
+#include "launch/help.hpp"
 
 namespace {
 
 using namespace muster;
 namespace fs = std::filesystem;
-
-struct subcommand {
-    char const* name;
-    char const* what;
-    int (*run)(std::vector<std::string> const& args, environment const& variables);
-};
-
-constexpr subcommand subcommands[]{
-    {"run", "start a program on every GPU (or core) of this node", run_command},
-    {"plan", "show where each rank would go", plan_command},
-    {"script", "print an sbatch or qsub script for a site", script_command},
-    {"doctor", "what is here, what is missing, and what to do about it", doctor_command},
-};
-
-/// Programs of their own, found beside this one, since they need MPI and HDF5 and a login node may have neither.
-constexpr subcommand siblings[]{
-    {"stage", "convert, verify and inspect datasets (muster-stage)", nullptr},
-    {"bench", "train, measure scaling, report (muster-bench)", nullptr},
-};
-
-void print_help() {
-    fmt::print("muster {}: one rank per GPU\n\n  muster run -- python train.py\n\ncommands (each has --help)\n", version());
-    for (auto const& s : subcommands) fmt::print("  {:10}{}\n", s.name, s.what);
-    for (auto const& s : siblings) fmt::print("  {:10}{}\n", s.name, s.what);
-}
 
 /// Descriptors 0 to 2 must be open, or the first pipe made would become a rank's standard output by accident.
 void open_standard_descriptors() {
@@ -70,21 +43,21 @@ void exec_sibling(std::string const& name, std::vector<std::string> const& args)
 }
 
 int unknown_command(std::string const& name) {
+    if (find_command(name) != nullptr)
+        throw error(errc::unavailable,
+                    fmt::format("muster-{0} does not lie beside muster; build with MPI and parallel HDF5 to have it", name));
     std::vector<std::string> names;
-    for (auto const& s : subcommands) names.emplace_back(s.name);
-    for (auto const& s : siblings) names.emplace_back(s.name);
-    for (auto const& s : siblings)
-        if (name == s.name)
-            throw error(errc::unavailable,
-                        fmt::format("muster-{0} does not lie beside muster; build with MPI and parallel HDF5 to have it", name));
+    for (auto const& row : commands())
+        if (!row.hidden) names.emplace_back(row.name);
     auto const near = nearest(name, names);
     throw error(errc::usage, fmt::format("no command '{}'{}; muster --help lists them", name,
                                          near ? fmt::format(", did you mean '{}'?", *near) : ""));
 }
 
-int dispatch(std::vector<std::string> const& words, environment const& variables) {
+int dispatch(std::vector<std::string> words, environment const& variables) {
+    if (words.size() == 2 && words.front() == "help") words = {words.back(), "--help"};
     if (words.empty() || words.front() == "--help" || words.front() == "-h" || words.front() == "help") {
-        print_help();
+        fmt::print("{}", overview());
         return words.empty() ? 2 : 0;
     }
     if (words.front() == "--version") {
@@ -92,8 +65,8 @@ int dispatch(std::vector<std::string> const& words, environment const& variables
         return 0;
     }
     std::vector<std::string> const args(words.begin() + 1, words.end());
-    for (auto const& s : subcommands)
-        if (words.front() == s.name) return s.run(args, variables);
+    auto const* row = find_command(words.front());
+    if (row != nullptr && row->run != nullptr) return row->run(args, variables);
     if (words.front().find('/') == std::string::npos) exec_sibling(words.front(), args);
     return unknown_command(words.front());
 }

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "launch/engine/network.hpp"
 
 namespace muster {
 
@@ -16,21 +17,28 @@ std::string short_host_name() {
     return full.substr(0, full.find('.'));
 }
 
-placement place_ranks(request const& wanted, environment const& variables, std::string const& topology_xml, bool local_only) {
-    if (!local_only && topology_xml.empty())
-        if (auto const why = several_nodes(variables))
-            throw error(
-                errc::unavailable,
-                fmt::format("{}, and this version runs on one node only; ask for one node, or give --scheduler local to use "
-                            "this node alone",
-                            *why));
-    placement where;
-    auto const visible = variables.get("CUDA_VISIBLE_DEVICES");
-    where.machine = topology_xml.empty() ? discover_topology(short_host_name(), current_affinity(), visible ? &*visible : nullptr)
-                                         : load_topology(topology_xml);
-    where.given = local_allocation(where.machine.host, static_cast<int>(where.machine.cores.size()),
-                                   static_cast<int>(where.machine.gpus.size()));
-    where.map = map_ranks(where.given, wanted);
+topology discover_here(environment const& variables) {
+    return discover_topology(short_host_name(), current_affinity(), variables);
+}
+
+node node_of(topology const& machine) {
+    return local_allocation(machine.host, static_cast<int>(machine.cores.size()), static_cast<int>(machine.gpus.size()))
+        .nodes.front();
+}
+
+bool is_this_host(node const& candidate) {
+    auto const short_name = [](std::string const& name) { return name.substr(0, name.find('.')); };
+    auto const is_number = [](std::string const& name) { return name.find_first_not_of("0123456789.:") == std::string::npos; };
+    for (auto const& name : {candidate.name, candidate.address}) {
+        if (name.empty()) continue;
+        if (name == "localhost" || name.starts_with("127.") || name == "::1") return true;
+        if (is_number(name) ? !interface_that_has(name).empty() : short_name(name) == short_host_name()) return true;
+    }
+    return false;
+}
+
+placement place_here(topology machine, allocation given, mapping map, request const& wanted) {
+    placement where{std::move(machine), std::move(given), std::move(map), {}};
     where.bindings = bind_ranks(where.machine, wanted, where.map.world_size());
     return where;
 }

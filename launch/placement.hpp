@@ -1,4 +1,4 @@
-// Both halves of placement on this node: what `muster plan` shows and `muster run` does.
+// Both halves of placement where all ranks are on this node, and what this node is.
 #pragma once
 
 #include <string>
@@ -21,9 +21,17 @@ struct placement {
     bool operator==(placement const&) const = default;
 };
 
-/// Discovers this node, or reads `topology_xml` if it is not empty, and places the ranks on it. Throws errc::placement if they do
-/// not fit, or if this is a scheduler's job of several nodes and `local_only` is not set.
-placement place_ranks(request const& wanted, environment const& variables, std::string const& topology_xml, bool local_only);
+/// This machine as this process may use it. Throws as discover_topology.
+topology discover_here(environment const& variables);
+
+/// What this machine offers by itself: a slot for each GPU, or each core.
+node node_of(topology const& machine);
+
+/// Whether this process is on that node: by the name up to the first dot, or by a name or address of this machine's own.
+bool is_this_host(node const& candidate);
+
+/// The placement of ranks that are all on this node. Pure. Throws errc::placement.
+placement place_here(topology machine, allocation given, mapping map, request const& wanted);
 
 /// Who rank `rank` of this placement is, in the job `nspace`.
 identity identity_of(placement const& where, int rank, std::string const& nspace);

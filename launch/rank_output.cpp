@@ -1,12 +1,15 @@
 #include "launch/rank_output.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -82,6 +85,23 @@ void rank_stream::read_all(output_writer& writer) {
         errno = 0;
         if (!read_some(writer) || errno == EAGAIN) return;
     }
+}
+
+line_format output_format(bool tag, bool timestamp, identity const& who) {
+    line_format how;
+    if (tag) how.tag = fmt::format("[{}:{}] ", who.host, who.rank);
+    how.timestamp = timestamp;
+    how.raw = who.world_size == 1;
+    return how;
+}
+
+std::string make_rank_dir(std::string const& output_dir, int rank, int world_size) {
+    std::size_t const width = std::max<std::size_t>(2, std::to_string(world_size - 1).size());
+    auto const path = fmt::format("{}/rank.{:0{}}", output_dir, rank, width);
+    std::error_code fault;
+    std::filesystem::create_directories(path, fault);
+    if (fault) throw error(errc::io, fmt::format("cannot make {}: {}; check --output-dir", path, fault.message()));
+    return path;
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include "base/unique_fd.hpp"
 #include "launch/line_splitter.hpp"
 #include "launch/output.hpp"
+#include "pmix/identity.hpp"
 
 namespace muster {
 
@@ -46,5 +47,11 @@ class rank_stream {
     unique_fd write_;
     unique_fd file_;
 };
+
+/// What goes before each line of a rank: "[node1:3] " and the time, as asked. A world of one needs no whole lines.
+line_format output_format(bool tag, bool timestamp, identity const& who);
+
+/// Makes OUTPUT_DIR/rank.07 and returns it; all ranks' names have the same width, so that they sort. Throws errc::io.
+std::string make_rank_dir(std::string const& output_dir, int rank, int world_size);
 
 }  // namespace muster

@@ -7,9 +7,13 @@
 namespace muster {
 
 std::string name_of(rank_process const& rank) {
-    std::string const gpu =
-        rank.place.device ? fmt::format(" (GPU {}, {})", rank.place.device->index, rank.place.device->uuid) : "";
-    return fmt::format("rank {} on {}{}", rank.who.rank, rank.who.host, gpu);
+    auto const& gpu = rank.place.device;
+    return name_of_rank(rank.who.rank, rank.who.host, gpu ? gpu->index : -1, gpu ? gpu->uuid : "");
+}
+
+std::string name_of_rank(int rank, std::string_view host, int gpu_index, std::string_view gpu) {
+    std::string const device = gpu_index < 0 ? "" : fmt::format(" (GPU {}{}{})", gpu_index, gpu.empty() ? "" : ", ", gpu);
+    return fmt::format("rank {} on {}{}", rank, host, device);
 }
 
 std::string describe_end(int wait_status) {

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "launch/binding.hpp"
 #include "launch/rank_output.hpp"
@@ -30,6 +31,8 @@ struct rank_process {
 
 /// "rank 3 on node2 (GPU 1, GPU-3f2a…)": how every message names a rank.
 std::string name_of(rank_process const& rank);
+/// The same from its parts; `gpu_index` below 0: it has none.
+std::string name_of_rank(int rank, std::string_view host, int gpu_index, std::string_view gpu);
 
 /// "exited with code 3", "was killed by signal 9 (SIGKILL)".
 std::string describe_end(int wait_status);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "launch/gpu_variables.hpp"
+
 namespace muster {
 
 namespace {
@@ -62,40 +64,22 @@ void set_jax(environment& v, identity const& who, rendezvous const& meeting) {
 }
 
 void set_tensorflow(environment& v, identity const& who, rendezvous const& meeting) {
-    if (meeting.worker_ports.empty()) return v.unset("TF_CONFIG");  // too many ranks to list in each rank's environment
+    if (meeting.workers.empty()) return v.unset("TF_CONFIG");  // too many ranks to list in each rank's environment
     std::string workers;
-    for (int const port : meeting.worker_ports)
-        workers += fmt::format("{}\"{}:{}\"", workers.empty() ? "" : ",", meeting.address, port);
+    for (auto const& worker : meeting.workers) workers += fmt::format("{}\"{}\"", workers.empty() ? "" : ",", worker);
     v.set("TF_CONFIG",
           fmt::format(R"({{"cluster":{{"worker":[{}]}},"task":{{"type":"worker","index":{}}}}})", workers, who.rank));
 }
 
-/// Every GPU of the node stays visible, in PCI order, since CUDA IPC and scripts that use LOCAL_RANK as the index need that.
-void set_gpus(environment& v, binding const& place, topology const& machine) {
-    if (!place.device) return;
-    std::string visible;
-    int position = 0;
-    for (std::size_t i = 0; i < machine.gpus.size(); ++i) {
-        visible += (i == 0 ? "" : ",") + std::to_string(machine.gpus[i].index);
-        if (machine.gpus[i] == *place.device) position = static_cast<int>(i);
-    }
-    v.set("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
-    v.set("CUDA_VISIBLE_DEVICES", visible);
-    set_number(v, "MUSTER_GPU_INDEX", position);
-    v.set("MUSTER_GPU_UUID", place.device->uuid);
-    set_number(v, "JAX_LOCAL_DEVICE_IDS", position);
-}
-
 }  // namespace
 
-void set_rank_variables(environment& v, identity const& who, binding const& place, topology const& machine,
-                        rendezvous const& meeting) {
+void set_rank_variables(environment& v, identity const& who, binding const& place, topology const&, rendezvous const& meeting) {
     set_muster(v, who);
     set_torch(v, who, meeting);
     set_horovod(v, who);
     set_jax(v, who, meeting);
     set_tensorflow(v, who, meeting);
-    set_gpus(v, place, machine);
+    set_gpu_variables(v, place);
     if (!place.cores.empty()) {
         v.set("MUSTER_CPUS", place.cores.to_list());
         v.set_default("OMP_NUM_THREADS", std::to_string(place.cores.cpus.size()));

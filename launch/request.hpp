@@ -2,26 +2,58 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace muster {
 
 enum class bind_policy {
-    share,  ///< each rank gets an equal part of the cores near its GPU, or of all cores
-    core,   ///< each rank gets one core
-    numa,   ///< each rank gets its whole NUMA node
-    none,   ///< no rank is bound
+    share,   ///< each rank gets an equal part of the cores near its GPU, or of all cores
+    core,    ///< each rank gets one core
+    numa,    ///< each rank gets its whole NUMA node
+    socket,  ///< each rank gets its whole package
+    gpu,     ///< each rank gets all the cores nearest to its GPU, which ranks of other GPUs there may share
+    none,    ///< no rank is bound
 };
 std::string_view to_string(bind_policy policy) noexcept;
 /// Throws errc::usage naming the possible words.
 bind_policy parse_bind_policy(std::string_view word);
 
+enum class map_policy {
+    slot,  ///< fill one node after the other
+    node,  ///< one rank a node in turn
+};
+std::string_view to_string(map_policy policy) noexcept;
+/// Throws errc::usage naming the possible words.
+map_policy parse_map_policy(std::string_view word);
+
+/// Which of the node's allocated GPUs a rank's program sees.
+enum class gpu_visibility {
+    all,        ///< all of them, in PCI order; LOCAL_RANK names this rank's one
+    own,        ///< only its own: the device index is 0
+    own_first,  ///< all, its own one first: the device index is 0
+};
+std::string_view to_string(gpu_visibility seen) noexcept;
+/// Throws errc::usage naming the possible words.
+gpu_visibility parse_gpu_visibility(std::string_view word);
+
 struct request {
     std::optional<int> ranks;           ///< world size; without it: every slot one rank
-    std::optional<int> slots_per_node;  ///< instead of what the node has
+    std::optional<int> nodes;           ///< use this many of the allocation's nodes, the first ones
+    std::optional<int> ranks_per_node;  ///< exactly so many on each node used
+    map_policy map_by = map_policy::slot;
+    std::optional<int> slots_per_node;  ///< instead of what the node has: allows sharing
     int ranks_per_gpu = 1;              ///< above 1: ranks share GPUs, because the user said so
     bind_policy bind_to = bind_policy::share;
     std::optional<int> cpus_per_rank;  ///< cores of each rank
+    gpu_visibility gpus_seen = gpu_visibility::all;
+    bool smt = true;                    ///< false: one hardware thread of each core
+    std::vector<std::string> cpu_map;   ///< by local rank: its hardware threads, as a site or the user gives them ("24-31,56-63")
+    std::vector<int> gpu_map;           ///< by local rank: which of the node's GPUs (place in PCI order); empty: in order
+    std::vector<std::string> gpu_cpus;  ///< by the node's GPU: the hardware threads nearest to it, where a site knows better
+    std::string
+        reserved_cpus;  ///< hardware threads whose cores no rank gets ("0,8,16"), as where a site keeps them for the system
     bool operator==(request const&) const = default;
 };
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/program_options.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -13,80 +12,26 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "jobscripts/render.hpp"
-#include "launch/options.hpp"
+#include "launch/help.hpp"
 
 namespace muster {
 
-namespace po = boost::program_options;
 namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view help_text =
-    R"(muster script --site SITE --gpus N --time T [options] -- program [arguments]
-
-Prints the job script that runs the program with one rank a GPU, for sbatch or qsub.
-
-  muster script --site perlmutter --gpus 16 --time 1:30:00 --account m1234_g --queue regular -- python train.py >job.sh
-  muster script --site generic-slurm --gpus 4 --time 30min -- ./train | sbatch
-  muster script --site ./my-cluster.toml --gpus 8 --time 2h -- ./train
-
-  --site SITE          a site's name, or a site file (with a slash or .toml)
-  --gpus N             how many GPUs, and so how many ranks
-  --time T             walltime, such as 1:30:00, 90min or 2h; without a scheduler, and then not needed, muster run's --timeout
-  --account A          account or project to charge
-  --queue Q            queue, partition or quality of service
-  --job-name NAME      default: muster
-  --gpus-per-node G    GPUs to use on each node, where not all or where the site file does not say
-  --cpus-per-gpu C     hardware threads for each rank, where not an equal share of the node
-  --constraint C       Slurm: instead of the site's own
-  --filesystems F      PBS: instead of the site's own, such as home:eagle
-  --no-network-env     leave out the site's NCCL and network variables for several nodes
-  --no-limits          do not check queue and walltime against what the site file says
-  --muster PATH        the muster program as the job finds it; default: this one's path
-  --template FILE      a template of your own (mustache; start from share/muster/templates)
-  -h, --help           this text
-)";
-
-/// One option's text, or nothing.
-std::optional<std::string> text_of(po::variables_map const& given, char const* name) {
-    if (given.count(name) == 0) return std::nullopt;
-    return given[name].as<std::string>();
-}
-
-std::optional<int> count_of(po::variables_map const& given, char const* name) {
-    auto const text = text_of(given, name);
-    if (!text) return std::nullopt;
-    auto const value = parse_integer(*text);
-    if (!value || *value < 1 || *value > 10'000'000)
-        throw parse_error(fmt::format("--{}", name), *text, 0, "expected a whole number from 1 up", errc::usage);
-    return static_cast<int>(*value);
-}
-
 /// Schedulers read a bare number as minutes or as seconds, each its own way: so it is not taken.
-std::optional<duration> walltime_of(po::variables_map const& given) {
-    auto const text = text_of(given, "time");
-    if (!text) return std::nullopt;
-    if (parse_real(trim(*text)))
-        throw parse_error("--time", *text, 0, fmt::format("{} of what? write {}min, {}h or HH:MM:SS", *text, *text, *text),
+std::optional<duration> walltime_of(settings_result const& given) {
+    if (!given.given("time")) return std::nullopt;
+    auto const text = given.text("time");
+    if (parse_real(trim(text)))
+        throw parse_error("--time", text, 0, fmt::format("{} of what? write {}min, {}h or HH:MM:SS", text, text, text),
                           errc::usage);
     try {
-        return parse_duration(*text, "--time");
+        return parse_duration(text, "--time");
     } catch (parse_error const& e) {
         throw error(errc::usage, e.what());
     }
-}
-
-po::options_description described_options() {
-    po::options_description all;
-    auto const text = [] { return po::value<std::string>(); };
-    auto add = all.add_options();
-    add("help,h", "");
-    for (char const* name : {"site", "gpus", "time", "account", "queue", "job-name", "gpus-per-node", "cpus-per-gpu",
-                             "constraint", "filesystems", "muster", "template"})
-        add(name, text(), "");
-    add("no-network-env", "")("no-limits", "");
-    return all;
 }
 
 std::string nodes_text(int nodes) {
@@ -220,30 +165,32 @@ std::string own_path() {
 
 }  // namespace
 
-script_options parse_script_options(std::vector<std::string> const& args) {
+script_options parse_script_options(std::vector<std::string> const& args, settings_sources const& sources) {
+    auto const given = resolve_settings("script", args, sources);
     script_options options;
-    auto const given = parse_options(args, described_options(), options.command);
-    options.help = given.count("help") > 0;
+    options.help = given.flag("help");
     if (options.help) return options;
+    print_notes(given);
 
-    options.site = text_of(given, "site").value_or("");
+    options.site = given.text("site");
     if (options.site.empty())
         throw error(errc::usage, "there is no --site; give a site's name, such as generic-slurm, or a site file");
-    auto const gpus = count_of(given, "gpus");
+    auto const gpus = given.integer("gpus");
     if (!gpus) throw error(errc::usage, "there is no --gpus; give the number of GPUs, which is the number of ranks");
     options.gpus = *gpus;
     options.walltime = walltime_of(given);
-    options.account = text_of(given, "account").value_or("");
-    options.queue = text_of(given, "queue").value_or("");
-    options.job_name = text_of(given, "job-name").value_or(options.job_name);
-    options.gpus_per_node = count_of(given, "gpus-per-node");
-    options.cpus_per_gpu = count_of(given, "cpus-per-gpu");
-    options.constraint = text_of(given, "constraint").value_or("");
-    options.filesystems = text_of(given, "filesystems").value_or("");
-    options.network_environment = given.count("no-network-env") == 0;
-    options.check_limits = given.count("no-limits") == 0;
-    options.muster = text_of(given, "muster").value_or("");
-    options.template_file = text_of(given, "template").value_or("");
+    options.account = given.text("account");
+    options.queue = given.text("queue");
+    options.job_name = given.text("job-name");
+    options.gpus_per_node = given.integer("gpus-per-node");
+    options.cpus_per_gpu = given.integer("cpus-per-gpu");
+    options.constraint = given.text("constraint");
+    options.filesystems = given.text("filesystems");
+    options.network_environment = given.flag("network-env");
+    options.check_limits = given.flag("limits");
+    options.muster = given.text("muster");
+    options.template_file = given.text("template");
+    options.command = given.command;
     if (options.command.empty())
         throw error(errc::usage, "there is no program to run; give it after --, as in: muster script … -- python train.py");
     return options;
@@ -295,24 +242,26 @@ script_plan plan_script(site const& where, script_options const& options) {
     if (on.nodes > 1 && options.network_environment)
         request.environment.insert(request.environment.end(), where.environment_multi_node.begin(),
                                    where.environment_multi_node.end());
-    if (on.nodes > 1)
-        plan.notes.push_back(
-            fmt::format("the script asks for {}; muster run {} starts ranks on one node only and will say so in the job",
-                        nodes_text(on.nodes), version()));
-    if (!scheduled && options.walltime) request.run_options = {"--timeout", format_walltime(*options.walltime)};
+    // The site's settings and core maps hold in the job too.
+    if (!options.site.empty()) request.run_options = {"--site", options.site};
+    if (!scheduled && options.walltime)
+        request.run_options.insert(request.run_options.end(), {"--timeout", format_walltime(*options.walltime)});
     request.muster = options.muster;
     request.command = options.command;
     return plan;
 }
 
 int script_command(std::vector<std::string> const& args, environment const& env) {
-    auto options = parse_script_options(args);
+    auto options = parse_script_options(args, real_settings(env));
     if (options.help) {
-        std::fwrite(help_text.data(), 1, help_text.size(), stdout);
+        fmt::print("{}", help_text("script", false));
         return 0;
     }
     if (options.muster.empty()) options.muster = own_path();
-    auto const plan = plan_script(load_site(options.site, site_search_path(env)), options);
+    auto const where = load_site(options.site, site_search_path(env));
+    // A file is found from the job's working directory too.
+    if (options.site != where.name) options.site = std::filesystem::absolute(options.site);
+    auto const plan = plan_script(where, options);
     auto const script = options.template_file.empty()
                             ? render(plan.request)
                             : render(plan.request, read_template(options.template_file), options.template_file);

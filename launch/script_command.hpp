@@ -8,6 +8,7 @@
 #include "base/environment.hpp"
 #include "base/units.hpp"
 #include "jobscripts/script_request.hpp"
+#include "launch/settings_resolve.hpp"
 #include "launch/site.hpp"
 
 namespace muster {
@@ -34,8 +35,9 @@ struct script_options {
     bool operator==(script_options const&) const = default;
 };
 
-/// Throws errc::usage for what is not an option, a missing one, a second one or a value that does not parse.
-script_options parse_script_options(std::vector<std::string> const& args);
+/// Throws errc::usage for what is not an option, a missing one, a second one or a value that does not parse; errc::config for a
+/// settings file that is not right.
+script_options parse_script_options(std::vector<std::string> const& args, settings_sources const& sources = {});
 
 /// What the script is made from, and what the user should know about it.
 struct script_plan {

@@ -1,6 +1,8 @@
 #include "launch/session_dir.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +25,8 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 10> library_prefixes{
     "mpich_", "mpich.", "vader_segment.", "nccl-", "ucx_shm_", "psm2_shm.", "psm3_shm.", "torch_", "pymp-", "sem.mp-",
 };
+
+constexpr std::time_t youngest_stale_s = 60;
 
 bool named_by_a_library(std::string_view name) {
     for (auto const prefix : library_prefixes)
@@ -52,25 +56,30 @@ std::set<std::string> shared_memory_in_use() {
     std::error_code fault;
     for (auto const& process : fs::directory_iterator("/proc", fault)) {
         if (!is_pid(process.path().filename().string())) continue;
-        std::ifstream maps(process.path() / "maps");
-        for (std::string line; std::getline(maps, line);)
-            if (auto const at = line.find("/dev/shm/"); at != std::string::npos) used.insert(line.substr(at));
+        // Files before maps: who is just making a segment opens it, maps it and closes it, and must be seen at every point of that.
         std::error_code ignored;
         for (auto const& fd : fs::directory_iterator(process.path() / "fd", ignored)) {
             auto const target = fs::read_symlink(fd.path(), ignored).string();
             if (target.starts_with("/dev/shm/")) used.insert(target);
         }
+        std::ifstream maps(process.path() / "maps");
+        for (std::string line; std::getline(maps, line);)
+            if (auto const at = line.find("/dev/shm/"); at != std::string::npos) used.insert(line.substr(at));
     }
     return used;
 }
 
 }  // namespace
 
-std::string make_session_dir() {
+std::string make_session_dir(unique_fd& lock) {
     int first_errno = 0;
     for (auto const* base : {"/dev/shm", "/tmp"}) {
         std::string path = fmt::format("{}/muster-{}-{}-XXXXXX", base, ::getuid(), ::getpid());
-        if (::mkdtemp(path.data()) != nullptr) return path;
+        if (::mkdtemp(path.data()) != nullptr) {
+            lock.reset(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+            ::flock(lock.get(), LOCK_EX | LOCK_NB);
+            return path;
+        }
         if (first_errno == 0) first_errno = errno;
     }
     throw_system("mkdtemp", "in /dev/shm and in /tmp", first_errno, "make one of them writable");
@@ -79,6 +88,25 @@ std::string make_session_dir() {
 void remove_session_dir(std::string const& path) noexcept {
     std::error_code ignored;
     if (!path.empty()) fs::remove_all(path, ignored);
+}
+
+void sweep_session_dirs() noexcept try {
+    auto const prefix = fmt::format("muster-{}-", ::getuid());
+    for (auto const* base : {"/dev/shm", "/tmp"}) {
+        std::error_code fault;
+        for (auto const& entry : fs::directory_iterator(base, fault)) {
+            if (!entry.path().filename().string().starts_with(prefix)) continue;
+            unique_fd const folder(::open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+            struct stat info {};
+            // A young one may not be locked yet.
+            if (!folder || ::fstat(folder.get(), &info) != 0 || info.st_uid != ::getuid() ||
+                std::time(nullptr) - info.st_ctim.tv_sec < youngest_stale_s)
+                continue;
+            if (::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) remove_session_dir(entry.path());
+        }
+    }
+} catch (...) {
+    // best effort: a run must not fail over the leavings of another
 }
 
 int sweep_shared_memory(std::time_t since) noexcept try {

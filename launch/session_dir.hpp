@@ -4,11 +4,17 @@
 #include <ctime>
 #include <string>
 
+#include "base/unique_fd.hpp"
+
 namespace muster {
 
 /// Makes /dev/shm/muster-UID-PID-XXXXXX (mode 0700), or the same in /tmp where /dev/shm cannot be written. Short on purpose: unix
-/// sockets below it have at most 108 bytes. Memory-backed, since ranks map shared memory there. Throws errc::system.
-std::string make_session_dir();
+/// sockets below it have at most 108 bytes. Memory-backed, since ranks map shared memory there. `lock` then holds a lock on it,
+/// which ends with the last process that has it open. Throws errc::system.
+std::string make_session_dir(unique_fd& lock);
+
+/// Removes this user's session folders that nobody holds any more: of runs whose guardian and launcher were both killed.
+void sweep_session_dirs() noexcept;
 
 /// Removes it and all below; a folder that is gone already is no error.
 void remove_session_dir(std::string const& path) noexcept;

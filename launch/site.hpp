@@ -11,6 +11,7 @@
 #include "base/environment.hpp"
 #include "base/units.hpp"
 #include "jobscripts/script_request.hpp"
+#include "launch/settings.hpp"
 
 namespace muster {
 
@@ -88,9 +89,8 @@ struct site {
     std::vector<std::string> setup;                                ///< shell lines
     std::vector<std::pair<std::string, std::string>> environment;  ///< in every job
     std::vector<std::pair<std::string, std::string>>
-        environment_multi_node;  ///< besides, in jobs of several nodes; can be left out
-    std::string engine;          ///< what starts ranks on several nodes; empty: not said
-    std::vector<std::string> engine_options;
+        environment_multi_node;          ///< besides, in jobs of several nodes; can be left out
+    std::vector<file_setting> settings;  ///< what holds at this site unless the user says otherwise
 
     bool operator==(site const&) const = default;
 };

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "jobscripts/quote.hpp"
 #include "launch/cpuset.hpp"
+#include "launch/settings_file.hpp"
 #include "launch/site.hpp"
 #include "launch/toml_reader.hpp"
 
@@ -219,16 +220,6 @@ void read_source(toml_document const& document, toml_reader const& root, site& r
     result.source_date = *date;
 }
 
-void read_launch(toml_document const& document, toml_reader const& root, site& result) {
-    constexpr std::array<std::string_view, 2> known{"engine", "options"};
-    constexpr std::array<std::string_view, 3> engines{"srun", "mpirun", "mpiexec"};
-    auto const* table = root.table("launch");
-    if (!table) return;
-    toml_reader const in(document, *table, "launch", known);
-    if (in.has("engine")) result.engine = in.choice("engine", engines);
-    result.engine_options = in.texts("options");
-}
-
 void read_script(toml_document const& document, toml_reader const& root, site& result) {
     constexpr std::array<std::string_view, 2> known{"modules", "setup"};
     auto const* table = root.table("script");
@@ -242,9 +233,9 @@ void read_script(toml_document const& document, toml_reader const& root, site& r
 
 site parse_site(std::string_view text, std::string_view origin) {
     constexpr std::array<std::string_view, 11> known{
-        "name",   "description", "scheduler", "source",      "node",
-        "header", "queue",       "script",    "environment", "environment_multi_node",
-        "launch"};
+        "name",    "description", "scheduler", "source",      "node",
+        "header",  "queue",       "script",    "environment", "environment_multi_node",
+        "settings"};
     auto const document = toml_document::parse(text, origin);
     toml_reader const root(document, document.root, "", known);
     site result;
@@ -263,7 +254,7 @@ site parse_site(std::string_view text, std::string_view origin) {
     read_script(document, root, result);
     result.environment = read_environment(document, root, "environment");
     result.environment_multi_node = read_environment(document, root, "environment_multi_node");
-    read_launch(document, root, result);
+    if (auto const* table = root.table("settings")) result.settings = read_settings(document, *table, "settings", "site");
     return result;
 }
 

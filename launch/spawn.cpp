@@ -28,6 +28,7 @@ struct child_plan {
     cpu_set_t const* mask;
     std::size_t mask_bytes;
     rlimit open_files;
+    bool own_group;
     pid_t parent;
 };
 
@@ -52,7 +53,7 @@ void reset_signals() {
 
 /// Runs in the child; returns the step that failed. Only system calls.
 char const* prepare(child_plan const& plan) {
-    ::setpgid(0, 0);
+    if (plan.own_group) ::setpgid(0, 0);
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return "prctl(PR_SET_PDEATHSIG)";
     if (::getppid() != plan.parent) ::_exit(1);  // the launcher died before the line above
     for (int i = 0; i < 3; ++i)
@@ -158,6 +159,7 @@ pid_t spawn(spawn_request const& request) {
                           request.cores.empty() ? nullptr : mask.data(),
                           mask_bytes,
                           request.open_files,
+                          request.own_group,
                           ::getpid()};
     child_failure volatile failure;
     pid_t const pid = vfork_exec(plan, failure);

@@ -28,14 +28,15 @@ struct spawn_request {
     int stdin_fd = -1;  ///< each becomes descriptor 0, 1, 2 of the child; the caller keeps and closes its own
     int stdout_fd = -1;
     int stderr_fd = -1;
-    cpuset cores;         ///< empty: affinity is inherited
-    rlimit open_files{};  ///< what the child gets, since the launcher raises its own
+    cpuset cores;           ///< empty: affinity is inherited
+    bool own_group = true;  ///< it leads a process group of its own; else it stays in ours
+    rlimit open_files{};    ///< what the child gets, since the launcher raises its own
 };
 
-/// Starts it as the leader of its own process group, with default signal dispositions, and bound to be killed when this process
-/// dies; returns once it runs the program. vfork and exec: 0.4 ms however large the launcher is. Must be called from the main
-/// thread (the parent-death signal is bound to the thread). Throws errc::system naming the step that failed, program_error if the
-/// program cannot be executed.
+/// Starts it (in a process group of its own, unless told otherwise) with default signal dispositions, and bound to be killed when
+/// this process dies; returns once it runs the program. vfork and exec: 0.4 ms however large the launcher is. Must be called from
+/// the main thread (the parent-death signal is bound to the thread). Throws errc::system naming the step that failed,
+/// program_error if the program cannot be executed.
 pid_t spawn(spawn_request const& request);
 
 /// The file that `program` names: itself if it has a slash (relative to `working_dir`), else the first executable along PATH of

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -44,10 +45,12 @@ bool ends_the_run(int signal_number) {
 
 }  // namespace
 
-supervisor::supervisor(run_options const& options, std::string executable, int guardian_fd)
+supervisor::supervisor(run_options const& options, std::string executable,
+                       std::optional<std::chrono::system_clock::time_point> ends_at, int guardian_fd)
     : signals_(block_signals()),
       options_(options),
       executable_(std::move(executable)),
+      ends_at_(ends_at),
       guardian_fd_(guardian_fd),
       wall_start_(std::time(nullptr)),
       start_(event_loop::clock::now()) {
@@ -81,6 +84,9 @@ int supervisor::run(pmix::server& pmix_server, pmix::pmi1_server& pmi1_server) {
     loop_.watch_readable(pmi1_->event_fd(), [this] { on_pmi_events(pmi1_->poll()); });
     if (options_.timeout) loop_.after(*options_.timeout, [this] { on_timeout(); });
     if (options_.start_timeout) loop_.after(*options_.start_timeout, [this] { on_start_timeout(); });
+    last_output_ = event_loop::clock::now();
+    if (options_.idle_timeout) loop_.after(*options_.idle_timeout, [this] { check_idle(); });
+    if (options_.signal_before_end && ends_at_) set_early_signal();
     if (ranks_.size() > 1)
         for (auto const when : mpi_looks) loop_.after(when, [this] { look_for_mpi(); });
     if (running_ == 0) on_ranks_gone();
@@ -201,6 +207,30 @@ void supervisor::on_timeout() {
     stop(exit_code(errc::timeout), SIGTERM);
 }
 
+void supervisor::check_idle() {
+    if (phase_ != phase::running) return;
+    duration const idle = event_loop::clock::now() - last_output_;
+    if (idle < *options_.idle_timeout) {
+        loop_.after(*options_.idle_timeout - idle, [this] { check_idle(); });
+        return;
+    }
+    say(fmt::format("error: no rank has written anything for {} (--idle-timeout): ending {} ranks", format_duration(idle),
+                    running_));
+    failed_ = true;
+    stop(exit_code(errc::timeout), SIGTERM);
+}
+
+void supervisor::set_early_signal() {
+    duration const left = *ends_at_ - std::chrono::system_clock::now() - options_.signal_before_end->before;
+    loop_.after(std::max(left, duration(0)), [this] {
+        if (phase_ != phase::running) return;
+        int const number = options_.signal_before_end->number;
+        say(fmt::format("{} before the job's time is up: SIG{} to {} ranks", format_duration(options_.signal_before_end->before),
+                        ::sigabbrev_np(number), running_));
+        signal_ranks(number);
+    });
+}
+
 void supervisor::on_start_timeout() {
     if (phase_ != phase::running) return;
     std::string missing;
@@ -239,6 +269,7 @@ void supervisor::watch_streams(rank_process& rank) {
 
 void supervisor::on_readable(rank_process& rank, rank_stream& stream) {
     int const fd = stream.read_fd();
+    last_output_ = event_loop::clock::now();
     if (!rank.spoke && ranks_.size() > 1) {  // what speaks of a world of its own has MPI loaded now
         rank.spoke = true;
         look_for_mpi(rank);

@@ -1,6 +1,7 @@
 // Watches the ranks of this node from their start to the last process' end.
 #pragma once
 
+#include <chrono>
 #include <ctime>
 #include <map>
 #include <optional>
@@ -23,8 +24,10 @@ namespace muster {
 class supervisor {
   public:
     /// Blocks the signals it handles and reads them from a descriptor. `guardian_fd` hangs up when the guardian dies.
-    /// `executable` is what the ranks run, for naming the MPI it is linked with.
-    supervisor(run_options const& options, std::string executable, int guardian_fd);
+    /// `executable` is what the ranks run, for naming the MPI it is linked with; `ends_at` when the job's time is up, if that is
+    /// known.
+    supervisor(run_options const& options, std::string executable, std::optional<std::chrono::system_clock::time_point> ends_at,
+               int guardian_fd);
     ~supervisor();
 
     event_loop& loop() noexcept { return loop_; }
@@ -49,6 +52,8 @@ class supervisor {
     void on_guardian_gone();
     void on_timeout();
     void on_start_timeout();
+    void check_idle();
+    void set_early_signal();
     void look_for_mpi();
     void look_for_mpi(rank_process& rank);
 
@@ -83,6 +88,7 @@ class supervisor {
     pmix::pmi1_server* pmi1_ = nullptr;
     std::string executable_;
     std::optional<std::string> linked_mpi_;  ///< the MPI library of the executable ("" if none), once it was looked for
+    std::optional<std::chrono::system_clock::time_point> ends_at_;
     int guardian_fd_;
     phase phase_ = phase::running;
     int exit_code_ = 0;
@@ -94,6 +100,7 @@ class supervisor {
     int running_ = 0;
     std::time_t wall_start_;
     event_loop::clock::time_point start_;
+    event_loop::clock::time_point last_output_{};
     std::map<int, event_loop::clock::time_point> last_signals_;
 };
 

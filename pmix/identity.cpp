@@ -145,7 +145,7 @@ void derive_nodes(partial const& known, identity& who) {
     who.local_size = known.local_size ? known.local_size->value : who.world_size;
     who.local_rank = known.local_rank ? known.local_rank->value : who.rank % who.local_size;
     who.node_rank = known.node_rank ? known.node_rank->value : who.rank / who.local_size;
-    who.node_count = known.node_count ? known.node_count->value : (who.world_size + who.local_size - 1) / who.local_size;
+    who.node_count = known.node_count ? known.node_count->value : (who.world_size - 1) / who.local_size + 1;
     if (!known.node_count && who.node_rank >= who.node_count) who.node_count = who.node_rank + 1;
 }
 

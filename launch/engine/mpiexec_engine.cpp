@@ -1,0 +1,156 @@
+#include "launch/engine/mpiexec_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/engine/srun_engine.hpp"
+
+namespace muster {
+
+namespace {
+
+struct search_result {
+    std::optional<mpiexec_program> program;
+    std::string refusal;
+};
+
+std::string_view maker_of(std::string_view said) {
+    if (said.find("Open MPI") != std::string_view::npos || said.find("OpenRTE") != std::string_view::npos)
+        return "Open MPI's, which is the engine mpirun";
+    if (said.find("Intel(R) MPI") != std::string_view::npos) return "Intel MPI's, which muster does not know";
+    return "";
+}
+
+search_result search(scheduler_sources const& sources) {
+    std::string others;
+    for (std::string const name : {"mpiexec", "mpiexec.hydra"}) {
+        auto const said = sources.run_command({name, "--version"});
+        if (said.exit_status == 127) continue;
+        auto const text = said.out + "\n" + said.err;
+        if (auto found = read_mpiexec_version(name, text)) return {std::move(found), ""};
+        auto const maker = maker_of(text);
+        others +=
+            fmt::format("{}{} is {}", others.empty() ? "" : "; ", name,
+                        maker.empty() ? fmt::format("neither MPICH's nor PALS' ({})", first_line(said)) : std::string(maker));
+    }
+    return {std::nullopt, others.empty() ? "there is no mpiexec of MPICH or PALS on PATH" : others};
+}
+
+/// "node1:2" for each run of ranks on one host: Hydra goes through them in order, so that any layout can be said.
+std::string host_runs(std::vector<std::string> const& hosts) {
+    std::string text;
+    for (auto first = hosts.begin(); first != hosts.end();) {
+        auto const next = std::find_if(first, hosts.end(), [&](auto const& host) { return host != *first; });
+        text += fmt::format("{}:{}\n", *first, next - first);
+        first = next;
+    }
+    return text;
+}
+
+void add_hydra_launcher(mpiexec_program const& program, engine_job const& job, engine_command& command) {
+    auto const has = [&](std::string_view name) {
+        return std::find(program.launchers.begin(), program.launchers.end(), name) != program.launchers.end();
+    };
+    auto& argv = command.argv;
+    if (job.given.scheduler == scheduler_kind::pbs) {
+        argv.insert(argv.end(), {"-launcher", "rsh", "-launcher-exec", job.shim.front()});
+        command.variables.set("HYDRA_LAUNCHER_EXTRA_ARGS", "tmrsh");
+    } else if (job.given.scheduler == scheduler_kind::slurm && has("slurm")) {
+        argv.insert(argv.end(), {"-launcher", "slurm"});
+    } else {
+        argv.insert(argv.end(), {"-launcher", "ssh"});
+    }
+}
+
+/// -genvall takes everything along; what belongs to this node alone would be wrong on the others.
+void leave_out_what_is_this_nodes(environment& variables) {
+    for (auto const name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
+                            "ZE_AFFINITY_MASK", "TMPDIR", "HOSTNAME"})
+        variables.unset(name);
+}
+
+engine_command hydra_command(mpiexec_program const& program, engine_job const& job) {
+    engine_command command{{program.name}, job.variables, {}, wire_up::pmi};
+    auto const hosts = rank_hosts(job);
+    auto const path = job.scratch_dir + "/mpiexec.hosts";
+    command.files.emplace_back(path, host_runs(hosts));
+    auto& argv = command.argv;
+    add_hydra_launcher(program, job, command);
+    leave_out_what_is_this_nodes(command.variables);
+    argv.insert(argv.end(), {"-f", path, "-n", std::to_string(hosts.size()), "-bind-to", "none", "-genvall"});
+    if (!job.network_interface.empty()) argv.insert(argv.end(), {"-iface", job.network_interface});
+    if (job.variables.has("SLURM_JOB_ID")) {
+        unset_srun_orders(command.variables);
+        command.variables.set("SLURM_OVERLAP", "1");
+        if (auto const gpus = gpus_on_each(job); gpus && *gpus > 0)
+            command.variables.set("SLURM_GRES", fmt::format("gpu:{}", *gpus));
+    }
+    return command;
+}
+
+/// From its documentation; not tried on a machine that has it.
+engine_command pals_command(mpiexec_program const& program, engine_job const& job) {
+    auto const each = ranks_on_each(job);
+    if (!each)
+        throw error(errc::placement,
+                    fmt::format("PALS' mpiexec puts the same number of ranks on every node, and {} ranks on {} nodes do not "
+                                "divide so; use a number of ranks that does, or --ranks-per-node N",
+                                ranks_of(job), job.map.nodes_used()));
+    if (job.map.order == map_policy::node && *each > 1 && job.map.nodes_used() > 1)
+        throw error(errc::placement, "PALS' mpiexec numbers ranks node by node; leave --map-by node out");
+    engine_command command{{program.name}, job.variables, {}, wire_up::pmi};
+    std::vector<std::string> hosts;
+    for (int const node : used_nodes(job)) hosts.push_back(job.given.nodes[static_cast<std::size_t>(node)].name);
+    auto const path = job.scratch_dir + "/mpiexec.hosts";
+    command.files.emplace_back(path, as_lines(hosts));
+    command.argv.insert(command.argv.end(), {"--hostfile", path, "-n", std::to_string(ranks_of(job)), "--ppn",
+                                             std::to_string(*each), "--cpu-bind", "none", "--envall"});
+    if (find_mpi(job).family == mpi_family::open_mpi) {
+        command.argv.push_back("--pmi=pmix");
+        command.speaks = wire_up::pmix;
+    }
+    return command;
+}
+
+}  // namespace
+
+std::optional<mpiexec_program> read_mpiexec_version(std::string const& name, std::string_view said) {
+    if (auto const text = trim(said); text.starts_with("mpiexec version "))
+        if (auto const version = find_version(text)) return mpiexec_program{mpiexec_program::maker::pals, name, *version, {}};
+    if (said.find("HYDRA build details") == std::string_view::npos) return std::nullopt;
+    mpiexec_program hydra{mpiexec_program::maker::hydra, name, {}, {}};
+    for (auto const line : split(said, '\n')) {
+        auto const text = trim(line);
+        if (text.starts_with("Version:")) hydra.version = find_version(text).value_or(program_version{});
+        constexpr std::string_view title = "Launchers available:";
+        if (!text.starts_with(title)) continue;
+        for (auto const word : split(text.substr(title.size()), ' '))
+            if (!word.empty()) hydra.launchers.emplace_back(word);
+    }
+    return hydra;
+}
+
+std::optional<mpiexec_program> find_mpiexec(scheduler_sources const& sources) {
+    return search(sources).program;
+}
+
+std::optional<std::string> mpiexec_unavailable(engine_job const&, scheduler_sources const& sources) {
+    auto const found = search(sources);
+    if (!found.program) return found.refusal;
+    return std::nullopt;
+}
+
+engine_command mpiexec_command(engine_job const& job, scheduler_sources const& sources) {
+    auto const found = search(sources);
+    if (!found.program) throw error(errc::unavailable, "mpiexec cannot start the ranks: " + found.refusal);
+    auto command = found.program->from == mpiexec_program::maker::pals ? pals_command(*found.program, job)
+                                                                       : hydra_command(*found.program, job);
+    command.argv.insert(command.argv.end(), job.extra_arguments.begin(), job.extra_arguments.end());
+    command.argv.insert(command.argv.end(), job.shim.begin(), job.shim.end());
+    return command;
+}
+
+}  // namespace muster

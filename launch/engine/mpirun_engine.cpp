@@ -1,0 +1,135 @@
+#include "launch/engine/mpirun_engine.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/engine/srun_engine.hpp"
+#include "launch/spawn.hpp"
+
+namespace muster {
+
+namespace {
+
+/// What was found under the names that mpirun goes by, or why none of it will do.
+struct search_result {
+    std::optional<mpirun_program> program;
+    std::string refusal;
+};
+
+search_result find_mpirun(scheduler_sources const& sources) {
+    std::string others;
+    for (std::string const name : {"mpirun", "mpirun.openmpi", "prterun"}) {
+        auto const said = sources.run_command({name, "--version"});
+        if (said.exit_status == 127) continue;
+        if (auto const found = read_mpirun_version(name, said.out + "\n" + said.err)) return {found, ""};
+        others += fmt::format("{}{} is not Open MPI's ({})", others.empty() ? "" : "; ", name, first_line(said));
+    }
+    return {std::nullopt, others.empty() ? "there is no mpirun of Open MPI and no prterun on PATH" : others};
+}
+
+/// By its path, mpirun finds its own daemons on the other nodes too; in a system folder they are on PATH there as well.
+std::string with_folder(std::string const& name, environment const& variables) {
+    try {
+        auto const path = find_program(name, variables, "");
+        return path.starts_with("/usr/bin/") || path.starts_with("/bin/") ? name : path;
+    } catch (program_error const&) {
+        return name;
+    }
+}
+
+class options {
+  public:
+    options(mpirun_program const& program, std::vector<std::string>& argv) : program_(program), argv_(argv) {}
+
+    void add(std::initializer_list<std::string> words) { argv_.insert(argv_.end(), words); }
+    /// A setting of the launcher itself, by its name in Open MPI 4 and in PRRTE.
+    void set(std::string const& open_mpi_4, std::string const& prrte, std::string const& value) {
+        if (program_.prrte)
+            add({"--prtemca", prrte, value});
+        else
+            add({"--mca", open_mpi_4, value});
+    }
+
+  private:
+    mpirun_program const& program_;
+    std::vector<std::string>& argv_;
+};
+
+/// Open MPI reads the slots of a Slurm job from this variable, and they are those of the job's tasks, not of its GPUs. Its own
+/// srun, of one daemon a node, must neither wait for the step that we may be in, nor be told of tasks and GPUs by the job's
+/// variables.
+void prepare_for_slurm(engine_job const& job, environment& variables) {
+    unset_srun_orders(variables);
+    variables.set("SLURM_OVERLAP", "1");
+    if (auto const gpus = gpus_on_each(job); gpus && *gpus > 0) variables.set("SLURM_GRES", fmt::format("gpu:{}", *gpus));
+    auto const& ranks = job.map.ranks_per_node;
+    int const most = ranks.empty() ? 1 : *std::max_element(ranks.begin(), ranks.end());
+    auto const nodes = variables.get_or("SLURM_JOB_NUM_NODES", std::to_string(job.given.nodes.size()));
+    variables.set("SLURM_TASKS_PER_NODE", fmt::format("{}(x{})", most, nodes));
+}
+
+bool has_full_names(std::vector<std::string> const& hosts) {
+    return std::any_of(hosts.begin(), hosts.end(), [](auto const& host) { return host.find('.') != std::string::npos; });
+}
+
+}  // namespace
+
+std::optional<mpirun_program> read_mpirun_version(std::string const& name, std::string_view said) {
+    bool const open_mpi = said.find("(Open MPI)") != std::string_view::npos || said.find("(OpenRTE)") != std::string_view::npos;
+    bool const prrte = said.find("(PRRTE)") != std::string_view::npos || said.find("prterun") != std::string_view::npos;
+    auto const at = said.find(open_mpi ? "(Open" : "(PRRTE");
+    auto const version = at == std::string_view::npos ? std::nullopt : find_version(said.substr(at));
+    if (!version || !(open_mpi || prrte)) return std::nullopt;
+    return mpirun_program{name, !open_mpi || version->major >= 5, open_mpi, *version};
+}
+
+std::optional<std::string> mpirun_unavailable(engine_job const& job, scheduler_sources const& sources) {
+    auto const found = find_mpirun(sources);
+    if (!found.program) return found.refusal;
+    if (job.given.scheduler == scheduler_kind::slurm && sources.run_command({"srun", "--version"}).exit_status == 127)
+        return "in a Slurm job mpirun needs srun, which is not on PATH";
+    return std::nullopt;
+}
+
+engine_command mpirun_command_of(mpirun_program const& program, engine_job const& job, bool as_root) {
+    engine_command command{{program.name}, job.variables, {}, wire_up::pmix};
+    options add(program, command.argv);
+    auto const hosts = rank_hosts(job);
+    auto const path = job.scratch_dir + "/mpirun.hosts";
+    command.files.emplace_back(path, as_lines(hosts));
+    if (as_root) add.add({"--allow-run-as-root"});
+    // One host a rank, taken in turn: every layout in the same words, and none that needs more slots than it has.
+    add.add({"--hostfile", path, "--map-by", "seq", "-np", std::to_string(hosts.size()), "--bind-to", "none"});
+    if (job.probe) add.add({"--stdin", "none"});
+    if (has_full_names(hosts)) add.set("orte_keep_fqdn_hostnames", "prte_keep_fqdn_hostnames", "1");
+    if (job.given.scheduler == scheduler_kind::pbs) {
+        add.set("plm", "plm", program.prrte ? "ssh" : "rsh");
+        add.set("plm_rsh_agent", "plm_ssh_agent", job.shim.front() + " tmrsh");
+        add.set("plm_rsh_no_tree_spawn", "plm_ssh_no_tree_spawn", "1");
+    }
+    if (!job.network_interface.empty()) {
+        add.set("oob_tcp_if_include", "prte_if_include", job.network_interface);
+        if (program.prrte)
+            add.add({"-x", "OMPI_MCA_btl_tcp_if_include=" + job.network_interface});
+        else
+            add.add({"--mca", "btl_tcp_if_include", job.network_interface});
+    }
+    for (auto const& name : job.shim_variables) add.add({"-x", name});
+    command.argv.insert(command.argv.end(), job.extra_arguments.begin(), job.extra_arguments.end());
+    command.argv.insert(command.argv.end(), job.shim.begin(), job.shim.end());
+    if (job.variables.has("SLURM_JOB_ID")) prepare_for_slurm(job, command.variables);
+    return command;
+}
+
+engine_command mpirun_command(engine_job const& job, scheduler_sources const& sources) {
+    auto found = find_mpirun(sources);
+    if (!found.program) throw error(errc::unavailable, "mpirun cannot start the ranks: " + found.refusal);
+    found.program->name = with_folder(found.program->name, job.variables);
+    return mpirun_command_of(*found.program, job, ::geteuid() == 0);
+}
+
+}  // namespace muster

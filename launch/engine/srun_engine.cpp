@@ -1,0 +1,222 @@
+#include "launch/engine/srun_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/engine/engine_tools.hpp"
+#include "launch/scheduler/hostlist.hpp"
+
+namespace muster {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+/// What srun reads as if it were an option, and what salloc, sbatch or an outer step may have set for their own sake.
+constexpr std::array orders{
+    // the layout
+    "SLURM_DISTRIBUTION"sv, "SLURM_DIST_PLANESIZE"sv, "SLURM_HOSTFILE"sv, "SLURM_NTASKS_PER_NODE"sv, "SLURM_NTASKS_PER_CORE"sv,
+    "SLURM_NTASKS_PER_SOCKET"sv, "SLURM_NTASKS_PER_GPU"sv, "SLURM_NTASKS_PER_TRES"sv, "SLURM_SPREAD_JOB"sv,
+    "SLURM_USE_MIN_NODES"sv, "SLURM_OVERCOMMIT"sv,
+    // processors and memory: the step gets all that the job has, and the shim divides it
+    "SRUN_CPUS_PER_TASK"sv, "SLURM_CPUS_PER_GPU"sv, "SLURM_TRES_PER_TASK"sv, "SLURM_EXACT"sv, "SLURM_EXCLUSIVE"sv,
+    "SLURM_WHOLE"sv, "SLURM_HINT"sv, "SLURM_CORE_SPEC"sv, "SLURM_THREAD_SPEC"sv, "SLURM_THREADS_PER_CORE"sv,
+    "SLURM_MEM_PER_CPU"sv, "SLURM_MEM_PER_GPU"sv, "SLURM_MEM_PER_NODE"sv, "SLURM_CPU_BIND"sv, "SLURM_CPU_BIND_LIST"sv,
+    "SLURM_CPU_BIND_TYPE"sv, "SLURM_CPU_BIND_VERBOSE"sv, "SLURM_MEM_BIND"sv, "SLURM_MEM_BIND_LIST"sv, "SLURM_MEM_BIND_PREFER"sv,
+    "SLURM_MEM_BIND_SORT"sv, "SLURM_MEM_BIND_TYPE"sv, "SLURM_MEM_BIND_VERBOSE"sv,
+    // GPUs: by the task they would hide from a rank those of its neighbours
+    "SLURM_GPUS"sv, "SLURM_GPUS_PER_NODE"sv, "SLURM_GPUS_PER_SOCKET"sv, "SLURM_GPUS_PER_TASK"sv, "SLURM_GPU_BIND"sv,
+    "SLURM_GRES"sv, "SLURM_STEP_GRES"sv, "SLURM_GRES_FLAGS"sv,
+    // input, output, end
+    "SLURM_STDINMODE"sv, "SLURM_STDOUTMODE"sv, "SLURM_STDERRMODE"sv, "SLURM_LABELIO"sv, "SLURM_UNBUFFEREDIO"sv,
+    "SLURM_OPEN_MODE"sv, "SLURM_WAIT"sv, "SLURM_KILL_BAD_EXIT"sv, "SLURM_NO_KILL"sv, "SLURM_IMMEDIATE"sv, "SLURM_DEPENDENCY"sv,
+    "SLURM_TIMELIMIT"sv, "SLURM_SIGNAL"sv,
+    // the rest
+    "SLURM_MPI_TYPE"sv, "SLURM_EXPORT_ENV"sv, "SRUN_EXPORT_ENV"sv, "SLURM_REMOTE_CWD"sv, "SLURM_WORKING_DIR"sv};
+
+constexpr program_version first_with_overlap{20, 11};
+constexpr program_version first_without_inherited_cpus{22, 5};  ///< from here on SLURM_CPUS_PER_TASK is no order any more
+constexpr program_version first_with_task_sharing{23, 11};
+
+/// The plugin that --mpi takes, or why there is none.
+struct mpi_choice {
+    std::string plugin;
+    std::string note;
+    std::string refusal;
+};
+
+std::string first_of(std::vector<std::string> const& listed, std::initializer_list<std::string_view> wanted) {
+    for (auto const name : wanted)
+        for (auto const& plugin : listed)
+            if (plugin == name || (name == "pmix" && plugin.starts_with("pmix_v"))) return plugin;
+    return "";
+}
+
+mpi_choice choose_plugin(engine_job const& job, std::vector<std::string> const& listed) {
+    if (job.probe) return {"none", "", ""};
+    auto const mpi = find_mpi(job);
+    std::string const here = fmt::format("srun --mpi=list says: {}", listed.empty() ? "nothing" : join(listed, ", "));
+    if (mpi.family == mpi_family::mpich || mpi.family == mpi_family::cray) {
+        auto const plugin =
+            mpi.family == mpi_family::cray ? first_of(listed, {"cray_shasta", "pmi2"}) : first_of(listed, {"pmi2"});
+        if (!plugin.empty()) return {plugin, "", ""};
+        return {"", "",
+                fmt::format("{} is linked with {}, which needs PMI-2, and this Slurm has none ({}); use that MPI's own mpiexec "
+                            "(--engine mpiexec)",
+                            job.program, mpi.library, here)};
+    }
+    if (auto const plugin = first_of(listed, {"pmix"}); !plugin.empty()) return {plugin, "", ""};
+    if (mpi.family == mpi_family::open_mpi)
+        return {"", "",
+                fmt::format("{} is linked with {}, which needs PMIx, and this Slurm has no PMIx plugin ({}); use Open MPI's own "
+                            "mpirun (--engine mpirun), or ask the site for Slurm with PMIx",
+                            job.program, mpi.library, here)};
+    return {"none",
+            fmt::format("this Slurm has no PMIx plugin ({}): ranks that load MPI at run time (mpi4py) would each come up alone; "
+                        "for those use --engine mpirun",
+                        here),
+            ""};
+}
+
+wire_up speech_of(std::string_view plugin) {
+    if (plugin == "none") return wire_up::none;
+    return plugin.starts_with("pmix") ? wire_up::pmix : wire_up::pmi;
+}
+
+mpi_choice ask_for_plugin(engine_job const& job, scheduler_sources const& sources) {
+    if (job.probe) return choose_plugin(job, {});
+    auto const said = sources.run_command({"srun", "--mpi=list"});
+    return choose_plugin(job, parse_mpi_list(said.out + "\n" + said.err));
+}
+
+/// Whether anything there binds tasks at all. Where nothing does, srun would answer --cpu-bind with a complaint.
+bool binds_tasks(scheduler_sources const& sources) {
+    auto const said = sources.run_command({"scontrol", "show", "config"});
+    for (auto const line : split(said.out, '\n'))
+        if (line.starts_with("TaskPlugin ") || line.starts_with("TaskPlugin="))
+            return trim(line.substr(line.find('=') + 1)) != "task/none";
+    return true;
+}
+
+bool has_too_few_cpus(engine_job const& job) {
+    auto const nodes = used_nodes(job);
+    return !job.probe && std::any_of(nodes.begin(), nodes.end(), [&](int node) {
+        auto const at = static_cast<std::size_t>(node);
+        return job.given.nodes.at(at).cpus.value_or(0) < job.map.ranks_per_node.at(at);
+    });
+}
+
+/// A step of one command lies in one component of a heterogeneous job, the first unless told otherwise.
+std::optional<std::string> beyond_first_component(engine_job const& job, environment const& variables) {
+    auto const size = variables.get_int("SLURM_HET_SIZE").value_or(1);
+    auto const name = "SLURM_JOB_NODELIST_HET_GROUP_0";
+    if (size < 2 || !variables.has(name)) return std::nullopt;
+    auto const first = expand_hostlist(variables.get_or(name, ""), name);
+    for (auto const& host : rank_hosts(job))
+        if (std::find(first.begin(), first.end(), host) == first.end())
+            return fmt::format(
+                "this is a heterogeneous Slurm job of {} components, and {} is not in the first one ({}); muster starts "
+                "steps in that one only: use its nodes (--nodes {})",
+                size, host, variables.get_or(name, ""), first.size());
+    return std::nullopt;
+}
+
+std::string step_name(engine_job const& job) {
+    auto const name = job.program.substr(job.program.rfind('/') + 1);
+    return name.empty() || job.probe ? "muster" : name;
+}
+
+/// Every rank's node is said outright (a file of one host a rank, arbitrary distribution). Numbers alone are not obeyed: where a
+/// job has 7 and 1 processors on its nodes, srun makes 6 and 2 tasks of --ntasks-per-node=4.
+void add_layout(engine_job const& job, engine_command& command) {
+    auto& argv = command.argv;
+    int const nodes = job.map.nodes_used();
+    argv.push_back(fmt::format("--nodes={}", nodes));
+    argv.push_back(fmt::format("--ntasks={}", ranks_of(job)));
+    if (auto const each = ranks_on_each(job)) argv.push_back(fmt::format("--ntasks-per-node={}", *each));
+    auto const hosts = rank_hosts(job);
+    if (nodes == 1) {
+        argv.push_back("--nodelist=" + hosts.front());
+    } else {
+        auto const path = job.scratch_dir + "/srun.hosts";
+        command.files.emplace_back(path, as_lines(hosts));
+        argv.insert(argv.end(), {"--distribution=arbitrary", "--nodelist=" + path});
+    }
+    if (has_too_few_cpus(job)) argv.push_back("--overcommit");
+}
+
+/// The step gets all that the job has on its nodes. Without --cpus-per-task it has all their processors: with it, it would have
+/// that many a task and no more (it implies --exact), and too many of them where the job counts cores and not threads.
+void add_resources(engine_job const& job, program_version const& version, engine_command& command) {
+    auto& argv = command.argv;
+    if (version >= first_with_overlap) argv.push_back("--overlap");  // or it waits for the step that an interactive shell is
+    argv.push_back("--mem=0");
+    auto const gpus = gpus_on_each(job);
+    if (!gpus || *gpus == 0) return;  // where they differ, a step without --gres has all of the job's
+    argv.push_back(fmt::format("--gres=gpu:{}", *gpus));
+    if (version >= first_with_task_sharing) argv.push_back("--gres-flags=allow-task-sharing");
+}
+
+}  // namespace
+
+std::vector<std::string> parse_mpi_list(std::string_view text) {
+    std::vector<std::string> plugins;
+    for (auto line : split(text, '\n')) {
+        line = trim(line);
+        if (line.starts_with("srun: ")) line = trim(line.substr(6));
+        if (constexpr auto start = "specific pmix plugin versions available:"sv; line.starts_with(start))
+            line = line.substr(start.size());
+        else if (line.find(' ') != std::string_view::npos)
+            continue;  // "MPI plugin types are..."
+        for (auto const word : split(line, ','))
+            if (auto const name = trim(word); !name.empty()) plugins.emplace_back(name);
+    }
+    return plugins;
+}
+
+void unset_srun_orders(environment& variables) {
+    for (auto const name : orders) variables.unset(name);
+}
+
+std::optional<std::string> srun_unavailable(engine_job const& job, scheduler_sources const& sources) {
+    if (!sources.variables.has("SLURM_JOB_ID")) return "this is no Slurm job (SLURM_JOB_ID is not set)";
+    if (job.given.scheduler != scheduler_kind::slurm)
+        return fmt::format("the nodes come from {}, not from Slurm", to_string(job.given.scheduler));
+    if (auto const beyond = beyond_first_component(job, sources.variables)) return beyond;
+    auto const version = sources.run_command({"srun", "--version"});
+    if (version.exit_status == 127) return "there is no srun on PATH";
+    if (version.exit_status != 0) return fmt::format("srun --version failed ({}): {}", version.exit_status, first_line(version));
+    if (auto const choice = ask_for_plugin(job, sources); !choice.refusal.empty()) return choice.refusal;
+    return std::nullopt;
+}
+
+engine_command srun_command(engine_job const& job, scheduler_sources const& sources) {
+    auto const version = find_version(sources.run_command({"srun", "--version"}).out).value_or(first_without_inherited_cpus);
+    auto const mpi = ask_for_plugin(job, sources);
+    if (!mpi.refusal.empty()) throw error(errc::unavailable, "srun cannot start the ranks: " + mpi.refusal);
+    engine_command command{
+        {"srun", "--job-name=" + step_name(job), "--mpi=" + mpi.plugin}, job.variables, {}, speech_of(mpi.plugin), mpi.note};
+    add_layout(job, command);
+    add_resources(job, version, command);
+    auto& argv = command.argv;
+    if (binds_tasks(sources)) argv.push_back("--cpu-bind=none");                  // the shim does
+    argv.push_back(job.probe ? "--kill-on-bad-exit=0" : "--kill-on-bad-exit=1");  // one bad node says nothing of the others
+    argv.insert(argv.end(), {"--wait=0", "--export=ALL", job.probe ? "--input=none" : "--input=0"});
+    argv.insert(argv.end(), job.extra_arguments.begin(), job.extra_arguments.end());
+    for (auto const& argument : job.extra_arguments)
+        if (argument.starts_with("--mpi=")) command.speaks = speech_of(argument.substr(6));
+    argv.insert(argv.end(), job.shim.begin(), job.shim.end());
+    unset_srun_orders(command.variables);
+    if (version < first_without_inherited_cpus) command.variables.unset("SLURM_CPUS_PER_TASK");
+    return command;
+}
+
+std::vector<std::string> srun_cancel(std::string const& step) {
+    return {"scancel", step};
+}
+
+}  // namespace muster

@@ -1,0 +1,25 @@
+// Slurm's srun as an engine: one job step, one shim a task.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/engine/engine.hpp"
+
+namespace muster {
+
+/// See engine_row. PMI-2 is what MPICH programs get, PMIx all others.
+std::optional<std::string> srun_unavailable(engine_job const& job, scheduler_sources const& sources);
+engine_command srun_command(engine_job const& job, scheduler_sources const& sources);
+std::vector<std::string> srun_cancel(std::string const& step);
+
+/// The plugins of `srun --mpi=list`: "pmix", "pmix_v4", "pmi2", "none" …, in all the forms that Slurm has printed them. Pure.
+std::vector<std::string> parse_mpi_list(std::string_view text);
+
+/// Takes out the variables by which sbatch, salloc or an outer srun would give orders to an srun that has its own. Those that
+/// only tell, and that programs read (SLURM_JOB_ID, SLURM_JOB_NODELIST, SLURM_CPUS_PER_TASK …), stay. Pure.
+void unset_srun_orders(environment& variables);
+
+}  // namespace muster

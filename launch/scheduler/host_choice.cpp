@@ -1,0 +1,121 @@
+#include "launch/scheduler/host_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.hpp"
+#include "launch/scheduler/hostlist.hpp"
+#include "launch/scheduler/readers.hpp"
+
+namespace muster {
+
+namespace {
+
+char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+std::string short_key(std::string_view host) {
+    std::string key(host.substr(0, host.find('.')));
+    std::transform(key.begin(), key.end(), key.begin(), lower);
+    return key;
+}
+
+std::string shortened(std::string text) {
+    if (text.size() > 60) text = text.substr(0, 57) + "...";
+    return text;
+}
+
+std::string names_of(allocation const& job) {
+    std::vector<std::string> names;
+    for (auto const& n : job.nodes) names.push_back(n.name);
+    return shortened(compress_hosts(names));
+}
+
+void apply(host_entry const& entry, allocation const& job, node& n) {
+    if (entry.slots) {
+        if (*entry.slots > std::max(n.slots, n.cpus.value_or(*entry.slots)) && n.gpus.value_or(0) == 0)
+            throw error(errc::usage, fmt::format("{} slots on {}: job {} ({}) has {} there; write {}:{}, or use --slots-per-node",
+                                                 *entry.slots, n.name, job.job_id, to_string(job.scheduler), n.slots, n.name,
+                                                 std::max(n.slots, n.cpus.value_or(0))));
+        n.slots = *entry.slots;
+        n.slots_named = true;
+        if (n.gpus) n.gpus = std::min(*n.gpus, *entry.slots);
+    }
+    if (!entry.gpus) return;
+    if (n.gpus && *entry.gpus > *n.gpus)
+        throw error(errc::usage, fmt::format("gpus={} on {}: job {} ({}) has {} there; write gpus={}", *entry.gpus, n.name,
+                                             job.job_id, to_string(job.scheduler), *n.gpus, *n.gpus));
+    n.gpus = entry.gpus;
+}
+
+}  // namespace
+
+bool same_host(std::string_view a, std::string_view b) noexcept {
+    auto const equal = [](std::string_view x, std::string_view y) {
+        return x.size() == y.size() &&
+               std::equal(x.begin(), x.end(), y.begin(), [](char c, char d) { return lower(c) == lower(d); });
+    };
+    auto const dot_a = a.find('.');
+    auto const dot_b = b.find('.');
+    if (dot_a != std::string_view::npos && dot_b != std::string_view::npos) return equal(a, b);
+    return equal(a.substr(0, dot_a), b.substr(0, dot_b));
+}
+
+std::vector<host_entry> named_hosts(scheduler_sources const& sources, allocation_choice const& choice) {
+    if (!choice.hosts.empty()) return parse_hosts(choice.hosts, "-H");
+    auto const text = sources.read_file(choice.hostfile);
+    if (!text) throw error(errc::not_found, fmt::format("no host file {}; check --hostfile", choice.hostfile));
+    return parse_hostfile(*text, choice.hostfile);
+}
+
+allocation choose_hosts(allocation const& job, std::span<host_entry const> chosen) {
+    std::unordered_map<std::string, std::vector<std::size_t>> places;
+    for (std::size_t i = 0; i < job.nodes.size(); ++i) places[short_key(host_part(job.nodes[i].name))].push_back(i);
+    allocation some = job;
+    some.nodes.clear();
+    std::vector<bool> taken(job.nodes.size());
+    for (auto const& entry : chosen) {
+        std::string const name(host_part(entry.name));
+        std::optional<std::size_t> found;
+        for (auto const i : places[short_key(name)])
+            if (same_host(name, host_part(job.nodes[i].name))) found = i;
+        if (!found)
+            throw error(errc::usage, fmt::format("{} is not in job {} ({}), whose nodes are {}; name some of these, or give "
+                                                 "--scheduler hostfile to use hosts outside the job",
+                                                 name, job.job_id, to_string(job.scheduler), names_of(job)));
+        if (taken[*found]) throw error(errc::usage, fmt::format("{} is named twice, in two spellings; name it once", name));
+        taken[*found] = true;
+        some.nodes.push_back(job.nodes[*found]);
+        apply(entry, job, some.nodes.back());
+    }
+    return some;
+}
+
+std::optional<std::string> hostfile_unavailable(scheduler_sources const&, allocation_choice const& choice) {
+    if (choice.hostfile.empty() && choice.hosts.empty()) return "neither --hostfile nor -H is given";
+    return std::nullopt;
+}
+
+allocation read_hostfile(scheduler_sources const& sources, allocation_choice const& choice) {
+    allocation given;
+    given.scheduler = scheduler_kind::hostfile;
+    for (auto& entry : named_hosts(sources, choice)) {
+        std::string const address(host_part(entry.name));
+        int const slots = entry.slots.value_or(std::max(entry.gpus.value_or(1), 1));
+        given.nodes.push_back({std::move(entry.name), address, slots, entry.gpus, std::nullopt, entry.slots.has_value()});
+    }
+    return given;
+}
+
+std::optional<std::string> local_unavailable(scheduler_sources const&, allocation_choice const&) {
+    return std::nullopt;
+}
+
+allocation read_local(scheduler_sources const& sources, allocation_choice const&) {
+    return {scheduler_kind::local, "", {sources.this_node()}, std::nullopt, false};
+}
+
+}  // namespace muster

@@ -1,0 +1,216 @@
+#include "launch/scheduler/hostlist.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t max_host_name = 255;
+constexpr std::size_t max_digits = 18;  // fits a std::int64_t
+
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+bool is_name_character(char c) {
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_' || c == '-';
+}
+
+bool is_separator(char c) {
+    return c == ',' || c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+struct range {
+    std::int64_t low = 0;
+    std::int64_t high = 0;
+    std::size_t width = 0;
+};
+
+/// "rack[1-2]n[3]x" is the texts "rack", "n", "x" around two brackets.
+struct term {
+    std::vector<std::string_view> texts;
+    std::vector<std::vector<range>> brackets;
+};
+
+class reader {
+  public:
+    reader(std::string_view text, std::string_view origin) : text_(text), origin_(origin) {}
+
+    std::vector<std::string> hosts() {
+        std::vector<std::string> all;
+        while (true) {
+            while (at_ < text_.size() && is_separator(text_[at_])) ++at_;
+            if (at_ == text_.size()) return all;
+            std::size_t const start = at_;
+            term const parsed = read_term();
+            std::size_t const count = count_of(parsed);
+            if (count > max_hosts - all.size())
+                fail(start, fmt::format("the list names more than {} hosts; is a range too long?", max_hosts));
+            // Growing to the exact size term by term would copy everything for each.
+            if (all.size() + count > all.capacity()) all.reserve(std::max(all.size() + count, 2 * all.capacity()));
+            append(parsed, all, start);
+        }
+    }
+
+  private:
+    [[noreturn]] void fail(std::size_t offset, std::string const& why) const { throw parse_error(origin_, text_, offset, why); }
+
+    term read_term() {
+        term t;
+        if (text_[at_] == '-') fail(at_, "a host name does not begin with '-'");
+        while (true) {
+            std::size_t const start = at_;
+            while (at_ < text_.size() && is_name_character(text_[at_])) ++at_;
+            t.texts.push_back(text_.substr(start, at_ - start));
+            if (at_ == text_.size() || is_separator(text_[at_])) return t;
+            if (text_[at_] == ']') fail(at_, "']' without a '[' before it");
+            if (text_[at_] != '[') fail(at_, "this character cannot be part of a host name");
+            t.brackets.push_back(read_bracket());
+        }
+    }
+
+    std::vector<range> read_bracket() {
+        std::size_t const open = at_++;
+        std::vector<range> ranges;
+        while (true) {
+            ranges.push_back(read_range(open));
+            if (text_[at_] == ']') break;
+            ++at_;  // a comma
+        }
+        ++at_;
+        return ranges;
+    }
+
+    /// Leaves `at_` on the ',' or ']' that ends the range.
+    range read_range(std::size_t open) {
+        std::size_t const start = at_;
+        range r;
+        r.low = r.high = read_number(open);
+        r.width = at_ - start;
+        if (at_ < text_.size() && text_[at_] == '-') {
+            ++at_;
+            std::size_t const upper = at_;
+            r.high = read_number(open);
+            if (r.high < r.low) fail(upper, fmt::format("the range ends at {} before its beginning {}", r.high, r.low));
+        }
+        if (at_ == text_.size()) fail(open, "this '[' is never closed");
+        if (text_[at_] != ',' && text_[at_] != ']') fail(at_, "expected ',', '-' or ']' in a range of hosts");
+        return r;
+    }
+
+    std::int64_t read_number(std::size_t open) {
+        std::size_t const start = at_;
+        std::int64_t value = 0;
+        for (; at_ < text_.size() && is_digit(text_[at_]); ++at_) {
+            if (at_ - start == max_digits) fail(start, fmt::format("a number of more than {} digits", max_digits));
+            value = value * 10 + (text_[at_] - '0');
+        }
+        if (at_ == start) {
+            if (at_ == text_.size()) fail(open, "this '[' is never closed");
+            fail(at_, "expected a number, as in [1-4,7]");
+        }
+        return value;
+    }
+
+    /// Saturates above max_hosts, whatever the numbers are.
+    static std::size_t count_of(term const& t) {
+        std::size_t product = 1;
+        for (auto const& ranges : t.brackets) {
+            std::uint64_t sum = 0;
+            for (auto const& r : ranges) {
+                sum += static_cast<std::uint64_t>(r.high - r.low) + 1;
+                if (sum > max_hosts) return max_hosts + 1;
+            }
+            product *= sum;
+            if (product > max_hosts) return max_hosts + 1;
+        }
+        return product;
+    }
+
+    void append(term const& t, std::vector<std::string>& all, std::size_t start) const {
+        std::size_t const brackets = t.brackets.size();
+        std::vector<std::vector<std::string>> words;
+        for (auto const& ranges : t.brackets) words.push_back(words_of(ranges));
+        std::vector<std::size_t> digit(brackets, 0);
+        std::string host;
+        while (true) {
+            host.assign(t.texts.front());
+            for (std::size_t b = 0; b < brackets; ++b) host.append(words[b][digit[b]]).append(t.texts[b + 1]);
+            if (host.size() > max_host_name) fail(start, fmt::format("a host name of more than {} characters", max_host_name));
+            all.push_back(host);
+            if (!advance(digit, words)) return;
+        }
+    }
+
+    static std::vector<std::string> words_of(std::vector<range> const& ranges) {
+        std::vector<std::string> words;
+        for (auto const& r : ranges)
+            for (std::int64_t v = r.low; v <= r.high; ++v) words.push_back(fmt::format("{:0{}}", v, r.width));
+        return words;
+    }
+
+    /// To the next combination: the last bracket changes fastest, then the first, the second, and so on.
+    static bool advance(std::vector<std::size_t>& digit, std::vector<std::vector<std::string>> const& words) {
+        std::size_t const brackets = digit.size();
+        for (std::size_t step = 0; step < brackets; ++step) {
+            std::size_t const b = step == 0 ? brackets - 1 : step - 1;
+            if (++digit[b] < words[b].size()) return true;
+            digit[b] = 0;
+        }
+        return false;
+    }
+
+    std::string_view text_;
+    std::string_view origin_;
+    std::size_t at_ = 0;
+};
+
+}  // namespace
+
+std::optional<host_name_fault> check_host_name(std::string_view name) noexcept {
+    if (name.empty()) return host_name_fault{0, "expected a host's name"};
+    if (name.front() == '-') return host_name_fault{0, "a host name does not begin with '-'"};
+    if (name.size() > max_host_name) return host_name_fault{0, "a host name of more than 255 characters"};
+    for (std::size_t i = 0; i < name.size(); ++i)
+        if (!is_name_character(name[i])) return host_name_fault{i, "this character cannot be part of a host name"};
+    return std::nullopt;
+}
+
+std::vector<std::string> expand_hostlist(std::string_view text, std::string_view origin) {
+    return reader(text, origin).hosts();
+}
+
+std::vector<int> expand_counts(std::string_view text, std::size_t nodes, std::string_view origin) {
+    std::vector<int> counts;
+    std::size_t offset = 0;
+    for (auto const piece : split(text, ',')) {
+        auto const paren = piece.find('(');
+        auto const value = parse_integer(piece.substr(0, paren));
+        if (!value || *value < 0 || *value > INT32_MAX || !is_digit(piece.front()))
+            throw parse_error(origin, text, offset, "expected a number, as in 4(x3),2");
+        std::size_t times = 1;
+        if (paren != std::string_view::npos) {
+            auto const repeat = piece.substr(paren);
+            std::optional<std::int64_t> given;
+            if (repeat.size() > 3 && repeat.starts_with("(x") && repeat.back() == ')' && is_digit(repeat[2]))
+                given = parse_integer(repeat.substr(2, repeat.size() - 3));
+            if (!given) throw parse_error(origin, text, offset + paren, "expected (xN), as in 4(x3),2");
+            times = static_cast<std::size_t>(*given);
+        }
+        counts.insert(counts.end(), std::min(times, nodes - counts.size()), static_cast<int>(*value));
+        offset += piece.size() + 1;
+    }
+    if (counts.size() < nodes)
+        throw parse_error(origin, text, text.size(), fmt::format("{} numbers for {} nodes", counts.size(), nodes));
+    return counts;
+}
+
+}  // namespace muster

@@ -1,0 +1,18 @@
+// Node files of schedulers: a host a line, as often as it has slots.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/allocation.hpp"
+
+namespace muster {
+
+/// The hosts of the file in the order of their first appearance, with as many slots as they have lines; blank lines and comments
+/// do no harm. A line "host-gpu3" (Cobalt's and Torque's single GPUs) is a GPU of "host", if `gpu_entries`. Throws parse_error
+/// with a caret; a file that names no host is one.
+std::vector<node> parse_node_file(std::string_view text, std::string_view origin, bool gpu_entries = false);
+
+}  // namespace muster

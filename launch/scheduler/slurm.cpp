@@ -1,0 +1,200 @@
+// A Slurm job, out of its variables and one question to scontrol. Works in a batch script, a salloc shell (which has no GPU
+// variables at all, and may run on a login node), inside a step, in an array and in a heterogeneous job.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/scheduler/epoch.hpp"
+#include "launch/scheduler/hostlist.hpp"
+#include "launch/scheduler/readers.hpp"
+#include "launch/scheduler/slurm_job.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::int64_t first_special_step = 0xffff'fff0;  ///< above: batch, interactive, extern; not a user's step
+
+/// A variable of the job, or of one component of a heterogeneous job: `suffix` is "" or "_HET_GROUP_1".
+struct component {
+    environment const& variables;
+    std::string suffix;
+
+    std::string name(std::string_view base) const { return fmt::format("{}{}", base, suffix); }
+    std::optional<std::string> get(std::string_view base) const { return variables.get(name(base)); }
+};
+
+std::vector<component> components_of(environment const& variables) {
+    int const size = variables.get_int("SLURM_HET_SIZE").value_or(1);
+    if (size <= 1) return {{variables, ""}};
+    std::vector<component> all;
+    for (int i = 0; i < size && variables.has(fmt::format("SLURM_JOB_NODELIST_HET_GROUP_{}", i)); ++i)
+        all.push_back({variables, fmt::format("_HET_GROUP_{}", i)});
+    if (all.empty()) all.push_back({variables, ""});
+    return all;
+}
+
+std::vector<std::string> hosts_of(component const& part) {
+    for (auto const* base : {"SLURM_JOB_NODELIST", "SLURM_NODELIST"})
+        if (auto const list = part.get(base); list && !list->empty()) {
+            auto hosts = expand_hostlist(*list, part.name(base));
+            if (!hosts.empty()) return hosts;
+        }
+    throw error(errc::parse, fmt::format("job {} (slurm): {} is not set, so its nodes are not known; start muster from the job's "
+                                         "own script or shell, or give -H",
+                                         part.variables.get_or("SLURM_JOB_ID", "?"), part.name("SLURM_JOB_NODELIST")));
+}
+
+std::vector<int> counts_of(component const& part, std::string_view base, std::size_t nodes) {
+    auto const text = part.get(base);
+    return text ? expand_counts(*text, nodes, part.name(base)) : std::vector<int>();
+}
+
+/// Tasks where the user asked for tasks, else as many ranks as there are CPUs for.
+int slots_of(component const& part, std::optional<int> tasks, std::optional<int> cpus) {
+    if (tasks && (part.get("SLURM_NTASKS") || part.get("SLURM_NTASKS_PER_NODE"))) return std::max(*tasks, 1);
+    if (!cpus) return std::max(tasks.value_or(1), 1);
+    return std::max(*cpus / std::max(part.variables.get_int(part.name("SLURM_CPUS_PER_TASK")).value_or(1), 1), 1);
+}
+
+/// The step that muster itself runs in, unless it is the job's own script or interactive shell.
+bool inside_step(environment const& variables) {
+    auto const id = variables.get("SLURM_STEP_ID");
+    if (!id || !variables.has("SLURM_STEP_NODELIST")) return false;
+    auto const number = parse_integer(*id);
+    return number && *number >= 0 && *number < first_special_step;
+}
+
+/// The nodes of all components in order; one that is in several is one node with the sum of what they gave. Inside a step
+/// SLURM_TASKS_PER_NODE speaks of the step's nodes, not of these.
+std::vector<node> job_nodes(environment const& variables, bool step) {
+    std::vector<node> nodes;
+    std::map<std::string, std::size_t> places;
+    for (auto const& part : components_of(variables)) {
+        auto const hosts = hosts_of(part);
+        auto const tasks = step ? std::vector<int>() : counts_of(part, "SLURM_TASKS_PER_NODE", hosts.size());
+        auto const cpus = counts_of(part, "SLURM_JOB_CPUS_PER_NODE", hosts.size());
+        for (std::size_t i = 0; i < hosts.size(); ++i) {
+            std::optional<int> const own_tasks = tasks.empty() ? std::nullopt : std::optional(tasks[i]);
+            std::optional<int> const own_cpus = cpus.empty() ? std::nullopt : std::optional(cpus[i]);
+            node n{hosts[i], hosts[i], slots_of(part, own_tasks, own_cpus), std::nullopt, own_cpus};
+            auto const [place, is_new] = places.try_emplace(hosts[i], nodes.size());
+            if (is_new) {
+                nodes.push_back(std::move(n));
+                continue;
+            }
+            auto& known = nodes[place->second];
+            known.slots += n.slots;
+            if (n.cpus) known.cpus = known.cpus.value_or(0) + *n.cpus;
+        }
+    }
+    return nodes;
+}
+
+/// The nodes of the step only. A step with one task a node is there to start others: its nodes take what the job has for them.
+std::vector<node> step_nodes(environment const& variables, std::vector<node> const& job) {
+    auto const hosts = expand_hostlist(*variables.get("SLURM_STEP_NODELIST"), "SLURM_STEP_NODELIST");
+    auto const tasks = counts_of({variables, ""}, "SLURM_STEP_TASKS_PER_NODE", hosts.size());
+    bool const one_each = tasks.empty() || *std::max_element(tasks.begin(), tasks.end()) <= 1;
+    std::map<std::string_view, node const*> known;
+    for (auto const& n : job) known.emplace(n.name, &n);
+    std::vector<node> nodes;
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+        auto const found = known.find(hosts[i]);
+        node n = found == known.end() ? node{hosts[i], hosts[i], 1, std::nullopt, std::nullopt} : *found->second;
+        n.slots = one_each ? std::max(n.cpus.value_or(1), 1) : std::max(tasks[i], 1);
+        nodes.push_back(std::move(n));
+    }
+    return nodes;
+}
+
+/// GPUs of this very node: SLURM_GPUS_ON_NODE, else those that a list of them names.
+std::optional<int> gpus_here(environment const& variables, bool step) {
+    if (auto const count = variables.get_int("SLURM_GPUS_ON_NODE")) return std::max(*count, 0);
+    auto const list = variables.get(step ? "SLURM_STEP_GPUS" : "SLURM_JOB_GPUS");
+    if (!list || list->empty()) return std::nullopt;
+    return static_cast<int>(split(*list, ',').size());
+}
+
+/// What the variables alone say of all nodes; nothing if they speak of some only.
+std::optional<int> gpus_everywhere(environment const& variables, bool step, std::size_t nodes) {
+    if (variables.has("SLURM_HET_SIZE")) return std::nullopt;
+    if (nodes == 1)
+        if (auto const here = gpus_here(variables, step)) return here;
+    if (step) return std::nullopt;
+    if (auto const each = variables.get("SLURM_GPUS_PER_NODE")) return count_gres_gpus(*each, "SLURM_GPUS_PER_NODE", true);
+    return std::nullopt;
+}
+
+/// Where scontrol does not answer: a request by node (--gres) is the same for all; by job or by task it may not be.
+std::optional<int> guess_gpus(environment const& variables, bool step, std::size_t nodes) {
+    auto const here = gpus_here(variables, step);
+    if (!here || variables.has("SLURM_HET_SIZE")) return std::nullopt;
+    if (auto const total = variables.get("SLURM_GPUS"))
+        return count_gres_gpus(*total, "SLURM_GPUS", true) == *here * static_cast<int>(nodes) ? here : std::nullopt;
+    for (auto const* uneven : {"SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_GPUS_PER_SOCKET"})
+        if (variables.has(uneven)) return std::nullopt;
+    return here;
+}
+
+slurm_job ask_scontrol(scheduler_sources const& sources, std::string const& job_id) {
+    auto const& variables = sources.variables;
+    std::string id = variables.get_or("SLURM_JOB_ID_HET_GROUP_0", job_id);
+    std::string const own = id;
+    // A whole array answers to the number of its last task: name the one task.
+    if (auto const task = variables.get("SLURM_ARRAY_TASK_ID"))
+        if (auto const array = variables.get("SLURM_ARRAY_JOB_ID")) id = fmt::format("{}_{}", *array, *task);
+    auto const answer = sources.run_command({"env", "SLURM_TIME_FORMAT=%s", "scontrol", "-d", "-o", "show", "job", id});
+    if (answer.exit_status != 0) return {};
+    auto job = parse_scontrol_job(answer.out, own);
+    // No GPU at all: either the job has none, or this Slurm does not know GPUs, and then only the nodes can tell.
+    if (!job.asked_gpus && std::all_of(job.gpus.begin(), job.gpus.end(), [](auto const& g) { return g.second == 0; }) &&
+        !knows_gpus(sources.run_command({"scontrol", "show", "config"}).out))
+        job.gpus.clear();
+    return job;
+}
+
+void set_gpus(allocation& given, scheduler_sources const& sources, bool step) {
+    auto const& variables = sources.variables;
+    auto const everywhere = gpus_everywhere(variables, step, given.nodes.size());
+    slurm_job job;
+    if (!everywhere || !given.ends_at) job = ask_scontrol(sources, given.job_id);
+    if (!given.ends_at) given.ends_at = job.ends_at;
+    auto const guess = job.found ? std::nullopt : guess_gpus(variables, step, given.nodes.size());
+    for (auto& n : given.nodes) {
+        auto const found = job.gpus.find(n.name);
+        n.gpus = everywhere ? everywhere : found != job.gpus.end() ? std::optional(found->second) : guess;
+    }
+    // A step may have fewer GPUs of this node than the job.
+    auto const here = step ? gpus_here(variables, true) : std::nullopt;
+    auto const name = variables.get("SLURMD_NODENAME");
+    if (here && name)
+        for (auto& n : given.nodes)
+            if (n.name == *name) n.gpus = here;
+}
+
+}  // namespace
+
+std::optional<std::string> slurm_unavailable(scheduler_sources const& sources, allocation_choice const&) {
+    if (sources.variables.has("SLURM_JOB_ID")) return std::nullopt;
+    return "SLURM_JOB_ID is not set";
+}
+
+allocation read_slurm(scheduler_sources const& sources, allocation_choice const&) {
+    auto const& variables = sources.variables;
+    allocation given;
+    given.scheduler = scheduler_kind::slurm;
+    given.job_id = variables.get_or("SLURM_JOB_ID", "");
+    given.fixed = true;
+    bool const step = inside_step(variables);
+    given.nodes = job_nodes(variables, step);
+    if (step) given.nodes = step_nodes(variables, given.nodes);
+    if (auto const end = parse_integer(variables.get_or("SLURM_JOB_END_TIME", ""))) given.ends_at = from_epoch(*end);
+    set_gpus(given, sources, step);
+    return given;
+}
+
+}  // namespace muster

@@ -1,0 +1,129 @@
+#include "launch/scheduler/slurm_job.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <ctime>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/scheduler/epoch.hpp"
+#include "launch/scheduler/hostlist.hpp"
+
+namespace muster {
+
+namespace {
+
+using time_point = std::chrono::system_clock::time_point;
+
+constexpr std::string_view origin = "scontrol show job";
+constexpr int most_gpus = 1'000'000;
+
+/// Words of the record, divided by blanks: a value with blanks (a job's name) falls into several, which does no harm.
+std::vector<std::string_view> words_of(std::string_view line) {
+    std::vector<std::string_view> words;
+    std::size_t at = 0;
+    while ((at = line.find_first_not_of(" \t\r", at)) != std::string_view::npos) {
+        auto const end = std::min(line.find_first_of(" \t\r", at), line.size());
+        words.push_back(line.substr(at, end - at));
+        at = end;
+    }
+    return words;
+}
+
+std::optional<std::string_view> value_of(std::string_view word, std::string_view key) {
+    if (!word.starts_with(key) || word.size() <= key.size() || word[key.size()] != '=') return std::nullopt;
+    return word.substr(key.size() + 1);
+}
+
+/// Of the first word with that key: a job's name comes behind its id, so that it cannot pose as one.
+std::optional<std::string_view> first_value(std::vector<std::string_view> const& words, std::string_view key) {
+    for (auto const word : words)
+        if (auto const value = value_of(word, key)) return value;
+    return std::nullopt;
+}
+
+std::optional<time_point> parse_time(std::string_view text) {
+    if (auto const seconds = parse_integer(text)) return from_epoch(*seconds);
+    if (text.size() != 19) return std::nullopt;
+    std::tm when{};
+    std::string const copy(text);
+    char const* const end = ::strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &when);
+    if (end == nullptr || *end != '\0') return std::nullopt;
+    when.tm_isdst = -1;
+    return from_epoch(::mktime(&when));
+}
+
+/// "Nodes=n[1-2] CPU_IDs=0-3 Mem=0 GRES=gpu:4(IDX:0-3)": four words that come together, so that no job's name looks like it by
+/// accident.
+void read_nodes(std::vector<std::string_view> const& words, slurm_job& job) {
+    for (std::size_t i = 0; i + 3 < words.size(); ++i) {
+        auto const nodes = value_of(words[i], "Nodes");
+        auto const gres = value_of(words[i + 3], "GRES");
+        if (!nodes || !gres) continue;
+        if (!value_of(words[i + 1], "CPU_IDs") || !value_of(words[i + 2], "Mem")) continue;
+        int const gpus = count_gres_gpus(*gres, origin);
+        for (auto& name : expand_hostlist(*nodes, origin)) {
+            int& sum = job.gpus[std::move(name)];
+            sum = std::min(sum + gpus, most_gpus);
+        }
+        if (job.gpus.size() > max_hosts) throw error(errc::parse, fmt::format("{}: more than {} nodes", origin, max_hosts));
+    }
+}
+
+}  // namespace
+
+int count_gres_gpus(std::string_view text, std::string_view from, bool only_gpus) {
+    std::int64_t sum = 0;
+    std::size_t start = 0;
+    while (start < text.size()) {
+        std::size_t end = start;
+        for (int depth = 0; end < text.size() && (depth > 0 || text[end] != ','); ++end)
+            depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
+        auto fields = split(text.substr(start, std::min(text.find('(', start), end) - start), ':');
+        if (fields.front() == "gres") fields.erase(fields.begin());
+        bool const is_gpu = !fields.empty() && (fields.front() == "gpu" || fields.front() == "gres/gpu");
+        if (only_gpus || is_gpu) {
+            auto const last = fields.empty() ? std::string_view{} : fields.back();
+            bool const numeric = !last.empty() && last.find_first_not_of("0123456789") == std::string_view::npos;
+            auto const count = numeric ? parse_integer(last) : std::optional<std::int64_t>(last.empty() ? 0 : 1);
+            if (!count || *count > most_gpus || last.empty()) throw parse_error(from, text, start, "no number of GPUs");
+            sum += *count;
+        }
+        start = end + 1;
+    }
+    if (sum > most_gpus) throw parse_error(from, text, 0, fmt::format("more than {} GPUs", most_gpus));
+    return static_cast<int>(sum);
+}
+
+slurm_job parse_scontrol_job(std::string_view text, std::string_view id) {
+    slurm_job job;
+    for (auto const line : split(text, '\n')) {
+        auto const words = words_of(line);
+        if (words.empty()) continue;
+        auto const own = value_of(words.front(), "JobId");
+        if (!own || (*own != id && first_value(words, "HetJobId") != id)) continue;
+        job.found = true;
+        if (auto const asked = first_value(words, "JOB_GRES"); asked && count_gres_gpus(*asked, origin) > 0)
+            job.asked_gpus = true;
+        if (auto const end = first_value(words, "EndTime"))
+            if (auto const when = parse_time(*end)) job.ends_at = std::min(job.ends_at.value_or(*when), *when);
+        read_nodes(words, job);
+    }
+    return job;
+}
+
+bool knows_gpus(std::string_view config) {
+    for (auto const line : split(config, '\n')) {
+        auto const words = words_of(line);
+        if (words.size() < 3 || words[0] != "GresTypes" || words[1] != "=") continue;
+        for (auto const type : split(words[2], ','))
+            if (type == "gpu") return true;
+    }
+    return false;
+}
+
+}  // namespace muster

@@ -1,0 +1,33 @@
+// What `scontrol -d -o show job` says of a job.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster {
+
+struct slurm_job {
+    bool found = false;               ///< the answer speaks of the job that was asked for
+    bool asked_gpus = false;          ///< JOB_GRES names GPUs
+    std::map<std::string, int> gpus;  ///< by node; 0 where the answer names the node and no GPU of it
+    std::optional<std::chrono::system_clock::time_point> ends_at;  ///< of the component that ends first
+    bool operator==(slurm_job const&) const = default;
+};
+
+/// Reads the records of job `id` and of the other components of its heterogeneous job, if it is one; GPUs of a node that is in
+/// several components are added up. Records of other jobs (other tasks of an array) are passed over. Times are taken as seconds
+/// since 1970 (SLURM_TIME_FORMAT=%s) or as local time ("2026-11-21T08:29:00"); "Unknown" is none. Pure but for the time zone.
+/// Anything unknown is passed over; throws parse_error where a host list or a number of GPUs is damaged.
+slurm_job parse_scontrol_job(std::string_view text, std::string_view id);
+
+/// How many GPUs a Slurm list of resources names: "gpu:4(IDX:0-3)", "gpu:a100:2(IDX:0,2),gpu:h100:1,nic:1". With `only_gpus` the
+/// list is of GPUs alone, as SLURM_GPUS_PER_NODE: "4", "a100:2,h100:1". Throws parse_error.
+int count_gres_gpus(std::string_view text, std::string_view origin, bool only_gpus = false);
+
+/// Whether `scontrol show config` says that this Slurm knows GPUs at all (GresTypes).
+bool knows_gpus(std::string_view config);
+
+}  // namespace muster

@@ -1,0 +1,89 @@
+// The one table of muster's settings: command-line options, MUSTER_* variables and keys of muster.toml are read by it, and help,
+// completion and man pages are written from it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+enum class setting_kind { flag, integer, text, time, list };
+
+/// What settings are shown under, in this order.
+enum class setting_group { placement, nodes, engine, ranks, output, time, checks, job, general };
+std::string_view to_string(setting_group group) noexcept;
+std::span<setting_group const> setting_groups() noexcept;
+
+enum class setting_use {
+    everywhere,    ///< option, variable and key of a file
+    common,        ///< as well, and among the few that --help shows
+    command_line,  ///< an option only
+    common_option  ///< an option only, that --help shows
+};
+
+/// What is wrong with a value, and where in it.
+struct value_fault {
+    std::size_t offset = 0;
+    std::string message;
+    bool operator==(value_fault const&) const = default;
+};
+
+struct setting {
+    std::string_view name;      ///< "ranks-per-node": --ranks-per-node, MUSTER_RANKS_PER_NODE, ranks-per-node = …
+    char letter = 0;            ///< 'n': -n
+    std::string_view aliases;   ///< as other tools call it: "-np num-proc"; with a dash: also behind a single one
+    std::string_view argument;  ///< what its value is called, "N"; empty for a flag
+    setting_kind kind = setting_kind::text;
+    std::string_view choices;   ///< "slot node": the only values; empty: any
+    std::string_view commands;  ///< "run plan": which take it
+    setting_group group = setting_group::general;
+    setting_use use = setting_use::everywhere;
+    std::string_view fallback;  ///< the built-in value; empty: none, or false
+    std::string_view help;      ///< one line
+    int least = 1;              ///< of an integer
+    char separator = 0;         ///< of a list's entries in one text; ' ': words as a shell has them; 0: one option, one entry
+    std::optional<value_fault> (*check)(std::string const& entry) = nullptr;
+
+    bool is_common() const noexcept { return use == setting_use::common || use == setting_use::common_option; }
+    bool is_configurable() const noexcept { return use == setting_use::everywhere || use == setting_use::common; }
+    /// A flag that is on unless --no-NAME says otherwise.
+    bool is_on_by_default() const noexcept { return kind == setting_kind::flag && fallback == "true"; }
+};
+
+/// All, in the order of display.
+std::span<setting const> settings() noexcept;
+
+/// The words of one of a setting's texts: its aliases (with their dash), choices or commands.
+std::vector<std::string_view> words_of(std::string_view text);
+
+/// A key of a settings file, checked: one entry, or any number of a list's.
+struct file_setting {
+    std::string name;
+    std::vector<std::string> entries;
+    std::string where;  ///< "muster.toml:3"
+    bool operator==(file_setting const&) const = default;
+};
+
+/// Whether it is one of the command's options. Without listing it, `plan` takes whatever `run` does, so that one word turns one
+/// into the other, and `config` what a file may set.
+bool is_listed(std::string_view command, setting const& row) noexcept;
+bool takes(std::string_view command, setting const& row) noexcept;
+/// The one that `command` takes by this very name, or nullptr.
+setting const* find_setting(std::string_view name, std::string_view command) noexcept;
+/// The one that files and variables call so, or nullptr.
+setting const* find_configurable(std::string_view name) noexcept;
+
+/// "MUSTER_RANKS_PER_NODE".
+std::string variable_of(setting const& row);
+
+/// The entries of a value: of a list's text the pieces, else the text itself. Throws parse_error for words that do not split.
+std::vector<std::string> entries_of(setting const& row, std::string const& text, std::string_view origin, bool from_option);
+
+/// What is wrong with one entry of a value; nothing if it can be used.
+std::optional<value_fault> fault_of(setting const& row, std::string const& entry);
+
+}  // namespace muster
