@@ -35,6 +35,8 @@ constexpr char const* help = R"(muster-bench launch [options]      how long it t
   --mpi-ranks LIST  numbers of ranks for MPI_Init + MPI_Finalize (8)
   --output-mib N    MiB of text lines that a rank prints, through muster and through a pipe alone (256); 0: leave this out
   --repeats N       runs of each, taking turns (15)
+  --slurm           inside a Slurm job: over its nodes, beside a bare srun of the same programs and layout; and how long a run lasts
+                    after the death of one rank. As many ranks on each node: give --ranks and --mpi-ranks (a rank a GPU: nodes x GPUs)
   --endurance N     N runs of muster run -- /bin/true, each with 15 s; nothing else
   --muster PATH     the launcher (the muster beside this program)
   --json FILE       every run, schema muster.launch/1
@@ -75,12 +77,62 @@ std::vector<peer> find_peers(std::string const& muster_path, environment const& 
     return peers;
 }
 
+/// muster, and srun with the layout that muster chooses: as many ranks on each node.
+std::vector<peer> slurm_peers(std::string const& muster_path, int ranks, environment const& variables) {
+    auto const told = variables.get("SLURM_JOB_NUM_NODES");
+    auto const path = find_program("srun", variables);
+    if (!told || path.empty())
+        throw error(errc::unavailable, fmt::format("--slurm: this is no Slurm job ({}); start it by salloc or sbatch",
+                                                   path.empty() ? "there is no srun" : "SLURM_JOB_NUM_NODES is not set"));
+    int const nodes = parse_list(*told, "SLURM_JOB_NUM_NODES", 1, 100'000).front();
+    if (ranks % nodes != 0)
+        throw error(errc::usage, fmt::format("{} ranks on {} nodes: give a multiple of {}", ranks, nodes, nodes));
+    auto const each = std::to_string(ranks / nodes);
+    return {{fmt::format("muster {}", version()), {muster_path, "run", "-q", "--ranks-per-node", each, "-n"}, {"--"}},
+            {"srun", {path, "-Q", "--mpi=pmix", "--overlap", "--nodes=" + *told, "--ntasks-per-node=" + each, "-n"}, {}}};
+}
+
 std::vector<std::string> command_of(peer const& p, int ranks, std::string const& program) {
     auto command = p.before;
     command.push_back(std::to_string(ranks));
     command.insert(command.end(), p.after.begin(), p.after.end());
     command.push_back(program);
     return command;
+}
+
+/// One rank in the middle says so and kills itself while the others sleep: wall from its line to the end of the run.
+void compare_deaths(int ranks, std::vector<peer> peers, int repeats, environment const& variables,
+                    nlohmann::ordered_json& records) {
+    peers.back().before.insert(peers.back().before.end() - 1, "--kill-on-bad-exit=1");  // srun's own way
+    auto const script = fmt::format("[ \"$SLURM_PROCID\" = {} ] || exec sleep 1000; sleep 1; echo dying; kill -9 $$", ranks / 2);
+    std::map<std::string, std::vector<double>> times;
+    for (int i = 0; i < repeats; ++i)
+        for (auto const& p : peers) {
+            auto command = command_of(p, ranks, "sh");
+            command.insert(command.end(), {"-c", script});
+            auto const r = run_timed_from_output(command, variables, deadline);
+            if (r.timed_out || r.wall.count() == 0) {
+                fmt::print(stderr, "{}: exit code {}, {}\n", p.name, r.exit_code, r.timed_out ? "hung" : "the rank never ran");
+                continue;
+            }
+            times[p.name].push_back(r.wall.count());
+            records.push_back({{"what", "death"},
+                               {"ranks", ranks},
+                               {"launcher", p.name},
+                               {"repetition", i},
+                               {"wall_s", r.wall.count()},
+                               {"exit_code", r.exit_code},
+                               {"simulated", false}});
+        }
+    std::vector<std::vector<std::string>> rows{
+        {"a rank kills itself: ms to the end of the run", "median", "smallest", "largest"}};
+    for (auto const& p : peers) {
+        if (times[p.name].empty()) continue;
+        auto const s = summarise(times[p.name]);
+        rows.push_back({p.name, fmt::format("{:.1f}", s.median * 1e3), fmt::format("{:.1f}", s.smallest * 1e3),
+                        fmt::format("{:.1f}", s.largest * 1e3)});
+    }
+    fmt::print("{} ranks, medians of {} runs taking turns\n{}\n", ranks, repeats, align_columns(rows));
 }
 
 void record(measured& m, timed_result const& r) {
@@ -132,6 +184,8 @@ bool compare(std::string const& title, std::string const& program, int ranks, bo
     if (bare) row("bare");
     for (auto const& p : peers) row(p.name);
     fmt::print("{}\n", align_columns(rows));
+    if (auto const& other = results[peers.back().name].wall_s; peers.back().name == "srun" && !own.empty() && !other.empty())
+        fmt::print("muster run adds {:.0f} ms to srun\n\n", (median(own) - median(other)) * 1e3);
     std::fflush(stdout);
     auto const& muster_runs = results[peers.front().name];
     return muster_runs.failed == 0 && muster_runs.hung == 0;
@@ -205,8 +259,8 @@ int launch_bench(std::vector<std::string> const& args, environment const& variab
     po::options_description known;
     known.add_options()("ranks", po::value<std::string>()->default_value("32"))(
         "mpi-ranks", po::value<std::string>()->default_value("8"))("repeats", po::value<int>()->default_value(15))(
-        "output-mib", po::value<int>()->default_value(256))("endurance", po::value<int>())("muster", po::value<std::string>())(
-        "json", po::value<std::string>())("help,h", po::bool_switch());
+        "output-mib", po::value<int>()->default_value(256))("endurance", po::value<int>())("slurm", po::bool_switch())(
+        "muster", po::value<std::string>())("json", po::value<std::string>())("help,h", po::bool_switch());
     auto const values = read_options(args, known);
     if (values["help"].as<bool>()) {
         fmt::print("{}", help);
@@ -226,6 +280,20 @@ int launch_bench(std::vector<std::string> const& args, environment const& variab
     fmt::print("{}, {} cores, load {:.1f}\n\n", machine.processor, machine.cores, load_average());
     auto records = nlohmann::ordered_json::array();
     bool good = true;
+    if (values["slurm"].as<bool>()) {
+        auto const mpi_program = beside_us("muster-bench-mpi");
+        for (int const n : ranks)
+            good = compare("/bin/true", "/bin/true", n, false, slurm_peers(muster_path, n, variables), repeats, variables,
+                           records) &&
+                   good;
+        for (int const n : mpi_ranks)
+            good = compare("MPI_Init + MPI_Finalize", mpi_program, n, false, slurm_peers(muster_path, n, variables), repeats,
+                           variables, records) &&
+                   good;
+        compare_deaths(ranks.front(), slurm_peers(muster_path, ranks.front(), variables), repeats, variables, records);
+        if (values.count("json") != 0) write_json(values["json"].as<std::string>(), records);
+        return good ? 0 : 1;
+    }
     for (int const n : ranks) good = compare("/bin/true", "/bin/true", n, true, peers, repeats, variables, records) && good;
     // Hydra starts MPICH programs; this one is Open MPI's.
     std::vector<peer> const open_mpi_peers(

@@ -19,6 +19,10 @@ struct timed_result {
 /// Throws errc::system.
 timed_result run_timed(std::vector<std::string> const& command, environment const& variables, duration deadline);
 
+/// The same, but the clock runs from the first byte of its standard output, which a pipe to us is; its standard error is thrown
+/// away. A command that ends without having printed anything has the `wall` 0.
+timed_result run_timed_from_output(std::vector<std::string> const& command, environment const& variables, duration deadline);
+
 /// The least that any launcher can take: `count` times vfork and exec of `command`, then waiting for all. Wall time.
 duration run_bare(std::vector<std::string> const& command, environment const& variables, int count);
 

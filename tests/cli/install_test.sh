@@ -5,7 +5,8 @@ command -v cmake >/dev/null || skip "no cmake"
 [ -x "$MUSTER_BIN/muster-bench" ] || skip "built without MPI or HDF5"
 grep -q '^MUSTER_SANITIZE:STRING=.' "$MUSTER_BIN/../CMakeCache.txt" && skip "sanitized libraries need sanitized programs"
 expect_exit 0 cmake --install "$MUSTER_BIN/.." --prefix "$PWD/prefix"
-for file in bin/muster bin/muster-stage bin/muster-bench share/muster/site-configs/polaris.toml include/muster/comm/communicator.hpp; do
+for file in bin/muster bin/muster-stage bin/muster-bench share/muster/site-configs/polaris.toml share/man/man1/muster-run.1 \
+    share/bash-completion/completions/muster include/muster/comm/communicator.hpp; do
     expect_true test -e "prefix/$file"
 done
 expect_true test ! -e prefix/include/muster/pmix/internal

@@ -9,20 +9,74 @@ assert plan["schema"] == "muster.plan/1" and plan["world_size"] == 4
 assert [r["cpus"] for r in plan["ranks"]] == ["0-3", "4-7", "8-11", "12-15"], plan
 assert [r["numa"] for r in plan["ranks"]] == [0, 0, 1, 1]
 PY
+
+# Other machines: the whole table, so that what people read is held too.
+machines=$MUSTER_SOURCE_DIR/tests/fixtures/topology
+expect_exit 0 "$MUSTER" plan --topology "$machines/polaris.xml" --site polaris
+expect_empty stderr
+expect_true diff - "$OUT" <<'TABLE'
+rank  host     GPU             cores        NUMA  NIC   why
+0     polaris  0 0000:07:00.0  24-31,56-63  3     hsn0  8 cores of NUMA 3, next to the GPU, as the site says
+1     polaris  1 0000:46:00.0  16-23,48-55  2     hsn1  8 cores of NUMA 2, next to the GPU, as the site says
+2     polaris  2 0000:85:00.0  8-15,40-47   1     hsn1  8 cores of NUMA 1, next to the GPU, as the site says
+3     polaris  3 0000:c7:00.0  0-7,32-39    0     hsn0  8 cores of NUMA 0, next to the GPU, as the site says
+TABLE
+expect_exit 0 "$MUSTER" plan --topology "$machines/frontier.xml" --site frontier --no-smt --bind-to core
+expect_equal "$(awk 'NR > 1 { printf "%s,", $5 } NR == 1 { next }' "$OUT")" "49,57,17,25,1,9,33,41," "LUMI's and Frontier's cores"
+expect_exit 0 "$MUSTER" plan --topology "$machines/dgx-a100.xml" --bind-to gpu --gpu-visibility own --json
+expect_true python3 - "$OUT" <<'PY'
+import json, sys
+plan = json.load(open(sys.argv[1]))
+assert [r["nic"] for r in plan["ranks"]] == ["ib%d" % i for i in range(8)]
+assert [r["cpus"] for r in plan["ranks"]][::2] == ["48-63,176-191", "16-31,144-159", "112-127,240-255", "80-95,208-223"]
+assert [r["gpu"]["visible_devices"] for r in plan["ranks"]] == list("01234567")
+assert {r["gpu"]["device_index"] for r in plan["ranks"]} == {0}
+PY
+expect_exit 0 "$MUSTER" plan --topology "$machines/gh200.xml" --gpus cpus:0-71/72-143 -n 2
+expect_contains stdout "72-143" "GPU"
+expect_exit 0 "$MUSTER" plan --topology "$machines/polaris.xml" -H a:4,b:4 -n 6
+expect_matches stdout '^5 +b +1 0000:46:00.0 +16-23,48-55 '
+expect_exit 0 "$MUSTER" plan -H nowhere-a:2,nowhere-b:2
+expect_contains stdout "not known from here"
+expect_contains stderr "GPUs and cores of 2 of 2 nodes are not known from here"
+expect_exit 125 "$MUSTER" plan --topology "$machines/polaris.xml" -n 5
+expect_contains stderr "use -n 4, or --ranks-per-gpu 2"
+expect_exit 2 "$MUSTER" plan --topology "$machines/polaris.xml" --gpus numa:9
+expect_contains stderr "expected a NUMA node with cores" "^"
+expect_exit 2 "$MUSTER" plan --gpus 4
+expect_contains stderr "--topology FILE.xml"
+
+# GPUs that only the scheduler knows keep its names; outside of a job nobody vouches for them.
+if ! "$MUSTER" plan --json 2>/dev/null | grep -q '"known_to": "driver"'; then
+    expect_exit 0 env SLURM_JOB_ID=7 CUDA_VISIBLE_DEVICES=2,3 "$MUSTER" plan --scheduler local
+    expect_contains stdout "2 (Slurm's gres/gpu 2)"
+    expect_contains stderr "known to Slurm only (CUDA_VISIBLE_DEVICES=2,3)"
+    expect_exit 125 env CUDA_VISIBLE_DEVICES=0 "$MUSTER" plan
+    expect_contains stderr "CUDA_VISIBLE_DEVICES=0: there is no GPU here; unset it"
+fi
+
 expect_exit 125 "$MUSTER" plan --topology none.xml
 expect_contains stderr "no topology file none.xml"
 expect_exit 125 "$MUSTER" plan --topology "$MUSTER_SOURCE_DIR/README.md"
 expect_exit 125 "$MUSTER" plan -n 9 --slots-per-node 8
 expect_contains stderr "use -n 8, or --slots-per-node 9"
 
-# A job of several nodes is not quietly run on one.
-export SLURM_JOB_NUM_NODES=2 SLURM_JOB_ID=17 SLURM_JOB_NODELIST='n[1-2]'
-expect_exit 125 "$MUSTER" run -- true
-expect_contains stderr "Slurm job 17 has 2 nodes (n[1-2])" "--scheduler local"
-expect_exit 0 "$MUSTER" run --scheduler local -q -n 1 -- true
-
 expect_exit 0 "$MUSTER" doctor --json
 expect_true python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["findings"]) > 5' "$OUT"
 expect_exit 2 "$MUSTER" doctor all
+expect_exit 0 "$MUSTER" doctor --allocation -- bash
+expect_contains stdout 'engine embedded' '1 of 1 nodes are fit for ranks'
+expect_exit 1 "$MUSTER" doctor --allocation -- no-such-program
+expect_contains stdout "no program 'no-such-program'" '0 of 1 nodes are fit for ranks'
+expect_exit 0 "$MUSTER" run --preflight -n 1 -- true
+expect_exit 125 "$MUSTER" run --preflight -n 1 -- no-such-program
+expect_contains stderr 'did not pass preflight'
+
+# A job of several nodes is not quietly run on one.
+export SLURM_JOB_NUM_NODES=2 SLURM_JOB_ID=17 SLURM_JOB_NODELIST='n[1-2]'
+expect_exit 125 "$MUSTER" run --engine embedded -- true
+expect_contains stderr "2 of 2 nodes are elsewhere"
+expect_exit 0 "$MUSTER" run --scheduler local -q -n 1 -- true
+
 expect_exit 0 "$MUSTER" --version
 expect_exit 2 "$MUSTER"

@@ -41,14 +41,13 @@ expect_matches stderr '^  \^$'
 sed -i 's/^gpu =/gpus =/' sites/mine.toml
 expect_exit 0 "$MUSTER" script --site ./sites/mine.toml --gpus 8 --time 1h -- x
 expect_contains stdout '#SBATCH --nodes=2' '#SBATCH --ntasks-per-node=4'
-expect_contains stderr 'one node only'
 refused 'no site' --site mine --gpus 8 --time 1h -- x
 MUSTER_SITE_PATH=$PWD/none:$PWD/sites expect_exit 0 "$MUSTER" script --site mine --gpus 8 --time 1h -- x
 mkdir -p .config/muster && mv sites .config/muster/
 expect_exit 0 "$MUSTER" script --site mine --gpus 8 --time 1h -- x
 
 # The program's own path by default, and help of one screen.
-expect_contains stdout "exec $MUSTER run -n 8 -- x"
+expect_contains stdout "exec $MUSTER run -n 8 --site mine -- x"
 expect_exit 0 "$MUSTER" script --help
 expect_contains stdout 'muster script --site'
 expect_true test "$(wc -l <"$OUT")" -le 40

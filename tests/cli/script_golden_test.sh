@@ -19,12 +19,15 @@ golden polaris-1-node --site polaris --gpus 4 --time 30min --account proj --queu
 golden polaris-no-network-env --site polaris --gpus 40 --time 3h --account proj --queue prod --no-network-env -- ./train
 golden perlmutter-4-nodes --site perlmutter --gpus 16 --time 1:30:00 --account m1234_g --queue regular -- python train.py
 golden perlmutter-80gb --site perlmutter --gpus 2 --time 10min --account m1234_g --queue debug --constraint 'gpu&hbm80g' -- python 'my train.py' "it's" ''
+golden deltaai-2-nodes --site deltaai --gpus 8 --time 1h --account proj -- python train.py
+golden frontier-1-node --site frontier --gpus 8 --time 1h --account proj -- python train.py
+golden lumi-g-1-node --site lumi-g --gpus 8 --time 1h --account proj -- python train.py
 golden generic-slurm-1-node --site generic-slurm --gpus 2 --time 5min -- ./a.out
 golden generic-slurm-2-nodes --site generic-slurm --gpus 8 --gpus-per-node 4 --cpus-per-gpu 6 --time 2-12:00:00 --account a --queue gpu -- ./a.out
 golden generic-pbs-2-nodes --site generic-pbs --gpus 8 --gpus-per-node 4 --cpus-per-gpu 8 --time 90min --account a --queue workq -- ./a.out '$(id)' '`id`' $'two\nlines'
 golden workstation --site workstation --gpus 2 -- python train.py
 golden workstation-time --site workstation --gpus 2 --time 90s -- python train.py
-golden cobalt-2-nodes --site "$fixtures/sites/thetagpu.toml" --gpus 16 --time 12h --account proj -- python train.py
+MUSTER_SITE_PATH=$fixtures/sites golden cobalt-2-nodes --site thetagpu --gpus 16 --time 12h --account proj -- python train.py
 
 for site in "$MUSTER_SOURCE_DIR"/site-configs/*.toml; do
     name=$(basename "$site" .toml)

@@ -17,7 +17,7 @@ start_cluster() {
 
 at_end() {
     [ -n "${CLUSTER_DIR:-}" ] || return 0
-    [ ! -s "$lib_dir/failures" ] || tail -n 20 "$CLUSTER_DIR"/log/slurm*.log
+    [ ! -s "$lib_dir/failures" ] || tail -n 20 "$CLUSTER_DIR"/log/slurm*.log 2>/dev/null
     "$cluster" down || fail 'the cluster did not end'
     [ -z "$(ip netns list | grep "^$CLUSTER_PREFIX-")" ] || fail 'namespaces are left'
     [ -z "$(grep -lzs "^SLURM_CONF=$CLUSTER_DIR/" /proc/[0-9]*/environ)" ] || fail 'processes are left'
@@ -32,15 +32,15 @@ install_muster() {
     chmod -R a+rX "$work/prefix"
 }
 
-# as_user COMMAND...: on the login node, in $work.
-as_user() { (cd "$work" && exec timeout 60 "$cluster" run "$@"); }
+# as_user COMMAND...: on the login node, in $work, without what ctest tells the tests.
+as_user() { (cd "$work" && unset MUSTER MUSTER_BIN MUSTER_SOURCE_DIR MUSTER_WORLD_SIZE && exec timeout 60 "$cluster" run "$@"); }
 
 job_field() { as_user scontrol -o show job "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"; }
 has_ended() { case $(job_field "$1" JobState) in PENDING | RUNNING | CONFIGURING | COMPLETING | '') false ;; esac; }
 
-# submit_script FILE: its number is then in $job. Without one the test cannot go on.
+# submit_script FILE [OPTIONS-OF-SBATCH...]: its number is then in $job. Without one the test cannot go on.
 submit_script() {
-    job=$(as_user sbatch --parsable "$1") || {
+    job=$(as_user sbatch --parsable "${@:2}" "$1") || {
         fail "sbatch refused $1: $(cat "$work/$1")"
         exit 1
     }
@@ -52,4 +52,92 @@ finish_job() {
     wait_until 90 has_ended "$job" || exit 1
     cp "$work/slurm-$job.out" "$OUT" 2>/dev/null || : >"$OUT"
     code=$(job_field "$job" ExitCode)
+}
+
+# install_programs NAME...: programs of the build tree into $work; fails if one was not built.
+install_programs() {
+    local name
+    for name; do cp "$MUSTER_BIN/$name" "$work/$name" && chmod 755 "$work/$name" || return 1; done
+}
+
+# expect_mpi_exit CODE COMMAND...: expect_exit for programs of Open MPI over several nodes. On a busy machine Open MPI 4.1.4 now and then falls over or hangs in
+# MPI_Init, whoever started it: a peer's connection reaches its TCP transport before that is ready (a call of a null pointer in mca_btl_tcp). Such runs
+# are told and repeated.
+expect_mpi_exit() {
+    local want=$1 got try
+    shift
+    printf -v COMMAND '%q ' "$@"
+    for try in 1 2 3; do
+        "$@" >"$OUT" 2>"$ERR"
+        got=$?
+        [ "$got" = 124 ] || grep -q 'Signal: Segmentation fault' "$ERR" || break
+        echo "Open MPI did not get through MPI_Init (exit code $got), try $try"
+    done
+    [ "$got" = "$want" ] || fail "exit code $got, expected $want"
+}
+
+# allocate OPTIONS...: an allocation by salloc; its shell waits on the login node, and `inside COMMAND...` runs a command there as that shell would, with
+# its environment. $job is its number. `release` gives it back.
+allocate() {
+    rm -f "$work/salloc.env"
+    (cd "$work" && exec "$cluster" run salloc -Q -K "$@" bash -c 'env -0 >salloc.tmp && mv salloc.tmp salloc.env && exec sleep infinity') \
+        </dev/null >"$work/salloc.out" 2>&1 &
+    salloc_pid=$!
+    wait_until 60 test -e "$work/salloc.env" || {
+        cat "$work/salloc.out"
+        exit 1
+    }
+    mapfile -d '' -t salloc_env <"$work/salloc.env"
+    job=$(tr '\0' '\n' <"$work/salloc.env" | sed -n 's/^SLURM_JOB_ID=//p')
+}
+inside() { as_user env "${salloc_env[@]}" "$@"; }
+release() {
+    as_user scancel "$job" 2>/dev/null
+    wait_until 60 has_ended "$job"
+    wait "$salloc_pid" 2>/dev/null || :
+}
+
+# start COMMAND...: one of the above in the background, its pid in $PID, output as expect_exit does. expect_end CODE: waits for it; $TOOK_MS is how long it
+# ran on since `mark`.
+start() {
+    printf -v COMMAND '%q ' "$@"
+    : >"$OUT"
+    : >"$ERR"
+    "$@" >"$OUT" 2>"$ERR" &
+    PID=$!
+    mark
+}
+mark() { marked_at=$(date +%s%N); }
+expect_end() {
+    local got
+    wait "$PID"
+    got=$?
+    TOOK_MS=$((($(date +%s%N) - marked_at) / 1000000))
+    [ "$got" = "$1" ] || fail "exit code $got, expected $1"
+}
+
+# expect_took MOST_MS WHAT: how long it took is printed; more than MOST_MS is a failure. The bounds are those that users are promised, not measurements.
+expect_took() {
+    echo "$2: $TOOK_MS ms"
+    [ "$TOOK_MS" -le "$1" ] || fail "$2 took $TOOK_MS ms, more than $1"
+}
+
+# expect_nothing_left [SECONDS]: no process of the user's on any node (the waiting salloc shell aside), no file in /dev/shm or /tmp, but what matches $spared.
+spared='^$'
+leftovers() { "$cluster" left | grep -vE -e ': process [0-9]+: (salloc |sleep infinity )' -e "$spared"; }
+nothing_left() { ! leftovers >/dev/null; }
+expect_nothing_left() {
+    wait_until "${1:-10}" nothing_left || leftovers
+}
+
+# lines FILE: sorted, joined by "; ".
+lines() { sort -V "$1" | paste -sd';' | sed 's/;/; /g'; }
+
+# write_program NAME <<…: a bash script in $work that is executable. It may use $work.
+write_program() { { printf '#!/bin/bash\n'; cat; } >"$work/$1" && chmod 755 "$work/$1"; }
+
+# batch SBATCH_OPTION... <<…: submits the script on standard input.
+batch() {
+    write_program batch.sh
+    submit_script batch.sh "$@"
 }

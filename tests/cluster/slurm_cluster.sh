@@ -4,8 +4,10 @@
 #   slurm_cluster.sh up                 start it; sweeps away what a crashed one has left
 #   slurm_cluster.sh run CMD [ARG..]    run CMD on the login node `head` as an ordinary user, in $PWD
 #   slurm_cluster.sh on NODE CMD..      the same on node1, node2, ...
+#   slurm_cluster.sh link NODE up|down  cut a node's network link, and mend it
 #   slurm_cluster.sh crash NODE         power loss: cut the link, kill everything there
 #   slurm_cluster.sh boot NODE          start a crashed node again
+#   slurm_cluster.sh left               print the user's processes and files in /dev/shm and /tmp on head and nodes; exit 1 if there is anything
 #   slurm_cluster.sh status             nodes and jobs
 #   slurm_cluster.sh down               stop everything; only the logs in $CLUSTER_DIR are left
 #   slurm_cluster.sh missing            print what is needed and not there; exit 1 if anything is
@@ -23,6 +25,8 @@ set -u
 : "${CLUSTER_SHARED:=}"
 : "${CLUSTER_GPU_VARIABLES:=0}" # 1: jobs keep CUDA_VISIBLE_DEVICES and its like, though no such device is there
 : "${CLUSTER_NODE_TIMEOUT:=5}" # s until a node that does not answer is down (one to three times this)
+: "${CLUSTER_KILL_WAIT:=10}" # s from SIGTERM to SIGKILL
+: "${CLUSTER_CONF:=}" # more lines for slurm.conf
 : "${CLUSTER_START_TIMEOUT:=60}"
 user=tester uid=7777
 self=$(readlink -f "$0")
@@ -105,7 +109,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2,sched_min
 SlurmctldTimeout=10
 SlurmdTimeout=$CLUSTER_NODE_TIMEOUT
 MessageTimeout=$CLUSTER_NODE_TIMEOUT
-KillWait=10
+KillWait=$CLUSTER_KILL_WAIT
 MinJobAge=600
 CompleteWait=0
 JobRequeue=1
@@ -116,6 +120,7 @@ CONF
             "ThreadsPerCore=1 RealMemory=4000 Gres=gpu:$CLUSTER_GPUS State=UNKNOWN"
     done
     echo 'PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=10 State=UP'
+    [ -z "$CLUSTER_CONF" ] || printf '%s\n' "$CLUSTER_CONF"
 }
 
 write_files() {
@@ -178,7 +183,7 @@ be_node() {
     mount -t sysfs sysfs /sys 2>/dev/null
     for file in hosts passwd group; do mount --bind "$dir/etc/$file" "/etc/$file"; done
     export SLURM_CONF=$dir/etc/slurm.conf HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-    unset "${!CLUSTER_@}" OLDPWD
+    unset "${!CLUSTER_@}" "${!MUSTER_@}" MUSTER OLDPWD TMPDIR
     cd /
     if [ "$name" = head ]; then
         munged --foreground --force --key-file="$dir/munge/key" --socket="$dir/munge/socket" --pid-file="$dir/run/munged.pid" \
@@ -230,6 +235,25 @@ into() { # NODE CMD...
     exec nsenter -t "$pid" -m -u -i -n -p -- setpriv --pdeathsig=TERM --reuid=$uid --regid=$uid --clear-groups \
         env -u TMPDIR SLURM_CONF="$dir/etc/slurm.conf" HOME="$dir/home" USER=$user LOGNAME=$user \
         bash -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "$@"
+}
+
+# Of the cluster's user, in one node: processes (node_rsh.py aside) and files where programs leave theirs.
+left_in() {
+    local init pid found=0
+    init=$(init_of "$1") || return 0
+    for pid in $(ip netns pids "$CLUSTER_PREFIX-$1" 2>/dev/null); do
+        grep -qs "^Uid:[[:space:]]$uid[[:space:]]" "/proc/$pid/status" && ! grep -qs '^State:[[:space:]]*[ZX]' "/proc/$pid/status" || continue
+        ! grep -qaF node_rsh.py "/proc/$pid/cmdline" 2>/dev/null || continue
+        echo "$1: process $(awk '/^NSpid:/ { print $NF }' "/proc/$pid/status" 2>/dev/null): $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | head -c 200)"
+        found=1
+    done
+    find "/proc/$init/root/dev/shm" "/proc/$init/root/tmp" -xdev -mindepth 1 -user $uid -printf "$1: file %p\n" 2>/dev/null | sed "s|/proc/$init/root||" | grep . && found=1
+    return $found
+}
+left() {
+    local name found=0
+    for name in head $(node_names); do left_in "$name" || found=1; done
+    return $found
 }
 
 # ---------------------------------------------------------------- commands
@@ -286,6 +310,11 @@ case ${1:-} in
     run) shift && into head "$@" ;;
     on) shift && into "$@" ;;
     status) (into head sinfo -N -o '%N %T %C %G %E'); (into head squeue) ;;
+    link)
+        init_of "$2" >/dev/null || die "$2 is not up"
+        ip -n "$head_ns" link set "$2" "$3"
+        ;;
+    left) left ;;
     crash)
         pid=$(init_of "$2") || die "$2 is not up"
         ip -n "$head_ns" link set "$2" down

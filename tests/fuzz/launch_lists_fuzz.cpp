@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "launch/cpuset.hpp"
-#include "launch/nvml.hpp"
+#include "launch/gpu.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     std::string_view const text(reinterpret_cast<char const*>(data), size);

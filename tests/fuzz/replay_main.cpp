@@ -1,6 +1,8 @@
-// Runs a fuzz target without libFuzzer: every file of the corpus folders, then so many inputs made from them by a generator with
-// a fixed seed, so that a failure comes back. usage: TARGET [--iterations N] [--seed S] [--max-bytes B] FILE|FOLDER... The input
+// Runs a fuzz target without libFuzzer: every file of the corpus folders, then so many inputs (or as many as fit in so many
+// seconds) made from them by a generator with a fixed seed, so that a failure comes back.
+// usage: TARGET [--iterations N] [--seconds T] [--seed S] [--max-bytes B] FILE|FOLDER... The input
 // at hand is kept in the file $MUSTER_FUZZ_CRASH (default ./crash-TARGET) while a failure is being reported.
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -51,7 +53,13 @@ void run(bytes const& input) {
     bytes const exact(input.begin(), input.end());
     current_data = exact.data();
     current_size = exact.size();
-    LLVMFuzzerTestOneInput(exact.data(), exact.size());
+    try {
+        LLVMFuzzerTestOneInput(exact.data(), exact.size());
+    } catch (...) {
+        keep_current();  // while it is there
+        current_data = nullptr;
+        throw;
+    }
     current_data = nullptr;
     current_size = 0;
 }
@@ -139,6 +147,7 @@ class mutator {
 
 int main(int argc, char** argv) try {
     std::uint64_t iterations = 0;
+    std::chrono::seconds time{0};
     std::uint64_t seed = 1;
     std::size_t most = 4096;
     std::vector<bytes> corpus;
@@ -149,6 +158,8 @@ int main(int argc, char** argv) try {
         bool const has_value = i + 1 < argc;
         if (word == "--iterations" && has_value)
             iterations = std::stoull(argv[++i]);
+        else if (word == "--seconds" && has_value)
+            time = std::chrono::seconds(std::stoull(argv[++i]));
         else if (word == "--seed" && has_value)
             seed = std::stoull(argv[++i]);
         else if (word == "--max-bytes" && has_value)
@@ -164,14 +175,15 @@ int main(int argc, char** argv) try {
     for (auto const& input : corpus) run(input);
     if (corpus.empty()) corpus.emplace_back();
     mutator make(corpus, seed, most);
-    for (std::uint64_t i = 0; i < iterations; ++i) {
+    auto const end = std::chrono::steady_clock::now() + time;
+    std::uint64_t made = 0;
+    for (; made < iterations || std::chrono::steady_clock::now() < end; ++made) {
         ::alarm(20);  // an input that takes as long as this is a failure too
         run(make.next());
     }
-    std::printf("%zu files, %llu inputs made from them\n", files, static_cast<unsigned long long>(iterations));
+    std::printf("%zu files, %llu inputs made from them\n", files, static_cast<unsigned long long>(made));
     return 0;
 } catch (std::exception const& e) {
     std::fprintf(stderr, "uncaught: %s\n", e.what());
-    if (current_data != nullptr) keep_current();
     return 1;
 }

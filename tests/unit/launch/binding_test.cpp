@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "launch/nvml.hpp"
 
 namespace muster {
 namespace {
@@ -108,20 +107,6 @@ TEST(binding, policies) {
     EXPECT_EQ(cores_of(bind_ranks(machine(8, 1), {.cpus_per_rank = 2}, 3)), (lists{"0-1", "2-3", "5-6"}));
     EXPECT_THROW(bind_ranks(machine(8, 1), {.cpus_per_rank = 5}, 2), error);
     EXPECT_THROW(parse_bind_policy("cores"), error);
-}
-
-TEST(visible_devices, select_as_cuda_does) {
-    auto const all = machine(1, 1, {0, 0, 0}).gpus;
-    EXPECT_EQ(select_gpus(all, "2,0").front().index, 2);
-    EXPECT_EQ(select_gpus(all, "GPU-1").front().index, 1);
-    for (auto const* none : {"", "-1", "NoDevFiles"}) EXPECT_TRUE(select_gpus(all, none).empty());
-    for (auto const* bad : {"3", "-2", "GPU-9", "GPU-", "0,0", "MIG-x", "x", "0,,1"})
-        EXPECT_THROW(select_gpus(all, bad), error) << bad;
-}
-
-TEST(gpus, are_absent_without_an_error) {
-    auto const list = read_gpus();
-    EXPECT_FALSE(list.note.empty());
 }
 
 }  // namespace

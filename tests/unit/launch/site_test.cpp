@@ -48,7 +48,8 @@ TEST(site_file, every_shipped_one_parses_and_tells_its_source) {
         EXPECT_EQ(read.source_date.size(), 10u);
         names.push_back(read.name);
     }
-    EXPECT_THAT(names, testing::UnorderedElementsAre("generic-slurm", "generic-pbs", "polaris", "perlmutter", "workstation"));
+    EXPECT_THAT(names, testing::UnorderedElementsAre("generic-slurm", "generic-pbs", "polaris", "perlmutter", "workstation",
+                                                     "frontier", "lumi-g", "deltaai"));
 }
 
 TEST(site_file, polaris_says_what_its_documentation_says) {
@@ -126,7 +127,9 @@ TEST(site_file, each_fault_is_shown_at_its_place) {
         {"[environment]\n\"A B\" = \"x\"\n", ":8:1", "a variable's name"},
         {"[environment]\nA = 1\n", ":8:5", "must be a text"},
         {"[script]\nsetup = \"x\"\n", ":8:9", "must be a list of texts"},
-        {"[launch]\nengine = \"ssh\"\n", ":8:10", "must be one of srun, mpirun, mpiexec"},
+        {"[settings]\nengine = \"ssh\"\n", ":8:10", "must be one of embedded, srun, mpirun, mpiexec"},
+        {"[settings]\nengin = \"srun\"\n", ":8:1", "settings: unknown key 'engin'; did you mean 'engine'?"},
+        {"[settings]\nsite = \"other\"\n", ":8:1", "'site' has no meaning here"},
         {"[header]\naccount_hint = \"\"\n", ":8:16", "is empty"},
         {"[header\n", ":7:8", ""},
         {"\"gr\xc3\xbc\xc3\x9f\" = \"x\", \n", ":7:", ""},

@@ -14,7 +14,7 @@ namespace {
 
 TEST(topologies, of_this_machine) {
     auto const allowed = current_affinity();
-    auto const t = discover_topology("here", allowed, nullptr);
+    auto const t = discover_topology("here", allowed, {});
     EXPECT_EQ(t.host, "here");
     EXPECT_EQ(t.allowed(), allowed);
     ASSERT_FALSE(t.cores.empty());
@@ -22,7 +22,7 @@ TEST(topologies, of_this_machine) {
 
 TEST(topologies, stay_within_what_is_allowed) {
     cpuset const one{{current_affinity().cpus.front()}};
-    auto const t = discover_topology("here", one, nullptr);
+    auto const t = discover_topology("here", one, {});
     ASSERT_EQ(t.cores.size(), 1u);
     EXPECT_EQ(t.allowed(), one);
 }

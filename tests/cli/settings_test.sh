@@ -1,0 +1,155 @@
+# Settings from all their places, help, completion and man pages of the built program.
+. "$(dirname "$0")/lib.sh"
+mapfile -t commands < <("$MUSTER" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' | grep -v -e '^muster$' -e '^stage$' -e '^bench$')
+expect_true test "${#commands[@]}" -ge 6
+
+# Precedence, as a user meets it.
+export HOME=$PWD/home XDG_CONFIG_HOME='' MUSTER_SITE_PATH=$PWD/sites
+mkdir -p home/.config/muster sites
+cat >sites/mine.toml <<'TOML'
+name = "mine"
+description = "A cluster of ours"
+scheduler = "slurm"
+[source]
+facts = "a look at it"
+date = 2026-01-31
+[settings]
+grace = "1s"
+heartbeat = "10s"
+TOML
+printf 'timeout = "1h"\nidle-timeout = "5min"\nheartbeat = "9s"\nsite = "mine"\n' >home/.config/muster/muster.toml
+printf '# of this project\nranks = 2\ntimeout = "30min"\nenv = ["GREETING=hello you"]\n' >muster.toml
+expect_exit 0 env MUSTER_TIMEOUT=20min "$MUSTER" config show --tag-output
+expect_matches stdout '^ranks +2 +\./muster.toml +muster.toml:2$' '^timeout +20min +environment +MUSTER_TIMEOUT$' \
+    "^env +'GREETING=hello you' +\./muster.toml +muster.toml:4$" "^idle-timeout +5min +user's file +$HOME/.config/muster/muster.toml:2$" \
+    "^heartbeat +9s +user's file" "^grace +1s +site +$PWD/sites/mine.toml:8$" '^tag-output +true +command line +--tag-output$'
+expect_not_contains stdout preflight
+expect_empty stderr
+expect_exit 0 "$MUSTER" config show --all --json
+expect_true python3 - "$OUT" <<'PY'
+import json, sys
+rows = {r["name"]: r for r in json.load(open(sys.argv[1]))["settings"]}
+assert rows["ranks"] == {"name": "ranks", "value": 2, "from": "./muster.toml", "where": "muster.toml:2", "variable": "MUSTER_RANKS"}, rows["ranks"]
+assert rows["timeout"]["value"] == 1800 and rows["smt"]["value"] is True and rows["engine"]["value"] is None
+assert rows["env"]["value"] == ["GREETING=hello you"] and rows["preflight"]["from"] == "built in"
+PY
+expect_exit 0 "$MUSTER" run -- sh -c 'echo "$WORLD_SIZE $GREETING"'
+expect_equal "$(sort -u "$OUT")" '2 hello you' 'what muster.toml sets'
+expect_exit 0 env MUSTER_RANK=3 MUSTER_RANK_PER_NODE=1 "$MUSTER" run -n 1 -- true
+expect_contains stderr 'MUSTER_RANK_PER_NODE is no setting of muster'"'"'s; did you mean MUSTER_RANKS_PER_NODE?'
+expect_not_contains stderr MUSTER_RANK=
+expect_exit 0 "$MUSTER" config path
+expect_matches stdout "^$PWD/muster.toml +yes$" "^$HOME/.config/muster/muster.toml +yes$"
+expect_exit 0 "$MUSTER" config check muster.toml
+expect_contains stdout 'muster.toml: 3 settings, all right'
+printf 'ranks = 2\nbind-too = "numa"\n' >muster.toml
+for words in 'run true' 'plan' 'config show' 'config check muster.toml'; do
+    # shellcheck disable=SC2086
+    expect_exit 2 "$MUSTER" $words
+    expect_contains stderr "muster.toml:2:1: unknown key 'bind-too'; did you mean 'bind-to'?" '  ^'
+done
+expect_exit 0 "$MUSTER" run --help # helps, whatever the file says
+rm muster.toml home/.config/muster/muster.toml
+expect_exit 0 "$MUSTER" config show
+expect_contains stderr 'nothing is set'
+mkdir muster.toml
+expect_exit 2 "$MUSTER" plan
+expect_contains stderr 'cannot read the settings file muster.toml'
+rmdir muster.toml
+expect_exit 2 "$MUSTER" config
+expect_exit 2 "$MUSTER" config sho
+expect_exit 2 "$MUSTER" config check none.toml
+
+# The README's example.
+sed -n '/^```toml$/,/^```$/p' "$MUSTER_SOURCE_DIR/README.md" | grep -v '^```' >readme.toml
+expect_exit 0 "$MUSTER" config check readme.toml
+expect_contains stdout 'readme.toml: 5 settings, all right'
+
+# Help fits a screen.
+for command in "${commands[@]}" man; do
+    expect_exit 0 "$MUSTER" "$command" --help
+    lines=$(wc -l <"$OUT")
+    expect_true test "$lines" -le 40 -a "$lines" -ge 3
+    expect_matches stdout "^muster $command "
+    cp "$OUT" help
+    expect_exit 0 "$MUSTER" help "$command"
+    expect_true cmp -s help "$OUT"
+done
+expect_exit 0 "$MUSTER" run --help-all
+expect_contains stdout --heartbeat --gpu-map --no-smt
+expect_exit 0 "$MUSTER" --help
+expect_true test "$(wc -l <"$OUT")" -le 24
+
+# Man pages: what CMake installs is what there is, and troff has nothing to say against it.
+pages=$MUSTER_BIN/../launch/generated
+for command in '' "${commands[@]}"; do
+    # shellcheck disable=SC2086
+    expect_exit 0 "$MUSTER" man $command
+    cp "$OUT" page
+    [ ! -d "$pages" ] || expect_true cmp -s page "$pages/muster${command:+-$command}.1"
+    if command -v groff >/dev/null; then
+        expect_exit 0 groff -man -Tascii -ww -z page
+        expect_empty stderr
+    fi
+done
+expect_exit 2 "$MUSTER" man nothing
+command -v groff >/dev/null || echo "not checked: man pages by groff, which is not here"
+
+# Completion in bash as readline drives it: the words, the last of which is at the cursor.
+expect_exit 0 "$MUSTER" completion bash
+cp "$OUT" completion.bash
+complete_words() {
+    bash --norc -c '
+        . ./completion.bash
+        shift
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE=$*
+        _muster
+        printf "%s\n" "${COMPREPLY[@]}"' bash x "$@" >completed 2>completed.err || fail "completion of $*"
+    [ ! -s completed.err ] || fail "completion of $* says $(cat completed.err)"
+}
+completes() { # WANTED... -- WORDS...
+    local wanted=()
+    while [ "$1" != -- ]; do
+        wanted+=("$1")
+        shift
+    done
+    shift
+    complete_words "$@"
+    for word in "${wanted[@]}"; do grep -qxF -e "$word" completed || fail "'$*' is not completed to $word but to: $(tr '\n' ' ' <completed)"; done
+}
+touch 'a file.txt' hosts.list
+mkdir folder
+completes run plan config script -- "$MUSTER" ''
+completes config completion -- "$MUSTER" co
+completes --ranks --ranks-per-node --ranks-per-gpu -- "$MUSTER" run --ra
+completes --bind-to --no-smt -- "$MUSTER" run -n 4 --
+completes numa none -- "$MUSTER" run --bind-to n
+completes numa none -- "$MUSTER" run --bind-to = n
+completes share -- "$MUSTER" run --bind-to =
+completes --bind-to=numa -- "$MUSTER" run --bind-to=nu
+completes hosts.list -- "$MUSTER" run -np 4 --hostfile h
+completes 'a file.txt' -- "$MUSTER" run --hostfile 'a f'
+completes folder -- "$MUSTER" run --wd f
+completes mine polaris -- "$MUSTER" script --site ''
+completes MUSTER_SITE_PATH -- "$MUSTER" run -x MUSTER_
+completes show path check -- "$MUSTER" config ''
+completes --json -- "$MUSTER" config show --j
+completes hosts.list -- "$MUSTER" config check h
+completes bash zsh fish -- "$MUSTER" completion ''
+completes sort -- "$MUSTER" run -n 4 sor
+completes sort -- "$MUSTER" run -n 4 -- sor
+completes hosts.list -- "$MUSTER" run -n 4 -- sort h
+complete_words "$MUSTER" run -n 4 --bind-to numa sort --ra # behind the program its own options, which nobody knows here
+expect_equal "$(cat completed)" '' 'completion of a program'"'"'s option'
+for shell in zsh fish; do
+    expect_exit 0 "$MUSTER" completion $shell
+    cp "$OUT" script
+    expect_contains script ranks-per-node own-first
+    if command -v $shell >/dev/null; then
+        expect_exit 0 $shell -n script
+    else
+        echo "not checked: the completion for $shell, which is not here"
+    fi
+done
+expect_exit 2 "$MUSTER" completion tcsh
+exit 0

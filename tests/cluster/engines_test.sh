@@ -1,0 +1,101 @@
+# muster run over several nodes by mpirun and mpiexec: with host files, over an agent that stands in for ssh (node_rsh.py), and in Slurm jobs.
+# timeout: 240
+. "$(dirname "$0")/cluster_lib.sh"
+start_cluster 3 4
+install_muster
+cp "$MUSTER_SOURCE_DIR/tests/cluster/node_rsh.py" "$work/node_rsh.py"
+chmod 755 "$work/node_rsh.py"
+mkdir "$work/rsh" && chmod 777 "$work/rsh"
+for node in node1 node2 node3; do
+    (cd "$work" && exec setsid "$cluster" on "$node" ./node_rsh.py serve "$work/rsh" </dev/null >>"$CLUSTER_DIR/log/rsh.$node.log" 2>&1) &
+    disown
+done
+all_serve() { [ -S "$work/rsh/node1" ] && [ -S "$work/rsh/node2" ] && [ -S "$work/rsh/node3" ]; }
+wait_until 30 all_serve || exit 1
+export NODE_RSH_FOLDER=$work/rsh OMPI_MCA_plm_rsh_agent=$work/node_rsh.py HYDRA_LAUNCHER_EXEC=$work/node_rsh.py
+
+# run MUSTER-OPTIONS...: on the login node; $OUT and $ERR.
+run() {
+    COMMAND="muster run $*"
+    as_user prefix/bin/muster run "$@" >"$OUT" 2>"$ERR" </dev/null
+    code=$?
+}
+say='echo "rank $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE on $(hostname), master $MASTER_ADDR"'
+address() { (cd / && "$cluster" on "$1" hostname -I) | tr -d ' '; }
+first=$(address node3)
+
+# lines ENGINE: an uneven layout, on nodes that are not in their usual order.
+expect_uneven() {
+    run -H node3:1,node1:3,node2:2 --engine "$1" -- bash -c "$say"
+    expect_equal "$code" 0 "exit code over $1: $(cat "$ERR")"
+    expect_equal "$(sort "$OUT")" "rank 0 of 6, 0 of 1 on node3, master $first
+rank 1 of 6, 0 of 3 on node1, master $first
+rank 2 of 6, 1 of 3 on node1, master $first
+rank 3 of 6, 2 of 3 on node1, master $first
+rank 4 of 6, 0 of 2 on node2, master $first
+rank 5 of 6, 1 of 2 on node2, master $first" "ranks over $1"
+}
+
+# The world of every rank is the plan's, the first failure is named and ends all, what is written on stdin reaches rank 0.
+expect_engine() {
+    expect_uneven "$1"
+    run -H node1:2,node2:2 --engine "$1" -- bash -c '[ "$RANK" != 3 ] || exit 7; sleep 60'
+    expect_equal "$code" 7 "exit code of a failed rank over $1"
+    expect_contains "$ERR" 'rank 3 on node2 exited with code 7'
+    COMMAND="stdin over $1"
+    echo hello | as_user prefix/bin/muster run -H node1:1,node2:1 --engine "$1" -- bash -c '[ "$RANK" != 0 ] || cat' >"$OUT" 2>"$ERR"
+    expect_equal "$(cat "$OUT")" hello "what rank 0 read over $1"
+}
+
+tested=0
+if "$cluster" run mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
+    tested=1
+    expect_engine mpirun
+    if [ -n "${MUSTER_WORLD_SIZE:-}" ]; then
+        cp "$MUSTER_WORLD_SIZE" "$work/world_size" && chmod 755 "$work/world_size"
+        run -H node2:2,node1:1 -- ./world_size
+        expect_equal "$(sort "$OUT")" "rank 0 of 3 on node2
+rank 1 of 3 on node2
+rank 2 of 3 on node1" "an Open MPI program; $(cat "$ERR")"
+    fi
+fi
+if "$cluster" run mpiexec.hydra --version 2>/dev/null | grep -q HYDRA; then
+    tested=1
+    expect_engine mpiexec
+    if command -v mpicxx.mpich >/dev/null && mpicxx.mpich -o "$work/mpich_world" "$MUSTER_SOURCE_DIR/tests/cluster/world_size_main.cpp"; then
+        chmod 755 "$work/mpich_world"
+        run -H node2:2,node1:1 -- ./mpich_world
+        expect_equal "$(sort "$OUT")" "rank 0 of 3 on node2
+rank 1 of 3 on node2
+rank 2 of 3 on node1" "an MPICH program finds its mpiexec; $(cat "$ERR")"
+    fi
+fi
+[ "$tested" = 1 ] || skip 'neither Open MPI nor MPICH is here'
+
+# In a Slurm job, whose tasks are not its GPUs, each engine gives every rank its place and its GPUs; an MPICH program meets its world under srun.
+cat >"$work/job.sh" <<'END'
+#!/bin/bash
+for engine in srun mpirun mpiexec; do
+    prefix/bin/muster run --engine $engine -- bash -c "echo $engine \$RANK of \$WORLD_SIZE on \$(hostname) local \$LOCAL_RANK" </dev/null
+    echo "$engine ended with $?"
+done
+prefix/bin/muster run -n 3 -- bash -c 'echo three $RANK on $(hostname)'
+[ ! -e mpich_world ] || prefix/bin/muster run -- ./mpich_world | sed 's/^/mpich /'
+END
+chmod 755 "$work/job.sh"
+unset OMPI_MCA_plm_rsh_agent HYDRA_LAUNCHER_EXEC
+submit_script job.sh -N 2 --gres=gpu:2
+finish_job
+expect_equal "$code" 0:0 'exit code of the job'
+nodes=($(as_user scontrol show hostnames "$(job_field "$job" NodeList)"))
+for engine in srun mpirun mpiexec; do
+    grep -q "^$engine ended" "$OUT" || continue
+    expect_equal "$(grep "^$engine [0-9]" "$OUT" | sort)" "$engine 0 of 4 on ${nodes[0]} local 0
+$engine 1 of 4 on ${nodes[0]} local 1
+$engine 2 of 4 on ${nodes[1]} local 0
+$engine 3 of 4 on ${nodes[1]} local 1" "ranks of $engine in the job; $(cat "$OUT")"
+done
+expect_equal "$(grep '^three' "$OUT" | sort)" "three 0 on ${nodes[0]}
+three 1 on ${nodes[0]}
+three 2 on ${nodes[1]}" 'an uneven layout in the job'
+[ ! -e "$work/mpich_world" ] || expect_equal "$(grep -c '^mpich rank [0-3] of 4' "$OUT")" 4 "an MPICH program under srun; $(cat "$OUT")"

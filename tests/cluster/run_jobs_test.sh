@@ -1,0 +1,59 @@
+# timeout: 150
+# What Slurm does to a job reaches its ranks: time limit, scancel, requeue. The jobs run beside each other, since most of their time is waiting.
+. "$(dirname "$0")/cluster_lib.sh"
+CLUSTER_KILL_WAIT=20 CLUSTER_NODE_TIMEOUT=30 start_cluster 4 4
+install_muster
+
+# A signal before the end of the job's time: all ranks save and end well. Sent 5 s after the start of a job of one minute.
+write_program save <<'SAVE'
+trap ': >"saved.$RANK"; exit 0' USR1
+sleep infinity &
+wait
+SAVE
+batch -N4 --ntasks-per-node=4 -t 1 <<'JOB'
+prefix/bin/muster run --signal-before-end USR1@54s -- ./save
+JOB
+saving=$job
+
+# Requeued by its user; the second time it comes to its end.
+write_program twice <<'TWICE'
+: >"run.${SLURM_RESTART_COUNT:-0}.$RANK"
+[ "${SLURM_RESTART_COUNT:-0}" = 1 ] || sleep infinity
+TWICE
+batch -N4 --ntasks-per-node=2 --requeue <<'JOB'
+prefix/bin/muster run -- ./twice
+JOB
+requeued=$job
+files() { [ "$(ls "$work" | grep -c "^$1")" = "$2" ]; } # PREFIX COUNT
+wait_until 60 files run.0. 8 || exit 1
+expect_exit 0 as_user scontrol requeue "$requeued"
+
+# scancel: SIGTERM, and the time to end by themselves.
+write_program sit <<'SIT'
+trap 'sleep 0.5; : >"clean.$RANK"; exit 0' TERM
+: >"sits.$RANK"
+sleep infinity &
+wait
+SIT
+batch -N4 --ntasks-per-node=2 <<'JOB'
+trap : TERM
+prefix/bin/muster run --grace 10s -- ./sit
+echo "code $?" >code.cancelled
+JOB
+wait_until 60 files sits. 8 || exit 1
+as_user scancel "$job"
+finish_job
+expect_equal "$(job_field "$job" JobState)" CANCELLED 'state of the job'
+expect_true files clean. 8
+expect_equal "$(cat "$work/code.cancelled")" 'code 143' 'what muster run ended with'
+
+job=$saving
+finish_job
+expect_equal "$(job_field "$job" JobState) $code" 'COMPLETED 0:0' 'state and exit code of the job that saves'
+expect_true files saved. 16
+
+job=$requeued
+finish_job
+expect_equal "$(job_field "$job" JobState) $code" 'COMPLETED 0:0' 'state and exit code of the requeued job'
+expect_true files run.1. 8
+expect_nothing_left

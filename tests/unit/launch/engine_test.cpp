@@ -1,0 +1,92 @@
+#include "launch/engine/engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "tests/unit/launch/engine_answers.hpp"
+
+namespace muster {
+namespace {
+
+TEST(engine, a_command_is_printed_for_a_shell) {
+    engine_command const command{{"srun", "--x=a b", "$HOME"},
+                                 {{"KEPT", "1"}, {"NEW", "it's"}, {"CHANGED", "2"}},
+                                 {{"/t/hosts", "a\nb\n"}, {"/t/it's", "END\nx"}}};
+    EXPECT_EQ(shell_text(command, {{"KEPT", "1"}, {"CHANGED", "1"}, {"GONE", "x"}}),
+              "cat >/t/hosts <<'END'\na\nb\nEND\n"
+              "cat >'/t/it'\\''s' <<'END_'\nEND\nx\nEND_\n"
+              "env -u GONE CHANGED=2 'NEW=it'\\''s' srun '--x=a b' '$HOME'\n");
+    EXPECT_EQ(shell_text({{"srun"}, {}, {}}, {}), "srun\n");
+}
+
+using testing_engines::answers;
+using testing_engines::fixture;
+using testing_engines::job_on;
+
+std::string failure(engine_job const& job, answers const& a, std::string_view forced = "") {
+    try {
+        choose_engine(job, a.sources(), forced);
+    } catch (error const& e) {
+        return e.what();
+    }
+    return "";
+}
+
+answers everything() {
+    answers a;
+    a.variables = {{"SLURM_JOB_ID", "42"}};
+    a.said["srun --version"] = {0, fixture("srun_version_22.05.txt"), ""};
+    a.said["srun --mpi=list"] = {0, fixture("srun_mpi_list_22.05.txt"), ""};
+    a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4.txt"), ""};
+    a.said["mpiexec.hydra --version"] = {0, fixture("hydra_version_4.0.2.txt"), ""};
+    return a;
+}
+
+TEST(engine, the_first_that_can) {
+    auto a = everything();
+    auto const job = job_on({1, 1}, {4, 4});
+    std::vector<std::string> tried;
+    EXPECT_EQ(choose_engine(job, a.sources(), "", &tried).name, "srun");
+    EXPECT_TRUE(tried.empty());
+    a.variables = {};
+    EXPECT_EQ(choose_engine(job, a.sources(), "", &tried).name, "mpirun");
+    EXPECT_EQ(tried, (std::vector<std::string>{"srun: this is no Slurm job (SLURM_JOB_ID is not set)"}));
+    a.said.erase("mpirun --version");
+    EXPECT_EQ(choose_engine(job, a.sources(), "").name, "mpiexec");
+}
+
+TEST(engine, pals_where_pbs_has_it) {
+    answers a;
+    a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4.txt"), ""};
+    a.said["mpiexec --version"] = {0, "mpiexec version 1.2.12 revision 1ddd57d\n", ""};  // not captured
+    auto const job = job_on({1, 1}, {4, 4}, scheduler_kind::pbs);
+    EXPECT_EQ(choose_engine(job, a.sources(), "").name, "mpiexec");
+    EXPECT_EQ(choose_engine(job, a.sources(), "mpirun").name, "mpirun");
+    EXPECT_EQ(choose_engine(job_on({1, 1}, {4, 4}, scheduler_kind::hostfile), a.sources(), "").name, "mpirun");
+}
+
+TEST(engine, forced) {
+    auto a = everything();
+    auto const job = job_on({1, 1}, {4, 4});
+    EXPECT_EQ(choose_engine(job, a.sources(), "mpiexec").name, "mpiexec");
+    EXPECT_EQ(failure(job, a, "mpirum"), "--engine mpirum is unknown; use embedded, srun, mpirun, mpiexec");
+    EXPECT_EQ(failure(job, a, "embedded"),
+              "--engine embedded starts ranks on this node only, and this job has 2; leave --engine out, or use fewer nodes "
+              "(--nodes 1)");
+    a.variables = {};
+    EXPECT_EQ(failure(job, a, "srun"),
+              "--engine srun cannot run here: this is no Slurm job (SLURM_JOB_ID is not set); without --engine muster takes one "
+              "that can");
+}
+
+TEST(engine, none_with_every_reason_and_one_way_out) {
+    EXPECT_EQ(failure(job_on({1, 1}, {4, 4}), {}),
+              "no engine can start the ranks on 2 nodes:\n"
+              "  srun: this is no Slurm job (SLURM_JOB_ID is not set)\n"
+              "  mpirun: there is no mpirun of Open MPI and no prterun on PATH\n"
+              "  mpiexec: there is no mpiexec of MPICH or PALS on PATH\n"
+              "load the MPI that the program is built with, so that its mpirun or mpiexec is on PATH (module load openmpi)");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,86 @@
+#include "launch/scheduler/hostfile.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "launch/scheduler/node_file.hpp"
+
+namespace muster {
+namespace {
+
+using entries = std::vector<host_entry>;
+
+std::string fault(std::string_view text, bool file = true) {
+    try {
+        file ? parse_hostfile(text, "hosts") : parse_hosts(text, "-H");
+    } catch (parse_error const& e) {
+        EXPECT_EQ(e.code(), file ? errc::config : errc::usage);
+        return e.what();
+    }
+    return "";
+}
+
+TEST(host_files, of_open_mpi_and_prrte) {
+    EXPECT_EQ(
+        parse_hostfile("# two nodes\n\nnode1 slots=4 max_slots=8\r\nuser@node2 slots=2 # the small one\r\n\nnode3\n", "hosts"),
+        (entries{{"node1", 4, {}}, {"user@node2", 2, {}}, {"node3", {}, {}}}));
+}
+
+TEST(host_files, of_deepspeed_hydra_and_with_gpus) {
+    EXPECT_EQ(parse_hostfile("worker-0 slots=8\nworker-1:4\nnode[01-02]:2 gpus=1\nn.lab.example gpus=0", "hosts"),
+              (entries{{"worker-0", 8, {}}, {"worker-1", 4, {}}, {"node01", 2, 1}, {"node02", 2, 1}, {"n.lab.example", {}, 0}}));
+}
+
+TEST(host_files, hosts_named_again_add_slots) {
+    EXPECT_EQ(parse_hostfile("a\nb\na\na:2\n", "hosts"), (entries{{"a", 4, {}}, {"b", {}, {}}}));
+}
+
+TEST(host_files, faults_are_shown_with_a_caret) {
+    EXPECT_EQ(fault("a\nb slots=x\n"), "hosts:2:9: slots must be a number from 1 to 1000000\n  b slots=x\n          ^");
+    EXPECT_NE(fault("a slots=0").find("1:9: slots must be a number"), std::string::npos);
+    EXPECT_NE(fault("a sluts=4").find("1:3: expected slots=N, max_slots=N or gpus=N"), std::string::npos);
+    EXPECT_NE(fault("a\n  n[1-2\n").find("2:4: this '[' is never closed"), std::string::npos);
+    EXPECT_NE(fault("a b").find("1:3: expected slots=N"), std::string::npos);
+    EXPECT_NE(fault("@a").find("1:1: expected a user's name"), std::string::npos);
+    EXPECT_NE(fault("-oProxyCommand=x@a").find("1:1: expected a user's name"), std::string::npos);
+    EXPECT_NE(fault("u@-a").find("1:3: a host name does not begin with '-'"), std::string::npos);
+    EXPECT_NE(fault("u@").find("1:3: expected a host's name"), std::string::npos);
+    EXPECT_NE(fault("# nothing\n\n").find("it names no host"), std::string::npos);
+    EXPECT_NE(fault("").find("it names no host"), std::string::npos);
+}
+
+TEST(lists_of_hosts, of_mpirun_and_horovodrun) {
+    EXPECT_EQ(parse_hosts("a:4,b:4", "-H"), (entries{{"a", 4, {}}, {"b", 4, {}}}));
+    EXPECT_EQ(parse_hosts("a, u@b ,a", "-H"), (entries{{"a", 2, {}}, {"u@b", {}, {}}}));
+    EXPECT_EQ(parse_hosts("n[1,3]:4,m", "-H"), (entries{{"n1", 4, {}}, {"n3", 4, {}}, {"m", {}, {}}}));
+}
+
+TEST(lists_of_hosts, faults_are_shown_with_a_caret) {
+    EXPECT_EQ(fault("a:4,n[3-1]:2", false), "-H:1:9: the range ends at 1 before its beginning 3\n  a:4,n[3-1]:2\n          ^");
+    EXPECT_NE(fault("a:", false).find("1:3: the slots behind ':' must be a number"), std::string::npos);
+    EXPECT_NE(fault("a:0", false).find("1:3: the slots behind ':' must be a number from 1"), std::string::npos);
+    EXPECT_NE(fault("a:-1", false).find("1:3: "), std::string::npos);
+    EXPECT_NE(fault(" , ", false).find("it names no host"), std::string::npos);
+    EXPECT_NE(fault("a,n[1-99999999]", false).find("1:3: the list names more than 262144 hosts"), std::string::npos);
+}
+
+TEST(node_files, keep_the_order_of_first_appearance) {
+    auto const nodes = parse_node_file("n1\nn1\n\nn2\r\nn1\n# end\n", "file");
+    ASSERT_EQ(nodes.size(), 2u);
+    EXPECT_EQ(nodes[0], (node{"n1", "n1", 3, {}, {}}));
+    EXPECT_EQ(nodes[1], (node{"n2", "n2", 1, {}, {}}));
+}
+
+TEST(node_files, may_name_single_gpus) {
+    auto const nodes = parse_node_file("theta07-gpu3\ntheta07-gpu4\nmy-gpu-node\nx-gpu\n", "file", true);
+    ASSERT_EQ(nodes.size(), 3u);
+    EXPECT_EQ(nodes[0], (node{"theta07", "theta07", 2, 2, {}}));
+    EXPECT_EQ(nodes[1].name, "my-gpu-node");
+    EXPECT_EQ(nodes[2].name, "x-gpu");
+    EXPECT_EQ(parse_node_file("a-gpu0\n", "file").front().name, "a-gpu0");
+    EXPECT_THROW(parse_node_file("n1;reboot\n", "file"), parse_error);
+    EXPECT_THROW(parse_node_file("\n\n", "file"), parse_error);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,19 @@
+// The machines of tests/fixtures/topology and what sites publish about them.
+#pragma once
+
+#include <string>
+
+#include "launch/site.hpp"
+#include "launch/topology.hpp"
+
+namespace muster {
+
+inline topology machine_of(std::string const& name) {
+    return load_topology(MUSTER_FIXTURES "/topology/" + name + ".xml");
+}
+
+inline site site_of(std::string const& name) {
+    return load_site(name, {MUSTER_SOURCE_DIR "/site-configs"});
+}
+
+}  // namespace muster

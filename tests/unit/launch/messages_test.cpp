@@ -1,0 +1,62 @@
+#include "launch/engine/messages.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+
+namespace muster::wire {
+namespace {
+
+job full_job() {
+    job j;
+    j.who = {"muster.h.1", 5, 16, 1, 4, 1, 4, "node2", identity::source::muster};
+    j.place.ranks = 16;
+    j.place.cpus_per_rank = 3;
+    j.place.bind_to = bind_policy::numa;
+    j.place.gpus_seen = gpu_visibility::own_first;
+    j.place.cpu_map = {"0-3", "4-7"};
+    j.place.gpu_map = {3, 2, 1, 0};
+    j.place.smt = false;
+    j.place.reserved_cpus = "0";
+    j.command = {"./a.out", "", "two\nlines", std::string("\xff\x00\x80", 3)};
+    j.working_dir = "/scratch/b c";
+    j.variables = {{"A", "1"}, {"B", "\xfe not UTF-8"}};
+    j.exports = {"X=y"};
+    j.output_dir = "/out";
+    j.tag_output = j.timestamp_output = j.watch_output = j.own_step = j.hold_worker_port = true;
+    j.network_interface = "ib0";
+    j.address = "node2i";
+    j.grace = duration(2.5);
+    j.lost_after = duration(15);
+    return j;
+}
+
+TEST(wire_messages, come_back_as_they_were) {
+    std::vector<message> const all{
+        hello{"secret", "1.0", "node2", 5, 16, 4711, "42.0", "a fault"},
+        full_job(),
+        ready{2, "GPU-a", "A100", "0-7", 1, "hsn0", "why", "note", "10.0.0.2", 4000, 4001, 4002},
+        go{"10.0.0.1", 4000, 4001, {"10.0.0.1:1", "10.0.0.2:2"}},
+        started{99},
+        failed{"no program", 127},
+        ended{0x8b, "last\nlines \xff"},
+        gone{},
+        wrote{},
+        uses{"libmpi.so.40"},
+        orphaned{"slurmstepd"},
+        signal{15, true},
+        bye{3},
+    };
+    for (auto const& m : all) EXPECT_TRUE(decode(encode(m)) == m) << m.index();
+    EXPECT_TRUE(decode(encode(job{})) == message(job{}));
+}
+
+TEST(wire_messages, anything_else_is_refused) {
+    auto const whole = encode(full_job());
+    for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_THROW(decode(whole.substr(0, size)), error) << size;
+    EXPECT_THROW(decode("GET / HTTP/1.1\r\n"), error);
+    EXPECT_THROW(decode(std::string(100, '\0')), error);
+}
+
+}  // namespace
+}  // namespace muster::wire

@@ -1,0 +1,107 @@
+#include "launch/engine/mpiexec_engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "tests/unit/launch/engine_answers.hpp"
+
+namespace muster {
+namespace {
+
+using testing_engines::answers;
+using testing_engines::fixture;
+using testing_engines::job_on;
+using words = std::vector<std::string>;
+
+answers hydra() {
+    answers a;
+    a.said["mpiexec --version"] = {0, fixture("hydra_version_4.0.2.txt"), ""};
+    return a;
+}
+
+/// Not captured: written after what PALS is said to print.
+answers pals() {
+    answers a;
+    a.said["mpiexec --version"] = {0, "mpiexec version 1.2.12 revision 1ddd57d\n", ""};
+    return a;
+}
+
+std::string failure(engine_job const& job, answers const& a) {
+    try {
+        mpiexec_command(job, a.sources());
+    } catch (error const& e) {
+        EXPECT_EQ(e.code(), errc::placement);
+        return e.what();
+    }
+    return "";
+}
+
+TEST(mpiexec_engine, whose_it_is) {
+    auto const found = read_mpiexec_version("mpiexec", fixture("hydra_version_4.0.2.txt"));
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->from, mpiexec_program::maker::hydra);
+    EXPECT_EQ(found->version, (program_version{4, 0}));
+    EXPECT_EQ(found->launchers, (words{"ssh", "rsh", "fork", "slurm", "ll", "lsf", "sge", "manual", "persist"}));
+    EXPECT_EQ(read_mpiexec_version("mpiexec", fixture("mpiexec_version_openmpi_4.1.4.txt")), std::nullopt);
+    EXPECT_EQ(read_mpiexec_version("mpiexec", "mpiexec version 1.2.12 revision 1ddd57d")->from, mpiexec_program::maker::pals);
+    EXPECT_EQ(read_mpiexec_version("mpiexec", ""), std::nullopt);
+}
+
+TEST(mpiexec_engine, hydra_takes_hosts_in_runs) {
+    auto job = job_on({2, 0, 3}, {-1, -1, -1}, scheduler_kind::hostfile);
+    auto const command = mpiexec_command(job, hydra().sources());
+    EXPECT_EQ(command.argv, (words{"mpiexec", "-launcher", "ssh", "-f", "/scratch/mpiexec.hosts", "-n", "5", "-bind-to", "none",
+                                   "-genvall", "/bin/muster", "shim", "a.out"}));
+    EXPECT_EQ(command.files.at(0).second, "n0:2\nn2:3\n");
+    EXPECT_EQ(command.speaks, wire_up::pmi);
+    job.map.order = map_policy::node;
+    EXPECT_EQ(mpiexec_command(job, hydra().sources()).files.at(0).second, "n0:1\nn2:1\nn0:1\nn2:2\n");
+    job.probe = true;
+    EXPECT_EQ(mpiexec_command(job, hydra().sources()).files.at(0).second, "n0:1\nn2:1\n");
+}
+
+TEST(mpiexec_engine, hydra_starts_its_daemons_as_the_scheduler_wants_it) {
+    auto const pbs = mpiexec_command(job_on({1, 1}, {-1, -1}, scheduler_kind::pbs), hydra().sources());
+    EXPECT_EQ(words(pbs.argv.begin() + 1, pbs.argv.begin() + 5), (words{"-launcher", "rsh", "-launcher-exec", "/bin/muster"}));
+    EXPECT_EQ(pbs.variables.get("HYDRA_LAUNCHER_EXTRA_ARGS"), "tmrsh");
+    auto job = job_on({1, 1}, {4, 4});
+    job.variables = {{"SLURM_JOB_ID", "42"}, {"SLURM_NTASKS_PER_NODE", "4"}};
+    auto const slurm = mpiexec_command(job, hydra().sources());
+    EXPECT_EQ(words(slurm.argv.begin() + 1, slurm.argv.begin() + 3), (words{"-launcher", "slurm"}));
+    EXPECT_EQ(slurm.variables, (environment{{"SLURM_JOB_ID", "42"}, {"SLURM_OVERLAP", "1"}, {"SLURM_GRES", "gpu:4"}}));
+}
+
+TEST(mpiexec_engine, pals_by_its_documentation) {
+    auto const command = mpiexec_command(job_on({4, 0, 4}, {4, 4, 4}, scheduler_kind::pbs), pals().sources());
+    EXPECT_EQ(command.argv, (words{"mpiexec", "--hostfile", "/scratch/mpiexec.hosts", "-n", "8", "--ppn", "4", "--cpu-bind",
+                                   "none", "--envall", "/bin/muster", "shim", "a.out"}));
+    EXPECT_EQ(command.files.at(0).second, "n0\nn2\n");
+}
+
+TEST(mpiexec_engine, pals_refuses_layouts_it_cannot_say) {
+    EXPECT_EQ(
+        failure(job_on({4, 3}, {4, 4}, scheduler_kind::pbs), pals()),
+        "PALS' mpiexec puts the same number of ranks on every node, and 7 ranks on 2 nodes do not divide so; use a number of "
+        "ranks that does, or --ranks-per-node N");
+    auto job = job_on({4, 4}, {4, 4}, scheduler_kind::pbs);
+    job.map.order = map_policy::node;
+    EXPECT_EQ(failure(job, pals()), "PALS' mpiexec numbers ranks node by node; leave --map-by node out");
+    job.probe = true;
+    EXPECT_EQ(failure(job, pals()), "");
+}
+
+TEST(mpiexec_engine, what_is_on_PATH) {
+    auto const job = job_on({1, 1}, {-1, -1}, scheduler_kind::hostfile);
+    answers a;
+    EXPECT_EQ(mpiexec_unavailable(job, a.sources()), "there is no mpiexec of MPICH or PALS on PATH");
+    a.said["mpiexec --version"] = {0, fixture("mpiexec_version_openmpi_4.1.4.txt"), ""};
+    EXPECT_EQ(mpiexec_unavailable(job, a.sources()), "mpiexec is Open MPI's, which is the engine mpirun");
+    a.said["mpiexec.hydra --version"] = {0, "Intel(R) MPI Library for Linux* OS, Version 2021.9\n", ""};
+    EXPECT_EQ(mpiexec_unavailable(job, a.sources()),
+              "mpiexec is Open MPI's, which is the engine mpirun; mpiexec.hydra is Intel MPI's, which muster does not know");
+    a.said["mpiexec.hydra --version"] = {0, fixture("hydra_version_4.0.2.txt"), ""};
+    EXPECT_EQ(mpiexec_unavailable(job, a.sources()), std::nullopt);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,47 @@
+#include "launch/engine/rank_environment.hpp"
+
+#include <gtest/gtest.h>
+
+#include "pmix/identity.hpp"
+
+namespace muster {
+namespace {
+
+TEST(rank_environments, launchers_values_but_the_nodes_own_things) {
+    environment const launcher{{"PATH", "/venv/bin:/usr/bin"}, {"DATA", "/scratch"},          {"HOSTNAME", "login1"},
+                               {"TMPDIR", "/tmp/login"},       {"CUDA_VISIBLE_DEVICES", "0"}, {"OMPI_MCA_pml", "ucx"},
+                               {"SLURM_JOB_ID", "7"}};
+    environment const node{{"PATH", "/usr/bin"},      {"HOSTNAME", "node3"},   {"CUDA_VISIBLE_DEVICES", "2,3"},
+                           {"PMIX_RANK", "5"},        {"OMPI_MCA_ess", "pmi"}, {"SLURM_JOB_ID", "7"},
+                           {"SLURM_PROCID", "5"},     {"NODE_ONLY", "kept"},   {"MUSTER_TOKEN", "secret"},
+                           {"MUSTER_LAUNCHER", "a:1"}};
+    auto const merged = rank_environment(launcher, node, true);
+    environment const expected{
+        {"PATH", "/venv/bin:/usr/bin"}, {"DATA", "/scratch"}, {"HOSTNAME", "node3"},   {"CUDA_VISIBLE_DEVICES", "2,3"},
+        {"OMPI_MCA_pml", "ucx"},        {"PMIX_RANK", "5"},   {"OMPI_MCA_ess", "pmi"}, {"SLURM_JOB_ID", "7"},
+        {"SLURM_PROCID", "5"},          {"NODE_ONLY", "kept"}};
+    EXPECT_EQ(merged, expected) << "TMPDIR of the login node must not reach the compute node";
+}
+
+TEST(rank_environments, a_daemons_step_is_not_its_ranks) {
+    environment const node{{"SLURM_PROCID", "1"},  {"SLURM_NTASKS", "4"},         {"SLURM_STEP_NODELIST", "n[1-4]"},
+                           {"SLURM_JOB_ID", "7"},  {"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_SIZE", "16"},
+                           {"SLURM_LOCALID", "0"}, {"SLURM_STEP_ID", "3"}};
+    auto const merged = rank_environment({{"SLURM_NTASKS", "16"}}, node, false);
+    EXPECT_EQ(merged, (environment{{"SLURM_JOB_ID", "7"}, {"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_SIZE", "16"}}));
+    auto const who = identify(merged, "n2");
+    EXPECT_EQ(who.rank, 5);
+    EXPECT_EQ(who.world_size, 16);
+}
+
+TEST(rank_environments, the_secret_never_reaches_the_program) {
+    for (bool const own_step : {true, false}) {
+        auto const merged =
+            rank_environment({{"MUSTER_TOKEN", "a"}}, {{"MUSTER_TOKEN", "b"}, {"MUSTER_LAUNCHER", "c"}}, own_step);
+        EXPECT_FALSE(merged.has("MUSTER_TOKEN"));
+        EXPECT_FALSE(merged.has("MUSTER_LAUNCHER"));
+    }
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,226 @@
+#include "launch/scheduler/scheduler.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/error.hpp"
+#include "launch/hosts_command.hpp"
+#include "launch/scheduler/pbs_job.hpp"
+#include "launch/scheduler/slurm_job.hpp"
+
+namespace muster {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// A job of two nodes, node1 with 4 and node2 with 2 GPUs, and a host file.
+struct cluster {
+    environment variables;
+    std::map<std::string, std::string> files{{"hosts", "x slots=2\ny\n"}};
+    int questions = 0;
+
+    scheduler_sources sources() {
+        return {variables,
+                [this](std::string const& path) {
+                    auto const found = files.find(path);
+                    return found == files.end() ? std::nullopt : std::optional(found->second);
+                },
+                [this](std::vector<std::string> const&) {
+                    ++questions;
+                    return command_output{0,
+                                          "JobId=42 EndTime=1795249740 JOB_GRES=gpu:6 Nodes=node1 CPU_IDs=0-7 Mem=0 "
+                                          "GRES=gpu:a100:4(IDX:0-3) Nodes=node2 CPU_IDs=0-7 Mem=0 GRES=gpu:2(IDX:0-1)\n",
+                                          ""};
+                },
+                [] {
+                    return node{"here", "127.0.0.1", 2, 0, 2};
+                }};
+    }
+    allocation read(allocation_choice const& choice, std::vector<std::string>* tried = nullptr) {
+        return read_allocation(sources(), choice, tried);
+    }
+    std::string failure(allocation_choice const& choice) {
+        try {
+            read(choice);
+        } catch (error const& e) {
+            return e.what();
+        }
+        return "";
+    }
+};
+
+cluster slurm_job() {
+    return {{{"SLURM_JOB_ID", "42"}, {"SLURM_JOB_NODELIST", "node[1-2]"}, {"SLURM_JOB_CPUS_PER_NODE", "8(x2)"}}};
+}
+
+std::vector<std::string> names_of(allocation const& a) {
+    std::vector<std::string> names;
+    for (auto const& n : a.nodes) names.push_back(n.name);
+    return names;
+}
+
+TEST(schedulers, this_node_if_there_is_no_job) {
+    std::vector<std::string> tried;
+    auto const given = cluster{}.read({}, &tried);
+    EXPECT_EQ(given, (allocation{scheduler_kind::local, "", {{"here", "127.0.0.1", 2, 0, 2}}, std::nullopt, false}));
+    EXPECT_THAT(tried, ElementsAre("hostfile: neither --hostfile nor -H is given", "slurm: SLURM_JOB_ID is not set",
+                                   "pbs: PBS_JOBID is not set", "cobalt: COBALT_JOBID is not set", "lsf: LSB_JOBID is not set",
+                                   "flux: FLUX_URI is not set"));
+}
+
+TEST(schedulers, the_job_that_this_is) {
+    auto const given = slurm_job().read({});
+    EXPECT_EQ(given.scheduler, scheduler_kind::slurm);
+    EXPECT_EQ(given.job_id, "42");
+    EXPECT_TRUE(given.fixed);
+    EXPECT_EQ(given.nodes, (std::vector<node>{{"node1", "node1", 8, 4, 8}, {"node2", "node2", 8, 2, 8}}));
+    EXPECT_EQ(given.ends_at, std::chrono::system_clock::from_time_t(1795249740));
+    EXPECT_EQ(describe(given), "job 42 (slurm): 2 nodes, 6 GPUs, 16 slots");
+}
+
+TEST(schedulers, can_be_forced) {
+    EXPECT_EQ(slurm_job().read({.scheduler = scheduler_kind::local}).nodes.front().name, "here");
+    EXPECT_EQ(slurm_job().failure({.scheduler = scheduler_kind::pbs}), "--scheduler pbs: PBS_JOBID is not set");
+    EXPECT_EQ(slurm_job().failure({.scheduler = scheduler_kind::hostfile}),
+              "--scheduler hostfile: neither --hostfile nor -H is given");
+}
+
+TEST(schedulers, scontrol_is_not_asked_where_the_variables_tell_all) {
+    auto job = slurm_job();
+    job.variables.set("SLURM_GPUS_PER_NODE", "a100:2,h100:1");
+    job.variables.set("SLURM_JOB_END_TIME", "1795240000");
+    auto const given = job.read({});
+    EXPECT_EQ(job.questions, 0);
+    EXPECT_EQ(given.nodes[1].gpus, 3);
+    EXPECT_EQ(given.ends_at, std::chrono::system_clock::from_time_t(1795240000));
+    job.variables.unset("SLURM_GPUS_PER_NODE");
+    EXPECT_EQ(job.read({}).nodes[1].gpus, 2);
+    EXPECT_EQ(job.questions, 1);
+}
+
+TEST(hosts_named, outside_of_a_job) {
+    auto const given = cluster{}.read({.hosts = "u@a:4,b"});
+    EXPECT_EQ(given.scheduler, scheduler_kind::hostfile);
+    EXPECT_FALSE(given.fixed);
+    EXPECT_EQ(given.nodes, (std::vector<node>{{"u@a", "a", 4, {}, {}, true}, {"b", "b", 1, {}, {}}}));
+    EXPECT_EQ(cluster{}.read({.hostfile = "hosts"}).nodes[0].slots, 2);
+    EXPECT_EQ(cluster{}.failure({.hostfile = "none"}), "no host file none; check --hostfile");
+    EXPECT_THAT(cluster{}.failure({.hostfile = "hosts", .hosts = "a"}), HasSubstr("give one of them"));
+    EXPECT_THAT(cluster{}.failure({.scheduler = scheduler_kind::local, .hosts = "a"}),
+                HasSubstr("--scheduler local is this node"));
+}
+
+TEST(hosts_named, inside_a_job_choose_among_its_nodes) {
+    auto const given = slurm_job().read({.hosts = "NODE2.lab.example,node1:2"});
+    EXPECT_EQ(given.scheduler, scheduler_kind::slurm);
+    EXPECT_TRUE(given.fixed);
+    EXPECT_EQ(given.nodes, (std::vector<node>{{"node2", "node2", 8, 2, 8}, {"node1", "node1", 2, 2, 8, true}}));
+    EXPECT_EQ(slurm_job().failure({.hosts = "node1,node7"}),
+              "node7 is not in job 42 (slurm), whose nodes are node[1-2]; name some of these, or give --scheduler hostfile to "
+              "use hosts "
+              "outside the job");
+    EXPECT_THAT(slurm_job().failure({.hosts = "node1,node1.lab"}), HasSubstr("is named twice"));
+    EXPECT_EQ(names_of(slurm_job().read({.scheduler = scheduler_kind::hostfile, .hosts = "node7"})),
+              std::vector<std::string>{"node7"});
+    auto job = slurm_job();
+    job.files["hosts"] = "node1 gpus=8\n";
+    EXPECT_EQ(job.failure({.hostfile = "hosts"}), "gpus=8 on node1: job 42 (slurm) has 4 there; write gpus=4");
+}
+
+TEST(hosts_named, hosts_with_the_same_short_name_are_told_apart) {
+    cluster c;
+    c.variables = {{"PBS_JOBID", "7"}, {"PBS_NODEFILE", "nodes"}};
+    c.files["nodes"] = "n1.east\nn1.west\n";
+    EXPECT_EQ(names_of(c.read({.hosts = "n1.west"})), std::vector<std::string>{"n1.west"});
+}
+
+TEST(scontrol, only_the_job_that_was_asked_for) {
+    auto const job = parse_scontrol_job(
+        "JobId=9 EndTime=1000 JOB_GRES=gpu:1 Nodes=a CPU_IDs=0 Mem=0 GRES=gpu:1\n"
+        "JobId=12 EndTime=900 Nodes=b CPU_IDs=0 Mem=0 GRES=gpu:1\n",
+        "9");
+    EXPECT_TRUE(job.found && job.asked_gpus);
+    EXPECT_EQ(job.gpus, (std::map<std::string, int>{{"a", 1}}));
+    EXPECT_EQ(job.ends_at, std::chrono::system_clock::from_time_t(1000));
+    EXPECT_FALSE(parse_scontrol_job("slurm_load_jobs error: Invalid job id specified\n", "9").found);
+}
+
+TEST(scontrol, components_of_a_heterogeneous_job_are_added_up) {
+    auto const job = parse_scontrol_job(
+        "JobId=5 HetJobId=5 EndTime=2000 Nodes=a CPU_IDs=0 Mem=0 GRES=gpu:1\n"
+        "JobId=6 HetJobId=5 EndTime=1000 Nodes=a,b CPU_IDs=0 Mem=0 GRES=gpu:2\n",
+        "5");
+    EXPECT_EQ(job.gpus, (std::map<std::string, int>{{"a", 3}, {"b", 2}}));
+    EXPECT_EQ(job.ends_at, std::chrono::system_clock::from_time_t(1000));
+}
+
+TEST(scontrol, lists_of_resources) {
+    EXPECT_EQ(count_gres_gpus("gpu:4(IDX:0-3)", "x"), 4);
+    EXPECT_EQ(count_gres_gpus("gpu:a100:2(IDX:0,2),gpu:h100:1,nic:7", "x"), 3);
+    EXPECT_EQ(count_gres_gpus("gres:gpu:2", "x"), 2);
+    EXPECT_EQ(count_gres_gpus("gpu", "x"), 1);
+    EXPECT_EQ(count_gres_gpus("(null)", "x"), 0);
+    EXPECT_EQ(count_gres_gpus("", "x"), 0);
+    EXPECT_EQ(count_gres_gpus("shard:8", "x"), 0);
+    EXPECT_EQ(count_gres_gpus("4", "x", true), 4);
+    EXPECT_EQ(count_gres_gpus("a100:2,h100:1", "x", true), 3);
+    EXPECT_THROW(count_gres_gpus("gpu:99999999999999999999", "x"), parse_error);
+    EXPECT_TRUE(knows_gpus("Foo = 1\nGresTypes               = nic,gpu\n"));
+    EXPECT_FALSE(knows_gpus("GresTypes               = (null)\n"));
+}
+
+TEST(qstat, vnodes_and_chunks_of_a_host_are_added_up) {
+    EXPECT_EQ(parse_exec_hosts("n1/0*6+n2/0*6+n1/1*2", "(n1:ncpus=6)+(v2[0]:ngpus=2:ncpus=4+v2[1]:ngpus=2)+(n1:ncpus=2)"),
+              (std::vector<pbs_host>{{"n1", 0, 8}, {"n2", 4, 4}}));
+    EXPECT_EQ(parse_exec_hosts("n1/0+n2/0", "n1:ncpus=1+n2:ncpus=2"), (std::vector<pbs_host>{{"n1", {}, 1}, {"n2", {}, 2}}));
+    EXPECT_EQ(parse_exec_hosts("n1/0", ""), (std::vector<pbs_host>{{"n1", {}, {}}}));
+}
+
+TEST(qstat, faults_are_shown_with_a_caret) {
+    auto const fault = [](std::string_view hosts, std::string_view vnodes) -> std::string {
+        try {
+            parse_exec_hosts(hosts, vnodes);
+        } catch (parse_error const& e) {
+            return e.what();
+        }
+        return "";
+    };
+    EXPECT_EQ(fault("n1/0", "(n1:ngpus=x)"), "exec_vnode:1:5: expected a number behind the '='\n  (n1:ngpus=x)\n      ^");
+    EXPECT_THAT(fault("n1/0", "(n1:ngpus=1"), HasSubstr("1:1: this '(' is never closed"));
+    EXPECT_THAT(fault("n1/0", "(n1:ngpus=1)x"), HasSubstr("1:13: expected '+'"));
+    EXPECT_THAT(fault("n1/0+n2/0", "(n1:ngpus=1)"), HasSubstr("1 chunks for the 2 of exec_host=n1/0+n2/0"));
+    EXPECT_THAT(fault("n1/0+/0", ""), HasSubstr("1:6: expected a host's name"));
+    EXPECT_THAT(fault("n1/0+ /0", ""), HasSubstr("1:6: this character cannot be part of a host name"));
+    EXPECT_THAT(fault("n[1-2]/0", ""), HasSubstr("1:2: this character cannot be part of a host name"));
+}
+
+TEST(qstat, walltimes) {
+    EXPECT_EQ(parse_pbs_walltime("90"), std::chrono::seconds{90});
+    EXPECT_EQ(parse_pbs_walltime("1:30"), std::chrono::seconds{90});
+    EXPECT_EQ(parse_pbs_walltime("100:00:01"), std::chrono::seconds{360001});
+    for (auto const* bad : {"", "1:2:3:4", "x", "1:", "-1", "99999999999999"})
+        EXPECT_EQ(parse_pbs_walltime(bad), std::nullopt) << bad;
+}
+
+TEST(qstat, answers_that_are_none) {
+    for (auto const* text :
+         {"", "{", "[]", "{\"Jobs\": 3}", "{\"Jobs\": {}}", "{\"Jobs\": {\"7\": {}}}", "qstat: Unknown Job Id"})
+        EXPECT_EQ(parse_qstat_job(text, "7"), std::nullopt) << text;
+}
+
+TEST(hosts_formats, are_what_other_programs_read) {
+    allocation a{scheduler_kind::slurm, "42", {{"n1", "n1", 8, 2, 8}, {"n2", "n2", 8, 0, 8}, {"n3", "n3", 8, 1, 8}}, {}, true};
+    EXPECT_EQ(hosts_hostfile(a), "n1 slots=2\nn3 slots=1\n");
+    EXPECT_EQ(hosts_pbs(a), "n1\nn1\nn3\n");
+    EXPECT_EQ(hosts_slurm(a), "n[1-3]\n");
+    EXPECT_THAT(hosts_table(a), HasSubstr("n2    0     8      8"));
+    for (auto& n : a.nodes) n.gpus.reset();
+    EXPECT_EQ(hosts_hostfile(a), "n1 slots=8\nn2 slots=8\nn3 slots=8\n");
+    EXPECT_THAT(hosts_table(a), HasSubstr("n2    ?     8      8"));
+}
+
+}  // namespace
+}  // namespace muster

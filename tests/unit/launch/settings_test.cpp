@@ -1,0 +1,333 @@
+#include "launch/settings.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.hpp"
+#include "launch/commands.hpp"
+#include "launch/config_command.hpp"
+#include "launch/help.hpp"
+#include "launch/man_command.hpp"
+#include "launch/run_settings.hpp"
+#include "launch/settings_values.hpp"
+#include "launch/site.hpp"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using words = std::vector<std::string>;
+
+/// Files that are texts.
+settings_sources sources_of(environment const& variables, std::map<std::string, std::string> const& files) {
+    settings_sources sources;
+    sources.variables = variables;
+    sources.project_file = "muster.toml";
+    sources.user_file = "/home/u/.config/muster/muster.toml";
+    sources.read_file = [files](std::string const& path) -> std::optional<std::string> {
+        auto const found = files.find(path);
+        return found == files.end() ? std::nullopt : std::optional(found->second);
+    };
+    sources.load_site = [files](std::string const& name) {
+        return site_settings{name, parse_settings(files.at(name), "/sites/" + name + ".toml")};
+    };
+    return sources;
+}
+
+std::string failure(std::string const& command, words const& args, settings_sources const& sources = {}) {
+    try {
+        auto const given = resolve_settings(command, args, sources);
+        if (command == "run") make_run_options(given);
+    } catch (error const& e) {
+        EXPECT_EQ(exit_code(e.code()), 2) << e.what();
+        return e.what();
+    }
+    return "no error";
+}
+
+TEST(settings_table, names_are_unique_and_every_row_is_complete) {
+    std::set<std::string> configurable;
+    for (auto const& row : settings()) {
+        EXPECT_FALSE(row.help.empty() || row.commands.empty()) << row.name;
+        EXPECT_EQ(row.kind == setting_kind::flag, row.argument.empty()) << row.name;
+        for (auto const command : words_of(row.commands)) {
+            EXPECT_TRUE(find_command(command) != nullptr) << row.name << " " << command;
+        }
+        if (row.is_configurable()) {
+            EXPECT_TRUE(configurable.insert(variable_of(row)).second) << row.name;
+        }
+        if (!row.fallback.empty()) {
+            EXPECT_EQ(fault_of(row, std::string(row.fallback)), std::nullopt) << row.name;
+        }
+    }
+    for (auto const& command : commands()) {
+        std::set<std::string> spelled;
+        for (auto const& row : settings()) {
+            if (!takes(command.name, row)) continue;
+            words all{"--" + std::string(row.name)};
+            if (row.letter != 0) all.push_back(std::string("-") + row.letter);
+            for (auto const alias : words_of(row.aliases)) {
+                bool const single = alias.front() == '-';
+                if (single) all.emplace_back(alias);
+                if (auto const longer = "--" + std::string(alias.substr(single)); longer != all.front()) all.push_back(longer);
+            }
+            for (auto const& word : all) EXPECT_TRUE(spelled.insert(word).second) << command.name << " " << word;
+        }
+    }
+}
+
+TEST(settings_table, what_nobody_sets_is_what_the_structs_hold) {
+    run_options untouched;
+    untouched.command = {"a"};
+    EXPECT_EQ(make_run_options(resolve_settings("run", {"a"}, {})), untouched);
+    EXPECT_EQ(make_request(resolve_settings("plan", {}, {})), request{});
+}
+
+TEST(settings_table, every_setting_reaches_the_options_of_a_run) {
+    auto const given = resolve_settings("run",
+                                        {"-n",
+                                         "8",
+                                         "--nnodes=2",
+                                         "--ranks-per-node=4",
+                                         "--slots-per-node=5",
+                                         "--ranks-per-gpu=2",
+                                         "--map-by=node",
+                                         "--bind-to=gpu",
+                                         "--cpus-per-rank=3",
+                                         "--gpu-visibility=own-first",
+                                         "--no-smt",
+                                         "--cpu-map=0-3,8:4-7",
+                                         "--gpu-map=3,2,1,0",
+                                         "--reserved-cpus=0,8",
+                                         "-H",
+                                         "a:4,b:4",
+                                         "-f",
+                                         "hosts",
+                                         "--scheduler=pbs",
+                                         "--network-interface=hsn0",
+                                         "--engine=mpirun",
+                                         "--engine-args=--mca btl 'tcp,self'",
+                                         "--engine-args",
+                                         "-v",
+                                         "--dry-run",
+                                         "--print-env=0",
+                                         "-x",
+                                         "A=1",
+                                         "-xB",
+                                         "--wd=/tmp",
+                                         "--allow-singletons",
+                                         "-l",
+                                         "--timestamp-output",
+                                         "--output-dir=o",
+                                         "-qv",
+                                         "--timeout=1:30",
+                                         "--start-timeout=30",
+                                         "--idle-timeout=2min",
+                                         "--grace=1s",
+                                         "--heartbeat=2.5",
+                                         "--signal-before-end=USR1@2min",
+                                         "--preflight",
+                                         "--exclude-bad-nodes",
+                                         "a",
+                                         "-n"},
+                                        {});
+    run_options wanted;
+    wanted.place = {8, 2, 4, map_policy::node, 5, 2, bind_policy::gpu, 3, gpu_visibility::own_first, false};
+    wanted.place.cpu_map = {"0-3,8", "4-7"};
+    wanted.place.gpu_map = {3, 2, 1, 0};
+    wanted.place.reserved_cpus = "0,8";
+    wanted.from = {scheduler_kind::pbs, "hosts", "a:4,b:4"};
+    wanted.engine = "mpirun";
+    wanted.engine_args = {"--mca", "btl", "tcp,self", "-v"};
+    wanted.network_interface = "hsn0";
+    wanted.dry_run = wanted.preflight = wanted.exclude_bad_nodes = wanted.verbose = wanted.quiet = true;
+    wanted.print_env = 0;
+    wanted.command = {"a", "-n"};
+    wanted.exports = {"A=1", "B"};
+    wanted.working_dir = "/tmp";
+    wanted.output_dir = "o";
+    wanted.tag_output = wanted.timestamp_output = wanted.allow_singletons = true;
+    wanted.timeout = duration(90);
+    wanted.start_timeout = duration(30);
+    wanted.idle_timeout = duration(120);
+    wanted.grace = duration(1);
+    wanted.heartbeat = duration(2.5);
+    wanted.signal_before_end = early_signal{10, duration(120)};
+    EXPECT_EQ(make_run_options(given), wanted);
+}
+
+TEST(settings_layers, the_stronger_one_holds_and_every_value_tells_its_origin) {
+    std::string const user = "/home/u/.config/muster/muster.toml";
+    words args{"--np", "1", "a"};
+    environment variables{{"MUSTER_RANKS", "2"}};
+    std::map<std::string, std::string> files{
+        {"muster.toml", "\nranks = 3\nsite = \"s\"\n"}, {user, "ranks = 4"}, {"s", "\n\nranks = 5\n"}};
+    auto const ranks = [&] { return resolve_settings("run", args, sources_of(variables, files)).get("ranks"); };
+    EXPECT_EQ(ranks(), (setting_value{{"1"}, setting_layer::option, "--np"}));
+    args = {"a"};
+    EXPECT_EQ(ranks(), (setting_value{{"2"}, setting_layer::variable, "MUSTER_RANKS"}));
+    variables.set("MUSTER_RANKS", "");
+    EXPECT_EQ(ranks(), (setting_value{{"3"}, setting_layer::project_file, "muster.toml:2"}));
+    files["muster.toml"] = "site = \"s\"";
+    EXPECT_EQ(ranks(), (setting_value{{"4"}, setting_layer::user_file, user + ":1"}));
+    files.erase(user);
+    EXPECT_EQ(ranks(), (setting_value{{"5"}, setting_layer::site, "/sites/s.toml:3"}));
+    files["s"] = "";
+    EXPECT_EQ(ranks(), setting_value{});
+    EXPECT_EQ(resolve_settings("run", {"a"}, {}).get("grace"), (setting_value{{"5s"}, setting_layer::built_in, ""}));
+}
+
+TEST(settings_layers, the_site_is_itself_a_setting) {
+    std::map<std::string, std::string> const files{{"s", "engine = \"srun\""}, {"t", "engine = \"mpirun\""}};
+    environment const variables{{"MUSTER_SITE", "s"}};
+    EXPECT_EQ(resolve_settings("run", {"a"}, sources_of(variables, files)).text("engine"), "srun");
+    EXPECT_EQ(resolve_settings("run", {"--site", "t", "a"}, sources_of(variables, files)).text("engine"), "mpirun");
+}
+
+TEST(settings_layers, a_flag_can_be_taken_back_and_a_list_is_replaced) {
+    std::map<std::string, std::string> const files{
+        {"muster.toml",
+         "tag-output = true\nsmt = false\nenv = [\"A=1\", \"B=x y\"]\ntimeout = 90\nengine-args = \"--mca 'a b' c\"\n"
+         "gpu-map = [1, 0]\ngrace = 0.5"}};
+    auto const options = [&](words args, environment const& variables = {}) {
+        args.push_back("a");
+        return make_run_options(resolve_settings("run", args, sources_of(variables, files)));
+    };
+    auto const plain = options({});
+    EXPECT_TRUE(plain.tag_output);
+    EXPECT_FALSE(plain.place.smt);
+    EXPECT_THAT(plain.exports, ElementsAre("A=1", "B=x y"));
+    EXPECT_THAT(plain.engine_args, ElementsAre("--mca", "a b", "c"));
+    EXPECT_THAT(plain.place.gpu_map, ElementsAre(1, 0));
+    EXPECT_EQ(plain.timeout, duration(90));
+    EXPECT_EQ(plain.grace, duration(0.5));
+    auto const changed = options({"--no-tag-output", "--smt", "-x", "C=3"}, {{"MUSTER_ENV", "D=4"}});
+    EXPECT_FALSE(changed.tag_output);
+    EXPECT_TRUE(changed.place.smt);
+    EXPECT_THAT(changed.exports, ElementsAre("C=3"));
+    EXPECT_THAT(options({}, {{"MUSTER_ENV", "D=4 'E=5 6'"}}).exports, ElementsAre("D=4", "E=5 6"));
+    EXPECT_FALSE(options({}, {{"MUSTER_TAG_OUTPUT", "0"}}).tag_output);
+}
+
+TEST(settings_layers, hosts_on_the_command_line_beat_a_weaker_scheduler_and_host_file) {
+    std::map<std::string, std::string> const files{{"muster.toml", "hostfile = \"h\"\nscheduler = \"slurm\""}};
+    auto const choice = [&](words const& args) {
+        return make_allocation_choice(resolve_settings("plan", args, sources_of({}, files)));
+    };
+    EXPECT_EQ(choice({}), (allocation_choice{scheduler_kind::slurm, "h", ""}));
+    EXPECT_EQ(choice({"-H", "a"}), (allocation_choice{std::nullopt, "", "a"}));
+    EXPECT_EQ(choice({"--scheduler", "local"}), (allocation_choice{scheduler_kind::local, "", ""}));
+}
+
+TEST(settings_files, what_is_wrong_is_shown_at_its_place) {
+    struct {
+        std::string text, place, message;
+    } const wrong[]{
+        {"ranks = 4\nbindto = \"numa\"", "muster.toml:2:1: ", "unknown key 'bindto'; did you mean 'bind-to'?"},
+        {"np = 4", "muster.toml:1:1: ", "unknown key 'np'; here it is called 'ranks'"},
+        {"dry-run = true", "muster.toml:1:1: ", "'dry-run' is for the command line only"},
+        {"ranks = \"4\"", "muster.toml:1:9: ", "'ranks' must be a whole number"},
+        {"ranks = 0", "muster.toml:1:9: ", "expected a whole number from 1 up"},
+        {"bind-to = \"nume\"", "muster.toml:1:11: ", "did you mean numa?"},
+        {"tag-output = \"yes\"", "muster.toml:1:14: ", "must be true or false"},
+        {"timeout = \"soon\"", "muster.toml:1:11: ", "expected a time"},
+        {"timeout = -1", "muster.toml:1:11: ", "expected a time"},
+        {"env = [1, [2]]", "muster.toml:1:7: ", "must be a list of texts"},
+        {"env = [\"=1\"]", "muster.toml:1:7: ", "expected a variable's NAME"},
+        {"engine-args = \"'\"", "muster.toml:1:15: ", "a quote is open"},
+        {"cpu-map = [\"3-1\"]", "muster.toml:1:11: ", "expected hardware threads"},
+        {"signal-before-end = \"USR9@1\"", "muster.toml:1:21: ", "there is no signal 'USR9'"},
+        {"[run]\nranks = 1", "muster.toml:1:", "unknown key 'run'"},
+        {"ranks =", "muster.toml:1:", ""},
+        {"wd = \"\"", "muster.toml:1:6: ", "is empty"},
+    };
+    for (auto const& one : wrong) {
+        auto const message = failure("run", {"a"}, sources_of({}, {{"muster.toml", one.text}}));
+        EXPECT_THAT(message, AllOf(HasSubstr(one.place), HasSubstr(one.message), HasSubstr("\n"), HasSubstr("^"))) << one.text;
+    }
+}
+
+TEST(settings_variables, a_wrong_value_is_an_error_and_a_name_nearly_right_a_note) {
+    EXPECT_THAT(failure("run", {"a"}, sources_of({{"MUSTER_RANKS", "4x"}}, {})),
+                AllOf(HasSubstr("MUSTER_RANKS:1:1: "), HasSubstr("^")));
+    EXPECT_THAT(failure("run", {"a"}, sources_of({{"MUSTER_ENGINE_ARGS", "--x \"y"}}, {})),
+                AllOf(HasSubstr("MUSTER_ENGINE_ARGS:1:5: "), HasSubstr("is not closed")));
+    auto const notes = [](char const* name) { return resolve_settings("run", {"a"}, sources_of({{name, "1"}}, {})).notes; };
+    EXPECT_THAT(notes("MUSTER_RANK_PER_NODE"),
+                ElementsAre("MUSTER_RANK_PER_NODE is no setting of muster's; did you mean MUSTER_RANKS_PER_NODE?"));
+    for (auto const* known : {"MUSTER_RANK", "MUSTER_HOST", "MUSTER_LOG", "MUSTER_GPU_INDEX", "MUSTER_CPUS", "MUSTER_TOKEN",
+                              "MUSTER_SITE_PATH", "MUSTER_LAUNCHER", "MUSTER_LOCAL_RANK", "MUSTER_SOMETHING_ELSE_OF_MINE"})
+        EXPECT_THAT(notes(known), IsEmpty()) << known;
+}
+
+TEST(command_lines, mistakes_are_named) {
+    EXPECT_EQ(failure("run", {"--tag-ouput", "a"}), "unknown option '--tag-ouput', did you mean --tag-output?; --help lists all");
+    EXPECT_EQ(failure("run", {"-n", "4", "-np", "8", "a"}), "--ranks is given twice: 4 and 8; give one");
+    EXPECT_EQ(failure("run", {"-n", "4", "-np", "4", "a"}), "no error");
+    EXPECT_EQ(failure("hosts", {"--timeout", "5"}), "muster hosts takes no --timeout; it is for muster run");
+    EXPECT_EQ(failure("plan", {"--tag-output", "--timeout", "5", "--", "python", "train.py"}), "no error");
+    EXPECT_THAT(failure("run", {"-np", "x", "a"}), AllOf(HasSubstr("-np:1:1: expected a whole number"), HasSubstr("  x\n  ^")));
+    EXPECT_THAT(failure("run", {"--hosts=", "a"}), HasSubstr("--hosts"));
+    EXPECT_THAT(failure("run", {"-H", "", "a"}), HasSubstr("is empty"));
+    EXPECT_THAT(failure("run", {"--engine-args", "-v 'x", "a"}), AllOf(HasSubstr("this ' is not closed"), HasSubstr("\n     ^")));
+    EXPECT_THAT(failure("run", {"--cpu-map", "0-3:4-", "a"}), HasSubstr("expected hardware threads"));
+    EXPECT_THAT(failure("run", {"--gpu-map", "0,x", "a"}), HasSubstr("expected a GPU's place"));
+    EXPECT_THAT(failure("run", {"--signal-before-end", "USR1", "a"}), HasSubstr("expected SIGNAL@TIME"));
+    for (auto const* word : {"--=x", "-=x", "-=", "---", "--no-", "-Z", "--no-ranks"})
+        EXPECT_THAT(failure("run", {word, "a"}), HasSubstr("unknown option")) << word;
+    EXPECT_THAT(failure("run", {"--print-env", "-1", "a"}), HasSubstr("from 0 up"));
+}
+
+TEST(early_signals, by_name_and_number) {
+    EXPECT_EQ(parse_early_signal("USR1@120"), (early_signal{10, duration(120)}));
+    EXPECT_EQ(parse_early_signal("SIGTERM@5min"), (early_signal{15, duration(300)}));
+    EXPECT_EQ(parse_early_signal("12@1:30"), (early_signal{12, duration(90)}));
+    for (auto const* wrong : {"", "@", "USR1", "USR1@", "USR1@soon", "0@5", "99@5", "FOO@5", "usr1@5"})
+        EXPECT_THROW(parse_early_signal(wrong), parse_error) << wrong;
+}
+
+TEST(help, fits_a_screen_with_the_commonest_use_first) {
+    for (auto const& command : commands()) {
+        if (command.run == nullptr || command.name == "shim") continue;
+        auto const text = help_text(command.name, false);
+        auto const lines = std::count(text.begin(), text.end(), '\n');
+        EXPECT_LE(lines, command.name == "run" ? 26 : 24) << command.name;
+        EXPECT_THAT(text, HasSubstr("muster " + std::string(command.name)));
+    }
+    for (auto const& row : settings())
+        if (is_listed("run", row)) {
+            EXPECT_THAT(help_text("run", true), HasSubstr(synopsis_of(row)));
+        }
+    EXPECT_THAT(help_text("run", false), Not(HasSubstr("--heartbeat")));
+}
+
+TEST(man_pages, hold_every_option_and_no_bare_hyphen_of_one) {
+    auto const page = man_page("run");
+    EXPECT_THAT(page, AllOf(HasSubstr(".TH MUSTER\\-RUN 1"), HasSubstr("\\fB\\-\\-ranks\\-per\\-node\\fR \\fIN\\fR"),
+                            HasSubstr("\\-\\-no\\-smt"), HasSubstr("\\-npernode"), HasSubstr(".SH \"EXIT STATUS\"")));
+    EXPECT_EQ(roff_quote(".a\n'b\\c-…ß"), "\\&.a\n\\&\\(aqb\\ec\\-\\&...\\[u00DF]");
+    EXPECT_EQ(roff_quote("\xe2\x80"), "\\[uFFFD]\\[uFFFD]");
+    EXPECT_THROW(man_page("nothing"), error);
+}
+
+TEST(config, shows_values_and_origins) {
+    auto const given = resolve_settings("config", {"--np", "4"},
+                                        sources_of({{"MUSTER_TAG_OUTPUT", "1"}}, {{"muster.toml", "env = [\"A=x y\"]"}}));
+    EXPECT_EQ(config_table(given, false),
+              "setting     value    from           where\n"
+              "ranks       4        command line   --np\n"
+              "env         'A=x y'  ./muster.toml  muster.toml:1\n"
+              "tag-output  true     environment    MUSTER_TAG_OUTPUT\n");
+    EXPECT_THAT(config_table(given, true), HasSubstr("grace "));
+    EXPECT_THAT(config_json(given, false),
+                AllOf(HasSubstr("\"value\": true"), HasSubstr("\"from\": \"environment\""), Not(HasSubstr("grace"))));
+}
+
+}  // namespace
+}  // namespace muster

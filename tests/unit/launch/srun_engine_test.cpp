@@ -1,0 +1,214 @@
+#include "launch/engine/srun_engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "launch/engine/engine_tools.hpp"
+#include "tests/unit/launch/engine_answers.hpp"
+
+namespace muster {
+namespace {
+
+using testing_engines::answers;
+using testing_engines::fixture;
+using testing_engines::job_on;
+
+answers slurm_22_05() {
+    answers a;
+    a.variables = {{"SLURM_JOB_ID", "42"}};
+    a.said["srun --version"] = {0, fixture("srun_version_22.05.txt"), ""};
+    a.said["srun --mpi=list"] = {0, fixture("srun_mpi_list_22.05.txt"), ""};
+    a.said["scontrol show config"] = {0, fixture("scontrol_config_22.05.txt"), ""};
+    return a;
+}
+
+TEST(srun_engine, lists_of_mpi_plugins_in_all_forms) {
+    EXPECT_EQ(parse_mpi_list(fixture("srun_mpi_list_22.05.txt")),
+              (std::vector<std::string>{"pmix", "none", "cray_shasta", "pmi2", "pmix_v4"}));
+    EXPECT_EQ(parse_mpi_list("srun: MPI types are...\nsrun: pmix_v3\nsrun: none\n"),
+              (std::vector<std::string>{"pmix_v3", "none"}));
+    EXPECT_EQ(parse_mpi_list("specific pmix plugin versions available: pmix_v4,pmix_v5\n"),
+              (std::vector<std::string>{"pmix_v4", "pmix_v5"}));
+    EXPECT_TRUE(parse_mpi_list("").empty());
+}
+
+TEST(srun_engine, an_even_layout) {
+    auto job = job_on({4, 4}, {4, 4});
+    job.program = "/usr/bin/true";
+    auto const command = srun_command(job, slurm_22_05().sources());
+    EXPECT_EQ(command.argv,
+              (std::vector<std::string>{"srun", "--job-name=true", "--mpi=pmix", "--nodes=2", "--ntasks=8", "--ntasks-per-node=4",
+                                        "--distribution=arbitrary", "--nodelist=/scratch/srun.hosts", "--overlap", "--mem=0",
+                                        "--gres=gpu:4", "--kill-on-bad-exit=1", "--wait=0", "--export=ALL", "--input=0",
+                                        "/bin/muster", "shim", "a.out"}));
+    ASSERT_EQ(command.files.size(), 1U);
+    EXPECT_EQ(command.files[0].first, "/scratch/srun.hosts");
+    EXPECT_EQ(command.files[0].second, "n0\nn0\nn0\nn0\nn1\nn1\nn1\nn1\n");
+    EXPECT_EQ(command.note, "");
+}
+
+TEST(srun_engine, uneven_by_node_and_partly_used_nodes) {
+    auto job = job_on({1, 4, 0, 2}, {4, 4, 4, 4});
+    job.map.order = map_policy::node;
+    auto const command = srun_command(job, slurm_22_05().sources());
+    EXPECT_EQ(command.files.at(0).second, "n0\nn1\nn3\nn1\nn3\nn1\nn1\n");
+    EXPECT_THAT(command.argv, testing::Contains("--nodes=3"));
+    EXPECT_THAT(command.argv, testing::Contains("--ntasks=7"));
+    EXPECT_THAT(command.argv, testing::Contains("--gres=gpu:4"));
+    EXPECT_THAT(command.argv, testing::Not(testing::Contains(testing::StartsWith("--ntasks-per-node"))));
+}
+
+TEST(srun_engine, one_node_needs_no_file) {
+    auto const command = srun_command(job_on({0, 3}, {2, 4}), slurm_22_05().sources());
+    EXPECT_TRUE(command.files.empty());
+    EXPECT_THAT(command.argv, testing::Contains("--nodelist=n1"));
+    EXPECT_THAT(command.argv, testing::Not(testing::Contains("--distribution=arbitrary")));
+    EXPECT_THAT(command.argv, testing::Contains("--gres=gpu:4"));
+}
+
+TEST(srun_engine, nodes_of_different_gpus_get_what_the_job_has) {
+    for (auto const& gpus : {std::vector<int>{4, 1}, {0, 0}, {4, -1}, {-1, -1}})
+        EXPECT_THAT(srun_command(job_on({4, 1}, gpus), slurm_22_05().sources()).argv,
+                    testing::Not(testing::Contains(testing::StartsWith("--gres"))));
+}
+
+TEST(srun_engine, more_ranks_than_processors_are_asked_for_outright) {
+    auto job = job_on({4, 4}, {4, 4});
+    EXPECT_THAT(srun_command(job, slurm_22_05().sources()).argv, testing::Not(testing::Contains("--overcommit")));
+    job.given.nodes[1].cpus = 1;
+    EXPECT_THAT(srun_command(job, slurm_22_05().sources()).argv, testing::Contains("--overcommit"));
+    job.probe = true;
+    EXPECT_THAT(srun_command(job, slurm_22_05().sources()).argv, testing::Not(testing::Contains("--overcommit")));
+}
+
+TEST(srun_engine, binding_is_forbidden_only_where_something_binds) {
+    auto a = slurm_22_05();
+    EXPECT_THAT(srun_command(job_on({1, 1}, {0, 0}), a.sources()).argv, testing::Not(testing::Contains("--cpu-bind=none")));
+    a.said["scontrol show config"].out =
+        "TaskPlugin              = task/cgroup,task/affinity\nTaskPluginParam         = (null type)\n";
+    EXPECT_THAT(srun_command(job_on({1, 1}, {0, 0}), a.sources()).argv, testing::Contains("--cpu-bind=none"));
+    a.said.erase("scontrol show config");
+    EXPECT_THAT(srun_command(job_on({1, 1}, {0, 0}), a.sources()).argv, testing::Contains("--cpu-bind=none"));
+}
+
+TEST(srun_engine, options_follow_the_version) {
+    auto a = slurm_22_05();
+    auto job = job_on({4, 4}, {4, 4});
+    job.variables = {{"SLURM_CPUS_PER_TASK", "8"}, {"SRUN_CPUS_PER_TASK", "8"}};
+    EXPECT_EQ(srun_command(job, a.sources()).variables, (environment{{"SLURM_CPUS_PER_TASK", "8"}}));
+    a.said["srun --version"].out = "slurm 20.02.7\n";
+    auto const old = srun_command(job, a.sources());
+    EXPECT_THAT(old.argv, testing::Not(testing::Contains("--overlap")));
+    EXPECT_EQ(old.variables, environment{});
+    a.said["srun --version"].out = "slurm 23.11.1\n";
+    EXPECT_THAT(srun_command(job, a.sources()).argv, testing::Contains("--gres-flags=allow-task-sharing"));
+    a.said["srun --version"].out = "slurm 23.02.7\n";
+    EXPECT_THAT(srun_command(job, a.sources()).argv, testing::Not(testing::Contains("--gres-flags=allow-task-sharing")));
+}
+
+TEST(srun_engine, inherited_orders_are_taken_out_and_facts_stay) {
+    environment variables{{"SLURM_JOB_ID", "42"},           {"SLURM_GPUS_PER_TASK", "1"}, {"SLURM_DISTRIBUTION", "cyclic"},
+                          {"SLURM_TRES_PER_TASK", "x"},     {"SLURM_CPU_BIND", "cores"},  {"SLURM_NTASKS_PER_NODE", "1"},
+                          {"SLURM_JOB_NODELIST", "n[0-1]"}, {"SLURM_MEM_PER_CPU", "1"},   {"SLURM_HOSTFILE", "/x"}};
+    unset_srun_orders(variables);
+    EXPECT_EQ(variables, (environment{{"SLURM_JOB_ID", "42"}, {"SLURM_JOB_NODELIST", "n[0-1]"}}));
+}
+
+TEST(srun_engine, a_probe_is_one_shim_a_node_without_a_pmi) {
+    auto job = job_on({4, 2}, {4, 4});
+    job.probe = true;
+    auto const command = srun_command(job, slurm_22_05().sources());
+    EXPECT_THAT(command.argv, testing::IsSupersetOf({"--mpi=none", "--ntasks=2", "--ntasks-per-node=1", "--input=none",
+                                                     "--gres=gpu:4", "--kill-on-bad-exit=0"}));
+    EXPECT_EQ(command.files.at(0).second, "n0\nn1\n");
+}
+
+TEST(srun_engine, extra_arguments_stand_behind_our_own) {
+    auto job = job_on({1, 1}, {0, 0});
+    job.extra_arguments = {"--mem=10", "-v"};
+    auto const argv = srun_command(job, slurm_22_05().sources()).argv;
+    ASSERT_GE(argv.size(), 5U);
+    EXPECT_EQ(std::vector(argv.end() - 5, argv.end()),
+              (std::vector<std::string>{"--mem=10", "-v", "/bin/muster", "shim", "a.out"}));
+    EXPECT_EQ(srun_command(job, slurm_22_05().sources()).speaks, wire_up::pmix);
+    job.extra_arguments = {"--mpi=pmi2"};
+    EXPECT_EQ(srun_command(job, slurm_22_05().sources()).speaks, wire_up::pmi);
+}
+
+TEST(srun_engine, without_pmix_only_programs_without_mpi) {
+    auto a = slurm_22_05();
+    a.said["srun --mpi=list"].out = "MPI plugin types are...\n\tnone\n\tpmi2\n";
+    auto job = job_on({1, 1}, {0, 0});
+    EXPECT_EQ(srun_unavailable(job, a.sources()), std::nullopt);
+    auto const command = srun_command(job, a.sources());
+    EXPECT_THAT(command.argv, testing::Contains("--mpi=none"));
+    EXPECT_EQ(command.speaks, wire_up::none);
+    EXPECT_EQ(
+        command.note,
+        "this Slurm has no PMIx plugin (srun --mpi=list says: none, pmi2): ranks that load MPI at run time (mpi4py) would each "
+        "come up alone; for those use --engine mpirun");
+}
+
+TEST(srun_engine, refusals_say_what_is_lacking) {
+    auto const job = job_on({1, 1}, {0, 0});
+    auto a = slurm_22_05();
+    a.variables = {};
+    EXPECT_EQ(srun_unavailable(job, a.sources()), "this is no Slurm job (SLURM_JOB_ID is not set)");
+    a = slurm_22_05();
+    a.said.erase("srun --version");
+    EXPECT_EQ(srun_unavailable(job, a.sources()), "there is no srun on PATH");
+    a.said["srun --version"] = {1, "", "srun: fatal: Could not establish a configuration source\n"};
+    EXPECT_EQ(srun_unavailable(job, a.sources()),
+              "srun --version failed (1): srun: fatal: Could not establish a configuration source");
+}
+
+TEST(srun_engine, the_first_component_of_a_heterogeneous_job) {
+    auto a = slurm_22_05();
+    a.variables = {{"SLURM_JOB_ID", "42"}, {"SLURM_HET_SIZE", "2"}, {"SLURM_JOB_NODELIST_HET_GROUP_0", "n[0-1]"}};
+    EXPECT_EQ(srun_unavailable(job_on({4, 4}, {4, 4}), a.sources()), std::nullopt);
+    EXPECT_EQ(
+        srun_unavailable(job_on({4, 4, 2}, {4, 4, 4}), a.sources()),
+        "this is a heterogeneous Slurm job of 2 components, and n2 is not in the first one (n[0-1]); muster starts steps in that "
+        "one only: use its nodes (--nodes 2)");
+}
+
+TEST(srun_engine, a_step_is_ended_by_its_number) {
+    EXPECT_EQ(srun_cancel("42.3"), (std::vector<std::string>{"scancel", "42.3"}));
+}
+
+TEST(engine_tools, versions) {
+    EXPECT_EQ(find_version("slurm-wlm 22.05.8"), (program_version{22, 5}));
+    EXPECT_EQ(find_version("mpirun (Open MPI) 4.1.4"), (program_version{4, 1}));
+    EXPECT_EQ(find_version("slurm 20.11-beta1"), (program_version{20, 11}));
+    EXPECT_EQ(find_version("7 of 9"), std::nullopt);
+    EXPECT_EQ(find_version("99999999999999999999.1"), (program_version{999999999, 1}));
+    EXPECT_EQ(find_version("1."), std::nullopt);
+}
+
+TEST(engine_tools, families_of_mpi_libraries) {
+    EXPECT_EQ(family_of(""), mpi_family::none);
+    EXPECT_EQ(family_of("libmpi.so.40"), mpi_family::open_mpi);
+    EXPECT_EQ(family_of("libmpi_cxx.so.40"), mpi_family::open_mpi);
+    EXPECT_EQ(family_of("libmpich.so.12"), mpi_family::mpich);
+    EXPECT_EQ(family_of("libmpi.so.12"), mpi_family::mpich);
+    EXPECT_EQ(family_of("libmpi_cray.so.12"), mpi_family::cray);
+    EXPECT_EQ(family_of("libmpi_gnu_123.so.12"), mpi_family::cray);
+    EXPECT_EQ(family_of("/usr/lib/x86_64-linux-gnu/libmpich.so.12.2.2"), mpi_family::mpich);
+    EXPECT_EQ(family_of("/opt/mpich/lib/libmpi.so.12.1.8"), mpi_family::mpich);
+    EXPECT_EQ(family_of("/home/cray/lib/libmpi.so.40.30.4"), mpi_family::open_mpi);
+}
+
+TEST(engine_tools, which_mpi_meets_its_world) {
+    EXPECT_FALSE(is_foreign(mpi_family::none, wire_up::none));
+    EXPECT_FALSE(is_foreign(mpi_family::open_mpi, wire_up::pmix));
+    EXPECT_FALSE(is_foreign(mpi_family::mpich, wire_up::pmi));
+    EXPECT_FALSE(is_foreign(mpi_family::cray, wire_up::pmi));
+    EXPECT_TRUE(is_foreign(mpi_family::open_mpi, wire_up::pmi));
+    EXPECT_TRUE(is_foreign(mpi_family::mpich, wire_up::pmix));
+    EXPECT_TRUE(is_foreign(mpi_family::open_mpi, wire_up::none));
+}
+
+}  // namespace
+}  // namespace muster
