@@ -90,7 +90,8 @@ run_tests() {
     build release
     ctest --preset release
     build dev
-    ctest --preset dev --label-regex 'unit|fuzz|mpi'
+    ctest --preset dev --label-regex 'unit|mpi'
+    ctest --preset dev --label-regex fuzz --parallel "$(nproc)"
 }
 
 case ${1:-} in
