@@ -29,6 +29,19 @@ constexpr std::array table{
 
 }  // namespace
 
+std::string_view to_string(collective::kind what) noexcept {
+    switch (what) {
+        case collective::kind::allreduce: return "allreduce";
+        case collective::kind::broadcast: return "broadcast";
+        case collective::kind::allgather: return "allgather";
+        case collective::kind::barrier: return "barrier";
+        case collective::kind::reducescatter: return "reducescatter";
+        case collective::kind::alltoall: return "alltoall";
+        case collective::kind::exchange: return "exchange";
+    }
+    return "unknown";
+}
+
 std::span<backend_row const> backends() noexcept {
     return table;
 }

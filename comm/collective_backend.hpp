@@ -17,12 +17,23 @@ namespace muster {
 
 /// One collective, its arguments checked already. The memory behind the views stays valid until it has finished.
 struct collective {
-    enum class kind : std::uint8_t { allreduce, broadcast, allgather, barrier };
+    enum class kind : std::uint8_t { allreduce, broadcast, allgather, barrier, reducescatter, alltoall, exchange };
     kind what = kind::barrier;
     tensor_view in;   ///< broadcast: the same as `out`
-    tensor_view out;  ///< allgather: size() times as long as `in`
-    reduction how = reduction::sum;
-    int root = 0;  ///< broadcast only
+    tensor_view out;  ///< allgather: the ranks' `in`, one after the other; reducescatter: share_of(in.count, size, rank)
+    reduction how = reduction::sum;  ///< allreduce, reducescatter
+    int root = 0;                    ///< broadcast: who sends; exchange: the other rank, perhaps this one itself
+    scaling scale{};                 ///< allreduce, reducescatter
+    std::vector<std::size_t> send_counts{};     ///< alltoall: elements of `in` for each rank, in their order
+    std::vector<std::size_t> receive_counts{};  ///< alltoall, allgather: elements of `out` from each; allgather: empty if even
+};
+std::string_view to_string(collective::kind what) noexcept;
+
+/// A rank that keeps a collective from finishing.
+struct late_rank {
+    int rank = 0;
+    bool dead = false;  ///< it will never come; else it may be stopped, or only late
+    std::string why;    ///< "process 4711 is stopped"
 };
 
 /// Names a started collective until it has finished; 0 names one that finished at once.
@@ -42,8 +53,11 @@ class collective_backend {
     /// Whether ranks share processors, so that whoever waits should give its own away.
     virtual bool crowded() const noexcept = 0;
 
+    /// Whether it works on tensors in this memory.
+    virtual bool reaches(memory_kind where) const noexcept { return where == memory_kind::host; }
+
     /// Starts it and returns without waiting for any other rank. Collective: every rank starts the same collectives in the same
-    /// order.
+    /// order; an exchange only the two that take part, among the collectives of both. Counts of 0 are allowed everywhere.
     virtual ticket start(collective const& what) = 0;
 
     /// Moves everything in flight forward without waiting; true if `which` has finished, its ticket being void from then on.
@@ -56,6 +70,15 @@ class collective_backend {
     /// Gives up on `which`: it is neither waited for nor told to the caller again. Memory that others may still write to stays
     /// allocated.
     virtual void abandon(ticket which) noexcept = 0;
+
+    /// The ranks that are known to be dead or stopped, or to have not yet come to `which`, by ascending rank; empty if it cannot
+    /// tell. Asked a few times a second while somebody waits, and before `which` is abandoned; must not block.
+    virtual std::vector<late_rank> late_ranks(ticket which) noexcept = 0;
+
+    /// A backend over these of its ranks, in this order (distinct, in range, the same on all ranks), with traffic of its own;
+    /// null on ranks that are not among them. Collective over all ranks, which have just met in an allreduce where
+    /// the backend reaches host memory. Throws comm_error (errc::timeout) when the deadline of its options passes.
+    virtual std::unique_ptr<collective_backend> subset(std::span<int const> ranks) = 0;
 
     /// The library's own handle, see communicator::native().
     virtual void const* native() const noexcept = 0;

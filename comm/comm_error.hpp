@@ -1,6 +1,9 @@
 // What goes wrong among ranks.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "base/error.hpp"
 
 namespace muster {
@@ -9,7 +12,15 @@ namespace muster {
 /// or failed (errc::peer_failed). The message names the tensor, and the host and rank of whoever speaks.
 class comm_error : public error {
   public:
-    using error::error;
+    /// `culprits`: the ranks, of the communicator that throws, that are dead, stopped or late, as far as they are known.
+    comm_error(errc code, std::string const& message, std::vector<int> culprits = {})
+        : error(code, message), culprits_(std::make_shared<std::vector<int> const>(std::move(culprits))) {}
+
+    /// In ascending order; empty if nobody in particular is known to be at fault.
+    std::vector<int> const& culprits() const noexcept { return *culprits_; }
+
+  private:
+    std::shared_ptr<std::vector<int> const> culprits_;  // shared: copies of an exception must not throw
 };
 
 /// An error that MPI returned, with the call's name and MPI's own code.

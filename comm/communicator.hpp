@@ -1,7 +1,9 @@
 // What ranks do together.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "comm/comm_options.hpp"
@@ -16,7 +18,11 @@ namespace muster {
 /// waited for in any order.
 ///
 /// A name stands for the tensor in messages; "" is allowed. Arguments are checked on the rank that gives them, before anything is
-/// sent: comm_error (errc::usage) names the tensor, the rank, the host and the values.
+/// sent: comm_error (errc::usage) names the tensor, the rank, the host and the values. Tensors of one collective have the same
+/// type on all ranks.
+///
+/// A rank that is dead, stopped or late is named by the comm_error of whoever waited for it (comm_error::culprits()); the
+/// communicator has then failed, and every further call on it throws the first failure again.
 ///
 /// Not thread safe: one call at a time, and with an MPI of level FUNNELED or SINGLE only from MPI's main thread.
 /// Destruction is collective. Not done by a rank that unwinds an exception: it then leaves MPI unfinalised, so as not to hang in
@@ -26,7 +32,7 @@ class communicator {
     /// Collective over who.world_size ranks. Selects a backend (see select_backend), initialises MPI if it is needed and is not
     /// yet (then the last communicator finalises it, after which no other can be made), and uses MPI traffic of its own, apart
     /// from the program's. Throws errc::singleton if MPI's world has another size than the identity's, errc::peer_failed on all
-    /// ranks if their identities contradict each other, mpi_error.
+    /// ranks if their identities contradict each other, errc::timeout if ranks do not come within options.deadline, mpi_error.
     static communicator create(identity const& who, comm_options const& options = {});
 
     communicator(communicator&&) noexcept = default;
@@ -35,33 +41,59 @@ class communicator {
     communicator& operator=(communicator const&) = delete;
     ~communicator() = default;
 
+    /// Whether this rank belongs to it. If not (see include()), rank() is -1, size() is 0, and any other call is an error
+    /// (errc::usage).
+    explicit operator bool() const noexcept { return state_ != nullptr; }
+
     int rank() const noexcept;
     int size() const noexcept;
-    identity const& who() const noexcept;
-    std::string_view backend() const noexcept;  ///< "self" or "mpi"
+    identity const& who() const;
+    std::string_view backend() const noexcept;  ///< the name of its row: "self", "mpi", …
     std::string const& host_of(int rank) const;
-    comm_options const& options() const noexcept;
+    comm_options const& options() const;
 
-    /// out[i] = in[i] of all ranks, reduced. Same type, count and reduction on all ranks. `in` and `out` are the same memory (in
-    /// place) or do not overlap. All ranks get bitwise the same result. In worlds of up to comm_options::direct_ranks ranks the
-    /// elements are combined in the order of the ranks, f16 and bf16 in f32 and rounded once, and ranks whose arguments differ
-    /// are told so (errc::peer_failed) before anything is written; but one that gives no elements at all is waited for until the
-    /// deadline. In larger worlds MPI's own algorithm decides the order, f16 and bf16 are rounded at each of its steps, and
-    /// arguments that differ are undefined.
-    operation allreduce(std::string_view name, tensor_view in, tensor_view out, reduction how);
-    operation allreduce(std::string_view name, tensor_view in_place, reduction how) {
-        return allreduce(name, in_place, in_place, how);
+    /// out[i] = in[i] of all ranks, reduced and scaled (see `scaling`). Same count, reduction and factors on all ranks. `in` and
+    /// `out` are the same memory (in place) or do not overlap. All ranks get bitwise the same result. Over mpi, in worlds of up to
+    /// comm_options::direct_ranks ranks the elements are combined in the order of the ranks, f16 and bf16 in f32 and rounded once,
+    /// and ranks whose arguments differ are told so (errc::peer_failed) before anything is written; but one that gives no elements
+    /// at all is waited for until the deadline. In larger worlds MPI's own algorithm decides the order, f16 and bf16 are rounded
+    /// at each of its steps, and arguments that differ are undefined.
+    operation allreduce(std::string_view name, tensor_view in, tensor_view out, reduction how, scaling const& scale = {});
+    operation allreduce(std::string_view name, tensor_view in_place, reduction how, scaling const& scale = {}) {
+        return allreduce(name, in_place, in_place, how, scale);
     }
 
-    /// Every rank's tensor becomes the root's. Same type and count on all ranks.
+    /// out = this rank's share (share_of) of the ranks' `in`, reduced and scaled. Same count, reduction and factors on all ranks;
+    /// out.count is the share's. `out` may be the share's place within `in`, the rest of which is only read; else they do not
+    /// overlap. The order of combination is that of allreduce.
+    operation reducescatter(std::string_view name, tensor_view in, tensor_view out, reduction how, scaling const& scale = {});
+
+    /// Every rank's tensor becomes the root's. Same count on all ranks.
     operation broadcast(std::string_view name, tensor_view inout, int root);
 
-    /// out = the ranks' `in`, one after the other; out.count == in.count * size(). Same type and count on all ranks. `in` may be
-    /// this rank's place within `out`, else they do not overlap.
+    /// out = the ranks' `in`, one after the other; out.count == in.count * size(). Same count on all ranks. `in` may be this
+    /// rank's place within `out`, else they do not overlap.
     operation allgather(std::string_view name, tensor_view in, tensor_view out);
+
+    /// The same with counts[r] elements from rank r, out.count being their sum. All ranks give the same counts.
+    operation allgather(std::string_view name, tensor_view in, tensor_view out, std::span<std::size_t const> counts);
+
+    /// `in` holds send_counts[r] elements for rank r, one rank after the other; `out` gets receive_counts[r] from rank r, in the
+    /// same way. What r sends to s is what s receives from r. No overlap.
+    operation alltoall(std::string_view name, tensor_view in, std::span<std::size_t const> send_counts, tensor_view out,
+                       std::span<std::size_t const> receive_counts);
+
+    /// `peer` gets this rank's `in` into its `out`, and the other way round; the two counts may differ. Collective over these two
+    /// ranks only, in the order of all that both do. No overlap. With itself a rank copies.
+    operation exchange_with(std::string_view name, int peer, tensor_view in, tensor_view out);
 
     /// Finished when every rank has started it.
     operation barrier();
+
+    /// The ranks of a process set as a communicator of their own, numbered in the order of `ranks` (distinct; the same on all
+    /// ranks, else errc::peer_failed on all). Collective over all ranks of this communicator, and blocking; ranks outside the set
+    /// get an empty one. It has this one's options and deadline, and stays valid beyond this one.
+    communicator include(std::span<int const> ranks);
 
     /// Moves everything in flight forward, without waiting. Cheap (below a microsecond if there is nothing to do).
     void progress();
@@ -72,9 +104,11 @@ class communicator {
 
   private:
     explicit communicator(std::shared_ptr<detail::communicator_state> state) noexcept : state_(std::move(state)) {}
-    operation start(char const* what, std::string_view name, collective const& description);
+    detail::communicator_state& state() const;
+    void agree_on(std::span<int const> ranks);
+    operation start(std::string_view name, collective const& description);
 
-    std::shared_ptr<detail::communicator_state> state_;  ///< shared with operations under way
+    std::shared_ptr<detail::communicator_state> state_;  ///< shared with operations under way; null on ranks outside
 };
 
 }  // namespace muster

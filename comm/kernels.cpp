@@ -31,7 +31,7 @@ struct add {
             return a + b;
     }
 };
-struct multiply {
+struct multiply_op {
     template <typename T>
     [[gnu::always_inline]] static T apply(T a, T b) noexcept {
         if constexpr (std::is_integral_v<T>) {
@@ -91,40 +91,74 @@ template <typename T>
     for (std::size_t i = 0; i < count; ++i) data[i] /= divisor;
 }
 
+template <typename T>
+[[gnu::always_inline]] inline void multiply_all(T* data, std::size_t count, double factor) noexcept {
+    if constexpr (std::is_floating_point_v<T>) {
+        T const by = static_cast<T>(factor);
+        for (std::size_t i = 0; i < count; ++i) data[i] *= by;
+    }
+}
+
+/// What comes after the reduction of a block.
+template <typename A>
+[[gnu::always_inline]] inline void finish_block(A* sum, std::size_t count, std::size_t sources, bool average,
+                                                double after) noexcept {
+    if constexpr (std::is_floating_point_v<A>) {
+        if (average) divide_all<A>(sum, count, static_cast<A>(sources));
+        if (after != 1) multiply_all<A>(sum, count, after);
+    }
+}
+
+/// What every combination is told besides its memory.
+struct task {
+    std::size_t sources = 0;
+    bool average = false;
+    scaling scale;
+};
+
 /// One operation on one type, with the conversions of `Level`.
 template <typename T, typename Op, typename Level>
-[[gnu::always_inline]] inline void combine_body(void const* const* sources, std::size_t source_count, void* out,
-                                                std::size_t count, bool average) noexcept {
+[[gnu::always_inline]] inline void combine_body(void const* const* sources, void* out, std::size_t count,
+                                                task const& how) noexcept {
     using A = typename accumulator<T>::type;
+    bool const scaled = how.scale.before != 1;
     auto const source = [&](std::size_t s, std::size_t first) { return static_cast<T const*>(sources[s]) + first; };
     for (std::size_t first = 0; first < count; first += block) {
         std::size_t const n = std::min(block, count - first);
         T* const target = static_cast<T*>(out) + first;
         if constexpr (std::is_same_v<A, T>) {
-            if (source_count == 2) {
+            if (how.sources == 2 && !scaled) {
                 fold_pair<T, Op>(target, source(0, first), source(1, first), n);
-                if constexpr (std::is_floating_point_v<T>)
-                    if (average) divide_all<T>(target, n, T{2});
+                finish_block<T>(target, n, 2, how.average, how.scale.after);
                 continue;
             }
-            // Not into `out`, which may be a source that has not been read yet.
-            alignas(64) T sum[block];
-            std::memcpy(sum, source(0, first), n * sizeof(T));
-            for (std::size_t s = 1; s < source_count; ++s) fold<T, Op>(sum, source(s, first), n);
-            if constexpr (std::is_floating_point_v<T>)
-                if (average) divide_all<T>(sum, n, static_cast<T>(source_count));
-            std::memcpy(target, sum, n * sizeof(T));
-        } else {
-            alignas(64) A sum[block];
-            alignas(64) A next[block];
-            Level::load(source(0, first), sum, n);
-            for (std::size_t s = 1; s < source_count; ++s) {
-                Level::load(source(s, first), next, n);
-                fold<A, Op>(sum, next, n);
-            }
-            if (average) divide_all<A>(sum, n, static_cast<A>(source_count));
-            Level::store(sum, target, n);
         }
+        // Not into `out`, which may be a source that has not been read yet.
+        alignas(64) A sum[block];
+        alignas(64) A next[block];
+        auto const load = [&](std::size_t s, A* to) {
+            if constexpr (std::is_same_v<A, T>)
+                std::memcpy(to, source(s, first), n * sizeof(T));
+            else
+                Level::load(source(s, first), to, n);
+            if (scaled) multiply_all<A>(to, n, how.scale.before);
+        };
+        load(0, sum);
+        for (std::size_t s = 1; s < how.sources; ++s) {
+            if constexpr (std::is_same_v<A, T>) {
+                if (!scaled) {
+                    fold<T, Op>(sum, source(s, first), n);
+                    continue;
+                }
+            }
+            load(s, next);
+            fold<A, Op>(sum, next, n);
+        }
+        finish_block<A>(sum, n, how.sources, how.average, how.scale.after);
+        if constexpr (std::is_same_v<A, T>)
+            std::memcpy(target, sum, n * sizeof(T));
+        else
+            Level::store(sum, target, n);
     }
 }
 
@@ -146,8 +180,8 @@ struct level_baseline {
     static void store(float const* from, bfloat16* to, std::size_t count) noexcept { store_body(from, to, count); }
 
     template <typename T, typename Op>
-    static void run(void const* const* sources, std::size_t source_count, void* out, std::size_t count, bool average) noexcept {
-        combine_body<T, Op, level_baseline>(sources, source_count, out, count, average);
+    static void run(void const* const* sources, void* out, std::size_t count, task const& how) noexcept {
+        combine_body<T, Op, level_baseline>(sources, out, count, how);
     }
 };
 
@@ -170,9 +204,8 @@ struct level_avx2 {
     MUSTER_AVX2 static void store(float const* from, bfloat16* to, std::size_t count) noexcept { store_body(from, to, count); }
 
     template <typename T, typename Op>
-    MUSTER_AVX2 static void run(void const* const* sources, std::size_t source_count, void* out, std::size_t count,
-                                bool average) noexcept {
-        combine_body<T, Op, level_avx2>(sources, source_count, out, count, average);
+    MUSTER_AVX2 static void run(void const* const* sources, void* out, std::size_t count, task const& how) noexcept {
+        combine_body<T, Op, level_avx2>(sources, out, count, how);
     }
 };
 
@@ -199,9 +232,8 @@ struct level_avx512 {
     MUSTER_AVX512 static void store(float const* from, bfloat16* to, std::size_t count) noexcept { store_body(from, to, count); }
 
     template <typename T, typename Op>
-    MUSTER_AVX512 static void run(void const* const* sources, std::size_t source_count, void* out, std::size_t count,
-                                  bool average) noexcept {
-        combine_body<T, Op, level_avx512>(sources, source_count, out, count, average);
+    MUSTER_AVX512 static void run(void const* const* sources, void* out, std::size_t count, task const& how) noexcept {
+        combine_body<T, Op, level_avx512>(sources, out, count, how);
     }
 };
 #endif
@@ -227,32 +259,44 @@ void for_type(dtype type, Body&& body) noexcept {
         case dtype::i32: return body(static_cast<std::int32_t*>(nullptr));
         case dtype::i64: return body(static_cast<std::int64_t*>(nullptr));
         case dtype::u8: return body(static_cast<std::uint8_t*>(nullptr));
+        case dtype::i8: return body(static_cast<std::int8_t*>(nullptr));
     }
 }
 
 }  // namespace
 
-void combine(dtype type, reduction how, std::span<void const* const> sources, void* out, std::size_t count, simd level) noexcept {
+void combine(dtype type, reduction how, std::span<void const* const> sources, void* out, std::size_t count, simd level,
+             scaling const& scale) noexcept {
     if (count == 0) return;
+    task const what{sources.size(), how == reduction::average, scale};
     for_type(type, [&]<typename T>(T*) {
         at_level(level, [&]<typename Level>(Level) {
-            auto const run = [&]<typename Op>(Op, bool average) {
-                Level::template run<T, Op>(sources.data(), sources.size(), out, count, average);
-            };
+            auto const run = [&]<typename Op>(Op) { Level::template run<T, Op>(sources.data(), out, count, what); };
             switch (how) {
-                case reduction::sum: return run(add{}, false);
-                case reduction::average: return run(add{}, true);
-                case reduction::min: return run(least{}, false);
-                case reduction::max: return run(greatest{}, false);
-                case reduction::product: return run(multiply{}, false);
+                case reduction::sum:
+                case reduction::average: return run(add{});
+                case reduction::min: return run(least{});
+                case reduction::max: return run(greatest{});
+                case reduction::product: return run(multiply_op{});
             }
         });
     });
 }
 
-void combine(dtype type, reduction how, std::span<void const* const> sources, void* out, std::size_t count) noexcept {
+void combine(dtype type, reduction how, std::span<void const* const> sources, void* out, std::size_t count,
+             scaling const& scale) noexcept {
     static simd const level = best_simd();
-    combine(type, how, sources, out, count, level);
+    combine(type, how, sources, out, count, level, scale);
+}
+
+void multiply(dtype type, void const* in, void* out, std::size_t count, double factor) noexcept {
+    if (count == 0) return;
+    std::array<void const*, 1> const source{in};
+    if (!is_floating(type) || factor == 1) {
+        if (in != out) std::memcpy(out, in, count * size_of(type));
+        return;
+    }
+    combine(type, reduction::sum, source, out, count, scaling{factor, 1});
 }
 
 void divide(dtype type, void* data, std::size_t count, int divisor) noexcept {

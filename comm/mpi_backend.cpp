@@ -103,6 +103,10 @@ class mpi_backend final : public collective_backend {
         for (auto& left : slots_) static_cast<void>(left.release());
     }
 
+    std::vector<late_rank> late_ranks(ticket) noexcept override { return {}; }
+    std::unique_ptr<collective_backend> subset(std::span<int const>) override {
+        throw comm_error(errc::unavailable, "mpi: not yet");
+    }
     std::vector<std::string> const& hosts() const noexcept override { return hosts_; }
     bool crowded() const noexcept override { return crowded_; }
     void const* native() const noexcept override { return &native_; }
@@ -173,7 +177,10 @@ class mpi_backend final : public collective_backend {
             case collective::kind::broadcast: return start_broadcast(next);
             case collective::kind::allgather: return start_allgather(next);
             case collective::kind::barrier:
-                check(MPI_Ibarrier(comm_.get(), &next.requests.emplace_back(MPI_REQUEST_NULL)), "MPI_Ibarrier");
+                return check(MPI_Ibarrier(comm_.get(), &next.requests.emplace_back(MPI_REQUEST_NULL)), "MPI_Ibarrier");
+            case collective::kind::reducescatter:
+            case collective::kind::alltoall:
+            case collective::kind::exchange: throw comm_error(errc::unavailable, "mpi: not yet");
         }
     }
 

@@ -157,7 +157,7 @@ void direct_allreduce::reduce(segment& of) {
         sources_[static_cast<std::size_t>(rank)] =
             k == 0 ? static_cast<std::byte const*>(what_.in.data) + at : scratch_for(of, k - 1, own_bytes);
     }
-    combine(what_.in.type, what_.how, sources_, static_cast<std::byte*>(what_.out.data) + at, own.count);
+    combine(what_.in.type, what_.how, sources_, static_cast<std::byte*>(what_.out.data) + at, own.count, what_.scale);
 }
 
 void direct_allreduce::start_gather(segment& of) {

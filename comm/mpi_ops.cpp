@@ -35,6 +35,7 @@ MPI_User_function* function_for(dtype type, reduction how) noexcept {
         case dtype::i32: return function_for<dtype::i32>(how);
         case dtype::i64: return function_for<dtype::i64>(how);
         case dtype::u8: return function_for<dtype::u8>(how);
+        case dtype::i8: return function_for<dtype::i8>(how);
     }
     return nullptr;
 }
@@ -63,6 +64,7 @@ MPI_Datatype mpi_type(dtype type) noexcept {
         case dtype::i32: return MPI_INT32_T;
         case dtype::i64: return MPI_INT64_T;
         case dtype::u8: return MPI_UINT8_T;
+        case dtype::i8: return MPI_INT8_T;
     }
     return MPI_DATATYPE_NULL;
 }

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <exception>
 #include <utility>
+#include <vector>
 
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "comm/comm_error.hpp"
 #include "comm/internal/communicator_state.hpp"
 
@@ -26,17 +28,72 @@ constexpr duration patience{0.02};
 /// How long the operations of a rank that unwinds an exception are waited for.
 constexpr duration unwinding_deadline{2.0};
 
-[[noreturn]] void give_up(communicator_state& state, ticket which, duration deadline, std::string_view what,
-                          std::string_view name) {
-    state.backend->abandon(which);
-    state.failed = fmt::format(
-        "{}: not finished within {}; a rank is late, has failed, or started other collectives. Look at the other ranks, "
-        "or give a longer deadline",
-        describe(state, what, name), format_duration(deadline));
-    throw comm_error(errc::timeout, *state.failed);
+/// How often whoever waits asks who is missing.
+constexpr duration between_looks{0.2};
+
+/// A rank that is gone may have sent all that was asked of it: so long what is still on its way is waited for.
+constexpr duration last_messages{0.1};
+
+std::vector<int> ranks_of(std::vector<late_rank> const& late) {
+    std::vector<int> ranks;
+    for (auto const& each : late) ranks.push_back(each.rank);
+    return ranks;
+}
+
+/// "rank 3 on n2 (process 4711 is stopped)", each of them.
+std::string name_all(communicator_state const& state, std::vector<late_rank> const& late) {
+    std::vector<std::string> names;
+    for (auto const& each : late)
+        names.push_back(fmt::format("rank {} on {} ({})", each.rank,
+                                    state.backend->hosts().at(static_cast<std::size_t>(each.rank)), each.why));
+    return join(names, ", ");
+}
+
+struct waiting {
+    communicator_state& state;
+    ticket which;
+    std::string_view what, name;
+};
+
+[[noreturn]] void give_up(waiting const& on, errc code, std::string_view why, std::vector<late_rank> const& late) {
+    on.state.backend->abandon(on.which);
+    std::string const culprits = late.empty()
+                                     ? "a rank is late, has failed, or started other collectives. Look at the other ranks"
+                                     : fmt::format("waiting for {}. Look at {}", name_all(on.state, late),
+                                                   late.size() == 1 ? "that rank" : "those ranks");
+    on.state.failed = {fmt::format("{}: {}; {}{}", describe(on.state, on.what, on.name), why, culprits,
+                                   code == errc::timeout ? ", or give a longer deadline" : ""),
+                       ranks_of(late)};
+    throw comm_error(code, on.state.failed->message, on.state.failed->culprits);
+}
+
+/// Fails if a rank is known to be gone, since that one will not come. True if the collective has finished.
+bool look_for_the_dead(waiting const& on) {
+    auto late = on.state.backend->late_ranks(on.which);
+    std::erase_if(late, [](late_rank const& each) { return !each.dead; });
+    if (late.empty()) return false;
+    auto const begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begin < last_messages) {
+        if (poll(on.state, on.which)) return true;
+        ::sched_yield();
+    }
+    give_up(on, errc::peer_failed, "it cannot finish", late);
 }
 
 }  // namespace
+
+void mark_failed(communicator_state& state) noexcept {
+    if (state.failed) return;
+    try {
+        throw;
+    } catch (comm_error const& problem) {
+        state.failed = {problem.what(), problem.culprits()};
+    } catch (std::exception const& problem) {
+        state.failed = {problem.what(), {}};
+    } catch (...) {
+        state.failed = {"an exception that tells nothing", {}};
+    }
+}
 
 std::string describe(communicator_state const& state, std::string_view what, std::string_view name) {
     std::string const tensor = name.empty() ? std::string{} : fmt::format(" of \"{}\"", name);
@@ -45,15 +102,17 @@ std::string describe(communicator_state const& state, std::string_view what, std
 
 void throw_if_failed(communicator_state const& state, std::string_view what, std::string_view name) {
     if (!state.failed) return;
-    throw comm_error(errc::peer_failed,
-                     fmt::format("{}: the communicator failed before: {}", describe(state, what, name), *state.failed));
+    throw comm_error(
+        errc::peer_failed,
+        fmt::format("{}: the communicator failed before: {}", describe(state, what, name), state.failed->message),
+        state.failed->culprits);
 }
 
 bool poll(communicator_state& state, ticket which) {
     try {
         return state.backend->done(which);
-    } catch (std::exception const& problem) {
-        if (!state.failed) state.failed = problem.what();
+    } catch (...) {
+        mark_failed(state);
         throw;
     }
 }
@@ -61,14 +120,22 @@ bool poll(communicator_state& state, ticket which) {
 void wait_for(communicator_state& state, ticket which, duration deadline, std::string_view what, std::string_view name) {
     using clock = std::chrono::steady_clock;
     if (poll(state, which)) return;
+    waiting const on{state, which, what, name};
     auto const begin = clock::now();
+    duration next_look = between_looks;
     bool yield = state.yield_at_once;
     for (unsigned polls = 1; !poll(state, which); ++polls) {
         if (yield) ::sched_yield();
         if (polls % polls_per_look_at_clock != 0) continue;
         duration const waited = clock::now() - begin;
         yield = yield || waited > patience;
-        if (deadline.count() > 0 && waited > deadline) give_up(state, which, deadline, what, name);
+        if (deadline.count() > 0 && waited > deadline)
+            give_up(on, errc::timeout, fmt::format("not finished within {}", format_duration(deadline)),
+                    state.backend->late_ranks(which));
+        if (waited > next_look) {
+            next_look = waited + between_looks;
+            if (look_for_the_dead(on)) return;
+        }
     }
 }
 

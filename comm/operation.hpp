@@ -33,19 +33,21 @@ class [[nodiscard]] operation {
     void wait();
 
     /// The same for at most `deadline` from now, 0 being without end. When that passes, throws comm_error (errc::timeout) naming
-    /// tensor, rank and host; the communicator has then failed: every further call on it throws, and the tensors of its
-    /// unfinished operations must stay valid until the process ends, since a late rank may still cause writes to them.
+    /// tensor, rank, host and the ranks at fault as far as they are known (also as comm_error::culprits()). A rank whose process
+    /// is known to be gone is not waited for that long: errc::peer_failed then. In both cases the communicator has failed: every
+    /// further call on it throws, and the tensors of its unfinished operations must stay valid until the process ends, since a
+    /// late rank may still cause writes to them; none of them holds a result.
     void wait(duration deadline);
 
   private:
     friend class communicator;
-    operation(std::shared_ptr<detail::communicator_state> state, ticket which, char const* what, std::string_view name)
+    operation(std::shared_ptr<detail::communicator_state> state, ticket which, std::string_view what, std::string_view name)
         : state_(std::move(state)), ticket_(which), what_(what), name_(name) {}
     void finish() noexcept;
 
     std::shared_ptr<detail::communicator_state> state_;  ///< null once finished
     ticket ticket_ = 0;
-    char const* what_ = "";
+    std::string_view what_;  // lives as long as the program
     std::string name_;
 };
 

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstring>
 
+#include "comm/kernels.hpp"
 #include "comm/mpi_backend.hpp"
 
 namespace muster {
@@ -18,14 +20,23 @@ class self_backend final : public collective_backend {
 
     bool crowded() const noexcept override { return false; }
 
-    /// Every reduction over one rank is its own input, and so is what is gathered.
+    /// Every reduction over one rank is its own input, scaled, and so is what is gathered or exchanged.
     ticket start(collective const& what) override {
-        if (what.out.count != 0 && what.in.data != what.out.data) std::memcpy(what.out.data, what.in.data, what.out.bytes());
+        if (what.out.count == 0) return 0;
+        if (!what.scale.is_one()) {
+            std::array<void const*, 1> const source{what.in.data};
+            combine(what.out.type, what.how, source, what.out.data, what.out.count, what.scale);
+        } else if (what.in.data != what.out.data)
+            std::memcpy(what.out.data, what.in.data, what.out.bytes());
         return 0;
     }
     bool done(ticket) override { return true; }
     void progress() override {}
     void abandon(ticket) noexcept override {}
+    std::vector<late_rank> late_ranks(ticket) noexcept override { return {}; }
+    std::unique_ptr<collective_backend> subset(std::span<int const>) override {
+        return std::make_unique<self_backend>(hosts_.front());
+    }
     void const* native() const noexcept override { return nullptr; }
 
   private:

@@ -12,7 +12,7 @@
 
 namespace muster {
 
-enum class dtype : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8 };
+enum class dtype : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8, i8 };
 
 /// Bytes of one element.
 std::size_t size_of(dtype type) noexcept;
@@ -30,6 +30,17 @@ constexpr bool is_floating(dtype type) noexcept {
 enum class reduction : std::uint8_t { sum, average, min, max, product };
 std::string_view to_string(reduction how) noexcept;
 
+/// Factors around a reduction: result = after * reduce(before * in of every rank). Of floating types only, in the precision in
+/// which they are accumulated (f16 and bf16 in float); both finite. With `average` the division by the number of ranks comes
+/// between the two. The same on all ranks.
+struct scaling {
+    double before = 1;
+    double after = 1;
+
+    bool is_one() const noexcept { return before == 1 && after == 1; }
+    bool operator==(scaling const&) const = default;
+};
+
 enum class memory_kind : std::uint8_t { host, device };
 std::string_view to_string(memory_kind where) noexcept;
 
@@ -43,6 +54,20 @@ struct tensor_view {
     std::size_t bytes() const noexcept { return count * size_of(type); }
     bool operator==(tensor_view const&) const = default;
 };
+
+/// Elements `first` … `first + count - 1` of a tensor.
+struct element_range {
+    std::size_t first = 0;
+    std::size_t count = 0;
+    bool operator==(element_range const&) const = default;
+};
+
+/// Which of `count` elements belong to `rank` of `ranks` in a reducescatter: count / ranks, rounded down, the first
+/// (count % ranks) ranks one more; in the order of the ranks. Pure.
+element_range share_of(std::size_t count, int ranks, int rank) noexcept;
+
+/// These elements of a tensor, which has them.
+tensor_view part_of(tensor_view const& whole, element_range const& part) noexcept;
 
 template <typename T>
 consteval dtype dtype_of() {
@@ -58,10 +83,12 @@ consteval dtype dtype_of() {
         return dtype::i32;
     else if constexpr (std::is_same_v<T, std::int64_t>)
         return dtype::i64;
-    else {
-        static_assert(std::is_same_v<T, std::uint8_t>,
-                      "a tensor holds float, double, half, bfloat16, int32_t, int64_t or uint8_t");
+    else if constexpr (std::is_same_v<T, std::uint8_t>)
         return dtype::u8;
+    else {
+        static_assert(std::is_same_v<T, std::int8_t>,
+                      "a tensor holds float, double, half, bfloat16, int32_t, int64_t, uint8_t or int8_t");
+        return dtype::i8;
     }
 }
 

@@ -5,21 +5,33 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "comm/collective_backend.hpp"
 #include "comm/comm_options.hpp"
+#include "comm/internal/argument_checks.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster::detail {
+
+/// Why a communicator can do nothing more.
+struct communicator_failure {
+    std::string message;
+    std::vector<int> culprits;
+};
 
 struct communicator_state {
     identity who;
     comm_options options;
     std::string_view backend_name;
     std::unique_ptr<collective_backend> backend;
+    argument_place place;
     bool yield_at_once = false;         ///< ranks share processors: whoever waits gives its own away
-    std::optional<std::string> failed;  ///< why nothing more can be done
+    std::optional<communicator_failure> failed;
 };
+
+/// Marks the communicator as failed, unless it is, by the exception that is being handled.
+void mark_failed(communicator_state& state) noexcept;
 
 /// "allreduce of "conv1.weight" (rank 5 of 8 on n3)".
 std::string describe(communicator_state const& state, std::string_view what, std::string_view name);

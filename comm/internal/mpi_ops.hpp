@@ -19,7 +19,7 @@ class mpi_ops {
     MPI_Op get(dtype type, reduction how);  ///< throws mpi_error
 
   private:
-    std::array<std::array<unique_op, 5>, 7> made_;  // [dtype][reduction]
+    std::array<std::array<unique_op, 5>, 8> made_;  // [dtype][reduction]
 };
 
 }  // namespace muster::detail
