@@ -38,6 +38,62 @@ TEST_P(kernels, sums_of_one_to_five_sources_at_lengths_around_blocks) {
         }
 }
 
+/// Factors that are powers of two round nowhere: the result is known exactly.
+template <typename T>
+void expect_scaled(simd level) {
+    for (std::size_t const count : {1u, 17u, 1025u})
+        for (std::size_t sources = 1; sources <= 3; ++sources) {
+            std::vector<std::vector<T>> in(sources, std::vector<T>(count));
+            std::vector<void const*> pointers;
+            for (std::size_t s = 0; s < sources; ++s) {
+                for (std::size_t i = 0; i < count; ++i) in[s][i] = T(static_cast<float>(i % 16 + s));
+                pointers.push_back(in[s].data());
+            }
+            std::vector<T> out(count);
+            combine(dtype_of<T>(), reduction::sum, pointers, out.data(), count, level, {.before = 0.5, .after = 4});
+            for (std::size_t i = 0; i < count; ++i)
+                ASSERT_EQ(static_cast<float>(out[i]), static_cast<float>(2 * (sources * (i % 16) + sources * (sources - 1) / 2)));
+            combine(dtype_of<T>(), reduction::min, pointers, in[0].data(), count, level, {.before = -1, .after = 1});
+            for (std::size_t i = 0; i < count; ++i)
+                ASSERT_EQ(static_cast<float>(in[0][i]), -static_cast<float>(i % 16 + sources - 1));
+        }
+}
+
+TEST_P(kernels, factors_before_and_after) {
+    expect_scaled<float>(GetParam());
+    expect_scaled<double>(GetParam());
+    expect_scaled<half>(GetParam());
+    expect_scaled<bfloat16>(GetParam());
+}
+
+TEST_P(kernels, a_factor_before_keeps_a_sum_of_halves_finite) {
+    auto const out = [&](scaling const& scale) {
+        std::vector<half> const in(4, half(60000.0f));
+        std::array<void const*, 2> const sources{in.data(), in.data()};
+        std::vector<half> sum(4);
+        combine(dtype::f16, reduction::sum, sources, sum.data(), 4, GetParam(), scale);
+        return static_cast<float>(sum[0]);
+    };
+    EXPECT_TRUE(std::isinf(out({})));
+    EXPECT_EQ(out({.before = 0.5}), 60000.0f);
+}
+
+TEST(multiply, scales_floating_types_and_copies_the_others) {
+    std::vector<float> values{1, 2, 3};
+    multiply(dtype::f32, values.data(), values.data(), 3, 2.0);
+    EXPECT_EQ(values, (std::vector<float>{2, 4, 6}));
+    std::vector<std::int8_t> const numbers{1, -2, 3};
+    std::vector<std::int8_t> copy(3);
+    multiply(dtype::i8, numbers.data(), copy.data(), 3, 1.0);
+    EXPECT_EQ(copy, numbers);
+}
+
+TEST_P(kernels, integers_of_a_byte_wrap_around) {
+    auto const sum = combined<std::int8_t>(reduction::sum, {{100, -100, 3}, {100, -100, 4}});
+    EXPECT_EQ(sum, (std::vector<std::int8_t>{-56, 56, 7}));
+    EXPECT_EQ(combined<std::int8_t>(reduction::min, {{-5, 7, 1}, {3, -9, 2}}), (std::vector<std::int8_t>{-5, -9, 1}));
+}
+
 TEST_P(kernels, the_result_may_replace_any_source) {
     for (std::size_t place = 0; place < 4; ++place) {
         std::vector<std::vector<double>> in;

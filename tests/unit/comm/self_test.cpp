@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <vector>
 
 #include "comm/agree.hpp"
@@ -67,9 +68,50 @@ TEST_F(self, every_collective_gives_back_its_input) {
     alone.progress();
 }
 
+TEST_F(self, its_share_and_what_it_sends_itself_are_its_input) {
+    std::array<std::size_t, 1> const counts{8};
+    auto const check = [&](operation done) {
+        done.wait();
+        EXPECT_EQ(a, b);
+        std::fill(b.begin(), b.end(), 0.0f);
+    };
+    check(alone.reducescatter("x", in, out, reduction::sum));
+    check(alone.allgather("x", in, out, counts));
+    check(alone.alltoall("x", in, counts, out, counts));
+    check(alone.exchange_with("x", 0, in, out));
+}
+
+TEST_F(self, factors_hold_for_one_rank_too) {
+    alone.allreduce("x", in, out, reduction::average, {.before = 0.5, .after = 3}).wait();
+    EXPECT_EQ(b, std::vector<float>(8, 3.0f));
+    std::vector<bfloat16> values(8, bfloat16(2.0f));
+    alone.allreduce("x", view_of(std::span(values)), reduction::max, {.before = -2}).wait();
+    EXPECT_EQ(values, std::vector<bfloat16>(8, bfloat16(-4.0f)));
+}
+
+TEST_F(self, a_set_of_one_is_a_communicator) {
+    auto set = alone.include(std::array{0});
+    ASSERT_TRUE(set);
+    EXPECT_EQ(set.size(), 1);
+    set.allreduce("x", in, out, reduction::sum).wait();
+    EXPECT_EQ(a, b);
+    EXPECT_THAT(usage_of([&] { alone.include(std::array{1}); }), HasSubstr("include (rank 0 of 1 on n7): the rank 1 does not"));
+}
+
+TEST_F(self, an_empty_communicator_says_so) {
+    auto moved = std::move(alone);
+    EXPECT_FALSE(alone);  // NOLINT(bugprone-use-after-move): that is what is tested
+    EXPECT_EQ(alone.rank(), -1);
+    EXPECT_EQ(alone.size(), 0);
+    EXPECT_EQ(alone.native(), nullptr);
+    EXPECT_THAT(usage_of([&] { alone.barrier().wait(); }), HasSubstr("not in the process set"));
+    alone = std::move(moved);
+}
+
 TEST_F(self, nothing_is_a_tensor_too) {
     alone.allreduce("nothing", {}, {}, reduction::sum).wait();
     alone.allgather("nothing", {}, {}).wait();
+    alone.reducescatter("nothing", {}, {}, reduction::sum).wait();
     alone.broadcast("nothing", {}, 0).wait();
 }
 
