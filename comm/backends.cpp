@@ -56,7 +56,10 @@ backend_row const& select_backend(std::span<backend_row const> rows, identity co
     for (auto const& row : rows) {
         if (!options.backend.empty() && row.name != options.backend) continue;
         known = true;
-        auto const refusal = row.unavailable(who, options);
+        auto const refusal = row.memory != options.memory
+                                 ? fmt::format("it works on {} memory, the tensors lie in {} memory (comm_options::memory)",
+                                               to_string(row.memory), to_string(options.memory))
+                                 : row.unavailable(who, options);
         if (!refusal) {
             spdlog::debug("communicator: backend {} for {} rank(s){}{}", row.name, who.world_size,
                           refusals.empty() ? "" : "; refused before: ", join(refusals, "; "));

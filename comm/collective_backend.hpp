@@ -21,11 +21,12 @@ struct collective {
     kind what = kind::barrier;
     tensor_view in;   ///< broadcast: the same as `out`
     tensor_view out;  ///< allgather: the ranks' `in`, one after the other; reducescatter: share_of(in.count, size, rank)
-    reduction how = reduction::sum;  ///< allreduce, reducescatter
-    int root = 0;                    ///< broadcast: who sends; exchange: the other rank, perhaps this one itself
-    scaling scale{};                 ///< allreduce, reducescatter
+    reduction how = reduction::sum;             ///< allreduce, reducescatter
+    int root = 0;                               ///< broadcast: who sends; exchange: the other rank, perhaps this one itself
+    scaling scale{};                            ///< allreduce, reducescatter
     std::vector<std::size_t> send_counts{};     ///< alltoall: elements of `in` for each rank, in their order
     std::vector<std::size_t> receive_counts{};  ///< alltoall, allgather: elements of `out` from each; allgather: empty if even
+    void* stream = nullptr;                     ///< device memory: the stream on which the program works on the tensors
 };
 std::string_view to_string(collective::kind what) noexcept;
 
@@ -67,6 +68,10 @@ class collective_backend {
     /// Moves everything in flight forward without waiting; failures are kept for done().
     virtual void progress() = 0;
 
+    /// Device memory: makes `stream` wait, on the device, for `which`, which is still to be asked for by done(). False where it
+    /// has not been handed to the device yet: ask again. Throws what made it fail. Backends of host memory are not asked.
+    virtual bool order(ticket /*which*/, void* /*stream*/) { return true; }
+
     /// Gives up on `which`: it is neither waited for nor told to the caller again. Memory that others may still write to stays
     /// allocated.
     virtual void abandon(ticket which) noexcept = 0;
@@ -91,6 +96,8 @@ struct backend_row {
     std::optional<std::string> (*unavailable)(identity const&, comm_options const&);
     /// Collective where the backend has peers.
     std::unique_ptr<collective_backend> (*create)(identity const&, comm_options const&);
+    /// What it reaches; a row is not chosen for tensors in other memory.
+    memory_kind memory = memory_kind::host;
 };
 
 /// The rows in the order in which they are tried.

@@ -5,12 +5,21 @@
 #include <string>
 
 #include "base/units.hpp"
+#include "comm/tensor.hpp"
 
 namespace muster {
 
 struct comm_options {
-    /// "self", "mpi", or "" for the first in the table that can serve this world.
+    /// The name of a row of the table of backends ("self", "mpi", …), or "" for the first that can serve this world and reaches
+    /// `memory`.
     std::string backend;
+
+    /// Where the tensors lie.
+    memory_kind memory = memory_kind::host;
+
+    /// Device memory: which GPU is this rank's, as CUDA numbers those that it shows this process (`muster run` gives it in
+    /// MUSTER_GPU_INDEX). -1 is the GPU of the calling thread's CUDA context, else the only one, else that of the local rank.
+    int device = -1;
 
     /// How long an operation may take from wait() on before it is given up; 0 is without end.
     duration deadline{1800.0};

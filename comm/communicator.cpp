@@ -51,8 +51,9 @@ communicator communicator::create(identity const& who, comm_options const& optio
 
 communicator_state& communicator::state() const {
     if (state_) return *state_;
-    throw comm_error(errc::usage, "communicator: this rank is not in the process set, or the communicator was moved away; test "
-                                  "it with `if (communicator)` before using it");
+    throw comm_error(errc::usage,
+                     "communicator: this rank is not in the process set, or the communicator was moved away; test "
+                     "it with `if (communicator)` before using it");
 }
 
 int communicator::rank() const noexcept {
@@ -80,10 +81,15 @@ void const* communicator::native() const noexcept {
     return state_ ? state_->backend->native() : nullptr;
 }
 
-operation communicator::start(std::string_view name, collective const& description) {
+void communicator::use_stream(void* stream) {
+    state().stream = stream;
+}
+
+operation communicator::start(std::string_view name, collective description) {
     communicator_state& with = state();
     std::string_view const what = to_string(description.what);
     require(with, what, name, detail::fault_of(description, with.place));
+    description.stream = with.stream;
     detail::throw_if_failed(with, what, name);
     try {
         ticket const which = with.backend->start(description);

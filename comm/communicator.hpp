@@ -53,11 +53,11 @@ class communicator {
     comm_options const& options() const;
 
     /// out[i] = in[i] of all ranks, reduced and scaled (see `scaling`). Same count, reduction and factors on all ranks. `in` and
-    /// `out` are the same memory (in place) or do not overlap. All ranks get bitwise the same result. Over mpi, in worlds of up to
-    /// comm_options::direct_ranks ranks the elements are combined in the order of the ranks, f16 and bf16 in f32 and rounded once,
-    /// and ranks whose arguments differ are told so (errc::peer_failed) before anything is written; but one that gives no elements
-    /// at all is waited for until the deadline. In larger worlds MPI's own algorithm decides the order, f16 and bf16 are rounded
-    /// at each of its steps, and arguments that differ are undefined.
+    /// `out` are the same memory (in place) or do not overlap. All ranks get bitwise the same result. Over mpi, in worlds of up
+    /// to comm_options::direct_ranks ranks the elements are combined in the order of the ranks, f16 and bf16 in f32 and rounded
+    /// once, and ranks whose arguments differ are told so (errc::peer_failed) before anything is written; but one that gives no
+    /// elements at all is waited for until the deadline. In larger worlds MPI's own algorithm decides the order, f16 and bf16 are
+    /// rounded at each of its steps, and arguments that differ are undefined.
     operation allreduce(std::string_view name, tensor_view in, tensor_view out, reduction how, scaling const& scale = {});
     operation allreduce(std::string_view name, tensor_view in_place, reduction how, scaling const& scale = {}) {
         return allreduce(name, in_place, in_place, how, scale);
@@ -95,6 +95,11 @@ class communicator {
     /// get an empty one. It has this one's options and deadline, and stays valid beyond this one.
     communicator include(std::span<int const> ranks);
 
+    /// Device memory: `stream` (a CUstream or cudaStream_t of the communicator's device; null is the default stream) is where the
+    /// program makes and uses its tensors. Collectives started from now on wait, on the device, for what the stream holds when
+    /// they are started. See also operation::order.
+    void use_stream(void* stream);
+
     /// Moves everything in flight forward, without waiting. Cheap (below a microsecond if there is nothing to do).
     void progress();
 
@@ -106,7 +111,7 @@ class communicator {
     explicit communicator(std::shared_ptr<detail::communicator_state> state) noexcept : state_(std::move(state)) {}
     detail::communicator_state& state() const;
     void agree_on(std::span<int const> ranks);
-    operation start(std::string_view name, collective const& description);
+    operation start(std::string_view name, collective description);
 
     std::shared_ptr<detail::communicator_state> state_;  ///< shared with operations under way; null on ranks outside
 };

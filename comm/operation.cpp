@@ -57,10 +57,10 @@ struct waiting {
 
 [[noreturn]] void give_up(waiting const& on, errc code, std::string_view why, std::vector<late_rank> const& late) {
     on.state.backend->abandon(on.which);
-    std::string const culprits = late.empty()
-                                     ? "a rank is late, has failed, or started other collectives. Look at the other ranks"
-                                     : fmt::format("waiting for {}. Look at {}", name_all(on.state, late),
-                                                   late.size() == 1 ? "that rank" : "those ranks");
+    std::string const culprits =
+        late.empty()
+            ? "a rank is late, has failed, or started other collectives. Look at the other ranks"
+            : fmt::format("waiting for {}. Look at {}", name_all(on.state, late), late.size() == 1 ? "that rank" : "those ranks");
     on.state.failed = {fmt::format("{}: {}; {}{}", describe(on.state, on.what, on.name), why, culprits,
                                    code == errc::timeout ? ", or give a longer deadline" : ""),
                        ranks_of(late)};
@@ -102,10 +102,9 @@ std::string describe(communicator_state const& state, std::string_view what, std
 
 void throw_if_failed(communicator_state const& state, std::string_view what, std::string_view name) {
     if (!state.failed) return;
-    throw comm_error(
-        errc::peer_failed,
-        fmt::format("{}: the communicator failed before: {}", describe(state, what, name), state.failed->message),
-        state.failed->culprits);
+    throw comm_error(errc::peer_failed,
+                     fmt::format("{}: the communicator failed before: {}", describe(state, what, name), state.failed->message),
+                     state.failed->culprits);
 }
 
 bool poll(communicator_state& state, ticket which) {
@@ -193,6 +192,27 @@ bool operation::done() {
 
 void operation::wait() {
     if (state_) wait(state_->options.deadline);
+}
+
+void operation::order(void* stream) {
+    if (!state_) return;
+    detail::throw_if_failed(*state_, what_, name_);
+    if (!state_->place.device_memory)
+        throw comm_error(errc::usage, fmt::format("{}: a stream can only wait for collectives on device memory; use wait()",
+                                                  detail::describe(*state_, what_, name_)));
+    auto const begin = std::chrono::steady_clock::now();
+    auto const deadline = state_->options.deadline;
+    try {
+        while (!state_->backend->order(ticket_, stream)) {
+            ::sched_yield();
+            if (deadline.count() <= 0 || std::chrono::steady_clock::now() - begin <= deadline) continue;
+            wait(duration{1e-9});  // as an operation that is given up
+            return;
+        }
+    } catch (...) {
+        if (state_) detail::mark_failed(*state_);
+        throw;
+    }
 }
 
 void operation::wait(duration deadline) {

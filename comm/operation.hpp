@@ -39,6 +39,11 @@ class [[nodiscard]] operation {
     /// late rank may still cause writes to them; none of them holds a result.
     void wait(duration deadline);
 
+    /// Device memory: what is put on `stream` (a CUstream or cudaStream_t) from now on waits, on the device, for this operation.
+    /// Blocks only until the device knows of it. The operation is still to be waited for before its result is trusted: where it
+    /// fails, the stream goes on all the same. Throws as wait() does, and errc::usage where the backend has no streams.
+    void order(void* stream);
+
   private:
     friend class communicator;
     operation(std::shared_ptr<detail::communicator_state> state, ticket which, std::string_view what, std::string_view name)

@@ -26,7 +26,8 @@ struct communicator_state {
     std::string_view backend_name;
     std::unique_ptr<collective_backend> backend;
     argument_place place;
-    bool yield_at_once = false;         ///< ranks share processors: whoever waits gives its own away
+    void* stream = nullptr;      ///< the program's, for device memory
+    bool yield_at_once = false;  ///< ranks share processors: whoever waits gives its own away
     std::optional<communicator_failure> failed;
 };
 
