@@ -1,0 +1,108 @@
+#include "comm/rank_processes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string_view>
+
+#include "base/environment.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_named = 8;
+
+environment environment_of(fs::path const& process) {
+    std::ifstream file(process / "environ", std::ios::binary);
+    std::string const text{std::istreambuf_iterator<char>(file), {}};
+    environment variables;
+    for (std::size_t at = 0; at < text.size();) {
+        std::string_view const line(text.c_str() + at);
+        at += line.size() + 1;
+        if (auto const equals = line.find('='); equals != std::string_view::npos && equals != 0)
+            variables.set(line.substr(0, equals), line.substr(equals + 1));
+    }
+    return variables;
+}
+
+std::optional<int> rank_in(environment const& variables, identity const& who) {
+    try {
+        identity const other = identify(variables, who.host);
+        if (other.from == who.from && other.nspace == who.nspace && other.world_size == who.world_size) return other.rank;
+    } catch (error const&) {  // not one of ours
+    }
+    return std::nullopt;
+}
+
+std::optional<process_name> name_of(fs::path const& process) {
+    std::string const file = process.filename().string();
+    process_name name;
+    auto const [end, fault] = std::from_chars(file.data(), file.data() + file.size(), name.pid);
+    if (fault != std::errc{} || end != file.data() + file.size()) return std::nullopt;
+    std::ifstream stat(process / "stat");
+    std::string const text{std::istreambuf_iterator<char>(stat), {}};
+    name.started = parse_stat(text).started;
+    name.machine = this_process().machine;
+    return name;
+}
+
+std::string list_ranks(std::vector<int> const& ranks) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < ranks.size() && i < most_named; ++i) names.push_back(std::to_string(ranks[i]));
+    if (ranks.size() > most_named) names.push_back(fmt::format("{} more", ranks.size() - most_named));
+    return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", join(names, ", "));
+}
+
+}  // namespace
+
+std::vector<rank_process> find_rank_processes(identity const& who) {
+    std::vector<rank_process> found;
+    std::error_code fault;
+    for (auto const& entry : fs::directory_iterator("/proc", fault)) {
+        auto const name = name_of(entry.path());
+        if (!name) continue;
+        if (auto const rank = rank_in(environment_of(entry.path()), who)) found.push_back({*rank, *name, look_at(*name)});
+    }
+    return found;
+}
+
+absence explain_absence(identity const& who, std::vector<rank_process> const& found) {
+    absence result;
+    std::vector<std::string> stopped;
+    std::vector<bool> seen(static_cast<std::size_t>(who.world_size), false);
+    for (auto const& each : found) {
+        if (each.rank < 0 || each.rank >= who.world_size) continue;
+        if (each.state != process_state::gone) seen[static_cast<std::size_t>(each.rank)] = true;
+        if (each.state != process_state::stopped) continue;
+        stopped.push_back(fmt::format("rank {} on {} ({})", each.rank, who.host, describe(each.process, each.state)));
+        result.culprits.push_back(each.rank);
+    }
+    std::vector<int> absent;
+    for (int rank = 0; rank < who.world_size; ++rank)
+        if (!seen[static_cast<std::size_t>(rank)] && rank != who.rank) absent.push_back(rank);
+    if (!stopped.empty())
+        result.text = fmt::format("waiting for {}", join(stopped, ", "));
+    else if (!absent.empty() && who.node_count <= 1) {
+        result.culprits = absent;
+        result.text = fmt::format("{} of {} {} no process on {}", list_ranks(absent), who.world_size,
+                                  absent.size() == 1 ? "has" : "have", who.host);
+    } else if (!absent.empty())
+        result.text = fmt::format("all ranks of this node are there; of the other nodes ({}) nothing is known", list_ranks(absent));
+    else
+        result.text = "all ranks have a process; one of them has not come that far yet, or does not make a communicator";
+    std::sort(result.culprits.begin(), result.culprits.end());
+    result.culprits.erase(std::unique(result.culprits.begin(), result.culprits.end()), result.culprits.end());
+    return result;
+}
+
+}  // namespace muster

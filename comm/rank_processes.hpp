@@ -1,0 +1,31 @@
+// The ranks of a job among the processes of this node, by their environment: for ranks that have not met yet.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/process_watch.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster {
+
+/// A process whose environment says that it belongs to a rank: the rank itself or what it started.
+struct rank_process {
+    int rank = 0;
+    process_name process;
+    process_state state = process_state::unknown;
+};
+
+/// All processes of this node, of the caller's user, that belong to the job step of `who`. Reads /proc. Ranks of other nodes
+/// are not among them.
+std::vector<rank_process> find_rank_processes(identity const& who);
+
+/// What is to be said when the ranks of `who`'s world did not come together, and which of them are at fault: those that are
+/// stopped, or, where all ranks are on this node, that have no process. Pure. No culprits: nothing suspicious was found.
+struct absence {
+    std::string text;
+    std::vector<int> culprits;
+};
+absence explain_absence(identity const& who, std::vector<rank_process> const& found);
+
+}  // namespace muster
