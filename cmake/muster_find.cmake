@@ -68,19 +68,15 @@ if(NOT MUSTER_HAVE_HDF5)
   muster_found("HDF5 (parallel)" "none: no muster-stage, no muster-bench")
 endif()
 
-# Only told, not used for building: GPU libraries are found at run time.
+# NCCL, the CUDA driver and NVML are found at run time; the toolkit only compiles kernels, and its headers are what a test compares our declarations with.
 find_package(CUDAToolkit QUIET)
 if(CUDAToolkit_FOUND)
-  muster_found("CUDA toolkit" "${CUDAToolkit_VERSION} (no CUDA code in this version, NVML is loaded at run time)")
+  muster_found("CUDA toolkit" "${CUDAToolkit_VERSION}")
 else()
-  muster_found("CUDA toolkit" "none (not needed: NVML is loaded at run time)")
+  muster_found("CUDA toolkit" "none (the driver, NVML and NCCL are loaded at run time)")
 endif()
 find_path(MUSTER_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-if(MUSTER_NCCL_INCLUDE)
-  muster_found("NCCL" "header in ${MUSTER_NCCL_INCLUDE} (no nccl backend in this version)")
-else()
-  muster_found("NCCL" "none (no nccl backend in this version)")
-endif()
+include(muster_cuda)
 
 function(muster_print_summary)
   get_property(rows GLOBAL PROPERTY MUSTER_SUMMARY)

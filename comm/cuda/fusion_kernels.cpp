@@ -1,0 +1,158 @@
+#include "comm/cuda/fusion_kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "comm/cuda/cuda_error.hpp"
+#include "comm/cuda/fusion_image.hpp"
+
+namespace muster::cuda {
+
+namespace {
+
+constexpr std::array<std::string_view, 12> names{
+#define MUSTER_NAME(way) "muster_" #way,
+    MUSTER_FUSION_WAYS(MUSTER_NAME)
+#undef MUSTER_NAME
+};
+
+/// The one type of all tensors; throws for one that has another or lies elsewhere.
+dtype type_of(std::span<tensor_view const> tensors, std::string_view role) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        if (tensors[i].type != tensors.front().type)
+            throw error(errc::usage, fmt::format("fusion: tensor {} of \"{}\" is {}, the first is {}; launch each type by itself",
+                                                 i, role, to_string(tensors[i].type), to_string(tensors.front().type)));
+        if (tensors[i].where != memory_kind::device && tensors[i].count != 0)
+            throw error(errc::usage,
+                        fmt::format("fusion: tensor {} of \"{}\" lies in {} memory, the kernels work on device memory", i, role,
+                                    to_string(tensors[i].where)));
+    }
+    return tensors.front().type;
+}
+
+std::vector<fusion_item> items_of(std::span<tensor_view const> from, std::span<tensor_view const> to) {
+    std::vector<fusion_item> items;
+    items.reserve(from.size());
+    for (std::size_t i = 0; i < from.size(); ++i) {
+        if (from[i].count != to[i].count)
+            throw error(errc::usage, fmt::format("fusion: tensor {} has {} elements in \"from\" and {} in \"to\"", i,
+                                                 from[i].count, to[i].count));
+        items.push_back({std::bit_cast<std::uint64_t>(from[i].data), std::bit_cast<std::uint64_t>(to[i].data), from[i].count});
+    }
+    return items;
+}
+
+}  // namespace
+
+std::optional<std::string> kernels_missing() noexcept {
+    if (fusion_image_size != 0) return std::nullopt;
+    return "this build has no CUDA kernels: install nvcc (CUDA 11.8 or later) and build again with MUSTER_WITH_CUDA=ON";
+}
+
+std::shared_ptr<fusion_kernels const> fusion_kernels::load(std::shared_ptr<device const> on) {
+    if (auto const why = kernels_missing()) throw error(errc::unavailable, *why);
+    driver const& with = on->with();
+    std::shared_ptr<fusion_kernels> const made(new fusion_kernels(on));
+    device::scope const current(*on);
+    module_handle module = nullptr;
+    int const code = with.module_load(&module, fusion_image);
+    if (code == error_no_binary_for_gpu || code == error_unsupported_ptx_version) {
+        int version = 0;
+        with.version(&version);
+        throw error(
+            errc::unavailable,
+            fmt::format("{}, with a driver for CUDA {}.{}, takes none of the kernels of this build ({}): {}; build with a "
+                        "CUDA toolkit that is not newer than the driver, and with MUSTER_CUDA_ARCHITECTURES for this GPU",
+                        on->name(), version / 1000, version % 1000 / 10, fusion_image_contents, describe(with, code)));
+    }
+    check(with, code, "cuModuleLoadData");
+    made->module_.reset({on.get(), module});
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        entry& each = made->entries_[i];
+        each.name = names[i];
+        check(with, with.module_function(&each.kernel, module, each.name.data()), "cuModuleGetFunction");
+        int resident = 0;
+        check(with, with.occupancy(&resident, each.kernel, static_cast<int>(fusion_threads), 0),
+              "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+        each.resident = static_cast<std::uint32_t>(std::max(resident, 1) * std::max(on->multiprocessors(), 1));
+    }
+    return made;
+}
+
+fusion_kernels::entry const& fusion_kernels::find(std::string_view name) const {
+    auto const found = std::find_if(entries_.begin(), entries_.end(), [&](entry const& each) { return each.name == name; });
+    expect(found != entries_.end(), "a kernel that choose_way names is in the image");
+    return *found;
+}
+
+kernel_handle fusion_kernels::kernel(std::string_view name) const {
+    return find(name).kernel;
+}
+
+std::uint32_t fusion_kernels::resident_blocks(std::string_view name) const {
+    return find(name).resident;
+}
+
+void fusion_launch::prepare(std::span<tensor_view const> from, std::span<tensor_view const> to, double factor, void* stream,
+                            std::uint32_t most_blocks) {
+    if (from.size() != to.size())
+        throw error(errc::usage, fmt::format("fusion: {} tensors in \"from\" and {} in \"to\"", from.size(), to.size()));
+    plan_ = {};
+    bytes_ = 0;
+    if (from.empty()) return;
+    way_ = choose_way(type_of(from, "from"), type_of(to, "to"), factor);
+    factor_ = factor;
+    auto const items = items_of(from, to);
+    plan_ = plan_fusion(items, way_, most_blocks != 0 ? most_blocks : kernels_->resident_blocks(way_.kernel));
+    for (auto const& item : items) bytes_ += item.count * (way_.from_bytes + way_.to_bytes);
+    if (plan_.blocks != 0) upload(stream);
+}
+
+void fusion_launch::upload(void* stream) {
+    device const& on = kernels_->on();
+    driver const& with = on.with();
+    device::scope const current(on);
+    std::size_t const segments = plan_.segments.size() * sizeof(fusion_segment);
+    std::size_t const starts = plan_.starts.size() * sizeof(std::uint32_t);
+    if (!uploaded_) uploaded_ = make_event(on);
+    auto* const on_stream = static_cast<stream_handle>(stream);
+    if (segments + starts > capacity_) {
+        std::size_t const wanted = std::bit_ceil(segments + starts);
+        if (capacity_ != 0)
+            check(with, with.stream_synchronize(on_stream), "cuStreamSynchronize");  // the old tables are read there
+        capacity_ = 0;
+        staging_ = make_pinned(on, wanted);
+        tables_ = make_memory(on, wanted);
+        capacity_ = wanted;
+    } else {
+        check(with, with.event_synchronize(uploaded_.get().handle), "cuEventSynchronize");
+    }
+    auto* const bytes = static_cast<std::byte*>(staging_.get().handle);
+    std::memcpy(bytes, plan_.segments.data(), segments);
+    std::memcpy(bytes + segments, plan_.starts.data(), starts);
+    check(with, with.copy_host_to_device(tables_.get().handle, bytes, segments + starts, on_stream), "cuMemcpyHtoDAsync");
+    check(with, with.event_record(uploaded_.get().handle, on_stream), "cuEventRecord");
+}
+
+void fusion_launch::run(void* stream) const {
+    if (plan_.blocks == 0) return;
+    driver const& with = kernels_->on().with();
+    device::scope const current(kernels_->on());
+    device_address const segments = tables_.get().handle;
+    device_address const starts = segments + plan_.segments.size() * sizeof(fusion_segment);
+    fusion_work work{std::bit_cast<fusion_segment const*>(segments), std::bit_cast<std::uint32_t const*>(starts), plan_.pieces,
+                     plan_.pieces_per_block, 0};
+    float narrow = static_cast<float>(factor_);
+    double wide = factor_;
+    std::array<void*, 2> arguments{&work, way_.factor_bytes == sizeof wide ? static_cast<void*>(&wide) : &narrow};
+    check(with,
+          with.launch(kernels_->kernel(way_.kernel), plan_.blocks, 1, 1, fusion_threads, 1, 1, 0,
+                      static_cast<stream_handle>(stream), arguments.data(), nullptr),
+          "cuLaunchKernel");
+}
+
+}  // namespace muster::cuda

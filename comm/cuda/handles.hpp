@@ -1,0 +1,65 @@
+// Owners of what the CUDA driver hands out.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "base/unique_handle.hpp"
+#include "comm/cuda/device.hpp"
+
+namespace muster::cuda {
+
+/// A driver's handle with the device it belongs to: what it takes to release it. The device outlives it.
+template <typename Handle>
+struct owned {
+    device const* of = nullptr;
+    Handle handle{};
+    bool operator==(owned const&) const = default;
+};
+
+/// Traits of unique_handle; `Release` calls the driver. The context is made current for that; failures are dropped.
+template <typename Handle, typename Release>
+struct owned_traits {
+    using type = owned<Handle>;
+    static type null() noexcept { return {}; }
+    static void close(type const& what) noexcept {
+        try {
+            device::scope const current(*what.of);
+            Release{}(what.of->with(), what.handle);
+        } catch (...) {  // the driver is shutting down: it releases everything itself
+        }
+    }
+};
+
+struct stream_release {
+    void operator()(driver const& with, stream_handle stream) const noexcept { with.stream_destroy(stream); }
+};
+struct event_release {
+    void operator()(driver const& with, event_handle event) const noexcept { with.event_destroy(event); }
+};
+struct memory_release {
+    void operator()(driver const& with, device_address address) const noexcept { with.memory_free(address); }
+};
+struct pinned_release {
+    void operator()(driver const& with, void* address) const noexcept { with.pinned_free(address); }
+};
+struct module_release {
+    void operator()(driver const& with, module_handle module) const noexcept { with.module_unload(module); }
+};
+
+using unique_stream = unique_handle<owned_traits<stream_handle, stream_release>>;
+using unique_event = unique_handle<owned_traits<event_handle, event_release>>;
+using unique_memory = unique_handle<owned_traits<device_address, memory_release>>;
+using unique_pinned = unique_handle<owned_traits<void*, pinned_release>>;
+using unique_module = unique_handle<owned_traits<module_handle, module_release>>;
+
+// Each makes one in the device's context, which it makes current meanwhile. All throw cuda_error.
+
+/// A stream that does not wait for the default stream, of the highest priority: communication that is late delays all ranks.
+unique_stream make_stream(device const& on);
+unique_event make_event(device const& on, bool timing = false);
+unique_memory make_memory(device const& on, std::size_t bytes);  ///< bytes > 0; aligned to 256
+unique_pinned make_pinned(device const& on, std::size_t bytes);  ///< host memory that the device copies from and to by itself
+
+}  // namespace muster::cuda
