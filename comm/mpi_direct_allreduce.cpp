@@ -22,13 +22,6 @@ constexpr std::size_t whole_bytes_of_all_ranks = std::size_t{1} << 17;
 /// Of a segment: large enough that handshakes do not count, small enough that little scratch memory is needed.
 constexpr std::size_t segment_bytes = std::size_t{1} << 22;
 
-/// Tags hold the phase, then a sequence number, then as many bits of the arguments' hash as there is room for.
-constexpr unsigned sequences = 1u << 13;
-
-constexpr unsigned sequence_of(int tag) noexcept {
-    return static_cast<unsigned>(tag) / 2 % sequences;
-}
-
 /// About a millisecond.
 constexpr unsigned polls_per_look = 1u << 14;
 
@@ -42,22 +35,19 @@ constexpr std::size_t line_bytes = 64;
 
 }  // namespace
 
-int direct_tag(unsigned sequence, collective const& what, int upper) noexcept {
-    std::uint64_t hash = what.in.count;
-    hash = hash * 8 + static_cast<std::uint64_t>(what.in.type);
-    hash = hash * 8 + static_cast<std::uint64_t>(what.how);
-    hash = (hash ^ (hash >> 32)) * 0x9e3779b97f4a7c15u;
-    auto const room = (static_cast<std::uint64_t>(upper) + 1) / (2 * sequences);
-    return static_cast<int>((hash >> 32) % std::max<std::uint64_t>(room, 1) * (2 * sequences) + sequence % sequences * 2);
-}
-
-void direct_allreduce::start(direct_world const& world, int tag, collective const& what) {
+void direct_allreduce::start(direct_world const& world, unsigned sequence, collective const& what) {
     world_ = world;
-    tag_ = tag;
     what_ = what;
+    std::uint64_t const hash = hash_of_reduction(what);
+    tag_ = make_tag(traffic::reduce, sequence, hash, world.largest_tag);
+    gather_tag_ = make_tag(traffic::gather, sequence, hash, world.largest_tag);
     element_bytes_ = size_of(what.in.type);
-    whole_ = goes_whole(what.in.bytes(), static_cast<std::size_t>(world.size));
-    segment_elements_ = whole_ ? what.in.count : segment_bytes / element_bytes_;
+    scatters_ = what.what == collective::kind::reducescatter;
+    auto const ranks = static_cast<std::size_t>(world.size);
+    whole_ = !scatters_ && goes_whole(what.in.bytes(), ranks);
+    std::size_t const most = segment_bytes / element_bytes_;
+    segment_elements_ = whole_ ? what.in.count : scatters_ ? std::max<std::size_t>(most / ranks, 1) : most;
+    end_element_ = scatters_ ? share_of(what.in.count, world.size, 0).count : what.in.count;
     next_element_ = 0;
     polls_ = 0;
     oldest_ = 0;
@@ -76,7 +66,7 @@ bool direct_allreduce::advance() {
         }
         if (current.where == segment::phase::exchange) {
             reduce(current);
-            if (whole_)
+            if (whole_ || scatters_)
                 current.where = segment::phase::finished;
             else
                 start_gather(current);
@@ -92,9 +82,9 @@ bool direct_allreduce::advance() {
 }
 
 void direct_allreduce::start_next() {
-    if (next_element_ == what_.in.count || in_flight_ == window_.size()) return;
+    if (next_element_ == end_element_ || in_flight_ == window_.size()) return;
     segment& next = window_[(oldest_ + in_flight_) % window_.size()];
-    next.elements = {next_element_, std::min(segment_elements_, what_.in.count - next_element_)};
+    next.elements = {next_element_, std::min(segment_elements_, end_element_ - next_element_)};
     next_element_ += next.elements.count;
     ++in_flight_;
     start_exchange(next);
@@ -102,6 +92,11 @@ void direct_allreduce::start_next() {
 
 /// Parts begin at multiples of a cache line, so that the last ones of a small segment may be empty.
 direct_allreduce::part direct_allreduce::part_of(segment const& of, int rank) const noexcept {
+    if (scatters_) {
+        part const share = share_of(what_.in.count, world_.size, rank);
+        std::size_t const begin = std::min(share.count, of.elements.first);
+        return {share.first + begin, std::min(share.count, of.elements.first + of.elements.count) - begin};
+    }
     std::size_t const per_line = line_bytes / element_bytes_;
     auto const ranks = static_cast<std::size_t>(world_.size);
     std::size_t const share = ((of.elements.count + ranks - 1) / ranks + per_line - 1) / per_line * per_line;
@@ -110,23 +105,9 @@ direct_allreduce::part direct_allreduce::part_of(segment const& of, int rank) co
     return {of.elements.first + begin, end - begin};
 }
 
-void direct_allreduce::receive(segment& into, int peer, void* data, std::size_t bytes, int tag) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, world_.comm, &request), "MPI_Irecv");
-    into.requests.push_back(request);
-    ++into.receives;
-}
-
-void direct_allreduce::send(segment& from, int peer, void const* data, std::size_t bytes, int tag) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, world_.comm, &request), "MPI_Isend");
-    if (request != MPI_REQUEST_NULL) from.requests.push_back(request);
-}
-
 void direct_allreduce::start_exchange(segment& next) {
     next.where = segment::phase::exchange;
-    next.requests.clear();
-    next.receives = 0;
+    next.messages.clear();
     part const own = whole_ ? next.elements : part_of(next, world_.rank);
     std::size_t const own_bytes = own.count * element_bytes_;
     std::size_t const needed = own_bytes * static_cast<std::size_t>(world_.size - 1);
@@ -137,13 +118,13 @@ void direct_allreduce::start_exchange(segment& next) {
     auto const* const in = static_cast<std::byte const*>(what_.in.data);
     if (own_bytes != 0)
         for (int k = 1; k < world_.size; ++k)
-            receive(next, (world_.rank + k) % world_.size, scratch_for(next, static_cast<std::size_t>(k - 1), own_bytes),
-                    own_bytes, tag_);
+            next.messages.receive(world_, (world_.rank + k) % world_.size,
+                                  scratch_for(next, static_cast<std::size_t>(k - 1), own_bytes), own_bytes, tag_);
     for (int k = 1; k < world_.size; ++k) {
         // The other way round than the receives: at each step every rank sends to another one.
         int const peer = (world_.rank - k + world_.size) % world_.size;
         part const theirs = whole_ ? next.elements : part_of(next, peer);
-        if (theirs.count != 0) send(next, peer, in + theirs.first * element_bytes_, theirs.count * element_bytes_, tag_);
+        next.messages.send(world_, peer, in + theirs.first * element_bytes_, theirs.count * element_bytes_, tag_);
     }
 }
 
@@ -157,68 +138,58 @@ void direct_allreduce::reduce(segment& of) {
         sources_[static_cast<std::size_t>(rank)] =
             k == 0 ? static_cast<std::byte const*>(what_.in.data) + at : scratch_for(of, k - 1, own_bytes);
     }
-    combine(what_.in.type, what_.how, sources_, static_cast<std::byte*>(what_.out.data) + at, own.count, what_.scale);
+    std::size_t const out_at = scatters_ ? at - share_of(what_.in.count, world_.size, world_.rank).first * element_bytes_ : at;
+    combine(what_.in.type, what_.how, sources_, static_cast<std::byte*>(what_.out.data) + out_at, own.count, what_.scale);
 }
 
 void direct_allreduce::start_gather(segment& of) {
     of.where = segment::phase::gather;
-    of.requests.clear();
-    of.receives = 0;
+    of.messages.clear();
     auto* const out = static_cast<std::byte*>(what_.out.data);
     for (int k = 1; k < world_.size; ++k) {
         int const peer = (world_.rank + k) % world_.size;
         part const theirs = part_of(of, peer);
-        if (theirs.count != 0) receive(of, peer, out + theirs.first * element_bytes_, theirs.count * element_bytes_, tag_ + 1);
+        of.messages.receive(world_, peer, out + theirs.first * element_bytes_, theirs.count * element_bytes_, gather_tag_);
     }
     part const own = part_of(of, world_.rank);
     if (own.count == 0) return;
     for (int k = 1; k < world_.size; ++k)
-        send(of, (world_.rank - k + world_.size) % world_.size, out + own.first * element_bytes_, own.count * element_bytes_,
-             tag_ + 1);
+        of.messages.send(world_, (world_.rank - k + world_.size) % world_.size, out + own.first * element_bytes_,
+                         own.count * element_bytes_, gather_tag_);
 }
 
 bool direct_allreduce::test(segment& of) {
-    int done = 0;
-    check(MPI_Testall(static_cast<int>(of.requests.size()), of.requests.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
-    if (done == 0 && ++polls_ % polls_per_look == 0) look_for_strangers();
-    return done != 0;
+    if (of.messages.test()) return true;
+    if (++polls_ % polls_per_look == 0) refuse_strangers();
+    return false;
 }
 
-/// A first-phase message with this operation's sequence number and another tag comes from a rank whose arguments differ.
-void direct_allreduce::look_for_strangers() const {
-    for (int k = 1; k < world_.size; ++k) {
-        int const peer = (world_.rank + k) % world_.size;
-        int found = 0;
-        MPI_Status status;
-        check(MPI_Iprobe(peer, MPI_ANY_TAG, world_.comm, &found, &status), "MPI_Iprobe");
-        if (found == 0 || status.MPI_TAG % 2 != 0) continue;
-        if (sequence_of(status.MPI_TAG) == sequence_of(tag_) && status.MPI_TAG != tag_) throw_mismatch(peer);
-    }
-}
-
-void direct_allreduce::throw_mismatch(int peer) const {
+void direct_allreduce::refuse_strangers() const {
+    int const peer = find_stranger(world_, tag_, [&](int) { return tag_; });
+    if (peer < 0) return;
     auto const host = [&](int rank) { return world_.hosts->at(static_cast<std::size_t>(rank)); };
-    throw comm_error(errc::peer_failed, fmt::format("allreduce ({}) of {} elements of {} on rank {} ({}): rank {} ({}) is at "
-                                                    "another collective: the tensor has another size, type or "
-                                                    "reduction there, or the ranks start their collectives in different orders",
-                                                    to_string(what_.how), what_.in.count, to_string(what_.in.type), world_.rank,
-                                                    host(world_.rank), peer, host(peer)));
+    throw comm_error(errc::peer_failed,
+                     fmt::format("{} ({}) of {} elements of {} on rank {} ({}): rank {} ({}) is at "
+                                 "another collective: the tensor has another size, type, reduction or factor there, or the "
+                                 "ranks start their collectives in different orders",
+                                 to_string(what_.what), to_string(what_.how), what_.in.count, to_string(what_.in.type),
+                                 world_.rank, host(world_.rank), peer, host(peer)),
+                     {peer});
 }
 
 void direct_allreduce::abandon() noexcept {
-    for (auto& current : window_)
-        for (std::size_t i = 0; i < current.receives && i < current.requests.size(); ++i)
-            if (current.requests[i] != MPI_REQUEST_NULL) MPI_Cancel(&current.requests[i]);
+    for (auto& current : window_) current.messages.cancel_receives();
 }
 
 bool direct_allreduce::released() noexcept {
     bool all = true;
-    for (auto& current : window_) {
-        int done = 0;
-        MPI_Testall(static_cast<int>(current.requests.size()), current.requests.data(), &done, MPI_STATUSES_IGNORE);
-        all = all && done != 0;
-    }
+    for (auto& current : window_) all = current.messages.released() && all;
     return all;
+}
+
+void direct_allreduce::mark_pending(std::vector<bool>& ranks) noexcept {
+    for (auto& current : window_)
+        if (current.where != segment::phase::finished) current.messages.mark_pending(ranks);
 }
 
 }  // namespace muster::detail

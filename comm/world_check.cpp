@@ -45,6 +45,7 @@ world_record describe_world(identity const& who, comm_options const& options) no
     record.world_size = who.world_size;
     record.job = fnv1a(who.nspace);
     record.direct_ranks = options.direct_ranks;
+    record.process = this_process();
     std::size_t const length = std::min(who.host.size(), sizeof record.host - 1);
     std::memcpy(record.host, who.host.data(), length);
     static_assert(sizeof record.processors == sizeof(cpu_set_t));
@@ -65,6 +66,17 @@ bool is_crowded(std::span<world_record const> records, std::string_view host) no
     int processors = 0;
     for (auto const bits : all) processors += std::popcount(bits);
     return processors != 0 && ranks > processors;
+}
+
+std::vector<late_rank> lost_ranks(std::span<world_record const> records, int own) {
+    std::vector<late_rank> lost;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        if (static_cast<int>(i) == own) continue;
+        auto const state = look_at(records[i].process);
+        if (state == process_state::gone || state == process_state::stopped)
+            lost.push_back({static_cast<int>(i), state == process_state::gone, describe(records[i].process, state)});
+    }
+    return lost;
 }
 
 void check_world(std::span<world_record const> records, identity const& who) {

@@ -1,4 +1,4 @@
-// The allreduce of worlds that are small enough for every rank to talk to every other.
+// The allreduce of worlds that are small enough for every rank to talk to every other, and the reducescatter of all worlds.
 #pragma once
 
 #include <array>
@@ -8,35 +8,25 @@
 #include <vector>
 
 #include "comm/collective_backend.hpp"
-#include "comm/internal/mpi_call.hpp"
+#include "comm/internal/mpi_messages.hpp"
 
 namespace muster::detail {
 
-/// The tag of an allreduce's first phase; that of the second is one more. `upper` is MPI's largest tag.
-int direct_tag(unsigned sequence, collective const& what, int upper) noexcept;
-
-/// Who exchanges with whom.
-struct direct_world {
-    MPI_Comm comm = MPI_COMM_NULL;
-    int rank = 0;
-    int size = 1;
-    std::vector<std::string> const* hosts = nullptr;
-};
-
-/// One allreduce as a schedule of MPI_Isend and MPI_Irecv.
+/// One allreduce or reducescatter as a schedule of MPI_Isend and MPI_Irecv.
 ///
 /// Small tensors: each rank sends all of its tensor to each other and reduces all of them. Large ones go in segments, two at a
 /// time; of a segment, rank r gets the r-th part from every rank, reduces it, and sends the result to every rank. Both reduce in
 /// the order of the ranks, so the result depends neither on the size nor on the way, and is the same on all ranks. Traffic of a
-/// rank for S bytes: S (n-1), or 2 S (n-1)/n. Scratch memory is at most that of two segments.
+/// rank for S bytes: S (n-1), or 2 S (n-1)/n. Scratch memory is at most that of two segments. A reducescatter has the first of
+/// these two phases only, S (n-1)/n; its segments are pieces of every rank's share.
 ///
 /// Messages carry a tag of operation, arguments and phase; all ranks send those of one tag in the order of the segments. So a
 /// tensor of another size on another rank is never received: Open MPI 4.1 writes what is too long beyond the end of the memory
 /// given. It is found by looking, once in a while, at what arrived instead.
 class direct_allreduce {
   public:
-    /// Starts; the views must stay valid. `tag` and `tag + 1` are this operation's. Throws mpi_error.
-    void start(direct_world const& world, int tag, collective const& what);
+    /// Starts; the views must stay valid. `sequence` is this operation's number, the same on all ranks. Throws mpi_error.
+    void start(direct_world const& world, unsigned sequence, collective const& what);
 
     /// True once `out` holds the result. Never blocks. Throws mpi_error, or comm_error if another rank's tensor is of another
     /// size.
@@ -48,20 +38,19 @@ class direct_allreduce {
     /// True once MPI uses none of the memory any more; for what was abandoned.
     bool released() noexcept;
 
+    /// Sets the places of the ranks of whom a message has not come, or to whom one is not through.
+    void mark_pending(std::vector<bool>& ranks) noexcept;
+
   private:
     struct aligned_delete {
         void operator()(std::byte* memory) const noexcept { ::operator delete[](memory, std::align_val_t{64}); }
     };
-    struct part {
-        std::size_t first = 0;  // within the tensor, in elements
-        std::size_t count = 0;
-    };
+    using part = element_range;  // of the tensor
     struct segment {
         enum class phase { exchange, gather, finished };
         phase where = phase::finished;
-        part elements;
-        std::size_t receives = 0;  // the first so many requests
-        std::vector<MPI_Request> requests;
+        part elements;  // of a reducescatter: of each rank's share
+        mpi_messages messages;
         std::unique_ptr<std::byte[], aligned_delete> scratch;
         std::size_t scratch_bytes = 0;
     };
@@ -70,23 +59,23 @@ class direct_allreduce {
     std::byte* scratch_for(segment& of, std::size_t index, std::size_t bytes) const noexcept {
         return of.scratch.get() + index * bytes;
     }
-    void receive(segment& into, int peer, void* data, std::size_t bytes, int tag);
-    void send(segment& from, int peer, void const* data, std::size_t bytes, int tag);
     void start_exchange(segment& next);
     void reduce(segment& of);
     void start_gather(segment& of);
     bool test(segment& of);
     void start_next();
-    void look_for_strangers() const;
-    [[noreturn]] void throw_mismatch(int peer) const;
+    void refuse_strangers() const;
 
     direct_world world_;
-    int tag_ = 0;
+    int tag_ = 0;         // of the first phase
+    int gather_tag_ = 0;  // of the second
     collective what_;
     std::size_t element_bytes_ = 1;
-    bool whole_ = true;  // small: no parts
+    bool whole_ = true;      // small: no parts
+    bool scatters_ = false;  // a reducescatter
     std::size_t segment_elements_ = 0;
     std::size_t next_element_ = 0;
+    std::size_t end_element_ = 0;
     unsigned polls_ = 0;
     std::size_t oldest_ = 0;  // index into window_
     std::size_t in_flight_ = 0;

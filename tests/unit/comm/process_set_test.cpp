@@ -18,7 +18,7 @@ TEST(identity_in_set, counts_ranks_and_nodes_anew) {
     who.nspace = "job.1";
     who.rank = 3;
     who.world_size = 5;
-    who.host = "n1";
+    who.host = hosts[3];
     std::array const set{4, 2, 3, 0};
     identity const member = identity_in_set(who, set, 2, hosts);
     EXPECT_EQ(member.nspace, "job.1");
