@@ -142,6 +142,11 @@ operation communicator::barrier() {
     return start({}, {});
 }
 
+void communicator::close() {
+    barrier().wait();
+    state_.reset();
+}
+
 /// Throws on all ranks unless all gave the same list.
 void communicator::agree_on(std::span<int const> ranks) {
     std::int64_t const mine = fingerprint_of(ranks);

@@ -103,6 +103,11 @@ class communicator {
     /// Moves everything in flight forward, without waiting. Cheap (below a microsecond if there is nothing to do).
     void progress();
 
+    /// Meets all ranks once more (a barrier within the deadline), then ends this communicator as its destructor does; it is empty
+    /// afterwards. The destructor can only log what goes wrong at the end; this throws comm_error naming the ranks that do not
+    /// come, and the communicator has then failed. Collective.
+    void close();
+
     /// Where the backend is mpi, a pointer to its MPI_Comm (`*static_cast<MPI_Comm const*>(c.native())`), else null. For
     /// libraries that duplicate it at once, as HDF5 does; valid as long as this communicator.
     void const* native() const noexcept;

@@ -12,8 +12,9 @@ void say_last_words(direct_world const& world, std::vector<late_rank> const& lat
     if (tag < 0 || late.empty()) return;
     auto* const text = new std::string(write_last_words(late));  // never freed: nobody will wait for these messages
     for (int rank = 0; rank < world.size; ++rank) {
-        auto const is_rank = [rank](late_rank const& each) { return each.rank == rank; };
-        if (rank == world.rank || std::any_of(late.begin(), late.end(), is_rank)) continue;
+        // Not to the dead; who is stopped may go on, and is to know then.
+        auto const is_dead = [rank](late_rank const& each) { return each.dead && each.rank == rank; };
+        if (rank == world.rank || std::any_of(late.begin(), late.end(), is_dead)) continue;
         MPI_Request request = MPI_REQUEST_NULL;
         MPI_Isend(text->data(), static_cast<int>(text->size()), MPI_BYTE, rank, tag, world.comm, &request);
         if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 
@@ -14,6 +15,9 @@ namespace muster::detail {
 namespace {
 
 constexpr duration between_looks{0.2};
+
+/// At this part of the deadline the other ranks are looked at for the first time, while those that wait as well still live.
+constexpr double before_the_end = 0.8;
 
 /// An initialisation that never came back still runs, and allows no second one.
 std::atomic<bool> stuck_in_init = false;
@@ -31,9 +35,9 @@ int level_wanted(bool several_threads) {
     return several_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
 }
 
-[[noreturn]] void throw_stuck(identity const& who, duration deadline) {
+[[noreturn]] void throw_stuck(identity const& who, duration deadline, std::vector<rank_process> const& before) {
     stuck_in_init = true;
-    absence const why = explain_absence(who, find_rank_processes(who));
+    absence const why = explain_absence(who, before, find_rank_processes(who));
     throw comm_error(errc::timeout,
                      fmt::format("communicator (rank {} of {} on {}): MPI did not come up within {}: {}. Look at the other ranks, "
                                  "or give a longer deadline",
@@ -48,7 +52,14 @@ int initialise(identity const& who, comm_options const& options) {
         check(MPI_Init_thread(nullptr, nullptr, wanted, provided.get()), "MPI_Init_thread");
     };
     // Alone, nobody can be late, and MPI's main thread stays the caller.
-    if (!came_back(who.world_size > 1 ? options.deadline : duration{0}, come_up)) throw_stuck(who, options.deadline);
+    if (who.world_size == 1 || options.deadline.count() <= 0) {
+        come_up();
+        return *provided;
+    }
+    blocking_call call(come_up);
+    if (call.wait(options.deadline * before_the_end)) return *provided;
+    auto const before = find_rank_processes(who);
+    if (!call.wait(options.deadline * (1 - before_the_end))) throw_stuck(who, options.deadline, before);
     return *provided;
 }
 
@@ -117,15 +128,14 @@ bool mpi_runtime::all_say_farewell() noexcept try {
         if (waited <= next_look) continue;
         next_look = waited + between_looks;
         bool const late = deadline_.count() > 0 && waited > deadline_;
-        for (auto const& lost : lost_ranks(ranks_, own_)) {
-            if (!late && !lost.dead) continue;
-            log_->error("the program ends without rank {} on {}: {}; MPI is left unfinalised", lost.rank,
-                        ranks_[static_cast<std::size_t>(lost.rank)].host, lost.why);
-            return false;
-        }
-        if (!late) continue;
-        log_->error("the program ends, and not all ranks have come to that within {}; MPI is left unfinalised",
-                    format_duration(deadline_));
+        auto const lost = lost_ranks(ranks_, own_);
+        if (!late && std::none_of(lost.begin(), lost.end(), [](auto const& each) { return each.dead; })) continue;
+        for (auto const& each : lost)
+            log_->error("the program ends without rank {} on {}: {}; MPI is left unfinalised", each.rank,
+                        ranks_[static_cast<std::size_t>(each.rank)].host, each.why);
+        if (lost.empty())
+            log_->error("the program ends, and not all ranks have come to that within {}; MPI is left unfinalised",
+                        format_duration(deadline_));
         return false;
     }
 } catch (...) {

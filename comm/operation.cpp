@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <exception>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,10 @@ constexpr unsigned polls_per_look_at_clock = 64;
 /// A rank with a processor of its own keeps it while it waits: what it gave away it would get back a time slice later, and all
 /// ranks would wait for that. Only when another rank is really late it makes room.
 constexpr duration patience{0.02};
+
+/// After this long a few microseconds more do not count, and whoever else works on this machine may have the processor.
+constexpr duration long_patience{0.5};
+constexpr std::chrono::microseconds nap{50};
 
 /// How long the operations of a rank that unwinds an exception are waited for.
 constexpr duration unwinding_deadline{2.0};
@@ -122,12 +127,16 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
     waiting const on{state, which, what, name};
     auto const begin = clock::now();
     duration next_look = between_looks;
-    bool yield = state.yield_at_once;
+    bool yield = state.yield_at_once, weary = false;
     for (unsigned polls = 1; !poll(state, which); ++polls) {
-        if (yield) ::sched_yield();
+        if (weary)
+            std::this_thread::sleep_for(nap);
+        else if (yield)
+            ::sched_yield();
         if (polls % polls_per_look_at_clock != 0) continue;
         duration const waited = clock::now() - begin;
         yield = yield || waited > patience;
+        weary = waited > long_patience;
         if (deadline.count() > 0 && waited > deadline)
             give_up(on, errc::timeout, fmt::format("not finished within {}", format_duration(deadline)),
                     state.backend->late_ranks(which));

@@ -105,4 +105,11 @@ absence explain_absence(identity const& who, std::vector<rank_process> const& fo
     return result;
 }
 
+absence explain_absence(identity const& who, std::vector<rank_process> const& before, std::vector<rank_process> const& now) {
+    absence const first = explain_absence(who, before);
+    absence const second = explain_absence(who, now);
+    // Who is missing only now has given up itself; who was missing may have been sent on its way by whoever ends the job.
+    return !first.culprits.empty() && second.culprits.empty() ? second : first;
+}
+
 }  // namespace muster

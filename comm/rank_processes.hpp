@@ -28,4 +28,8 @@ struct absence {
 };
 absence explain_absence(identity const& who, std::vector<rank_process> const& found);
 
+/// The same at a deadline, from a look shortly before it, when ranks with the same deadline had not given up yet, and one now:
+/// whoever was suspicious then, unless nobody is now. Pure.
+absence explain_absence(identity const& who, std::vector<rank_process> const& before, std::vector<rank_process> const& now);
+
 }  // namespace muster

@@ -8,7 +8,7 @@
 
 namespace muster::detail {
 
-/// Sends these (the buffer stays allocated until the process ends) to all ranks that are not in `late`, and forgets about it. Errors
+/// Sends these (the buffer stays allocated until the process ends) to all ranks that are not dead, and forgets about it. Errors
 /// are dropped.
 void say_last_words(direct_world const& world, std::vector<late_rank> const& late) noexcept;
 

@@ -93,5 +93,16 @@ TEST(explain_absence, accuses_nobody_without_evidence) {
     EXPECT_THAT(result.culprits, IsEmpty());
 }
 
+TEST(explain_absence, does_not_blame_ranks_that_gave_up_meanwhile) {
+    std::vector<rank_process> const before{of(0, 10, process_state::running), of(2, 12, process_state::running)};
+    std::vector<rank_process> const now{of(0, 10, process_state::running)};
+    EXPECT_THAT(explain_absence(world(3, 1), before, now).culprits, ElementsAre(1));
+    EXPECT_THAT(explain_absence(world(3, 1), before, before).culprits, ElementsAre(1));
+    std::vector<rank_process> const all{of(0, 10, process_state::running), of(1, 11, process_state::running),
+                                        of(2, 12, process_state::running)};
+    EXPECT_THAT(explain_absence(world(3, 1), all, now).culprits, IsEmpty());
+    EXPECT_THAT(explain_absence(world(3, 1), before, all).culprits, IsEmpty());
+}
+
 }  // namespace
 }  // namespace muster
