@@ -16,6 +16,7 @@
 #include "bench/report_command.hpp"
 #include "bench/scale_command.hpp"
 #include "bench/train_command.hpp"
+#include "bench/wire_command.hpp"
 
 namespace {
 
@@ -32,6 +33,7 @@ constexpr subcommand subcommands[]{
     {"scale", "train on several numbers of ranks: table, results, report", scale_command},
     {"compare", "one rank against PyTorch, one thread each", compare_command},
     {"launch", "start ranks by muster, mpirun and Hydra, taking turns", launch_bench},
+    {"wire", "allreduces with f16 or bf16 on the wire", wire_command},
     {"loader", "shuffled samples out of memory, beside memcpy", loader_bench},
     {"report", "table, JSON and HTML page of a scaling study", report_command},
 };

@@ -59,8 +59,7 @@ std::string fault_of_reduction(collective const& what) {
 }
 
 std::string fault_of_allreduce(collective const& what) {
-    if (what.in.count != what.out.count)
-        return fmt::format("\"in\" has {} elements, \"out\" {}", what.in.count, what.out.count);
+    if (what.in.count != what.out.count) return fmt::format("\"in\" has {} elements, \"out\" {}", what.in.count, what.out.count);
     if (what.in.data != what.out.data && overlap(what.in, what.out))
         return fmt::format("\"in\" ({}) and \"out\" ({}) of {} bytes overlap; give the same memory twice, or apart", what.in.data,
                            what.out.data, what.in.bytes());

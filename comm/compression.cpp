@@ -150,10 +150,11 @@ compressed_allreduce::residuals* compressed_allreduce::residuals_of(std::string_
         found->second.reduced.assign(reduced, 0.0f);
     }
     if (found->second.sent.size() != count)
-        throw comm_error(errc::usage, fmt::format("allreduce of \"{}\" in {} (rank {} of {} on {}): it has {} elements and had {} "
-                                                  "before; give another name, or forget() this one on all ranks",
-                                                  name, to_string(wire_), ranks_->rank(), ranks_->size(), ranks_->who().host,
-                                                  count, found->second.sent.size()));
+        throw comm_error(errc::usage,
+                         fmt::format("allreduce of \"{}\" in {} (rank {} of {} on {}): it has {} elements and had {} "
+                                     "before; give another name, or forget() this one on all ranks",
+                                     name, to_string(wire_), ranks_->rank(), ranks_->size(), ranks_->who().host, count,
+                                     found->second.sent.size()));
     return &found->second;
 }
 

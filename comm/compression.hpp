@@ -37,9 +37,9 @@ void decompress(compression how, void const* wire, std::span<float> values, simd
 /// With error feedback (Seide et al., Interspeech 2014; Karimireddy et al., arXiv 1901.09847; on both sides as in Tang et al.,
 /// arXiv 1905.05957) what a rounding loses is added to the next tensor of the same name, before it is rounded:
 ///     p[t] = g[t] + e[t],  w[t] = round(p[t]),  e[t+1] = p[t] - w[t]
-/// at the sender with g the tensor (times scale.before), and at each share's owner with g the reduced and scaled share. The sum of
-/// all w then differs from that of all g by one rounding, however many steps there were, while without it the errors may add up.
-/// It costs 4 (1 + 1/ranks) bytes an element and holds for sums and averages.
+/// at the sender with g the tensor (times scale.before), and at each share's owner with g the reduced and scaled share. The sum
+/// of all w then differs from that of all g by one rounding, however many steps there were, while without it the errors may add
+/// up. It costs 4 (1 + 1/ranks) bytes an element and holds for sums and averages.
 ///
 /// Memory: three segments of 2 MiB, three times. Not thread safe, and not at once with another call on its communicator.
 class compressed_allreduce {

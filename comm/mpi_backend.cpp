@@ -300,7 +300,8 @@ std::unique_ptr<collective_backend> make_mpi_backend(identity const& who, comm_o
     auto const begin = clock::now();
     auto runtime = mpi_runtime::acquire(who, options);
     comm_options rest = options;
-    if (options.deadline.count() > 0) rest.deadline = std::max(duration(options.deadline - (clock::now() - begin)), duration{0.01});
+    if (options.deadline.count() > 0)
+        rest.deadline = std::max(duration(options.deadline - (clock::now() - begin)), duration{0.01});
     mpi_world world = meet(*runtime, who, rest);
     runtime->remember(world.ranks, who.rank, options.deadline);
     return std::make_unique<mpi_backend>(std::move(runtime), std::move(world), who.rank, options);

@@ -71,8 +71,8 @@ void mpi_native::start_allgather() {
         types_.emplace_back(spaced);
         check(MPI_Type_commit(&spaced), "MPI_Type_commit");
         void const* const in = in_place ? MPI_IN_PLACE : static_cast<std::byte const*>(what_.in.data) + at;
-        check(MPI_Iallgather(in, static_cast<int>(count), mpi_type(what_.in.type), static_cast<std::byte*>(what_.out.data) + at, 1,
-                             spaced, world_.comm, next_request()),
+        check(MPI_Iallgather(in, static_cast<int>(count), mpi_type(what_.in.type), static_cast<std::byte*>(what_.out.data) + at,
+                             1, spaced, world_.comm, next_request()),
               "MPI_Iallgather");
     });
 }

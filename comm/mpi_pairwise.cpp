@@ -76,8 +76,8 @@ void mpi_pairwise::refuse_strangers() const {
     throw comm_error(errc::peer_failed,
                      fmt::format("{} of {} on rank {} ({}): rank {} ({}) sends another number of elements than the {} that are "
                                  "expected of it, another type, or is at another collective; compare what both give",
-                                 to_string(what_.what), to_string(what_.in.type), world_.rank, host(world_.rank), peer, host(peer),
-                                 transfer_with(peer).received.count),
+                                 to_string(what_.what), to_string(what_.in.type), world_.rank, host(world_.rank), peer,
+                                 host(peer), transfer_with(peer).received.count),
                      {peer});
 }
 

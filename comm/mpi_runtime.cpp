@@ -38,11 +38,12 @@ int level_wanted(bool several_threads) {
 [[noreturn]] void throw_stuck(identity const& who, duration deadline, std::vector<rank_process> const& before) {
     stuck_in_init = true;
     absence const why = explain_absence(who, before, find_rank_processes(who));
-    throw comm_error(errc::timeout,
-                     fmt::format("communicator (rank {} of {} on {}): MPI did not come up within {}: {}. Look at the other ranks, "
-                                 "or give a longer deadline",
-                                 who.rank, who.world_size, who.host, format_duration(deadline), why.text),
-                     why.culprits);
+    throw comm_error(
+        errc::timeout,
+        fmt::format("communicator (rank {} of {} on {}): MPI did not come up within {}: {}. Look at the other ranks, "
+                    "or give a longer deadline",
+                    who.rank, who.world_size, who.host, format_duration(deadline), why.text),
+        why.culprits);
 }
 
 /// Returns what level MPI came up with.

@@ -78,11 +78,12 @@ mpi_world meet(mpi_runtime& runtime, identity const& who, comm_options const& op
     if (!came_back(deadline, [world, who, options] { *world = meet_now(who, options); })) {
         runtime.leave_unfinalised();
         absence const why = explain_absence(who, find_rank_processes(who));
-        throw comm_error(errc::timeout,
-                         fmt::format("communicator (rank {} of {} on {}): the ranks did not meet within {}: {}. Look at the other "
-                                     "ranks, or give a longer deadline",
-                                     who.rank, who.world_size, who.host, format_duration(deadline), why.text),
-                         why.culprits);
+        throw comm_error(
+            errc::timeout,
+            fmt::format("communicator (rank {} of {} on {}): the ranks did not meet within {}: {}. Look at the other "
+                        "ranks, or give a longer deadline",
+                        who.rank, who.world_size, who.host, format_duration(deadline), why.text),
+            why.culprits);
     }
     return std::move(*world);
 }

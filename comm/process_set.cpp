@@ -4,8 +4,7 @@
 
 namespace muster {
 
-identity identity_in_set(identity const& who, std::span<int const> ranks, std::size_t place,
-                         std::span<std::string const> hosts) {
+identity identity_in_set(identity const& who, std::span<int const> ranks, std::size_t place, std::span<std::string const> hosts) {
     auto const host_at = [&](std::size_t i) -> std::string const& { return hosts[static_cast<std::size_t>(ranks[i])]; };
     identity member = who;
     member.rank = static_cast<int>(place);

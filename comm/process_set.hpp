@@ -13,8 +13,7 @@ namespace muster {
 /// The identity, within the set of `ranks` of its world, of the rank `ranks[place]`: numbered by their order; nodes are told
 /// apart by `hosts` (of every rank of the world) and numbered by their first rank. Namespace and source are those of `who`.
 /// Pure. `ranks` are distinct and have a host.
-identity identity_in_set(identity const& who, std::span<int const> ranks, std::size_t place,
-                         std::span<std::string const> hosts);
+identity identity_in_set(identity const& who, std::span<int const> ranks, std::size_t place, std::span<std::string const> hosts);
 
 /// A number that differs, almost surely, between lists of ranks that differ.
 std::int64_t fingerprint_of(std::span<int const> ranks) noexcept;

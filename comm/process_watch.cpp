@@ -65,9 +65,9 @@ process_stat parse_stat(std::string_view text) noexcept {
         if (value.empty()) return {};
         if (field == field_of_state) {
             char const letter = value.front();
-            found.state = letter == 'T' || letter == 't'                      ? process_state::stopped
+            found.state = letter == 'T' || letter == 't'                    ? process_state::stopped
                           : letter == 'Z' || letter == 'X' || letter == 'x' ? process_state::gone
-                                                                              : process_state::running;
+                                                                            : process_state::running;
         } else if (field == field_of_start) {
             if (std::from_chars(value.data(), value.data() + value.size(), found.started).ec != std::errc{}) return {};
         }

@@ -97,7 +97,8 @@ absence explain_absence(identity const& who, std::vector<rank_process> const& fo
         result.text = fmt::format("{} of {} {} no process on {}", list_ranks(absent), who.world_size,
                                   absent.size() == 1 ? "has" : "have", who.host);
     } else if (!absent.empty())
-        result.text = fmt::format("all ranks of this node are there; of the other nodes ({}) nothing is known", list_ranks(absent));
+        result.text =
+            fmt::format("all ranks of this node are there; of the other nodes ({}) nothing is known", list_ranks(absent));
     else
         result.text = "all ranks have a process; one of them has not come that far yet, or does not make a communicator";
     std::sort(result.culprits.begin(), result.culprits.end());

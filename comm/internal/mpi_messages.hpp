@@ -24,17 +24,17 @@ struct direct_world {
 class mpi_messages {
   public:
     void clear() noexcept;
-    void receive(direct_world const& world, int peer, void* data, std::size_t bytes, int tag);           ///< throws mpi_error
-    void send(direct_world const& world, int peer, void const* data, std::size_t bytes, int tag);        ///< throws mpi_error
+    void receive(direct_world const& world, int peer, void* data, std::size_t bytes, int tag);     ///< throws mpi_error
+    void send(direct_world const& world, int peer, void const* data, std::size_t bytes, int tag);  ///< throws mpi_error
 
-    bool test();                             ///< true once all are through; never blocks; throws mpi_error
+    bool test();  ///< true once all are through; never blocks; throws mpi_error
     void cancel_receives() noexcept;
-    bool released() noexcept;                ///< true once MPI uses none of the memory any more
+    bool released() noexcept;                              ///< true once MPI uses none of the memory any more
     void mark_pending(std::vector<bool>& ranks) noexcept;  ///< sets the place of each rank of whom a message is not through
 
   private:
     std::vector<MPI_Request> requests_;
-    std::vector<int> peers_;  // of each request
+    std::vector<int> peers_;    // of each request
     std::size_t receives_ = 0;  // the first so many
 };
 

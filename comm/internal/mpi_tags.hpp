@@ -17,7 +17,8 @@ enum class traffic : unsigned {
 };
 
 /// A tag holds the kind of traffic (2 bits), a sequence number (13 bits), then as many bits of a hash of the arguments as MPI has
-/// room for, so that what does not fit is never received: Open MPI 4.1 writes what is too long beyond the end of the memory given.
+/// room for, so that what does not fit is never received: Open MPI 4.1 writes what is too long beyond the end of the memory
+/// given.
 constexpr unsigned tag_sequences = 1u << 13;
 
 constexpr std::uint64_t mix(std::uint64_t hash) noexcept {

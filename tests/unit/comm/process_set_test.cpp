@@ -46,9 +46,8 @@ TEST(share_of, covers_all_elements_once_and_gives_the_first_ranks_one_more) {
             for (int rank = 0; rank < ranks; ++rank) {
                 auto const share = share_of(count, ranks, rank);
                 EXPECT_EQ(share.first, next);
-                EXPECT_EQ(share.count,
-                          count / static_cast<std::size_t>(ranks) +
-                              (static_cast<std::size_t>(rank) < count % static_cast<std::size_t>(ranks) ? 1 : 0));
+                EXPECT_EQ(share.count, count / static_cast<std::size_t>(ranks) +
+                                           (static_cast<std::size_t>(rank) < count % static_cast<std::size_t>(ranks) ? 1 : 0));
                 next += share.count;
             }
             EXPECT_EQ(next, count);

@@ -1,0 +1,15 @@
+// `muster-bench wire`: what compression on the wire gains.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+
+namespace muster {
+
+/// Runs as a rank, and prints on rank 0. Collective over the ranks that were started together. Returns the exit code; throws
+/// errc::usage, comm_error.
+int wire_command(std::vector<std::string> const& args, environment const& variables);
+
+}  // namespace muster
