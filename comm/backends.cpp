@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "comm/collective_backend.hpp"
 #include "comm/mpi_backend.hpp"
+#include "comm/nccl/nccl_backend.hpp"
 #include "comm/self_backend.hpp"
 
 namespace muster {
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::array table{
     backend_row{"self", self_unavailable, make_self_backend},
+    backend_row{"nccl", nccl_unavailable, make_nccl_backend, memory_kind::device},
     backend_row{"mpi", mpi_unavailable, make_mpi_backend},
 };
 

@@ -1,0 +1,47 @@
+// The backend over NCCL, for tensors in the memory of NVIDIA GPUs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/collective_backend.hpp"
+#include "comm/cuda/driver.hpp"
+#include "comm/nccl/nccl_library.hpp"
+
+namespace muster {
+
+/// Says what was looked for and not found: NCCL, the CUDA driver, a GPU.
+std::optional<std::string> nccl_unavailable(identity const& who, comm_options const& options);
+
+/// Collective. Meets by PMIx, makes a non-blocking communicator of NCCL's on this rank's GPU (comm_options::device) and waits for
+/// it for at most options.deadline. Throws what gather_by_pmix and cuda::choose_device throw, comm_error (errc::peer_failed) if
+/// the ranks contradict each other or share a GPU, comm_error (errc::timeout), nccl_error, cuda_error.
+///
+/// Collectives run on a stream of their own, in order; f16 and bf16 are added as NCCL adds them. Where one fails, or passes its
+/// deadline, all communicators of this process on NCCL are aborted: each of their operations that has not finished throws,
+/// whether or not the device says that it is through. Every thread may use its own communicators.
+std::unique_ptr<collective_backend> make_nccl_backend(identity const& who, comm_options const& options);
+
+namespace nccl {
+
+/// Every rank's bytes, given this rank's and a deadline; see gather_by_pmix.
+using gather_function =
+    std::function<std::vector<std::vector<std::byte>>(identity const&, std::span<std::byte const> mine, duration deadline)>;
+
+/// What a backend is made of, where a test gives its own.
+struct parts {
+    found_library const* nccl = nullptr;
+    cuda::found_driver const* driver = nullptr;
+    gather_function gather;
+};
+
+std::optional<std::string> unavailable(parts const& from);
+std::unique_ptr<collective_backend> make_backend(identity const& who, comm_options const& options, parts const& from);
+
+}  // namespace nccl
+
+}  // namespace muster

@@ -1,0 +1,80 @@
+#include "comm/nccl/nccl_world.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "comm/comm_error.hpp"
+
+namespace muster::nccl {
+
+static_assert(std::is_trivially_copyable_v<rank_record>);
+
+rank_record describe_rank(identity const& who, comm_options const& options, int nccl_version, std::string_view gpu) noexcept {
+    rank_record record;
+    record.place = describe_world(who, options);
+    record.process = this_process();
+    record.nccl_version = nccl_version;
+    std::memcpy(record.gpu, gpu.data(), std::min(gpu.size(), sizeof record.gpu - 1));
+    return record;
+}
+
+rank_record read_record(std::span<std::byte const> bytes, int rank, identity const& who) {
+    if (bytes.size() != sizeof(rank_record))
+        throw comm_error(
+            errc::peer_failed,
+            fmt::format("rank {} of {} on {}: rank {} sent {} bytes about itself instead of {}; start all ranks with "
+                        "the same build of muster",
+                        who.rank, who.world_size, who.host, rank, bytes.size(), sizeof(rank_record)),
+            {rank});
+    rank_record record;
+    std::memcpy(&record, bytes.data(), sizeof record);
+    record.place.host[sizeof record.place.host - 1] = '\0';
+    record.gpu[sizeof record.gpu - 1] = '\0';
+    return record;
+}
+
+void check_records(std::span<rank_record const> records, identity const& who) {
+    std::vector<world_record> places;
+    for (auto const& record : records) places.push_back(record.place);
+    check_world(places, who);
+    for (auto const& record : records)
+        if (record.nccl_version != records.front().nccl_version)
+            throw comm_error(
+                errc::peer_failed,
+                fmt::format("rank {} of {} on {}: rank {} on {} has NCCL {}, rank {} on {} has {}; give all ranks the "
+                            "same libnccl.so.2 (LD_LIBRARY_PATH)",
+                            who.rank, who.world_size, who.host, record.place.rank, record.place.host,
+                            version_text(record.nccl_version), records.front().place.rank, records.front().place.host,
+                            version_text(records.front().nccl_version)));
+}
+
+std::string shared_gpus(std::span<rank_record const> records) {
+    for (std::size_t i = 0; i < records.size(); ++i)
+        for (std::size_t k = i + 1; k < records.size(); ++k)
+            if (std::strcmp(records[i].gpu, records[k].gpu) == 0 &&
+                std::strcmp(records[i].place.host, records[k].place.host) == 0)
+                return fmt::format(
+                    "ranks {} and {} on {} share {}, which NCCL refuses: start one rank per GPU. For tests only, it takes them "
+                    "for "
+                    "ranks of different hosts if each has another NCCL_HOSTID (with NCCL_NET=Socket), and from NCCL 2.30 on "
+                    "there is "
+                    "NCCL_MULTI_RANK_GPU_ENABLE=1",
+                    records[i].place.rank, records[k].place.rank, records[i].place.host, records[i].gpu);
+    return {};
+}
+
+std::vector<late_rank> look_for_late(std::span<process_name const> processes, int own_rank) noexcept {
+    std::vector<late_rank> late;
+    for (std::size_t rank = 0; rank < processes.size(); ++rank) {
+        if (static_cast<int>(rank) == own_rank) continue;
+        auto const state = look_at(processes[rank]);
+        if (state == process_state::gone || state == process_state::stopped)
+            late.push_back({static_cast<int>(rank), state == process_state::gone, describe(processes[rank], state)});
+    }
+    return late;
+}
+
+}  // namespace muster::nccl

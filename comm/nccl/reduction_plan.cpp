@@ -1,0 +1,52 @@
+#include "comm/nccl/reduction_plan.hpp"
+
+#include <cmath>
+
+namespace muster::nccl {
+
+namespace {
+
+bool is_power_of_two(double value) noexcept {
+    int exponent = 0;
+    return value > 0 && std::frexp(value, &exponent) == 0.5;
+}
+
+op plain_op(reduction how) noexcept {
+    switch (how) {
+        case reduction::sum: return op::sum;
+        case reduction::average: return op::average;
+        case reduction::min: return op::min;
+        case reduction::max: return op::max;
+        case reduction::product: return op::product;
+    }
+    return op::sum;
+}
+
+}  // namespace
+
+type type_of(dtype element) noexcept {
+    switch (element) {
+        case dtype::f32: return type::f32;
+        case dtype::f64: return type::f64;
+        case dtype::f16: return type::f16;
+        case dtype::bf16: return type::bf16;
+        case dtype::i32: return type::i32;
+        case dtype::i64: return type::i64;
+        case dtype::u8: return type::u8;
+        case dtype::i8: return type::i8;
+    }
+    return type::u8;
+}
+
+reduction_plan plan_reduction(reduction how, dtype element, scaling const& scale, int ranks) noexcept {
+    bool const adds = how == reduction::sum || how == reduction::average;
+    if (!adds) return {scale.before, plain_op(how), false, 1, scale.after};
+    double const divided = how == reduction::average ? 1.0 / ranks : 1.0;
+    bool const narrow = element == dtype::f16 || element == dtype::bf16;
+    if (narrow && !(is_power_of_two(scale.before) && is_power_of_two(scale.after) && is_power_of_two(divided)))
+        return {scale.before * divided, op::sum, false, 1, scale.after};
+    if (scale.is_one()) return {1, plain_op(how), false, 1, 1};
+    return {1, op::sum, true, scale.before * divided * scale.after, 1};
+}
+
+}  // namespace muster::nccl

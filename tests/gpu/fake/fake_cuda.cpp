@@ -1,0 +1,296 @@
+// The driver's half of the fake: see fake_gpu.hpp.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "comm/cuda/driver.hpp"
+#include "comm/cuda/fusion_body.hpp"
+#include "fake_gpu.hpp"
+
+namespace muster::fake {
+
+machine& the_machine() {
+    static auto& only = *new machine;
+    return only;
+}
+
+void machine::pump() {
+    if (knob("freeze") != 0) return;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (stream* const each : streams)
+            while (!each->tasks.empty() && each->tasks.front()()) {
+                each->tasks.pop_front();
+                moved = true;
+            }
+    }
+}
+
+namespace {
+
+stream& stream_of(void* handle) {
+    return handle == nullptr ? the_machine().default_stream : *static_cast<stream*>(handle);
+}
+
+/// Which kernels there are, and how each is run.
+using runner = void (*)(cuda::fusion_work const&, void const* factor, unsigned blocks, unsigned threads);
+
+template <typename Way>
+void run_kernel(cuda::fusion_work const& work, void const* factor, unsigned blocks, unsigned threads) {
+    typename Way::factor by;
+    std::memcpy(&by, factor, sizeof by);
+    for (unsigned block = 0; block < blocks; ++block)
+        for (unsigned thread = 0; thread < threads; ++thread) cuda::run_thread<Way>(work, by, block, thread, threads);
+}
+
+struct kernel {
+    std::string_view name;
+    runner run;
+    std::size_t factor_bytes;
+};
+
+constexpr std::array kernels{
+#define MUSTER_ROW(way) kernel{"muster_" #way, run_kernel<cuda::ways::way>, sizeof(cuda::ways::way::factor)},
+    MUSTER_FUSION_WAYS(MUSTER_ROW)
+#undef MUSTER_ROW
+};
+
+}  // namespace
+
+}  // namespace muster::fake
+
+using namespace muster::fake;
+using guard = std::scoped_lock<std::mutex>;
+
+namespace {
+
+constexpr int ok = 0;
+constexpr int not_ready = 600;
+thread_local std::vector<void*> contexts;
+int only_context = 0;
+
+int put(void* on, task what) {
+    guard const held(the_machine().lock);
+    stream_of(on).tasks.push_back(std::move(what));
+    the_machine().pump();
+    return ok;
+}
+
+}  // namespace
+
+extern "C" {
+
+void fake_set(char const* knob, int value) {
+    guard const held(the_machine().lock);
+    the_machine().knobs[knob] = value;
+    the_machine().pump();
+}
+void fake_reset() {
+    guard const held(the_machine().lock);
+    the_machine().knobs.clear();
+    the_machine().log.clear();
+}
+void fake_log(char* into, unsigned long size) {
+    guard const held(the_machine().lock);
+    std::strncpy(into, the_machine().log.c_str(), size - 1);
+    into[size - 1] = '\0';
+}
+
+int cuInit(unsigned) {
+    guard const held(the_machine().lock);
+    return the_machine().knob("init_code");
+}
+int cuDriverGetVersion(int* version) {
+    *version = 13000;
+    return ok;
+}
+int cuGetErrorName(int code, char const** name) {
+    *name = code == 100 ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR_OF_THE_FAKE";
+    return ok;
+}
+int cuGetErrorString(int, char const** text) {
+    *text = "told by the fake driver";
+    return ok;
+}
+int cuDeviceGetCount(int* count) {
+    guard const held(the_machine().lock);
+    *count = the_machine().knob("devices", 4);
+    return ok;
+}
+int cuDeviceGet(int* device, int ordinal) {
+    *device = ordinal;
+    return ok;
+}
+int cuDeviceGetName(char* name, int size, int) {
+    std::strncpy(name, "fake GPU", static_cast<std::size_t>(size));
+    return ok;
+}
+int cuDeviceGetUuid(muster::cuda::device_uuid* uuid, int device) {
+    std::memset(uuid->bytes, 0, sizeof uuid->bytes);
+    uuid->bytes[15] = static_cast<char>(device);
+    return ok;
+}
+int cuDeviceGetAttribute(int* value, int, int) {
+    *value = 2;
+    return ok;
+}
+int cuDevicePrimaryCtxRetain(void** context, int) {
+    *context = &only_context;
+    return ok;
+}
+int cuDevicePrimaryCtxRelease_v2(int) {
+    return ok;
+}
+int cuCtxPushCurrent_v2(void* context) {
+    contexts.push_back(context);
+    return ok;
+}
+int cuCtxPopCurrent_v2(void** context) {
+    *context = contexts.back();
+    contexts.pop_back();
+    return ok;
+}
+int cuCtxGetCurrent(void** context) {
+    *context = contexts.empty() ? nullptr : contexts.back();
+    return ok;
+}
+int cuCtxGetDevice(int* device) {
+    *device = 0;
+    return ok;
+}
+int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+    *least = 0;
+    *greatest = -5;
+    return ok;
+}
+int cuStreamCreateWithPriority(void** handle, unsigned, int) {
+    guard const held(the_machine().lock);
+    auto* const made = new stream;
+    the_machine().streams.push_back(made);
+    *handle = made;
+    return ok;
+}
+int cuStreamDestroy_v2(void* handle) {
+    guard const held(the_machine().lock);
+    the_machine().pump();
+    if (!stream_of(handle).tasks.empty()) the_machine().note("cuStreamDestroy of a stream that has work");
+    std::erase(the_machine().streams, static_cast<stream*>(handle));
+    delete static_cast<stream*>(handle);
+    return ok;
+}
+int cuStreamWaitEvent(void* handle, void* which, unsigned) {
+    auto const last = [&] {
+        guard const held(the_machine().lock);
+        return static_cast<event*>(which)->last;
+    }();
+    return last ? put(handle, [last] { return last->passed; }) : ok;
+}
+int cuStreamSynchronize(void* handle) {
+    guard const held(the_machine().lock);
+    the_machine().pump();
+    return stream_of(handle).tasks.empty() ? ok : not_ready;  // nothing in the tests may wait here
+}
+int cuEventCreate(void** handle, unsigned) {
+    *handle = new event;
+    return ok;
+}
+int cuEventDestroy_v2(void* handle) {
+    delete static_cast<event*>(handle);
+    return ok;
+}
+int cuEventRecord(void* which, void* on) {
+    auto const mark = std::make_shared<marker>();
+    {
+        guard const held(the_machine().lock);
+        static_cast<event*>(which)->last = mark;
+    }
+    return put(on, [mark] { return mark->passed = true; });
+}
+int cuEventQuery(void* which) {
+    guard const held(the_machine().lock);
+    the_machine().pump();
+    auto const& last = static_cast<event*>(which)->last;
+    return !last || last->passed ? ok : not_ready;
+}
+int cuEventSynchronize(void* which) {
+    return cuEventQuery(which);
+}
+int cuEventElapsedTime(float* milliseconds, void*, void*) {
+    *milliseconds = 1;
+    return ok;
+}
+int cuMemAlloc_v2(unsigned long long* address, std::size_t bytes) {
+    *address = reinterpret_cast<std::uintptr_t>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+    return ok;
+}
+int cuMemFree_v2(unsigned long long address) {
+    std::free(reinterpret_cast<void*>(address));
+    return ok;
+}
+int cuMemAllocHost_v2(void** address, std::size_t bytes) {
+    *address = std::malloc(bytes);
+    return ok;
+}
+int cuMemFreeHost(void* address) {
+    std::free(address);
+    return ok;
+}
+int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, std::size_t bytes, void* on) {
+    return put(on, [=] {
+        std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void const*>(from), bytes);
+        return true;
+    });
+}
+int cuMemcpyHtoDAsync_v2(unsigned long long to, void const* from, std::size_t bytes, void* on) {
+    return put(on, [=] {
+        std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+        return true;
+    });
+}
+int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, std::size_t bytes, void* on) {
+    return put(on, [=] {
+        std::memcpy(to, reinterpret_cast<void const*>(from), bytes);
+        return true;
+    });
+}
+int cuMemsetD8Async(unsigned long long to, unsigned char value, std::size_t bytes, void* on) {
+    return put(on, [=] {
+        std::memset(reinterpret_cast<void*>(to), value, bytes);
+        return true;
+    });
+}
+int cuModuleLoadData(void** module, void const*) {
+    *module = &only_context;
+    return ok;
+}
+int cuModuleUnload(void*) {
+    return ok;
+}
+int cuModuleGetFunction(void** function, void*, char const* name) {
+    for (auto const& each : kernels)
+        if (each.name == name) {
+            *function = const_cast<kernel*>(&each);
+            return ok;
+        }
+    return 500;  // CUDA_ERROR_NOT_FOUND
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, std::size_t) {
+    *blocks = 2;
+    return ok;
+}
+int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned, void* on,
+                   void** arguments, void**) {
+    auto const* const which = static_cast<kernel const*>(function);
+    muster::cuda::fusion_work work;
+    std::memcpy(&work, arguments[0], sizeof work);
+    std::array<std::byte, 8> factor{};
+    std::memcpy(factor.data(), arguments[1], which->factor_bytes);
+    return put(on, [=] {
+        which->run(work, factor.data(), blocks, threads);
+        return true;
+    });
+}
+}
