@@ -199,6 +199,11 @@ bool operation::done() {
     return true;
 }
 
+std::vector<late_rank> operation::late_ranks() const noexcept {
+    if (!state_ || state_->failed) return {};
+    return state_->backend->late_ranks(ticket_);
+}
+
 void operation::wait() {
     if (state_) wait(state_->options.deadline);
 }

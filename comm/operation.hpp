@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/units.hpp"
 #include "comm/collective_backend.hpp"
@@ -38,6 +39,10 @@ class [[nodiscard]] operation {
     /// further call on it throws, and the tensors of its unfinished operations must stay valid until the process ends, since a
     /// late rank may still cause writes to them; none of them holds a result.
     void wait(duration deadline);
+
+    /// The ranks that keep it from finishing, as far as they are known: dead, stopped, or not there yet. Empty once it has finished
+    /// or its communicator has failed. Never blocks; for a few questions a second.
+    std::vector<late_rank> late_ranks() const noexcept;
 
     /// Device memory: what is put on `stream` (a CUstream or cudaStream_t) from now on waits, on the device, for this operation.
     /// Blocks only until the device knows of it. The operation is still to be waited for before its result is trusted: where it

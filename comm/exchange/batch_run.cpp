@@ -1,0 +1,296 @@
+#include "comm/exchange/internal/batch_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "comm/comm_error.hpp"
+#include "comm/kernels.hpp"
+
+namespace muster::detail {
+
+std::byte* scratch::get(std::size_t bytes) {
+    if (bytes > bytes_) {
+        memory_.reset();
+        bytes_ = 0;
+        memory_.reset(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{64})));
+        bytes_ = bytes;
+    }
+    return memory_.get();
+}
+
+namespace {
+
+template <typename T>
+void fill(void* to, std::size_t count, T value) {
+    std::fill_n(static_cast<T*>(to), count, value);
+}
+
+template <typename T>
+void fill_type(exchange_reduction how, void* to, std::size_t count) {
+    using limits = std::numeric_limits<T>;
+    T value{};
+    if (how == exchange_reduction::product) value = T{1};
+    if (how == exchange_reduction::min) value = limits::has_infinity ? limits::infinity() : limits::max();
+    if (how == exchange_reduction::max) value = limits::has_infinity ? -limits::infinity() : limits::lowest();
+    fill(to, count, value);
+}
+
+/// f16 and bf16 by their bits: zero, one, plus and minus infinity.
+void fill_bits(exchange_reduction how, void* to, std::size_t count, std::uint16_t one, std::uint16_t infinity) {
+    std::uint16_t value = 0;
+    if (how == exchange_reduction::product) value = one;
+    if (how == exchange_reduction::min) value = infinity;
+    if (how == exchange_reduction::max) value = static_cast<std::uint16_t>(infinity | 0x8000u);
+    fill(to, count, value);
+}
+
+}  // namespace
+
+void fill_neutral(dtype type, exchange_reduction how, void* to, std::size_t count) {
+    switch (type) {
+        case dtype::f32: return fill_type<float>(how, to, count);
+        case dtype::f64: return fill_type<double>(how, to, count);
+        case dtype::f16: return fill_bits(how, to, count, 0x3c00, 0x7c00);
+        case dtype::bf16: return fill_bits(how, to, count, 0x3f80, 0x7f80);
+        case dtype::i32: return fill_type<std::int32_t>(how, to, count);
+        case dtype::i64: return fill_type<std::int64_t>(how, to, count);
+        case dtype::u8: return fill_type<std::uint8_t>(how, to, count);
+        case dtype::i8: return fill_type<std::int8_t>(how, to, count);
+    }
+}
+
+batch_run::batch_run(communicator& ranks, context& shared, scratch& first, scratch& second, fused_batch const& batch,
+                     std::span<std::shared_ptr<agreement const> const> agreed, std::span<pending_ptr const> units)
+    : ranks_(ranks), shared_(shared), first_(first), second_(second), batch_(batch), agreed_(agreed), units_(units) {
+    std::string const& name = unit_of(batch.items.front()).what.name;
+    label_ = batch.items.size() == 1 ? name : fmt::format("{} (+{})", name, batch.items.size() - 1);
+}
+
+std::size_t batch_run::bytes_of(fusion_item const& item) const {
+    return static_cast<std::size_t>(spec_of(item).shape.elements()) * size_of(batch_.type);
+}
+
+tensor_io* batch_run::io_of(fusion_item const& item) const {
+    auto const& unit = units_[item.unit];
+    return unit ? &unit->tensors[item.tensor] : nullptr;
+}
+
+/// The first byte of the inputs, or outputs, if each of them begins where the one before ends; else null.
+std::byte* batch_run::gap_free(bool outputs) const {
+    std::byte* first = nullptr;
+    std::byte* next = nullptr;
+    for (auto const& item : batch_.items) {
+        tensor_io const* const io = io_of(item);
+        if (io == nullptr) return nullptr;
+        tensor_view const& view = outputs ? io->out : io->in;
+        if (view.count == 0) continue;
+        auto* const data = static_cast<std::byte*>(view.data);
+        if (first != nullptr && data != next) return nullptr;
+        if (first == nullptr) first = data;
+        next = data + view.bytes();
+    }
+    return first;
+}
+
+void batch_run::start() {
+    begin_ = exchange_clock::now();
+    switch (batch_.kind) {
+        case exchange_kind::allreduce: start_allreduce(); break;
+        case exchange_kind::broadcast: start_broadcast(); break;
+        case exchange_kind::allgather: start_allgather(); break;
+        case exchange_kind::reducescatter: start_reducescatter(); break;
+        case exchange_kind::alltoall: start_alltoall(); break;
+        default: break;
+    }
+}
+
+void batch_run::start_allreduce() {
+    std::size_t const count = batch_.bytes / size_of(batch_.type);
+    std::byte* in = gap_free(false);
+    std::byte* out = gap_free(true);
+    // Memory that partly overlaps itself otherwise is no input of a collective.
+    if (in != nullptr && out != nullptr && in != out && in < out + batch_.bytes && out < in + batch_.bytes) out = nullptr;
+    auto const packing = exchange_clock::now();
+    if (in == nullptr || out == nullptr) packed_ = first_.get(batch_.bytes);
+    if (in == nullptr) {
+        std::byte* to = packed_;
+        for (auto const& item : batch_.items) {
+            std::size_t const bytes = bytes_of(item);
+            if (tensor_io const* const io = io_of(item); io == nullptr)
+                fill_neutral(batch_.type, batch_.how, to, bytes / size_of(batch_.type));
+            else if (bytes != 0)
+                std::memcpy(to, io->in.data, bytes);
+            to += bytes;
+        }
+        in = packed_;
+        if (shared_.trace.running())
+            shared_.trace.add({trace_kind::pack, shared_.trace.intern(label_), 0, 0, trace_time(packing),
+                               trace_time(exchange_clock::now()), batch_.bytes});
+    }
+    bool const unpacks = out == nullptr;
+    if (unpacks) out = packed_;
+    if (!unpacks) packed_ = nullptr;
+    if (!unpacks && in == gap_free(false)) counters::add(shared_.count.zero_copy_batches);
+    begin_ = exchange_clock::now();
+    operation_ = ranks_.allreduce(label_, {in, count, batch_.type, batch_.where}, {out, count, batch_.type, batch_.where},
+                                  static_cast<reduction>(batch_.how), batch_.scale);
+}
+
+tensor_view batch_run::single_input(scratch& stand_in) {
+    fusion_item const& item = batch_.items.front();
+    if (tensor_io const* const io = io_of(item)) return io->in;
+    auto const count = static_cast<std::size_t>(spec_of(item).shape.elements());
+    tensor_view const view{stand_in.get(std::max<std::size_t>(bytes_of(item), 1)), count, batch_.type, batch_.where};
+    fill_neutral(batch_.type, batch_.how, view.data, count);
+    return view;
+}
+
+/// Where `count` elements go that came as so many rows from each rank: the caller's memory if that is its size, else memory of
+/// our own.
+tensor_view batch_run::output(std::size_t count, std::vector<std::int64_t> rows) {
+    tensor_view view{nullptr, count, batch_.type, batch_.where};
+    std::size_t const bytes = std::max<std::size_t>(view.bytes(), 1);
+    pending* const unit = single();
+    if (unit == nullptr) {
+        view.data = second_.get(bytes);
+        return view;
+    }
+    unit->rows = std::move(rows);
+    tensor_view const& given = unit->tensors.front().out;
+    if (given.data != nullptr && given.count == count) {
+        view.data = given.data;
+    } else {
+        // A wrong size is told when the others have got what they came for.
+        if (given.data != nullptr) {
+            unit->code = errc::usage;
+            unit->fault = fmt::format(
+                "{} (rank {} of {} on {}): \"out\" has {} elements and the result {}; give none to have memory "
+                "given, or as many",
+                describe(unit->what.kind, unit->what.name), ranks_.rank(), ranks_.size(), ranks_.who().host, given.count, count);
+        }
+        unit->memory.reset(new std::byte[bytes]);
+        view.data = unit->memory.get();
+    }
+    unit->result = view;
+    return view;
+}
+
+void batch_run::start_broadcast() {
+    fusion_item const& item = batch_.items.front();
+    tensor_io const* const io = io_of(item);
+    tensor_view const view = io != nullptr ? io->out : single_input(first_);
+    if (io != nullptr && ranks_.rank() == unit_of(item).what.root && io->in.data != io->out.data && view.count != 0)
+        std::memcpy(io->out.data, io->in.data, view.bytes());
+    operation_ = ranks_.broadcast(label_, view, unit_of(item).what.root);
+}
+
+void batch_run::start_allgather() {
+    agreement const& agreed = unit_of(batch_.items.front());
+    auto const row = static_cast<std::size_t>(agreed.what.tensors.front().shape.row_elements());
+    std::vector<std::size_t> counts;
+    std::size_t total = 0;
+    for (std::int64_t const rows : agreed.numbers) total += counts.emplace_back(static_cast<std::size_t>(rows) * row);
+    tensor_view in = single() != nullptr ? single_input(first_) : tensor_view{nullptr, 0, batch_.type, batch_.where};
+    operation_ = ranks_.allgather(label_, in, output(total, agreed.numbers), counts);
+}
+
+void batch_run::start_reducescatter() {
+    agreement const& agreed = unit_of(batch_.items.front());
+    tensor_shape const& shape = agreed.what.tensors.front().shape;
+    auto const rows = static_cast<std::size_t>(shape.rows()), row = static_cast<std::size_t>(shape.row_elements());
+    auto const in = single_input(first_);
+    auto const mine = share_of(rows, ranks_.size(), ranks_.rank());
+    share_ = output(mine.count * row, {static_cast<std::int64_t>(mine.count)});
+    // Shares are of rows here and of elements in the communicator.
+    if (row == 1 || rows % static_cast<std::size_t>(ranks_.size()) == 0) {
+        operation_ = ranks_.reducescatter(label_, in, share_, static_cast<reduction>(batch_.how), batch_.scale);
+        return;
+    }
+    // Rank by rank as many elements of this rank's share; they are combined here.
+    std::vector<std::size_t> send, receive;
+    for (int rank = 0; rank < ranks_.size(); ++rank) {
+        send.push_back(share_of(rows, ranks_.size(), rank).count * row);
+        receive.push_back(share_.count);
+    }
+    pieces_ = {nullptr, share_.count * static_cast<std::size_t>(ranks_.size()), batch_.type, batch_.where};
+    pieces_memory_.reset(new std::byte[std::max<std::size_t>(pieces_.bytes(), 1)]);
+    pieces_.data = pieces_memory_.get();
+    operation_ = ranks_.alltoall(label_, in, send, pieces_, receive);
+}
+
+void batch_run::leak() noexcept {
+    static_cast<void>(pieces_memory_.release());
+    for (auto const& item : batch_.items)
+        if (auto const& unit = units_[item.unit]) static_cast<void>(unit->memory.release());
+}
+
+void batch_run::combine_pieces() {
+    std::vector<void const*> sources;
+    for (int rank = 0; rank < ranks_.size(); ++rank)
+        sources.push_back(static_cast<std::byte const*>(pieces_.data) + static_cast<std::size_t>(rank) * share_.bytes());
+    combine(batch_.type, static_cast<reduction>(batch_.how), sources, share_.data, share_.count, batch_.scale);
+}
+
+void batch_run::start_alltoall() {
+    agreement const& agreed = unit_of(batch_.items.front());
+    auto const row = static_cast<std::size_t>(agreed.what.tensors.front().shape.row_elements());
+    auto const ranks = static_cast<std::size_t>(ranks_.size()), me = static_cast<std::size_t>(ranks_.rank());
+    std::vector<std::size_t> send(ranks), receive(ranks);
+    std::vector<std::int64_t> rows(ranks);
+    std::size_t total = 0, sent = 0;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+        send[rank] = static_cast<std::size_t>(agreed.numbers[me * ranks + rank]) * row;
+        rows[rank] = agreed.numbers[rank * ranks + me];
+        receive[rank] = static_cast<std::size_t>(rows[rank]) * row;
+        total += receive[rank];
+        sent += send[rank];
+    }
+    tensor_view in{nullptr, 0, batch_.type, batch_.where};
+    if (pending const* const unit = single()) {
+        in = unit->tensors.front().in;
+        if (sent != in.count) {
+            // A rank has joined: what was meant for it stays here, and the rest closes up.
+            std::byte const* from = static_cast<std::byte const*>(in.data);
+            std::byte* const packed = first_.get(std::max<std::size_t>(sent * size_of(in.type), 1));
+            std::byte* to = packed;
+            for (std::size_t rank = 0; rank < ranks; ++rank) {
+                std::size_t const meant = static_cast<std::size_t>(unit->what.numbers[rank]) * row * size_of(in.type);
+                std::size_t const bytes = send[rank] * size_of(in.type);
+                if (bytes != 0) std::memcpy(to, from, bytes);
+                to += bytes;
+                from += meant;
+            }
+            in = {packed, sent, in.type, in.where};
+        }
+    }
+    operation_ = ranks_.alltoall(label_, in, send, output(total, std::move(rows)), receive);
+}
+
+bool batch_run::advance() {
+    if (!operation_.done()) return false;
+    auto const now = exchange_clock::now();
+    if (shared_.trace.running())
+        shared_.trace.add({trace_kind::collective, shared_.trace.intern(label_), shared_.trace.intern(to_string(batch_.kind)), 0,
+                           trace_time(begin_), trace_time(now), batch_.bytes});
+    if (pieces_.data != nullptr) combine_pieces();
+    if (packed_ != nullptr) unpack();
+    return true;
+}
+
+void batch_run::unpack() {
+    auto const begin = exchange_clock::now();
+    std::byte const* from = packed_;
+    for (auto const& item : batch_.items) {
+        std::size_t const bytes = bytes_of(item);
+        if (tensor_io const* const io = io_of(item); io != nullptr && bytes != 0) std::memcpy(io->out.data, from, bytes);
+        from += bytes;
+    }
+    if (shared_.trace.running())
+        shared_.trace.add({trace_kind::unpack, shared_.trace.intern(label_), 0, 0, trace_time(begin),
+                           trace_time(exchange_clock::now()), batch_.bytes});
+}
+
+}  // namespace muster::detail

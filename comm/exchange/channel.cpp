@@ -1,0 +1,368 @@
+#include "comm/exchange/internal/channel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "comm/comm_error.hpp"
+#include "comm/exchange/request_codec.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Before the bytes of the cache. The first says how many bytes there are to announce, the rest is kept for later.
+constexpr std::size_t header_bytes = 8;
+
+/// How often an idle rank shows up. Nothing can become ready without it, so nobody waits for this but for news of joins and ends.
+constexpr auto heartbeat = 100ms;
+/// Between rounds in which nothing happened, at most.
+constexpr auto longest_pause = 1ms;
+constexpr auto between_checks = 5ms;
+
+/// Messages are padded to 64, 128, 256, … bytes: 1, 2, 3, …; 0 for none.
+std::uint8_t size_class(std::size_t bytes) {
+    std::uint8_t of = 0;
+    if (bytes != 0)
+        for (of = 1; (std::size_t{64} << (of - 1)) < bytes;) ++of;
+    return of;
+}
+std::size_t padded_bytes(std::uint8_t of) {
+    return of == 0 ? 0 : std::size_t{64} << (of - 1);
+}
+
+exchange_clock::duration ticks(duration seconds) {
+    return std::chrono::duration_cast<exchange_clock::duration>(seconds);
+}
+
+bool is_cacheable(exchange_kind kind) {
+    return kind <= exchange_kind::barrier;
+}
+
+}  // namespace
+
+channel::channel(int set, communicator ranks, context& shared, std::vector<std::string> places, hooks calls)
+    : set_(set),
+      ranks_(std::move(ranks)),
+      shared_(shared),
+      places_(std::move(places)),
+      calls_(std::move(calls)),
+      fusion_bytes_(shared.options.fusion_bytes),
+      cycle_time_(ticks(shared.options.cycle_time)),
+      coordinator_(places_),
+      cache_(shared.options.cache_capacity),
+      last_round_(exchange_clock::now()),
+      runner_(set, ranks_, shared) {
+    runner_.use_fusion_bytes(fusion_bytes_);
+    duration tell = shared.options.stall_warning;
+    duration const quarter = shared.options.deadline / 4;
+    if (tell.count() <= 0 || (quarter.count() > 0 && quarter < tell)) tell = quarter;
+    tell_stall_ = tell.count() > 0 ? ticks(tell) : exchange_clock::duration::max();
+}
+
+void channel::use_settings(std::size_t fusion_bytes, duration cycle_time) {
+    fusion_bytes_ = fusion_bytes;
+    runner_.use_fusion_bytes(fusion_bytes);
+    cycle_time_ = ticks(cycle_time);
+}
+
+void channel::submit(pending_ptr one) {
+    if (one->what.kind == exchange_kind::join) joined_ = true;
+    if (one->what.kind == exchange_kind::leave) leaving_ = true;
+    for (auto const& io : one->tensors) waiting_bytes_ += io.in.bytes();
+    waiting_.push_back(std::move(one));
+}
+
+step_result channel::step(exchange_clock::time_point now) {
+    step_result result;
+    if (now - last_check_ > between_checks) {
+        last_check_ = now;
+        check_deadlines(now);
+    }
+    switch (phase_) {
+        case phase::idle: {
+            if (coordinator_.all_left()) return result;
+            auto const at = due(now);
+            if (at > now) {
+                result.wake = at;
+                return result;
+            }
+            enter_round(now);
+            result.moved = true;
+            return result;
+        }
+        case phase::agreeing:
+        case phase::gathering:
+            result.busy = true;
+            if (!advance(operation_, now)) return result;
+            if (phase_ == phase::agreeing)
+                finish_round(now);
+            else
+                take_announcements();
+            if (phase_ == phase::running) plan();
+            result.moved = true;
+            return result;
+        case phase::running:
+            result.busy = result.data = true;
+            result.moved = run_batches();
+            if (phase_ == phase::running && runner_.has_started()) look_for_the_dead(runner_.under_way(), runner_.began(), now);
+            return result;
+    }
+    return result;
+}
+
+/// Whether what waits is to be negotiated now rather than gathered further.
+bool channel::flushes(exchange_clock::time_point now) const {
+    if (waiting_bytes_ >= fusion_bytes_ || now - waiting_.front()->submitted >= cycle_time_) return true;
+    return std::any_of(waiting_.begin(), waiting_.end(), [](pending_ptr const& each) {
+        return each->waited.load(std::memory_order_relaxed) || each->what.kind >= exchange_kind::barrier ||
+               each->what.tensors.size() > 1;
+    });
+}
+
+/// When to enter the next round.
+exchange_clock::time_point channel::due(exchange_clock::time_point now) const {
+    auto at = last_round_ + heartbeat;
+    if (!waiting_.empty() && !leaving_) at = std::min(at, flushes(now) ? now : waiting_.front()->submitted + cycle_time_);
+    if (!announced_.empty() || !hit_positions_.empty() || joined_ || leaving_) at = std::min(at, last_round_ + pause_);
+    return at;
+}
+
+/// What the cache knows becomes a bit, the rest an announcement.
+void channel::sort_waiting() {
+    auto const now = exchange_clock::now();
+    // Who leaves does so when nothing of its own is left to be done.
+    bool const others = waiting_.size() > 1 || !hit_positions_.empty() || !announced_.empty();
+    std::vector<pending_ptr> held_back;
+    for (auto& each : waiting_) {
+        if (each->what.kind == exchange_kind::leave && others) {
+            held_back.push_back(std::move(each));
+            continue;
+        }
+        each->announced = now;
+        std::string const& name = each->what.name;
+        auto const found = cache_.find(name);
+        if (found && cache_.repeats(*found, each->what)) {
+            counters::add(shared_.count.cache_hits);
+            hits_.resize(cache_.positions());
+            hits_[*found] = std::move(each);
+            hit_positions_.push_back(*found);
+            continue;
+        }
+        if (found) outdated_.push_back(*found);
+        if (is_cacheable(each->what.kind)) counters::add(shared_.count.cache_misses);
+        to_announce_.push_back(each->what);
+        announced_.insert_or_assign(name, std::move(each));
+    }
+    waiting_ = std::move(held_back);
+    waiting_bytes_ = 0;
+}
+
+void channel::enter_round(exchange_clock::time_point now) {
+    productive_ = !waiting_.empty() && !leaving_;
+    round_began_ = now;
+    sort_waiting();
+    check_stalls(now);
+    message_.clear();
+    if (!to_announce_.empty()) message_ = encode(to_announce_);
+    mine_.assign(header_bytes + cache_.positions(), 1);
+    mine_[0] = static_cast<std::uint8_t>(255 - size_class(message_.size()));
+    if (joined_) std::fill(mine_.begin() + header_bytes, mine_.end(), std::uint8_t{2});
+    for (auto const at : hit_positions_) mine_[header_bytes + at] = 2;
+    for (auto const at : outdated_) mine_[header_bytes + at] = 0;
+    outdated_.clear();
+    all_.resize(mine_.size());
+    counters::add(shared_.count.rounds);
+    operation_began_ = now;
+    operation_ = ranks_.allreduce("negotiation", view_of(std::span(mine_)), view_of(std::span(all_)), reduction::min);
+    phase_ = phase::agreeing;
+}
+
+void channel::finish_round(exchange_clock::time_point now) {
+    last_round_ = now;
+    take_hits();
+    auto const of = static_cast<std::uint8_t>(255 - all_[0]);
+    if (of == 0) {
+        phase_ = phase::running;
+        return;
+    }
+    counters::add(shared_.count.full_rounds);
+    std::size_t const bytes = padded_bytes(of);
+    message_.resize(bytes);
+    if (to_announce_.empty()) std::fill(message_.begin(), message_.end(), std::byte{0});  // none, encoded
+    to_announce_.clear();
+    messages_.resize(bytes * static_cast<std::size_t>(ranks_.size()));
+    auto const view = [](std::vector<std::byte>& of_bytes) {
+        return tensor_view{of_bytes.data(), of_bytes.size(), dtype::u8, memory_kind::host};
+    };
+    operation_began_ = now;
+    operation_ = ranks_.allgather("negotiation", view(message_), view(messages_));
+    phase_ = phase::gathering;
+}
+
+void channel::take_hits() {
+    std::size_t const positions = all_.size() - header_bytes;
+    std::uint8_t const* const bits = all_.data() + header_bytes;
+    bool removed = false;
+    for (response_cache::position at = 0; at < positions; ++at) {
+        if (bits[at] == 1 || cache_.is_free(at)) continue;
+        pending_ptr unit = at < hits_.size() ? std::move(hits_[at]) : nullptr;
+        if (at < hits_.size()) hits_[at] = nullptr;
+        removed = removed || unit != nullptr;
+        if (bits[at] == 0) {
+            // Some rank gives it another meaning now, or wants to know who is missing: announced anew.
+            cache_.erase(at);
+            if (unit) waiting_.push_back(std::move(unit));
+            continue;
+        }
+        cache_.touch(at);
+        auto what = cache_.at(at);
+        if (coordinator_.anyone_joined()) {
+            auto revised = std::make_shared<agreement>(coordinator_.revise(*what));
+            if (!revised->fault.empty()) {
+                if (unit) fail_unit(unit, errc::peer_failed, revised->fault, revised->culprits);
+                continue;
+            }
+            what = std::move(revised);
+        }
+        agreed_on(std::move(what), std::move(unit));
+    }
+    if (removed)
+        std::erase_if(hit_positions_, [&](response_cache::position at) { return at >= hits_.size() || hits_[at] == nullptr; });
+}
+
+void channel::take_announcements() {
+    std::size_t const bytes = messages_.size() / static_cast<std::size_t>(ranks_.size());
+    bool const someone_had_left = coordinator_.anyone_left();
+    for (int rank = 0; rank < ranks_.size(); ++rank) {
+        std::span const from(messages_.data() + static_cast<std::size_t>(rank) * bytes, bytes);
+        for (auto& each : decode_requests(from)) coordinator_.announce(rank, std::move(each));
+    }
+    for (auto& each : coordinator_.take_ready()) conclude(std::move(each));
+    if (coordinator_.anyone_left() && !someone_had_left) forget_cache();
+    phase_ = phase::running;
+}
+
+/// Nothing cached can come true any more; announced in full it becomes an error that says so.
+void channel::forget_cache() {
+    cache_.clear();
+    for (auto const at : hit_positions_) {
+        if (at < hits_.size() && hits_[at]) waiting_.push_back(std::move(hits_[at]));
+    }
+    hits_.clear();
+    hit_positions_.clear();
+}
+
+void channel::fail_unit(pending_ptr const& unit, errc code, std::string const& fault, std::vector<int> const& culprits) {
+    counters::add(shared_.count.errors);
+    set_failed(*unit, code, fmt::format("rank {} of {} on {}: {}", ranks_.rank(), ranks_.size(), ranks_.who().host, fault),
+               culprits);
+    shared_.finished.finish({&unit, 1});
+}
+
+void channel::conclude(agreement&& each) {
+    pending_ptr unit;
+    if (auto const found = announced_.find(each.what.name); found != announced_.end()) {
+        unit = std::move(found->second);
+        announced_.erase(found);
+    }
+    if (!each.fault.empty()) {
+        if (unit) fail_unit(unit, errc::peer_failed, each.fault, each.culprits);
+        return;
+    }
+    switch (each.what.kind) {
+        case exchange_kind::join:
+            joined_ = false;
+            if (unit) unit->number = each.last;
+            break;
+        case exchange_kind::include: {
+            std::vector<int> members;
+            for (std::int64_t const rank : each.what.numbers) members.push_back(static_cast<int>(rank));
+            int const number = calls_.make_set(ranks_, members);
+            if (unit) unit->number = number;
+            break;
+        }
+        case exchange_kind::tune:
+            use_settings(static_cast<std::size_t>(each.what.numbers.at(0)), std::chrono::nanoseconds(each.what.numbers.at(1)));
+            break;
+        default: {
+            auto const shared = std::make_shared<agreement const>(std::move(each));
+            if (shared->whole && unit && is_cacheable(shared->what.kind)) cache_.insert(shared, unit->what);
+            return agreed_on(shared, std::move(unit));
+        }
+    }
+    if (!unit) return;
+    complete(*unit, shared_.count);
+    shared_.finished.finish({&unit, 1});
+}
+
+void channel::agreed_on(std::shared_ptr<agreement const> what, pending_ptr unit) {
+    productive_ = true;
+    if (unit) {
+        auto const now = exchange_clock::now();
+        counters::add(shared_.count.negotiation_ns, static_cast<std::uint64_t>(trace_time(now) - trace_time(unit->submitted)));
+        if (shared_.trace.running()) {
+            unit->trace_name = shared_.trace.intern(unit->what.name);
+            shared_.trace.add({trace_kind::negotiate, unit->trace_name, shared_.trace.intern(to_string(unit->what.kind)),
+                               ++trace_id_, trace_time(unit->submitted), trace_time(now), 0});
+        }
+        unit->announced = now;
+    }
+    ready_.push_back(std::move(what));
+    units_.push_back(std::move(unit));
+}
+
+/// The round has ended: what it has brought becomes batches.
+void channel::plan() {
+    auto const end = exchange_clock::now();
+    last_round_ = end;
+    if (shared_.trace.running() && shared_.trace.marks_cycles())
+        shared_.trace.add({trace_kind::cycle, 0, 0, 0, trace_time(round_began_), trace_time(end), 0});
+    if (productive_)
+        pause_ = exchange_clock::duration(0);
+    else
+        pause_ = std::clamp<exchange_clock::duration>(pause_ * 2, 20us, longest_pause);
+    if (calls_.agreed && !ready_.empty()) calls_.agreed(*this);
+    if (ready_.empty()) {
+        phase_ = phase::idle;
+        return;
+    }
+    runner_.load(std::exchange(ready_, {}), std::exchange(units_, {}));
+}
+
+bool channel::run_batches() {
+    bool moved = false;
+    while (!runner_.ended()) {
+        if (!runner_.advance()) return moved;
+        moved = true;
+    }
+    phase_ = phase::idle;
+    return true;
+}
+
+std::vector<pending_ptr> channel::take_out(std::unordered_map<std::string, std::shared_ptr<agreement const>> const& names) {
+    std::vector<pending_ptr> taken;
+    for (auto const& [name, unit] : names) {
+        if (auto const at = cache_.find(name)) {
+            if (*at < hits_.size() && hits_[*at]) taken.push_back(std::move(hits_[*at]));
+            if (*at < hits_.size()) hits_[*at] = nullptr;
+            cache_.erase(*at);
+        }
+        if (auto const found = announced_.find(name); found != announced_.end()) {
+            taken.push_back(std::move(found->second));
+            announced_.erase(found);
+        }
+        coordinator_.forget(name);
+    }
+    std::erase_if(hit_positions_, [&](response_cache::position at) { return at >= hits_.size() || hits_[at] == nullptr; });
+    for (auto& each : waiting_)
+        if (names.contains(each->what.name)) taken.push_back(std::move(each));
+    std::erase(waiting_, nullptr);
+    return taken;
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,134 @@
+// Named tensors from any thread in any order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/exchange/exchange_handle.hpp"
+#include "comm/exchange/exchange_options.hpp"
+#include "comm/exchange/request.hpp"
+#include "comm/observe/counters.hpp"
+#include "comm/observe/flight_recorder.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster {
+
+/// What goes with a collective beside its tensors.
+struct exchange_call {
+    scaling scale{};                      ///< allreduce, reducescatter
+    std::optional<tensor_shape> shape{};  ///< of the input, if it is not a vector
+    int set = 0;                          ///< a process set; 0 is all ranks
+};
+
+/// One tensor of a grouped allreduce.
+struct named_tensor {
+    std::string_view name;
+    tensor_view in;
+    tensor_view out;  ///< the same memory as `in` for in place
+    std::optional<tensor_shape> shape{};
+};
+
+/// A group of ranks whose threads submit named tensors, each in its own order. A background thread owns the communicator, agrees
+/// with the other ranks on what all of them have submitted, fuses small tensors and runs the collectives; results are waited for
+/// by handle.
+///
+/// - **Names.** A tensor is reduced with those of the same name on the other ranks. A name must not be submitted again before its
+/// request
+///   has ended (errc::usage). Ranks whose types, shapes, operations, reductions, factors or roots differ are told so on every
+///   rank (errc::peer_failed), with the name, the ranks and both values; the exchange goes on.
+/// - **Memory.** Tensors must stay valid and untouched until their request has ended; if it ended because ranks have failed,
+/// until the process ends.
+/// - **Waiting.** What is submitted is gathered for cycle_time, but not beyond the moment at which somebody waits; so a call
+/// followed by wait() takes
+///   no longer for it. The background thread sleeps when there is nothing to do, and meets the other ranks ten times a second
+///   then.
+/// - **Failure.** Ranks that are dead, stopped or late beyond a deadline end the exchange: every request not finished ends with
+/// the error that names
+///   them, and every further call throws it at once. What has ended well holds right results. Destruction does not hang.
+/// - **Join.** A rank that has joined takes part in everything with neutral elements (0 for sums; an average is still over all
+/// ranks) and no rows,
+///   until all have joined.
+/// - **Static graph.** With exchange_options::static_graph, once two steps in a row have reduced the same tensors (a step ends
+/// when a name comes again), these
+///   are reduced in that order and in the same fused batches from then on, with no negotiation. The order of submission may
+///   change. A tensor of the graph with another shape, type, reduction or factor is an error where it is submitted (errc::usage),
+///   and so is join(). Other tensors are negotiated as ever.
+///
+/// Thread safe, but for construction and destruction, which are collective.
+class exchange {
+  public:
+    /// Collective. Starts the thread, which makes the communicator (and initialises MPI if that is its backend). Throws what
+    /// communicator::create throws.
+    explicit exchange(identity const& who, exchange_options const& options = {});
+
+    /// Collective: waits, for at most the deadline but no longer than half a minute, for this rank's requests and for the other
+    /// ranks to end theirs. A rank that unwinds an exception does not wait.
+    ~exchange();
+
+    exchange(exchange const&) = delete;
+    exchange& operator=(exchange const&) = delete;
+
+    int rank() const noexcept;
+    int size() const noexcept;
+    identity const& who() const noexcept;
+    std::string const& backend() const noexcept;
+
+    /// out[i] = the ranks' in[i], reduced and scaled (see communicator::allreduce). In place if both are the same memory.
+    exchange_handle allreduce(std::string_view name, tensor_view in, tensor_view out, exchange_reduction how,
+                              exchange_call const& call = {});
+
+    /// All of them or none: they are agreed on together, under the name of the group.
+    exchange_handle allreduce_group(std::string_view name, std::span<named_tensor const> tensors, exchange_reduction how,
+                                    exchange_call const& call = {});
+
+    /// out = the rows of all ranks, in their order; the number of rows may differ. Without `out` (null data) the exchange gives
+    /// memory, see exchange_handle::result.
+    exchange_handle allgather(std::string_view name, tensor_view in, tensor_view out = {}, exchange_call const& call = {});
+
+    /// The root's tensor becomes everybody's. The root counts within the process set.
+    exchange_handle broadcast(std::string_view name, tensor_view in, tensor_view out, int root, exchange_call const& call = {});
+
+    /// out = this rank's share of the rows (share_of), reduced. Without `out` the exchange gives memory.
+    exchange_handle reducescatter(std::string_view name, tensor_view in, tensor_view out, exchange_reduction how,
+                                  exchange_call const& call = {});
+
+    /// Sends splits[r] rows to rank r; gets the rows that are meant for this rank, in the order of the ranks. No splits: equal
+    /// parts. Without `out` the exchange gives memory.
+    exchange_handle alltoall(std::string_view name, tensor_view in, std::span<std::int64_t const> splits, tensor_view out = {},
+                             exchange_call const& call = {});
+
+    /// Ends when every rank of the set has called it.
+    exchange_handle barrier(int set = 0);
+
+    /// This rank has no more tensors. Ends when all ranks of the set have joined; number() is the last that did.
+    exchange_handle join(int set = 0);
+
+    /// Makes a process set of these ranks (distinct). Every rank calls it with the same; blocks until they have. Returns its
+    /// number, on ranks outside too, which cannot use it.
+    int add_process_set(std::span<int const> ranks);
+    int rank_in(int set) const;  ///< -1: not a member
+    int size_of_set(int set) const;
+
+    /// Writes FOLDER/timeline-RANK.json from now on. Not collective. The clocks were compared when the exchange was made.
+    void start_timeline(std::string const& folder, bool mark_cycles = false);
+    void stop_timeline();
+
+    counter_values count() const noexcept;
+
+    /// The last operations, and what is waited for.
+    flight_dump dump() const;
+
+    /// Whether the static graph is in use.
+    bool is_static() const noexcept;
+
+  private:
+    exchange_handle submit(std::shared_ptr<detail::pending> what);
+    std::shared_ptr<detail::exchange_core> core_;
+};
+
+}  // namespace muster

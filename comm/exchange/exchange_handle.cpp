@@ -1,0 +1,81 @@
+#include "comm/exchange/exchange_handle.hpp"
+
+#include <fmt/format.h>
+
+#include "comm/comm_error.hpp"
+#include "comm/exchange/internal/exchange_core.hpp"
+
+namespace muster {
+
+using detail::exchange_clock;
+using detail::pending;
+
+namespace {
+
+/// The thread of the exchange ends requests at their deadlines, but its looking at the clock and its farewell to the others take
+/// time.
+constexpr std::chrono::seconds slack{10};
+
+}  // namespace
+
+exchange_handle::exchange_handle(std::shared_ptr<detail::pending> what, std::shared_ptr<detail::exchange_core> core) noexcept
+    : what_(std::move(what)), core_(std::move(core)) {}
+
+bool exchange_handle::poll() const noexcept {
+    return !what_ || what_->state.load(std::memory_order_acquire) != pending::phase::waiting;
+}
+
+void exchange_handle::throw_if_failed() const {
+    if (what_->state.load(std::memory_order_acquire) == pending::phase::failed)
+        throw comm_error(what_->code, what_->fault, what_->culprits);
+}
+
+void exchange_handle::wait() const {
+    if (!what_) return;
+    for (;;) {
+        // Another thread may bring the deadline forward meanwhile.
+        auto const deadline = what_->deadline.load();
+        auto const until = deadline == 0 ? exchange_clock::time_point::max()
+                                         : exchange_clock::time_point(exchange_clock::duration(deadline)) + slack;
+        if (core_->wait(*what_, until)) return throw_if_failed();
+        if (what_->deadline.load() == deadline)
+            throw comm_error(errc::timeout,
+                             fmt::format("{} (rank {} of {} on {}): the deadline has passed and the exchange's thread does not "
+                                         "answer; it hangs in a call of its backend ({})",
+                                         describe(what_->what.kind, what_->what.name), core_->who().rank, core_->who().world_size,
+                                         core_->who().host, core_->backend()));
+    }
+}
+
+void exchange_handle::wait(duration deadline) const {
+    if (!what_) return;
+    if (deadline.count() > 0) {
+        auto const until =
+            (exchange_clock::now() + std::chrono::duration_cast<exchange_clock::duration>(deadline)).time_since_epoch().count();
+        auto known = what_->deadline.load();
+        while ((known == 0 || until < known) && !what_->deadline.compare_exchange_weak(known, until)) {
+        }
+    }
+    wait();
+}
+
+bool exchange_handle::wait_for(duration at_most) const {
+    if (!what_) return true;
+    return core_->wait(*what_, exchange_clock::now() + std::chrono::duration_cast<exchange_clock::duration>(at_most));
+}
+
+tensor_view exchange_handle::result() const noexcept {
+    if (!what_ || what_->state.load(std::memory_order_acquire) != pending::phase::done) return {};
+    return what_->result;
+}
+
+std::span<std::int64_t const> exchange_handle::rows() const noexcept {
+    if (!what_ || what_->state.load(std::memory_order_acquire) != pending::phase::done) return {};
+    return what_->rows;
+}
+
+int exchange_handle::number() const noexcept {
+    return !what_ || what_->state.load(std::memory_order_acquire) != pending::phase::done ? 0 : what_->number;
+}
+
+}  // namespace muster

@@ -1,0 +1,57 @@
+// What a thread holds of a request that is under way.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/units.hpp"
+#include "comm/tensor.hpp"
+
+namespace muster {
+
+namespace detail {
+struct pending;
+class exchange_core;
+}  // namespace detail
+
+/// Shares a submitted request with the exchange; copies mean the same request. Any thread may use it, several at once. May be
+/// dropped before the request has ended (its tensors must stay valid until then) and may outlive the exchange.
+class exchange_handle {
+  public:
+    exchange_handle() noexcept = default;  ///< ended, without a result
+
+    /// Whether it has ended, well or not. Never blocks.
+    bool poll() const noexcept;
+
+    /// Blocks until it has ended. Throws comm_error if it failed, naming the tensor and the ranks at fault (also as culprits()).
+    void wait() const;
+
+    /// The same, and brings its deadline forward to `deadline` from now if that is earlier (0 leaves it). A request that does not
+    /// end in time ends the exchange: errc::timeout here, and every further call fails with the same reason.
+    void wait(duration deadline) const;
+
+    /// Blocks for at most so long; whether it has ended. Changes nothing and throws nothing.
+    bool wait_for(duration at_most) const;
+
+    /// Of a single tensor, after it has ended well: where its result is. Memory that the exchange gave lives as long as a handle
+    /// to it.
+    tensor_view result() const noexcept;
+
+    /// Of allgather and alltoall, after they have ended well: how many rows came from each rank; of reducescatter how many there
+    /// are.
+    std::span<std::int64_t const> rows() const noexcept;
+
+    /// Of join: the rank that joined last.
+    int number() const noexcept;
+
+  private:
+    friend class exchange;
+    exchange_handle(std::shared_ptr<detail::pending> what, std::shared_ptr<detail::exchange_core> core) noexcept;
+    void throw_if_failed() const;
+
+    std::shared_ptr<detail::pending> what_;
+    std::shared_ptr<detail::exchange_core> core_;
+};
+
+}  // namespace muster

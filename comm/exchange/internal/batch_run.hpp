@@ -1,0 +1,86 @@
+// A batch on its way through a communicator.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "comm/exchange/fusion.hpp"
+#include "comm/exchange/internal/context.hpp"
+
+namespace muster::detail {
+
+/// Memory that grows and is kept.
+class scratch {
+  public:
+    std::byte* get(std::size_t bytes);
+    /// Others may still write to it: it is given up for good.
+    void leak() noexcept { static_cast<void>(memory_.release()); }
+
+  private:
+    struct aligned_delete {
+        void operator()(std::byte* memory) const noexcept { ::operator delete[](memory, std::align_val_t{64}); }
+    };
+    std::unique_ptr<std::byte[], aligned_delete> memory_;
+    std::size_t bytes_ = 0;
+};
+
+/// Packs, starts the collective, unpacks. `units[i]` belongs to `agreed[i]` and is null where this rank has joined: it then takes
+/// part with neutral elements. All of it outlives the run.
+class batch_run {
+  public:
+    batch_run(communicator& ranks, context& shared, scratch& first, scratch& second, fused_batch const& batch,
+              std::span<std::shared_ptr<agreement const> const> agreed, std::span<pending_ptr const> units);
+
+    void start();
+    /// True once everything is where it belongs. Throws what the communicator throws.
+    bool advance();
+
+    /// The ranks have failed, and others may still write to memory that this run gave: it is given up for good.
+    void leak() noexcept;
+
+    std::string const& label() const noexcept { return label_; }
+    operation& under_way() noexcept { return operation_; }
+
+  private:
+    agreement const& unit_of(fusion_item const& item) const { return *agreed_[item.unit]; }
+    tensor_spec const& spec_of(fusion_item const& item) const { return unit_of(item).what.tensors.at(item.tensor); }
+    std::size_t bytes_of(fusion_item const& item) const;
+    tensor_io* io_of(fusion_item const& item) const;
+    pending* single() const { return units_[batch_.items.front().unit].get(); }
+
+    std::byte* gap_free(bool outputs) const;
+    void start_allreduce();
+    void start_broadcast();
+    void start_allgather();
+    void start_reducescatter();
+    void start_alltoall();
+    tensor_view single_input(scratch& stand_in);
+    tensor_view output(std::size_t count, std::vector<std::int64_t> rows);
+    void unpack();
+    void combine_pieces();
+
+    communicator& ranks_;
+    context& shared_;
+    scratch& first_;
+    scratch& second_;
+    fused_batch const& batch_;
+    std::span<std::shared_ptr<agreement const> const> agreed_;
+    std::span<pending_ptr const> units_;
+    operation operation_;
+    std::string label_;
+    std::byte* packed_ = nullptr;  ///< where results are to be unpacked from, if so
+    tensor_view pieces_;           ///< reducescatter of rows that elements do not divide: what came from each rank
+    std::unique_ptr<std::byte[]> pieces_memory_;
+    tensor_view share_;
+    exchange_clock::time_point begin_;
+};
+
+/// Elements that change nothing: 0 for a sum, 1 for a product, the largest for a minimum, …
+void fill_neutral(dtype type, exchange_reduction how, void* to, std::size_t count);
+
+}  // namespace muster::detail

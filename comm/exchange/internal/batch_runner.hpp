@@ -1,0 +1,82 @@
+// Batches, one after the other, through a communicator.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "comm/exchange/fusion.hpp"
+#include "comm/exchange/internal/batch_run.hpp"
+#include "comm/exchange/internal/context.hpp"
+
+namespace muster::detail {
+
+/// Runs what ranks have agreed on. The exchange's thread only; throws what the communicator throws.
+class batch_runner {
+  public:
+    batch_runner(int set, communicator& ranks, context& shared) : set_(set), ranks_(ranks), shared_(shared) {}
+
+    /// New work; the work before has ended. `units[i]` is this rank's request for `agreed[i]`, or null where it has joined.
+    void load(std::vector<std::shared_ptr<agreement const>> agreed, std::vector<pending_ptr> units);
+    /// Gives the request for agreement `unit`, where it was null.
+    void give(std::size_t unit, pending_ptr request) { units_[unit] = std::move(request); }
+
+    std::vector<fused_batch> const& batches() const noexcept { return batches_; }
+    std::size_t next_batch() const noexcept { return next_batch_; }
+    bool has_started() const noexcept { return run_.has_value(); }
+    pending_ptr const& unit(std::size_t index) const { return units_[index]; }
+    std::vector<pending_ptr> const& units() const noexcept { return units_; }
+    std::vector<std::shared_ptr<agreement const>> const& agreed() const noexcept { return agreed_; }
+    /// Agreement `unit` has been done since load() or rewind().
+    bool has_ended(std::size_t unit) const { return tensors_left_[unit] == 0; }
+    std::string const& label() const { return run_->label(); }
+    bool ended() const noexcept { return next_batch_ == batches_.size(); }
+
+    /// Starts or moves the next batch; true if it has ended.
+    bool advance();
+
+    /// Begins again with the same agreements, no requests given.
+    void rewind();
+
+    /// Cuts agreements into other batches from the next load() on.
+    void use_fusion_bytes(std::size_t bytes) noexcept { fusion_bytes_ = bytes; }
+
+    operation& under_way() { return run_->under_way(); }
+    exchange_clock::time_point began() const noexcept { return began_; }
+    void leak() noexcept;
+
+  private:
+    void start();
+    void end();
+
+    int set_;
+    communicator& ranks_;
+    context& shared_;
+    std::size_t fusion_bytes_ = 0, planned_bytes_ = 0;
+    std::vector<std::shared_ptr<agreement const>> agreed_, planned_for_;
+    std::vector<pending_ptr> units_;
+    std::vector<std::size_t> tensors_left_;
+    std::vector<std::uint64_t> flights_;
+    std::vector<fused_batch> batches_;
+    std::size_t next_batch_ = 0;
+    std::optional<batch_run> run_;
+    scratch first_, second_;
+    exchange_clock::time_point began_{};
+    std::uint64_t sequence_ = 0, trace_id_ = 0;
+};
+
+/// Counts a request as ended, well or (with a fault of this rank's own) not.
+void complete(pending& unit, counters& count);
+
+/// The ranks that keep an operation from finishing and are gone for good, once they have been so for a while; asked seldom.
+class death_watch {
+  public:
+    std::vector<late_rank> look(operation const& what, exchange_clock::time_point began, exchange_clock::time_point now);
+
+  private:
+    exchange_clock::time_point last_look_{}, dead_since_{};
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,103 @@
+// When everything happened on this rank, as a file that chrome://tracing and Perfetto open.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace muster {
+
+/// How this rank's clock lies to rank 0's: rank 0's time = this rank's + offset, give or take the error.
+struct clock_offset {
+    double offset_us = 0;
+    double error_us = 0;
+    bool operator==(clock_offset const&) const = default;
+};
+
+enum class trace_kind : std::uint8_t {
+    negotiate,   ///< a request, from its submission until all ranks have agreed on it
+    queue,       ///< a request, from the agreement until its collective begins
+    pack,        ///< tensors into the fusion buffer
+    collective,  ///< the collective of a batch
+    unpack,      ///< out of the fusion buffer
+    cycle,       ///< a mark: a round of negotiation has ended
+};
+
+/// What happened, between which times (steady_clock). `id` tells requests apart whose times overlap.
+struct trace_event {
+    trace_kind kind = trace_kind::cycle;
+    std::uint32_t name = 0;    ///< from intern(), of a tensor
+    std::uint32_t detail = 0;  ///< from intern(), of an operation; 0 for none
+    std::uint64_t id = 0;
+    std::int64_t begin_ns = 0, end_ns = 0;
+    std::uint64_t bytes = 0;
+};
+
+/// Chrome's trace format (JSON array, one event a line; the trailing "]" may be missing where a rank died, which its readers
+/// allow): process = rank; tracks "rounds" and "collectives"; NEGOTIATE and QUEUE as asynchronous events of category "tensor".
+/// Times are microseconds of this rank's steady clock. A metadata event "muster_clock" holds rank, host and clock offset for the
+/// merge. Source: "Trace Event Format", Chromium project.
+///
+/// add() neither allocates nor blocks: events go through a ring to a thread that writes them; those that it has no room for are
+/// counted. One thread adds; start() and stop() may be called by any.
+class timeline {
+  public:
+    timeline(int rank, int ranks, std::string host);
+    ~timeline();  ///< stops; errors are logged
+    timeline(timeline const&) = delete;
+    timeline& operator=(timeline const&) = delete;
+
+    /// Opens FOLDER/timeline-RANK.json, making the folder. Stops first if it runs. Throws errc::system.
+    void start(std::string const& folder, clock_offset offset, bool mark_cycles);
+    void stop();
+
+    bool running() const noexcept { return running_.load(std::memory_order_acquire); }
+    bool marks_cycles() const noexcept { return marks_.load(std::memory_order_relaxed); }
+
+    /// A number for a name; the same for the same name.
+    std::uint32_t intern(std::string_view name);
+
+    /// False if there was no room.
+    bool add(trace_event const& event) noexcept;
+
+    std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
+
+  private:
+    static constexpr std::size_t room = std::size_t{1} << 16;
+
+    void write_events();
+    void drain();
+    void put(std::string const& line);
+    std::string line_of(trace_event const& event);
+
+    int const rank_, ranks_;
+    std::string const host_;
+    std::atomic<bool> running_{false}, marks_{false}, ending_{false};
+    std::atomic<std::uint64_t> head_{0}, tail_{0}, dropped_{0};
+    std::vector<trace_event> ring_;
+    std::mutex names_guard_;
+    std::vector<std::string> names_;  // ready for JSON
+    std::unordered_map<std::string, std::uint32_t> numbers_;
+    std::mutex control_;
+    std::condition_variable wake_;
+    std::mutex wake_guard_;
+    int fd_ = -1;
+    std::string buffer_;
+    std::string path_;
+    std::thread writer_;
+};
+
+/// Nanoseconds of the steady clock, as events have them.
+inline std::int64_t trace_time(std::chrono::steady_clock::time_point at) noexcept {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count();
+}
+
+}  // namespace muster
