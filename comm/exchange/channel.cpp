@@ -171,7 +171,8 @@ void channel::enter_round(exchange_clock::time_point now) {
     if (!to_announce_.empty()) message_ = encode(to_announce_);
     mine_.assign(header_bytes + cache_.positions(), 1);
     mine_[0] = static_cast<std::uint8_t>(255 - size_class(message_.size()));
-    if (joined_) std::fill(mine_.begin() + header_bytes, mine_.end(), std::uint8_t{2});
+    // Not before the others have heard of it: they would take it for having a tensor.
+    if (coordinator_.is_joined(ranks_.rank())) std::fill(mine_.begin() + header_bytes, mine_.end(), std::uint8_t{2});
     for (auto const at : hit_positions_) mine_[header_bytes + at] = 2;
     for (auto const at : outdated_) mine_[header_bytes + at] = 0;
     outdated_.clear();

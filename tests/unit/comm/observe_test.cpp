@@ -1,0 +1,162 @@
+// What is left behind for people to look at.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "comm/observe/clock.hpp"
+#include "comm/observe/counters.hpp"
+#include "comm/observe/explain.hpp"
+#include "comm/observe/merge.hpp"
+#include "comm/observe/timeline.hpp"
+
+namespace muster {
+
+namespace {
+
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+struct folder {
+    std::string path = (fs::temp_directory_path() / ("muster-observe-" + std::to_string(::getpid()))).string();
+    folder() { fs::create_directories(path); }
+    ~folder() { fs::remove_all(path); }
+};
+
+flight_dump at(int rank, std::uint64_t sequence, bool finished, std::string name = "grad.7") {
+    flight_dump dump;
+    dump.rank = rank;
+    dump.ranks = 4;
+    dump.host = "node" + std::to_string(rank / 2);
+    dump.records = {{sequence - 1, 0, exchange_kind::allreduce, 64, 1, 2, "before"},
+                    {sequence, 0, exchange_kind::allreduce, 64, 3, finished ? 4 : 0, std::move(name)}};
+    return dump;
+}
+
+TEST(explain, the_rank_that_is_elsewhere_is_named) {
+    std::vector const dumps{at(0, 513, false, "grad.8"), at(1, 513, false, "grad.8"), at(2, 513, false, "grad.8"),
+                            at(3, 512, false)};
+    EXPECT_EQ(explain(dumps), "rank 3 (node1) is at allreduce #512 \"grad.7\", all others at allreduce #513 \"grad.8\"\n");
+}
+
+TEST(explain, a_rank_without_a_file_and_reasons_are_told) {
+    std::vector dumps{at(0, 9, false), at(1, 9, false), at(3, 9, false)};
+    dumps[0].reason = dumps[1].reason = "it waits for rank 2";
+    dumps[0].culprits = dumps[1].culprits = {2};
+    dumps[2].waiting = {"loss"};
+    EXPECT_EQ(explain(dumps),
+              "all 3 rank(s) that left a file are at allreduce #9 \"grad.7\"\n"
+              "rank 2 left no file: killed, stopped, or not failed\n"
+              "rank 3 (node1) waits for loss\n"
+              "ranks 0 (node0), 1 (node0) blame rank 2: it waits for rank 2\n");
+}
+
+TEST(flight_recorder, it_keeps_the_last_and_knows_what_has_not_finished) {
+    flight_recorder recorder;
+    std::uint64_t last = 0;
+    for (std::uint64_t i = 0; i < 2000; ++i) {
+        last = recorder.begin(0, i, exchange_kind::allreduce, "t" + std::to_string(i), 8);
+        if (i != 1999) recorder.end(last);
+    }
+    auto const all = recorder.records();
+    ASSERT_EQ(all.size(), flight_recorder::depth);
+    EXPECT_EQ(all.front().sequence, 2000 - flight_recorder::depth);
+    EXPECT_EQ(all.back().name, "t1999");
+    EXPECT_EQ(all.back().finished_us, 0);
+    EXPECT_NE(all[all.size() - 2].finished_us, 0);
+    recorder.begin(0, 2000, exchange_kind::barrier, std::string(500, 'n'), 0);
+    EXPECT_EQ(recorder.records().back().name.size(), flight_recorder::longest_name);
+}
+
+TEST(flight_recorder, a_dump_is_read_as_it_was_written) {
+    folder const in;
+    auto dump = at(1, 7, true, "a \"quoted\" name\n");
+    dump.reason = "why";
+    dump.culprits = {3};
+    dump.waiting = {"x", "y"};
+    write_flight_dump(dump, in.path);
+    EXPECT_EQ(read_flight_dumps(in.path), std::vector{dump});
+    EXPECT_THROW(parse_flight_dump("{\"schema\": 1}", "x.json"), error);
+    EXPECT_THROW(read_flight_dumps(in.path + "/nowhere"), error);
+}
+
+TEST(timeline, files_of_ranks_merge_into_json_on_one_clock) {
+    folder const in;
+    for (int rank = 0; rank < 2; ++rank) {
+        timeline trace(rank, 2, "n\"" + std::to_string(rank));
+        trace.start(in.path, {rank * 1000.0, 0.5}, true);
+        auto const name = trace.intern("conv1.\"weight\"");
+        EXPECT_EQ(trace.intern("conv1.\"weight\""), name);
+        trace.add({trace_kind::negotiate, name, trace.intern("allreduce"), 1, 5000, 6000, 12});
+        trace.add({trace_kind::collective, name, trace.intern("allreduce"), 0, 6000, 9000, 12});
+        trace.add({trace_kind::cycle, 0, 0, 0, 5000, 6000, 0});
+        trace.stop();
+    }
+    // one rank has died while it wrote
+    std::ofstream(in.path + "/timeline-2.json")
+        << "[\n{\"ph\":\"X\",\"name\":\"PACK\",\"pid\":2,\"tid\":1,\"ts\":1.0,\"dur\":2.0},\n{\"ph\":\"X\",\"na";
+    std::string const out = in.path + "/all.json";
+    auto const done = merge_timelines(find_timelines(in.path), out);
+    EXPECT_EQ(done.files, 3);
+    EXPECT_EQ(done.ended.size(), 1u);
+    EXPECT_DOUBLE_EQ(done.worst_error_us, 0.5);
+    std::ifstream file(out);
+    auto const all = nlohmann::json::parse(file);
+    double first[2]{};
+    for (auto const& each : all)
+        if (each.value("name", "") == "allreduce") first[each.at("pid").get<int>()] = each.at("ts").get<double>();
+    EXPECT_DOUBLE_EQ(first[0], 6.0);
+    EXPECT_DOUBLE_EQ(first[1], 1006.0);
+    EXPECT_EQ(all.size(), done.events);
+}
+
+TEST(timeline, more_than_there_is_room_for_is_counted) {
+    timeline trace(0, 1, "n0");
+    EXPECT_FALSE(trace.running());
+    EXPECT_EQ(trace.dropped(), 0u);
+}
+
+TEST(merge, a_line_that_is_no_event_is_named) {
+    folder const in;
+    std::ofstream(in.path + "/timeline-0.json") << "[\nhello,\n]\n";
+    try {
+        merge_timelines(find_timelines(in.path), in.path + "/out.json");
+        FAIL();
+    } catch (error const& problem) {
+        EXPECT_THAT(problem.what(), HasSubstr("timeline-0.json:2:"));
+    }
+}
+
+TEST(clock, the_offset_lies_between_its_bounds) {
+    // this rank's clock is 500 us behind rank 0's
+    std::vector<clock_reading> const readings{{1'000'000, 1'020'000, 495'000, 522'000},
+                                              {2'000'000, 2'010'000, 1'501'000, 1'511'000}};
+    auto const offset = estimate_offset(readings);
+    EXPECT_LE(std::abs(offset.offset_us - 500), offset.error_us);
+    EXPECT_LE(offset.error_us, 12);
+    EXPECT_EQ(estimate_offset({}), clock_offset{});
+}
+
+TEST(counters, json_and_prometheus) {
+    counters count;
+    counters::add(count.operations[0], 3);
+    counters::add(count.tensors, 4);
+    counters::add(count.fused_tensors, 3);
+    auto const values = count.values();
+    auto const parsed = nlohmann::json::parse(to_json(values, 7));
+    EXPECT_EQ(parsed.at("rank"), 7);
+    EXPECT_EQ(parsed.at("operations").at("allreduce"), 3);
+    EXPECT_DOUBLE_EQ(parsed.at("fused_ratio").get<double>(), 0.75);
+    auto const text = to_prometheus(values, 7);
+    EXPECT_THAT(text, HasSubstr("# TYPE muster_comm_operations_total counter\n"));
+    EXPECT_THAT(text, HasSubstr("muster_comm_operations_total{rank=\"7\",kind=\"allreduce\"} 3\n"));
+    EXPECT_THAT(text, HasSubstr("muster_comm_tensors_total{rank=\"7\"} 4\n"));
+}
+
+}  // namespace
+
+}  // namespace muster
