@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "comm/adasum.hpp"
 #include "comm/comm_error.hpp"
 #include "comm/kernels.hpp"
 
@@ -135,8 +136,24 @@ void batch_run::start_allreduce() {
     if (!unpacks) packed_ = nullptr;
     if (!unpacks && in == gap_free(false)) counters::add(shared_.count.zero_copy_batches);
     begin_ = exchange_clock::now();
+    if (batch_.how == exchange_reduction::adasum) {
+        start_adasum(in, out, count);
+        return;
+    }
     operation_ = ranks_.allreduce(label_, {in, count, batch_.type, batch_.where}, {out, count, batch_.type, batch_.where},
                                   static_cast<reduction>(batch_.how), batch_.scale);
+}
+
+/// A single tensor. Blocks: its steps depend on each other.
+void batch_run::start_adasum(std::byte* in, std::byte* out, std::size_t count) {
+    tensor_view const to{out, count, batch_.type, batch_.where};
+    tensor_view from{in, count, batch_.type, batch_.where};
+    if (batch_.scale.before != 1) {
+        multiply(batch_.type, in, out, count, batch_.scale.before);
+        from = to;
+    }
+    adasum(ranks_, label_, from, to);
+    if (batch_.scale.after != 1) multiply(batch_.type, out, out, count, batch_.scale.after);
 }
 
 tensor_view batch_run::single_input(scratch& stand_in) {

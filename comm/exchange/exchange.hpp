@@ -78,7 +78,8 @@ class exchange {
     identity const& who() const noexcept;
     std::string const& backend() const noexcept;
 
-    /// out[i] = the ranks' in[i], reduced and scaled (see communicator::allreduce). In place if both are the same memory.
+    /// out[i] = the ranks' in[i], reduced and scaled (see communicator::allreduce). In place if both are the same memory. Adasum
+    /// (see adasum()) is done tensor by tensor, and the thread does nothing else meanwhile.
     exchange_handle allreduce(std::string_view name, tensor_view in, tensor_view out, exchange_reduction how,
                               exchange_call const& call = {});
 

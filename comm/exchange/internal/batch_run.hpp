@@ -55,6 +55,7 @@ class batch_run {
 
     std::byte* gap_free(bool outputs) const;
     void start_allreduce();
+    void start_adasum(std::byte* in, std::byte* out, std::size_t count);
     void start_broadcast();
     void start_allgather();
     void start_reducescatter();

@@ -1,0 +1,137 @@
+/* Collectives of named tensors for C, and for whatever can call C.
+ *
+ * Every function returns MUSTER_OK or a code; muster_last_error() then tells what went wrong, of the calling thread's last failed call. No C++
+ * exception leaves a function. Null where something is needed is MUSTER_E_USAGE. All but creation and destruction may be called by any thread.
+ * Structs begin with their size (set it to sizeof), so that later versions can add to them; what is not set must be zero.
+ */
+#ifndef MUSTER_COMM_H
+#define MUSTER_COMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Grows when something is added, never otherwise: what a program was compiled for is at most muster_comm_abi(). */
+#define MUSTER_COMM_ABI 1
+int muster_comm_abi(void);
+
+typedef struct muster_comm muster_comm;     /* all ranks: owned by who created it */
+typedef struct muster_handle muster_handle; /* a request: owned by who submitted it */
+
+enum {
+    MUSTER_OK = 0,
+    MUSTER_PENDING = 1,       /* muster_poll: not ended yet; no error */
+    MUSTER_E_USAGE = 2,       /* wrong arguments */
+    MUSTER_E_TIMEOUT = 3,     /* a deadline has passed; the communicator has failed */
+    MUSTER_E_PEER = 4,        /* ranks have died or disagree */
+    MUSTER_E_UNAVAILABLE = 5, /* this machine or build cannot do it */
+    MUSTER_E_SYSTEM = 6,      /* a system call has failed, no memory */
+    MUSTER_E_LIBRARY = 7,     /* MPI, NCCL or another library has failed */
+    MUSTER_E_INTERNAL = 8
+};
+
+enum { MUSTER_F32 = 0, MUSTER_F64, MUSTER_F16, MUSTER_BF16, MUSTER_I32, MUSTER_I64, MUSTER_U8, MUSTER_I8 };
+enum { MUSTER_SUM = 0, MUSTER_AVERAGE, MUSTER_MIN, MUSTER_MAX, MUSTER_PRODUCT, MUSTER_ADASUM };
+enum { MUSTER_HOST = 0, MUSTER_DEVICE = 1 };
+
+/* A tensor. Stays the caller's; valid and untouched until its request has ended. */
+typedef struct muster_tensor {
+    size_t struct_size;
+    const char* name;     /* what it meets the other ranks' tensors by */
+    const void* in;
+    void* out;            /* the same as in: in place. Null for allgather, reducescatter, alltoall: the handle holds the result */
+    size_t out_elements;  /* of those three, if out is given */
+    const int64_t* shape; /* row-major; the first extent counts rows */
+    int dimensions;       /* 0 … 8 */
+    int type;             /* MUSTER_F32 … */
+    int memory;           /* MUSTER_HOST or MUSTER_DEVICE */
+} muster_tensor;
+
+/* What else a call may say. A null pointer is the same as all zero. */
+typedef struct muster_call {
+    size_t struct_size;
+    double prescale;       /* 0 is taken as 1 */
+    double postscale;      /* 0 is taken as 1 */
+    int set;               /* a process set; 0 is all ranks */
+    int root;              /* broadcast; counts within the set */
+    const int64_t* splits; /* alltoall: rows for each rank of the set, or null for equal parts */
+} muster_call;
+
+/* Collective. Who this rank is, and options (MUSTER_COMM_BACKEND, MUSTER_FUSION_BYTES, …), come from the environment. */
+int muster_comm_create(muster_comm** made);
+/* The same with variables of its own ("MUSTER_CYCLE_TIME=500us"), which go before those of the environment; ends with a null. */
+int muster_comm_create_with(const char* const* variables, muster_comm** made);
+/* Collective, but does not hang when ranks have failed. Null is allowed. Handles may outlive it. */
+int muster_comm_destroy(muster_comm* comm);
+
+/* -1 for a null. */
+int muster_comm_rank(const muster_comm* comm);
+int muster_comm_size(const muster_comm* comm);
+int muster_comm_local_rank(const muster_comm* comm); /* on this node */
+int muster_comm_local_size(const muster_comm* comm);
+int muster_comm_cross_rank(const muster_comm* comm); /* which node */
+int muster_comm_cross_size(const muster_comm* comm); /* how many nodes */
+const char* muster_comm_backend(const muster_comm* comm);
+
+/* Collective, blocking: distinct ranks, the same on all. */
+int muster_process_set_add(muster_comm* comm, const int* ranks, int count, int* set);
+int muster_process_set_rank(const muster_comm* comm, int set, int* rank); /* -1: not a member */
+int muster_process_set_size(const muster_comm* comm, int set, int* size);
+
+/* Submit and return. *handle is to be given to muster_handle_free once. */
+int muster_allreduce_async(muster_comm* comm, const muster_tensor* tensor, int reduction, const muster_call* call,
+                           muster_handle** handle);
+int muster_allreduce_group_async(muster_comm* comm, const char* name, const muster_tensor* tensors, size_t count, int reduction,
+                                 const muster_call* call, muster_handle** handle);
+int muster_allgather_async(muster_comm* comm, const muster_tensor* tensor, const muster_call* call, muster_handle** handle);
+int muster_broadcast_async(muster_comm* comm, const muster_tensor* tensor, const muster_call* call, muster_handle** handle);
+int muster_reducescatter_async(muster_comm* comm, const muster_tensor* tensor, int reduction, const muster_call* call,
+                               muster_handle** handle);
+int muster_alltoall_async(muster_comm* comm, const muster_tensor* tensor, const muster_call* call, muster_handle** handle);
+int muster_barrier_async(muster_comm* comm, const muster_call* call, muster_handle** handle);
+int muster_join_async(muster_comm* comm, const muster_call* call, muster_handle** handle);
+
+/* The same, and wait. Where `handle` is a parameter it holds the result; it may be null if an out was given. */
+int muster_allreduce(muster_comm* comm, const muster_tensor* tensor, int reduction, const muster_call* call);
+int muster_allreduce_group(muster_comm* comm, const char* name, const muster_tensor* tensors, size_t count, int reduction,
+                           const muster_call* call);
+int muster_allgather(muster_comm* comm, const muster_tensor* tensor, const muster_call* call, muster_handle** handle);
+int muster_broadcast(muster_comm* comm, const muster_tensor* tensor, const muster_call* call);
+int muster_reducescatter(muster_comm* comm, const muster_tensor* tensor, int reduction, const muster_call* call,
+                         muster_handle** handle);
+int muster_alltoall(muster_comm* comm, const muster_tensor* tensor, const muster_call* call, muster_handle** handle);
+int muster_barrier(muster_comm* comm, const muster_call* call);
+int muster_join(muster_comm* comm, const muster_call* call, int* last_rank); /* last_rank may be null */
+
+/* MUSTER_OK if it has ended, well or not; else MUSTER_PENDING. */
+int muster_poll(const muster_handle* handle);
+/* Blocks until it has ended; returns how. `seconds` > 0 brings its deadline forward: one that does not end in time fails the communicator. */
+int muster_wait(const muster_handle* handle, double seconds);
+/* After a wait that returned MUSTER_OK. Valid until the handle is freed. */
+int muster_handle_result(const muster_handle* handle, const void** data, size_t* bytes);
+int muster_handle_rows(const muster_handle* handle, const int64_t** rows, int* count);
+int muster_handle_number(const muster_handle* handle, int* number); /* of join: the rank that joined last */
+/* The request goes on if it has not ended: its tensors must stay. Null is allowed. */
+void muster_handle_free(muster_handle* handle);
+
+int muster_timeline_start(muster_comm* comm, const char* folder, int mark_cycles);
+int muster_timeline_stop(muster_comm* comm);
+
+enum { MUSTER_JSON = 0, MUSTER_PROMETHEUS = 1 };
+/* The counters as text with a NUL. *size is the buffer's, and becomes what is needed; a buffer too small (or null with 0) gets nothing, and that is no
+ * error. */
+int muster_counters(const muster_comm* comm, int format, char* buffer, size_t* size);
+
+/* Of this thread's last call that failed; "" if none has. Valid until its next call that fails. */
+const char* muster_last_error(void);
+/* The ranks at fault, as far as they are known; valid as long. */
+int muster_last_error_ranks(const int** ranks);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,169 @@
+/* Every call of the C interface, from C11: right results, and codes with words for what is wrong. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/c_api/muster_comm.h"
+
+static int rank = -1, size = 0;
+
+#define CHECK(condition)                                                                                           \
+    do {                                                                                                           \
+        if (!(condition)) {                                                                                        \
+            fprintf(stderr, "rank %d: %s:%d: %s (%s)\n", rank, __FILE__, __LINE__, #condition, muster_last_error()); \
+            exit(1);                                                                                               \
+        }                                                                                                          \
+    } while (0)
+
+static muster_tensor tensor_of(const char* name, const void* in, void* out, const int64_t* shape, int dimensions, int type) {
+    muster_tensor tensor;
+    memset(&tensor, 0, sizeof tensor);
+    tensor.struct_size = sizeof tensor;
+    tensor.name = name;
+    tensor.in = in;
+    tensor.out = out;
+    tensor.shape = shape;
+    tensor.dimensions = dimensions;
+    tensor.type = type;
+    return tensor;
+}
+
+static muster_call a_call(void) {
+    muster_call call;
+    memset(&call, 0, sizeof call);
+    call.struct_size = sizeof call;
+    return call;
+}
+
+static void reduce(muster_comm* comm) {
+    float values[6], result[6];
+    const int64_t shape[2] = {2, 3};
+    int i;
+    for (i = 0; i < 6; ++i) values[i] = (float)(rank + i);
+    muster_tensor tensor = tensor_of("w", values, result, shape, 2, MUSTER_F32);
+    muster_call call = a_call();
+    call.postscale = 2;
+    CHECK(muster_allreduce(comm, &tensor, MUSTER_SUM, &call) == MUSTER_OK);
+    for (i = 0; i < 6; ++i) CHECK(result[i] == (float)(size * (size - 1) + 2 * size * i));
+    tensor.out = values; /* in place, asynchronously */
+    muster_handle* handle = NULL;
+    CHECK(muster_allreduce_async(comm, &tensor, MUSTER_MAX, NULL, &handle) == MUSTER_OK);
+    CHECK(muster_wait(handle, 20.0) == MUSTER_OK);
+    CHECK(muster_poll(handle) == MUSTER_OK);
+    for (i = 0; i < 6; ++i) CHECK(values[i] == (float)(size - 1 + i));
+    muster_handle_free(handle);
+
+    double a = 1, b = 2;
+    const int64_t one[1] = {1};
+    muster_tensor group[2];
+    group[0] = tensor_of("a", &a, &a, one, 1, MUSTER_F64);
+    group[1] = tensor_of("b", &b, &b, one, 0, MUSTER_F64);
+    CHECK(muster_allreduce_group(comm, "ab", group, 2, MUSTER_AVERAGE, NULL) == MUSTER_OK);
+    CHECK(a == 1 && b == 2);
+}
+
+static void gather(muster_comm* comm) {
+    int32_t rows[8];
+    const int64_t shape[1] = {rank + 1};
+    const void* data;
+    const int64_t* counts;
+    size_t bytes;
+    int i, number, at = 0;
+    for (i = 0; i <= rank; ++i) rows[i] = rank;
+    muster_tensor tensor = tensor_of("rows", rows, NULL, shape, 1, MUSTER_I32);
+    muster_handle* handle = NULL;
+    CHECK(muster_allgather(comm, &tensor, NULL, &handle) == MUSTER_OK);
+    CHECK(muster_handle_result(handle, &data, &bytes) == MUSTER_OK);
+    CHECK(bytes == sizeof(int32_t) * (size_t)(size * (size + 1) / 2));
+    CHECK(muster_handle_rows(handle, &counts, &number) == MUSTER_OK && number == size);
+    for (number = 0; number < size; ++number) {
+        CHECK(counts[number] == number + 1);
+        for (i = 0; i <= number; ++i) CHECK(((const int32_t*)data)[at++] == number);
+    }
+    muster_handle_free(handle);
+}
+
+static void move(muster_comm* comm) {
+    int64_t value = rank, all[4] = {0, 0, 0, 0};
+    const int64_t one[1] = {1};
+    const int64_t each[1] = {size};
+    const void* data;
+    size_t bytes;
+    int i;
+    muster_tensor tensor = tensor_of("root", &value, &value, one, 1, MUSTER_I64);
+    muster_call call = a_call();
+    call.root = size - 1;
+    CHECK(muster_broadcast(comm, &tensor, &call) == MUSTER_OK);
+    CHECK(value == size - 1);
+    for (i = 0; i < size; ++i) all[i] = 10 * rank + i;
+    muster_handle* handle = NULL;
+    tensor = tensor_of("a2a", all, NULL, each, 1, MUSTER_I64);
+    CHECK(muster_alltoall(comm, &tensor, NULL, &handle) == MUSTER_OK);
+    CHECK(muster_handle_result(handle, &data, &bytes) == MUSTER_OK && bytes == sizeof(int64_t) * (size_t)size);
+    for (i = 0; i < size; ++i) CHECK(((const int64_t*)data)[i] == 10 * i + rank);
+    muster_handle_free(handle);
+    for (i = 0; i < size; ++i) all[i] = i + 1;
+    value = 0;
+    tensor = tensor_of("rs", all, &value, each, 1, MUSTER_I64);
+    tensor.out_elements = 1;
+    CHECK(muster_reducescatter(comm, &tensor, MUSTER_SUM, NULL, NULL) == MUSTER_OK);
+    CHECK(value == (int64_t)size * (rank + 1));
+}
+
+static void wrong(muster_comm* comm) {
+    float value = 1;
+    const int64_t shape[1] = {1};
+    const int* culprits;
+    muster_handle* handle = NULL;
+    muster_tensor tensor = tensor_of("x", &value, &value, shape, 1, 99);
+    CHECK(muster_allreduce(comm, &tensor, MUSTER_SUM, NULL) == MUSTER_E_USAGE);
+    CHECK(strstr(muster_last_error(), "99 is no type") != NULL);
+    CHECK(muster_allreduce_async(NULL, &tensor, MUSTER_SUM, NULL, &handle) == MUSTER_E_USAGE && handle == NULL);
+    CHECK(muster_wait(NULL, 0) == MUSTER_E_USAGE);
+    tensor.type = MUSTER_F32;
+    tensor.struct_size = 0;
+    CHECK(muster_allreduce(comm, &tensor, MUSTER_SUM, NULL) == MUSTER_E_USAGE);
+    tensor.struct_size = sizeof tensor;
+    if (size == 1) return;
+    CHECK(muster_allreduce(comm, &tensor, rank == 1 ? MUSTER_MAX : MUSTER_SUM, NULL) == MUSTER_E_PEER);
+    CHECK(strstr(muster_last_error(), "reduction max on rank 1") != NULL);
+    CHECK(muster_last_error_ranks(&culprits) == 1 && culprits[0] == 1);
+}
+
+static void sets_join_counters(muster_comm* comm) {
+    int members[1] = {0}, set = -1, number = -1, last = -1;
+    char text[4096];
+    size_t bytes = 0;
+    CHECK(muster_process_set_add(comm, members, 1, &set) == MUSTER_OK && set == 1);
+    CHECK(muster_process_set_rank(comm, set, &number) == MUSTER_OK && number == (rank == 0 ? 0 : -1));
+    CHECK(muster_process_set_size(comm, set, &number) == MUSTER_OK && number == 1);
+    CHECK(muster_barrier(comm, NULL) == MUSTER_OK);
+    CHECK(muster_join(comm, NULL, &last) == MUSTER_OK && last >= 0 && last < size);
+    CHECK(muster_counters(comm, MUSTER_JSON, NULL, &bytes) == MUSTER_OK && bytes > 100 && bytes < sizeof text);
+    bytes = sizeof text;
+    CHECK(muster_counters(comm, MUSTER_JSON, text, &bytes) == MUSTER_OK && strstr(text, "\"allgather\": 1") != NULL);
+    bytes = sizeof text;
+    CHECK(muster_counters(comm, MUSTER_PROMETHEUS, NULL, &bytes) == MUSTER_OK);
+}
+
+int main(void) {
+    const char* const variables[] = {"MUSTER_CYCLE_TIME=200us", "MUSTER_COMM_DEADLINE=30s", NULL};
+    const char* const unreadable[] = {"MUSTER_CYCLE_TIME=soon", NULL};
+    muster_comm* comm = NULL;
+    CHECK(muster_comm_abi() >= MUSTER_COMM_ABI);
+    CHECK(muster_comm_create_with(unreadable, &comm) == MUSTER_E_USAGE && strstr(muster_last_error(), "MUSTER_CYCLE_TIME") != NULL);
+    CHECK(muster_comm_create_with(variables, &comm) == MUSTER_OK);
+    rank = muster_comm_rank(comm);
+    size = muster_comm_size(comm);
+    CHECK(rank >= 0 && rank < size && size <= 4);
+    CHECK(muster_comm_local_size(comm) == size && muster_comm_cross_size(comm) == 1 && muster_comm_cross_rank(comm) == 0);
+    reduce(comm);
+    gather(comm);
+    move(comm);
+    wrong(comm);
+    sets_join_counters(comm);
+    CHECK(muster_comm_destroy(comm) == MUSTER_OK);
+    CHECK(muster_comm_destroy(NULL) == MUSTER_OK);
+    return 0;
+}
