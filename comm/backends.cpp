@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "comm/collective_backend.hpp"
+#include "comm/hierarchical_backend.hpp"
 #include "comm/mpi_backend.hpp"
 #include "comm/nccl/nccl_backend.hpp"
 #include "comm/self_backend.hpp"
@@ -18,6 +19,7 @@ namespace {
 constexpr std::array table{
     backend_row{"self", self_unavailable, make_self_backend},
     backend_row{"nccl", nccl_unavailable, make_nccl_backend, memory_kind::device},
+    backend_row{"hierarchical", hierarchical_unavailable, make_hierarchical_backend},
     backend_row{"mpi", mpi_unavailable, make_mpi_backend},
 };
 

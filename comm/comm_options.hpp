@@ -30,6 +30,10 @@ struct comm_options {
     /// In worlds of up to so many ranks the mpi backend exchanges the pieces of an allreduce directly, each rank with each
     /// (fastest, and reduced in the order of the ranks); in larger ones it leaves the algorithm to MPI. The same on all ranks.
     int direct_ranks = 16;
+
+    /// Over several nodes (backend hierarchical), allreduces of so many bytes go in steps, within the nodes and across them;
+    /// smaller ones, for which three steps take longer than one, go from each rank to each. The same on all ranks.
+    std::size_t hierarchical_bytes = std::size_t{1} << 16;
 };
 
 }  // namespace muster

@@ -108,7 +108,7 @@ class communicator {
     /// come, and the communicator has then failed. Collective.
     void close();
 
-    /// Where the backend is mpi, a pointer to its MPI_Comm (`*static_cast<MPI_Comm const*>(c.native())`), else null. For
+    /// Where the backend is mpi or hierarchical, a pointer to its MPI_Comm (`*static_cast<MPI_Comm const*>(c.native())`), else null. For
     /// libraries that duplicate it at once, as HDF5 does; valid as long as this communicator.
     void const* native() const noexcept;
 

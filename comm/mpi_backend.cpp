@@ -129,11 +129,13 @@ class mpi_backend final : public collective_backend {
 
     void progress() override { advance_all(); }
 
+    /// Of 0: only tells the others whom late_ranks() found, for a backend that is built on this one.
     void abandon(ticket which) noexcept override {
         if (!evidence_.empty()) {
             if (!told_) say_last_words(world_, evidence_);
             lost_ = told_ = true;
         }
+        if (which == 0) return;
         std::erase(active_, which);
         give_up(*slots_[which - 1]);
     }
