@@ -175,6 +175,8 @@ TEST(srun_engine, refusals_say_what_is_lacking) {
     a.variables = {};
     EXPECT_EQ(srun_unavailable(job, a.sources()), "this is no Slurm job (SLURM_JOB_ID is not set)");
     a = slurm_22_05();
+    EXPECT_EQ(srun_unavailable(job_on({1, 1}, {0, 0}, scheduler_kind::hostfile), a.sources()),
+              "the nodes come from hostfile, not from Slurm");
     a.said.erase("srun --version");
     EXPECT_EQ(srun_unavailable(job, a.sources()), "there is no srun on PATH");
     a.said["srun --version"] = {1, "", "srun: fatal: Could not establish a configuration source\n"};
