@@ -13,12 +13,13 @@ enum class scheduler_kind { slurm, pbs, cobalt, lsf, flux, hostfile, local };
 std::string_view to_string(scheduler_kind kind) noexcept;
 
 struct node {
-    std::string name;          ///< as the scheduler spells it
-    std::string address;       ///< what ranks connect to
-    int slots = 1;             ///< ranks it takes when there are no GPUs
-    std::optional<int> gpus;   ///< as the scheduler says; nothing: it does not say, only the node itself can tell
-    std::optional<int> cpus;   ///< hardware threads of it that belong to the job; nothing: not said
-    bool slots_named = false;  ///< the user has named the slots: nobody needs to count its GPUs
+    std::string name;           ///< as the scheduler spells it
+    std::string address;        ///< what ranks connect to
+    int slots = 1;              ///< ranks it takes when there are no GPUs
+    std::optional<int> gpus;    ///< as the scheduler says; nothing: it does not say, only the node itself can tell
+    std::optional<int> cpus;    ///< hardware threads of it that belong to the job; nothing: not said
+    bool slots_named = false;   ///< the user has named the slots: nobody needs to count its GPUs
+    bool gpus_counted = false;  ///< its GPUs were counted on the node itself: the scheduler knows nothing of them
     bool operator==(node const&) const = default;
 };
 

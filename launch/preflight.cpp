@@ -40,7 +40,10 @@ bool some_tell_gpus(allocation const& given) {
 }
 
 void learn(node& known, node_report const& seen, bool though_named) {
-    if (!known.gpus && (!known.slots_named || though_named)) known.gpus = static_cast<int>(seen.gpus.size());
+    if (!known.gpus && (!known.slots_named || though_named)) {
+        known.gpus = static_cast<int>(seen.gpus.size());
+        known.gpus_counted = true;
+    }
     if (!known.cpus && seen.cpus > 0) known.cpus = seen.cpus;
 }
 

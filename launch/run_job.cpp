@@ -49,7 +49,10 @@ int run_job(run_options const& options, environment const& inherited, std::strin
     std::vector<std::string> tried;
     auto given = read_allocation(sources, options.from, &tried);
     // Of one node that is this one nobody else knows more.
-    if (given.nodes.size() == 1 && !given.nodes[0].gpus && is_this_host(given.nodes[0])) given.nodes[0].gpus = this_node().gpus;
+    if (given.nodes.size() == 1 && !given.nodes[0].gpus && is_this_host(given.nodes[0])) {
+        given.nodes[0].gpus = this_node().gpus;
+        given.nodes[0].gpus_counted = true;
+    }
     if (options.verbose)
         for (auto const& line : tried) fmt::print(stderr, "muster: {}\n", line);
     if (options.signal_before_end && !given.ends_at && !options.quiet)

@@ -90,8 +90,9 @@ void engine_supervisor::spawn_engine(engine_command const& command, int stdin_fd
     rlimit files{};
     ::getrlimit(RLIMIT_NOFILE, &files);
     if (files.rlim_max != RLIM_INFINITY && files.rlim_max < ranks_.size() + 64)
-        throw error(errc::system, fmt::format("{} ranks need {} open files here, a connection each, and the limit is {}; raise it (ulimit -n)",
-                                              ranks_.size(), ranks_.size() + 64, files.rlim_max));
+        throw error(errc::system,
+                    fmt::format("{} ranks need {} open files here, a connection each, and the limit is {}; raise it (ulimit -n)",
+                                ranks_.size(), ranks_.size() + 64, files.rlim_max));
     rlimit const raised{files.rlim_max, files.rlim_max};
     ::setrlimit(RLIMIT_NOFILE, &raised);
     unique_fd const null_input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -151,13 +152,14 @@ std::string engine_supervisor::objection_to(wire::hello const& hello) {
     if (rank.now != remote_rank::state::absent)
         return fmt::format("{} started rank {} twice, on {} and {}; look at its command with --dry-run", engine_.name, hello.rank,
                            rank.job.who.host, hello.host);
-    for (auto const& [node, host] : host_of_node_)
-        if ((node == rank.node) != (host == hello.host))
-            return fmt::format(
-                "{} put rank {} on {}, where the plan has ranks of another node; look at the plan with muster plan, and at the "
-                "command "
-                "with --dry-run",
-                engine_.name, hello.rank, hello.host);
+    auto const host = host_of_node_.find(rank.node);
+    auto const node = node_of_host_.find(hello.host);
+    if ((host != host_of_node_.end() && host->second != hello.host) || (node != node_of_host_.end() && node->second != rank.node))
+        return fmt::format(
+            "{} put rank {} on {}, where the plan has ranks of another node; look at the plan with muster plan, and at the "
+            "command "
+            "with --dry-run",
+            engine_.name, hello.rank, hello.host);
     return {};
 }
 
@@ -170,6 +172,7 @@ void engine_supervisor::welcome(remote_rank& rank, wire::hello const& hello, std
     rank.job.who.host = hello.host;
     rank.step = hello.step;
     host_of_node_.emplace(rank.node, hello.host);
+    node_of_host_.emplace(hello.host, rank.node);
     rank.link->send(wire::encode(rank.job));
     rank.job.variables = {};  // not needed again, and large
 }

@@ -117,7 +117,8 @@ class engine_supervisor {
     output_writer writer_;
     reception reception_;
     std::vector<remote_rank> ranks_;
-    std::map<int, std::string> host_of_node_;
+    std::map<int, std::string> host_of_node_;  ///< of the shims that have called
+    std::map<std::string, int> node_of_host_;
     std::optional<std::chrono::system_clock::time_point> ends_at_;
     int guardian_fd_;
     pid_t engine_pid_ = -1;

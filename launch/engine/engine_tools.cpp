@@ -1,10 +1,15 @@
 #include "launch/engine/engine_tools.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
+#include <functional>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "launch/scheduler/hostlist.hpp"
 #include "pmix/mpi_library.hpp"
 
 namespace muster {
@@ -110,7 +115,25 @@ std::optional<int> ranks_on_each(engine_job const& job) {
 }
 
 std::optional<int> gpus_on_each(engine_job const& job) {
-    return common_value(job, [&](std::size_t n) { return job.given.nodes.at(n).gpus; });
+    return common_value(job, [&](std::size_t n) {
+        auto const& node = job.given.nodes.at(n);
+        return node.gpus_counted ? std::nullopt : node.gpus;
+    });
+}
+
+std::optional<std::string> beyond_first_component(engine_job const& job, environment const& variables) {
+    auto const size = variables.get_int("SLURM_HET_SIZE").value_or(1);
+    auto const name = "SLURM_JOB_NODELIST_HET_GROUP_0";
+    if (job.given.scheduler != scheduler_kind::slurm || size < 2 || !variables.has(name)) return std::nullopt;
+    auto const list = expand_hostlist(variables.get_or(name, ""), name);
+    std::set<std::string, std::less<>> const first(list.begin(), list.end());
+    for (int const node : used_nodes(job))
+        if (auto const& host = job.given.nodes.at(static_cast<std::size_t>(node)).name; !first.contains(host))
+            return fmt::format(
+                "this is a heterogeneous Slurm job of {} components, and {} is not in the first one ({}); muster starts "
+                "steps in that one only: use its nodes (--nodes {})",
+                size, host, variables.get_or(name, ""), first.size());
+    return std::nullopt;
 }
 
 std::string first_line(command_output const& said) {

@@ -52,7 +52,12 @@ std::vector<int> used_nodes(engine_job const& job);
 
 /// The number that all used nodes have in common, or nothing.
 std::optional<int> ranks_on_each(engine_job const& job);
+/// Of GPUs, only those that the scheduler knows of and can be asked for.
 std::optional<int> gpus_on_each(engine_job const& job);
+
+/// Why a step cannot be on all these nodes: a step of one command, srun's own or one that mpirun or mpiexec makes for its
+/// daemons, lies in one component of a heterogeneous Slurm job, the first unless told otherwise. Nothing in any other job.
+std::optional<std::string> beyond_first_component(engine_job const& job, environment const& variables);
 
 /// The first line that a command printed, to errors first.
 std::string first_line(command_output const& said);

@@ -137,10 +137,10 @@ std::optional<mpiexec_program> find_mpiexec(scheduler_sources const& sources) {
     return search(sources).program;
 }
 
-std::optional<std::string> mpiexec_unavailable(engine_job const&, scheduler_sources const& sources) {
+std::optional<std::string> mpiexec_unavailable(engine_job const& job, scheduler_sources const& sources) {
     auto const found = search(sources);
     if (!found.program) return found.refusal;
-    return std::nullopt;
+    return beyond_first_component(job, sources.variables);
 }
 
 engine_command mpiexec_command(engine_job const& job, scheduler_sources const& sources) {

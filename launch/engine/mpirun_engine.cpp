@@ -92,7 +92,7 @@ std::optional<std::string> mpirun_unavailable(engine_job const& job, scheduler_s
     if (!found.program) return found.refusal;
     if (job.given.scheduler == scheduler_kind::slurm && sources.run_command({"srun", "--version"}).exit_status == 127)
         return "in a Slurm job mpirun needs srun, which is not on PATH";
-    return std::nullopt;
+    return beyond_first_component(job, sources.variables);
 }
 
 engine_command mpirun_command_of(mpirun_program const& program, engine_job const& job, bool as_root) {

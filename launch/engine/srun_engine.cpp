@@ -8,7 +8,6 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/engine/engine_tools.hpp"
-#include "launch/scheduler/hostlist.hpp"
 
 namespace muster {
 
@@ -59,6 +58,9 @@ std::string first_of(std::vector<std::string> const& listed, std::initializer_li
 mpi_choice choose_plugin(engine_job const& job, std::vector<std::string> const& listed) {
     if (job.probe) return {"none", "", ""};
     auto const mpi = find_mpi(job);
+    // A script loads what this module offers.
+    if (mpi.family == mpi_family::none && job.variables.has("CRAY_MPICH_DIR") && !first_of(listed, {"cray_shasta"}).empty())
+        return {"cray_shasta", "", ""};
     std::string const here = fmt::format("srun --mpi=list says: {}", listed.empty() ? "nothing" : join(listed, ", "));
     if (mpi.family == mpi_family::mpich || mpi.family == mpi_family::cray) {
         auto const plugin =
@@ -108,21 +110,6 @@ bool has_too_few_cpus(engine_job const& job) {
         auto const at = static_cast<std::size_t>(node);
         return job.given.nodes.at(at).cpus.value_or(0) < job.map.ranks_per_node.at(at);
     });
-}
-
-/// A step of one command lies in one component of a heterogeneous job, the first unless told otherwise.
-std::optional<std::string> beyond_first_component(engine_job const& job, environment const& variables) {
-    auto const size = variables.get_int("SLURM_HET_SIZE").value_or(1);
-    auto const name = "SLURM_JOB_NODELIST_HET_GROUP_0";
-    if (size < 2 || !variables.has(name)) return std::nullopt;
-    auto const first = expand_hostlist(variables.get_or(name, ""), name);
-    for (auto const& host : rank_hosts(job))
-        if (std::find(first.begin(), first.end(), host) == first.end())
-            return fmt::format(
-                "this is a heterogeneous Slurm job of {} components, and {} is not in the first one ({}); muster starts "
-                "steps in that one only: use its nodes (--nodes {})",
-                size, host, variables.get_or(name, ""), first.size());
-    return std::nullopt;
 }
 
 std::string step_name(engine_job const& job) {

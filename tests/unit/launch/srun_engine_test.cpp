@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "launch/engine/engine_tools.hpp"
+#include "launch/engine/mpirun_engine.hpp"
 #include "tests/unit/launch/engine_answers.hpp"
 
 namespace muster {
@@ -72,6 +73,12 @@ TEST(srun_engine, nodes_of_different_gpus_get_what_the_job_has) {
     for (auto const& gpus : {std::vector<int>{4, 1}, {0, 0}, {4, -1}, {-1, -1}})
         EXPECT_THAT(srun_command(job_on({4, 1}, gpus), slurm_22_05().sources()).argv,
                     testing::Not(testing::Contains(testing::StartsWith("--gres"))));
+}
+
+TEST(srun_engine, gpus_that_slurm_does_not_know_are_not_asked_of_it) {
+    auto job = job_on({4, 4}, {4, 4});
+    for (auto& node : job.given.nodes) node.gpus_counted = true;
+    EXPECT_THAT(srun_command(job, slurm_22_05().sources()).argv, testing::Not(testing::Contains(testing::StartsWith("--gres"))));
 }
 
 TEST(srun_engine, more_ranks_than_processors_are_asked_for_outright) {
@@ -151,12 +158,25 @@ TEST(srun_engine, without_pmix_only_programs_without_mpi) {
         "come up alone; for those use --engine mpirun");
 }
 
+TEST(srun_engine, a_script_below_cray_mpich_speaks_as_that_does) {
+    auto a = slurm_22_05();
+    a.said["srun --mpi=list"].out = "MPI plugin types are...\n\tcray_shasta\n\tnone\n\tpmi2\n\tpmix\n";
+    auto job = job_on({1, 1}, {0, 0});
+    EXPECT_THAT(srun_command(job, a.sources()).argv, testing::Contains("--mpi=pmix"));
+    job.variables = {{"CRAY_MPICH_DIR", "/opt/cray/pe/mpich/8.1.28/ofi/gnu/12.3"}};
+    auto const command = srun_command(job, a.sources());
+    EXPECT_THAT(command.argv, testing::Contains("--mpi=cray_shasta"));
+    EXPECT_EQ(command.speaks, wire_up::pmi);
+}
+
 TEST(srun_engine, refusals_say_what_is_lacking) {
     auto const job = job_on({1, 1}, {0, 0});
     auto a = slurm_22_05();
     a.variables = {};
     EXPECT_EQ(srun_unavailable(job, a.sources()), "this is no Slurm job (SLURM_JOB_ID is not set)");
     a = slurm_22_05();
+    EXPECT_EQ(srun_unavailable(job_on({1, 1}, {0, 0}, scheduler_kind::hostfile), a.sources()),
+              "the nodes come from hostfile, not from Slurm");
     a.said.erase("srun --version");
     EXPECT_EQ(srun_unavailable(job, a.sources()), "there is no srun on PATH");
     a.said["srun --version"] = {1, "", "srun: fatal: Could not establish a configuration source\n"};
@@ -172,6 +192,10 @@ TEST(srun_engine, the_first_component_of_a_heterogeneous_job) {
         srun_unavailable(job_on({4, 4, 2}, {4, 4, 4}), a.sources()),
         "this is a heterogeneous Slurm job of 2 components, and n2 is not in the first one (n[0-1]); muster starts steps in that "
         "one only: use its nodes (--nodes 2)");
+    a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4.txt"), ""};
+    EXPECT_THAT(mpirun_unavailable(job_on({4, 4, 2}, {4, 4, 4}), a.sources()).value_or(""),
+                testing::HasSubstr("n2 is not in the first one"));
+    EXPECT_EQ(mpirun_unavailable(job_on({4, 4}, {4, 4}), a.sources()), std::nullopt);
 }
 
 TEST(srun_engine, a_step_is_ended_by_its_number) {
