@@ -10,6 +10,8 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "bench/collectives_command.hpp"
+#include "bench/collectives_rank.hpp"
 #include "bench/compare_command.hpp"
 #include "bench/launch_bench.hpp"
 #include "bench/loader_bench.hpp"
@@ -35,7 +37,9 @@ constexpr subcommand subcommands[]{
     {"launch", "start ranks by muster, mpirun and Hydra, taking turns", launch_bench},
     {"wire", "allreduces with f16 or bf16 on the wire", wire_command},
     {"loader", "shuffled samples out of memory, beside memcpy", loader_bench},
+    {"collectives", "allreduce beside Open MPI, MPICH and Gloo", collectives_command},
     {"report", "table, JSON and HTML page of a scaling study", report_command},
+    {"collectives-rank", nullptr, collectives_rank},  // started by collectives
 };
 
 void print_help(std::FILE* to) {
@@ -44,7 +48,8 @@ void print_help(std::FILE* to) {
                "fashion-mnist.h5\n\n"
                "commands (each has --help)\n",
                version());
-    for (auto const& s : subcommands) fmt::print(to, "  {:10}{}\n", s.name, s.what);
+    for (auto const& s : subcommands)
+        if (s.what != nullptr) fmt::print(to, "  {:12}{}\n", s.name, s.what);
 }
 
 int dispatch(std::vector<std::string> const& words, environment const& variables) {

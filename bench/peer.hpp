@@ -11,6 +11,10 @@ namespace muster {
 /// bench/peers/torch_mnist.py, as it was when this program was built.
 extern char const* const torch_peer_script;
 
+/// bench/peers/mpi_allreduce.c, compiled with each MPI found on the machine, and bench/peers/gloo_allreduce.py.
+extern char const* const mpi_peer_source;
+extern char const* const gloo_peer_script;
+
 /// What one run of a peer reports (schema "muster.peer/1").
 struct peer_record {
     std::string name, version, details;

@@ -11,6 +11,7 @@
 #include "comm/mpi_backend.hpp"
 #include "comm/nccl/nccl_backend.hpp"
 #include "comm/self_backend.hpp"
+#include "comm/shm/shm_backend.hpp"
 
 namespace muster {
 
@@ -21,6 +22,7 @@ constexpr std::array table{
     backend_row{"nccl", nccl_unavailable, make_nccl_backend, memory_kind::device},
     backend_row{"hierarchical", hierarchical_unavailable, make_hierarchical_backend},
     backend_row{"mpi", mpi_unavailable, make_mpi_backend},
+    backend_row{"shm", shm_unavailable, make_shm_backend},
 };
 
 [[noreturn]] void throw_unknown(std::span<backend_row const> rows, std::string const& name) {

@@ -1,0 +1,16 @@
+// muster-bench collectives-rank: one of muster's own ranks in a comparison of collectives.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+
+namespace muster {
+
+/// `collectives-rank FOLDER NAME BACKEND`: speaks as bench/peers/mpi_allreduce.c does, over the named backend; besides that
+/// `bound BYTES` measures this core's memory while the other ranks do the same, and answers microseconds of a memcpy and of a
+/// triad of that size. Started by muster-bench collectives, not by people.
+int collectives_rank(std::vector<std::string> const& args, environment const& variables);
+
+}  // namespace muster

@@ -1,0 +1,64 @@
+// What a comparison of collectives found, and how it is told: nccl-tests' columns.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/machine.hpp"
+
+namespace muster {
+
+/// Samples of one way at one size: microseconds for each call, the greatest of all ranks; out of place and in place.
+struct collectives_cell {
+    std::string job;    ///< "shm", "Open MPI", …
+    std::size_t bytes;  ///< of the tensor, or of all tensors of a set
+    std::size_t tensors = 1;
+    int calls = 1;  ///< in a sample
+    std::vector<double> out_of_place_us, in_place_us;
+    double wrong_out = 0, wrong_in = 0;
+};
+
+struct collectives_job_facts {
+    std::string name, version;
+    bool own = false;  ///< one of muster's backends
+};
+
+/// One run of the benchmark on one number of ranks.
+struct collectives_results {
+    std::string created, command;
+    machine_facts machine;
+    double load = 0;
+    int ranks = 1;
+    std::string gradients;  ///< the set's name and source; "" for sizes
+    std::vector<collectives_job_facts> jobs;
+    double memcpy_gbs = 0;  ///< bytes copied a second, all ranks' cores together
+    double triad_gbs = 0;   ///< STREAM triad, 3 arrays counted, all together
+    std::vector<collectives_cell> cells;
+};
+
+/// busbw / algbw of an allreduce: 2 (n-1) / n.
+double bus_factor(int ranks) noexcept;
+
+/// The least microseconds that an allreduce of so many bytes can take through memory: every rank's input is read and the result
+/// written once for the reduction, S (P+1), and read and written by every rank once more, 2 S P, at the triad's bandwidth. Of
+/// sizes that caches do not hold.
+double bound_us(std::size_t bytes, int ranks, double triad_gbs) noexcept;
+
+/// How muster's `own` backend stands to the fastest peer, by medians out of place.
+struct comparison {
+    std::size_t bytes = 0;
+    double own_us = 0, best_us = 0;
+    std::string best;
+};
+std::vector<comparison> compare_with_peers(collectives_results const& results, std::string const& own);
+/// Geometric mean of best_us / own_us; 0 if there is nothing to compare.
+double mean_advantage(std::vector<comparison> const& all);
+
+/// Text for a terminal.
+std::string describe(collectives_results const& results);
+/// Schema "muster.collectives/1".
+nlohmann::ordered_json to_json(collectives_results const& results);
+
+}  // namespace muster

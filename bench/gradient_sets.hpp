@@ -1,0 +1,22 @@
+// The sizes of the gradient tensors of known networks, in the order of their layers.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+struct gradient_set {
+    std::string_view name;
+    std::string_view source;            ///< where the sizes are from
+    std::vector<std::size_t> elements;  ///< of each tensor
+    std::size_t parameters() const noexcept;
+};
+
+/// "resnet50", "cifar" (ResNet-20), "mnist" or "gpt2" (the smallest, 124 M). Built from the architecture's own numbers. Throws
+/// errc::usage for another name.
+gradient_set gradients_of(std::string_view name);
+
+}  // namespace muster

@@ -1,0 +1,301 @@
+#include "comm/shm/shm_backend.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+
+#include "base/log.hpp"
+#include "comm/comm_error.hpp"
+#include "comm/shm/meeting.hpp"
+#include "comm/shm/neighbours.hpp"
+#include "comm/shm/remote_memory.hpp"
+#include "comm/shm/task.hpp"
+#include "comm/shm/world.hpp"
+#include "comm/world_check.hpp"
+
+namespace muster {
+
+namespace {
+
+using namespace shm;
+
+/// "job#2" for the third communicator of all ranks that this process makes: those of the same number belong together.
+std::string numbered(std::string const& name) {
+    static std::mutex guard;
+    static std::map<std::string, std::uint64_t> made;
+    std::scoped_lock const lock(guard);
+    return fmt::format("{}#{}", name, made[name]++);
+}
+
+std::uint64_t hash_of(std::string_view text) noexcept {
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    for (char const c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    return hash;
+}
+
+/// What a meeting is called: equal on its ranks, different for all others of this machine.
+std::string key_of(std::string const& name) {
+    return fmt::format("muster-shm-{}-{:016x}", ::geteuid(), hash_of(name));
+}
+
+template <typename Bits>
+bool share_a_bit(Bits const& a, Bits const& b) noexcept {
+    for (std::size_t i = 0; i < a.size(); ++i)
+        if ((a[i] & b[i]) != 0) return true;
+    return false;
+}
+
+/// Whether this rank may read every other one's memory, and why not.
+std::string probe(world const& all) {
+    for (int rank = 0; rank < all.size; ++rank) {
+        std::uint64_t seen = 0;
+        int const code =
+            read_memory(all.processes[static_cast<std::size_t>(rank)].pid, &seen, all.of(rank).here().token_address, sizeof seen);
+        if (code != 0) return why_no_memory_access(code);
+        if (seen != token) return fmt::format("the memory of rank {} is not where it says: another process namespace?", rank);
+    }
+    return {};
+}
+
+world meet(std::string const& name, identity const& who, comm_options const& options) {
+    permit_memory_access();
+    geometry sizes;
+    sizes.ranks = static_cast<std::size_t>(who.world_size);
+    meeting with({key_of(name), describe_world(who, options), who.host, options.deadline, sizes.total_bytes()});
+    world made = make_world(std::make_shared<shared_memory>(with.memory_file(), sizes.total_bytes()), sizes, who.rank);
+    divide(made);
+    static std::uint64_t const probed = token;
+    made.own().construct();
+    station& here = made.own().here();
+    here.who = own_process();
+    here.token_address = reinterpret_cast<std::uintptr_t>(&probed);
+    with.agree(true);
+    for (int rank = 0; rank < made.size; ++rank) {
+        auto const at = static_cast<std::size_t>(rank);
+        made.processes[at] = made.of(rank).here().who;
+        made.hosts[at] = with.records()[at].host;
+    }
+    auto const& mine = with.records()[static_cast<std::size_t>(who.rank)].processors;
+    for (auto const& record : with.records())
+        if (record.rank != who.rank && share_a_bit(record.processors, mine)) made.beside.push_back(record.rank);
+    made.crowded = is_crowded(with.records(), made.hosts[static_cast<std::size_t>(who.rank)]);
+    std::string const refusal = probe(made);
+    made.direct = with.agree(refusal.empty());
+    spdlog::debug("shm: {} ranks{}, large tensors {}{}", made.size, made.crowded ? " on fewer processors" : "",
+                  made.direct ? "from memory to memory" : "through shared memory: ",
+                  made.direct       ? std::string{}
+                  : refusal.empty() ? std::string("another rank was refused")
+                                    : refusal);
+    return made;
+}
+
+/// Polls without a step forward after which the communicators beside this one are moved forward.
+constexpr unsigned polls_before_others = 64;
+
+/// About 20 us.
+constexpr unsigned looks_while_lingering = 500;
+
+void relax() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+class shm_backend final : public collective_backend, private neighbour {
+  public:
+    shm_backend(std::string name, identity who, comm_options const& options)
+        : name_(std::move(name)), who_(std::move(who)), options_(options), all_(meet(name_, who_, options_)) {}
+
+    ~shm_backend() override {
+        leave();
+        auto& state = all_.own().here().state;
+        if (state.load(std::memory_order_relaxed) == standing::member) state.store(standing::left, std::memory_order_release);
+    }
+
+    std::vector<std::string> const& hosts() const noexcept override { return all_.hosts; }
+    bool crowded() const noexcept override { return all_.crowded; }
+    void const* native() const noexcept override { return nullptr; }
+
+    ticket start(collective const& what) override {
+        use const held(*this);
+        ticket const which = take_slot();
+        slot& next = *slots_[which - 1];
+        next.work.begin(what);
+        if (active_.empty()) {
+            try {
+                if (next.work.advance(all_)) {
+                    free_.push_back(which);
+                    return 0;
+                }
+            } catch (...) {
+                fail(std::current_exception());
+                throw;
+            }
+        }
+        active_.push_back(which);
+        return which;
+    }
+
+    bool done(ticket which) override {
+        {
+            use const held(*this);
+            slot& asked = *slots_[which - 1];
+            if (asked.where == slot::state::active) advance();
+            if (asked.where == slot::state::active && all_.crowded) linger(asked);
+            if (asked.where == slot::state::failed) {
+                asked.where = slot::state::lost;
+                std::rethrow_exception(asked.failure);
+            }
+            if (asked.where == slot::state::finished) {
+                idle_polls_ = 0;
+                free_.push_back(which);
+                return true;
+            }
+        }
+        if (++idle_polls_ % polls_before_others == 0) drive_others();
+        return false;
+    }
+
+    void progress() override {
+        use const held(*this);
+        advance();
+    }
+
+    /// The others are told, if they ask why this rank does not go on. The slot is never used again.
+    void abandon(ticket which) noexcept override {
+        use const held(*this);
+        slot& lost = *slots_[which - 1];
+        if (lost.where == slot::state::active) {
+            auto const late = whom_to_blame(which);
+            tell_failure(late.empty() ? all_.rank : late.front().rank);
+        }
+        lost.where = slot::state::lost;
+        std::erase(active_, which);
+    }
+
+    std::vector<late_rank> late_ranks(ticket which) noexcept override {
+        use const held(*this);
+        return whom_to_blame(which);
+    }
+
+    std::unique_ptr<collective_backend> subset(std::span<int const> ranks) override {
+        auto const number = subsets_++;
+        auto const me = std::find(ranks.begin(), ranks.end(), who_.rank);
+        if (me == ranks.end()) return nullptr;
+        identity part = who_;
+        part.rank = part.local_rank = static_cast<int>(me - ranks.begin());
+        part.world_size = part.local_size = static_cast<int>(ranks.size());
+        return std::make_unique<shm_backend>(fmt::format("{}/{}", name_, number), part, options_);
+    }
+
+  private:
+    struct slot {
+        enum class state { active, finished, failed, lost };
+        state where = state::active;
+        std::exception_ptr failure;
+        task work;
+    };
+
+    ticket take_slot() {
+        if (free_.empty()) {
+            slots_.push_back(std::make_unique<slot>());
+            free_.reserve(slots_.size());
+            return static_cast<ticket>(slots_.size());
+        }
+        ticket const which = free_.back();
+        free_.pop_back();
+        slots_[which - 1]->where = slot::state::active;
+        return which;
+    }
+
+    void drive() noexcept override { advance(); }
+
+    /// Failures are kept for done().
+    void advance() noexcept {
+        while (!active_.empty()) {
+            slot& head = *slots_[active_.front() - 1];
+            try {
+                if (!head.work.advance(all_)) return;
+                head.where = slot::state::finished;
+                active_.pop_front();
+            } catch (...) {
+                auto const failure = std::current_exception();
+                fail(failure);
+                for (ticket const each : active_) {
+                    slots_[each - 1]->where = slot::state::failed;
+                    slots_[each - 1]->failure = failure;
+                }
+                active_.clear();
+            }
+        }
+    }
+
+    /// Whoever waits gives its processor away, which is dear, to let another rank come to where it is. Where all that run beside
+    /// it are there already that would only bring the processor back: then it stays a little while.
+    void linger(slot const& asked) noexcept {
+        for (unsigned looks = 0; looks < looks_while_lingering && asked.where == slot::state::active && !active_.empty();
+             ++looks) {
+            task const& head = slots_[active_.front() - 1]->work;
+            for (int const rank : all_.beside)
+                if (head.waits_for(all_, rank)) return;
+            relax();
+            advance();
+        }
+    }
+
+    std::vector<late_rank> whom_to_blame(ticket which) const noexcept try {
+        if (slots_[which - 1]->where != slot::state::active || active_.empty()) return {};
+        task const& head = slots_[active_.front() - 1]->work;
+        return blame(all_, head.missing(all_), head.sequence());
+    } catch (...) {
+        return {};  // no memory left for words
+    }
+
+    void fail(std::exception_ptr const& failure) noexcept {
+        int culprit = all_.rank;
+        try {
+            std::rethrow_exception(failure);
+        } catch (comm_error const& problem) {
+            if (!problem.culprits().empty()) culprit = problem.culprits().front();
+        } catch (...) {  // its own fault
+        }
+        tell_failure(culprit);
+    }
+
+    void tell_failure(int culprit) noexcept {
+        station& here = all_.own().here();
+        if (here.state.load(std::memory_order_relaxed) == standing::failed) return;
+        here.culprit.store(culprit, std::memory_order_relaxed);
+        here.state.store(standing::failed, std::memory_order_release);
+    }
+
+    std::string name_;
+    identity who_;
+    comm_options options_;
+    world all_;
+    unsigned subsets_ = 0;
+    unsigned idle_polls_ = 0;
+    std::vector<std::unique_ptr<slot>> slots_;  // ticket t is slot t-1
+    std::vector<ticket> free_;
+    std::deque<ticket> active_;  // in the order of their start; only the first goes on
+};
+
+}  // namespace
+
+std::optional<std::string> shm_unavailable(identity const& who, comm_options const& options) {
+    if (who.local_size != who.world_size)
+        return fmt::format("it serves the ranks of one node, and {} of {} are on this one", who.local_size, who.world_size);
+    if (options.backend.empty() && who.world_size == 1) return "one rank needs no other";
+    return std::nullopt;
+}
+
+std::unique_ptr<collective_backend> make_shm_backend(identity const& who, comm_options const& options) {
+    return std::make_unique<shm_backend>(numbered(who.nspace), who, options);
+}
+
+}  // namespace muster

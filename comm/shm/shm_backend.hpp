@@ -1,0 +1,23 @@
+// The backend over shared memory: all ranks of the world on one node, without MPI.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "comm/collective_backend.hpp"
+
+namespace muster {
+
+/// Pure: where the ranks sit, as their identity says.
+std::optional<std::string> shm_unavailable(identity const& who, comm_options const& options);
+
+/// Collective, within options.deadline. Throws comm_error naming the ranks that do not come, end meanwhile, or contradict each
+/// other (see shm::meeting), and errc::system.
+///
+/// Nothing of it has a name in the file system, so that nothing can be left there. Works without a thread of its own: within
+/// calls. Collectives finish in the order of their start. A communicator that is destroyed waits for nobody; one that needs it
+/// later is told so.
+std::unique_ptr<collective_backend> make_shm_backend(identity const& who, comm_options const& options);
+
+}  // namespace muster

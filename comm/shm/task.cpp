@@ -1,0 +1,356 @@
+#include "comm/shm/task.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "comm/comm_error.hpp"
+#include "comm/kernels.hpp"
+#include "comm/shm/remote_memory.hpp"
+#include "comm/shm/signature.hpp"
+
+namespace muster::shm {
+
+namespace {
+
+// Measured on 2 cores with 1 MiB of second-level cache each, 2 and 4 ranks.
+
+/// A reduction's input travels with the announcement up to so many bytes of all ranks together.
+constexpr std::size_t whole_reduction_bytes = std::size_t{128} << 10;
+/// Larger ones go through the segment up to this size, then directly; but directly at once where ranks share processors, since
+/// every round costs them changes between processes.
+constexpr std::size_t staged_reduction_bytes = std::size_t{2} << 20;
+/// What is done in one call.
+constexpr std::size_t budget_bytes = std::size_t{4} << 20;
+
+constexpr std::size_t line_bytes = 64;
+
+/// The tables of an alltoall at the head of a payload: what is sent to each rank, then what is expected of each.
+std::size_t table_bytes(world const& all) noexcept {
+    return (2 * static_cast<std::size_t>(all.size) * sizeof(std::uint64_t) + line_bytes - 1) / line_bytes * line_bytes;
+}
+
+void copy_bytes(void* to, void const* from, std::size_t bytes) noexcept {
+    if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+}  // namespace
+
+void throw_copy_failed(world const& all, int other, char const* call, int code) {
+    std::string const why = code == ESRCH ? "its process is gone" : fmt::format("{}: {}", call, std::strerror(code));
+    throw comm_error(
+        errc::peer_failed,
+        fmt::format("rank {} of {}: the memory of {} cannot be reached: {}", all.rank, all.size, name_of(all, other), why),
+        {other});
+}
+
+// ---- what is where
+
+std::size_t task::limit(world const& all) const noexcept {
+    std::size_t most = all.sizes.payload_bytes;
+    if (reduces()) most = std::min(most, whole_reduction_bytes / static_cast<std::size_t>(all.size));
+    if (what_.what == collective::kind::alltoall) most -= std::min(most, table_bytes(all));
+    return most;
+}
+
+std::size_t task::input_bytes(world const& all, int rank) const noexcept {
+    switch (what_.what) {
+        case collective::kind::barrier: return 0;
+        case collective::kind::broadcast: return rank == what_.root ? what_.in.bytes() : 0;
+        case collective::kind::allgather:
+            return what_.receive_counts.empty() ? what_.in.bytes()
+                                                : what_.receive_counts[static_cast<std::size_t>(rank)] * element_bytes();
+        case collective::kind::alltoall: return all.of(rank).announced(sequence_).count * element_bytes();
+        default: return what_.in.bytes();
+    }
+}
+
+/// Of what travelled with the announcement.
+std::byte const* task::input_at(world const& all, int rank) const noexcept {
+    if (what_.what == collective::kind::alltoall) return all.of(rank).payload(sequence_) + table_bytes(all);
+    auto const& said = all.of(rank).announced(sequence_);
+    return input_bytes(all, rank) <= said.inlined.size() ? said.inlined.data() : all.of(rank).payload(sequence_);
+}
+
+std::size_t task::largest_input(world const& all) const noexcept {
+    if (what_.what == collective::kind::broadcast) return what_.in.bytes();
+    if (counts_are_equal(what_)) return input_bytes(all, all.rank);
+    std::size_t largest = 0;
+    for (int rank = 0; rank < all.size; ++rank) largest = std::max(largest, input_bytes(all, rank));
+    return largest;
+}
+
+/// Shares of an allreduce begin at multiples of a line, so that the last ones of a small tensor may be empty.
+element_range task::share(world const& all, int rank) const noexcept {
+    if (what_.what == collective::kind::reducescatter) return share_of(what_.in.count, all.size, rank);
+    std::size_t const per_line = line_bytes / element_bytes();
+    auto const ranks = static_cast<std::size_t>(all.size);
+    std::size_t const most = ((what_.in.count + ranks - 1) / ranks + per_line - 1) / per_line * per_line;
+    std::size_t const first = std::min(what_.in.count, most * static_cast<std::size_t>(rank));
+    return {first, std::min(most, what_.in.count - first)};
+}
+
+task::pull task::pull_from(world const& all, int rank) const noexcept {
+    auto const at = static_cast<std::size_t>(rank);
+    switch (what_.what) {
+        case collective::kind::broadcast: return rank == what_.root && rank != all.rank ? pull{0, what_.in.bytes(), 0} : pull{};
+        case collective::kind::allgather: {
+            if (what_.receive_counts.empty()) return {0, what_.in.bytes(), at * what_.in.bytes()};
+            std::size_t before = 0;
+            for (std::size_t i = 0; i < at; ++i) before += what_.receive_counts[i];
+            return {0, what_.receive_counts[at] * element_bytes(), before * element_bytes()};
+        }
+        case collective::kind::alltoall: {
+            auto const* const table = reinterpret_cast<std::uint64_t const*>(all.of(rank).payload(sequence_));
+            std::size_t from = 0, to = 0;
+            for (int i = 0; i < all.rank; ++i) from += table[i];
+            for (std::size_t i = 0; i < at; ++i) to += what_.receive_counts[i];
+            return {from * element_bytes(), what_.receive_counts[at] * element_bytes(), to * element_bytes()};
+        }
+        default: return {};
+    }
+}
+
+// ---- the start
+
+/// Looks on from where it stopped last time: who was there stays there.
+template <typename Of>
+bool task::all_reached(world const& all, std::uint64_t number, Of of) noexcept {
+    for (; scan_ < all.size; ++scan_)
+        if (scan_ != all.rank && of(all.of(scan_)).load(std::memory_order_acquire) < number) return false;
+    scan_ = 0;
+    return true;
+}
+
+bool task::advance(world& all) {
+    switch (stage_) {
+        case stage::announce:
+            if (what_.what == collective::kind::exchange) {
+                if (what_.root == all.rank) {
+                    copy_bytes(out(), in(), what_.in.bytes());
+                    return true;
+                }
+                announce_pair(all);
+                return meet_pair(all);
+            }
+            announce(all);
+            stage_ = stage::meet;
+            return meet(all);
+        case stage::meet: return meet(all);
+        case stage::direct: return advance_direct(all);
+        case stage::staged: return advance_staged(all);
+        case stage::leave:
+            return all_reached(
+                all, sequence_, [](region const& r) -> auto& { return r.progress().finished; });
+        case stage::pair_meet: return meet_pair(all);
+        case stage::pair_rounds: return advance_pair(all);
+        case stage::pair_leave:
+            return all.of(what_.root)
+                       .progress_with(static_cast<std::size_t>(all.rank))
+                       .finished.load(std::memory_order_acquire) >= sequence_;
+    }
+    return false;
+}
+
+void task::announce(world& all) {
+    sequence_ = ++all.sequence;
+    announcement& say = all.own().announced(sequence_);
+    say.signature = signature_of(what_);
+    say.count = what_.in.count;
+    say.in = reinterpret_cast<std::uintptr_t>(what_.in.data);
+    say.out = reinterpret_cast<std::uintptr_t>(what_.out.data);
+    if (what_.what == collective::kind::alltoall) {
+        auto* const table = reinterpret_cast<std::uint64_t*>(all.own().payload(sequence_));
+        std::copy(what_.send_counts.begin(), what_.send_counts.end(), table);
+        std::copy(what_.receive_counts.begin(), what_.receive_counts.end(), table + all.size);
+        if (what_.in.bytes() <= limit(all)) copy_bytes(all.own().payload(sequence_) + table_bytes(all), in(), what_.in.bytes());
+    } else if (std::size_t const bytes = input_bytes(all, all.rank); bytes <= say.inlined.size()) {
+        copy_bytes(say.inlined.data(), in(), bytes);
+    } else if (bytes <= limit(all)) {
+        copy_bytes(all.own().payload(sequence_), in(), bytes);
+    }
+    say.sequence.store(sequence_, std::memory_order_release);
+}
+
+bool task::meet(world& all) {
+    if (!all_reached(
+            all, sequence_, [&](region const& r) -> auto& { return r.announced(sequence_).sequence; }))
+        return false;
+    check_announcements(all);
+    std::size_t const largest = largest_input(all);
+    if (largest <= limit(all)) {
+        finish_whole(all);
+        return true;
+    }
+    if (!reduces()) copy_own(all);
+    if (all.direct && !(reduces() && !all.crowded && largest <= staged_reduction_bytes)) {
+        start_direct(all);
+        return advance_direct(all);
+    }
+    start_staged(all);
+    return advance_staged(all);
+}
+
+/// All ranks look at the same announcements and so come to the same verdict.
+void task::check_announcements(world const& all) const {
+    announcement const& mine = all.own().announced(sequence_);
+    for (int rank = 0; rank < all.size; ++rank) {
+        announcement const& theirs = all.of(rank).announced(sequence_);
+        if (theirs.signature == mine.signature && (theirs.count == mine.count || !counts_are_equal(what_))) continue;
+        throw comm_error(
+            errc::peer_failed,
+            fmt::format(
+                "{} on rank {} ({}): rank {} ({}) is at another collective: the tensor has another size, type or reduction "
+                "there, or the ranks start their collectives in different orders; it has {}",
+                describe_signature(mine.signature, mine.count), all.rank, all.hosts[static_cast<std::size_t>(all.rank)], rank,
+                all.hosts[static_cast<std::size_t>(rank)], describe_signature(theirs.signature, theirs.count)),
+            {});
+    }
+    if (what_.what == collective::kind::alltoall) check_counts(all);
+}
+
+/// Every rank checks all pairs, so that all fail if any does.
+void task::check_counts(world const& all) const {
+    auto const tables = [&](int rank) { return reinterpret_cast<std::uint64_t const*>(all.of(rank).payload(sequence_)); };
+    for (int to = 0; to < all.size; ++to)
+        for (int from = 0; from < all.size; ++from) {
+            std::uint64_t const sent = tables(from)[to], expected = tables(to)[all.size + from];
+            if (sent == expected) continue;
+            throw comm_error(errc::peer_failed,
+                             fmt::format("alltoall on rank {} ({}): rank {} ({}) sends {} elements of {} to rank {} ({}), which "
+                                         "expects {}; give both the same count",
+                                         all.rank, all.hosts[static_cast<std::size_t>(all.rank)], from,
+                                         all.hosts[static_cast<std::size_t>(from)], sent, to_string(what_.in.type), to,
+                                         all.hosts[static_cast<std::size_t>(to)], expected));
+        }
+}
+
+void task::copy_own(world const& all) const noexcept {
+    pull const mine = pull_from(all, all.rank);
+    copy_bytes(out() + mine.to, in() + mine.from, mine.bytes);
+}
+
+void task::finish_whole(world& all) {
+    if (!reduces()) {
+        copy_own(all);
+        for (int rank = 0; rank < all.size; ++rank) {
+            if (rank == all.rank) continue;
+            pull const next = pull_from(all, rank);
+            if (next.bytes != 0) copy_bytes(out() + next.to, input_at(all, rank) + next.from, next.bytes);
+        }
+        return;
+    }
+    element_range const part =
+        what_.what == collective::kind::allreduce ? element_range{0, what_.in.count} : share(all, all.rank);
+    std::size_t const at = part.first * element_bytes();
+    for (int rank = 0; rank < all.size; ++rank)
+        all.sources[static_cast<std::size_t>(rank)] = (rank == all.rank ? in() : input_at(all, rank)) + at;
+    combine(what_.in.type, what_.how, all.sources, out(), part.count, what_.scale);
+}
+
+// ---- direct
+
+void task::start_direct(world const& all) noexcept {
+    stage_ = stage::direct;
+    next_ = 0;
+    from_ = (all.rank + 1) % all.size;
+}
+
+bool task::advance_direct(world& all) {
+    std::size_t budget = budget_bytes;
+    if (reduces()) {
+        element_range const mine = share(all, all.rank);
+        std::size_t const most = std::max<std::size_t>(scratch_bytes / static_cast<std::size_t>(all.size) / 4096 * 4096, 4096);
+        while (next_ < mine.count) {
+            if (budget == 0) return false;
+            element_range const piece{mine.first + next_, std::min(most / element_bytes(), mine.count - next_)};
+            reduce_piece(all, piece);
+            if (what_.what == collective::kind::allreduce) write_piece(all, piece);
+            next_ += piece.count;
+            budget -= std::min(budget, piece.count * element_bytes() * static_cast<std::size_t>(all.size));
+        }
+    } else {
+        for (; from_ != all.rank; from_ = (from_ + 1) % all.size, next_ = 0) {
+            pull const from = pull_from(all, from_);
+            while (next_ < from.bytes) {
+                if (budget == 0) return false;
+                std::size_t const bytes = std::min(budget, from.bytes - next_);
+                auto const address = all.of(from_).announced(sequence_).in + from.from + next_;
+                if (int const code =
+                        read_memory(all.processes[static_cast<std::size_t>(from_)].pid, out() + from.to + next_, address, bytes);
+                    code != 0)
+                    throw_copy_failed(all, from_, "process_vm_readv", code);
+                next_ += bytes;
+                budget -= bytes;
+            }
+        }
+    }
+    all.own().progress().finished.store(sequence_, std::memory_order_release);
+    stage_ = stage::leave;
+    return advance(all);
+}
+
+void task::reduce_piece(world& all, element_range const& piece) {
+    std::size_t const at = piece.first * element_bytes(), bytes = piece.count * element_bytes();
+    std::byte* room = all.scratch.get();
+    for (int k = 0; k < all.size; ++k) {
+        int const rank = (all.rank + k) % all.size;  // not all at the same one at once
+        auto& source = all.sources[static_cast<std::size_t>(rank)];
+        if (k == 0) {
+            source = in() + at;
+            continue;
+        }
+        if (int const code = read_memory(all.processes[static_cast<std::size_t>(rank)].pid, room,
+                                         all.of(rank).announced(sequence_).in + at, bytes);
+            code != 0)
+            throw_copy_failed(all, rank, "process_vm_readv", code);
+        source = room;
+        room += (bytes + line_bytes - 1) / line_bytes * line_bytes;
+    }
+    std::size_t const to = what_.what == collective::kind::allreduce ? at : at - share(all, all.rank).first * element_bytes();
+    combine(what_.in.type, what_.how, all.sources, out() + to, piece.count, what_.scale);
+}
+
+void task::write_piece(world& all, element_range const& piece) {
+    std::size_t const at = piece.first * element_bytes(), bytes = piece.count * element_bytes();
+    for (int k = 1; k < all.size; ++k) {
+        int const rank = (all.rank + k) % all.size;
+        // One that gave up may use its memory for something else, however its contract asks it not to.
+        int const code = all.of(rank).here().state.load(std::memory_order_acquire) != standing::member
+                             ? ESRCH
+                             : write_memory(all.processes[static_cast<std::size_t>(rank)].pid, out() + at,
+                                            all.of(rank).announced(sequence_).out + at, bytes);
+        if (code != 0) throw_copy_failed(all, rank, "process_vm_writev", code);
+    }
+}
+
+// ---- missing
+
+bool task::waits_for(world const& all, int rank) const noexcept {
+    region const& theirs = all.of(rank);
+    auto const reached = [](std::atomic<std::uint64_t> const& number) { return number.load(std::memory_order_acquire); };
+    switch (stage_) {
+        case stage::announce: return false;
+        case stage::meet: return reached(theirs.announced(sequence_).sequence) < sequence_;
+        case stage::direct: return false;  // it is this rank that works
+        case stage::leave: return reached(theirs.progress().finished) < sequence_;
+        case stage::staged:
+            return reached(theirs.progress().filled) < std::min(filled_, worked_ + 1) ||
+                   reached(theirs.progress().worked) < std::min(drained_ + 1, worked_);
+        case stage::pair_meet:
+        case stage::pair_rounds:
+        case stage::pair_leave: return rank == what_.root;
+    }
+    return false;
+}
+
+std::vector<int> task::missing(world const& all) const {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < all.size; ++rank)
+        if (rank != all.rank && waits_for(all, rank)) ranks.push_back(rank);
+    return ranks;
+}
+
+}  // namespace muster::shm

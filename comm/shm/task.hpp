@@ -1,0 +1,105 @@
+// One collective over shared memory, from its start to its end.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/collective_backend.hpp"
+#include "comm/shm/world.hpp"
+
+namespace muster::shm {
+
+/// A collective as a schedule. In all of them a rank announces what it is at, and sees that all others announced the same, before
+/// anything is written; a rank that differs makes all of them fail. Then, by size:
+/// - whole: the input came with the announcement; every rank reduces, or copies out, all of it. One wait.
+/// - direct: for a reduction each rank reads its share from every other rank's memory, reduces it, and writes the result to every
+///   other rank's, a piece at a time so that what was read is still in its cache; else it reads what it is to get. Nothing of a
+///   tensor is copied twice, and there are two waits.
+/// - staged, where the kernel forbids that or sizes are between: the same in rounds through windows in the segment, two in turn,
+///   so that ranks fill one while they work on the other.
+/// All combine in the order of the ranks: every way and every rank gives the same bits.
+class task {
+  public:
+    void begin(collective const& what) {
+        what_ = what;
+        stage_ = stage::announce;
+        scan_ = 0;
+    }
+
+    /// Goes on without waiting; true once it has finished. Throws comm_error if the ranks' arguments differ or one is found dead.
+    bool advance(world& all);
+
+    /// Others may have been told of it.
+    bool announced() const noexcept { return stage_ != stage::announce; }
+    std::uint64_t sequence() const noexcept { return sequence_; }
+
+    /// Whether it waits for that rank now.
+    bool waits_for(world const& all, int rank) const noexcept;
+
+    /// The ranks that it waits for now.
+    std::vector<int> missing(world const& all) const;
+
+  private:
+    enum class stage { announce, meet, direct, staged, leave, pair_meet, pair_rounds, pair_leave };
+    struct pull {
+        std::size_t from = 0;  // bytes within the other rank's input
+        std::size_t bytes = 0;
+        std::size_t to = 0;  // bytes within `out`
+    };
+
+    bool reduces() const noexcept {
+        return what_.what == collective::kind::allreduce || what_.what == collective::kind::reducescatter;
+    }
+    std::size_t element_bytes() const noexcept { return size_of(what_.in.type); }
+    std::size_t limit(world const& all) const noexcept;
+    std::size_t input_bytes(world const& all, int rank) const noexcept;
+    std::byte const* input_at(world const& all, int rank) const noexcept;
+    std::size_t largest_input(world const& all) const noexcept;
+    element_range share(world const& all, int rank) const noexcept;
+    pull pull_from(world const& all, int rank) const noexcept;
+    std::byte* in() const noexcept { return static_cast<std::byte*>(what_.in.data); }
+    std::byte* out() const noexcept { return static_cast<std::byte*>(what_.out.data); }
+
+    template <typename Of>
+    bool all_reached(world const& all, std::uint64_t number, Of of) noexcept;
+
+    void announce(world& all);
+    bool meet(world& all);
+    void check_announcements(world const& all) const;
+    void check_counts(world const& all) const;
+    void finish_whole(world& all);
+    void copy_own(world const& all) const noexcept;
+
+    void start_direct(world const& all) noexcept;
+    bool advance_direct(world& all);
+    void reduce_piece(world& all, element_range const& piece);
+    void write_piece(world& all, element_range const& piece);
+
+    void start_staged(world& all) noexcept;
+    bool advance_staged(world& all);
+    void fill(world& all, std::uint64_t round) const noexcept;
+    void work(world& all, std::uint64_t round) const noexcept;
+    void drain(world& all, std::uint64_t round) const noexcept;
+    element_range piece_of(world const& all, int rank, std::uint64_t round) const noexcept;
+
+    void announce_pair(world& all);
+    bool meet_pair(world& all);
+    bool advance_pair(world& all);
+    std::size_t pair_rounds(world const& all, std::size_t bytes) const noexcept;
+
+    collective what_;
+    stage stage_ = stage::announce;
+    std::uint64_t sequence_ = 0;
+    int scan_ = 0;  // the first rank not yet seen where it is waited for
+
+    std::size_t next_ = 0;  // direct: elements of the share, or bytes of the pull, that are done
+    int from_ = 0;          // direct: the rank pulled from
+
+    std::uint64_t first_ = 0, end_ = 0;                    // staged: rounds
+    std::uint64_t filled_ = 0, worked_ = 0, drained_ = 0;  // … the next of each
+};
+
+/// Throws comm_error (errc::peer_failed) for a copy from or to another rank's memory that ended with `code`.
+[[noreturn]] void throw_copy_failed(world const& all, int other, char const* call, int code);
+
+}  // namespace muster::shm

@@ -1,0 +1,179 @@
+// Collectives over one segment by threads of this process, which ThreadSanitizer watches: the ordering of all that goes through
+// the segment. Windows of a few elements make many rounds of small tensors.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "comm/comm_error.hpp"
+#include "comm/shm/task.hpp"
+#include "comm/shm/world.hpp"
+
+namespace muster::shm {
+namespace {
+
+struct threads_world {
+    threads_world(int ranks, bool direct) {
+        sizes.ranks = static_cast<std::size_t>(ranks);
+        sizes.payload_bytes = 512;
+        sizes.window_bytes = 1024;
+        sizes.pair_bytes = 256;
+        auto const file = make_memory_file(sizes.total_bytes());
+        auto const memory = std::make_shared<shared_memory>(file.get(), sizes.total_bytes());
+        for (int rank = 0; rank < ranks; ++rank) {
+            worlds.push_back(make_world(memory, sizes, rank));
+            worlds.back().direct = direct;
+            divide(worlds.back());
+            worlds.back().own().construct();
+        }
+        for (auto& each : worlds)
+            for (int rank = 0; rank < ranks; ++rank) each.processes[static_cast<std::size_t>(rank)] = own_process();
+    }
+    template <typename Body>
+    void run(Body&& body) {
+        std::vector<std::thread> threads;
+        for (auto& each : worlds) threads.emplace_back([&] { body(each); });
+        for (auto& each : threads) each.join();
+    }
+    geometry sizes;
+    std::vector<world> worlds;
+};
+
+void finish(world& all, collective const& what) {
+    task work;
+    work.begin(what);
+    while (!work.advance(all)) std::this_thread::yield();
+}
+
+using ints = std::vector<std::int32_t>;
+
+ints values(std::size_t count, int rank, int turn) {
+    ints made(count);
+    for (std::size_t i = 0; i < count; ++i) made[i] = static_cast<std::int32_t>(i) * 3 + rank * 1000 + turn;
+    return made;
+}
+
+std::vector<std::size_t> const counts{0, 1, 6, 7, 130, 1000, 5000};
+
+/// Ranks, and whether they reach into each other's memory (which ThreadSanitizer does not see).
+class shm_threads : public testing::TestWithParam<std::tuple<int, bool>> {};
+
+TEST_P(shm_threads, every_collective_gives_what_it_should) {
+    auto const [ranks, direct] = GetParam();
+    auto const n = static_cast<std::size_t>(ranks);
+    threads_world together(ranks, direct);
+    together.run([ranks = ranks, &n](world& all) {
+        int turn = 0;
+        for (int again = 0; again < 3; ++again)
+            for (std::size_t const count : counts) {
+                ++turn;
+                ints in = values(count, all.rank, turn), out(count, -1);
+                finish(all, {collective::kind::allreduce, view_of(std::span(in)), view_of(std::span(out)), reduction::sum});
+                for (std::size_t i = 0; i < count; ++i)
+                    ASSERT_EQ(out[i], (static_cast<std::int32_t>(i) * 3 + turn) * ranks + 500 * ranks * (ranks - 1)) << i;
+                ints twice = in;
+                finish(all, {collective::kind::allreduce, view_of(std::span(twice)), view_of(std::span(twice)), reduction::sum});
+                EXPECT_EQ(twice, out) << "in place";
+
+                element_range const share = share_of(count, ranks, all.rank);
+                ints part(share.count, -1);
+                finish(all, {collective::kind::reducescatter, view_of(std::span(in)), view_of(std::span(part)), reduction::sum});
+                for (std::size_t i = 0; i < share.count; ++i) ASSERT_EQ(part[i], out[share.first + i]);
+
+                ints within = in;
+                auto const place = part_of(view_of(std::span(within)), share);
+                finish(all, {collective::kind::reducescatter, view_of(std::span(within)), place, reduction::sum});
+                for (std::size_t i = 0; i < count; ++i) {
+                    bool const mine = i >= share.first && i < share.first + share.count;
+                    ASSERT_EQ(within[i], mine ? out[i] : in[i]) << "in place";
+                }
+
+                int const root = turn % ranks;
+                ints same = in;
+                finish(all,
+                       {collective::kind::broadcast, view_of(std::span(same)), view_of(std::span(same)), reduction::sum, root});
+                EXPECT_EQ(same, values(count, root, turn));
+
+                ints gathered(count * n, -1);
+                finish(all, {collective::kind::allgather, view_of(std::span(in)), view_of(std::span(gathered))});
+                for (std::size_t i = 0; i < gathered.size(); ++i)
+                    ASSERT_EQ(gathered[i], values(count, static_cast<int>(i / count), turn)[i % count]);
+
+                // Rank r gives count + 10 r elements.
+                collective uneven{collective::kind::allgather};
+                std::size_t sum = 0;
+                for (std::size_t r = 0; r < n; ++r) {
+                    uneven.receive_counts.push_back(r == 1 ? 0 : count + 10 * r);
+                    sum += uneven.receive_counts.back();
+                }
+                ints mine = values(uneven.receive_counts[static_cast<std::size_t>(all.rank)], all.rank, turn), joined(sum, -1);
+                uneven.in = view_of(std::span(mine));
+                uneven.out = view_of(std::span(joined));
+                finish(all, uneven);
+                std::size_t at = 0;
+                for (std::size_t r = 0; r < n; ++r)
+                    for (auto const expected : values(uneven.receive_counts[r], static_cast<int>(r), turn))
+                        ASSERT_EQ(joined[at++], expected);
+
+                // Rank r sends count / n + r + 2 s elements to rank s.
+                collective all_to_all{collective::kind::alltoall};
+                std::size_t sent = 0, received = 0;
+                for (std::size_t r = 0; r < n; ++r) {
+                    all_to_all.send_counts.push_back(count / n + static_cast<std::size_t>(all.rank) + 2 * r);
+                    all_to_all.receive_counts.push_back(count / n + r + 2 * static_cast<std::size_t>(all.rank));
+                    sent += all_to_all.send_counts.back();
+                    received += all_to_all.receive_counts.back();
+                }
+                ints to_all = values(sent, all.rank, turn), from_all(received, -1);
+                all_to_all.in = view_of(std::span(to_all));
+                all_to_all.out = view_of(std::span(from_all));
+                finish(all, all_to_all);
+                at = 0;
+                for (std::size_t r = 0; r < n; ++r) {
+                    std::size_t first = 0;  // of what r sent to this rank
+                    for (std::size_t s = 0; s < static_cast<std::size_t>(all.rank); ++s) first += count / n + r + 2 * s;
+                    for (std::size_t i = 0; i < all_to_all.receive_counts[r]; ++i)
+                        ASSERT_EQ(from_all[at++], static_cast<std::int32_t>(first + i) * 3 + static_cast<int>(r) * 1000 + turn);
+                }
+
+                // With the rank that differs in the last bit; the odd one out with itself.
+                int const peer = (all.rank ^ 1) < ranks ? all.rank ^ 1 : all.rank;
+                ints give = values(count + static_cast<std::size_t>(all.rank), all.rank, turn);
+                ints get(count + static_cast<std::size_t>(peer), -1);
+                finish(all,
+                       {collective::kind::exchange, view_of(std::span(give)), view_of(std::span(get)), reduction::sum, peer});
+                EXPECT_EQ(get, values(get.size(), peer, turn));
+                finish(all, {});
+            }
+    });
+}
+
+TEST_P(shm_threads, a_rank_that_differs_fails_on_all) {
+    auto const [ranks, direct] = GetParam();
+    for (int what = 0; what < 5; ++what) {
+        threads_world together(ranks, direct);
+        together.run([ranks = ranks, what](world& all) {
+            bool const odd = all.rank == ranks - 1;
+            ints in(300 + (odd && what == 0 ? 1u : 0u)), out(in.size());
+            std::vector<float> floats(300);
+            collective mine{collective::kind::allreduce, view_of(std::span(in)), view_of(std::span(out)), reduction::sum};
+            if (odd && what == 1) mine.how = reduction::max;
+            if (odd && what == 2) mine.in = mine.out = view_of(std::span(floats));
+            if (odd && what == 3) mine = {};
+            if (what == 4) {
+                mine.what = collective::kind::alltoall;
+                mine.send_counts.assign(static_cast<std::size_t>(ranks), 1);
+                mine.receive_counts = mine.send_counts;
+                if (odd) mine.send_counts[0] = 2;
+            }
+            EXPECT_THROW(finish(all, mine), comm_error) << what;
+        });
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(ranks, shm_threads, testing::Combine(testing::Values(2, 3, 4, 5), testing::Bool()));
+
+}  // namespace
+}  // namespace muster::shm
