@@ -13,6 +13,7 @@
 #include "bench/collectives_command.hpp"
 #include "bench/collectives_rank.hpp"
 #include "bench/compare_command.hpp"
+#include "bench/gpu_kernels.hpp"
 #include "bench/launch_bench.hpp"
 #include "bench/loader_bench.hpp"
 #include "bench/report_command.hpp"
@@ -38,6 +39,7 @@ constexpr subcommand subcommands[]{
     {"wire", "allreduces with f16 or bf16 on the wire", wire_command},
     {"loader", "shuffled samples out of memory, beside memcpy", loader_bench},
     {"collectives", "allreduce beside Open MPI, MPICH and Gloo", collectives_command},
+    {"gpu-kernels", "packing and converting tensors on a GPU, beside the driver's copies", gpu_kernels_bench},
     {"report", "table, JSON and HTML page of a scaling study", report_command},
     {"collectives-rank", nullptr, collectives_rank},  // started by collectives
 };

@@ -1,0 +1,14 @@
+// What the tests on the real NCCL share: one communicator over all ranks.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "gpu_test.hpp"
+
+namespace muster::test {
+
+communicator& ranks();
+
+/// Drops the communicator, whatever state it is in, and makes another. Collective.
+void make_anew();
+
+}  // namespace muster::test

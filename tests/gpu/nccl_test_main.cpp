@@ -1,0 +1,79 @@
+// The main of tests on the real NCCL: all ranks run the same tests; a failure of any is a failure of the job. Skips (77), saying
+// why, where NCCL, the driver or a GPU is missing. Each rank calls itself another host to NCCL, so that several may share one
+// GPU.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "base/environment.hpp"
+#include "base/log.hpp"
+#include "comm/nccl/nccl_backend.hpp"
+#include "nccl_test.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster::test {
+
+namespace {
+
+identity who;
+comm_options options;
+std::optional<communicator> all_ranks;
+std::shared_ptr<cuda::device const> chosen;
+
+int run(int argc, char** argv) {
+    testing::InitGoogleTest(&argc, argv);
+    environment const variables = environment::capture();
+    who = identify(variables);
+    init_log("warning", who.host, who.rank);
+    ::setenv("NCCL_HOSTID", ("muster-test-" + std::to_string(who.rank)).c_str(), 1);
+    ::setenv("NCCL_NET", "Socket", 1);
+    ::setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+    ::setenv("NCCL_IB_DISABLE", "1", 1);
+    options.backend = "nccl";
+    options.memory = memory_kind::device;
+    options.deadline = duration{60};
+    if (auto const why = nccl_unavailable(who, options)) {
+        std::printf("SKIPPED: %s\n", why->c_str());
+        std::fflush(stdout);
+        return 77;
+    }
+    auto const& found = cuda::find_driver();
+    options.device = variables.get_int("MUSTER_GPU_INDEX").value_or(who.local_rank % found.devices);
+    chosen = cuda::device::open(found, options.device);
+    std::printf("rank %d of %d on GPU %d: %s (%s)\n", who.rank, who.world_size, options.device, chosen->name().c_str(),
+                chosen->uuid().c_str());
+    all_ranks.emplace(communicator::create(who, options));
+    int const result = RUN_ALL_TESTS();
+    all_ranks.reset();
+    chosen.reset();
+    return result;
+}
+
+}  // namespace
+
+communicator& ranks() {
+    return *all_ranks;
+}
+
+void make_anew() {
+    all_ranks.reset();
+    all_ranks.emplace(communicator::create(who, options));
+}
+
+std::shared_ptr<cuda::device const> const& gpu() {
+    return chosen;
+}
+
+}  // namespace muster::test
+
+int main(int argc, char** argv) {
+    try {
+        return muster::test::run(argc, argv);
+    } catch (std::exception const& problem) {
+        std::fprintf(stderr, "%s\n", problem.what());
+        std::_Exit(125);  // no destructor may wait for the other ranks now
+    }
+}
