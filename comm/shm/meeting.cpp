@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <thread>
 
@@ -72,11 +73,14 @@ unique_fd make_socket() {
 }
 
 /// Who is at the other end; nothing if it is another user.
-std::optional<process> other_end(int socket) {
+std::optional<process_name> other_end(int socket) {
     ucred who{};
     socklen_t length = sizeof who;
     if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0 || who.uid != ::geteuid()) return std::nullopt;
-    return process{who.pid, 0};
+    std::ifstream file(fmt::format("/proc/{}/stat", who.pid));
+    std::string line;
+    std::getline(file, line);
+    return process_name{who.pid, parse_stat(line).started, this_process().machine};
 }
 
 template <typename Message>
@@ -136,8 +140,8 @@ void throw_if_failed(word const& message) {
     if (message.failed != 0) throw comm_error(message.code, message.why.data());
 }
 
-std::string state_of(process const& who) {
-    return fmt::format("process {} {}", who.pid, describe(look_at(who)));
+std::string state_of(process_name const& who) {
+    return describe(who, look_at(who));
 }
 
 }  // namespace
@@ -158,13 +162,8 @@ void meeting::receive_visitors() {
     auto const* address = reinterpret_cast<sockaddr const*>(&name.address);
     if (::bind(listener.get(), address, name.length) != 0)
         throw_system("bind", "of the abstract socket " + request_.key, 0, "another rank 0 of the same job step has it");
-    auto const others = static_cast<std::size_t>(request_.self.world_size - 1);
-    if (::listen(listener.get(), static_cast<int>(others) + 16) != 0) throw_system("listen", request_.key);
-
-    auto const introduced = [&] {
-        return std::count_if(visitors_.begin(), visitors_.end(), [](auto& v) { return v.introduced; });
-    };
-    while (static_cast<std::size_t>(introduced()) < others) {
+    if (::listen(listener.get(), request_.self.world_size + 16) != 0) throw_system("listen", request_.key);
+    while (!all_are_here()) {
         std::vector<pollfd> wait{{listener.get(), POLLIN, 0}};
         for (auto const& each : visitors_) wait.push_back({each.socket.get(), POLLIN, 0});
         int const ready = ::poll(wait.data(), wait.size(), milliseconds_until(until_));
@@ -180,6 +179,7 @@ void meeting::receive_visitors() {
         if (wait[0].revents != 0) accept_one(listener.get());
     }
 
+    if (auto const fault = contradiction(); !fault.empty()) call_off(errc::singleton, fault);
     records_.push_back(request_.self);
     for (auto const& each : visitors_) records_.push_back(each.record);
     try {
@@ -220,20 +220,30 @@ void meeting::listen_to(visitor& from) {
         call_off(errc::peer_failed, fmt::format("communicator (rank 0 of {} on {}): {} left while the ranks met: {}",
                                                 request_.self.world_size, request_.host, name, state_of(from.who)));
     }
-    if (told.record.world_size != request_.self.world_size)
-        call_off(errc::singleton,
-                 fmt::format("communicator: rank {} on {} says that there are {} ranks, rank 0 says {}; their "
-                             "environments are mixed up: start all by one command",
-                             told.record.rank, told.record.host, told.record.world_size, request_.self.world_size));
-    auto const same = [&](visitor const& v) { return v.introduced && v.record.rank == told.record.rank; };
-    if (told.record.rank <= 0 || told.record.rank >= told.record.world_size ||
-        std::any_of(visitors_.begin(), visitors_.end(), same))
-        call_off(errc::peer_failed,
-                 fmt::format("communicator: two processes on {} call themselves rank {} of {}; their environments are mixed up: "
-                             "start all by one command",
-                             told.record.host, told.record.rank, told.record.world_size));
     from.record = told.record;
     from.introduced = true;
+}
+
+/// As many as the least count that any of them believes in, so that those who contradict it still hear why nothing comes of it.
+bool meeting::all_are_here() const {
+    int least = request_.self.world_size, here = 1;
+    for (auto const& each : visitors_) {
+        if (!each.introduced) continue;
+        ++here;
+        least = std::min(least, each.record.world_size);
+    }
+    return here >= least;
+}
+
+/// Who counts otherwise than rank 0.
+std::string meeting::contradiction() const {
+    for (auto const& each : visitors_)
+        if (each.record.world_size != request_.self.world_size)
+            return fmt::format(
+                "communicator: rank {} on {} says that there are {} ranks, rank 0 says {}; their environments are mixed "
+                "up: start all by one command",
+                each.record.rank, each.record.host, each.record.world_size, request_.self.world_size);
+    return {};
 }
 
 std::string meeting::name_missing() const {

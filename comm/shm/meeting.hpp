@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 #include "base/units.hpp"
-#include "comm/shm/process_state.hpp"
+#include "comm/process_watch.hpp"
 #include "comm/world_check.hpp"
 
 namespace muster::shm {
@@ -44,7 +44,7 @@ class meeting {
   private:
     struct visitor {
         unique_fd socket;
-        process who;
+        process_name who;
         world_record record;
         bool introduced = false;
     };
@@ -57,12 +57,14 @@ class meeting {
     Message hear_rank_0(std::string_view for_what);
     [[noreturn]] void call_off(errc code, std::string const& why);
     std::string name_missing() const;
+    bool all_are_here() const;
+    std::string contradiction() const;
 
     meeting_request request_;
     double until_ = 0;               // of the steady clock, seconds
     std::vector<visitor> visitors_;  // on rank 0
     unique_fd to_rank_0_;            // on the others
-    process rank_0_;
+    process_name rank_0_;
     std::vector<world_record> records_;
     unique_fd memory_;
 };

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/unique_fd.hpp"
-#include "comm/shm/process_state.hpp"
+#include "comm/process_watch.hpp"
 #include "comm/world_check.hpp"
 
 // How the memory is ordered. Every value has one writer, the rank in whose region it lies. A rank first writes data with plain
@@ -48,7 +48,7 @@ enum class standing : std::uint32_t { member, left, failed };
 
 /// What is written when the ranks meet, and looked at when something is wrong.
 struct alignas(apart) station {
-    process who;
+    process_name who;
     std::uint64_t token_address = 0;  ///< of `token`, in the rank's own memory: to probe whether others may read it
     std::atomic<standing> state = standing::member;
     std::atomic<std::int32_t> culprit = -1;  ///< of a failed rank: whose fault it was; -1 if nobody's, its own rank if its own

@@ -72,7 +72,7 @@ world meet(std::string const& name, identity const& who, comm_options const& opt
     static std::uint64_t const probed = token;
     made.own().construct();
     station& here = made.own().here();
-    here.who = own_process();
+    here.who = this_process();
     here.token_address = reinterpret_cast<std::uintptr_t>(&probed);
     with.agree(true);
     for (int rank = 0; rank < made.size; ++rank) {

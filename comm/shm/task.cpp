@@ -39,7 +39,20 @@ void copy_bytes(void* to, void const* from, std::size_t bytes) noexcept {
 }  // namespace
 
 void throw_copy_failed(world const& all, int other, char const* call, int code) {
-    std::string const why = code == ESRCH ? "its process is gone" : fmt::format("{}: {}", call, std::strerror(code));
+    station const& here = all.of(other).here();
+    int const told = here.culprit.load(std::memory_order_relaxed);
+    bool const gave_up = here.state.load(std::memory_order_acquire) == standing::failed;
+    // One that gave up lets its memory go; the fault is whose it gave up because of.
+    if (gave_up && told >= 0 && told < all.size && told != other && told != all.rank) {
+        auto const& blamed = all.processes[static_cast<std::size_t>(told)];
+        throw comm_error(errc::peer_failed,
+                         fmt::format("rank {} of {}: {} gave up because of {}: {}", all.rank, all.size, name_of(all, other),
+                                     name_of(all, told), describe(blamed, look_at(blamed))),
+                         {told});
+    }
+    std::string const why = gave_up         ? "it gave up"
+                            : code == ESRCH ? "its process is gone"
+                                            : fmt::format("{}: {}", call, std::strerror(code));
     throw comm_error(
         errc::peer_failed,
         fmt::format("rank {} of {}: the memory of {} cannot be reached: {}", all.rank, all.size, name_of(all, other), why),

@@ -53,27 +53,27 @@ std::vector<late_rank> blame(world const& all, std::vector<int> const& missing, 
         auto const told = here.culprit.load(std::memory_order_relaxed);
         if (stands == standing::failed && told >= 0 && told < all.size && told != rank && told != all.rank) {
             // It will not come; but it is not to blame.
-            culprits.push_back({told, true,
-                                fmt::format("rank {} gave up because of it; process {} {}", rank,
-                                            all.processes[static_cast<std::size_t>(told)].pid,
-                                            describe(look_at(all.processes[static_cast<std::size_t>(told)])))});
+            auto const& blamed = all.processes[static_cast<std::size_t>(told)];
+            culprits.push_back(
+                {told, true, fmt::format("rank {} gave up because of it; {}", rank, describe(blamed, look_at(blamed)))});
         } else if (state == process_state::gone) {
-            culprits.push_back({rank, true, fmt::format("process {} is gone", who.pid)});
+            culprits.push_back({rank, true, describe(who, state)});
         } else if (stands == standing::failed) {
             culprits.push_back({rank, true, told == all.rank ? "it gave up waiting for this rank" : "it gave up"});
         } else if (stands == standing::left) {
             culprits.push_back({rank, true, "it has destroyed its communicator"});
         } else if (state == process_state::stopped) {
-            culprits.push_back({rank, false, fmt::format("process {} is stopped", who.pid)});
+            culprits.push_back({rank, false, describe(who, state)});
         } else {
             position const where = position_of(all, rank);
             if (where < least) slow.clear();
             if (where > least) continue;
             least = where;
             slow.push_back({rank, false,
-                            where.sequence < sequence ? fmt::format("process {} has started {} collectives, this is the {}th",
-                                                                    who.pid, where.sequence, sequence)
-                                                      : fmt::format("process {} has started it but does not go on", who.pid)});
+                            where.sequence < sequence
+                                ? fmt::format("process {} has started {} collectives, this one is number {}", who.pid,
+                                              where.sequence, sequence)
+                                : fmt::format("process {} has started it but does not go on", who.pid)});
         }
     }
     auto& chosen = culprits.empty() ? slow : culprits;

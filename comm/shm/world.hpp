@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/collective_backend.hpp"
-#include "comm/shm/process_state.hpp"
+#include "comm/process_watch.hpp"
 #include "comm/shm/segment.hpp"
 
 namespace muster::shm {
@@ -28,12 +28,12 @@ struct world {
     int size = 1;
     geometry sizes;
     std::shared_ptr<shared_memory> memory;
-    std::vector<region> regions;     ///< by rank
-    std::vector<process> processes;  ///< by rank
-    std::vector<std::string> hosts;  ///< by rank
-    bool crowded = false;            ///< more ranks than processors
-    std::vector<int> beside;         ///< other ranks that may run on a processor that this one may run on
-    bool direct = false;             ///< the kernel lets every rank read and write every other's memory
+    std::vector<region> regions;          ///< by rank
+    std::vector<process_name> processes;  ///< by rank
+    std::vector<std::string> hosts;       ///< by rank
+    bool crowded = false;                 ///< more ranks than processors
+    std::vector<int> beside;              ///< other ranks that may run on a processor that this one may run on
+    bool direct = false;                  ///< the kernel lets every rank read and write every other's memory
 
     std::uint64_t sequence = 0;                ///< of the collective that was announced last; they start at 1
     std::uint64_t round = 0;                   ///< rounds of all finished collectives

@@ -1,15 +1,12 @@
 // What the shared-memory backend is made of, without other processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <map>
 
-#include "comm/shm/process_state.hpp"
 #include "comm/shm/remote_memory.hpp"
 #include "comm/shm/segment.hpp"
 #include "comm/shm/shm_backend.hpp"
@@ -19,37 +16,6 @@ namespace muster::shm {
 namespace {
 
 using testing::HasSubstr;
-
-TEST(shm_process_state, reads_a_line_of_proc) {
-    std::string const rest = " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 99";
-    EXPECT_EQ(parse_stat("17 (cat) R" + rest), (stat_line{'R', 4242}));
-    EXPECT_EQ(parse_stat("17 (a b) S (c)) T" + rest), (stat_line{'T', 4242})) << "brackets and blanks in the name";
-    EXPECT_EQ(parse_stat(""), std::nullopt);
-    EXPECT_EQ(parse_stat("17 (cat)"), std::nullopt);
-    EXPECT_EQ(parse_stat("17 (cat) R 1 2 3"), std::nullopt);
-    EXPECT_EQ(parse_stat("17 (cat) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 x"), std::nullopt);
-}
-
-TEST(shm_process_state, tells_running_stopped_and_gone) {
-    EXPECT_EQ(look_at(own_process()), process_state::running);
-    process earlier = own_process();
-    earlier.start_ticks -= 1;
-    EXPECT_EQ(look_at(earlier), process_state::gone) << "another process with the number of one that is gone";
-    pid_t const child = ::fork();
-    if (child == 0)
-        for (;;) ::pause();
-    process const who{child, 0};
-    int status = 0;
-    ::kill(child, SIGSTOP);
-    ::waitpid(child, &status, WUNTRACED);
-    EXPECT_EQ(look_at(who), process_state::stopped);
-    ::kill(child, SIGKILL);
-    siginfo_t info{};
-    ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
-    EXPECT_EQ(look_at(who), process_state::gone) << "not yet waited for";
-    ::waitpid(child, &status, 0);
-    EXPECT_EQ(look_at(who), process_state::gone);
-}
 
 TEST(shm_remote_memory, tells_why_it_cannot) {
     std::array<int, 4> const from{1, 2, 3, 4};

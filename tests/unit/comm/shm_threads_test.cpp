@@ -29,7 +29,7 @@ struct threads_world {
             worlds.back().own().construct();
         }
         for (auto& each : worlds)
-            for (int rank = 0; rank < ranks; ++rank) each.processes[static_cast<std::size_t>(rank)] = own_process();
+            for (int rank = 0; rank < ranks; ++rank) each.processes[static_cast<std::size_t>(rank)] = this_process();
     }
     template <typename Body>
     void run(Body&& body) {
@@ -55,7 +55,7 @@ ints values(std::size_t count, int rank, int turn) {
     return made;
 }
 
-std::vector<std::size_t> const counts{0, 1, 6, 7, 130, 1000, 5000};
+std::vector<std::size_t> const counts{0, 1, 7, 130, 1000, 3000};
 
 /// Ranks, and whether they reach into each other's memory (which ThreadSanitizer does not see).
 class shm_threads : public testing::TestWithParam<std::tuple<int, bool>> {};
@@ -66,7 +66,7 @@ TEST_P(shm_threads, every_collective_gives_what_it_should) {
     threads_world together(ranks, direct);
     together.run([ranks = ranks, &n](world& all) {
         int turn = 0;
-        for (int again = 0; again < 3; ++again)
+        for (int again = 0; again < 2; ++again)
             for (std::size_t const count : counts) {
                 ++turn;
                 ints in = values(count, all.rank, turn), out(count, -1);
@@ -173,7 +173,7 @@ TEST_P(shm_threads, a_rank_that_differs_fails_on_all) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(ranks, shm_threads, testing::Combine(testing::Values(2, 3, 4, 5), testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(ranks, shm_threads, testing::Combine(testing::Values(2, 3, 5), testing::Bool()));
 
 }  // namespace
 }  // namespace muster::shm
