@@ -214,11 +214,10 @@ void task::check_announcements(world const& all) const {
         if (theirs.signature == mine.signature && (theirs.count == mine.count || !counts_are_equal(what_))) continue;
         throw comm_error(
             errc::peer_failed,
-            fmt::format(
-                "{} on rank {} ({}): rank {} ({}) is at another collective: the tensor has another size, type or reduction "
-                "there, or the ranks start their collectives in different orders; it has {}",
-                describe_signature(mine.signature, mine.count), all.rank, all.hosts[static_cast<std::size_t>(all.rank)], rank,
-                all.hosts[static_cast<std::size_t>(rank)], describe_signature(theirs.signature, theirs.count)),
+            fmt::format("{} on rank {} ({}): rank {} ({}) is at another collective: the tensor has another size, type, "
+                        "reduction or factor there, or the ranks start their collectives in different orders; it has {}",
+                        describe_signature(mine.signature, mine.count), all.rank, all.hosts[static_cast<std::size_t>(all.rank)],
+                        rank, all.hosts[static_cast<std::size_t>(rank)], describe_signature(theirs.signature, theirs.count)),
             {});
     }
     if (what_.what == collective::kind::alltoall) check_counts(all);
