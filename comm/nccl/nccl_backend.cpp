@@ -2,21 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <deque>
-#include <exception>
-
 #include "base/log.hpp"
 #include "comm/comm_error.hpp"
-#include "comm/cuda/cuda_error.hpp"
-#include "comm/cuda/fusion_kernels.hpp"
-#include "comm/nccl/nccl_comm.hpp"
-#include "comm/nccl/nccl_enqueue.hpp"
+#include "comm/nccl/nccl_collectives.hpp"
 #include "comm/nccl/nccl_error.hpp"
 #include "comm/nccl/nccl_world.hpp"
-#include "comm/nccl/reduction_plan.hpp"
 #include "comm/nccl/rendezvous.hpp"
 
 namespace muster {
@@ -25,333 +15,22 @@ namespace nccl {
 
 namespace {
 
-/// What a backend knows of its ranks.
-struct world {
-    int rank = 0;
-    int size = 1;
-    bool crowded = false;
-    std::string speaker;  ///< "rank 1 of 4 on n2"
-    duration deadline{0};
-    std::vector<std::string> hosts;
-    std::vector<process_name> processes;
-};
-
-/// What a backend has on its device.
-struct workspace {
-    std::shared_ptr<cuda::device const> on;
-    cuda::unique_stream stream;
-    cuda::unique_memory scratch;  ///< what barriers add up
-};
-
-workspace make_workspace(std::shared_ptr<cuda::device const> on) {
-    workspace made{on, cuda::make_stream(*on), cuda::make_memory(*on, 16)};
-    cuda::device::scope const current(*on);
-    cuda::check(on->with(), on->with().fill(made.scratch.get().handle, 0, 16, made.stream.get().handle), "cuMemsetD8Async");
-    return made;
+/// Does what may fail on this rank alone, before the ranks meet; the failure is told to all by the record.
+void prepare(rank_record& mine, identity const& who, comm_options const& options, parts const& from, workspace& space) try {
+    auto const on = cuda::device::open(*from.driver, cuda::choose_device(*from.driver, options.device, who.local_rank));
+    space = make_workspace(on);
+    mine = describe_rank(who, options, from.nccl->version, on->uuid());
+    if (who.rank != 0) return;
+    library const& with = *from.nccl->use;
+    if (int const code = with.get_unique_id(&mine.id); code != success)
+        throw nccl_error("ncclGetUniqueId", code, with.error_string(code));
+} catch (error const& problem) {
+    mine = describe_rank(who, options, from.nccl->version, "");
+    set_fault(mine, problem.code(), problem.what());
 }
 
-/// One collective on its way.
-struct slot {
-    enum class stage {
-        idle,
-        queued,    ///< waits for those before it to be taken by NCCL
-        starting,  ///< NCCL has taken it and is setting up what it needs, perhaps with other ranks
-        running,   ///< on the device's stream, `finished` recorded behind it
-        ended,
-    };
-    stage at = stage::idle;
-    std::exception_ptr failure;
-    collective what;
-    reduction_plan reduce;
-    cuda::unique_event given;     ///< recorded on the program's stream when the collective was started
-    cuda::unique_event finished;  ///< recorded behind it on ours
-    cuda::unique_memory scaled;   ///< input of a reducescatter that is scaled first
-    std::size_t scaled_bytes = 0;
-    std::optional<cuda::fusion_launch> before, after;
-};
-
-/// An operation of NCCL's that was made for a type and a factor.
-struct scaled_sum {
-    type element;
-    double factor;
-    op how;
-};
-
-class nccl_backend final : public collective_backend {
-  public:
-    /// The communicator is made last, so that nothing fails between its making and its owner's.
-    nccl_backend(world ranks, workspace space, nccl_comm comm)
-        : world_(std::move(ranks)), space_(std::move(space)), device_(space_.on), comm_(std::move(comm)) {}
-
-    ~nccl_backend() override {
-        bool const in_order = std::uncaught_exceptions() == 0 && queue_.empty() && running_.empty();
-        bool const gone = in_order
-                              ? comm_.end(world_.deadline)
-                              : comm_.give_up(fmt::format("{}: its communicator went before it had finished", world_.speaker));
-        if (gone) return;
-        keep_forever(std::make_shared<workspace>(std::move(space_)));
-        keep_forever(std::make_shared<std::vector<std::unique_ptr<slot>>>(std::move(slots_)));
-    }
-
-    std::vector<std::string> const& hosts() const noexcept override { return world_.hosts; }
-    bool crowded() const noexcept override { return world_.crowded; }
-    bool reaches(memory_kind where) const noexcept override { return where == memory_kind::device; }
-    void const* native() const noexcept override { return nullptr; }
-
-    ticket start(collective const& what) override {
-        if (is_empty(what)) return 0;
-        cuda::device::scope const current(*device_);
-        auto const plan = plan_for(what);
-        if (plan.needs_kernels()) load_kernels(what);
-        ticket const which = take_slot();
-        slot& next = at(which);
-        next.what = what;
-        next.reduce = plan;
-        next.at = slot::stage::queued;
-        try {
-            check(device_->with().event_record(next.given.get().handle, static_cast<cuda::stream_handle>(what.stream)),
-                  "cuEventRecord");
-            queue_.push_back(which);
-            advance();
-        } catch (...) {
-            std::erase(queue_, which);
-            std::erase(running_, which);
-            put_back(which);
-            fail_all(std::current_exception());
-            throw;
-        }
-        return which;
-    }
-
-    bool done(ticket which) override {
-        slot& asked = at(which);
-        if (asked.at != slot::stage::ended) advance_all();
-        if (asked.at != slot::stage::ended) return false;
-        auto const failure = asked.failure;
-        put_back(which);
-        if (failure) std::rethrow_exception(failure);
-        return true;
-    }
-
-    void progress() override { advance_all(); }
-
-    bool order(ticket which, void* on) override {
-        slot& asked = at(which);
-        if (asked.at == slot::stage::queued || asked.at == slot::stage::starting) advance_all();
-        if (asked.failure) std::rethrow_exception(asked.failure);
-        if (asked.at == slot::stage::queued || asked.at == slot::stage::starting) return false;
-        cuda::device::scope const current(*device_);
-        check(device_->with().stream_wait_event(static_cast<cuda::stream_handle>(on), asked.finished.get().handle, 0),
-              "cuStreamWaitEvent");
-        return true;
-    }
-
-    /// Nothing less than an abort takes a collective from the device: all that is under way has failed then.
-    void abandon(ticket which) noexcept override {
-        slot& left = at(which);
-        if (left.at != slot::stage::ended)
-            comm_.give_up(fmt::format("{}: a {} was given up", world_.speaker, to_string(left.what.what)));
-        std::erase(queue_, which);
-        std::erase(running_, which);  // and its slot is not used again
-    }
-
-    std::vector<late_rank> late_ranks(ticket) noexcept override { return look_for_late(world_.processes, world_.rank); }
-
-    std::unique_ptr<collective_backend> subset(std::span<int const> ranks) override {
-        auto const place = std::find(ranks.begin(), ranks.end(), world_.rank);
-        bool const inside = place != ranks.end();
-        workspace space = inside ? make_workspace(device_) : workspace{};
-        nccl_comm part = comm_.split(inside ? 0 : no_color, static_cast<int>(place - ranks.begin()), world_.deadline);
-        if (!inside) return nullptr;
-        world in_part;
-        in_part.rank = static_cast<int>(place - ranks.begin());
-        in_part.size = static_cast<int>(ranks.size());
-        in_part.crowded = world_.crowded;
-        in_part.speaker = fmt::format("{} of a process set of {}", world_.speaker, ranks.size());
-        in_part.deadline = world_.deadline;
-        for (int const rank : ranks) {
-            in_part.hosts.push_back(world_.hosts[static_cast<std::size_t>(rank)]);
-            in_part.processes.push_back(world_.processes[static_cast<std::size_t>(rank)]);
-        }
-        return std::make_unique<nccl_backend>(std::move(in_part), std::move(space), std::move(part));
-    }
-
-  private:
-    using kind = collective::kind;
-
-    cuda::stream_handle stream() const noexcept { return space_.stream.get().handle; }
-    void check(int code, std::string_view call) const { cuda::check(device_->with(), code, call); }
-    slot& at(ticket which) { return *slots_[which - 1]; }
-
-    static bool is_empty(collective const& what) noexcept {
-        return what.what != kind::barrier && what.in.count == 0 && what.out.count == 0;
-    }
-
-    reduction_plan plan_for(collective const& what) const {
-        if (what.what != kind::allreduce && what.what != kind::reducescatter) return {};
-        return plan_reduction(what.how, what.in.type, what.scale, world_.size);
-    }
-
-    void load_kernels(collective const& what) {
-        if (kernels_) return;
-        try {
-            kernels_ = cuda::fusion_kernels::load(device_);
-        } catch (error const& problem) {
-            throw error(problem.code(), fmt::format("{}: {} of {} with the factors {} and {} needs kernels on the GPU: {}",
-                                                    world_.speaker, to_string(what.how), to_string(what.in.type),
-                                                    what.scale.before, what.scale.after, problem.what()));
-        }
-    }
-
-    ticket take_slot() {
-        if (free_.empty()) {
-            auto made = std::make_unique<slot>();
-            made->given = cuda::make_event(*device_);
-            made->finished = cuda::make_event(*device_);
-            slots_.push_back(std::move(made));
-            free_.reserve(slots_.size());
-            return static_cast<ticket>(slots_.size());
-        }
-        ticket const which = free_.back();
-        free_.pop_back();
-        return which;
-    }
-
-    void put_back(ticket which) {
-        slot& through = at(which);
-        through.at = slot::stage::idle;
-        through.failure = nullptr;
-        free_.push_back(which);
-    }
-
-    op operation_for(reduction_plan const& plan, type element) {
-        if (!plan.scaled_sum) return plan.how;
-        for (auto const& known : scaled_sums_)
-            if (known.element == element && known.factor == plan.factor) return known.how;
-        scaled_sum made{element, plan.factor, op::sum};
-        float narrow = static_cast<float>(plan.factor);
-        double wide = plan.factor;
-        std::uint16_t bits = element == type::f16 ? half(narrow).bits() : bfloat16(narrow).bits();
-        void* const scalar = element == type::f64   ? static_cast<void*>(&wide)
-                             : element == type::f32 ? static_cast<void*>(&narrow)
-                                                    : static_cast<void*>(&bits);
-        comm_.use([&](comm_handle comm) {
-            comm_.check(comm_.with().make_scaled_sum(&made.how, scalar, element, scalar_on_host, comm),
-                        "ncclRedOpCreatePreMulSum");
-        });
-        scaled_sums_.push_back(made);
-        return made.how;
-    }
-
-    /// Scales the input into memory where the reduction then finds it.
-    void scale_before(slot& next) {
-        tensor_view target = next.what.out;
-        if (next.what.what == kind::reducescatter) {
-            if (next.scaled_bytes < next.what.in.bytes()) {
-                next.scaled_bytes = 0;
-                next.scaled = cuda::make_memory(*device_, next.what.in.bytes());
-                next.scaled_bytes = next.what.in.bytes();
-            }
-            target = next.what.in;
-            target.data = std::bit_cast<void*>(next.scaled.get().handle);
-        }
-        if (!next.before) next.before.emplace(kernels_);
-        next.before->prepare(std::span(&next.what.in, 1), std::span(&target, 1), next.reduce.before, stream());
-        next.before->run(stream());
-        next.what.in = target;
-    }
-
-    /// Hands a queued collective to NCCL.
-    void put_on_stream(slot& next) {
-        check(device_->with().stream_wait_event(stream(), next.given.get().handle, 0), "cuStreamWaitEvent");
-        if (next.reduce.before != 1) scale_before(next);
-        op const how = operation_for(next.reduce, type_of(next.what.in.type));
-        auto const result = comm_.use([&](comm_handle comm) {
-            enqueue_place const place{comm_.with(), comm,        reinterpret_cast<stream_handle>(stream()),
-                                      world_.rank,  world_.size, std::bit_cast<void*>(space_.scratch.get().handle)};
-            return enqueue(place, next.what, how);
-        });
-        comm_.check(result.code, result.call);
-        next.at = slot::stage::starting;
-    }
-
-    /// NCCL has put it on the stream: puts what follows behind it.
-    void put_behind(slot& next) {
-        if (next.reduce.after != 1) {
-            if (!next.after) next.after.emplace(kernels_);
-            next.after->prepare(std::span(&next.what.out, 1), std::span(&next.what.out, 1), next.reduce.after, stream());
-            next.after->run(stream());
-        }
-        check(device_->with().event_record(next.finished.get().handle, stream()), "cuEventRecord");
-        next.at = slot::stage::running;
-    }
-
-    /// Moves everything as far as it goes without waiting. Throws what fails.
-    void advance() {
-        while (!queue_.empty()) {
-            slot& next = at(queue_.front());
-            if (next.at == slot::stage::queued) put_on_stream(next);
-            if (comm_.state() == in_progress) break;
-            put_behind(next);
-            running_.push_back(queue_.front());
-            queue_.pop_front();
-        }
-        while (!running_.empty()) {
-            slot& oldest = at(running_.front());
-            int const code = device_->with().event_query(oldest.finished.get().handle);
-            if (code == cuda::error_not_ready) {
-                comm_.state();  // the network may have failed meanwhile
-                return;
-            }
-            check(code, "cuEventQuery");
-            comm_.require_alive();  // after an abort the device is through with what has no result
-            oldest.at = slot::stage::ended;
-            running_.pop_front();
-        }
-    }
-
-    /// The same; what fails is the failure of everything under way.
-    void advance_all() {
-        if (queue_.empty() && running_.empty()) return;
-        try {
-            cuda::device::scope const current(*device_);
-            advance();
-        } catch (...) {
-            fail_all(std::current_exception());
-        }
-    }
-
-    void fail_all(std::exception_ptr const& failure) {
-        comm_.give_up(fmt::format("{}: a collective failed", world_.speaker));
-        for (auto const* waiting : {&queue_, &running_})
-            for (ticket const which : *waiting) {
-                at(which).failure = failure;
-                at(which).at = slot::stage::ended;
-            }
-        queue_.clear();
-        running_.clear();
-    }
-
-    world world_;
-    workspace space_;  // before what uses its device
-    std::shared_ptr<cuda::device const> device_;
-    nccl_comm comm_;
-    std::shared_ptr<cuda::fusion_kernels const> kernels_;  // once needed
-    std::vector<scaled_sum> scaled_sums_;                  // NCCL frees them with the communicator
-    std::vector<std::unique_ptr<slot>> slots_;
-    std::vector<ticket> free_;
-    std::deque<ticket> queue_;    ///< not yet on the device; the first may be starting
-    std::deque<ticket> running_;  ///< on the device, in its order
-};
-
 /// All ranks' records, checked; in the order of the ranks.
-std::vector<rank_record> meet(identity const& who, comm_options const& options, parts const& from, cuda::device const& on) {
-    rank_record mine = describe_rank(who, options, from.nccl->version, on.uuid());
-    if (who.rank == 0) {
-        library const& with = *from.nccl->use;
-        if (int const code = with.get_unique_id(&mine.id); code != success)
-            throw nccl_error("ncclGetUniqueId", code, with.error_string(code));
-    }
+std::vector<rank_record> meet(rank_record const& mine, identity const& who, comm_options const& options, parts const& from) {
     auto const blobs = from.gather(who, std::as_bytes(std::span(&mine, 1)), options.deadline);
     std::vector<rank_record> records;
     for (std::size_t rank = 0; rank < blobs.size(); ++rank)
@@ -396,8 +75,11 @@ std::optional<std::string> unavailable(parts const& from) {
 
 std::unique_ptr<collective_backend> make_backend(identity const& who, comm_options const& options, parts const& from) {
     if (auto const why = unavailable(from)) throw error(errc::unavailable, "nccl: " + *why);
-    auto const on = cuda::device::open(*from.driver, cuda::choose_device(*from.driver, options.device, who.local_rank));
-    auto const records = meet(who, options, from, *on);
+    rank_record mine;
+    workspace space;
+    prepare(mine, who, options, from, space);
+    auto const records = meet(mine, who, options, from);
+    auto const on = space.on;
     world ranks;
     ranks.rank = who.rank;
     ranks.size = who.world_size;
@@ -410,10 +92,9 @@ std::unique_ptr<collective_backend> make_backend(identity const& who, comm_optio
         places.push_back(record.place);
     }
     ranks.crowded = is_crowded(places, records[static_cast<std::size_t>(who.rank)].place.host);
-    workspace space = make_workspace(on);
     nccl_comm comm = make_comm(who, options, from, ranks.speaker, on, records);
     spdlog::debug("{}: NCCL {} on {} ({})", ranks.speaker, version_text(from.nccl->version), on->name(), on->uuid());
-    return std::make_unique<nccl_backend>(std::move(ranks), std::move(space), std::move(comm));
+    return make_collectives(std::move(ranks), std::move(space), std::move(comm));
 }
 
 }  // namespace nccl

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/text.hpp"
 #include "comm/comm_error.hpp"
 
 namespace muster::nccl {
@@ -21,6 +22,12 @@ rank_record describe_rank(identity const& who, comm_options const& options, int 
     return record;
 }
 
+void set_fault(rank_record& record, errc code, std::string_view why) noexcept {
+    record.fault_code = static_cast<int>(code);
+    std::memset(record.fault, 0, sizeof record.fault);
+    std::memcpy(record.fault, why.data(), std::min(why.size(), sizeof record.fault - 1));
+}
+
 rank_record read_record(std::span<std::byte const> bytes, int rank, identity const& who) {
     if (bytes.size() != sizeof(rank_record))
         throw comm_error(
@@ -33,13 +40,36 @@ rank_record read_record(std::span<std::byte const> bytes, int rank, identity con
     std::memcpy(&record, bytes.data(), sizeof record);
     record.place.host[sizeof record.place.host - 1] = '\0';
     record.gpu[sizeof record.gpu - 1] = '\0';
+    record.fault[sizeof record.fault - 1] = '\0';
     return record;
 }
+
+namespace {
+
+void check_faults(std::span<rank_record const> records, identity const& who) {
+    std::vector<std::string> faults;
+    std::vector<int> culprits;
+    auto code = errc::peer_failed;
+    for (auto const& record : records) {
+        if (record.fault[0] == '\0') continue;
+        if (faults.empty()) code = static_cast<errc>(record.fault_code);
+        faults.push_back(fmt::format("rank {} on {}: {}", record.place.rank, record.place.host, record.fault));
+        culprits.push_back(record.place.rank);
+    }
+    if (faults.empty()) return;
+    throw comm_error(code,
+                     fmt::format("rank {} of {} on {}: a communicator on NCCL cannot be made: {}", who.rank, who.world_size,
+                                 who.host, join(faults, "; ")),
+                     culprits);
+}
+
+}  // namespace
 
 void check_records(std::span<rank_record const> records, identity const& who) {
     std::vector<world_record> places;
     for (auto const& record : records) places.push_back(record.place);
     check_world(places, who);
+    check_faults(records, who);
     for (auto const& record : records)
         if (record.nccl_version != records.front().nccl_version)
             throw comm_error(

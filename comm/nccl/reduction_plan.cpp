@@ -6,9 +6,10 @@ namespace muster::nccl {
 
 namespace {
 
-bool is_power_of_two(double value) noexcept {
+/// A power of two that both f16 and bf16 hold as a normal number: multiplying by it is exact, or rounded as the result is anyway.
+bool is_exact(double factor) noexcept {
     int exponent = 0;
-    return value > 0 && std::frexp(value, &exponent) == 0.5;
+    return factor >= 0x1p-14 && factor <= 0x1p15 && std::frexp(factor, &exponent) == 0.5;
 }
 
 op plain_op(reduction how) noexcept {
@@ -43,7 +44,8 @@ reduction_plan plan_reduction(reduction how, dtype element, scaling const& scale
     if (!adds) return {scale.before, plain_op(how), false, 1, scale.after};
     double const divided = how == reduction::average ? 1.0 / ranks : 1.0;
     bool const narrow = element == dtype::f16 || element == dtype::bf16;
-    if (narrow && !(is_power_of_two(scale.before) && is_power_of_two(scale.after) && is_power_of_two(divided)))
+    if (narrow &&
+        !(is_exact(scale.before) && is_exact(scale.after) && is_exact(divided) && is_exact(scale.before * divided * scale.after)))
         return {scale.before * divided, op::sum, false, 1, scale.after};
     if (scale.is_one()) return {1, plain_op(how), false, 1, 1};
     return {1, op::sum, true, scale.before * divided * scale.after, 1};

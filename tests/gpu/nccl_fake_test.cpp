@@ -174,7 +174,9 @@ TEST_F(nccl_fake, many_under_way_waited_for_in_any_order) {
 }
 
 TEST_F(nccl_fake, waits_on_the_device_for_the_programs_stream_and_is_waited_for) {
-    on_ranks(2, [](collective_backend& on, int rank) {
+    fake_set("freeze_default", 1);
+    std::atomic<int> started{0};
+    on_ranks(2, [&](collective_backend& on, int rank) {
         cuda::driver const& with = *fake_driver().use;
         cuda::stream_handle stream = nullptr;
         ASSERT_EQ(with.stream_create(&stream, 0, 0), 0);
@@ -183,12 +185,19 @@ TEST_F(nccl_fake, waits_on_the_device_for_the_programs_stream_and_is_waited_for)
         std::vector<float> source(4, static_cast<float>(rank + 1)), tensor(4, 0.0f), result(4, 0.0f);
         std::size_t const bytes = 4 * sizeof(float);
         auto const address = [](auto& of) { return std::bit_cast<cuda::device_address>(of.data()); };
+        // What the program's stream waits for: the default stream, which stands still for now.
+        ASSERT_EQ(with.event_record(ready, nullptr), 0);
+        ASSERT_EQ(with.stream_wait_event(stream, ready, 0), 0);
         // The program's own copies, before and behind: nothing waits for the host in between.
         ASSERT_EQ(with.copy_device_to_device(address(tensor), address(source), bytes, stream), 0);
         collective sum{kind::allreduce, on_device(tensor), on_device(tensor)};
         sum.stream = stream;
         ticket const which = on.start(sum);
         while (!on.order(which, stream)) std::this_thread::yield();
+        EXPECT_FALSE(on.done(which));
+        ++started;
+        while (started < 2) std::this_thread::yield();
+        fake_set("freeze_default", 0);
         ASSERT_EQ(with.copy_device_to_device(address(result), address(tensor), bytes, stream), 0);
         ASSERT_EQ(with.event_record(ready, stream), 0);
         while (with.event_query(ready) != 0) std::this_thread::yield();
@@ -201,7 +210,11 @@ TEST_F(nccl_fake, waits_on_the_device_for_the_programs_stream_and_is_waited_for)
 
 TEST_F(nccl_fake, process_sets_are_split_off) {
     on_ranks(4, [](collective_backend& on, int rank) {
+        std::vector<float> before(8, 1.0f);
+        ticket const under_way = on.start({kind::allreduce, on_device(before), on_device(before)});
         auto const part = on.subset(std::array{3, 1});
+        EXPECT_THAT(before, Each(4.0f));  // NCCL wants nothing under way when it splits
+        wait(on, under_way);
         ASSERT_EQ(part != nullptr, rank % 2 == 1);
         std::vector<std::int32_t> all(4, rank);
         run(on, {kind::allreduce, on_device(all), on_device(all)});
@@ -250,6 +263,20 @@ TEST_F(nccl_fake, ranks_that_share_a_gpu_are_told_what_to_do) {
     }
 }
 
+TEST_F(nccl_fake, a_rank_without_its_gpu_is_told_by_all) {
+    meeting at(2);
+    std::array<std::string, 2> messages;
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 2; ++rank)
+        threads.emplace_back([&, rank] {
+            comm_options options = fake_options(rank == 0 ? 0 : 9);
+            messages[static_cast<std::size_t>(rank)] = message_of(errc::placement, [&] { make_rank(rank, 2, at, options); });
+        });
+    for (auto& thread : threads) thread.join();
+    for (auto const& message : messages) EXPECT_THAT(message, HasSubstr("rank 1 on n1: GPU 9 was asked for"));
+    EXPECT_EQ(count_in_log("ncclCommInitRankConfig"), 0);
+}
+
 TEST_F(nccl_fake, a_collective_that_hangs_is_aborted_and_has_no_result) {
     std::atomic<int> here{0}, through{0};
     on_ranks(2, [&](collective_backend& on, int rank) {
@@ -291,7 +318,9 @@ TEST_F(nccl_fake, all_communicators_are_marked_before_the_first_is_aborted) {
     EXPECT_THAT(message_of(errc::peer_failed, [&] { wait(*other, second); }), HasSubstr("has no result"));
     EXPECT_EQ(count_in_log("ncclCommAbort"), 0);
     fake_set("abort_hangs", 0);
-    while (count_in_log("ncclCommAbort") < 2) std::this_thread::yield();
+    for (int i = 0; i < 10000 && count_in_log("ncclCommAbort") < 2; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(count_in_log("ncclCommAbort"), 2);
 }
 
 /// A communicator that is made after a failure is not drawn into it by what is left of those before.

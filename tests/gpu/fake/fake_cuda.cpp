@@ -22,7 +22,7 @@ void machine::pump() {
     for (bool moved = true; moved;) {
         moved = false;
         for (stream* const each : streams)
-            while (!each->tasks.empty() && each->tasks.front()()) {
+            while ((each != &default_stream || knob("freeze_default") == 0) && !each->tasks.empty() && each->tasks.front()()) {
                 each->tasks.pop_front();
                 moved = true;
             }

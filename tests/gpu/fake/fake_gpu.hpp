@@ -50,9 +50,10 @@ machine& the_machine();
 }  // namespace muster::fake
 
 extern "C" {
-/// Sets a knob: "init_code" (of cuInit), "devices", "freeze" (streams stand still), "nccl_version", "init_hangs", "init_fails"
-/// (with that code, asynchronously), "split_hangs", "start_polls" (how often a collective is still in progress after its call),
-/// "async_error" (what every communicator tells), "call_fails" (with that code), "abort_hangs", "finalize_hangs".
+/// Sets a knob: "init_code" (of cuInit), "devices", "freeze" (streams stand still), "freeze_default" (the default one does),
+/// "nccl_version", "init_hangs", "init_fails" (with that code, asynchronously), "split_hangs", "start_polls" (how often a
+/// collective is still in progress after its call), "async_error" (what every communicator tells), "call_fails" (with that code),
+/// "abort_hangs", "finalize_hangs".
 void fake_set(char const* knob, int value);
 /// Forgets knobs and log.
 void fake_reset();

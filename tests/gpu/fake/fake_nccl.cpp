@@ -33,6 +33,7 @@ struct fake_comm {
     bool aborted = false;
     bool gone = false;  ///< aborted or destroyed: no call may name it again
     bool finalized = false;
+    int under_way = 0;       ///< tasks on streams
     int polls_left = 0;      ///< so often it is still in progress
     std::uint64_t next = 0;  ///< number of its next collective
     std::map<int, std::uint64_t> next_send, next_receive;
@@ -191,8 +192,11 @@ int close_group() {
         if (!*arrived)
             for (auto const& [arrive, unused] : taken.parts) arrive();
         *arrived = true;
-        return std::all_of(taken.parts.begin(), taken.parts.end(), [](auto const& each) { return each.second->done; });
+        bool const done = std::all_of(taken.parts.begin(), taken.parts.end(), [](auto const& each) { return each.second->done; });
+        if (done) --comm->under_way;
+        return done;
     });
+    ++comm->under_way;
     comm->polls_left = the_machine().knob("start_polls");
     the_machine().pump();
     return comm->polls_left > 0 ? busy : ok;
@@ -309,6 +313,7 @@ int ncclCommInitRankConfig(fake_comm** comm, int size, unique_id id, int rank, c
 }
 int ncclCommSplit(fake_comm* comm, int color, int key, void** made, config*) {
     guard const held(the_machine().lock);
+    if (comm->under_way > 0) the_machine().note("ncclCommSplit while a collective was in progress");
     comm->split = std::pair(color, key);
     comm->split_into = made;
     if (the_machine().knob("split_hangs") == 0) finish_split(*comm->of);

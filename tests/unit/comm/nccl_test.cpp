@@ -31,6 +31,7 @@ TEST(plan_reduction, factors_of_sums_become_one_where_it_is_exact_enough) {
 TEST(plan_reduction, other_factors_of_narrow_types_and_of_extremes_are_left_to_kernels) {
     EXPECT_EQ(plan_reduction(reduction::average, dtype::bf16, {}, 3), (reduction_plan{1.0 / 3, op::sum, false, 1, 1}));
     EXPECT_EQ(plan_reduction(reduction::sum, dtype::f16, {0.1, 1}, 4), (reduction_plan{0.1, op::sum, false, 1, 1}));
+    EXPECT_EQ(plan_reduction(reduction::sum, dtype::f16, {0x1p-20, 1}, 4), (reduction_plan{0x1p-20, op::sum, false, 1, 1}));
     EXPECT_EQ(plan_reduction(reduction::sum, dtype::f16, {1, -1}, 4), (reduction_plan{1, op::sum, false, 1, -1}));
     EXPECT_EQ(plan_reduction(reduction::min, dtype::f32, {2, 3}, 4), (reduction_plan{2, op::min, false, 1, 3}));
     EXPECT_TRUE(plan_reduction(reduction::min, dtype::f32, {2, 3}, 4).needs_kernels());
@@ -75,6 +76,20 @@ TEST(rank_records, versions_that_differ_are_told) {
     } catch (comm_error const& problem) {
         EXPECT_EQ(problem.code(), errc::peer_failed);
         EXPECT_THAT(problem.what(), HasSubstr("rank 1 on n2 has NCCL 2.27.3, rank 0 on n1 has 2.28.9"));
+    }
+}
+
+TEST(rank_records, what_a_rank_cannot_do_is_told_by_all) {
+    auto records = two_ranks("n2", "");
+    set_fault(records[1], errc::placement, "GPU 3 was asked for");
+    try {
+        check_records(records, rank_on(0, "n1"));
+        ADD_FAILURE() << "nothing was thrown";
+    } catch (comm_error const& problem) {
+        EXPECT_EQ(problem.code(), errc::placement);
+        EXPECT_THAT(problem.what(),
+                    HasSubstr("rank 0 of 2 on n1: a communicator on NCCL cannot be made: rank 1 on n2: GPU 3 was asked for"));
+        EXPECT_EQ(problem.culprits(), std::vector<int>{1});
     }
 }
 

@@ -1,0 +1,40 @@
+// Collectives on a communicator of NCCL's that has come up.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "comm/collective_backend.hpp"
+#include "comm/cuda/handles.hpp"
+#include "comm/nccl/nccl_comm.hpp"
+#include "comm/process_watch.hpp"
+
+namespace muster::nccl {
+
+/// What a backend knows of its ranks.
+struct world {
+    int rank = 0;
+    int size = 1;
+    bool crowded = false;
+    std::string speaker;  ///< "rank 1 of 4 on n2"
+    duration deadline{0};
+    std::vector<std::string> hosts;
+    std::vector<process_name> processes;
+};
+
+/// What a backend has on its device.
+struct workspace {
+    std::shared_ptr<cuda::device const> on;
+    cuda::unique_stream stream;
+    cuda::unique_memory scratch;  ///< what barriers add up
+};
+
+/// Throws cuda_error.
+workspace make_workspace(std::shared_ptr<cuda::device const> on);
+
+/// The backend of these ranks. Its destruction is collective: see make_nccl_backend.
+std::unique_ptr<collective_backend> make_collectives(world ranks, workspace space, nccl_comm comm);
+
+}  // namespace muster::nccl
