@@ -179,26 +179,36 @@ void compressed_allreduce::send(segment& next) {
     next.under_way = ranks_->alltoall(next.name, {wire, next.count, type}, next.shares, {others, own * ranks, type}, from_each);
 }
 
+/// A part of this rank's share, of `own` elements.
+void compressed_allreduce::reduce_stretch(segment const& of, std::size_t own, element_range const& part, void* result) const {
+    auto const ranks = static_cast<std::size_t>(ranks_->size());
+    std::vector<void const*> sources(ranks);
+    scaling const after{1, of.scale.after};
+    if (of.reduced_residual == nullptr) {
+        for (std::size_t rank = 0; rank < ranks; ++rank) sources[rank] = at(of.others.get(), rank * own + part.first);
+        return combine(wire_ == compression::f16 ? dtype::f16 : dtype::bf16, of.how, sources, result, part.count, level_, after);
+    }
+    std::vector<float> widened(ranks * block);
+    alignas(64) std::array<float, block> reduced;
+    for (std::size_t first = 0; first < part.count; first += block) {
+        std::size_t const n = std::min(block, part.count - first);
+        for (std::size_t rank = 0; rank < ranks; ++rank) {
+            widen(wire_, at(of.others.get(), rank * own + part.first + first), widened.data() + rank * block, n, level_);
+            sources[rank] = widened.data() + rank * block;
+        }
+        combine(dtype::f32, of.how, sources, reduced.data(), n, level_, after);
+        compress(wire_, {reduced.data(), n}, 1.0f, {of.reduced_residual + part.first + first, n}, at(result, first), level_);
+    }
+}
+
 /// Reduces this rank's share in f32, rounds it and sends it to all.
 void compressed_allreduce::reduce(segment& of) {
     of.under_way.wait();
-    auto const ranks = static_cast<std::size_t>(ranks_->size());
     std::size_t const own = of.shares[static_cast<std::size_t>(ranks_->rank())];
     auto* const result = grown(of.own_result, of.own_capacity, own * wire_bytes);
-    std::vector<float> widened(ranks * block);
-    std::vector<void const*> sources(ranks);
-    alignas(64) std::array<float, block> reduced;
-    for (std::size_t first = 0; first < own; first += block) {
-        std::size_t const n = std::min(block, own - first);
-        for (std::size_t rank = 0; rank < ranks; ++rank) {
-            widen(wire_, at(of.others.get(), rank * own + first), widened.data() + rank * block, n, level_);
-            sources[rank] = widened.data() + rank * block;
-        }
-        combine(dtype::f32, of.how, sources, reduced.data(), n, level_, {1, of.scale.after});
-        std::span<float> const residual =
-            of.reduced_residual != nullptr ? std::span(of.reduced_residual + first, n) : std::span<float>{};
-        compress(wire_, {reduced.data(), n}, 1.0f, residual, at(result, first), level_);
-        if (first % stretch == 0) ranks_->progress();
+    for (std::size_t first = 0; first < own; first += stretch) {
+        reduce_stretch(of, own, {first, std::min(stretch, own - first)}, at(result, first));
+        ranks_->progress();
     }
     dtype const type = wire_ == compression::f16 ? dtype::f16 : dtype::bf16;
     of.under_way = ranks_->allgather(of.name, {result, own, type}, {of.wire.get(), of.count, type}, of.shares);

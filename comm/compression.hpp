@@ -71,6 +71,7 @@ class compressed_allreduce {
     void run_segments(std::string_view name, tensor_view in, tensor_view out, reduction how, scaling const& scale);
     void send(segment& next);
     void reduce(segment& of);
+    void reduce_stretch(segment const& of, std::size_t own, element_range const& part, void* result) const;
     void receive(segment& of);
 
     communicator* ranks_;

@@ -14,6 +14,7 @@
 #include "comm/kernels.hpp"
 #include "comm/mpi_backend.hpp"
 #include "comm/node_layout.hpp"
+#include "comm/process_set.hpp"
 
 namespace muster {
 
@@ -276,7 +277,8 @@ std::vector<node_place> gather_places(collective_backend& world, identity const&
 /// This rank among those of its node, as a world of their own. `purpose` keeps two such worlds apart.
 identity identity_on_node(identity const& who, node_layout const& layout, std::string_view purpose) {
     identity local = who;
-    local.nspace = fmt::format("{}.node{}.{}", who.nspace, layout.node_place, purpose);
+    // Backends count the worlds of a name: the same ranks must have come by it in all of them.
+    local.nspace = fmt::format("{}.{:x}.{}", who.nspace, static_cast<std::uint64_t>(fingerprint_of(layout.local)), purpose);
     local.rank = local.local_rank = layout.local_place;
     local.world_size = local.local_size = static_cast<int>(layout.local.size());
     local.node_rank = 0;
