@@ -1,6 +1,8 @@
 // What a backend of the communicator does. Written for those who add a backend; users call `communicator`.
 #pragma once
 
+#include <sched.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -56,6 +58,9 @@ class collective_backend {
 
     /// Whether it works on tensors in this memory.
     virtual bool reaches(memory_kind where) const noexcept { return where == memory_kind::host; }
+
+    /// Called by whoever waits, after a poll in vain, to let others have the processor.
+    virtual void give_way() noexcept { ::sched_yield(); }
 
     /// Starts it and returns without waiting for any other rank. Collective: every rank starts the same collectives in the same
     /// order; an exchange only the two that take part, among the collectives of both. Counts of 0 are allowed everywhere.

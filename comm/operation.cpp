@@ -132,7 +132,7 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
         if (weary)
             std::this_thread::sleep_for(nap);
         else if (yield)
-            ::sched_yield();
+            state.backend->give_way();
         if (polls % polls_per_look_at_clock != 0) continue;
         duration const waited = clock::now() - begin;
         yield = yield || waited > patience;

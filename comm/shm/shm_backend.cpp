@@ -1,6 +1,8 @@
 #include "comm/shm/shm_backend.hpp"
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -97,13 +99,30 @@ world meet(std::string const& name, identity const& who, comm_options const& opt
 /// Polls without a step forward after which the communicators beside this one are moved forward.
 constexpr unsigned polls_before_others = 64;
 
-/// About 20 us.
-constexpr unsigned looks_while_lingering = 500;
+/// About 10 us.
+constexpr unsigned looks_while_lingering = 200;
 
 void relax() noexcept {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
+}
+
+/// Whoever yields falls behind everything else that wants the processor, if something does; whoever slept is let run soon. So
+/// after a few yields, enough where only ranks share it, waiting is done in naps, which grow.
+constexpr unsigned yields_before_naps = 16;
+constexpr unsigned naps_of_a_length = 64;
+constexpr long shortest_nap_ns = 10'000, longest_nap_ns = 320'000;
+
+void nap(unsigned number) noexcept {
+    long length = shortest_nap_ns;
+    for (unsigned i = naps_of_a_length; i <= number && length < longest_nap_ns; i += naps_of_a_length) length *= 2;
+    timespec const time{0, length};
+    // As exact as that: by default the kernel may add 50 us.
+    int const slack = ::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+    ::prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+    ::nanosleep(&time, nullptr);
+    if (slack > 0) ::prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
 }
 
 class shm_backend final : public collective_backend, private neighbour {
@@ -120,6 +139,13 @@ class shm_backend final : public collective_backend, private neighbour {
     std::vector<std::string> const& hosts() const noexcept override { return all_.hosts; }
     bool crowded() const noexcept override { return all_.crowded; }
     void const* native() const noexcept override { return nullptr; }
+
+    void give_way() noexcept override {
+        if (!all_.crowded || ++yields_ <= yields_before_naps)
+            ::sched_yield();
+        else
+            nap(yields_ - yields_before_naps);
+    }
 
     ticket start(collective const& what) override {
         use const held(*this);
@@ -152,7 +178,7 @@ class shm_backend final : public collective_backend, private neighbour {
                 std::rethrow_exception(asked.failure);
             }
             if (asked.where == slot::state::finished) {
-                idle_polls_ = 0;
+                idle_polls_ = yields_ = 0;
                 free_.push_back(which);
                 return true;
             }
@@ -280,6 +306,7 @@ class shm_backend final : public collective_backend, private neighbour {
     world all_;
     unsigned subsets_ = 0;
     unsigned idle_polls_ = 0;
+    unsigned yields_ = 0;                       // since something finished
     std::vector<std::unique_ptr<slot>> slots_;  // ticket t is slot t-1
     std::vector<ticket> free_;
     std::deque<ticket> active_;  // in the order of their start; only the first goes on

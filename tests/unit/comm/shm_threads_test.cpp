@@ -55,7 +55,7 @@ ints values(std::size_t count, int rank, int turn) {
     return made;
 }
 
-std::vector<std::size_t> const counts{0, 1, 7, 130, 1000, 3000};
+std::vector<std::size_t> const counts{0, 1, 7, 130, 1000};
 
 /// Ranks, and whether they reach into each other's memory (which ThreadSanitizer does not see).
 class shm_threads : public testing::TestWithParam<std::tuple<int, bool>> {};
@@ -173,7 +173,7 @@ TEST_P(shm_threads, a_rank_that_differs_fails_on_all) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(ranks, shm_threads, testing::Combine(testing::Values(2, 3, 5), testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(ranks, shm_threads, testing::Combine(testing::Values(2, 3, 4), testing::Bool()));
 
 }  // namespace
 }  // namespace muster::shm
