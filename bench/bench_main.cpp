@@ -14,6 +14,7 @@
 #include "bench/collectives_rank.hpp"
 #include "bench/compare_command.hpp"
 #include "bench/gpu_kernels.hpp"
+#include "bench/exchange_bench.hpp"
 #include "bench/launch_bench.hpp"
 #include "bench/loader_bench.hpp"
 #include "bench/report_command.hpp"
@@ -35,6 +36,7 @@ constexpr subcommand subcommands[]{
     {"train", "train the MNIST network, data-parallel, timed", train_command},
     {"scale", "train on several numbers of ranks: table, results, report", scale_command},
     {"compare", "one rank against PyTorch, one thread each", compare_command},
+    {"exchange", "negotiation and fusion, beside one call a tensor", exchange_bench},
     {"launch", "start ranks by muster, mpirun and Hydra, taking turns", launch_bench},
     {"wire", "allreduces with f16 or bf16 on the wire", wire_command},
     {"loader", "shuffled samples out of memory, beside memcpy", loader_bench},

@@ -327,6 +327,10 @@ void channel::plan() {
         pause_ = exchange_clock::duration(0);
     else
         pause_ = std::clamp<exchange_clock::duration>(pause_ * 2, 20us, longest_pause);
+    if (!ready_.empty()) {
+        counters::add(shared_.count.agreeing_rounds);
+        counters::add(shared_.count.agreeing_ns, static_cast<std::uint64_t>(trace_time(end) - trace_time(round_began_)));
+    }
     if (calls_.agreed && !ready_.empty()) calls_.agreed(*this);
     if (ready_.empty()) {
         phase_ = phase::idle;

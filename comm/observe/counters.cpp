@@ -23,6 +23,8 @@ constexpr row rows[]{
      &counters::zero_copy_batches},
     {"rounds", "Rounds of negotiation", &counter_values::rounds, &counters::rounds},
     {"full_rounds", "Rounds with announcements beyond cached ones", &counter_values::full_rounds, &counters::full_rounds},
+    {"agreeing_rounds", "Rounds in which something was agreed on", &counter_values::agreeing_rounds, &counters::agreeing_rounds},
+    {"agreeing_ns", "Nanoseconds that these rounds took", &counter_values::agreeing_ns, &counters::agreeing_ns},
     {"cache_hits", "Requests found in the response cache", &counter_values::cache_hits, &counters::cache_hits},
     {"cache_misses", "Requests not found in the response cache", &counter_values::cache_misses, &counters::cache_misses},
     {"static_tensors", "Tensors reduced without negotiation", &counter_values::static_tensors, &counters::static_tensors},

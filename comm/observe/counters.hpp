@@ -21,6 +21,8 @@ struct counter_values {
     std::uint64_t zero_copy_batches = 0;                     ///< allreduces of tensors where they lie
     std::uint64_t rounds = 0;                                ///< of negotiation
     std::uint64_t full_rounds = 0;                           ///< of these, with announcements beyond cached ones
+    std::uint64_t agreeing_rounds = 0;                       ///< rounds in which something was agreed on
+    std::uint64_t agreeing_ns = 0;                           ///< that these took, waiting for other ranks included
     std::uint64_t cache_hits = 0, cache_misses = 0;          ///< requests that were, or were not, in the cache
     std::uint64_t static_tensors = 0;                        ///< reduced without negotiation (static graph)
     std::uint64_t errors = 0;                                ///< requests that ended with an error
@@ -46,8 +48,9 @@ class counters {
     using number = std::atomic<std::uint64_t>;
 
     std::array<number, exchange_kinds> operations{}, bytes{};
-    number tensors{0}, fused_tensors{0}, batches{0}, zero_copy_batches{0}, rounds{0}, full_rounds{0}, cache_hits{0},
-        cache_misses{0}, static_tensors{0}, errors{0}, stalls{0}, wait_ns{0}, negotiation_ns{0}, timeline_dropped{0};
+    number tensors{0}, fused_tensors{0}, batches{0}, zero_copy_batches{0}, rounds{0}, full_rounds{0}, agreeing_rounds{0},
+        agreeing_ns{0}, cache_hits{0}, cache_misses{0}, static_tensors{0}, errors{0}, stalls{0}, wait_ns{0}, negotiation_ns{0},
+        timeline_dropped{0};
 
     static void add(number& to, std::uint64_t amount = 1) noexcept { to.fetch_add(amount, std::memory_order_relaxed); }
     counter_values values() const noexcept;
