@@ -64,6 +64,15 @@ channel::channel(int set, communicator ranks, context& shared, std::vector<std::
     tell_stall_ = tell.count() > 0 ? ticks(tell) : exchange_clock::duration::max();
 }
 
+void step_result::add(step_result const& other) noexcept {
+    moved = moved || other.moved;
+    busy = busy || other.busy;
+    data = data || other.data;
+    // Only if the earliest that is waited for is the end of gathering.
+    if (other.wake < wake) gathering = other.gathering;
+    wake = std::min(wake, other.wake);
+}
+
 void channel::use_settings(std::size_t fusion_bytes, duration cycle_time) {
     fusion_bytes_ = fusion_bytes;
     runner_.use_fusion_bytes(fusion_bytes);
@@ -74,6 +83,8 @@ void channel::submit(pending_ptr one) {
     if (one->what.kind == exchange_kind::join) joined_ = true;
     if (one->what.kind == exchange_kind::leave) leaving_ = true;
     for (auto const& io : one->tensors) waiting_bytes_ += io.in.bytes();
+    hurry_ = hurry_ || one->what.kind >= exchange_kind::barrier || one->tensors.size() > 1 ||
+             one->waited.load(std::memory_order_relaxed);
     waiting_.push_back(std::move(one));
 }
 
@@ -89,6 +100,7 @@ step_result channel::step(exchange_clock::time_point now) {
             auto const at = due(now);
             if (at > now) {
                 result.wake = at;
+                result.gathering = !waiting_.empty();
                 return result;
             }
             enter_round(now);
@@ -117,11 +129,7 @@ step_result channel::step(exchange_clock::time_point now) {
 
 /// Whether what waits is to be negotiated now rather than gathered further.
 bool channel::flushes(exchange_clock::time_point now) const {
-    if (waiting_bytes_ >= fusion_bytes_ || now - waiting_.front()->submitted >= cycle_time_) return true;
-    return std::any_of(waiting_.begin(), waiting_.end(), [](pending_ptr const& each) {
-        return each->waited.load(std::memory_order_relaxed) || each->what.kind >= exchange_kind::barrier ||
-               each->what.tensors.size() > 1;
-    });
+    return hurry_ || waiting_bytes_ >= fusion_bytes_ || now - waiting_.front()->submitted >= cycle_time_;
 }
 
 /// When to enter the next round.
@@ -164,6 +172,7 @@ void channel::sort_waiting() {
 
 void channel::enter_round(exchange_clock::time_point now) {
     productive_ = !waiting_.empty() && !leaving_;
+    hurry_ = false;
     round_began_ = now;
     sort_waiting();
     check_stalls(now);

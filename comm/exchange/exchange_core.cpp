@@ -233,28 +233,35 @@ void exchange_core::submit(pending_ptr what) {
         if (failure_) throw_failure();
         if (closing_) throw comm_error(errc::usage, "the exchange has ended");
         if (!static_names_.empty()) check_against_graph(*what);
-        if (!in_flight_.emplace(what->set, what->what.name).second)
+        if (!in_flight_.insert(what.get()).second)
             throw comm_error(
                 errc::usage,
                 fmt::format("{} (rank {} of {} on {}): a request of this name is in flight; wait for it first, or use "
                             "another name",
                             describe(what->what.kind, what->what.name), who_.rank, who_.world_size, who_.host));
+        for (auto const& io : what->tensors) queued_bytes_ += io.in.bytes();
+        // What is gathered needs no waking: the thread will look when the time is over, or when somebody waits.
+        bool const can_wait = gathering_ && what->what.kind < exchange_kind::barrier && what->tensors.size() == 1 &&
+                              queued_bytes_ < options_.fusion_bytes;
+        notify = asleep_ && !can_wait;
         queue_.push_back(std::move(what));
         has_work_.store(true, std::memory_order_release);
-        notify = asleep_;
     }
     if (notify) work_.notify_one();
 }
 
 std::string exchange_core::free_name(exchange_kind kind, int set) {
     std::scoped_lock const lock(guard_);
+    pending probe;
+    probe.set = set;
     for (int number = 0;; ++number) {
-        std::string name = fmt::format("{}{}.{}", internal_name, to_string(kind), number);
-        if (!in_flight_.contains({set, name})) return name;
+        probe.what.name = fmt::format("{}{}.{}", internal_name, to_string(kind), number);
+        if (!in_flight_.contains(&probe)) return probe.what.name;
     }
 }
 
 void exchange_core::wake() {
+    hurry_.store(true, std::memory_order_release);
     {
         std::scoped_lock const lock(guard_);
         nudged_ = true;
@@ -269,6 +276,7 @@ bool exchange_core::drain() {
     {
         std::scoped_lock const lock(guard_);
         taken.swap(queue_);
+        queued_bytes_ = 0;
         has_work_.store(false, std::memory_order_relaxed);
     }
     for (auto& each : taken) {
@@ -287,26 +295,18 @@ void exchange_core::loop() {
             throw comm_error(errc::peer_failed,
                              fmt::format("the exchange was destroyed by an exception on rank {} ({})", who_.rank, who_.host));
         step_result overall;
+        bool const hurry = hurry_.exchange(false, std::memory_order_acquire);
         overall.moved = drain();
         auto const now = exchange_clock::now();
         bool all_ended = true;
         // Making a process set adds a channel meanwhile.
         for (std::size_t i = 0; i < channels_.size(); ++i) {
             if (!channels_[i]) continue;
-            auto const one = channels_[i]->step(now);
-            overall.moved = overall.moved || one.moved;
-            overall.busy = overall.busy || one.busy;
-            overall.data = overall.data || one.data;
-            overall.wake = std::min(overall.wake, one.wake);
+            if (hurry) channels_[i]->hurry();
+            overall.add(channels_[i]->step(now));
             all_ended = all_ended && channels_[i]->ended();
         }
-        if (graph_) {
-            auto const one = graph_->step(now);
-            overall.moved = overall.moved || one.moved;
-            overall.busy = overall.busy || one.busy;
-            overall.data = overall.data || one.data;
-            overall.wake = std::min(overall.wake, one.wake);
-        }
+        if (graph_) overall.add(graph_->step(now));
         if (all_ended) break;
         if (overall.moved)
             quiet_since = now;
@@ -331,18 +331,20 @@ void exchange_core::pause(step_result const& overall, exchange_clock::time_point
             return;
         }
         asleep_ = true;
-        work_.wait_until(lock, std::min(overall.wake, exchange_clock::now() + 100ms),
-                         [&] { return !queue_.empty() || nudged_ || abandon_.load(); });
-        asleep_ = false;
+        gathering_ = overall.gathering;
+        // A loop would sleep again on what does not matter; waking once too often does no harm.
+        work_.wait_until(lock, std::min(overall.wake, exchange_clock::now() + 100ms));
+        asleep_ = gathering_ = false;
         nudged_ = false;
         return;
     }
     auto const quiet = exchange_clock::now() - quiet_since;
-    if (quiet < (overall.data ? 5ms : 200us)) {
+    // All ranks are at the same data, and many backends only move it within calls.
+    if (quiet < (overall.data ? 200ms : 200us)) {
         ::sched_yield();
         return;
     }
-    std::this_thread::sleep_for(std::clamp<exchange_clock::duration>(quiet / 16, 20us, 1ms));
+    std::this_thread::sleep_for(std::clamp<exchange_clock::duration>(quiet / (overall.data ? 256 : 16), 20us, 1ms));
 }
 
 void exchange_core::finish(std::span<pending_ptr const> ended) {
@@ -350,7 +352,7 @@ void exchange_core::finish(std::span<pending_ptr const> ended) {
     {
         std::scoped_lock const lock(guard_);
         for (auto const& each : ended) {
-            in_flight_.erase({each->set, each->what.name});
+            in_flight_.erase(each.get());
             waited = waited || each->waited.load();
         }
     }
@@ -410,8 +412,9 @@ flight_dump exchange_core::dump() const {
     all.host = who_.host;
     all.records = recorder.records();
     std::scoped_lock const lock(guard_);
-    for (auto const& [set, name] : in_flight_) {
+    for (pending const* const each : in_flight_) {
         if (all.waiting.size() == 100) break;
+        std::string const& name = each->what.name;
         if (!name.empty() && name.front() != internal_name) all.waiting.push_back(name);
     }
     std::sort(all.waiting.begin(), all.waiting.end());

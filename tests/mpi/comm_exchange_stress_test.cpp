@@ -1,5 +1,7 @@
 // Eight threads of each rank submit tensors of random sizes, types and reductions in orders of their own; every result is
-// checked. MUSTER_STRESS_TENSORS sets how many tensors a rank submits (default 4,096). ranks: 4
+// checked. MUSTER_STRESS_TENSORS sets how many tensors a rank submits (default 4,096).
+
+// ranks: 4
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -20,10 +20,13 @@ namespace muster::detail {
 
 /// What a step has left to do.
 struct step_result {
-    bool moved = false;                                                   ///< something has happened: step again
-    bool busy = false;                                                    ///< an operation is under way: step again soon
-    bool data = false;                                                    ///< it moves data: its speed may depend on how soon
+    bool moved = false;      ///< something has happened: step again
+    bool busy = false;       ///< an operation is under way: step again soon
+    bool data = false;       ///< it moves data: its speed may depend on how soon
+    bool gathering = false;  ///< `wake` ends a time of gathering: single tensors until then need not wake the thread
     exchange_clock::time_point wake = exchange_clock::time_point::max();  ///< if neither: when at the latest
+
+    void add(step_result const& other) noexcept;
 };
 
 /// A machine of states that never blocks, so that one thread can drive many. Each round of negotiation is one small allreduce
@@ -46,6 +49,8 @@ class channel {
     channel(int set, communicator ranks, context& shared, std::vector<std::string> places, hooks calls);
 
     void submit(pending_ptr one);
+    /// Somebody waits: what has been gathered is to be negotiated.
+    void hurry() noexcept { hurry_ = !waiting_.empty(); }
     step_result step(exchange_clock::time_point now);
 
     /// All ranks have left.
@@ -113,7 +118,7 @@ class channel {
     std::vector<response_cache::position> outdated_;          // entries that no longer hold here
     std::unordered_map<std::string, pending_ptr> announced_;  // by name
     std::vector<request> to_announce_;
-    bool joined_ = false, leaving_ = false;
+    bool joined_ = false, leaving_ = false, hurry_ = false;
 
     operation operation_;
     exchange_clock::time_point operation_began_{}, last_check_{}, last_stall_check_{}, round_began_{};

@@ -54,10 +54,13 @@ class exchange_core final : public finisher {
     clock_offset offset;
 
   private:
-    using in_flight_key = std::pair<int, std::string>;
-    struct key_hash {
-        std::size_t operator()(in_flight_key const& key) const noexcept {
-            return std::hash<std::string>{}(key.second) ^ (static_cast<std::size_t>(key.first) * 0x9e3779b97f4a7c15u);
+    /// Requests in flight by process set and name.
+    struct same_name {
+        std::size_t operator()(pending const* one) const noexcept {
+            return std::hash<std::string>{}(one->what.name) ^ (static_cast<std::size_t>(one->set) * 0x9e3779b97f4a7c15u);
+        }
+        bool operator()(pending const* a, pending const* b) const noexcept {
+            return a->set == b->set && a->what.name == b->what.name;
         }
     };
 
@@ -85,14 +88,15 @@ class exchange_core final : public finisher {
 
     mutable std::mutex guard_;  // of what follows
     std::vector<pending_ptr> queue_;
-    std::unordered_set<in_flight_key, key_hash> in_flight_;
+    std::unordered_set<pending const*, same_name, same_name> in_flight_;
     std::vector<std::vector<int>> sets_;
     std::unordered_map<std::string, std::shared_ptr<agreement const>> static_names_;
     std::optional<failure_text> failure_;
-    bool asleep_ = false, nudged_ = false, joined_ = false;
+    bool asleep_ = false, gathering_ = false, nudged_ = false;
+    std::size_t queued_bytes_ = 0;
     std::condition_variable work_;
 
-    std::atomic<bool> has_work_{false}, static_names_used_{false}, closing_{false}, abandon_{false};
+    std::atomic<bool> has_work_{false}, hurry_{false}, static_names_used_{false}, closing_{false}, abandon_{false};
     std::mutex ended_guard_;
     std::condition_variable ended_;
     std::mutex start_guard_;
