@@ -14,7 +14,7 @@ void complete(pending& unit, counters& count) {
     counters::add(count.operations[static_cast<std::size_t>(unit.what.kind)]);
     bool const spoiled = !unit.fault.empty();
     if (spoiled) counters::add(count.errors);
-    unit.state.store(spoiled ? pending::phase::failed : pending::phase::done, std::memory_order_release);
+    unit.state.store(spoiled ? pending::phase::failed : pending::phase::done);
 }
 
 void batch_runner::load(std::vector<std::shared_ptr<agreement const>> agreed, std::vector<pending_ptr> units) {

@@ -340,6 +340,7 @@ void channel::plan() {
         counters::add(shared_.count.agreeing_rounds);
         counters::add(shared_.count.agreeing_ns, static_cast<std::uint64_t>(trace_time(end) - trace_time(round_began_)));
     }
+    if (tuner_ && !ready_.empty()) take_tuning_sample(end);
     if (calls_.agreed && !ready_.empty()) calls_.agreed(*this);
     if (ready_.empty()) {
         phase_ = phase::idle;

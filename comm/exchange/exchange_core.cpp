@@ -139,6 +139,7 @@ void exchange_core::set_up(communicator ranks) {
     calls.make_set = [this](communicator& all, std::vector<int> const& members) { return make_set(all, members); };
     if (options_.static_graph) calls.agreed = [this](channel& of) { look_for_graph(of); };
     channels_.push_back(std::make_unique<channel>(0, std::move(ranks), shared_, places_, std::move(calls)));
+    if (options_.autotune && who_.rank == 0) channels_.front()->tune();
 }
 
 std::vector<std::string> exchange_core::gather_places(communicator& ranks) const {
@@ -317,7 +318,16 @@ void exchange_core::loop() {
     std::vector<pending_ptr> left;
     for (auto const& each : channels_)
         if (each) each->give_back(left);
-    for (auto const& each : left) complete(*each, count);
+    if (graph_) graph_->give_back(left);
+    for (auto const& each : left) {
+        if (each->what.kind == exchange_kind::leave)
+            complete(*each, count);
+        else
+            set_failed(*each, errc::usage,
+                       fmt::format("{} (rank {} of {} on {}): the exchange ended before it",
+                                   describe(each->what.kind, each->what.name), who_.rank, who_.world_size, who_.host),
+                       {});
+    }
     finish(left);
 }
 
@@ -363,7 +373,7 @@ void exchange_core::finish(std::span<pending_ptr const> ended) {
 }
 
 bool exchange_core::wait(pending& what, exchange_clock::time_point until) {
-    auto const has_ended = [&] { return what.state.load(std::memory_order_acquire) != pending::phase::waiting; };
+    auto const has_ended = [&] { return what.state.load() != pending::phase::waiting; };
     if (has_ended()) return true;
     if (!what.waited.exchange(true)) wake();
     auto const begin = exchange_clock::now();

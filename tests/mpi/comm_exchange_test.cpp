@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -280,6 +281,32 @@ TEST(exchange_static, steps_after_the_second_need_no_negotiation) {
             errc::usage,
             [&] { all.allreduce("g3", view_of(std::span(changed)), view_of(std::span(changed)), exchange_reduction::sum); }),
         HasSubstr("the static graph holds shape [100], this is shape [5]"));
+}
+
+TEST(exchange_tuning, settings_change_on_all_ranks_at_once) {
+    auto options = quick();
+    options.autotune = true;
+    options.fusion_bytes = 1 << 18;
+    exchange all(ranks().who(), options);
+    std::vector<std::vector<float>> tensors(8, std::vector<float>(20000));
+    auto const begin = std::chrono::steady_clock::now();
+    std::int32_t more = 1;
+    for (int step = 0; more != 0; ++step) {
+        std::vector<exchange_handle> handles;
+        for (std::size_t i = 0; i < tensors.size(); ++i) {
+            std::fill(tensors[i].begin(), tensors[i].end(), 1.0f);
+            auto const view = view_of(std::span(tensors[i]));
+            handles.push_back(all.allreduce("g" + std::to_string(i), view, view, exchange_reduction::sum));
+        }
+        for (auto const& each : handles) each.wait();
+        ASSERT_EQ(tensors[7][19999], static_cast<float>(all.size()));
+        // long enough for some changes; together, so that no rank stops before the others
+        more = step < 150 || std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(400) ? 1 : 0;
+        all.broadcast("more", view_of(std::span(&more, 1)), view_of(std::span(&more, 1)), 0).wait();
+    }
+    if (all.rank() == 0) {
+        EXPECT_GT(all.count().operations[static_cast<std::size_t>(exchange_kind::tune)], 0u);
+    }
 }
 
 TEST_F(exchanging, adasum_of_equal_vectors_is_the_vector) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
+#include "comm/exchange/autotuner.hpp"
 #include "comm/exchange/coordinator.hpp"
 #include "comm/exchange/fusion.hpp"
 #include "comm/exchange/internal/batch_runner.hpp"
@@ -71,6 +72,8 @@ class channel {
     int set() const noexcept { return set_; }
     std::size_t fusion_bytes() const noexcept { return fusion_bytes_; }
     void use_settings(std::size_t fusion_bytes, duration cycle_time);
+    /// Tries other settings from now on. On rank 0 of the set; the others follow.
+    void tune();
 
   private:
     enum class phase { idle, agreeing, gathering, running };
@@ -88,6 +91,7 @@ class channel {
     void plan();
     bool run_batches();
     void forget_cache();
+    void take_tuning_sample(exchange_clock::time_point now);
 
     bool advance(operation& what, exchange_clock::time_point now);
     void look_for_the_dead(operation const& what, exchange_clock::time_point began, exchange_clock::time_point now);
@@ -130,6 +134,10 @@ class channel {
 
     std::vector<std::shared_ptr<agreement const>> ready_;
     std::vector<pending_ptr> units_;
+    std::optional<autotuner> tuner_;
+    bool tuning_asked_ = false;  // the next settings have been sent and are not in use yet
+    std::size_t window_bytes_ = 0, window_rounds_ = 0;
+    exchange_clock::time_point window_began_{};
     batch_runner runner_;
     death_watch watch_;
     std::uint64_t trace_id_ = 0;

@@ -46,7 +46,7 @@ inline void set_failed(pending& one, errc code, std::string const& fault, std::v
     one.code = code;
     one.fault = fault;
     one.culprits = culprits;
-    one.state.store(pending::phase::failed, std::memory_order_release);
+    one.state.store(pending::phase::failed);
 }
 
 }  // namespace muster::detail

@@ -34,7 +34,7 @@ struct pending {
     std::atomic<exchange_clock::duration::rep> deadline{0};  ///< since the clock's epoch; 0: without end
     std::atomic<bool> waited{false};                         ///< a thread blocks until it ends
 
-    // results
+    // results; `state` and `waited` in one order for all threads, so that either the end sees who waits or that one sees the end
     std::atomic<phase> state{phase::waiting};
     errc code = errc::peer_failed;
     std::string fault;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "comm/exchange/autotuner.hpp"
 #include "comm/exchange/coordinator.hpp"
 #include "comm/exchange/fusion.hpp"
 #include "comm/exchange/request_codec.hpp"
@@ -261,6 +262,42 @@ TEST(request_codec, what_is_cut_or_wrong_is_refused) {
     std::uint32_t const many = 0xffffffff;
     std::memcpy(wrong.data(), &many, sizeof many);
     EXPECT_THROW(decode_requests(wrong), error);
+}
+
+TEST(coordinator, what_rank_0_tunes_needs_nobodys_consent) {
+    coordinator all({"n0", "n1"});
+    auto settings = bare(exchange_kind::tune, "tune");
+    settings.numbers = {1, 2};
+    all.announce(0, settings);
+    EXPECT_THAT(all.take_ready().at(0).what.numbers, ElementsAre(1, 2));
+}
+
+/// Runs it on a machine on which `speed` says how fast a setting is.
+template <typename Speed>
+tuning tune(tuning const& start, Speed&& speed) {
+    autotuner tuner(start);
+    for (int i = 0; i < 10000 && !tuner.finished(); ++i) tuner.sample(speed(tuner.current()));
+    EXPECT_TRUE(tuner.finished());
+    return tuner.current();
+}
+
+TEST(autotuner, it_finds_what_is_faster_and_keeps_the_start_where_nothing_is) {
+    tuning const start{16u << 20, duration{1e-3}};
+    EXPECT_THAT(autotuner(start).candidates(), testing::Contains(start));
+    EXPECT_EQ(tune(start, [](tuning const&) { return 1e9; }), start);
+    EXPECT_EQ(tune(start, [](tuning const& t) { return t.fusion_bytes > 16u << 20 ? 1.02e9 : 1e9; }), start);  // not by enough
+    EXPECT_EQ(tune(start, [](tuning const& t) { return t.fusion_bytes > 16u << 20 ? 2e9 : 1e9; }).fusion_bytes, 64u << 20);
+    EXPECT_EQ(tune(start, [&](tuning const& t) { return t == start ? 1e9 : 0.9e9; }), start);
+}
+
+TEST(autotuner, luck_is_not_speed) {
+    tuning const start{16u << 20, duration{1e-3}};
+    std::uint32_t state = 7;
+    auto const noise = [&] { return static_cast<double>((state = state * 1664525u + 1013904223u) >> 8) / (1 << 24); };
+    int changed = 0;
+    for (int run = 0; run < 100; ++run)
+        if (tune(start, [&](tuning const&) { return 1e9 * (1 + 0.3 * noise()); }) != start) ++changed;
+    EXPECT_LE(changed, 15);
 }
 
 TEST(static_graph, two_like_steps_make_it) {

@@ -1,0 +1,42 @@
+# Timelines of all ranks become one file that is JSON; what failed ranks leave is explained.
+# timeout: 90
+. "$(dirname "$0")/lib.sh"
+
+expect_exit 2 "$MUSTER_BIN/muster-trace"
+expect_exit 0 "$MUSTER_BIN/muster-trace" --help
+expect_contains stdout "muster-trace merge FOLDER"
+expect_exit 2 "$MUSTER_BIN/muster-trace" mereg
+expect_contains stderr "did you mean 'merge'?"
+expect_exit 125 "$MUSTER_BIN/muster-trace" explain nowhere
+expect_contains stderr "no files flight-RANK.json"
+
+ranks=1
+timeout 30 "$MUSTER" run -q -n 2 --slots-per-node 2 -- "$MUSTER_BIN/comm_c_api" >/dev/null 2>&1 && ranks=2
+expect_exit 0 timeout 30 env MUSTER_TIMELINE="$PWD/lines" MUSTER_TIMELINE_MARK_CYCLES=1 \
+    "$MUSTER" run -q -n $ranks --slots-per-node $ranks -- "$MUSTER_BIN/comm_c_api"
+expect_exit 0 "$MUSTER" trace merge lines -o all.json
+expect_contains stderr "of $ranks ranks in all.json"
+expect_exit 0 python3 - all.json $ranks <<'EOF'
+import json, sys
+events = json.load(open(sys.argv[1]))
+ranks = int(sys.argv[2])
+for rank in range(ranks):
+    names = [e["name"] for e in events if e["pid"] == rank]
+    for name in ("allreduce", "allgather", "broadcast", "NEGOTIATE w", "QUEUE w", "PACK", "UNPACK", "ROUND", "muster_clock"):
+        # a group of two doubles is packed, its neighbour on the stack may not be
+        if name not in names and name not in ("PACK", "UNPACK"):
+            sys.exit("rank %d: no %s among %s" % (rank, name, sorted(set(names))))
+opened = sum(1 for e in events if e["ph"] == "b")
+closed = sum(1 for e in events if e["ph"] == "e")
+if opened != closed or opened == 0:
+    sys.exit("%d spans begin and %d end" % (opened, closed))
+if any(e.get("dur", 0) < 0 for e in events):
+    sys.exit("a span that ends before it begins")
+EOF
+
+"$MUSTER_BIN/exchange_victims" --trials 1 --flight "$PWD/flight" >/dev/null 2>&1
+if [ -d flight ]; then
+    expect_exit 0 "$MUSTER" trace explain flight
+    expect_matches stdout "rank[s]? [0-2].* left no file: killed, stopped, or not failed"
+    expect_matches stdout "blame[s]? rank [0-2]: "
+fi
