@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size);
@@ -46,6 +47,14 @@ extern "C" void on_fatal_signal(int signal_number) {
     keep_current();
     ::signal(signal_number, SIG_DFL);
     ::raise(signal_number);
+}
+
+/// An input that takes 20 s of processor time is a failure too; or, should it wait for something, 5 minutes of any time: a busy
+/// machine is no failure.
+void limit_time() {
+    itimerval const limit{{0, 0}, {20, 0}};
+    ::setitimer(ITIMER_PROF, &limit, nullptr);
+    ::alarm(300);
 }
 
 void run(bytes const& input) {
@@ -169,7 +178,7 @@ int main(int argc, char** argv) try {
         else
             corpus.push_back(read_file(word));
     }
-    for (int const s : {SIGSEGV, SIGABRT, SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGALRM}) ::signal(s, on_fatal_signal);
+    for (int const s : {SIGSEGV, SIGABRT, SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGALRM, SIGPROF}) ::signal(s, on_fatal_signal);
     if (&__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(keep_current);
     auto const files = corpus.size();
     for (auto const& input : corpus) run(input);
@@ -178,7 +187,7 @@ int main(int argc, char** argv) try {
     auto const end = std::chrono::steady_clock::now() + time;
     std::uint64_t made = 0;
     for (; made < iterations || std::chrono::steady_clock::now() < end; ++made) {
-        ::alarm(20);  // an input that takes as long as this is a failure too
+        limit_time();
         run(make.next());
     }
     std::printf("%zu files, %llu inputs made from them\n", files, static_cast<unsigned long long>(made));
