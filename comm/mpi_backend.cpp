@@ -25,8 +25,9 @@ using namespace detail;
 using clock = std::chrono::steady_clock;
 
 /// How long a rank that gives up operations tries to get MPI to let go of their memory, all operations of a communicator
-/// together.
+/// together: where ranks do not come, and where all are there and only disagree.
 constexpr std::chrono::milliseconds farewell{500};
+constexpr std::chrono::milliseconds farewell_to_the_living{3000};
 
 /// One collective in flight.
 struct slot {
@@ -118,7 +119,7 @@ class mpi_backend final : public collective_backend {
         if (!asked.finished) return false;
         auto const failure = std::move(asked.failure);
         if (failure) {
-            give_up(asked);
+            give_up(asked, farewell_to_the_living);
             std::rethrow_exception(failure);
         }
         asked.way = slot::kind::idle;
@@ -230,8 +231,8 @@ class mpi_backend final : public collective_backend {
     /// The slot is never used again. Tries, while the caller's memory is still there, to get MPI to let go of it: it withdraws
     /// receives, and takes in what others sent, as they do for this rank. Where that fails MPI must not be called any more once
     /// the memory is gone.
-    void give_up(slot& lost) noexcept {
-        if (!farewell_until_) farewell_until_ = clock::now() + farewell;
+    void give_up(slot& lost, std::chrono::milliseconds patience = farewell) noexcept {
+        if (!farewell_until_) farewell_until_ = clock::now() + patience;
         lost.withdraw();
         lost.way = slot::kind::abandoned;
         if (!lost.uses_memory) return;

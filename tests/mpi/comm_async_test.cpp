@@ -1,6 +1,5 @@
 // Many collectives under way at once, completed in different orders on different ranks, beside the program's own MPI traffic.
 // ranks: 1 2 3 4
-// over: mpi
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

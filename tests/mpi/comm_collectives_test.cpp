@@ -1,6 +1,5 @@
 // Every collective on every type, against sums computed alone in double.
 // ranks: 1 2 3 4
-// over: mpi
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 // What the ranks hear when something goes wrong among them.
 // ranks: 1 2 3 4
-// over: mpi
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,5 @@
 // The collectives that move different amounts between different ranks, and process sets, on every type.
 // ranks: 1 2 3 4
-// over: mpi
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
