@@ -42,6 +42,9 @@ struct slot {
     std::optional<cuda::fusion_launch> before, after;
 };
 
+/// How many operations of NCCL's are kept.
+constexpr std::size_t most_scaled_sums = 32;
+
 /// An operation of NCCL's that was made for a type and a factor.
 struct scaled_sum {
     type element;
@@ -201,6 +204,11 @@ class nccl_backend final : public collective_backend {
         if (!plan.scaled_sum) return plan.how;
         for (auto const& known : scaled_sums_)
             if (known.element == element && known.factor == plan.factor) return known.how;
+        if (scaled_sums_.size() == most_scaled_sums) {  // factors that change with every step
+            op const oldest = scaled_sums_.front().how;
+            scaled_sums_.erase(scaled_sums_.begin());
+            comm_.use([&](comm_handle comm) { comm_.check(comm_.with().destroy_op(oldest, comm), "ncclRedOpDestroy"); });
+        }
         scaled_sum made{element, plan.factor, op::sum};
         float narrow = static_cast<float>(plan.factor);
         double wide = plan.factor;
@@ -221,9 +229,11 @@ class nccl_backend final : public collective_backend {
         tensor_view target = next.what.out;
         if (next.what.what == kind::reducescatter) {
             if (next.scaled_bytes < next.what.in.bytes()) {
+                std::size_t const wanted = std::bit_ceil(next.what.in.bytes());
+                retired_.push_back(std::move(next.scaled));  // freeing it would wait for the device, and so for other ranks
                 next.scaled_bytes = 0;
-                next.scaled = cuda::make_memory(*device_, next.what.in.bytes());
-                next.scaled_bytes = next.what.in.bytes();
+                next.scaled = cuda::make_memory(*device_, wanted);
+                next.scaled_bytes = wanted;
             }
             target = next.what.in;
             target.data = std::bit_cast<void*>(next.scaled.get().handle);
@@ -326,7 +336,8 @@ class nccl_backend final : public collective_backend {
     std::shared_ptr<cuda::device const> device_;
     nccl_comm comm_;
     std::shared_ptr<cuda::fusion_kernels const> kernels_;  // once needed
-    std::vector<scaled_sum> scaled_sums_;                  // NCCL frees them with the communicator
+    std::vector<scaled_sum> scaled_sums_;                  // NCCL frees what is left with the communicator
+    std::vector<cuda::unique_memory> retired_;             ///< smaller than what slots have now
     std::vector<std::unique_ptr<slot>> slots_;
     std::vector<ticket> free_;
     std::deque<ticket> queue_;    ///< not yet on the device; the first may be starting

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
+#include <mutex>
 
 #include "comm/comm_error.hpp"
 #include "comm/rank_processes.hpp"
@@ -14,6 +17,16 @@ namespace {
 
 /// PMIx wants a deadline: for "without end", a week.
 constexpr duration endless{7.0 * 24 * 3600};
+
+/// The process' client of PMIx, kept until it ends: a rank that left PMIx between two meetings would be taken for one that fell.
+struct kept_client {
+    std::mutex lock;
+    std::unique_ptr<pmix::client> client;
+};
+kept_client& the_client() {
+    static kept_client only;
+    return only;
+}
 
 void check_place(identity const& who, identity const& told) {
     if (told.rank == who.rank && told.world_size == who.world_size) return;
@@ -45,7 +58,10 @@ std::vector<std::vector<std::byte>> gather_by_pmix(identity const& who, std::str
     auto const end = clock::now() + std::chrono::duration_cast<clock::duration>(deadline.count() > 0 ? deadline : endless);
     auto const left = [&] { return std::max(duration(end - clock::now()), duration{0.001}); };
     try {
-        pmix::client server(left());
+        auto& kept = the_client();
+        std::scoped_lock const guard(kept.lock);
+        if (!kept.client) kept.client = std::make_unique<pmix::client>(left());
+        pmix::client& server = *kept.client;
         check_place(who, server.who());
         server.put(key, mine);
         server.commit(left());

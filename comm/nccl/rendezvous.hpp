@@ -13,9 +13,10 @@ namespace muster {
 
 /// Every rank's `mine`, in the order of the ranks, by PMIx: put, commit, fence, get. Collective over the job, whose ranks all
 /// give the same `key`, never used before (put a number into it that counts up). An MPI library in the same process may use PMIx
-/// too. A world of one needs no PMIx. Throws errc::unavailable where there is no PMIx server, comm_error (errc::timeout or
-/// errc::peer_failed) naming the ranks that did not come, as far as they can be known, errc::singleton if the server knows
-/// another world than `who`.
+/// too; a pmix::client of the program's own may not, since the first call makes one and keeps it until the process ends. One
+/// thread at a time. A world of one needs no PMIx. Throws errc::unavailable where there is no PMIx server, comm_error
+/// (errc::timeout or errc::peer_failed) naming the ranks that did not come, as far as they can be known, errc::singleton if the
+/// server knows another world than `who`.
 std::vector<std::vector<std::byte>> gather_by_pmix(identity const& who, std::string_view key, std::span<std::byte const> mine,
                                                    duration deadline);
 

@@ -7,16 +7,27 @@
 #include <string_view>
 
 #include "comm/cuda/fusion_kernels.hpp"
-#include "gpu_test.hpp"
+#include "kernels_test.hpp"
 
 namespace muster::test {
 
 namespace {
 std::shared_ptr<cuda::device const> chosen;
-}
+std::shared_ptr<cuda::fusion_kernels const> loaded;
+bool fake = false;
+}  // namespace
 
 std::shared_ptr<cuda::device const> const& gpu() {
     return chosen;
+}
+
+std::shared_ptr<cuda::fusion_kernels const> const& kernels() {
+    if (!loaded) loaded = cuda::fusion_kernels::load(chosen);
+    return loaded;
+}
+
+bool on_fake() {
+    return fake;
 }
 
 namespace {
@@ -35,7 +46,9 @@ int run(int argc, char** argv) {
     chosen = cuda::device::open(found, 0);
     std::printf("on %s (%s)%s\n", chosen->name().c_str(), chosen->uuid().c_str(),
                 file[0].empty() ? "" : ", which is what another library than libcuda.so.1 says");
+    fake = !file[0].empty();
     int const result = RUN_ALL_TESTS();
+    loaded.reset();
     chosen.reset();
     return result;
 }

@@ -86,6 +86,8 @@ TEST_F(nccl_fake, allreduce_of_every_kind_and_type) {
         EXPECT_THAT(reduced(reduction::product), ElementsAre(6, 0, 64));
         EXPECT_THAT(reduced(reduction::sum, {0.5, 4}), ElementsAre(12, -12, 24));
         EXPECT_THAT(reduced(reduction::average, {2, 2}), ElementsAre(8, -8, 16));
+        for (int step = 0; step < 100; ++step)  // more factors than operations of NCCL's are kept
+            EXPECT_THAT(reduced(reduction::sum, {1, static_cast<double>(step)}), ElementsAre(6 * step, -6 * step, 12 * step));
         std::vector<std::int64_t> whole{rank, 1};
         run(on, {kind::allreduce, on_device(whole), on_device(whole), reduction::sum});
         EXPECT_THAT(whole, ElementsAre(3, 3));

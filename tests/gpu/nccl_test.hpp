@@ -8,7 +8,7 @@ namespace muster::test {
 
 communicator& ranks();
 
-/// Drops the communicator, whatever state it is in, and makes another. Collective.
+/// Drops the communicator as a rank that unwinds an exception does, so by an abort, and makes another. Collective.
 void make_anew();
 
 }  // namespace muster::test

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "base/environment.hpp"
@@ -59,7 +60,14 @@ communicator& ranks() {
 }
 
 void make_anew() {
-    all_ranks.reset();
+    struct dropper {
+        ~dropper() { all_ranks.reset(); }
+    };
+    try {
+        dropper const at_the_end;
+        throw std::runtime_error("as a rank that fails drops it");
+    } catch (std::runtime_error const&) {  // nothing else is thrown
+    }
     all_ranks.emplace(communicator::create(who, options));
 }
 

@@ -372,7 +372,9 @@ int ncclRedOpCreatePreMulSum(op* made, void* scalar, type element, int, fake_com
     *made = static_cast<op>(4 + comm->made_ops.size());
     return ok;
 }
-int ncclRedOpDestroy(op, fake_comm*) {
+int ncclRedOpDestroy(op made, fake_comm* comm) {
+    guard const held(the_machine().lock);
+    comm->made_ops.at(static_cast<std::size_t>(made) - 5).first = -1e9;  // nobody may use it again
     return ok;
 }
 int ncclAllReduce(void const* in, void* out, std::size_t count, type element, op how, fake_comm* comm, void* on) {
