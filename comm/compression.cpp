@@ -15,7 +15,7 @@ namespace muster {
 namespace {
 
 /// Large enough that messages cost little, small enough that conversion of one hides behind another's way.
-constexpr std::size_t segment_elements = std::size_t{1} << 20;
+constexpr std::size_t segment_elements = std::size_t{1} << 21;
 
 /// Converted at once, in the first-level cache.
 constexpr std::size_t block = 1024;

@@ -41,7 +41,7 @@ void decompress(compression how, void const* wire, std::span<float> values, simd
 /// of all w then differs from that of all g by one rounding, however many steps there were, while without it the errors may add
 /// up. It costs 4 (1 + 1/ranks) bytes an element and holds for sums and averages.
 ///
-/// Memory: three segments of 2 MiB, three times. Not thread safe, and not at once with another call on its communicator.
+/// Memory: three segments of 4 MiB, three times. Not thread safe, and not at once with another call on its communicator.
 class compressed_allreduce {
   public:
     /// `ranks` must outlive it. Not collective.

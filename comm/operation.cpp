@@ -26,6 +26,11 @@ constexpr unsigned polls_per_look_at_clock = 64;
 /// ranks would wait for that. Only when another rank is really late it makes room.
 constexpr duration patience{0.02};
 
+/// After a wait of this length the next is taken to be a long one too, as where a tensor comes in pieces over a slow network:
+/// patience is then short.
+constexpr duration long_wait{0.001};
+constexpr duration short_patience{0.0002};
+
 /// After this long a few microseconds more do not count, and whoever else works on this machine may have the processor.
 constexpr duration long_patience{0.5};
 constexpr std::chrono::microseconds nap{50};
@@ -127,6 +132,8 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
     waiting const on{state, which, what, name};
     auto const begin = clock::now();
     duration next_look = between_looks;
+    duration const keeps = state.waited_long ? short_patience : patience;
+    state.waited_long = false;
     bool yield = state.yield_at_once, weary = false;
     for (unsigned polls = 1; !poll(state, which); ++polls) {
         if (weary)
@@ -135,7 +142,8 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
             state.backend->give_way();
         if (polls % polls_per_look_at_clock != 0) continue;
         duration const waited = clock::now() - begin;
-        yield = yield || waited > patience;
+        yield = yield || waited > keeps;
+        state.waited_long = waited > long_wait;
         weary = waited > long_patience;
         if (deadline.count() > 0 && waited > deadline)
             give_up(on, errc::timeout, fmt::format("not finished within {}", format_duration(deadline)),

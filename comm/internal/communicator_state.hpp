@@ -27,6 +27,7 @@ struct communicator_state {
     std::unique_ptr<collective_backend> backend;
     argument_place place;
     void* stream = nullptr;      ///< the program's, for device memory
+    bool waited_long = false;    ///< the last time
     bool yield_at_once = false;  ///< ranks share processors: whoever waits gives its own away
     std::optional<communicator_failure> failed;
 };
