@@ -113,7 +113,7 @@ std::vector<contender> start_all(plan const& what, int ranks, std::string const&
     };
     for (auto const& backend : what.backends)
         add(backend, true,
-            {{what.muster, "run", "-q", "-n", count, "--slots-per-node", count, "--allow-singletons", "--", what.self,
+            {{what.muster, "run", "-q", "-n", count, "--slots-per-node", count, "--", what.self,
               "collectives-rank", folder, backend, backend}});
     for (auto const& peer : what.peers) {
         if (peer == "openmpi") {

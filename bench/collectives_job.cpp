@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,20 +39,20 @@ pid_t spawn(std::vector<std::string> const& command, environment const& variable
     for (auto const& each : lines) envp.push_back(const_cast<char*>(each.c_str()));
     argv.push_back(nullptr);
     envp.push_back(nullptr);
-    posix_spawn_file_actions_t files;
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    posix_spawn_file_actions_adddup2(&files, 1, 2);
-    posix_spawnattr_t how;
-    posix_spawnattr_init(&how);
-    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP);
-    posix_spawnattr_setpgroup(&how, 0);
-    pid_t pid = 0;
-    int const code = ::posix_spawn(&pid, argv[0], &files, &how, argv.data(), envp.data());
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&how);
-    if (code != 0) throw_system("posix_spawn", command.front(), code);
+    unique_fd const nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    unique_fd const to(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    if (!nothing || !to) throw_system("open", log);
+    pid_t const parent = ::getpid();
+    pid_t const pid = ::fork();
+    if (pid < 0) throw_system("fork", command.front());
+    if (pid == 0) {  // until exec only calls that are safe here
+        ::setpgid(0, 0);
+        // No orphans: launchers end their ranks on this signal.
+        ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (::getppid() == parent && ::dup2(nothing.get(), 0) == 0 && ::dup2(to.get(), 1) == 1 && ::dup2(1, 2) == 2)
+            ::execve(argv[0], argv.data(), envp.data());
+        ::_exit(127);
+    }
     return pid;
 }
 

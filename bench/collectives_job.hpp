@@ -13,7 +13,8 @@
 namespace muster {
 
 /// Started processes, whose ranks read orders from FOLDER/NAME.R and answer in FOLDER/NAME.out; both are pipes with names, which
-/// this makes. What they print goes to FOLDER/NAME.log. While they have no order they sleep.
+/// this makes. What they print goes to FOLDER/NAME.log. While they have no order they sleep. They end with
+/// this process, however it ends.
 class collectives_job {
   public:
     /// One answer of each rank: the numbers behind its own.

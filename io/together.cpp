@@ -1,5 +1,8 @@
 #include "io/together.hpp"
 
+#include <fmt/format.h>
+
+#include "base/error.hpp"
 #include "comm/agree.hpp"
 #include "comm/communicator.hpp"
 
@@ -23,7 +26,12 @@ int size(communicator* comm) {
     return comm != nullptr ? comm->size() : 1;
 }
 void const* mpi_handle(communicator* comm) {
-    return comm != nullptr ? comm->native() : nullptr;
+    if (size(comm) == 1) return comm != nullptr ? comm->native() : nullptr;
+    if (comm->native() == nullptr)
+        throw error(errc::unavailable, fmt::format("parallel HDF5 works over MPI, and these {} ranks met over \"{}\": make their "
+                                                   "communicator with the backend mpi",
+                                                   comm->size(), comm->backend()));
+    return comm->native();
 }
 
 void agree(communicator* comm, std::string_view what, std::exception_ptr failure) {

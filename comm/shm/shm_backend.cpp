@@ -13,12 +13,14 @@
 
 #include "base/log.hpp"
 #include "comm/comm_error.hpp"
+#include "comm/mpi_backend.hpp"
 #include "comm/shm/meeting.hpp"
 #include "comm/shm/neighbours.hpp"
 #include "comm/shm/remote_memory.hpp"
 #include "comm/shm/task.hpp"
 #include "comm/shm/world.hpp"
 #include "comm/world_check.hpp"
+#include "pmix/client.hpp"
 
 namespace muster {
 
@@ -123,6 +125,21 @@ void nap(unsigned number) noexcept {
     ::prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
     ::nanosleep(&time, nullptr);
     if (slack > 0) ::prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
+}
+
+/// The launcher's server hears from ranks through their MPI, which tells it that they met; these do without one, so they say it
+/// themselves, once. Left at once: PMIx has room for one client in a process, and an MPI may come later.
+void tell_the_launcher(identity const& who) {
+    if (who.from != identity::source::muster && who.from != identity::source::pmix) return;
+    if (running_mpi_world_size() != 0) return;
+    static std::once_flag told;
+    std::call_once(told, [] {
+        try {
+            pmix::client const hello(duration{10});
+        } catch (error const& problem) {
+            spdlog::debug("shm: the launcher is not told that this rank is here: {}", problem.what());
+        }
+    });
 }
 
 class shm_backend final : public collective_backend, private neighbour {
@@ -322,6 +339,7 @@ std::optional<std::string> shm_unavailable(identity const& who, comm_options con
 }
 
 std::unique_ptr<collective_backend> make_shm_backend(identity const& who, comm_options const& options) {
+    tell_the_launcher(who);
     return std::make_unique<shm_backend>(numbered(who.nspace), who, options);
 }
 
