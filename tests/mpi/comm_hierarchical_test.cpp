@@ -95,7 +95,7 @@ TYPED_TEST(hierarchical, allreduce) {
             EXPECT_EQ(all.backend(), "hierarchical");
             for (auto const how : {reduction::sum, reduction::average, reduction::min, reduction::max, reduction::product}) {
                 if (how == reduction::average && !is_floating(dtype_of<TypeParam>())) continue;
-                for (std::size_t const count : {0u, 1u, 2u, 5u, 1000u, 50001u}) expect_reduced<TypeParam>(all, count, how);
+                for (std::size_t const count : {0u, 1u, 5u, 20001u}) expect_reduced<TypeParam>(all, count, how);
             }
         }
 }
