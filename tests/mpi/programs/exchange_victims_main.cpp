@@ -149,7 +149,7 @@ bool run_trial(int trial, settings const& how, std::mt19937& random) {
         // Who never came to the meeting of the ranks is named in words.
         bool const named =
             one.said.starts_with(fmt::format("blames {}:", culprit)) ||
-            (one.said.starts_with("blames:") && one.said.find(fmt::format("rank {} did not come", culprit)) != std::string::npos);
+            (one.said.starts_with("blames:") && one.said.find(fmt::format("): rank {} ", culprit)) != std::string::npos);
         // The deadline counts from submission; a machine with more ranks than processors needs a little longer to say so.
         if (named && took < how.deadline + 1.5) continue;
         good = false;
