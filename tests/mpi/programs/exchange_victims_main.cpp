@@ -1,6 +1,6 @@
 // Ranks die and stop at random moments: every other rank names the culprit within the deadline. Starts its ranks itself, over
-// shared memory. usage: exchange_victims [--trials N] [--ranks N] [--seed S] [--deadline SECONDS] [--flight FOLDER]; exit code 0,
-// 1 on a wrong answer, 77 without the backend.
+// shared memory. usage: exchange_victims [--trials N] [--ranks N] [--seed S] [--deadline SECONDS] [--met 1] [--flight FOLDER];
+// exit code 0, 1 on a wrong answer, 77 without the backend.
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -31,6 +31,7 @@ struct settings {
     int ranks = 3;
     unsigned seed = 1;
     double deadline = 1.0;
+    bool met = false;    ///< nothing happens before all ranks have their exchange
     std::string flight;  ///< where ranks leave their last operations
 };
 
@@ -56,6 +57,9 @@ struct child {
         options.flight_folder = how.flight;
         options.cycle_time = duration{0.0002};
         exchange all(who, options);
+        if (how.met) {
+            [[maybe_unused]] auto const told = ::write(to, "+", 1);
+        }
         std::vector<std::vector<float>> tensors;
         for (std::size_t const count : {10u, 3000u, 500000u, 64u}) tensors.emplace_back(count);
         try {
@@ -132,6 +136,12 @@ bool run_trial(int trial, settings const& how, std::mt19937& random) {
     std::string const name = fmt::format("victims.{}.{}", ::getpid(), trial);
     std::vector<child> ranks;
     for (int rank = 0; rank < how.ranks; ++rank) ranks.push_back(start_rank(rank, how, name));
+    for (auto& one : ranks) {
+        char mark = 0;
+        if (how.met) {
+            [[maybe_unused]] auto const heard = ::read(one.from, &mark, 1);
+        }
+    }
     int const culprit = static_cast<int>(random() % static_cast<unsigned>(how.ranks));
     bool const stop = random() % 2 == 0;
     // from the first moments, while the ranks still meet, to the middle of the work
@@ -173,6 +183,7 @@ int main(int argc, char** argv) {
         if (std::strcmp(argv[i], "--ranks") == 0) how.ranks = std::atoi(argv[i + 1]);
         if (std::strcmp(argv[i], "--seed") == 0) how.seed = static_cast<unsigned>(std::atoi(argv[i + 1]));
         if (std::strcmp(argv[i], "--deadline") == 0) how.deadline = std::atof(argv[i + 1]);
+        if (std::strcmp(argv[i], "--met") == 0) how.met = std::atoi(argv[i + 1]) != 0;
         if (std::strcmp(argv[i], "--flight") == 0) how.flight = argv[i + 1];
     }
     init_log("off");
