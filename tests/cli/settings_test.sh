@@ -1,6 +1,6 @@
 # Settings from all their places, help, completion and man pages of the built program.
 . "$(dirname "$0")/lib.sh"
-mapfile -t commands < <("$MUSTER" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' | grep -v -e '^muster$' -e '^stage$' -e '^bench$')
+mapfile -t commands < <("$MUSTER" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' | grep -v -e '^muster$' -e '^stage$' -e '^bench$' -e '^trace$')
 expect_true test "${#commands[@]}" -ge 6
 
 # Precedence, as a user meets it.
