@@ -8,6 +8,9 @@ namespace muster {
 
 namespace {
 
+/// From here on two copies of a tensor cost more than a collective of its own.
+constexpr std::size_t uncopied_bytes = std::size_t{256} << 10;
+
 struct placed_item {
     std::uint64_t place = 0;
     fusion_item item;
@@ -34,19 +37,39 @@ fused_batch batch_like(agreement const& one) {
     return batch;
 }
 
-void cut(family& from, std::size_t fusion_bytes, std::vector<fused_batch>& into) {
-    std::stable_sort(from.items.begin(), from.items.end(),
-                     [](placed_item const& a, placed_item const& b) { return a.place < b.place; });
-    fused_batch next = from.like;
-    for (auto const& each : from.items) {
+/// What lies gap-free in memory needs no copies to travel together.
+bool adjoin(placed_item const& a, placed_item const& b) {
+    return a.place != 0 && a.place + a.bytes == b.place;
+}
+
+void cut(fused_batch const& like, std::span<placed_item const> items, std::size_t fusion_bytes, std::vector<fused_batch>& into) {
+    fused_batch next = like;
+    for (auto const& each : items) {
         if (!next.items.empty() && next.bytes + each.bytes > fusion_bytes) {
             into.push_back(std::move(next));
-            next = from.like;
+            next = like;
         }
         next.items.push_back(each.item);
         next.bytes += each.bytes;
     }
     if (!next.items.empty()) into.push_back(std::move(next));
+}
+
+/// Long stretches of memory go as they lie; what is left between them is gathered.
+void cut(family& from, std::size_t fusion_bytes, std::vector<fused_batch>& into) {
+    auto& items = from.items;
+    std::stable_sort(items.begin(), items.end(), [](placed_item const& a, placed_item const& b) { return a.place < b.place; });
+    std::vector<placed_item> gathered;
+    for (std::size_t first = 0, last = 0; first < items.size(); first = last) {
+        std::size_t bytes = items[first].bytes;
+        for (last = first + 1; last < items.size() && adjoin(items[last - 1], items[last]); ++last) bytes += items[last].bytes;
+        std::span const stretch(items.data() + first, last - first);
+        if (bytes >= uncopied_bytes)
+            cut(from.like, stretch, fusion_bytes, into);
+        else
+            gathered.insert(gathered.end(), stretch.begin(), stretch.end());
+    }
+    cut(from.like, gathered, fusion_bytes, into);
 }
 
 }  // namespace

@@ -238,6 +238,20 @@ TEST(fusion, tensors_go_in_the_order_of_their_places) {
     EXPECT_THAT(units(plan_batches(ready, 1 << 20)), ElementsAre(ElementsAre(1, 2, 0)));
 }
 
+TEST(fusion, long_stretches_of_memory_are_not_copied) {
+    auto const at = [](std::string name, std::int64_t count, std::uint64_t place) {
+        auto what = tensor(std::move(name), count);
+        what.places = {place};
+        return agreed(what);
+    };
+    constexpr std::uint64_t half = 40'000 * 4;
+    std::vector const ready{at("large", 65'536, 0x100000), at("small", 100, 0x900000), at("other", 100, 0x901000),
+                            at("left", 40'000, 0xa00000), at("right", 40'000, 0xa00000 + half)};
+    EXPECT_THAT(units(plan_batches(ready, 16 << 20)), ElementsAre(ElementsAre(0), ElementsAre(3, 4), ElementsAre(1, 2)));
+    std::vector const apart{ready[3], at("not right", 40'000, 0xa00000 + half + 4)};
+    EXPECT_THAT(units(plan_batches(apart, 16 << 20)), ElementsAre(ElementsAre(0, 1)));
+}
+
 TEST(request_codec, what_is_sent_is_what_comes) {
     auto one = tensor("w", 12);
     one.numbers = {1, -2, 3};
