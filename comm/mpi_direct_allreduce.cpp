@@ -22,9 +22,6 @@ constexpr std::size_t whole_bytes_of_all_ranks = std::size_t{1} << 17;
 /// Of a segment: large enough that handshakes do not count, small enough that little scratch memory is needed.
 constexpr std::size_t segment_bytes = std::size_t{1} << 22;
 
-/// About a millisecond.
-constexpr unsigned polls_per_look = 1u << 14;
-
 /// The same on all ranks.
 bool goes_whole(std::size_t bytes, std::size_t ranks) noexcept {
     if (bytes <= eager_bytes || ranks == 1) return true;
@@ -49,7 +46,7 @@ void direct_allreduce::start(direct_world const& world, unsigned sequence, colle
     segment_elements_ = whole_ ? what.in.count : scatters_ ? std::max<std::size_t>(most / ranks, 1) : most;
     end_element_ = scatters_ ? share_of(what.in.count, world.size, 0).count : what.in.count;
     next_element_ = 0;
-    polls_ = 0;
+    looks_.start();
     oldest_ = 0;
     in_flight_ = 0;
     for (std::size_t i = 0; i < window_.size(); ++i) start_next();
@@ -160,7 +157,7 @@ void direct_allreduce::start_gather(segment& of) {
 
 bool direct_allreduce::test(segment& of) {
     if (of.messages.test()) return true;
-    if (++polls_ % polls_per_look == 0) refuse_strangers();
+    if (looks_.due()) refuse_strangers();
     return false;
 }
 

@@ -9,9 +9,6 @@ namespace muster::detail {
 
 namespace {
 
-/// About a millisecond.
-constexpr unsigned polls_per_look = 1u << 14;
-
 std::vector<std::size_t> begins_of(std::vector<std::size_t> const& counts) {
     std::vector<std::size_t> begins(counts.size());
     std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), std::size_t{0});
@@ -40,7 +37,7 @@ int mpi_pairwise::tag_for(std::size_t elements) const noexcept {
 void mpi_pairwise::start(direct_world const& world, unsigned sequence, collective const& what) {
     world_ = world;
     sequence_ = sequence;
-    polls_ = 0;
+    looks_.start();
     what_ = what;
     send_begins_ = begins_of(what.send_counts);
     receive_begins_ = begins_of(what.receive_counts);
@@ -62,7 +59,7 @@ void mpi_pairwise::start(direct_world const& world, unsigned sequence, collectiv
 
 bool mpi_pairwise::advance() {
     if (messages_.test()) return true;
-    if (++polls_ % polls_per_look == 0) refuse_strangers();
+    if (looks_.due()) refuse_strangers();
     return false;
 }
 

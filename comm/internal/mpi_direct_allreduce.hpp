@@ -9,6 +9,7 @@
 
 #include "comm/collective_backend.hpp"
 #include "comm/internal/mpi_messages.hpp"
+#include "comm/internal/stranger_looks.hpp"
 
 namespace muster::detail {
 
@@ -76,7 +77,7 @@ class direct_allreduce {
     std::size_t segment_elements_ = 0;
     std::size_t next_element_ = 0;
     std::size_t end_element_ = 0;
-    unsigned polls_ = 0;
+    stranger_looks looks_;
     std::size_t oldest_ = 0;  // index into window_
     std::size_t in_flight_ = 0;
     std::array<segment, 2> window_;

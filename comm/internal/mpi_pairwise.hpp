@@ -5,6 +5,7 @@
 
 #include "comm/collective_backend.hpp"
 #include "comm/internal/mpi_messages.hpp"
+#include "comm/internal/stranger_looks.hpp"
 
 namespace muster::detail {
 
@@ -35,7 +36,7 @@ class mpi_pairwise {
 
     direct_world world_;
     unsigned sequence_ = 0;
-    unsigned polls_ = 0;
+    stranger_looks looks_;
     collective what_;
     std::vector<std::size_t> send_begins_, receive_begins_;  // running sums of the counts
     mpi_messages messages_;
