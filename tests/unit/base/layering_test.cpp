@@ -51,6 +51,19 @@ TEST(layering, no_include_points_upward) {
     for (auto const& violation : violations(MUSTER_SOURCE_DIR)) ADD_FAILURE() << violation;
 }
 
+// The first directive of a header; a C header has its own way.
+TEST(layering, every_header_has_its_guard) {
+    for (auto const& [folder, allowed] : may_include) {
+        for (auto const& entry : fs::recursive_directory_iterator(fs::path(MUSTER_SOURCE_DIR) / folder)) {
+            if (entry.path().extension() != ".hpp" && entry.path().extension() != ".h") continue;
+            std::ifstream file(entry.path());
+            std::string line;
+            while (std::getline(file, line) && !line.starts_with('#')) {}
+            EXPECT_TRUE(line == "#pragma once" || (entry.path().extension() == ".h" && line.starts_with("#ifndef "))) << entry.path() << ": " << line;
+        }
+    }
+}
+
 TEST(layering, an_upward_include_is_found) {
     fs::path const root = fs::temp_directory_path() / ("muster-layering-" + std::to_string(::getpid()));
     fs::create_directories(root / "base");
