@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/comm_buffer.hpp"
 #include "comm/comm_options.hpp"
 #include "comm/tensor.hpp"
 #include "pmix/identity.hpp"
@@ -89,6 +90,9 @@ class collective_backend {
     /// null on ranks that are not among them. Collective over all ranks, which have just met in an allreduce where
     /// the backend reaches host memory. Throws comm_error (errc::timeout) when the deadline of its options passes.
     virtual std::unique_ptr<collective_backend> subset(std::span<int const> ranks) = 0;
+
+    /// See communicator::allocate(); thread safe.
+    virtual comm_buffer allocate(std::size_t bytes) { return plain_buffer(bytes); }
 
     /// The library's own handle, see communicator::native().
     virtual void const* native() const noexcept = 0;

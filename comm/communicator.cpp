@@ -81,6 +81,10 @@ void const* communicator::native() const noexcept {
     return state_ ? state_->backend->native() : nullptr;
 }
 
+comm_buffer communicator::allocate(std::size_t bytes) {
+    return state().backend->allocate(std::max<std::size_t>(bytes, 1));
+}
+
 void communicator::use_stream(void* stream) {
     state().stream = stream;
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "comm/comm_buffer.hpp"
 #include "comm/comm_options.hpp"
 #include "comm/operation.hpp"
 #include "comm/tensor.hpp"
@@ -94,6 +95,12 @@ class communicator {
     /// ranks, else errc::peer_failed on all). Collective over all ranks of this communicator, and blocking; ranks outside the set
     /// get an empty one. It has this one's options and deadline, and stays valid beyond this one.
     communicator include(std::span<int const> ranks);
+
+    /// Host memory that collectives of this process are fastest on, `bytes` (at least 1) of it, zeroed: over shm the other ranks of
+    /// the node read and write it in place, where other memory is copied by the kernel. For what lives long and is reduced often, as the
+    /// gradients of a network; best in few large pieces, since each takes a file descriptor and its first collective prepares the way.
+    /// Ranks need not do the same. Not collective; thread safe, also beside other calls. Throws errc::system, std::bad_alloc.
+    comm_buffer allocate(std::size_t bytes);
 
     /// Device memory: `stream` (a CUstream or cudaStream_t of the communicator's device; null is the default stream) is where the
     /// program makes and uses its tensors. Collectives started from now on wait, on the device, for what the stream holds when

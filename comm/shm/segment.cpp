@@ -20,6 +20,13 @@ shared_memory::~shared_memory() {
     if (data_ != nullptr) ::munmap(data_, bytes_);
 }
 
+void shared_memory::touch() const noexcept {
+    ::madvise(data_, bytes_, MADV_HUGEPAGE);
+#ifdef MADV_POPULATE_WRITE
+    ::madvise(data_, bytes_, MADV_POPULATE_WRITE);
+#endif
+}
+
 unique_fd make_memory_file(std::size_t bytes) {
     unique_fd file(::memfd_create("muster-shm", MFD_CLOEXEC));
     if (!file) throw_system("memfd_create", "for the ranks of this node");

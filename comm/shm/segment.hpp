@@ -157,6 +157,10 @@ class shared_memory {
     std::byte* data() const noexcept { return data_; }
     std::size_t bytes() const noexcept { return bytes_; }
 
+    /// Has the kernel prepare all of it, in large pages where it gives any to shared memory
+    /// (/sys/kernel/mm/transparent_hugepage/shmem_enabled), so that nothing has to be done when it is used first.
+    void touch() const noexcept;
+
   private:
     std::byte* data_ = nullptr;
     std::size_t bytes_ = 0;

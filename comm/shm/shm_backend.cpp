@@ -17,6 +17,7 @@
 #include "comm/shm/meeting.hpp"
 #include "comm/shm/neighbours.hpp"
 #include "comm/shm/remote_memory.hpp"
+#include "comm/shm/shared_buffers.hpp"
 #include "comm/shm/task.hpp"
 #include "comm/shm/world.hpp"
 #include "comm/world_check.hpp"
@@ -156,6 +157,7 @@ class shm_backend final : public collective_backend, private neighbour {
     std::vector<std::string> const& hosts() const noexcept override { return all_.hosts; }
     bool crowded() const noexcept override { return all_.crowded; }
     void const* native() const noexcept override { return nullptr; }
+    comm_buffer allocate(std::size_t bytes) override { return allocate_shared(bytes); }
 
     void give_way() noexcept override {
         if (!all_.crowded || ++yields_ <= yields_before_naps)
