@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/version.hpp"
+#include "launch/engine/ask_about.hpp"
 #include "launch/engine/probe_run.hpp"
 #include "launch/look_at_node.hpp"
 #include "launch/mapping.hpp"

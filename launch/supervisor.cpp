@@ -21,33 +21,16 @@ namespace muster {
 
 namespace {
 
-constexpr std::array handled{SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT};
 constexpr duration repeat_window{0.2};
 constexpr duration partial_patience{0.3};
 /// When ranks that have not connected are looked at for an MPI library that started alone.
 constexpr std::array mpi_looks{duration(0.5), duration(2), duration(5), duration(15)};
 
-/// From now on they come through the returned descriptor only.
-unique_fd block_signals() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (int const s : handled)
-        if (!is_ignored(s)) sigaddset(&set, s);
-    ::sigprocmask(SIG_BLOCK, &set, nullptr);
-    unique_fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!fd) throw_system("signalfd", "for the launcher");
-    return fd;
-}
-
-bool ends_the_run(int signal_number) {
-    return signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGHUP || signal_number == SIGQUIT;
-}
-
 }  // namespace
 
 supervisor::supervisor(run_options const& options, std::string executable,
                        std::optional<std::chrono::system_clock::time_point> ends_at, int guardian_fd)
-    : signals_(block_signals()),
+    : signals_(take_signals(launcher_signals(), "the launcher")),
       options_(options),
       executable_(std::move(executable)),
       ends_at_(ends_at),

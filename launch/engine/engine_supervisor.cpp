@@ -1,12 +1,10 @@
 #include "launch/engine/engine_supervisor.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -20,40 +18,24 @@
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "launch/engine/engine_tools.hpp"
+#include "launch/engine/spawn_engine.hpp"
 #include "launch/rank_process.hpp"
 #include "launch/signals.hpp"
-#include "launch/spawn.hpp"
 
 namespace muster {
 
 namespace {
 
-constexpr std::array handled{SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT};
 constexpr duration repeat_window{0.2};
 constexpr duration gather_limit{120};
 constexpr duration last_words{0.2};
 constexpr std::size_t largest_frame_bytes = 16u << 20;
 
-unique_fd block_signals() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (int const s : handled)
-        if (!is_ignored(s)) sigaddset(&set, s);
-    ::sigprocmask(SIG_BLOCK, &set, nullptr);
-    unique_fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!fd) throw_system("signalfd", "for the launcher");
-    return fd;
-}
-
-bool ends_the_run(int signal_number) {
-    return signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGHUP || signal_number == SIGQUIT;
-}
-
 }  // namespace
 
 engine_supervisor::engine_supervisor(run_options const& options, engine_row const& engine, std::vector<remote_rank> ranks,
                                      std::optional<std::chrono::system_clock::time_point> ends_at, int guardian_fd)
-    : signals_(block_signals()),
+    : signals_(take_signals(launcher_signals(), "the launcher")),
       options_(options),
       engine_(engine),
       reception_(loop_, options.heartbeat + duration(10),
@@ -79,32 +61,13 @@ std::vector<std::pair<std::string, std::string>> engine_supervisor::shim_variabl
 int engine_supervisor::run(engine_command const& command) {
     stdin_forwarder input(loop_);
     speaks_ = command.speaks;
-    spawn_engine(command, input.child_fd());
+    more_open_files const files(ranks_.size());
+    start_ = event_loop::clock::now();
+    engine_pid_ = spawn_engine(command, files, {input.child_fd(), STDOUT_FILENO, STDERR_FILENO});
     input.child_started();
     set_timers();
     loop_.run();
     return exit_code_;
-}
-
-void engine_supervisor::spawn_engine(engine_command const& command, int stdin_fd) {
-    rlimit files{};
-    ::getrlimit(RLIMIT_NOFILE, &files);
-    if (files.rlim_max != RLIM_INFINITY && files.rlim_max < ranks_.size() + 64)
-        throw error(errc::system,
-                    fmt::format("{} ranks need {} open files here, a connection each, and the limit is {}; raise it (ulimit -n)",
-                                ranks_.size(), ranks_.size() + 64, files.rlim_max));
-    rlimit const raised{files.rlim_max, files.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &raised);
-    unique_fd const null_input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    start_ = event_loop::clock::now();
-    engine_pid_ = spawn({.path = find_program(command.argv.front(), command.variables, ""),
-                         .arguments = &command.argv,
-                         .variables = &command.variables,
-                         .working_dir = "",
-                         .stdin_fd = stdin_fd >= 0 ? stdin_fd : null_input.get(),
-                         .stdout_fd = STDOUT_FILENO,
-                         .stderr_fd = STDERR_FILENO,
-                         .open_files = files});
 }
 
 void engine_supervisor::set_timers() {

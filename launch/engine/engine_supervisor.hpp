@@ -76,7 +76,6 @@ class engine_supervisor {
     void start_ranks();
 
     // the engine and the outside (engine_supervisor.cpp)
-    void spawn_engine(engine_command const& command, int stdin_fd);
     void on_signal();
     void on_child();
     void on_engine_end();

@@ -1,13 +1,9 @@
 #include "launch/engine/probe_run.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <deque>
 #include <filesystem>
@@ -15,16 +11,16 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/text.hpp"
 #include "base/version.hpp"
+#include "launch/engine/ask_about.hpp"
 #include "launch/engine/channel.hpp"
 #include "launch/engine/engine.hpp"
 #include "launch/engine/engine_run.hpp"
 #include "launch/engine/messages.hpp"
+#include "launch/engine/probe_engine.hpp"
 #include "launch/engine/reception.hpp"
 #include "launch/event_loop.hpp"
 #include "launch/rank_process.hpp"
-#include "launch/spawn.hpp"
 
 namespace muster {
 
@@ -36,34 +32,12 @@ constexpr duration connect_patience{4};   ///< until all have tried to connect
 constexpr duration leaving_patience{2};   ///< for an engine whose probes have all been sent home
 constexpr duration ending_patience{1.5};  ///< for one that was asked to end
 constexpr duration last_words{0.2};
-constexpr duration look_again{0.02};
 constexpr duration lost_after{15};
 constexpr std::size_t engines_at_once = 16;
-constexpr std::size_t most_names = 256;
-constexpr std::size_t most_said_bytes = 64u << 10;
 constexpr std::size_t largest_frame_bytes = 16u << 20;
 
 double clock_now() {
     return duration(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-std::string short_name(std::string_view name) {
-    auto const host = without_user(name);
-    return std::string(host.substr(0, host.find('.')));
-}
-
-/// Of what an engine printed the lines about this node, else the last ones.
-std::string words_about(std::string const& said, std::string const& node) {
-    std::vector<std::string> about, last;
-    for (auto const line : split(said, '\n')) {
-        auto const words = std::string(trim(line));
-        if (words.empty()) continue;
-        if (words.find(short_name(node)) != std::string::npos) about.push_back(words);
-        last.push_back(words);
-    }
-    auto& chosen = about.empty() ? last : about;
-    if (chosen.size() > 2) chosen.erase(chosen.begin(), chosen.end() - 2);
-    return join(chosen, "; ");
 }
 
 class prober {
@@ -77,6 +51,7 @@ class prober {
           nodes_(nodes),
           scratch_dir_(std::move(scratch_dir)),
           first_(first),
+          files_(nodes.size()),
           reception_(loop_, lost_after,
                      [this](wire::hello const& hello, std::unique_ptr<channel>& link) { on_arrival(hello, link); }) {
         for (int const node : nodes) {
@@ -112,15 +87,6 @@ class prober {
         double asked_at = 0;
         std::string step{};
     };
-    struct engine_process {
-        std::vector<std::size_t> visits;
-        pid_t pid = -1;
-        unique_fd output{};
-        std::string said{};
-        bool ended = false;
-        int status = 0;
-    };
-
     // ------------------------------------------------------------------------------------ engines
 
     void start_engine(std::vector<std::size_t> const& whom) {
@@ -138,77 +104,25 @@ class prober {
         for (auto const& [name, value] : reception_.shim_variables(options_.network_interface))
             command.variables.set(name, value);
         write_files(command);
-        auto process = std::make_unique<engine_process>();
-        process->visits = whom;
-        spawn_engine(command, *process);
-        auto* const p = process.get();
-        engines_.push_back(std::move(process));
-        loop_.watch_readable(p->output.get(), [this, p] { on_output(*p); });
+        engines_.push_back(std::make_unique<probe_engine>(loop_, command, files_, whom, [this](probe_engine& e) { on_exit(e); }));
     }
 
-    static void spawn_engine(engine_command const& command, engine_process& process) {
-        std::array<int, 2> ends{};
-        if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_system("pipe2", "for the engine's output");
-        process.output.reset(ends[0]);
-        unique_fd const writer(ends[1]);
-        ::fcntl(process.output.get(), F_SETFL, O_NONBLOCK);
-        unique_fd const null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-        rlimit files{};
-        ::getrlimit(RLIMIT_NOFILE, &files);
-        rlimit const raised{files.rlim_max, files.rlim_max};  // a connection a node
-        ::setrlimit(RLIMIT_NOFILE, &raised);
-        process.pid = spawn({.path = find_program(command.argv.front(), command.variables, ""),
-                             .arguments = &command.argv,
-                             .variables = &command.variables,
-                             .working_dir = "",
-                             .stdin_fd = null.get(),
-                             .stdout_fd = writer.get(),
-                             .stderr_fd = writer.get(),
-                             .open_files = files});
-        ::setrlimit(RLIMIT_NOFILE, &files);
-    }
-
-    void on_output(engine_process& engine) {
-        std::array<char, 4096> bytes;
-        ssize_t const count = ::read(engine.output.get(), bytes.data(), bytes.size());
-        if (count > 0) {
-            engine.said.append(bytes.data(), static_cast<std::size_t>(count));
-            if (engine.said.size() > most_said_bytes) engine.said.erase(0, engine.said.size() - most_said_bytes);
-        } else if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
-            loop_.unwatch(engine.output.get());
-            reap(engine);
-        }
-    }
-
-    /// Its output has ended, so it is about to.
-    void reap(engine_process& engine) {
-        if (engine.ended) return;
-        pid_t const rc = ::waitpid(engine.pid, &engine.status, WNOHANG);
-        if (rc == 0) {
-            loop_.after(look_again, [this, &engine] { reap(engine); });
-            return;
-        }
-        engine.ended = true;
+    void on_exit(probe_engine& engine) {
         loop_.after(last_words, [this, &engine] { on_engine_end(engine); });
         if (phase_ == phase::leaving) look_whether_done();
     }
 
-    void on_engine_end(engine_process& engine) {
+    void on_engine_end(probe_engine const& engine) {
         if (phase_ != phase::looking) return;
-        for (auto const i : engine.visits) {
+        for (auto const i : engine.visits()) {
             if (visits_[i].now != state::absent || &engine_of(visits_[i]) != &engine) continue;
-            if (engine.visits.size() > 1)
+            if (engine.visits().size() > 1)
                 queue(i);
             else
-                give_up(visits_[i], fmt::format("did not answer: {} {}{}", engine_->name, describe_end(engine.status),
-                                                quote(engine, visits_[i])));
+                give_up(visits_[i], fmt::format("did not answer: {} {}{}", engine_->name, describe_end(engine.status()),
+                                                engine.quote(visits_[i].found.name)));
         }
         go_on();
-    }
-
-    static std::string quote(engine_process const& engine, visit const& one) {
-        auto const words = words_about(engine.said, one.found.name);
-        return words.empty() ? "" : ": " + words;
     }
 
     void queue(std::size_t which) {
@@ -218,7 +132,7 @@ class prober {
 
     void start_queued() {
         auto const running =
-            std::count_if(engines_.begin(), engines_.end(), [](auto const& e) { return e->visits.size() == 1 && !e->ended; });
+            std::count_if(engines_.begin(), engines_.end(), [](auto const& e) { return e->visits().size() == 1 && !e->ended(); });
         for (auto room = static_cast<std::ptrdiff_t>(engines_at_once) - running; room > 0 && !alone_.empty(); --room) {
             auto const which = alone_.front();
             alone_.pop_front();
@@ -298,7 +212,7 @@ class prober {
     void on_link_lost(visit& one, std::string const& reason) {
         if (phase_ == phase::leaving) return;
         // An engine may end all when one fails: then the others are well all the same.
-        bool const with_others = engine_of(one).visits.size() > 1;
+        bool const with_others = engine_of(one).visits().size() > 1;
         if (phase_ == phase::looking && with_others && (one.now == state::asked || one.now == state::told)) {
             one.found.report.reset();
             queue(static_cast<std::size_t>(&one - visits_.data()));
@@ -341,21 +255,22 @@ class prober {
         bool const nobody =
             std::all_of(visits_.begin(), visits_.end(), [](visit const& one) { return one.now == state::absent; });
         if (nobody && engines_.size() == 1 && visits_.size() > 1) {
-            kill_engine(*engines_.front(), SIGTERM);
+            engines_.front()->kill(SIGTERM);
             for (std::size_t i = 0; i < visits_.size(); ++i) queue(i);
             return go_on();
         }
         duration const waited = event_loop::clock::now() - start_;
         for (auto& one : visits_)
             if (one.now == state::absent || one.now == state::asked)
-                give_up(one, fmt::format("did not answer within {}{}", format_duration(waited), quote(engine_of(one), one)));
+                give_up(one,
+                        fmt::format("did not answer within {}{}", format_duration(waited), engine_of(one).quote(one.found.name)));
         go_on();
     }
 
-    engine_process const& engine_of(visit const& one) const {
+    probe_engine const& engine_of(visit const& one) const {
         auto const which = static_cast<std::size_t>(&one - visits_.data());
         for (auto e = engines_.rbegin(); e != engines_.rend(); ++e)
-            if (std::count((*e)->visits.begin(), (*e)->visits.end(), which) > 0) return **e;
+            if ((*e)->brings(which)) return **e;
         return *engines_.front();
     }
 
@@ -397,8 +312,7 @@ class prober {
     /// Engines that wait for a node that will never come.
     void end_engines() {
         bool const asked_before = std::exchange(ending_, true);
-        for (auto& engine : engines_)
-            if (!engine->ended) kill_engine(*engine, asked_before ? SIGKILL : SIGTERM);
+        for (auto& engine : engines_) engine->kill(asked_before ? SIGKILL : SIGTERM);
         if (asked_before) return loop_.stop();
         wait_for(ending_patience);
         cancel_step();
@@ -413,14 +327,8 @@ class prober {
         }
     }
 
-    static void kill_engine(engine_process const& engine, int signal_number) {
-        if (engine.ended) return;
-        ::kill(-engine.pid, signal_number);
-        ::kill(-engine.pid, SIGCONT);
-    }
-
     void look_whether_done() {
-        if (std::all_of(engines_.begin(), engines_.end(), [](auto const& e) { return e->ended; })) loop_.stop();
+        if (std::all_of(engines_.begin(), engines_.end(), [](auto const& e) { return e->ended(); })) loop_.stop();
     }
 
     run_options const& options_;
@@ -431,11 +339,12 @@ class prober {
     std::string scratch_dir_;
     choose_first const& first_;
     event_loop loop_;
+    more_open_files files_;
     reception reception_;
     engine_row const* engine_ = nullptr;
-    wire::examine question_;  ///< the same for all but for the address
+    wire::examine question_;     ///< the same for all but for the address
     std::vector<visit> visits_;  ///< in the order of `nodes_`; never grows once the first probe may come
-    std::vector<std::unique_ptr<engine_process>> engines_;
+    std::vector<std::unique_ptr<probe_engine>> engines_;
     std::deque<std::size_t> alone_;  ///< to be tried by an engine of their own
     phase phase_ = phase::looking;
     bool ending_ = false;
@@ -443,38 +352,7 @@ class prober {
     event_loop::clock::time_point start_ = event_loop::clock::now();
 };
 
-bool is_number(std::string_view name) {
-    return name.find_first_not_of("0123456789.") == std::string_view::npos || name.find(':') != std::string_view::npos;
-}
-
-/// Of all nodes, or of the first and an even sample, what they are called.
-std::vector<std::string> names_to_resolve(allocation const& given, std::vector<int> const& nodes) {
-    std::vector<std::string> names;
-    std::size_t const step = nodes.size() / most_names + 1;
-    for (std::size_t i = 0; i < nodes.size(); i += step) {
-        auto const& node = given.nodes[static_cast<std::size_t>(nodes[i])];
-        for (auto const& one : {std::string(without_user(node.name)), node.address})
-            if (!one.empty() && !is_number(one) && std::find(names.begin(), names.end(), one) == names.end())
-                names.push_back(one);
-    }
-    return names;
-}
-
 }  // namespace
-
-node_question ask_about(run_options const& options, environment const& inherited, allocation const& given,
-                        std::vector<int> const& nodes, int node) {
-    node_question what;
-    if (!options.command.empty()) {
-        what.program = options.command.front();
-        what.working_dir = absolute_path(options.working_dir.empty() ? "." : options.working_dir);
-    }
-    what.variables = ranks_variables(options, inherited);
-    what.names = names_to_resolve(given, nodes);
-    what.address = given.nodes[static_cast<std::size_t>(node)].address;
-    what.network_interface = options.network_interface;
-    return what;
-}
 
 std::vector<probed_node> probe_nodes(run_options const& options, environment const& inherited, scheduler_sources const& sources,
                                      allocation const& given, std::vector<int> const& nodes, std::string const& scratch_dir,

@@ -25,8 +25,4 @@ std::vector<probed_node> probe_nodes(run_options const& options, environment con
                                      allocation const& given, std::vector<int> const& nodes, std::string const& scratch_dir,
                                      choose_first const& first);
 
-/// What a probe is asked about one of `nodes`: the program, and the names of all of them (of many: a sample).
-node_question ask_about(run_options const& options, environment const& inherited, allocation const& given,
-                        std::vector<int> const& nodes, int node);
-
 }  // namespace muster

@@ -35,16 +35,6 @@ constexpr int most_kills = 50;  ///< 10 s
 constexpr std::size_t lines_shown = 8;
 constexpr std::size_t largest_frame_bytes = 64u << 20;
 
-unique_fd block_signals() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (int const s : handled) sigaddset(&set, s);
-    ::sigprocmask(SIG_BLOCK, &set, nullptr);
-    unique_fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!fd) throw_system("signalfd", "for the rank shim");
-    return fd;
-}
-
 std::string name_of_process(pid_t pid) {
     std::ifstream file(fmt::format("/proc/{}/comm", pid));
     std::string name;
@@ -55,7 +45,10 @@ std::string name_of_process(pid_t pid) {
 }  // namespace
 
 rank_shim::rank_shim(environment variables)
-    : signals_(block_signals()), variables_(std::move(variables)), parent_(::getppid()), started_(std::time(nullptr)) {
+    : signals_(take_signals(handled, "the rank shim")),
+      variables_(std::move(variables)),
+      parent_(::getppid()),
+      started_(std::time(nullptr)) {
     ::signal(SIGPIPE, SIG_IGN);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the program become ours, so that none is missed
     ::prctl(PR_SET_PDEATHSIG, SIGHUP);   // of the engine's daemon
@@ -203,7 +196,8 @@ void rank_shim::end_leftovers(int signal_number) {
     if (phase_ == phase::gone) return;
     if (signal_number == SIGKILL && ++kills_ > most_kills && wait_status_) {
         // In an uninterruptible wait, or another user's: nothing that we could do ends it.
-        say(fmt::format("rank {} on {}: leaving {} processes that SIGKILL does not end", job_.who.rank, host_, descendants().size()));
+        say(fmt::format("rank {} on {}: leaving {} processes that SIGKILL does not end", job_.who.rank, host_,
+                        descendants().size()));
         return finish();
     }
     duration wait = leftover_patience;
@@ -242,8 +236,9 @@ void rank_shim::drain_output() {
     while (!writer_->drain(drain_slice_s) && ::poll(&launcher, 1, 0) == 0) {
     }
     if (int const fault = writer_->fault(); fault != 0)
-        tell(wire::failed{fmt::format("cannot write the rank's output: {}; free space or send it elsewhere", std::strerror(fault)),
-                          exit_code(errc::io)});
+        tell(
+            wire::failed{fmt::format("cannot write the rank's output: {}; free space or send it elsewhere", std::strerror(fault)),
+                         exit_code(errc::io)});
 }
 
 void rank_shim::on_launcher_gone(std::string const& reason) {

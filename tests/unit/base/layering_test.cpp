@@ -58,8 +58,10 @@ TEST(layering, every_header_has_its_guard) {
             if (entry.path().extension() != ".hpp" && entry.path().extension() != ".h") continue;
             std::ifstream file(entry.path());
             std::string line;
-            while (std::getline(file, line) && !line.starts_with('#')) {}
-            EXPECT_TRUE(line == "#pragma once" || (entry.path().extension() == ".h" && line.starts_with("#ifndef "))) << entry.path() << ": " << line;
+            while (std::getline(file, line) && !line.starts_with('#')) {
+            }
+            EXPECT_TRUE(line == "#pragma once" || (entry.path().extension() == ".h" && line.starts_with("#ifndef ")))
+                << entry.path() << ": " << line;
         }
     }
 }
