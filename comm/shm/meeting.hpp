@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -24,11 +26,15 @@ struct meeting_request {
 /// A meeting that took place. Rank 0 listens on a socket with an abstract name, which exists nowhere in the file system and
 /// vanishes with its process; the others connect, say who they are, and get a memory file without a name. So nothing can be left
 /// behind, whoever dies when. Both ends ask the kernel whose process the other one is and refuse another user's.
+///
+/// Whoever's deadline passes first ends the meeting: rank 0, who alone knows who is missing, is told and tells all. If it is rank
+/// 0 that does not answer, the others say so. Where rank 0 calls the meeting off, whoever comes later is told why too, for as
+/// long as rank 0's process lives and another deadline has not passed (rank 0 itself waits for them for at most a second).
 class meeting {
   public:
-    /// Collective. Throws, with the same message on every rank that can still hear it, comm_error: errc::timeout if ranks do not
-    /// come before the deadline (rank 0's message names them), errc::peer_failed if one ended while they met or two contradict
-    /// each other, errc::singleton if they count differently (see check_world); and errc::system.
+    /// Collective. Throws comm_error with the same culprits on every rank: errc::timeout naming the ranks that did not come
+    /// before the deadline, errc::peer_failed naming the one that ended while they met; errc::peer_failed if two contradict each
+    /// other, errc::singleton if they count differently (see check_world), both without culprits; and errc::system.
     explicit meeting(meeting_request request);
 
     /// What each rank said of itself, in their order.
@@ -45,23 +51,45 @@ class meeting {
     struct visitor {
         unique_fd socket;
         process_name who;
+        std::optional<int> rank;  ///< by the name of its socket, before it has said anything
         world_record record;
         bool introduced = false;
+        bool left = false;  ///< before anybody knew which rank it was
+        bool voted = false;
+    };
+    struct named_ranks {
+        std::vector<int> ranks;
+        std::string text;
     };
     void receive_visitors();
-    void accept_one(int listener);
+    void wait_for_visitors();
+    void hand_out_memory();
+    void accept_one();
     void listen_to(visitor& from);
-    void visit();
-    void await(int socket, std::string_view for_what);
-    template <typename Message>
-    Message hear_rank_0(std::string_view for_what);
-    [[noreturn]] void call_off(errc code, std::string const& why);
-    std::string name_missing() const;
+    void wait_for_votes(bool& yes);
+    void hear_vote(visitor& from, bool& yes);
     bool all_are_here() const;
+    bool all_have_voted() const;
     std::string contradiction() const;
+    named_ranks missing_visitors() const;
+    named_ranks missing_voters(int but) const;
+    [[noreturn]] void end_by_deadline(named_ranks const& missing, std::string_view did_not, visitor const* whose);
+    [[noreturn]] void end_by_leaving(visitor const& who);
+    [[noreturn]] void call_off(errc code, std::string const& why, std::vector<int> const& culprits);
+    void tell_latecomers(errc code, std::string const& why, std::vector<int> const& culprits);
+
+    void visit();
+    void connect_to_rank_0();
+    void await_rank_0();
+    template <typename Message>
+    Message hear_rank_0();
+    [[noreturn]] void blame_rank_0(errc code, std::string_view what) const;
+
+    std::string speaker() const;
 
     meeting_request request_;
-    double until_ = 0;               // of the steady clock, seconds
+    double until_ = 0;  // of the steady clock, seconds
+    unique_fd listener_;
     std::vector<visitor> visitors_;  // on rank 0
     unique_fd to_rank_0_;            // on the others
     process_name rank_0_;

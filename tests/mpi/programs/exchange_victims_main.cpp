@@ -1,6 +1,8 @@
-// Ranks die and stop at random moments: every other rank names the culprit within the deadline. Starts its ranks itself, over
-// shared memory. usage: exchange_victims [--trials N] [--ranks N] [--seed S] [--deadline SECONDS] [--met 1] [--flight FOLDER];
-// exit code 0, 1 on a wrong answer, 77 without the backend.
+// Ranks are killed and stopped at random moments (while they meet, in the middle of collectives, at their end): every other rank
+// names the culprit within the deadline. Over shm it starts its ranks itself, over others by `muster run`.
+//   exchange_victims [--trials N] [--ranks N] [--seed S] [--deadline SECONDS] [--backend shm|mpi|hierarchical] [--muster PROGRAM]
+//                    [--when init|work|finalise] [--per-node N] [--flight FOLDER] [--limit SECONDS]
+// Exit code 0; 1 where a rank hung, named another or spoke more than `limit` after the deadline; 77 without the backend.
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -8,194 +10,273 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <map>
+#include <optional>
 #include <random>
+#include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/log.hpp"
 #include "comm/collective_backend.hpp"
-#include "comm/comm_error.hpp"
-#include "comm/exchange/exchange.hpp"
+#include "victim_rank.hpp"
 
 namespace {
 
 using namespace muster;
-using clock = std::chrono::steady_clock;
+using namespace muster::victims;
 
 struct settings {
     int trials = 10;
     int ranks = 3;
     unsigned seed = 1;
-    double deadline = 1.0;
-    bool met = false;    ///< nothing happens before all ranks have their exchange
-    std::string flight;  ///< where ranks leave their last operations
+    double limit = 1.5;  ///< seconds after the deadline: a machine with more ranks than processors needs a little to say so
+    std::string muster;
+    std::string self;
+    std::optional<moment> when;
+    fate all;  ///< what is common to all trials
 };
 
-struct child {
+/// What a rank told.
+struct witness {
     pid_t pid = -1;
-    int from = -1;  // it writes here what it has met
+    double began = 0, spoke = 0;
+    bool left = false;
     std::string said;
 };
 
-/// What a rank does until something happens: small and large tensors, some of them several at a time.
-[[noreturn]] void be_rank(int rank, std::string const& name, settings const& how, int to) {
-    int const ranks = how.ranks;
-    identity who;
-    who.nspace = name;
-    who.rank = who.local_rank = rank;
-    who.world_size = who.local_size = ranks;
-    who.host = "here";
-    std::string answer;
-    try {
-        exchange_options options;
-        options.comm.backend = "shm";
-        options.deadline = duration{how.deadline};
-        options.flight_folder = how.flight;
-        options.cycle_time = duration{0.0002};
-        exchange all(who, options);
-        if (how.met) {
-            [[maybe_unused]] auto const told = ::write(to, "+", 1);
-        }
-        std::vector<std::vector<float>> tensors;
-        for (std::size_t const count : {10u, 3000u, 500000u, 64u}) tensors.emplace_back(count);
-        try {
-            for (int step = 0;; ++step) {
-                std::vector<exchange_handle> handles;
-                for (std::size_t i = 0; i < tensors.size(); ++i) {
-                    std::fill(tensors[i].begin(), tensors[i].end(), static_cast<float>(step % 100));
-                    auto const view = view_of(std::span(tensors[i]));
-                    handles.push_back(all.allreduce("t" + std::to_string(i), view, view, exchange_reduction::sum));
-                }
-                for (auto const& each : handles) each.wait();
-                // what is handed out as good is good
-                for (auto const& each : tensors)
-                    if (each.back() != static_cast<float>(ranks * (step % 100))) answer = "a wrong sum";
+struct record {
+    int trials = 0, hangs = 0, survivors = 0, named = 0, alone = 0, ended = 0, wrong = 0;
+    double latest = 0;  ///< seconds after the deadline
+};
+
+constexpr double patience_s = 10;  ///< after the deadline; who has not spoken then hangs
+constexpr double start_s = 60;
+
+class trial {
+  public:
+    trial(settings const& how, fate what, int number) : how_(how), what_(std::move(what)), number_(number) {
+        ranks_.resize(static_cast<std::size_t>(how.ranks));
+    }
+
+    void run() {
+        std::array<int, 2> ends{};
+        if (::pipe(ends.data()) != 0) std::exit(125);
+        from_ = ends[0];
+        if (what_.backend == "shm")
+            fork_ranks(ends);
+        else
+            launch(ends);
+        ::close(ends[1]);
+        listen();
+        clean_up();
+    }
+
+    void judge(record& sums) const {
+        ++sums.trials;
+        bool good = true;
+        for (int rank = 0; rank < how_.ranks; ++rank) {
+            if (rank == what_.culprit) continue;
+            auto const& one = ranks_[static_cast<std::size_t>(rank)];
+            double const late = one.spoke - std::max(fell_, one.began) - what_.deadline_s;
+            bool const spoke = !one.said.empty();
+            if (spoke) sums.latest = std::max(sums.latest, late);
+            // Who fell when all was over takes nothing from anybody.
+            if (one.said == "ended" && what_.when == moment::finalise) {
+                ++sums.ended;
+                good = good && late < how_.limit;
+                continue;
             }
-        } catch (comm_error const& problem) {
-            if (answer.empty()) {
-                answer = "blames";
-                for (int const each : problem.culprits()) answer += " " + std::to_string(each);
-                answer += ": " + std::string(problem.what());
+            ++sums.survivors;
+            if (!spoke || !one.left) ++sums.hangs;
+            bool const named = blames_culprit(one.said, false), alone = blames_culprit(one.said, true);
+            sums.named += named ? 1 : 0;
+            sums.alone += alone ? 1 : 0;
+            if (alone && one.left && late < how_.limit) continue;
+            good = false;
+            fmt::print("trial {}: rank {} {} in {} after {} us; rank {}{} said {:.2f} s after the deadline: {}\n", number_,
+                       what_.culprit, what_.signal == SIGSTOP ? "stopped" : "was killed", name_of(what_.when), what_.after_us,
+                       rank, one.left ? "" : ", which did not come to its end,", spoke ? late : 0, spoke ? one.said : "nothing");
+        }
+        if (!good) ++sums.wrong;
+    }
+
+    static char const* name_of(moment when) { return when == moment::init ? "init" : when == moment::work ? "work" : "finalise"; }
+
+  private:
+    void fork_ranks(std::array<int, 2> ends) {
+        std::string const job = fmt::format("victims.{}.{}", ::getpid(), number_);
+        for (int rank = 0; rank < how_.ranks; ++rank) {
+            pid_t const pid = ::fork();
+            if (pid == 0) {
+                ::close(ends[0]);
+                be_rank(rank, how_.ranks, job, what_, ends[1]);
             }
-        }
-        try {  // and every further call fails at once
-            all.barrier();
-            answer = "a call after the failure worked";
-        } catch (comm_error const&) {
-        }
-        answer += '\n';
-        [[maybe_unused]] auto const written = ::write(to, answer.data(), answer.size());
-        answer.clear();
-        // Who ends now might itself be taken for the culprit.
-        ::pause();
-    } catch (comm_error const& problem) {
-        answer = "blames";
-        for (int const each : problem.culprits()) answer += " " + std::to_string(each);
-        answer += std::string(": ") + problem.what() + "\n";
-    } catch (std::exception const& problem) {
-        answer = std::string("exception: ") + problem.what() + "\n";
-    }
-    [[maybe_unused]] auto const written = ::write(to, answer.data(), answer.size());
-    ::pause();
-    ::_exit(0);
-}
-
-child start_rank(int rank, settings const& how, std::string const& name) {
-    int ends[2];
-    if (::pipe(ends) != 0) std::exit(125);
-    child one;
-    one.pid = ::fork();
-    if (one.pid == 0) {
-        ::close(ends[0]);
-        be_rank(rank, name, how, ends[1]);
-    }
-    ::close(ends[1]);
-    one.from = ends[0];
-    return one;
-}
-
-/// Reads until the line has come or the time is over.
-void listen(child& to, clock::time_point until) {
-    while (to.said.find('\n') == std::string::npos) {
-        auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(until - clock::now()).count();
-        if (left <= 0) return;
-        pollfd one{to.from, POLLIN, 0};
-        if (::poll(&one, 1, static_cast<int>(left)) <= 0) continue;
-        char text[4096];
-        auto const got = ::read(to.from, text, sizeof text);
-        if (got <= 0) return;
-        to.said.append(text, static_cast<std::size_t>(got));
-    }
-}
-
-bool run_trial(int trial, settings const& how, std::mt19937& random) {
-    std::string const name = fmt::format("victims.{}.{}", ::getpid(), trial);
-    std::vector<child> ranks;
-    for (int rank = 0; rank < how.ranks; ++rank) ranks.push_back(start_rank(rank, how, name));
-    for (auto& one : ranks) {
-        char mark = 0;
-        if (how.met) {
-            [[maybe_unused]] auto const heard = ::read(one.from, &mark, 1);
+            started_.push_back(pid);
         }
     }
-    int const culprit = static_cast<int>(random() % static_cast<unsigned>(how.ranks));
-    bool const stop = random() % 2 == 0;
-    // from the first moments, while the ranks still meet, to the middle of the work
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 120000));
-    ::kill(ranks[static_cast<std::size_t>(culprit)].pid, stop ? SIGSTOP : SIGKILL);
-    auto const begin = clock::now();
-    bool good = true;
-    double slowest = 0;
-    for (int rank = 0; rank < how.ranks; ++rank) {
-        if (rank == culprit) continue;
-        auto& one = ranks[static_cast<std::size_t>(rank)];
-        listen(one, begin + std::chrono::duration_cast<clock::duration>(duration{how.deadline + 10}));
-        double const took = duration(clock::now() - begin).count();
-        slowest = std::max(slowest, took);
-        // Who never came to the meeting of the ranks is named in words.
-        bool const named =
-            one.said.starts_with(fmt::format("blames {}:", culprit)) ||
-            (one.said.starts_with("blames:") && one.said.find(fmt::format("): rank {} ", culprit)) != std::string::npos);
-        // The deadline counts from submission; a machine with more ranks than processors needs a little longer to say so.
-        if (named && took < how.deadline + 1.5) continue;
-        good = false;
-        fmt::print("trial {}: rank {} {} and rank {} said after {:.2f} s: {}\n", trial, culprit, stop ? "stopped" : "was killed",
-                   rank, took, one.said.empty() ? "nothing\n" : one.said);
+
+    void launch(std::array<int, 2> ends) {
+        std::string place = (std::filesystem::temp_directory_path() / "muster-victims.XXXXXX").string();
+        if (::mkdtemp(place.data()) == nullptr) std::exit(125);
+        what_.meeting_place = place;
+        std::string const count = std::to_string(how_.ranks), fate = write_fate(what_);
+        pid_t const pid = ::fork();
+        if (pid == 0) {
+            ::dup2(ends[1], STDOUT_FILENO);
+            ::close(ends[0]);
+            ::close(ends[1]);
+            if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(125);
+            ::execl(how_.muster.c_str(), "muster", "run", "-q", "-n", count.c_str(), "--slots-per-node", count.c_str(), "--grace",
+                    "20s", "--", how_.self.c_str(), "--fate", fate.c_str(), nullptr);
+            ::_exit(127);
+        }
+        started_.push_back(pid);
     }
-    for (auto& one : ranks) {
-        ::kill(one.pid, SIGKILL);
-        ::waitpid(one.pid, nullptr, 0);
-        ::close(one.from);
+
+    void take(std::string const& line) {
+        std::istringstream words(line);
+        std::string what;
+        int rank = -1;
+        words >> what >> rank;
+        if (rank < 0 || rank >= how_.ranks) return;
+        auto& one = ranks_[static_cast<std::size_t>(rank)];
+        if (what == "begin") words >> one.pid >> one.began;
+        if (what == "falls") words >> fell_;
+        if (what == "left") one.left = true;
+        if (what == "said") {
+            words >> one.spoke;
+            std::getline(words >> std::ws, one.said);
+        }
     }
-    return good;
+
+    /// Who has come to its end: all but the culprit, which may have come to it too.
+    bool all_have_left() const {
+        for (int rank = 0; rank < how_.ranks; ++rank)
+            if (rank != what_.culprit && !ranks_[static_cast<std::size_t>(rank)].left) return false;
+        return true;
+    }
+
+    void listen() {
+        double const begin = now_s();
+        std::string text;
+        while (!all_have_left()) {
+            double const until = fell_ > 0 ? fell_ + what_.deadline_s + patience_s : begin + start_s;
+            int const left_ms = static_cast<int>((until - now_s()) * 1e3);
+            if (left_ms <= 0) break;
+            pollfd one{from_, POLLIN, 0};
+            if (::poll(&one, 1, left_ms) <= 0) continue;
+            std::array<char, 8192> bytes;
+            auto const got = ::read(from_, bytes.data(), bytes.size());
+            if (got <= 0) break;
+            text.append(bytes.data(), static_cast<std::size_t>(got));
+            for (std::size_t end = 0; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1))
+                take(text.substr(0, end));
+        }
+    }
+
+    void clean_up() {
+        for (auto const& one : ranks_)
+            if (one.pid > 0) ::kill(one.pid, SIGKILL);
+        for (pid_t const pid : started_) {
+            if (what_.backend == "shm") ::kill(pid, SIGKILL);
+            ::waitpid(pid, nullptr, 0);
+        }
+        ::close(from_);
+        if (!what_.meeting_place.empty()) std::filesystem::remove_all(what_.meeting_place);
+    }
+
+    bool blames_culprit(std::string const& said, bool alone) const {
+        if (!said.starts_with("blames")) return false;
+        std::istringstream list(said.substr(6, said.find(':') - 6));
+        std::vector<int> blamed;
+        for (int rank = 0; list >> rank;) blamed.push_back(rank);
+        if (alone) return blamed == std::vector{what_.culprit};
+        return std::find(blamed.begin(), blamed.end(), what_.culprit) != blamed.end();
+    }
+
+    settings const& how_;
+    fate what_;
+    int number_;
+    int from_ = -1;
+    double fell_ = 0;
+    std::vector<witness> ranks_;
+    std::vector<pid_t> started_;
+};
+
+fate draw(settings const& how, std::mt19937& random) {
+    fate what = how.all;
+    auto const below = [&](unsigned end) { return static_cast<int>(random() % end); };
+    what.culprit = below(static_cast<unsigned>(how.ranks));
+    what.signal = below(2) == 0 ? SIGSTOP : SIGKILL;
+    what.when = static_cast<moment>(below(3));
+    if (how.when) what.when = *how.when;
+    bool const quick = what.backend == "shm";  // the ranks have met after 5 ms, with MPI after 300
+    switch (what.when) {
+        case moment::init: what.after_us = below(quick ? 8'000 : 400'000); break;
+        case moment::work: what.after_us = below(120'000); break;
+        case moment::finalise: what.after_us = below(quick ? 2'000 : 20'000); break;
+    }
+    return what;
+}
+
+void print(std::string_view what, record const& sums) {
+    fmt::print(
+        "{}: {} trials, {} ranks hung, {} of {} survivors named the culprit ({} it alone), {} had ended before; the latest "
+        "spoke {:.2f} s {} the deadline; {} trials not as they should be\n",
+        what, sums.trials, sums.hangs, sums.named, sums.survivors, sums.alone, sums.ended, std::abs(sums.latest),
+        sums.latest < 0 ? "before" : "after", sums.wrong);
+}
+
+settings read_settings(int argc, char** argv) {
+    settings how;
+    std::map<std::string, std::string> given;
+    for (int i = 1; i + 1 < argc; i += 2) given[argv[i]] = argv[i + 1];
+    if (given.contains("--fate")) be_launched_rank(read_fate(given["--fate"]));
+    how.self = std::filesystem::read_symlink("/proc/self/exe").string();
+    auto const number = [&](char const* name, auto& into) {
+        if (given.contains(name)) std::istringstream(given[name]) >> into;
+    };
+    number("--trials", how.trials);
+    number("--ranks", how.ranks);
+    number("--seed", how.seed);
+    number("--limit", how.limit);
+    number("--muster", how.muster);
+    number("--deadline", how.all.deadline_s);
+    number("--backend", how.all.backend);
+    number("--per-node", how.all.ranks_per_node);
+    number("--flight", how.all.flight_folder);
+    for (auto const when : {moment::init, moment::work, moment::finalise})
+        if (given["--when"] == trial::name_of(when)) how.when = when;
+    return how;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    settings how;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (std::strcmp(argv[i], "--trials") == 0) how.trials = std::atoi(argv[i + 1]);
-        if (std::strcmp(argv[i], "--ranks") == 0) how.ranks = std::atoi(argv[i + 1]);
-        if (std::strcmp(argv[i], "--seed") == 0) how.seed = static_cast<unsigned>(std::atoi(argv[i + 1]));
-        if (std::strcmp(argv[i], "--deadline") == 0) how.deadline = std::atof(argv[i + 1]);
-        if (std::strcmp(argv[i], "--met") == 0) how.met = std::atoi(argv[i + 1]) != 0;
-        if (std::strcmp(argv[i], "--flight") == 0) how.flight = argv[i + 1];
-    }
+    settings const how = read_settings(argc, argv);
     init_log("off");
     auto const rows = backends();
-    if (std::none_of(rows.begin(), rows.end(), [](backend_row const& each) { return each.name == "shm"; })) {
-        fmt::print("SKIP: there is no backend shm\n");
+    if (std::none_of(rows.begin(), rows.end(), [&](backend_row const& each) { return each.name == how.all.backend; })) {
+        fmt::print("SKIP: there is no backend {}\n", how.all.backend);
         return 77;
     }
     std::mt19937 random(how.seed);
-    int bad = 0;
-    for (int trial = 0; trial < how.trials; ++trial)
-        if (!run_trial(trial, how, random)) ++bad;
-    fmt::print("{} of {} trials: every other rank named the culprit in time\n", how.trials - bad, how.trials);
-    return bad == 0 ? 0 : 1;
+    std::map<moment, record> by_moment;
+    for (int number = 0; number < how.trials; ++number) {
+        fate const what = draw(how, random);
+        trial one(how, what, number);
+        one.run();
+        one.judge(by_moment[what.when]);
+    }
+    int wrong = 0;
+    for (auto const& [when, sums] : by_moment) {
+        print(fmt::format("{} {}", how.all.backend, trial::name_of(when)), sums);
+        wrong += sums.wrong;
+    }
+    return wrong == 0 ? 0 : 1;
 }
