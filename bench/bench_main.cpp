@@ -40,7 +40,7 @@ constexpr subcommand subcommands[]{
     {"launch", "start ranks by muster, mpirun and Hydra, taking turns", launch_bench},
     {"wire", "allreduces with f16 or bf16 on the wire", wire_command},
     {"loader", "shuffled samples out of memory, beside memcpy", loader_bench},
-    {"collectives", "allreduce beside Open MPI, MPICH and Gloo", collectives_command},
+    {"collectives", "collectives beside Open MPI, MPICH, Gloo and NCCL", collectives_command},
     {"gpu-kernels", "packing and converting tensors on a GPU, beside the driver's copies", gpu_kernels_bench},
     {"report", "table, JSON and HTML page of a scaling study", report_command},
     {"collectives-rank", nullptr, collectives_rank},  // started by collectives

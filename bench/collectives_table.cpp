@@ -21,40 +21,44 @@ double bandwidth_gbs(std::size_t bytes, double us) {
     return static_cast<double>(bytes) / us / 1e3;
 }
 
-void add_columns(std::vector<std::string>& row, std::vector<double> const& samples, double wrong, std::size_t bytes, int ranks) {
+void add_columns(std::vector<std::string>& row, std::vector<double> const& samples, double wrong, std::size_t bytes,
+                 double factor) {
     if (samples.empty()) {
         row.insert(row.end(), {"-", "-", "-", "-", "-"});
         return;
     }
     auto const s = summarise(samples);
     double const algbw = bandwidth_gbs(bytes, s.median);
-    row.insert(row.end(),
-               {fmt::format("{:.2f}", s.median), fmt::format("{:.0f}%", (s.largest - s.smallest) / s.median * 100),
-                fmt::format("{:.2f}", algbw), fmt::format("{:.2f}", algbw * bus_factor(ranks)), fmt::format("{:.0f}", wrong)});
+    row.insert(row.end(), {fmt::format("{:.2f}", s.median), fmt::format("{:.0f}%", (s.largest - s.smallest) / s.median * 100),
+                           fmt::format("{:.2f}", algbw), fmt::format("{:.2f}", algbw * factor), fmt::format("{:.0f}", wrong)});
 }
 
-bool is_own(collectives_results const& results, std::string const& job) {
-    return std::any_of(results.jobs.begin(), results.jobs.end(), [&](auto const& j) { return j.name == job && j.own; });
+std::vector<double> const& samples_of(collectives_cell const& cell) {
+    return cell.out_of_place_us.empty() ? cell.in_place_us : cell.out_of_place_us;
+}
+
+collectives_job_facts facts_of(collectives_results const& results, std::string const& job) {
+    for (auto const& each : results.jobs)
+        if (each.name == job) return each;
+    return {};
 }
 
 }  // namespace
 
-double bus_factor(int ranks) noexcept {
-    return 2.0 * (ranks - 1) / ranks;
-}
-
-double bound_us(std::size_t bytes, int ranks, double triad_gbs) noexcept {
-    return static_cast<double>(bytes) * (3.0 * ranks + 1) / triad_gbs / 1e3;
+double bound_us(collective::kind what, std::size_t bytes, int ranks, double triad_gbs) noexcept {
+    return static_cast<double>(bytes) * bound_factor(what, ranks) / triad_gbs / 1e3;
 }
 
 std::vector<comparison> compare_with_peers(collectives_results const& results, std::string const& own) {
     std::vector<comparison> all;
+    bool const device = facts_of(results, own).device;
     for (auto const& cell : results.cells) {
-        if (cell.job != own || cell.out_of_place_us.empty()) continue;
-        comparison next{cell.bytes, median(cell.out_of_place_us), 0, ""};
+        if (cell.job != own || samples_of(cell).empty()) continue;
+        comparison next{cell.bytes, median(samples_of(cell)), 0, ""};
         for (auto const& peer : results.cells) {
-            if (peer.bytes != cell.bytes || is_own(results, peer.job) || peer.out_of_place_us.empty()) continue;
-            double const us = median(peer.out_of_place_us);
+            auto const facts = facts_of(results, peer.job);
+            if (peer.bytes != cell.bytes || facts.own || facts.device != device || samples_of(peer).empty()) continue;
+            double const us = median(samples_of(peer));
             if (next.best.empty() || us < next.best_us) next.best = peer.job, next.best_us = us;
         }
         if (!next.best.empty()) all.push_back(next);
@@ -70,25 +74,35 @@ double mean_advantage(std::vector<comparison> const& all) {
 }
 
 std::string describe(collectives_results const& results) {
-    std::string text = fmt::format("allreduce, {} ranks on {} cores ({}), load {:.1f}; medians, interleaved\n", results.ranks,
-                                   results.machine.cores, results.machine.processor, results.load);
-    for (auto const& job : results.jobs) text += fmt::format("  {:10} {}\n", job.name, job.version);
+    auto const& of = results.of;
+    std::string text = fmt::format("{}, {} ranks on {} cores ({}), load {:.1f}; medians, interleaved\n", to_string(of.what),
+                                   results.ranks, results.machine.cores, results.machine.processor, results.load);
+    for (auto const& job : results.jobs)
+        text += fmt::format("  {:12} {}{}\n", job.name, job.version, job.simulated ? " (simulated)" : "");
+    for (auto const& note : results.notes) text += fmt::format("  {}\n", note);
     if (results.triad_gbs > 0)
         text += fmt::format(
-            "memory, all ranks at once: memcpy {:.1f} GB/s copied, triad {:.1f} GB/s; bound of an allreduce of S bytes: "
-            "S (3P+1) / triad\n",
-            results.memcpy_gbs, results.triad_gbs);
+            "memory, all ranks at once: memcpy {:.1f} GB/s copied, triad {:.1f} GB/s; bound of {} {} of S bytes: {} / triad\n",
+            results.memcpy_gbs, results.triad_gbs, to_string(of.what).front() == 'a' ? "an" : "a", to_string(of.what),
+            bound_formula(of.what));
     if (!results.gradients.empty()) text += results.gradients + "\n";
     std::vector<std::vector<std::string>> rows{{"size", "count", "type", "redop", "root", "by", "time us", "spread", "algbw",
                                                 "busbw", "#wrong", "in place us", "spread", "algbw", "busbw", "#wrong",
                                                 "of bound"}};
+    double const factor = bus_factor(of.what, results.ranks);
     for (auto const& cell : results.cells) {
-        std::vector<std::string> row{std::to_string(cell.bytes), std::to_string(cell.bytes / 4), "f32", "sum", "-1", cell.job};
-        add_columns(row, cell.out_of_place_us, cell.wrong_out, cell.bytes, results.ranks);
-        add_columns(row, cell.in_place_us, cell.wrong_in, cell.bytes, results.ranks);
-        if (results.triad_gbs > 0 && cell.bytes >= bound_from_bytes && !cell.out_of_place_us.empty())
+        std::vector<std::string> row{std::to_string(cell.bytes),
+                                     std::to_string(count_of(of, cell.bytes, results.ranks)),
+                                     std::string(to_string(of.type)),
+                                     redop_of(of),
+                                     root_of(of),
+                                     cell.job};
+        add_columns(row, cell.out_of_place_us, cell.wrong_out, cell.bytes, factor);
+        add_columns(row, cell.in_place_us, cell.wrong_in, cell.bytes, factor);
+        if (results.triad_gbs > 0 && cell.bytes >= bound_from_bytes && !facts_of(results, cell.job).device &&
+            !samples_of(cell).empty())
             row.push_back(fmt::format(
-                "{:.0f}%", bound_us(cell.bytes, results.ranks, results.triad_gbs) / median(cell.out_of_place_us) * 100));
+                "{:.0f}%", bound_us(of.what, cell.bytes, results.ranks, results.triad_gbs) / median(samples_of(cell)) * 100));
         rows.push_back(row);
     }
     text += align_columns(rows);
@@ -108,13 +122,19 @@ std::string describe(collectives_results const& results) {
 nlohmann::ordered_json to_json(collectives_results const& results) {
     using json = nlohmann::ordered_json;
     json jobs = json::array(), cells = json::array();
-    for (auto const& job : results.jobs) jobs.push_back({{"name", job.name}, {"version", job.version}, {"own", job.own}});
+    for (auto const& job : results.jobs)
+        jobs.push_back({{"name", job.name},
+                        {"version", job.version},
+                        {"own", job.own},
+                        {"device", job.device},
+                        {"simulated", job.simulated}});
     for (auto const& cell : results.cells)
         cells.push_back({{"by", cell.job},
                          {"bytes", cell.bytes},
+                         {"count", count_of(results.of, cell.bytes, results.ranks)},
                          {"tensors", cell.tensors},
-                         {"type", "f32"},
-                         {"redop", "sum"},
+                         {"type", to_string(results.of.type)},
+                         {"redop", redop_of(results.of)},
                          {"calls", cell.calls},
                          {"out_of_place_us", cell.out_of_place_us},
                          {"in_place_us", cell.in_place_us},
@@ -130,10 +150,16 @@ nlohmann::ordered_json to_json(collectives_results const& results) {
               {"kernel", results.machine.kernel},
               {"compiler", results.machine.compiler},
               {"load", results.load}}},
-            {"collective", "allreduce"},
+            {"collective", to_string(results.of.what)},
+            {"type", to_string(results.of.type)},
+            {"redop", redop_of(results.of)},
+            {"root", results.of.what == collective::kind::broadcast ? results.of.root : -1},
+            {"bus_factor", bus_factor(results.of.what, results.ranks)},
+            {"bound_factor", bound_factor(results.of.what, results.ranks)},
             {"ranks", results.ranks},
             {"gradients", results.gradients},
-            {"simulated", false},
+            {"simulated", std::any_of(results.jobs.begin(), results.jobs.end(), [](auto const& j) { return j.simulated; })},
+            {"notes", results.notes},
             {"memcpy_gbs", results.memcpy_gbs},
             {"triad_gbs", results.triad_gbs},
             {"jobs", jobs},

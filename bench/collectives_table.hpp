@@ -6,14 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "bench/collectives_case.hpp"
 #include "bench/machine.hpp"
 
 namespace muster {
 
 /// Samples of one way at one size: microseconds for each call, the greatest of all ranks; out of place and in place.
 struct collectives_cell {
-    std::string job;    ///< "shm", "Open MPI", …
-    std::size_t bytes;  ///< of the tensor, or of all tensors of a set
+    std::string job;    ///< "shm", "openmpi", …
+    std::size_t bytes;  ///< of the tensor, or of all tensors of a set; the larger of a rank's input and output
     std::size_t tensors = 1;
     int calls = 1;  ///< in a sample
     std::vector<double> out_of_place_us, in_place_us;
@@ -22,31 +23,31 @@ struct collectives_cell {
 
 struct collectives_job_facts {
     std::string name, version;
-    bool own = false;  ///< one of muster's backends
+    bool own = false;        ///< one of muster's backends
+    bool device = false;     ///< its tensors are in device memory
+    bool simulated = false;  ///< its ranks pretend to be on several nodes
 };
 
-/// One run of the benchmark on one number of ranks.
+/// What one run of the benchmark found of one collective on one number of ranks.
 struct collectives_results {
+    collective_case of;
     std::string created, command;
     machine_facts machine;
     double load = 0;
     int ranks = 1;
     std::string gradients;  ///< the set's name and source; "" for sizes
     std::vector<collectives_job_facts> jobs;
-    double memcpy_gbs = 0;  ///< bytes copied a second, all ranks' cores together
-    double triad_gbs = 0;   ///< STREAM triad, 3 arrays counted, all together
+    std::vector<std::string> notes;  ///< who was left out, and why
+    double memcpy_gbs = 0;           ///< bytes copied a second, all ranks' cores together
+    double triad_gbs = 0;            ///< STREAM triad, 3 arrays counted, all together
     std::vector<collectives_cell> cells;
 };
 
-/// busbw / algbw of an allreduce: 2 (n-1) / n.
-double bus_factor(int ranks) noexcept;
+/// The least microseconds that it can take to move what must be moved (bound_factor) at the triad's bandwidth.
+double bound_us(collective::kind what, std::size_t bytes, int ranks, double triad_gbs) noexcept;
 
-/// The least microseconds that an allreduce of so many bytes can take through memory: every rank's input is read and the result
-/// written once for the reduction, S (P+1), and read and written by every rank once more, 2 S P, at the triad's bandwidth. Of
-/// sizes that caches do not hold.
-double bound_us(std::size_t bytes, int ranks, double triad_gbs) noexcept;
-
-/// How muster's `own` backend stands to the fastest peer, by medians out of place.
+/// How muster's `own` backend stands to the fastest peer whose tensors are in the same memory, by medians; out of place where the
+/// collective is made so.
 struct comparison {
     std::size_t bytes = 0;
     double own_us = 0, best_us = 0;

@@ -11,7 +11,7 @@ namespace muster {
 /// bench/peers/torch_mnist.py, as it was when this program was built.
 extern char const* const torch_peer_script;
 
-/// bench/peers/mpi_allreduce.c, compiled with each MPI found on the machine, and bench/peers/gloo_allreduce.py.
+/// bench/peers/mpi_collectives.c, compiled with each MPI found on the machine, and bench/peers/gloo_collectives.py.
 extern char const* const mpi_peer_source;
 extern char const* const gloo_peer_script;
 

@@ -14,8 +14,38 @@ grep -q '"schema": "muster.collectives/1"' out.json || fail "no schema in out.js
 expect_exit 0 "$bench" collectives --ranks 2 --peers none --backend shm --gradients cifar --repeats 1
 expect_contains stdout "cifar: 59 tensors, 269722 parameters"
 
+# Every collective, on types and reductions that are not the usual; a wrong element would end it with 1.
+expect_exit 0 "$bench" collectives --op all -d bf16 -o avg --root 1 --peers none -b 100KiB -e 100KiB --repeats 1
+expect_matches stdout '^ *102400 +51200 +bf16 +avg +-1 +shm .* 0 +[0-9.]+ .* 0$'
+expect_matches stdout '^ *102400 +51200 +bf16 +none +1 +mpi +- +- +- +- +- '
+expect_matches stdout '^ *102400 +25600 +bf16 +none +-1 +shm .* - +- +- +- +-$'
+expect_exit 0 "$bench" collectives --ranks 4 --backend hierarchical --pretend-nodes 2 --peers none -b 1MiB -e 1MiB --repeats 1
+expect_contains stdout "one node pretending to be 2 (simulated)"
+
+# On no GPU the nccl backend and the bare NCCL refuse in words; on a driver and an NCCL that are fakes both run.
+fake=$MUSTER_BIN/../tests/gpu/libmuster_fake_gpu.so
+if [ -f "$fake" ]; then
+  mkdir fake
+  ln -s "$(realpath "$fake")" fake/libcuda.so.1
+  ln -s "$(realpath "$fake")" fake/libnccl.so.2
+  expect_exit 0 env LD_LIBRARY_PATH="$PWD/fake" "$bench" collectives --ranks 1 --op all --backend nccl --peers raw-nccl -e 1KiB -f 200 --repeats 1
+  expect_matches stdout '^ *1024 +256 +f32 +sum +-1 +raw-nccl '
+  expect_contains stdout "nccl on fake GPU"
+fi
+mkdir none
+printf 'no library' >none/libcuda.so.1
+expect_exit 125 env LD_LIBRARY_PATH="$PWD/none" "$bench" collectives --backend nccl --peers none
+expect_contains stderr "left out: nccl"
+expect_contains stderr "nothing to measure"
+
 expect_exit 2 "$bench" collectives --peers nobody
-expect_contains stderr "there are openmpi, mpich, gloo, all and none"
+expect_contains stderr "there are openmpi, mpich, gloo, raw-nccl, all and none"
+expect_exit 2 "$bench" collectives --op gather
+expect_contains stderr "allreduce, allgather, broadcast, reducescatter, alltoall and all"
+expect_exit 2 "$bench" collectives --type f8
+expect_exit 2 "$bench" collectives --type i32 --reduction avg
+expect_contains stderr "integers have no average"
+expect_exit 2 "$bench" collectives --root 2
 expect_exit 2 "$bench" collectives --gradients vgg
 expect_contains stderr "resnet50, cifar, mnist, gpt2"
 expect_exit 2 "$bench" collectives --min 64 --max 8

@@ -1,0 +1,56 @@
+// Tensors of a measurement, in host or device memory, as the host fills and reads them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "bench/aligned.hpp"
+#include "comm/cuda/handles.hpp"
+#include "comm/tensor.hpp"
+
+namespace muster {
+
+/// Memory of so many bytes, beginning on a cache line. The device, if there is one, outlives it.
+class collectives_memory {
+  public:
+    /// In host memory where `on` is null. Touched. Throws cuda_error.
+    collectives_memory(std::size_t bytes, cuda::device const* on);
+
+    /// `fill(std::byte*)` writes all bytes, in host memory; what it writes is in this memory when the call returns.
+    template <typename Fill>
+    void write(Fill&& fill) {
+        if (on_ == nullptr) {
+            fill(host_.data());
+            return;
+        }
+        std::vector<std::byte> stage(bytes_);
+        fill(stage.data());
+        upload(stage.data());
+    }
+
+    /// `look(std::byte const*)` on all bytes, in host memory; returns what it returns.
+    template <typename Look>
+    auto read(Look&& look) const {
+        if (on_ == nullptr) return look(host_.data());
+        std::vector<std::byte> stage(bytes_);
+        download(stage.data());
+        return look(static_cast<std::byte const*>(stage.data()));
+    }
+
+    /// Elements from byte `offset` on.
+    tensor_view view(std::size_t offset, std::size_t count, dtype type);
+
+    std::size_t bytes() const noexcept { return bytes_; }
+
+  private:
+    void upload(std::byte const* from);
+    void download(std::byte* to) const;
+
+    std::size_t bytes_;
+    cuda::device const* on_;
+    aligned_vector<std::byte> host_;
+    cuda::unique_memory device_;
+};
+
+}  // namespace muster
