@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::array table{
     backend_row{"self", self_unavailable, make_self_backend},
-    backend_row{"nccl", nccl_unavailable, make_nccl_backend, memory_kind::device},
+    backend_row{"nccl", nccl_unavailable, make_nccl_backend, memory_kind::device, true},
     backend_row{"hierarchical", hierarchical_unavailable, make_hierarchical_backend},
     backend_row{"mpi", mpi_unavailable, make_mpi_backend},
     backend_row{"shm", shm_unavailable, make_shm_backend},
@@ -54,6 +54,13 @@ std::span<backend_row const> backends() noexcept {
 
 backend_row const& select_backend(identity const& who, comm_options const& options) {
     return select_backend(backends(), who, options);
+}
+
+void tell_refusal(identity const& who, comm_options const& options) {
+    for (auto const& row : backends()) {
+        bool const asked = options.backend.empty() || row.name == options.backend;
+        if (row.tells_refusal && asked && row.memory == options.memory && who.world_size > 1) row.create(who, options);
+    }
 }
 
 backend_row const& select_backend(std::span<backend_row const> rows, identity const& who, comm_options const& options) {

@@ -107,6 +107,9 @@ struct backend_row {
     std::unique_ptr<collective_backend> (*create)(identity const&, comm_options const&);
     /// What it reaches; a row is not chosen for tensors in other memory.
     memory_kind memory = memory_kind::host;
+    /// The ranks meet in create() before anything is made, and one that cannot be served says so there: create() is to be called
+    /// on it too, and throws the same on all ranks.
+    bool tells_refusal = false;
 };
 
 /// The rows in the order in which they are tried.
@@ -115,6 +118,10 @@ std::span<backend_row const> backends() noexcept;
 /// The row that options.backend names, else the first that is available; logs what was tried and why it was refused. Throws
 /// errc::usage for a name that is not in the table and errc::unavailable, with every refusal, if none is left.
 backend_row const& select_backend(identity const& who, comm_options const& options);
+
+/// Where select_backend() found none for this rank, while other ranks may wait for it in one whose ranks meet first: takes part
+/// in that meeting. Throws what all of them throw, naming who lacks what; returns where there is no such backend.
+void tell_refusal(identity const& who, comm_options const& options);
 
 /// The same over any table.
 backend_row const& select_backend(std::span<backend_row const> table, identity const& who, comm_options const& options);

@@ -41,11 +41,25 @@ std::shared_ptr<communicator_state> make_state(identity const& who, comm_options
     return state;
 }
 
+/// Where nothing serves this rank, those that wait for it hear so instead of waiting in vain.
+backend_row const& choose_backend(identity const& who, comm_options const& options) try {
+    return select_backend(who, options);
+} catch (error const& refused) {
+    if (refused.code() != errc::unavailable) throw;
+    try {
+        tell_refusal(who, options);
+    } catch (comm_error const&) {
+        throw;                // what all ranks say
+    } catch (error const&) {  // there is nobody to be told
+    }
+    throw;
+}
+
 }  // namespace
 
 communicator communicator::create(identity const& who, comm_options const& options) {
     check_identity(who);
-    backend_row const& row = select_backend(who, options);
+    backend_row const& row = choose_backend(who, options);
     return communicator(make_state(who, options, row.name, row.create(who, options)));
 }
 

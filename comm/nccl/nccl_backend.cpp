@@ -17,6 +17,7 @@ namespace {
 
 /// Does what may fail on this rank alone, before the ranks meet; the failure is told to all by the record.
 void prepare(rank_record& mine, identity const& who, comm_options const& options, parts const& from, workspace& space) try {
+    if (auto const why = unavailable(from)) throw error(errc::unavailable, *why);
     auto const on = cuda::device::open(*from.driver, cuda::choose_device(*from.driver, options.device, who.local_rank));
     space = make_workspace(on);
     mine = describe_rank(who, options, from.nccl->version, on->uuid());
@@ -29,9 +30,19 @@ void prepare(rank_record& mine, identity const& who, comm_options const& options
     set_fault(mine, problem.code(), problem.what());
 }
 
+/// Every rank's bytes. Where the ranks do not meet, a rank that cannot take part says that first.
+std::vector<std::vector<std::byte>> gather(rank_record const& mine, identity const& who, comm_options const& options,
+                                           parts const& from) try {
+    return from.gather(who, std::as_bytes(std::span(&mine, 1)), options.deadline);
+} catch (error const& problem) {
+    if (mine.fault[0] == '\0') throw;
+    throw error(static_cast<errc>(mine.fault_code),
+                fmt::format("nccl: {} (and the other ranks did not hear of it: {})", mine.fault, problem.what()));
+}
+
 /// All ranks' records, checked; in the order of the ranks.
 std::vector<rank_record> meet(rank_record const& mine, identity const& who, comm_options const& options, parts const& from) {
-    auto const blobs = from.gather(who, std::as_bytes(std::span(&mine, 1)), options.deadline);
+    auto const blobs = gather(mine, who, options, from);
     std::vector<rank_record> records;
     for (std::size_t rank = 0; rank < blobs.size(); ++rank)
         records.push_back(read_record(blobs[rank], static_cast<int>(rank), who));
@@ -74,7 +85,6 @@ std::optional<std::string> unavailable(parts const& from) {
 }
 
 std::unique_ptr<collective_backend> make_backend(identity const& who, comm_options const& options, parts const& from) {
-    if (auto const why = unavailable(from)) throw error(errc::unavailable, "nccl: " + *why);
     rank_record mine;
     workspace space;
     prepare(mine, who, options, from, space);

@@ -17,9 +17,11 @@ namespace muster {
 /// Says what was looked for and not found: NCCL, the CUDA driver, a GPU.
 std::optional<std::string> nccl_unavailable(identity const& who, comm_options const& options);
 
-/// Collective. Meets by PMIx, makes a non-blocking communicator of NCCL's on this rank's GPU (comm_options::device) and waits for
-/// it for at most options.deadline. Throws what gather_by_pmix and cuda::choose_device throw, comm_error (errc::peer_failed) if
-/// the ranks contradict each other or share a GPU, comm_error (errc::timeout), nccl_error, cuda_error.
+/// Collective, also over ranks that nccl_unavailable() refuses: what one of them lacks is thrown on all, before anything is made
+/// (comm_error with the first such rank's code, naming those ranks). Meets by PMIx, makes a non-blocking communicator of NCCL's
+/// on this rank's GPU (comm_options::device) and waits for it for at most options.deadline. Throws what gather_by_pmix and
+/// cuda::choose_device throw, comm_error (errc::peer_failed) if the ranks contradict each other or share a GPU, comm_error
+/// (errc::timeout), nccl_error, cuda_error.
 ///
 /// Collectives run on a stream of their own, in order; f16 and bf16 are added as NCCL adds them. Where one fails, or passes its
 /// deadline, all communicators of this process on NCCL are aborted: each of their operations that has not finished throws,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 #include "base/text.hpp"
 #include "comm/comm_error.hpp"
@@ -47,16 +48,23 @@ rank_record read_record(std::span<std::byte const> bytes, int rank, identity con
 namespace {
 
 void check_faults(std::span<rank_record const> records, identity const& who) {
-    std::vector<std::string> faults;
+    std::vector<std::string> whys, faults;
+    std::vector<std::vector<std::string>> whose;  // of each reason
     std::vector<int> culprits;
     auto code = errc::peer_failed;
     for (auto const& record : records) {
         if (record.fault[0] == '\0') continue;
-        if (faults.empty()) code = static_cast<errc>(record.fault_code);
-        faults.push_back(fmt::format("rank {} on {}: {}", record.place.rank, record.place.host, record.fault));
+        if (whys.empty()) code = static_cast<errc>(record.fault_code);
+        auto const known = static_cast<std::size_t>(std::find(whys.begin(), whys.end(), record.fault) - whys.begin());
+        if (known == whys.size()) {
+            whys.emplace_back(record.fault);
+            whose.emplace_back();
+        }
+        whose[known].push_back(fmt::format("rank {} on {}", record.place.rank, record.place.host));
         culprits.push_back(record.place.rank);
     }
-    if (faults.empty()) return;
+    if (whys.empty()) return;
+    for (std::size_t i = 0; i < whys.size(); ++i) faults.push_back(fmt::format("{}: {}", join(whose[i], ", "), whys[i]));
     throw comm_error(code,
                      fmt::format("rank {} of {} on {}: a communicator on NCCL cannot be made: {}", who.rank, who.world_size,
                                  who.host, join(faults, "; ")),

@@ -279,6 +279,37 @@ TEST_F(nccl_fake, a_rank_without_its_gpu_is_told_by_all) {
     EXPECT_EQ(count_in_log("ncclCommInitRankConfig"), 0);
 }
 
+TEST_F(nccl_fake, ranks_without_nccl_or_driver_are_told_by_all_before_anything_is_made) {
+    nccl::found_library const no_nccl{nullptr, 0, "no NCCL: libnccl.so.2 is not there"};
+    cuda::found_driver const no_driver{nullptr, 0, "no CUDA driver"};
+    meeting at(4);
+    std::array<std::string, 4> messages;
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 4; ++rank)
+        threads.emplace_back([&, rank] {
+            nccl::parts const from{
+                rank == 0 || rank == 2 ? &no_nccl : &fake_nccl(), rank == 3 ? &no_driver : &fake_driver(),
+                [&](identity const& who, std::span<std::byte const> mine, duration) { return at.gather(who.rank, mine); }};
+            messages[static_cast<std::size_t>(rank)] =
+                message_of(errc::unavailable, [&] { nccl::make_backend(fake_rank(rank, 4), fake_options(rank), from); });
+        });
+    for (auto& thread : threads) thread.join();
+    for (auto const& message : messages)
+        EXPECT_THAT(message, HasSubstr("a communicator on NCCL cannot be made: rank 0 on n1, rank 2 on n1: no NCCL: libnccl.so.2 "
+                                       "is not there; rank 3 on n1: no CUDA driver"));
+    EXPECT_EQ(count_in_log("ncclCommInitRankConfig"), 0);
+}
+
+TEST_F(nccl_fake, what_a_rank_lacks_is_said_although_nobody_hears_it) {
+    nccl::found_library const no_nccl{nullptr, 0, "no NCCL: libnccl.so.2 is not there"};
+    nccl::parts const from{&no_nccl, &fake_driver(),
+                           [](identity const&, std::span<std::byte const>, duration) -> std::vector<std::vector<std::byte>> {
+                               throw comm_error(errc::timeout, "the ranks did not meet");
+                           }};
+    auto const message = message_of(errc::unavailable, [&] { nccl::make_backend(fake_rank(0, 2), fake_options(0), from); });
+    EXPECT_THAT(message, HasSubstr("libnccl.so.2 is not there (and the other ranks did not hear of it: the ranks did not meet)"));
+}
+
 TEST_F(nccl_fake, a_collective_that_hangs_is_aborted_and_has_no_result) {
     std::atomic<int> here{0}, through{0};
     on_ranks(2, [&](collective_backend& on, int rank) {
