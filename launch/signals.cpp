@@ -8,6 +8,12 @@
 
 namespace muster {
 
+namespace {
+
+constexpr std::chrono::milliseconds repeat_window{200};
+
+}  // namespace
+
 bool is_ignored(int signal_number) noexcept {
     struct sigaction action {};
     return ::sigaction(signal_number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -21,6 +27,14 @@ std::vector<int> launcher_signals() {
 
 bool ends_the_run(int signal_number) noexcept {
     return signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGHUP || signal_number == SIGQUIT;
+}
+
+bool signal_requests::is_repeat(int signal_number) {
+    auto const now = std::chrono::steady_clock::now();
+    auto const [last, first_time] = last_.try_emplace(signal_number, now);
+    bool const repeat = !first_time && now - last->second < repeat_window;
+    if (!repeat) last->second = now;
+    return repeat;
 }
 
 unique_fd take_signals(std::span<int const> numbers, std::string_view whom) {

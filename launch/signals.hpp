@@ -1,6 +1,8 @@
 // Which signals a launcher minds, and how they come to it.
 #pragma once
 
+#include <chrono>
+#include <map>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -18,6 +20,16 @@ std::vector<int> launcher_signals();
 
 /// Of these, those that end the run.
 bool ends_the_run(int signal_number) noexcept;
+
+/// One request may come more than once: to the whole process group and passed on by the guardian, or from a scheduler to every
+/// process of the job and from the script's own trap. What comes again within 0.2 s is the same request.
+class signal_requests {
+  public:
+    bool is_repeat(int signal_number);
+
+  private:
+    std::map<int, std::chrono::steady_clock::time_point> last_;
+};
 
 /// Blocks them in this thread: from now on they come through the returned descriptor (a signalfd, close-on-exec, non-blocking)
 /// only. `whom` is for the error's words. Throws errc::system.

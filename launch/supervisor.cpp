@@ -14,14 +14,12 @@
 
 #include "base/error.hpp"
 #include "launch/process_tree.hpp"
-#include "launch/signals.hpp"
 #include "pmix/mpi_library.hpp"
 
 namespace muster {
 
 namespace {
 
-constexpr duration repeat_window{0.2};
 constexpr duration partial_patience{0.3};
 /// When ranks that have not connected are looked at for an MPI library that started alone.
 constexpr std::array mpi_looks{duration(0.5), duration(2), duration(5), duration(15)};
@@ -83,7 +81,7 @@ void supervisor::on_signal() {
         int const s = static_cast<int>(info.ssi_signo);
         if (s == SIGCHLD) {
             on_child();
-        } else if (is_repeat(s)) {
+        } else if (requests_.is_repeat(s)) {
             continue;
         } else if (s == SIGTSTP) {
             signal_ranks(SIGSTOP);
@@ -98,16 +96,6 @@ void supervisor::on_signal() {
             kill_all();  // a second time: no more patience
         }
     }
-}
-
-/// One request comes more than once: to the whole process group and passed on by the guardian, or from a scheduler to every
-/// process of the job and from the script's own trap. What comes again at once is the same request.
-bool supervisor::is_repeat(int signal_number) {
-    auto const now = event_loop::clock::now();
-    auto const [last, first_time] = last_signals_.try_emplace(signal_number, now);
-    bool const repeat = !first_time && now - last->second < repeat_window;
-    if (!repeat) last->second = now;
-    return repeat;
 }
 
 void supervisor::on_pmi_events(std::vector<pmix::server_event> const& events) {

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <ctime>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "launch/output.hpp"
 #include "launch/rank_process.hpp"
 #include "launch/run_options.hpp"
+#include "launch/signals.hpp"
 #include "launch/stdin_forwarder.hpp"
 #include "pmix/pmi1_server.hpp"
 #include "pmix/server.hpp"
@@ -77,7 +77,6 @@ class supervisor {
     void on_writer_event();
     void flush_partials();
     void say(std::string const& line);
-    bool is_repeat(int signal_number);
 
     unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
     run_options const& options_;
@@ -101,7 +100,7 @@ class supervisor {
     std::time_t wall_start_;
     event_loop::clock::time_point start_;
     event_loop::clock::time_point last_output_{};
-    std::map<int, event_loop::clock::time_point> last_signals_;
+    signal_requests requests_;
 };
 
 }  // namespace muster

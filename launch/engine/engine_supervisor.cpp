@@ -20,13 +20,11 @@
 #include "launch/engine/engine_tools.hpp"
 #include "launch/engine/spawn_engine.hpp"
 #include "launch/rank_process.hpp"
-#include "launch/signals.hpp"
 
 namespace muster {
 
 namespace {
 
-constexpr duration repeat_window{0.2};
 constexpr duration gather_limit{120};
 constexpr duration last_words{0.2};
 constexpr std::size_t largest_frame_bytes = 16u << 20;
@@ -248,7 +246,7 @@ void engine_supervisor::on_signal() {
         int const s = static_cast<int>(info.ssi_signo);
         if (s == SIGCHLD) {
             on_child();
-        } else if (is_repeat(s)) {
+        } else if (requests_.is_repeat(s)) {
             continue;
         } else if (s == SIGTSTP) {
             send_all(wire::signal{SIGSTOP, false});
@@ -263,14 +261,6 @@ void engine_supervisor::on_signal() {
             kill_all();  // a second time: no more patience
         }
     }
-}
-
-bool engine_supervisor::is_repeat(int signal_number) {
-    auto const now = event_loop::clock::now();
-    auto const [last, first_time] = last_signals_.try_emplace(signal_number, now);
-    bool const repeat = !first_time && now - last->second < repeat_window;
-    if (!repeat) last->second = now;
-    return repeat;
 }
 
 void engine_supervisor::on_child() {

@@ -15,6 +15,7 @@
 #include "launch/event_loop.hpp"
 #include "launch/output.hpp"
 #include "launch/run_options.hpp"
+#include "launch/signals.hpp"
 #include "launch/stdin_forwarder.hpp"
 
 namespace muster {
@@ -84,7 +85,6 @@ class engine_supervisor {
     void set_early_signal();
     void on_gather_timeout();
     void check_idle();
-    bool is_repeat(int signal_number);
 
     // ending (engine_stop.cpp)
     void fail(std::string const& message, int code);
@@ -135,7 +135,7 @@ class engine_supervisor {
     int first_lost_ = -1;                  ///< the first rank whose shim went without a word
     event_loop::clock::time_point start_;  ///< of the engine, then of the ranks
     event_loop::clock::time_point last_output_;
-    std::map<int, event_loop::clock::time_point> last_signals_;
+    signal_requests requests_;
 };
 
 }  // namespace muster
