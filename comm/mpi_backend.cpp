@@ -85,9 +85,10 @@ class mpi_backend final : public collective_backend {
 
     ~mpi_backend() override {
         bool const unwinding = std::uncaught_exceptions() > 0;
-        if (!unwinding && !stuck_ && !lost_ && barriers_are_through()) return;
+        if (!unwinding && !stuck_ && !lost_ && swallowed_all() && barriers_are_through()) return;
         // MPI may still use all this memory, and other ranks may never come to a collective end.
         runtime_->leave_unfinalised();
+        for (auto& each : unwanted_) static_cast<void>(each.memory.release());
         static_cast<void>(met_.comm.release());
         for (auto& left : slots_) static_cast<void>(left.release());
     }
@@ -238,8 +239,12 @@ class mpi_backend final : public collective_backend {
         if (!lost.uses_memory) return;
         for (;;) {
             bool const swallowed = swallow();
-            if (lost.released() && !swallowed) return;
-            if (clock::now() > *farewell_until_) break;
+            bool const through = swallowed_all();
+            bool const released = lost.released();
+            if (released && !swallowed && through) return;
+            if (clock::now() <= *farewell_until_) continue;
+            if (released) return;
+            break;
         }
         stuck_ = true;
     }
@@ -255,7 +260,8 @@ class mpi_backend final : public collective_backend {
         return true;
     }
 
-    /// Receives a message that nobody waits for any more, so that its sender can let go of it. False if there is none.
+    /// Starts to receive a message that nobody waits for any more, so that its sender can let go of it. Without waiting: the rest
+    /// of a large one never comes from a rank that is stopped or gone. False if there is none.
     bool swallow() noexcept {
         int found = 0, bytes = 0;
         MPI_Message message = MPI_MESSAGE_NULL;
@@ -263,10 +269,21 @@ class mpi_backend final : public collective_backend {
         if (MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, world_.comm, &found, &message, &status) != MPI_SUCCESS || found == 0)
             return false;
         MPI_Get_count(&status, MPI_BYTE, &bytes);
-        std::unique_ptr<std::byte[]> const memory(new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)]);
-        if (!memory) return false;
-        MPI_Mrecv(memory.get(), bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+        unwanted next;
+        next.memory.reset(new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)]);
+        if (!next.memory) return false;
+        MPI_Imrecv(next.memory.get(), bytes, MPI_BYTE, &message, &next.request);
+        unwanted_.push_back(std::move(next));
         return true;
+    }
+
+    /// Whether nothing of it is under way.
+    bool swallowed_all() noexcept {
+        std::erase_if(unwanted_, [](unwanted& each) {
+            int ended = 0;
+            return MPI_Test(&each.request, &ended, MPI_STATUS_IGNORE) != MPI_SUCCESS || ended != 0;
+        });
+        return unwanted_.empty();
     }
 
     std::shared_ptr<mpi_runtime> runtime_;  // outlives every handle below
@@ -282,7 +299,12 @@ class mpi_backend final : public collective_backend {
     bool lost_ = false;  // given up for that evidence: finalising would wait for those ranks
     bool told_ = false;  // the others know of it
     std::optional<clock::time_point> farewell_until_;
-    bool stuck_ = false;  // MPI still uses memory of operations that were given up
+    struct unwanted {
+        std::unique_ptr<std::byte[]> memory;
+        MPI_Request request = MPI_REQUEST_NULL;
+    };
+    std::vector<unwanted> unwanted_;  // messages on their way to nobody
+    bool stuck_ = false;              // MPI still uses memory of operations that were given up
     mpi_ops ops_;
     std::vector<std::unique_ptr<slot>> slots_;  // ticket t is slot t-1
     std::vector<ticket> free_;

@@ -35,9 +35,10 @@ int level_wanted(bool several_threads) {
     return several_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
 }
 
-[[noreturn]] void throw_stuck(identity const& who, duration deadline, std::vector<rank_process> const& before) {
+[[noreturn]] void throw_stuck(identity const& who, duration deadline, std::vector<rank_process> const& first,
+                              std::vector<rank_process> const& before) {
     stuck_in_init = true;
-    absence const why = explain_absence(who, before, find_rank_processes(who));
+    absence const why = explain_absence(who, with_the_gone(first, before), with_the_gone(first, find_rank_processes(who)));
     throw comm_error(
         errc::timeout,
         fmt::format("communicator (rank {} of {} on {}): MPI did not come up within {}: {}. Look at the other ranks, "
@@ -46,8 +47,8 @@ int level_wanted(bool several_threads) {
         why.culprits);
 }
 
-/// Returns what level MPI came up with.
-int initialise(identity const& who, comm_options const& options) {
+/// Returns what level MPI came up with. `seen`: the ranks of this node, at first sight.
+int initialise(identity const& who, comm_options const& options, std::vector<rank_process>& seen) {
     auto const provided = std::make_shared<int>(MPI_THREAD_SINGLE);
     auto const come_up = [provided, wanted = level_wanted(options.several_threads)] {
         check(MPI_Init_thread(nullptr, nullptr, wanted, provided.get()), "MPI_Init_thread");
@@ -57,10 +58,13 @@ int initialise(identity const& who, comm_options const& options) {
         come_up();
         return *provided;
     }
+    auto const begin = std::chrono::steady_clock::now();
     blocking_call call(come_up);
-    if (call.wait(options.deadline * before_the_end)) return *provided;
+    seen = find_rank_processes(who);
+    duration const looked = std::chrono::steady_clock::now() - begin;
+    if (call.wait(std::max(options.deadline * before_the_end - looked, duration{0}))) return *provided;
     auto const before = find_rank_processes(who);
-    if (!call.wait(options.deadline * (1 - before_the_end))) throw_stuck(who, options.deadline, before);
+    if (!call.wait(options.deadline * (1 - before_the_end))) throw_stuck(who, options.deadline, seen, before);
     return *provided;
 }
 
@@ -94,7 +98,7 @@ mpi_runtime::mpi_runtime(identity const& who, comm_options const& options) {
     if (stuck_in_init)
         throw comm_error(errc::unavailable, "MPI did not come up before and is still at it; start the program again");
     if (initialized == 0) {
-        int const provided = initialise(who, options);
+        int const provided = initialise(who, options, seen_);
         owns_ = true;
         log_->debug("communicator: MPI initialised, {}", level_name(provided));
     }

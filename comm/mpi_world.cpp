@@ -77,7 +77,7 @@ mpi_world meet(mpi_runtime& runtime, identity const& who, comm_options const& op
     duration const deadline = runtime.bound(options.deadline);
     if (!came_back(deadline, [world, who, options] { *world = meet_now(who, options); })) {
         runtime.leave_unfinalised();
-        absence const why = explain_absence(who, find_rank_processes(who));
+        absence const why = explain_absence(who, with_the_gone(runtime.seen(), find_rank_processes(who)));
         throw comm_error(
             errc::timeout,
             fmt::format("communicator (rank {} of {} on {}): the ranks did not meet within {}: {}. Look at the other "

@@ -20,8 +20,12 @@ struct rank_process {
 /// are not among them.
 std::vector<rank_process> find_rank_processes(identity const& who);
 
+/// `now`, and as gone whoever was seen `first` and has no process any more: so ranks that fell are told from ranks of other nodes,
+/// which cannot be seen. Pure.
+std::vector<rank_process> with_the_gone(std::vector<rank_process> const& first, std::vector<rank_process> now);
+
 /// What is to be said when the ranks of `who`'s world did not come together, and which of them are at fault: those that are
-/// stopped, or, where all ranks are on this node, that have no process. Pure. No culprits: nothing suspicious was found.
+/// stopped or gone, or, where all ranks are on this node, that have no process. Pure. No culprits: nothing suspicious was found.
 struct absence {
     std::string text;
     std::vector<int> culprits;

@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "base/units.hpp"
 #include "comm/comm_options.hpp"
+#include "comm/rank_processes.hpp"
 #include "comm/world_check.hpp"
 #include "pmix/identity.hpp"
 
@@ -34,6 +35,9 @@ class mpi_runtime {
     /// All ranks of MPI's world, for the destructor.
     void remember(std::vector<world_record> ranks, int own, duration deadline);
 
+    /// The processes of this node's ranks, as they were seen while MPI came up; none if the program had initialised it.
+    std::vector<rank_process> const& seen() const noexcept { return seen_; }
+
     /// MPI_Finalize would wait for ranks that do not come: do not call it.
     void leave_unfinalised() noexcept { leave_ = true; }
 
@@ -46,6 +50,7 @@ class mpi_runtime {
     bool owns_ = false;
     bool any_thread_ = false;
     std::atomic<bool> leave_ = false;
+    std::vector<rank_process> seen_;
     std::vector<world_record> ranks_;
     int own_ = 0;
     duration deadline_{0};

@@ -11,9 +11,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <random>
@@ -45,12 +48,13 @@ struct settings {
 struct witness {
     pid_t pid = -1;
     double began = 0, spoke = 0;
+    double gone = 0;  ///< when its process was found to have ended, without a word
     bool left = false;
     std::string said;
 };
 
 struct record {
-    int trials = 0, hangs = 0, survivors = 0, named = 0, alone = 0, ended = 0, wrong = 0;
+    int trials = 0, hangs = 0, survivors = 0, named = 0, alone = 0, ended = 0, taken_along = 0, wrong = 0;
     double latest = 0;  ///< seconds after the deadline
 };
 
@@ -91,16 +95,30 @@ class trial {
                 good = good && late < how_.limit;
                 continue;
             }
+            // An MPI that loses a rank may end others by itself; the launcher then tells why.
+            if (!spoke && one.gone > 0 && what_.backend != "shm") {
+                ++sums.taken_along;
+                bool const in_time = one.gone - std::max(fell_, one.began) - what_.deadline_s < how_.limit;
+                if (in_time && launcher_names_culprit()) continue;
+            }
             ++sums.survivors;
-            if (!spoke || !one.left) ++sums.hangs;
-            bool const named = blames_culprit(one.said, false), alone = blames_culprit(one.said, true);
+            if (!one.left && one.gone == 0) ++sums.hangs;
+            auto const blamed = blamed_by(one);
+            bool const named = std::find(blamed.begin(), blamed.end(), what_.culprit) != blamed.end();
             sums.named += named ? 1 : 0;
-            sums.alone += alone ? 1 : 0;
-            if (alone && one.left && late < how_.limit) continue;
+            sums.alone += named && blamed.size() == 1 ? 1 : 0;
+            bool const others_fell_too = std::all_of(blamed.begin(), blamed.end(), [&](int each) {
+                return each == what_.culprit || ranks_[static_cast<std::size_t>(each)].gone > 0;
+            });
+            if (named && others_fell_too && one.left && late < how_.limit) continue;
             good = false;
-            fmt::print("trial {}: rank {} {} in {} after {} us; rank {}{} said {:.2f} s after the deadline: {}\n", number_,
-                       what_.culprit, what_.signal == SIGSTOP ? "stopped" : "was killed", name_of(what_.when), what_.after_us,
-                       rank, one.left ? "" : ", which did not come to its end,", spoke ? late : 0, spoke ? one.said : "nothing");
+            fmt::print("{} trial {}: rank {} {} in {} after {} us; rank {}{} said {:.2f} s after the deadline: {}\n",
+                       what_.backend, number_, what_.culprit, what_.signal == SIGSTOP ? "stopped" : "was killed",
+                       name_of(what_.when), what_.after_us, rank, one.left ? "" : ", which did not come to its end,",
+                       spoke ? late : 0,
+                       spoke           ? one.said
+                       : one.gone == 0 ? "nothing, and lives"
+                                       : "nothing, and is gone; the launcher: " + launcher_said_);
         }
         if (!good) ++sums.wrong;
     }
@@ -130,8 +148,8 @@ class trial {
             ::dup2(ends[1], STDOUT_FILENO);
             ::close(ends[0]);
             ::close(ends[1]);
-            if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(125);
-            ::execl(how_.muster.c_str(), "muster", "run", "-q", "-n", count.c_str(), "--slots-per-node", count.c_str(), "--grace",
+            if (std::freopen((std::filesystem::path(place) / "stderr").c_str(), "w", stderr) == nullptr) ::_exit(125);
+            ::execl(how_.muster.c_str(), "muster", "run", "-n", count.c_str(), "--slots-per-node", count.c_str(), "--grace",
                     "20s", "--", how_.self.c_str(), "--fate", fate.c_str(), nullptr);
             ::_exit(127);
         }
@@ -156,9 +174,21 @@ class trial {
 
     /// Who has come to its end: all but the culprit, which may have come to it too.
     bool all_have_left() const {
-        for (int rank = 0; rank < how_.ranks; ++rank)
-            if (rank != what_.culprit && !ranks_[static_cast<std::size_t>(rank)].left) return false;
+        for (int rank = 0; rank < how_.ranks; ++rank) {
+            auto const& one = ranks_[static_cast<std::size_t>(rank)];
+            if (rank != what_.culprit && !one.left && one.gone == 0) return false;
+        }
         return true;
+    }
+
+    void look_for_the_gone() {
+        for (auto& one : ranks_)
+            if (one.pid > 0 && one.gone == 0 && !one.left && ::kill(one.pid, 0) != 0) one.gone = now_s();
+    }
+
+    bool launcher_names_culprit() const {
+        auto const named = fmt::format("error: rank {} on ", what_.culprit);
+        return launcher_said_.find(named) != std::string::npos;
     }
 
     void listen() {
@@ -169,7 +199,8 @@ class trial {
             int const left_ms = static_cast<int>((until - now_s()) * 1e3);
             if (left_ms <= 0) break;
             pollfd one{from_, POLLIN, 0};
-            if (::poll(&one, 1, left_ms) <= 0) continue;
+            look_for_the_gone();
+            if (::poll(&one, 1, std::min(left_ms, 100)) <= 0) continue;
             std::array<char, 8192> bytes;
             auto const got = ::read(from_, bytes.data(), bytes.size());
             if (got <= 0) break;
@@ -187,16 +218,19 @@ class trial {
             ::waitpid(pid, nullptr, 0);
         }
         ::close(from_);
-        if (!what_.meeting_place.empty()) std::filesystem::remove_all(what_.meeting_place);
+        if (what_.meeting_place.empty()) return;
+        std::ifstream said(std::filesystem::path(what_.meeting_place) / "stderr");
+        launcher_said_.assign(std::istreambuf_iterator<char>(said), {});
+        std::filesystem::remove_all(what_.meeting_place);
     }
 
-    bool blames_culprit(std::string const& said, bool alone) const {
-        if (!said.starts_with("blames")) return false;
-        std::istringstream list(said.substr(6, said.find(':') - 6));
+    std::vector<int> blamed_by(witness const& one) const {
         std::vector<int> blamed;
-        for (int rank = 0; list >> rank;) blamed.push_back(rank);
-        if (alone) return blamed == std::vector{what_.culprit};
-        return std::find(blamed.begin(), blamed.end(), what_.culprit) != blamed.end();
+        if (!one.said.starts_with("blames")) return blamed;
+        std::istringstream list(one.said.substr(6, one.said.find(':') - 6));
+        for (int rank = 0; list >> rank;)
+            if (rank >= 0 && rank < how_.ranks) blamed.push_back(rank);
+        return blamed;
     }
 
     settings const& how_;
@@ -204,6 +238,7 @@ class trial {
     int number_;
     int from_ = -1;
     double fell_ = 0;
+    std::string launcher_said_;
     std::vector<witness> ranks_;
     std::vector<pid_t> started_;
 };
@@ -225,10 +260,12 @@ fate draw(settings const& how, std::mt19937& random) {
 }
 
 void print(std::string_view what, record const& sums) {
+    std::string const taken_along =
+        sums.taken_along == 0 ? "" : fmt::format(", {} were ended by their MPI and the launcher named it", sums.taken_along);
     fmt::print(
-        "{}: {} trials, {} ranks hung, {} of {} survivors named the culprit ({} it alone), {} had ended before; the latest "
+        "{}: {} trials, {} ranks hung, {} of {} survivors named the culprit ({} it alone){}, {} had ended before; the latest "
         "spoke {:.2f} s {} the deadline; {} trials not as they should be\n",
-        what, sums.trials, sums.hangs, sums.named, sums.survivors, sums.alone, sums.ended, std::abs(sums.latest),
+        what, sums.trials, sums.hangs, sums.named, sums.survivors, sums.alone, taken_along, sums.ended, std::abs(sums.latest),
         sums.latest < 0 ? "before" : "after", sums.wrong);
 }
 
@@ -260,6 +297,7 @@ settings read_settings(int argc, char** argv) {
 int main(int argc, char** argv) {
     settings const how = read_settings(argc, argv);
     init_log("off");
+    std::setvbuf(stdout, nullptr, _IOLBF, 0);
     auto const rows = backends();
     if (std::none_of(rows.begin(), rows.end(), [&](backend_row const& each) { return each.name == how.all.backend; })) {
         fmt::print("SKIP: there is no backend {}\n", how.all.backend);

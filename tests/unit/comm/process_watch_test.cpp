@@ -93,6 +93,16 @@ TEST(explain_absence, accuses_nobody_without_evidence) {
     EXPECT_THAT(result.culprits, IsEmpty());
 }
 
+TEST(explain_absence, names_ranks_of_several_nodes_that_were_seen_and_are_gone) {
+    std::vector<rank_process> const first{of(0, 10, process_state::running), of(1, 11, process_state::running)};
+    auto const now = with_the_gone(first, {of(0, 10, process_state::running)});
+    auto const result = explain_absence(world(4, 2), now);
+    EXPECT_EQ(result.text, "waiting for rank 1 on n0 (process 11 is gone)");
+    EXPECT_THAT(result.culprits, ElementsAre(1));
+    EXPECT_EQ(with_the_gone(first, first).size(), 2u);
+    EXPECT_EQ(explain_absence(world(4, 1), now).text, "ranks 1, 2, 3 of 4 have no process on n0");
+}
+
 TEST(explain_absence, does_not_blame_ranks_that_gave_up_meanwhile) {
     std::vector<rank_process> const before{of(0, 10, process_state::running), of(2, 12, process_state::running)};
     std::vector<rank_process> const now{of(0, 10, process_state::running)};
