@@ -45,15 +45,6 @@ std::byte* at(void* wire, std::size_t element) noexcept {
 
 }  // namespace
 
-std::string_view to_string(compression wire) noexcept {
-    switch (wire) {
-        case compression::none: return "none";
-        case compression::f16: return "f16";
-        case compression::bf16: return "bf16";
-    }
-    return "unknown";
-}
-
 void compress(compression how, std::span<float const> values, float factor, std::span<float> residual, void* wire,
               simd level) noexcept {
     if (residual.empty() && factor == 1) return round_to(how, values.data(), wire, values.size(), level);
@@ -75,8 +66,13 @@ void compress(compression how, std::span<float const> values, float factor, std:
     }
 }
 
-void decompress(compression how, void const* wire, std::span<float> values, simd level) noexcept {
-    widen(how, wire, values.data(), values.size(), level);
+void decompress(compression how, void const* wire, std::span<float> values, float factor, simd level) noexcept {
+    if (factor == 1) return widen(how, wire, values.data(), values.size(), level);
+    for (std::size_t first = 0; first < values.size(); first += block) {
+        auto const some = values.subspan(first, std::min(block, values.size() - first));
+        widen(how, static_cast<std::byte const*>(wire) + first * wire_bytes, some.data(), some.size(), level);
+        for (float& each : some) each *= factor;
+    }
 }
 
 /// A piece of the tensor on its way.
@@ -218,7 +214,7 @@ void compressed_allreduce::receive(segment& of) {
     of.under_way.wait();
     for (std::size_t first = 0; first < of.count; first += stretch) {
         std::size_t const n = std::min(stretch, of.count - first);
-        decompress(wire_, at(of.wire.get(), first), {of.out + first, n}, level_);
+        decompress(wire_, at(of.wire.get(), first), {of.out + first, n}, 1.0f, level_);
         ranks_->progress();
     }
 }

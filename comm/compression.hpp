@@ -11,14 +11,10 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
+#include "comm/compression_kind.hpp"
 #include "comm/simd.hpp"
 
 namespace muster {
-
-/// What elements are while they travel. f16 has 11 bits of precision up to 65,504 (beyond it, infinity); bf16 has 8 bits and the
-/// range of f32.
-enum class compression : std::uint8_t { none, f16, bf16 };
-std::string_view to_string(compression wire) noexcept;
 
 /// Rounds `values` (plus `residual`, where there is one) to the wire's type, into `wire`; with a residual this becomes what
 /// rounding lost: p = values * factor + residual; wire = round(p); residual = p - wire, or 0 where the wire is not finite.
@@ -26,8 +22,8 @@ std::string_view to_string(compression wire) noexcept;
 void compress(compression how, std::span<float const> values, float factor, std::span<float> residual, void* wire,
               simd level) noexcept;
 
-/// The reverse, exact.
-void decompress(compression how, void const* wire, std::span<float> values, simd level) noexcept;
+/// The reverse: values = wire * factor. Exact but for that product.
+void decompress(compression how, void const* wire, std::span<float> values, float factor, simd level) noexcept;
 
 /// Allreduces whose elements travel in half the bytes. Every rank rounds what it sends (1), each reduces its share of all ranks'
 /// elements in f32 in the order of the ranks, rounds the result (2) and sends it to all. So there are two roundings whatever the

@@ -8,6 +8,7 @@
 
 #include "comm/adasum.hpp"
 #include "comm/comm_error.hpp"
+#include "comm/compression.hpp"
 #include "comm/kernels.hpp"
 
 namespace muster::detail {
@@ -23,6 +24,8 @@ std::byte* scratch::get(std::size_t bytes) {
 }
 
 namespace {
+
+constexpr std::size_t wire_bytes = 2;  // f16 and bf16
 
 template <typename T>
 void fill(void* to, std::size_t count, T value) {
@@ -63,9 +66,17 @@ void fill_neutral(dtype type, exchange_reduction how, void* to, std::size_t coun
     }
 }
 
-batch_run::batch_run(communicator& ranks, context& shared, scratch& first, scratch& second, fused_batch const& batch,
+batch_run::batch_run(run_parts const& with, fused_batch const& batch, batch_layout& layout,
                      std::span<std::shared_ptr<agreement const> const> agreed, std::span<pending_ptr const> units)
-    : ranks_(ranks), shared_(shared), first_(first), second_(second), batch_(batch), agreed_(agreed), units_(units) {
+    : set_(with.set),
+      ranks_(with.ranks),
+      shared_(with.shared),
+      first_(with.first),
+      second_(with.second),
+      batch_(batch),
+      layout_(layout),
+      agreed_(agreed),
+      units_(units) {
     std::string const& name = unit_of(batch.items.front()).what.name;
     label_ = batch.items.size() == 1 ? name : fmt::format("{} (+{})", name, batch.items.size() - 1);
 }
@@ -74,26 +85,9 @@ std::size_t batch_run::bytes_of(fusion_item const& item) const {
     return static_cast<std::size_t>(spec_of(item).shape.elements()) * size_of(batch_.type);
 }
 
-tensor_io* batch_run::io_of(fusion_item const& item) const {
+tensor_io const* batch_run::io_of(fusion_item const& item) const {
     auto const& unit = units_[item.unit];
-    return unit ? &unit->tensors[item.tensor] : nullptr;
-}
-
-/// The first byte of the inputs, or outputs, if each of them begins where the one before ends; else null.
-std::byte* batch_run::gap_free(bool outputs) const {
-    std::byte* first = nullptr;
-    std::byte* next = nullptr;
-    for (auto const& item : batch_.items) {
-        tensor_io const* const io = io_of(item);
-        if (io == nullptr) return nullptr;
-        tensor_view const& view = outputs ? io->out : io->in;
-        if (view.count == 0) continue;
-        auto* const data = static_cast<std::byte*>(view.data);
-        if (first != nullptr && data != next) return nullptr;
-        if (first == nullptr) first = data;
-        next = data + view.bytes();
-    }
-    return first;
+    return unit ? &unit->tensors()[item.tensor] : nullptr;
 }
 
 void batch_run::start() {
@@ -110,44 +104,75 @@ void batch_run::start() {
 
 void batch_run::start_allreduce() {
     std::size_t const count = batch_.bytes / size_of(batch_.type);
-    std::byte* in = gap_free(false);
-    std::byte* out = gap_free(true);
-    // Memory that partly overlaps itself otherwise is no input of a collective.
-    if (in != nullptr && out != nullptr && in != out && in < out + batch_.bytes && out < in + batch_.bytes) out = nullptr;
-    auto const packing = exchange_clock::now();
-    if (in == nullptr || out == nullptr) packed_ = first_.get(batch_.bytes);
-    if (in == nullptr) {
-        std::byte* to = packed_;
-        for (auto const& item : batch_.items) {
-            std::size_t const bytes = bytes_of(item);
-            if (tensor_io const* const io = io_of(item); io == nullptr)
-                fill_neutral(batch_.type, batch_.how, to, bytes / size_of(batch_.type));
-            else if (bytes != 0)
-                std::memcpy(to, io->in.data, bytes);
-            to += bytes;
-        }
-        in = packed_;
-        if (shared_.trace.running())
-            shared_.trace.add({trace_kind::pack, shared_.trace.intern(label_), 0, 0, trace_time(packing),
-                               trace_time(exchange_clock::now()), batch_.bytes});
-    }
-    bool const unpacks = out == nullptr;
-    if (unpacks) out = packed_;
-    if (!unpacks) packed_ = nullptr;
-    if (!unpacks && in == gap_free(false)) counters::add(shared_.count.zero_copy_batches);
+    bool const compressed = is_compressed();
+    std::byte const* in = compressed ? nullptr : layout_.whole_in;
+    std::byte* out = compressed ? nullptr : layout_.whole_out;
+    bool const packs = in == nullptr;
+    unpacks_ = out == nullptr;
+    if (!packs && !unpacks_) counters::add(shared_.count.zero_copy_batches);
+    dtype const wire = !compressed ? batch_.type : batch_.wire == compression::f16 ? dtype::f16 : dtype::bf16;
+    if (packs || unpacks_) packed_ = first_.get(count * size_of(wire));
+    if (packs) pack();
     begin_ = exchange_clock::now();
+    if (packs) in = packed_;
+    if (unpacks_) out = packed_;
     if (batch_.how == exchange_reduction::adasum) {
         start_adasum(in, out, count);
         return;
     }
-    operation_ = ranks_.allreduce(label_, {in, count, batch_.type, batch_.where}, {out, count, batch_.type, batch_.where},
-                                  static_cast<reduction>(batch_.how), batch_.scale);
+    operation_ = ranks_.allreduce(label_, {const_cast<std::byte*>(in), count, wire, batch_.where},
+                                  {out, count, wire, batch_.where}, static_cast<reduction>(batch_.how),
+                                  compressed ? scaling{} : batch_.scale);
+}
+
+/// The runs of a layout are the batch's tensors that have elements.
+void batch_run::find_residuals() {
+    std::size_t at = 0;
+    for (auto const& item : batch_.items) {
+        std::size_t const bytes = bytes_of(item);
+        if (bytes == 0) continue;
+        memory_run& run = layout_.runs[at++];
+        if (run.in != nullptr)
+            run.residual = shared_.lost.of(set_, unit_of(item).what.name, spec_of(item).name, bytes / sizeof(float)).data();
+    }
+}
+
+/// Converts what is compressed on the way.
+void batch_run::pack() {
+    auto const begin = exchange_clock::now();
+    std::byte* to = packed_;
+    if (is_compressed()) {
+        static simd const level = best_simd();
+        if (batch_.error_feedback) find_residuals();
+        for (auto const& run : layout_.runs) {
+            std::size_t const count = run.bytes / sizeof(float);
+            if (run.in == nullptr) {
+                std::memset(to, 0, count * wire_bytes);  // sums and averages only
+            } else {
+                std::span const lost(run.residual, run.residual != nullptr ? count : 0);
+                compress(batch_.wire, {reinterpret_cast<float const*>(run.in), count}, static_cast<float>(batch_.scale.before), lost,
+                         to, level);
+            }
+            to += count * wire_bytes;
+        }
+    } else {
+        for (auto const& run : layout_.runs) {
+            if (run.in == nullptr)
+                fill_neutral(batch_.type, batch_.how, to, run.bytes / size_of(batch_.type));
+            else
+                std::memcpy(to, run.in, run.bytes);
+            to += run.bytes;
+        }
+    }
+    if (shared_.trace.running())
+        shared_.trace.add({trace_kind::pack, shared_.trace.intern(label_), 0, 0, trace_time(begin),
+                           trace_time(exchange_clock::now()), batch_.bytes});
 }
 
 /// A single tensor. Blocks: its steps depend on each other.
-void batch_run::start_adasum(std::byte* in, std::byte* out, std::size_t count) {
+void batch_run::start_adasum(std::byte const* in, std::byte* out, std::size_t count) {
     tensor_view const to{out, count, batch_.type, batch_.where};
-    tensor_view from{in, count, batch_.type, batch_.where};
+    tensor_view from{const_cast<std::byte*>(in), count, batch_.type, batch_.where};
     if (batch_.scale.before != 1) {
         multiply(batch_.type, in, out, count, batch_.scale.before);
         from = to;
@@ -175,18 +200,20 @@ tensor_view batch_run::output(std::size_t count, std::vector<std::int64_t> rows)
         view.data = second_.get(bytes);
         return view;
     }
+    unit->has_extras = true;
     unit->rows = std::move(rows);
-    tensor_view const& given = unit->tensors.front().out;
+    tensor_view const& given = unit->tensors().front().out;
     if (given.data != nullptr && given.count == count) {
         view.data = given.data;
     } else {
         // A wrong size is told when the others have got what they came for.
         if (given.data != nullptr) {
             unit->code = errc::usage;
+            unit->has_extras = true;
             unit->fault = fmt::format(
                 "{} (rank {} of {} on {}): \"out\" has {} elements and the result {}; give none to have memory "
                 "given, or as many",
-                describe(unit->what.kind, unit->what.name), ranks_.rank(), ranks_.size(), ranks_.who().host, given.count, count);
+                describe(unit->what->kind, unit->what->name), ranks_.rank(), ranks_.size(), ranks_.who().host, given.count, count);
         }
         unit->memory.reset(new std::byte[bytes]);
         view.data = unit->memory.get();
@@ -267,14 +294,14 @@ void batch_run::start_alltoall() {
     }
     tensor_view in{nullptr, 0, batch_.type, batch_.where};
     if (pending const* const unit = single()) {
-        in = unit->tensors.front().in;
+        in = unit->tensors().front().in;
         if (sent != in.count) {
             // A rank has joined: what was meant for it stays here, and the rest closes up.
             std::byte const* from = static_cast<std::byte const*>(in.data);
             std::byte* const packed = first_.get(std::max<std::size_t>(sent * size_of(in.type), 1));
             std::byte* to = packed;
             for (std::size_t rank = 0; rank < ranks; ++rank) {
-                std::size_t const meant = static_cast<std::size_t>(unit->what.numbers[rank]) * row * size_of(in.type);
+                std::size_t const meant = static_cast<std::size_t>(unit->what->numbers[rank]) * row * size_of(in.type);
                 std::size_t const bytes = send[rank] * size_of(in.type);
                 if (bytes != 0) std::memcpy(to, from, bytes);
                 to += bytes;
@@ -293,17 +320,27 @@ bool batch_run::advance() {
         shared_.trace.add({trace_kind::collective, shared_.trace.intern(label_), shared_.trace.intern(to_string(batch_.kind)), 0,
                            trace_time(begin_), trace_time(now), batch_.bytes});
     if (pieces_.data != nullptr) combine_pieces();
-    if (packed_ != nullptr) unpack();
+    if (unpacks_) unpack();
     return true;
 }
 
 void batch_run::unpack() {
     auto const begin = exchange_clock::now();
     std::byte const* from = packed_;
-    for (auto const& item : batch_.items) {
-        std::size_t const bytes = bytes_of(item);
-        if (tensor_io const* const io = io_of(item); io != nullptr && bytes != 0) std::memcpy(io->out.data, from, bytes);
-        from += bytes;
+    if (is_compressed()) {
+        static simd const level = best_simd();
+        for (auto const& run : layout_.runs) {
+            std::size_t const count = run.bytes / sizeof(float);
+            if (run.out != nullptr)
+                decompress(batch_.wire, from, {reinterpret_cast<float*>(run.out), count}, static_cast<float>(batch_.scale.after),
+                           level);
+            from += count * wire_bytes;
+        }
+    } else {
+        for (auto const& run : layout_.runs) {
+            if (run.out != nullptr) std::memcpy(run.out, from, run.bytes);
+            from += run.bytes;
+        }
     }
     if (shared_.trace.running())
         shared_.trace.add({trace_kind::unpack, shared_.trace.intern(label_), 0, 0, trace_time(begin),

@@ -1,6 +1,7 @@
 #include "comm/exchange/internal/batch_runner.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace muster::detail {
 
@@ -8,23 +9,58 @@ namespace {
 
 constexpr std::uint64_t not_recorded = ~std::uint64_t{0};
 
+std::vector<unit_share> shares_of(fused_batch const& batch) {
+    std::unordered_map<std::size_t, std::size_t> known;
+    std::vector<unit_share> all;
+    for (auto const& item : batch.items) {
+        if (all.empty() || all.back().unit != item.unit) {
+            auto const [found, is_new] = known.try_emplace(item.unit, all.size());
+            if (is_new)
+                all.push_back({item.unit, 0});
+            else if (found->second + 1 != all.size()) {
+                ++all[found->second].tensors;
+                continue;
+            }
+        }
+        ++all.back().tensors;
+    }
+    return all;
+}
+
 }  // namespace
 
 void complete(pending& unit, counters& count) {
-    counters::add(count.operations[static_cast<std::size_t>(unit.what.kind)]);
-    bool const spoiled = !unit.fault.empty();
+    counters::add(count.operations[static_cast<std::size_t>(unit.what->kind)]);
+    bool const spoiled = unit.has_extras && !unit.fault.empty();
     if (spoiled) counters::add(count.errors);
-    unit.state.store(spoiled ? pending::phase::failed : pending::phase::done);
+    unit.state.store(spoiled ? pending::phase::failed : pending::phase::done, std::memory_order_release);
+}
+
+batch_plan& batch_runner::find_plan() {
+    batch_plan* oldest = nullptr;
+    for (auto const& each : plans_) {
+        if (each->fusion_bytes == fusion_bytes_ && each->of == agreed_) {
+            each->used = loads_;
+            return *each;
+        }
+        if (oldest == nullptr || each->used < oldest->used) oldest = each.get();
+    }
+    if (plans_.size() < most_plans) oldest = plans_.emplace_back(std::make_unique<batch_plan>()).get();
+    oldest->of = agreed_;
+    oldest->fusion_bytes = fusion_bytes_;
+    oldest->used = loads_;
+    oldest->batches = plan_batches(agreed_, fusion_bytes_);
+    oldest->units.clear();
+    for (auto const& batch : oldest->batches) oldest->units.push_back(shares_of(batch));
+    oldest->layouts.resize(oldest->batches.size());
+    oldest->laid_out.assign(oldest->batches.size(), nullptr);
+    return *oldest;
 }
 
 void batch_runner::load(std::vector<std::shared_ptr<agreement const>> agreed, std::vector<pending_ptr> units) {
     agreed_ = std::move(agreed);
-    // In the steady state the same agreements come together again and again.
-    if (planned_bytes_ != fusion_bytes_ || planned_for_ != agreed_) {
-        batches_ = plan_batches(agreed_, fusion_bytes_);
-        planned_for_ = agreed_;
-        planned_bytes_ = fusion_bytes_;
-    }
+    ++loads_;
+    plan_ = &find_plan();
     rewind();
     units_ = std::move(units);
 }
@@ -46,42 +82,63 @@ bool batch_runner::advance() {
     return true;
 }
 
+/// The memory of a prepared group is where it was.
+batch_layout& batch_runner::layout_of_next() {
+    fused_batch const& batch = plan_->batches[next_batch_];
+    batch_layout& layout = plan_->layouts[next_batch_];
+    if (batch.kind != exchange_kind::allreduce) return layout;
+    auto& laid_out = plan_->laid_out[next_batch_];
+    auto const& units = plan_->units[next_batch_];
+    pending const* const only = units.size() == 1 ? units_[units.front().unit].get() : nullptr;
+    if (only != nullptr && only->many && only->many == laid_out && !batch.error_feedback) return layout;
+    lay_out(batch, agreed_, units_, batch.error_feedback, layout);
+    laid_out = only != nullptr ? only->many : nullptr;
+    return layout;
+}
+
 void batch_runner::start() {
-    fused_batch const& batch = batches_[next_batch_];
+    fused_batch const& batch = plan_->batches[next_batch_];
     began_ = exchange_clock::now();
-    for (auto const& item : batch.items) {
-        if (flights_[item.unit] != not_recorded) continue;
-        request const& what = agreed_[item.unit]->what;
-        pending* const unit = units_[item.unit].get();
-        std::uint64_t bytes = 0;
-        if (unit)
-            for (auto const& io : unit->tensors) bytes += io.in.bytes();
-        flights_[item.unit] = shared_.recorder.begin(set_, sequence_++, what.kind, what.name, bytes);
-        counters::add(shared_.count.bytes[static_cast<std::size_t>(what.kind)], bytes);
-        if (unit && shared_.trace.running())
-            shared_.trace.add({trace_kind::queue, shared_.trace.intern(what.name), shared_.trace.intern(to_string(what.kind)),
-                               ++trace_id_, trace_time(unit->announced), trace_time(began_), bytes});
+    bool const traced = shared_.trace.running();
+    std::uint64_t bytes_of_batch = 0;
+    {
+        flight_recorder::session records(shared_.recorder);
+        for (auto const& [index, tensors] : plan_->units[next_batch_]) {
+            if (flights_[index] != not_recorded) continue;
+            request const& what = agreed_[index]->what;
+            pending const* const unit = units_[index].get();
+            std::uint64_t const bytes = unit != nullptr ? unit->bytes : 0;
+            flights_[index] = records.begin(set_, sequence_++, what.kind, what.name, bytes);
+            bytes_of_batch += bytes;
+            if (unit != nullptr && traced)
+                shared_.trace.add({trace_kind::queue, shared_.trace.intern(what.name), shared_.trace.intern(to_string(what.kind)),
+                                   ++trace_id_, trace_time(unit->announced), trace_time(began_), bytes});
+        }
     }
+    counters::add(shared_.count.bytes[static_cast<std::size_t>(batch.kind)], bytes_of_batch);
     counters::add(shared_.count.batches);
     if (batch.kind == exchange_kind::allreduce) {
         counters::add(shared_.count.tensors, batch.items.size());
         if (batch.items.size() > 1) counters::add(shared_.count.fused_tensors, batch.items.size());
     }
-    run_.emplace(ranks_, shared_, first_, second_, batch, agreed_, units_);
+    run_.emplace(run_parts{set_, ranks_, shared_, first_, second_}, batch, layout_of_next(), agreed_, units_);
     run_->start();
 }
 
 void batch_runner::end() {
-    std::vector<pending_ptr> ended;
-    for (auto const& item : batches_[next_batch_].items) {
-        if (--tensors_left_[item.unit] != 0) continue;
-        shared_.recorder.end(flights_[item.unit]);
-        if (auto& unit = units_[item.unit]) {
-            complete(*unit, shared_.count);
-            ended.push_back(std::move(unit));
+    ended_.clear();
+    {
+        flight_recorder::session records(shared_.recorder);
+        for (auto const& [index, tensors] : plan_->units[next_batch_]) {
+            tensors_left_[index] -= tensors;
+            if (tensors_left_[index] != 0) continue;
+            records.end(flights_[index]);
+            if (auto& unit = units_[index]) ended_.push_back(std::move(unit));
         }
     }
-    if (!ended.empty()) shared_.finished.finish(ended);
+    for (auto const& each : ended_) complete(*each, shared_.count);
+    if (!ended_.empty()) shared_.finished.finish(ended_);
+    ended_.clear();
 }
 
 void batch_runner::leak() noexcept {

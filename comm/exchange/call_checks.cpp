@@ -23,14 +23,30 @@ bool overlap(tensor_view const& a, tensor_view const& b) {
 }
 
 bool is_reduced(exchange_kind kind) {
-    return kind == exchange_kind::allreduce || kind == exchange_kind::reducescatter;
+    return kind == exchange_kind::allreduce || kind == exchange_kind::reducescatter || kind == exchange_kind::prepare;
 }
 
-std::string fault_of_tensor(request const& what, tensor_spec const& spec, tensor_io const& io) {
+bool has_one_size(exchange_kind kind) {
+    return kind == exchange_kind::allreduce || kind == exchange_kind::broadcast || kind == exchange_kind::prepare;
+}
+
+/// What a call says of all its tensors.
+struct call_rules {
+    exchange_kind kind = exchange_kind::allreduce;
+    exchange_reduction how = exchange_reduction::sum;
+    scaling scale{};
+};
+
+std::string fault_of_scale(scaling const& scale) {
+    if (std::isfinite(scale.before) && std::isfinite(scale.after)) return {};
+    return fmt::format("the factors {} and {} are not both finite", scale.before, scale.after);
+}
+
+std::string fault_of_tensor(call_rules const& what, tensor_shape const& shape, tensor_io const& io) {
     if (auto fault = fault_of_view(io.in, "in"); !fault.empty()) return fault;
-    if (static_cast<std::size_t>(spec.shape.elements()) != io.in.count)
-        return fmt::format("the shape {} has {} elements, \"in\" {}", to_string(spec.shape), spec.shape.elements(), io.in.count);
-    bool const same_size = what.kind == exchange_kind::allreduce || what.kind == exchange_kind::broadcast;
+    if (static_cast<std::size_t>(shape.elements()) != io.in.count)
+        return fmt::format("the shape {} has {} elements, \"in\" {}", to_string(shape), shape.elements(), io.in.count);
+    bool const same_size = has_one_size(what.kind);
     bool const has_out = io.out.data != nullptr || (same_size && io.in.count != 0);
     if (has_out) {
         if (auto fault = fault_of_view(io.out, "out"); !fault.empty()) return fault;
@@ -65,15 +81,20 @@ std::string fault_of_splits(request const& what, int ranks) {
 
 }  // namespace
 
+std::string fault_of(single_allreduce const& what) {
+    if (auto fault = fault_of_tensor({exchange_kind::allreduce, what.how, what.scale}, what.shape, what.io); !fault.empty())
+        return fault;
+    return fault_of_scale(what.scale);
+}
+
 std::string fault_of(pending const& what, int ranks, int rank) {
-    request const& asked = what.what;
-    for (std::size_t i = 0; i < what.tensors.size(); ++i) {
-        auto fault = fault_of_tensor(asked, asked.tensors[i], what.tensors[i]);
-        if (!fault.empty())
-            return what.tensors.size() == 1 ? fault : fmt::format("tensor \"{}\": {}", asked.tensors[i].name, fault);
+    request const& asked = *what.what;
+    auto const tensors = what.tensors();
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        auto fault = fault_of_tensor({asked.kind, asked.how, asked.scale}, asked.tensors[i].shape, tensors[i]);
+        if (!fault.empty()) return tensors.size() == 1 ? fault : fmt::format("tensor \"{}\": {}", asked.tensors[i].name, fault);
     }
-    if (!std::isfinite(asked.scale.before) || !std::isfinite(asked.scale.after))
-        return fmt::format("the factors {} and {} are not both finite", asked.scale.before, asked.scale.after);
+    if (auto fault = fault_of_scale(asked.scale); !fault.empty()) return fault;
     bool const has_rows = asked.kind == exchange_kind::allgather || asked.kind == exchange_kind::alltoall ||
                           asked.kind == exchange_kind::reducescatter;
     if (has_rows && asked.tensors.front().shape.dimensions == 0) return "a scalar has no rows; give it a shape of one dimension";
@@ -82,7 +103,7 @@ std::string fault_of(pending const& what, int ranks, int rank) {
         auto const rows = static_cast<std::size_t>(asked.tensors.front().shape.rows());
         auto const share =
             share_of(rows, ranks, rank).count * static_cast<std::size_t>(asked.tensors.front().shape.row_elements());
-        tensor_view const& out = what.tensors.front().out;
+        tensor_view const& out = tensors.front().out;
         if (out.data != nullptr && out.count != share)
             return fmt::format("\"out\" has {} elements and this rank's share of {} is {}", out.count,
                                to_string(asked.tensors.front().shape), share);

@@ -43,6 +43,13 @@ bool is_cacheable(exchange_kind kind) {
     return kind <= exchange_kind::barrier;
 }
 
+std::vector<std::byte> encode_all(std::vector<shared_request> const& all) {
+    std::vector<request> copies;
+    copies.reserve(all.size());
+    for (auto const& each : all) copies.push_back(*each);
+    return encode(copies);
+}
+
 }  // namespace
 
 channel::channel(int set, communicator ranks, context& shared, std::vector<std::string> places, hooks calls)
@@ -80,11 +87,11 @@ void channel::use_settings(std::size_t fusion_bytes, duration cycle_time) {
 }
 
 void channel::submit(pending_ptr one) {
-    if (one->what.kind == exchange_kind::join) joined_ = true;
-    if (one->what.kind == exchange_kind::leave) leaving_ = true;
-    for (auto const& io : one->tensors) waiting_bytes_ += io.in.bytes();
-    hurry_ = hurry_ || one->what.kind >= exchange_kind::barrier || one->tensors.size() > 1 ||
-             one->waited.load(std::memory_order_relaxed);
+    exchange_kind const kind = one->what->kind;
+    if (kind == exchange_kind::join) joined_ = true;
+    if (kind == exchange_kind::leave) leaving_ = true;
+    waiting_bytes_ += one->bytes;
+    hurry_ = hurry_ || kind >= exchange_kind::barrier || one->many || one->waited.load(std::memory_order_relaxed);
     waiting_.push_back(std::move(one));
 }
 
@@ -140,33 +147,47 @@ exchange_clock::time_point channel::due(exchange_clock::time_point now) const {
     return at;
 }
 
+/// Where the cache has what a request repeats. It was there the last time, if it is the very same request; else it is looked for.
+std::optional<response_cache::position> channel::find_cached(pending& one) {
+    if (cache_.holds(one.cache_place, one.what)) return one.cache_place;
+    auto const found = cache_.find(one.what->name);
+    if (!found) return std::nullopt;
+    if (!cache_.repeats(*found, *one.what)) {
+        outdated_.push_back(*found);
+        return std::nullopt;
+    }
+    cache_.replace_mine(*found, one.what);
+    one.cache_place = *found;
+    return found;
+}
+
 /// What the cache knows becomes a bit, the rest an announcement.
 void channel::sort_waiting() {
     auto const now = exchange_clock::now();
     // Who leaves does so when nothing of its own is left to be done.
     bool const others = waiting_.size() > 1 || !hit_positions_.empty() || !announced_.empty();
-    std::vector<pending_ptr> held_back;
+    std::uint64_t hits = 0, misses = 0;
+    held_back_.clear();
     for (auto& each : waiting_) {
-        if (each->what.kind == exchange_kind::leave && others) {
-            held_back.push_back(std::move(each));
+        if (each->what->kind == exchange_kind::leave && others) {
+            held_back_.push_back(std::move(each));
             continue;
         }
         each->announced = now;
-        std::string const& name = each->what.name;
-        auto const found = cache_.find(name);
-        if (found && cache_.repeats(*found, each->what)) {
-            counters::add(shared_.count.cache_hits);
-            hits_.resize(cache_.positions());
-            hits_[*found] = std::move(each);
-            hit_positions_.push_back(*found);
+        if (auto const at = find_cached(*each)) {
+            ++hits;
+            if (hits_.size() < cache_.positions()) hits_.resize(cache_.positions());
+            hits_[*at] = std::move(each);
+            hit_positions_.push_back(*at);
             continue;
         }
-        if (found) outdated_.push_back(*found);
-        if (is_cacheable(each->what.kind)) counters::add(shared_.count.cache_misses);
+        if (is_cacheable(each->what->kind)) ++misses;
         to_announce_.push_back(each->what);
-        announced_.insert_or_assign(name, std::move(each));
+        announced_.insert_or_assign(each->what->name, std::move(each));
     }
-    waiting_ = std::move(held_back);
+    counters::add(shared_.count.cache_hits, hits);
+    counters::add(shared_.count.cache_misses, misses);
+    std::swap(waiting_, held_back_);
     waiting_bytes_ = 0;
 }
 
@@ -177,7 +198,7 @@ void channel::enter_round(exchange_clock::time_point now) {
     sort_waiting();
     check_stalls(now);
     message_.clear();
-    if (!to_announce_.empty()) message_ = encode(to_announce_);
+    if (!to_announce_.empty()) message_ = encode_all(to_announce_);
     mine_.assign(header_bytes + cache_.positions(), 1);
     mine_[0] = static_cast<std::uint8_t>(255 - size_class(message_.size()));
     // Not before the others have heard of it: they would take it for having a tensor.
@@ -194,6 +215,7 @@ void channel::enter_round(exchange_clock::time_point now) {
 
 void channel::finish_round(exchange_clock::time_point now) {
     last_round_ = now;
+    round_ended_ = exchange_clock::now();
     take_hits();
     auto const of = static_cast<std::uint8_t>(255 - all_[0]);
     if (of == 0) {
@@ -219,7 +241,8 @@ void channel::take_hits() {
     std::uint8_t const* const bits = all_.data() + header_bytes;
     bool removed = false;
     for (response_cache::position at = 0; at < positions; ++at) {
-        if (bits[at] == 1 || cache_.is_free(at)) continue;
+        if (bits[at] == 1) continue;
+        if (cache_.is_free(at)) continue;
         pending_ptr unit = at < hits_.size() ? std::move(hits_[at]) : nullptr;
         if (at < hits_.size()) hits_[at] = nullptr;
         removed = removed || unit != nullptr;
@@ -246,6 +269,7 @@ void channel::take_hits() {
 }
 
 void channel::take_announcements() {
+    round_ended_ = exchange_clock::now();
     std::size_t const bytes = messages_.size() / static_cast<std::size_t>(ranks_.size());
     bool const someone_had_left = coordinator_.anyone_left();
     for (int rank = 0; rank < ranks_.size(); ++rank) {
@@ -288,12 +312,14 @@ void channel::conclude(agreement&& each) {
         case exchange_kind::join:
             joined_ = false;
             if (unit) unit->number = each.last;
+            if (unit) unit->has_extras = true;
             break;
         case exchange_kind::include: {
             std::vector<int> members;
             for (std::int64_t const rank : each.what.numbers) members.push_back(static_cast<int>(rank));
             int const number = calls_.make_set(ranks_, members);
             if (unit) unit->number = number;
+            if (unit) unit->has_extras = true;
             break;
         }
         case exchange_kind::tune:
@@ -301,8 +327,17 @@ void channel::conclude(agreement&& each) {
             break;
         default: {
             auto const shared = std::make_shared<agreement const>(std::move(each));
-            if (shared->whole && unit && is_cacheable(shared->what.kind)) cache_.insert(shared, unit->what);
+            if (shared->whole && unit && is_cacheable(shared->what.kind)) unit->cache_place = cache_.insert(shared, unit->what);
             return agreed_on(shared, std::move(unit));
+        }
+        case exchange_kind::prepare: {
+            // What is agreed on is the allreduce, which is in the cache when it is started.
+            if (!each.whole || !unit) break;
+            auto started = std::make_shared<request>(*unit->what);
+            started->kind = exchange_kind::allreduce;
+            each.what.kind = exchange_kind::allreduce;
+            cache_.insert(std::make_shared<agreement const>(std::move(each)), std::move(started));
+            break;
         }
     }
     if (!unit) return;
@@ -313,14 +348,12 @@ void channel::conclude(agreement&& each) {
 void channel::agreed_on(std::shared_ptr<agreement const> what, pending_ptr unit) {
     productive_ = true;
     if (unit) {
-        auto const now = exchange_clock::now();
-        counters::add(shared_.count.negotiation_ns, static_cast<std::uint64_t>(trace_time(now) - trace_time(unit->submitted)));
-        if (shared_.trace.running()) {
-            unit->trace_name = shared_.trace.intern(unit->what.name);
-            shared_.trace.add({trace_kind::negotiate, unit->trace_name, shared_.trace.intern(to_string(unit->what.kind)),
-                               ++trace_id_, trace_time(unit->submitted), trace_time(now), 0});
-        }
-        unit->announced = now;
+        agreeing_wait_ns_ += static_cast<std::uint64_t>(trace_time(round_ended_) - trace_time(unit->submitted));
+        if (shared_.trace.running())
+            shared_.trace.add({trace_kind::negotiate, shared_.trace.intern(unit->what->name),
+                               shared_.trace.intern(to_string(unit->what->kind)), ++trace_id_, trace_time(unit->submitted),
+                               trace_time(round_ended_), 0});
+        unit->announced = round_ended_;
     }
     ready_.push_back(std::move(what));
     units_.push_back(std::move(unit));
@@ -337,6 +370,7 @@ void channel::plan() {
     else
         pause_ = std::clamp<exchange_clock::duration>(pause_ * 2, 20us, longest_pause);
     if (!ready_.empty()) {
+        counters::add(shared_.count.negotiation_ns, std::exchange(agreeing_wait_ns_, 0));
         counters::add(shared_.count.agreeing_rounds);
         counters::add(shared_.count.agreeing_ns, static_cast<std::uint64_t>(trace_time(end) - trace_time(round_began_)));
     }
@@ -375,7 +409,7 @@ std::vector<pending_ptr> channel::take_out(std::unordered_map<std::string, std::
     }
     std::erase_if(hit_positions_, [&](response_cache::position at) { return at >= hits_.size() || hits_[at] == nullptr; });
     for (auto& each : waiting_)
-        if (names.contains(each->what.name)) taken.push_back(std::move(each));
+        if (names.contains(each->what->name)) taken.push_back(std::move(each));
     std::erase(waiting_, nullptr);
     return taken;
 }

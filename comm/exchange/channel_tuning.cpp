@@ -38,11 +38,13 @@ void channel::take_tuning_sample(exchange_clock::time_point now) {
         spdlog::info("exchange: tuned to fusion of {} and a cycle of {}", format_bytes(next.fusion_bytes),
                      format_duration(next.cycle_time));
     if (!changed) return;
-    auto ask = std::make_shared<pending>();
-    ask->what.kind = exchange_kind::tune;
-    ask->what.name = std::string(1, internal_name) + "tune";
-    ask->what.numbers = {static_cast<std::int64_t>(next.fusion_bytes),
-                         std::chrono::duration_cast<std::chrono::nanoseconds>(next.cycle_time).count()};
+    auto what = std::make_shared<request>();
+    what->kind = exchange_kind::tune;
+    what->name = std::string(1, internal_name) + "tune";
+    what->numbers = {static_cast<std::int64_t>(next.fusion_bytes),
+                     std::chrono::duration_cast<std::chrono::nanoseconds>(next.cycle_time).count()};
+    auto ask = pending_ptr::make();
+    ask->what = std::move(what);
     ask->set = set_;
     ask->submitted = now;
     tuning_asked_ = true;

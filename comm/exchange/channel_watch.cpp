@@ -29,7 +29,7 @@ bool channel::advance(operation& what, exchange_clock::time_point now) {
 }
 
 std::string channel::describe_unit(pending const& unit) const {
-    return fmt::format("{} (rank {} of {} on {})", describe(unit.what.kind, unit.what.name), ranks_.rank(), ranks_.size(),
+    return fmt::format("{} (rank {} of {} on {})", describe(unit.what->kind, unit.what->name), ranks_.rank(), ranks_.size(),
                        ranks_.who().host);
 }
 
@@ -53,7 +53,7 @@ void channel::look_for_the_dead(operation const& what, exchange_clock::time_poin
         names.push_back(fmt::format("rank {} ({}): {}", each.rank, places_.at(static_cast<std::size_t>(each.rank)), each.why));
     std::string victim = "the next round of negotiation";
     for_pending([&](pending_ptr const& unit) {
-        if (victim.starts_with("the next")) victim = describe(unit->what.kind, unit->what.name);
+        if (victim.starts_with("the next")) victim = describe(unit->what->kind, unit->what->name);
     });
     throw comm_error(errc::peer_failed,
                      fmt::format("{} (rank {} of {} on {}) cannot finish: {}. Look at what that rank wrote last", victim,
@@ -85,7 +85,7 @@ void channel::throw_expired(pending const& unit) {
     for (auto const& each : late) name(each.rank, each.why);
     if (culprits.empty())
         for (auto const& each : coordinator_.waiting())
-            if (each.what.name == unit.what.name)
+            if (each.what.name == unit.what->name)
                 for (int const rank : each.missing) name(rank, "it has not submitted it");
     std::string const why = names.empty() ? "some rank is late, has failed, or has not submitted it; look at the other ranks"
                                           : "waiting for " + join(names, "; ");

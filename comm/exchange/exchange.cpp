@@ -8,37 +8,79 @@
 #include "comm/comm_error.hpp"
 #include "comm/exchange/internal/call_checks.hpp"
 #include "comm/exchange/internal/exchange_core.hpp"
+#include "comm/exchange/internal/prepared.hpp"
 
 namespace muster {
 
-using detail::exchange_clock;
-using detail::pending;
+using detail::pending_ptr;
 
 namespace {
 
-std::shared_ptr<pending> make_request(exchange_kind kind, std::string_view name, int set) {
-    auto what = std::make_shared<pending>();
-    what->what.kind = kind;
-    what->what.name = name;
-    what->set = set;
-    return what;
+/// A request in the making.
+struct draft {
+    std::shared_ptr<request> what = std::make_shared<request>();
+    pending_ptr one = pending_ptr::make();
+
+    draft(exchange_kind kind, std::string_view name, int set) {
+        what->kind = kind;
+        what->name = name;
+        one->what = what;
+        one->set = set;
+    }
+};
+
+draft one_tensor(exchange_kind kind, std::string_view name, tensor_view const& in, tensor_view const& out,
+                 exchange_call const& call) {
+    draft made(kind, name, call.set);
+    made.what->scale = call.scale;
+    // The request has the name.
+    made.what->tensors.push_back({{}, in.type, in.where, call.shape ? *call.shape : flat_shape(in.count)});
+    made.what->places.push_back(reinterpret_cast<std::uint64_t>(in.data));
+    made.one->one = {in, out};
+    made.one->bytes = in.bytes();
+    made.one->result = out;
+    return made;
 }
 
-void add_tensor(pending& to, std::string_view name, tensor_view const& in, tensor_view const& out,
-                std::optional<tensor_shape> const& shape) {
-    to.what.tensors.push_back({std::string(name), in.type, in.where, shape ? *shape : flat_shape(in.count)});
-    to.what.places.push_back(reinterpret_cast<std::uint64_t>(in.data));
-    to.tensors.push_back({in, out});
+draft many_tensors(exchange_kind kind, std::string_view name, std::span<named_tensor const> tensors, exchange_reduction how,
+                   exchange_call const& call) {
+    draft made(kind, name, call.set);
+    made.what->scale = call.scale;
+    made.what->how = how;
+    made.what->tensors.reserve(tensors.size());
+    made.what->places.reserve(tensors.size());
+    auto all = std::make_shared<std::vector<detail::tensor_io>>();
+    all->reserve(tensors.size());
+    for (auto const& each : tensors) {
+        made.what->tensors.push_back(
+            {std::string(each.name), each.in.type, each.in.where, each.shape ? *each.shape : flat_shape(each.in.count)});
+        made.what->places.push_back(reinterpret_cast<std::uint64_t>(each.in.data));
+        all->push_back({each.in, each.out});
+        made.one->bytes += each.in.bytes();
+    }
+    made.one->many = std::move(all);
+    return made;
 }
 
-std::shared_ptr<pending> one_tensor(exchange_kind kind, std::string_view name, tensor_view const& in, tensor_view const& out,
-                                    exchange_call const& call) {
-    auto what = make_request(kind, name, call.set);
-    what->what.scale = call.scale;
-    what->what.tensors.reserve(1);
-    add_tensor(*what, {}, in, out, call.shape);  // the request has the name
-    what->result = out;
-    return what;
+bool is_compressible(tensor_view const& one) noexcept {
+    return one.type == dtype::f32 && one.where == memory_kind::host;
+}
+
+/// What travels: what the call asks for, which must be possible then, or what the exchange's options say, where it is.
+struct wire_choice {
+    compression wire = compression::none;
+    bool error_feedback = false;
+    std::string fault{};
+};
+wire_choice choose_wire(exchange_options const& options, exchange_call const& call, exchange_reduction how, bool has_f32) {
+    compression const wire = call.wire.value_or(options.wire);
+    if (wire == compression::none) return {};
+    bool const adds = how == exchange_reduction::sum || how == exchange_reduction::average;
+    if (adds && has_f32) return {wire, call.error_feedback.value_or(options.error_feedback)};
+    if (!call.wire) return {};
+    return {compression::none, false,
+            fmt::format("compression {} is for sums and averages of f32 in host memory{}; give none", to_string(wire),
+                        adds ? "" : fmt::format(", not for {}", to_string(how)))};
 }
 
 }  // namespace
@@ -63,93 +105,107 @@ std::string const& exchange::backend() const noexcept {
     return core_->backend();
 }
 
-exchange_handle exchange::submit(std::shared_ptr<pending> what) {
-    auto const fail = [&](std::string const& fault) {
-        throw comm_error(errc::usage, fmt::format("{} (rank {} of {} on {}): {}", describe(what->what.kind, what->what.name),
-                                                  rank(), size(), who().host, fault));
-    };
-    bool const is_own = !what->what.name.empty() && what->what.name.front() == internal_name;
-    if (what->what.name.empty()) fail("it has no name; tensors meet by name");
-    if (!is_own && what->what.name.find(internal_name) == 0) fail("a name must not begin with the byte 1");
-    int const place = what->set == 0 ? rank() : rank_in(what->set);
-    if (place < 0) fail(fmt::format("this rank is not a member of process set {}", what->set));
-    auto const fault = detail::fault_of(*what, what->set == 0 ? size() : size_of_set(what->set), place);
-    if (!fault.empty()) fail(fault);
-    what->submitted = exchange_clock::now();
-    duration const deadline = core_->options().deadline;
-    if (deadline.count() > 0)
-        what->deadline =
-            (what->submitted + std::chrono::duration_cast<exchange_clock::duration>(deadline)).time_since_epoch().count();
-    exchange_handle handle(what, core_);
-    core_->submit(std::move(what));
-    return handle;
+[[noreturn]] void exchange::refuse(exchange_kind kind, std::string_view name, std::string const& fault) const {
+    throw comm_error(errc::usage, fmt::format("{} (rank {} of {} on {}): {}", describe(kind, name), rank(), size(), who().host, fault));
+}
+
+void exchange::check_name(exchange_kind kind, std::string_view name, int set) const {
+    if (name.empty()) refuse(kind, name, "it has no name; tensors meet by name");
+    if (name.front() == internal_name && kind < exchange_kind::barrier) refuse(kind, name, "a name must not begin with the byte 1");
+    if (set != 0 && rank_in(set) < 0) refuse(kind, name, fmt::format("this rank is not a member of process set {}", set));
+}
+
+exchange_handle exchange::submit(detail::pending_ptr const& what) {
+    request const& asked = *what->what;
+    check_name(asked.kind, asked.name, what->set);
+    int const set = what->set;
+    auto const fault = detail::fault_of(*what, set == 0 ? size() : size_of_set(set), set == 0 ? rank() : rank_in(set));
+    if (!fault.empty()) refuse(asked.kind, asked.name, fault);
+    core_->submit(what);
+    return {*what, core_};
 }
 
 exchange_handle exchange::allreduce(std::string_view name, tensor_view in, tensor_view out, exchange_reduction how,
                                     exchange_call const& call) {
-    auto what = one_tensor(exchange_kind::allreduce, name, in, out, call);
-    what->what.how = how;
-    return submit(std::move(what));
+    check_name(exchange_kind::allreduce, name, call.set);
+    auto const wire = choose_wire(core_->options(), call, how, is_compressible(in));
+    if (!wire.fault.empty()) refuse(exchange_kind::allreduce, name, wire.fault);
+    detail::single_allreduce const what{name,      call.set, how, call.scale, wire.wire, wire.error_feedback,
+                                        call.shape ? *call.shape : flat_shape(in.count), {in, out}};
+    if (auto const fault = detail::fault_of(what); !fault.empty()) refuse(exchange_kind::allreduce, name, fault);
+    auto const submitted = core_->submit(what);
+    return {*submitted, core_};
 }
 
 exchange_handle exchange::allreduce_group(std::string_view name, std::span<named_tensor const> tensors, exchange_reduction how,
                                           exchange_call const& call) {
-    auto what = make_request(exchange_kind::allreduce, name, call.set);
-    what->what.scale = call.scale;
-    what->what.how = how;
-    what->what.tensors.reserve(tensors.size());
-    what->what.places.reserve(tensors.size());
-    what->tensors.reserve(tensors.size());
-    for (auto const& each : tensors) add_tensor(*what, each.name, each.in, each.out, each.shape);
-    if (tensors.empty())
-        throw comm_error(errc::usage, fmt::format("{} (rank {} of {} on {}): a group of no tensors",
-                                                  describe(exchange_kind::allreduce, name), rank(), size(), who().host));
-    return submit(std::move(what));
+    return submit(group(exchange_kind::allreduce, name, tensors, how, call));
+}
+
+detail::pending_ptr exchange::group(exchange_kind kind, std::string_view name, std::span<named_tensor const> tensors,
+                                    exchange_reduction how, exchange_call const& call) {
+    if (tensors.empty()) refuse(kind, name, "a group of no tensors");
+    auto const wire = choose_wire(core_->options(), call, how,
+                                  std::any_of(tensors.begin(), tensors.end(), [](auto const& each) { return is_compressible(each.in); }));
+    if (!wire.fault.empty()) refuse(kind, name, wire.fault);
+    auto made = many_tensors(kind, name, tensors, how, call);
+    made.what->wire = wire.wire;
+    made.what->error_feedback = wire.error_feedback;
+    return std::move(made.one);
+}
+
+prepared_group exchange::prepare(std::string_view name, std::span<named_tensor const> tensors, exchange_reduction how,
+                                 exchange_call const& call) {
+    auto const asked = group(exchange_kind::prepare, name, tensors, how, call);
+    auto const tensors_of = asked->many;
+    auto started = std::make_shared<request>(*asked->what);
+    started->kind = exchange_kind::allreduce;
+    submit(asked).wait();
+    return {core_, std::make_unique<detail::prepared const>(
+                       detail::prepared{std::move(started), call.set, tensors_of, asked->bytes})};
 }
 
 exchange_handle exchange::allgather(std::string_view name, tensor_view in, tensor_view out, exchange_call const& call) {
-    return submit(one_tensor(exchange_kind::allgather, name, in, out, call));
+    return submit(one_tensor(exchange_kind::allgather, name, in, out, call).one);
 }
 
 exchange_handle exchange::broadcast(std::string_view name, tensor_view in, tensor_view out, int root, exchange_call const& call) {
-    auto what = one_tensor(exchange_kind::broadcast, name, in, out, call);
-    what->what.root = root;
-    return submit(std::move(what));
+    auto const made = one_tensor(exchange_kind::broadcast, name, in, out, call);
+    made.what->root = root;
+    return submit(made.one);
 }
 
 exchange_handle exchange::reducescatter(std::string_view name, tensor_view in, tensor_view out, exchange_reduction how,
                                         exchange_call const& call) {
-    auto what = one_tensor(exchange_kind::reducescatter, name, in, out, call);
-    what->what.how = how;
-    return submit(std::move(what));
+    auto const made = one_tensor(exchange_kind::reducescatter, name, in, out, call);
+    made.what->how = how;
+    return submit(made.one);
 }
 
 exchange_handle exchange::alltoall(std::string_view name, tensor_view in, std::span<std::int64_t const> splits, tensor_view out,
                                    exchange_call const& call) {
-    auto what = one_tensor(exchange_kind::alltoall, name, in, out, call);
-    what->what.numbers.assign(splits.begin(), splits.end());
+    auto const made = one_tensor(exchange_kind::alltoall, name, in, out, call);
+    made.what->numbers.assign(splits.begin(), splits.end());
     if (splits.empty()) {
         int const ranks = call.set == 0 ? size() : size_of_set(call.set);
-        std::int64_t const rows = what->what.tensors.front().shape.rows();
+        std::int64_t const rows = made.what->tensors.front().shape.rows();
         if (rows % ranks != 0)
-            throw comm_error(errc::usage,
-                             fmt::format("{} (rank {} of {} on {}): {} rows do not divide by {} ranks; give splits",
-                                         describe(exchange_kind::alltoall, name), rank(), size(), who().host, rows, ranks));
-        what->what.numbers.assign(static_cast<std::size_t>(ranks), rows / ranks);
+            refuse(exchange_kind::alltoall, name, fmt::format("{} rows do not divide by {} ranks; give splits", rows, ranks));
+        made.what->numbers.assign(static_cast<std::size_t>(ranks), rows / ranks);
     }
-    return submit(std::move(what));
+    return submit(made.one);
 }
 
 exchange_handle exchange::barrier(int set) {
-    return submit(make_request(exchange_kind::barrier, core_->free_name(exchange_kind::barrier, set), set));
+    return submit(draft(exchange_kind::barrier, core_->free_name(exchange_kind::barrier, set), set).one);
 }
 
 exchange_handle exchange::join(int set) {
-    return submit(make_request(exchange_kind::join, join_name, set));
+    return submit(draft(exchange_kind::join, join_name, set).one);
 }
 
 int exchange::add_process_set(std::span<int const> ranks) {
-    auto what = make_request(exchange_kind::include, core_->free_name(exchange_kind::include, 0), 0);
+    draft const made(exchange_kind::include, core_->free_name(exchange_kind::include, 0), 0);
     std::vector<int> sorted(ranks.begin(), ranks.end());
     std::sort(sorted.begin(), sorted.end());
     bool const wrong = ranks.empty() || sorted.front() < 0 || sorted.back() >= size() ||
@@ -157,8 +213,8 @@ int exchange::add_process_set(std::span<int const> ranks) {
     if (wrong)
         throw comm_error(errc::usage, fmt::format("process set (rank {} of {} on {}): its ranks are distinct and lie in 0 … {}",
                                                   rank(), size(), who().host, size() - 1));
-    what->what.numbers.assign(ranks.begin(), ranks.end());
-    auto const handle = submit(std::move(what));
+    made.what->numbers.assign(ranks.begin(), ranks.end());
+    auto const handle = submit(made.one);
     handle.wait();
     return handle.number();
 }

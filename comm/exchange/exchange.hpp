@@ -11,6 +11,7 @@
 
 #include "comm/exchange/exchange_handle.hpp"
 #include "comm/exchange/exchange_options.hpp"
+#include "comm/exchange/prepared_group.hpp"
 #include "comm/exchange/request.hpp"
 #include "comm/observe/counters.hpp"
 #include "comm/observe/flight_recorder.hpp"
@@ -18,11 +19,19 @@
 
 namespace muster {
 
+namespace detail {
+class pending_ptr;
+}
+
 /// What goes with a collective beside its tensors.
 struct exchange_call {
     scaling scale{};                      ///< allreduce, reducescatter
     std::optional<tensor_shape> shape{};  ///< of the input, if it is not a vector
     int set = 0;                          ///< a process set; 0 is all ranks
+    /// allreduce of f32 in host memory, sum or average: what its elements are on their way, if not what
+    /// exchange_options::wire says; for any other it is refused (errc::usage).
+    std::optional<compression> wire{};
+    std::optional<bool> error_feedback{};  ///< with it; if not what exchange_options::error_feedback says
 };
 
 /// One tensor of a grouped allreduce.
@@ -53,6 +62,12 @@ struct named_tensor {
 /// - **Join.** A rank that has joined takes part in everything with neutral elements (0 for sums; an average is still over all
 /// ranks) and no rows,
 ///   until all have joined.
+/// - **Compression.** With exchange_options::wire, or exchange_call::wire for one call, f32 tensors of sums and averages travel as
+///   f16 or bf16. Each rank rounds its own (times scale.before) as it is gathered, the ranks' are added in f32 and the result is
+///   rounded, and scaled by scale.after in f32 as it is handed out; all ranks get the same bits. On one rank nothing is rounded.
+///   With error feedback what the first rounding loses is kept by name and added to the next tensor of that name (compress());
+///   the second, half a unit in the last place of the result, is not made good. A tensor that comes with another number of
+///   elements begins anew. It costs 4 bytes an element for as long as the exchange lives.
 /// - **Static graph.** With exchange_options::static_graph, once two steps in a row have reduced the same tensors (a step ends
 /// when a name comes again), these
 ///   are reduced in that order and in the same fused batches from then on, with no negotiation. The order of submission may
@@ -86,6 +101,12 @@ class exchange {
     /// All of them or none: they are agreed on together, under the name of the group.
     exchange_handle allreduce_group(std::string_view name, std::span<named_tensor const> tensors, exchange_reduction how,
                                     exchange_call const& call = {});
+
+    /// Checks a group once and for all, with the other ranks: blocks until every rank of the set has prepared it, and throws on all
+    /// of them if they differ (errc::peer_failed, naming the tensor and both values). See prepared_group. The name must not be in
+    /// flight.
+    prepared_group prepare(std::string_view name, std::span<named_tensor const> tensors, exchange_reduction how,
+                           exchange_call const& call = {});
 
     /// out = the rows of all ranks, in their order; the number of rows may differ. Without `out` (null data) the exchange gives
     /// memory, see exchange_handle::result.
@@ -128,7 +149,12 @@ class exchange {
     bool is_static() const noexcept;
 
   private:
-    exchange_handle submit(std::shared_ptr<detail::pending> what);
+    exchange_handle submit(detail::pending_ptr const& what);
+    detail::pending_ptr group(exchange_kind kind, std::string_view name, std::span<named_tensor const> tensors,
+                              exchange_reduction how, exchange_call const& call);
+    void check_name(exchange_kind kind, std::string_view name, int set) const;
+    [[noreturn]] void refuse(exchange_kind kind, std::string_view name, std::string const& fault) const;
+
     std::shared_ptr<detail::exchange_core> core_;
 };
 

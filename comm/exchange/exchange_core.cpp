@@ -1,50 +1,57 @@
 #include "comm/exchange/internal/exchange_core.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <thread>
 
 #include "base/log.hpp"
 #include "comm/comm_error.hpp"
-#include "comm/observe/clock.hpp"
 
 namespace muster::detail {
 
 namespace {
-
-using namespace std::chrono_literals;
 
 exchange_options with_one_deadline(exchange_options options) {
     options.comm.deadline = options.deadline;
     return options;
 }
 
-tensor_view bytes_view(void* data, std::size_t bytes) {
-    return {data, bytes, dtype::u8, memory_kind::host};
+/// Whether a request that was made is what is asked for now.
+bool is_same(pending const& before, single_allreduce const& now) {
+    request const& what = *before.what;
+    if (what.kind != exchange_kind::allreduce || before.many || what.tensors.size() != 1) return false;
+    tensor_spec const& spec = what.tensors.front();
+    return what.how == now.how && what.scale == now.scale && what.wire == now.wire && what.error_feedback == now.error_feedback &&
+           spec.type == now.io.in.type && spec.where == now.io.in.where && spec.shape == now.shape;
 }
 
-/// Every rank sees every rank's, so all of them throw, or none.
-void check_options(communicator& ranks, exchange_options const& options) {
-    std::array<std::int64_t, 4> const mine{static_cast<std::int64_t>(options.fusion_bytes),
-                                           static_cast<std::int64_t>(options.cache_capacity), options.static_graph ? 1 : 0,
-                                           options.autotune ? 1 : 0};
-    static constexpr std::array names{"fusion_bytes", "cache_capacity", "static_graph", "autotune"};
-    std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(ranks.size()));
-    ranks.allgather("exchange options", input_of(std::span(mine)), view_of(std::span(all))).wait();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        std::size_t const which = i % mine.size();
-        if (all[i] == all[which]) continue;
-        int const rank = static_cast<int>(i / mine.size());
-        throw comm_error(
-            errc::usage,
-            fmt::format("the option {} of the exchange is {} on rank 0 ({}) and {} on rank {} ({}); give the same everywhere",
-                        names[which], all[which], ranks.host_of(0), all[i], rank, ranks.host_of(rank)),
-            {rank});
+shared_request make_request(single_allreduce const& from) {
+    auto made = std::make_shared<request>();
+    made->name = from.name;
+    made->how = from.how;
+    made->scale = from.scale;
+    made->wire = from.wire;
+    made->error_feedback = from.error_feedback;
+    made->tensors.push_back({{}, from.io.in.type, from.io.in.where, from.shape});  // the request has the name
+    made->places.push_back(reinterpret_cast<std::uint64_t>(from.io.in.data));
+    return made;
+}
+
+/// What is to be submitted next under a name: the last request itself if nobody else has it any more.
+pending_ptr next_after(pending_ptr& last, shared_request what) {
+    bool const repeats = last && last->what == what;
+    if (repeats && last->owners.load(std::memory_order_acquire) == 1) {
+        last->use_again();
+        return last;
     }
+    pending_ptr next = pending_ptr::make();
+    next->what = std::move(what);
+    if (repeats) {
+        next->cache_place = last->cache_place;
+        next->graph_place = last->graph_place;
+    }
+    last = next;
+    return next;
 }
 
 }  // namespace
@@ -53,7 +60,8 @@ exchange_core::exchange_core(identity const& who, exchange_options const& option
     : trace(who.rank, who.world_size, who.host),
       who_(who),
       options_(with_one_deadline(options)),
-      shared_{options_, count, recorder, trace, *this} {
+      deadline_(std::chrono::duration_cast<exchange_clock::duration>(options.deadline)),
+      shared_{options_, count, recorder, trace, lost_, *this} {
     thread_ = std::thread([this] { run(); });
     {
         std::unique_lock lock(start_guard_);
@@ -69,195 +77,121 @@ exchange_core::~exchange_core() {
     close(true);
 }
 
-void exchange_core::run() {
-    try {
-        set_up(communicator::create(who_, options_.comm));
-    } catch (...) {
-        start_problem_ = std::current_exception();
-        graph_.reset();
-        channels_.clear();
-    }
-    {
-        std::scoped_lock const lock(start_guard_);
-        is_started_ = true;
-    }
-    started_.notify_all();
-    if (start_problem_) return;
-    std::vector<pending_ptr> left;
-    // A communicator that is destroyed while an exception passes does not wait for ranks that do not come.
-    struct ending {
-        exchange_core& core;
-        std::vector<pending_ptr>& left;
-        ~ending() {
-            if (std::uncaught_exceptions() > 0) {
-                for (auto const& each : core.channels_)
-                    if (each) each->give_back(left);
-                if (core.graph_) core.graph_->give_back(left);
-                for (auto const& each : core.channels_)
-                    if (each) each->leak();
-                if (core.graph_) core.graph_->leak();
-            }
-            core.graph_.reset();
-            while (!core.channels_.empty()) core.channels_.pop_back();
-        }
-    };
-    try {
-        ending const at_end{*this, left};
-        loop();
-    } catch (...) {
-        fail(std::current_exception());
-        std::vector<pending_ptr> queued;
-        failure_text why;
-        {
-            std::scoped_lock const lock(guard_);
-            queued.swap(queue_);
-            why = *failure_;
-        }
-        left.insert(left.end(), queued.begin(), queued.end());
-        for (auto const& each : left) {
-            counters::add(count.errors);
-            std::string text = why.message;
-            if (text.find('"' + each->what.name + '"') == std::string::npos)
-                text = fmt::format("{} (rank {} of {} on {}) did not finish: {}", describe(each->what.kind, each->what.name),
-                                   who_.rank, who_.world_size, who_.host, text);
-            set_failed(*each, why.code, text, why.culprits);
-        }
-        finish(left);
-    }
-}
-
-void exchange_core::set_up(communicator ranks) {
-    backend_ = ranks.backend();
-    check_options(ranks, options_);
-    places_ = gather_places(ranks);
-    measure_clocks(ranks);
-    if (!options_.timeline_folder.empty()) trace.start(options_.timeline_folder, offset, options_.mark_cycles);
-    std::vector<int> everyone(static_cast<std::size_t>(ranks.size()));
-    for (std::size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
-    sets_.push_back(std::move(everyone));
-    channel::hooks calls;
-    calls.make_set = [this](communicator& all, std::vector<int> const& members) { return make_set(all, members); };
-    if (options_.static_graph) calls.agreed = [this](channel& of) { look_for_graph(of); };
-    channels_.push_back(std::make_unique<channel>(0, std::move(ranks), shared_, places_, std::move(calls)));
-    if (options_.autotune && who_.rank == 0) channels_.front()->tune();
-}
-
-std::vector<std::string> exchange_core::gather_places(communicator& ranks) const {
-    constexpr std::size_t longest = 48;
-    std::array<char, longest> mine{};
-    std::copy_n(options_.device_name.data(), std::min(options_.device_name.size(), longest - 1), mine.data());
-    std::vector<char> all(longest * static_cast<std::size_t>(ranks.size()));
-    ranks.allgather("devices", bytes_view(mine.data(), mine.size()), bytes_view(all.data(), all.size())).wait();
-    std::vector<std::string> places;
-    for (int rank = 0; rank < ranks.size(); ++rank) {
-        std::string const device = all.data() + static_cast<std::size_t>(rank) * longest;
-        places.push_back(device.empty() ? ranks.host_of(rank) : ranks.host_of(rank) + ", " + device);
-    }
-    return places;
-}
-
-void exchange_core::measure_clocks(communicator& ranks) {
-    constexpr int readings = 8;
-    auto const size = static_cast<std::size_t>(ranks.size());
-    std::vector<std::array<std::int64_t, 2>> mine(readings);
-    std::int64_t ignored = 0;
-    for (auto& each : mine) {
-        each[0] = trace_time(exchange_clock::now());
-        ranks.allreduce("clocks", view_of(std::span(&ignored, 1)), reduction::max).wait();
-        each[1] = trace_time(exchange_clock::now());
-    }
-    std::size_t const bytes = readings * sizeof mine[0];
-    std::vector<std::array<std::int64_t, 2>> all(readings * size);
-    ranks.allgather("clocks", bytes_view(mine.data(), bytes), bytes_view(all.data(), bytes * size)).wait();
-    if (ranks.rank() == 0) return;
-    std::vector<clock_reading> pairs;
-    for (std::size_t i = 0; i < readings; ++i) pairs.push_back({all[i][0], all[i][1], mine[i][0], mine[i][1]});
-    offset = estimate_offset(pairs);
-    // Ranks of one host read the same clock.
-    if (ranks.host_of(0) == ranks.host_of(ranks.rank()) && std::abs(offset.offset_us) <= offset.error_us) offset = {};
-}
-
-int exchange_core::make_set(communicator& ranks, std::vector<int> const& members) {
-    communicator some = ranks.include(members);
-    std::vector<std::string> places;
-    for (int const rank : members) places.push_back(places_.at(static_cast<std::size_t>(rank)));
-    int const number = static_cast<int>(channels_.size());
-    channels_.push_back(some ? std::make_unique<channel>(number, std::move(some), shared_, std::move(places), channel::hooks{})
-                             : nullptr);
-    std::scoped_lock const lock(guard_);
-    sets_.push_back(members);
-    return number;
-}
-
-void exchange_core::look_for_graph(channel& of) {
-    if (graph_ || !recorded_.note(of.ready())) return;
-    start_graph(of);
-}
-
-void exchange_core::start_graph(channel& of) {
-    communicator own = of.ranks().include(sets_.front());
-    graph_ = std::make_unique<static_channel>(std::move(own), shared_, places_, recorded_.graph(), recorded_.begun());
-    std::unordered_map<std::string, std::shared_ptr<agreement const>> names;
-    for (auto const& each : recorded_.graph()) names.emplace(each->what.name, each);
-    for (auto& each : of.take_out(names)) graph_->submit(std::move(each));
-    spdlog::debug("exchange: static graph of {} allreduces", names.size());
-    {
-        std::scoped_lock const lock(guard_);
-        static_names_ = std::move(names);
-    }
-    static_names_used_.store(true, std::memory_order_release);
-}
-
-void exchange_core::check_against_graph(pending const& what) const {
-    if (what.set != 0) return;
-    if (what.what.kind == exchange_kind::join)
+void exchange_core::check_against_graph(request const& what, int set) const {
+    if (set != 0) return;
+    if (what.kind == exchange_kind::join)
         throw comm_error(errc::usage, fmt::format("join (rank {} of {} on {}): ranks cannot join once the static graph is in use",
                                                   who_.rank, who_.world_size, who_.host));
-    auto const found = static_names_.find(what.what.name);
-    if (found == static_names_.end() || is_repetition(found->second->what, what.what)) return;
-    auto const differs = compare(found->second->what, what.what);
-    throw comm_error(errc::usage,
-                     fmt::format("{} (rank {} of {} on {}): the static graph holds {}, this is {}; leave static_graph "
-                                 "off for tensors that change",
-                                 describe(what.what.kind, what.what.name), who_.rank, who_.world_size, who_.host, differs.mine,
-                                 differs.theirs));
+    auto const found = static_names_.find(what.name);
+    if (found == static_names_.end() || is_repetition(found->second->what, what)) return;
+    auto const differs = compare(found->second->what, what);
+    throw comm_error(errc::usage, fmt::format("{} (rank {} of {} on {}): the static graph holds {}, this is {}; leave static_graph "
+                                              "off for tensors that change",
+                                              describe(what.kind, what.name), who_.rank, who_.world_size, who_.host, differs.mine,
+                                              differs.theirs));
 }
 
-void exchange_core::throw_failure() const {
-    throw comm_error(errc::peer_failed, fmt::format("the exchange failed before: {}", failure_->message), failure_->culprits);
+void exchange_core::refuse_in_flight(request const& what) const {
+    throw comm_error(errc::usage, fmt::format("{} (rank {} of {} on {}): a request of this name is in flight; wait for it first, or use "
+                                              "another name",
+                                              describe(what.kind, what.name), who_.rank, who_.world_size, who_.host));
+}
+
+void exchange_core::check_open() const {
+    if (failure_) throw_failure();
+    if (closing_) throw comm_error(errc::usage, "the exchange has ended");
+}
+
+exchange_clock::duration::rep exchange_core::deadline_from(exchange_clock::time_point submitted) const noexcept {
+    return deadline_.count() > 0 ? (submitted + deadline_).time_since_epoch().count() : 0;
+}
+
+void exchange_core::enqueue(pending_ptr what, bool& notify) {
+    queued_bytes_ += what->bytes;
+    // What is gathered needs no waking: the thread will look when the time is over, or when somebody waits.
+    bool const can_wait =
+        gathering_ && what->what->kind < exchange_kind::barrier && !what->many && queued_bytes_ < options_.fusion_bytes;
+    notify = asleep_ && !can_wait;
+    queue_.push_back(std::move(what));
+    if (!has_work_.load(std::memory_order_relaxed)) has_work_.store(true, std::memory_order_release);
 }
 
 void exchange_core::submit(pending_ptr what) {
     bool notify = false;
+    what->submitted = exchange_clock::now();
+    what->deadline.store(deadline_from(what->submitted), std::memory_order_relaxed);
     {
         std::scoped_lock const lock(guard_);
-        if (failure_) throw_failure();
-        if (closing_) throw comm_error(errc::usage, "the exchange has ended");
-        if (!static_names_.empty()) check_against_graph(*what);
-        if (!in_flight_.insert(what.get()).second)
-            throw comm_error(
-                errc::usage,
-                fmt::format("{} (rank {} of {} on {}): a request of this name is in flight; wait for it first, or use "
-                            "another name",
-                            describe(what->what.kind, what->what.name), who_.rank, who_.world_size, who_.host));
-        for (auto const& io : what->tensors) queued_bytes_ += io.in.bytes();
-        // What is gathered needs no waking: the thread will look when the time is over, or when somebody waits.
-        bool const can_wait = gathering_ && what->what.kind < exchange_kind::barrier && what->tensors.size() == 1 &&
-                              queued_bytes_ < options_.fusion_bytes;
-        notify = asleep_ && !can_wait;
-        queue_.push_back(std::move(what));
-        has_work_.store(true, std::memory_order_release);
+        check_open();
+        if (!static_names_.empty()) check_against_graph(*what->what, what->set);
+        pending_ptr& last = names_.last(what->set, what->what->name);
+        if (name_table::is_waiting(last)) refuse_in_flight(*what->what);
+        if (last && is_repetition(*last->what, *what->what)) {
+            what->what = last->what;
+            what->cache_place = last->cache_place;
+            what->graph_place = last->graph_place;
+        }
+        last = what;
+        enqueue(std::move(what), notify);
     }
     if (notify) work_.notify_one();
 }
 
+pending_ptr exchange_core::submit(single_allreduce const& what) {
+    bool notify = false;
+    pending_ptr next;
+    auto const now = exchange_clock::now();
+    {
+        std::scoped_lock const lock(guard_);
+        check_open();
+        pending_ptr& last = names_.last(what.set, what.name);
+        if (name_table::is_waiting(last)) refuse_in_flight(*last->what);
+        auto request = last && is_same(*last, what) ? last->what : make_request(what);
+        // What the graph has taken before it will take again.
+        bool const is_known = last && last->what == request && last->graph_place != pending::nowhere;
+        if (!static_names_.empty() && !is_known) check_against_graph(*request, what.set);
+        next = next_after(last, std::move(request));
+        next->set = what.set;
+        next->one = what.io;
+        next->result = what.io.out;
+        next->bytes = what.io.in.bytes();
+        next->submitted = now;
+        next->deadline.store(deadline_from(now), std::memory_order_relaxed);
+        enqueue(next, notify);
+    }
+    if (notify) work_.notify_one();
+    return next;
+}
+
+pending_ptr exchange_core::start(shared_request const& what, int set, std::shared_ptr<std::vector<tensor_io> const> const& tensors,
+                                 std::size_t bytes) {
+    bool notify = false;
+    pending_ptr next;
+    auto const now = exchange_clock::now();
+    {
+        std::scoped_lock const lock(guard_);
+        check_open();
+        pending_ptr& last = names_.last(set, what->name);
+        if (name_table::is_waiting(last)) refuse_in_flight(*what);
+        bool const is_known = last && last->what == what && last->graph_place != pending::nowhere;
+        if (!static_names_.empty() && !is_known) check_against_graph(*what, set);
+        next = next_after(last, what);
+        next->set = set;
+        next->many = tensors;
+        next->bytes = bytes;
+        next->submitted = now;
+        next->deadline.store(deadline_from(now), std::memory_order_relaxed);
+        enqueue(next, notify);
+    }
+    if (notify) work_.notify_one();
+    return next;
+}
+
 std::string exchange_core::free_name(exchange_kind kind, int set) {
     std::scoped_lock const lock(guard_);
-    pending probe;
-    probe.set = set;
     for (int number = 0;; ++number) {
-        probe.what.name = fmt::format("{}{}.{}", internal_name, to_string(kind), number);
-        if (!in_flight_.contains(&probe)) return probe.what.name;
+        std::string name = fmt::format("{}{}.{}", internal_name, to_string(kind), number);
+        if (!names_.is_in_flight(set, name)) return name;
     }
 }
 
@@ -271,101 +205,12 @@ void exchange_core::wake() {
     work_.notify_one();
 }
 
-bool exchange_core::drain() {
-    if (!has_work_.load(std::memory_order_acquire)) return false;
-    std::vector<pending_ptr> taken;
-    {
-        std::scoped_lock const lock(guard_);
-        taken.swap(queue_);
-        queued_bytes_ = 0;
-        has_work_.store(false, std::memory_order_relaxed);
-    }
-    for (auto& each : taken) {
-        if (graph_ && each->set == 0 && graph_->covers(each->what.name))
-            graph_->submit(std::move(each));
-        else
-            channels_.at(static_cast<std::size_t>(each->set))->submit(std::move(each));
-    }
-    return true;
-}
-
-void exchange_core::loop() {
-    auto quiet_since = exchange_clock::now();
-    for (;;) {
-        if (abandon_.load(std::memory_order_acquire))
-            throw comm_error(errc::peer_failed,
-                             fmt::format("the exchange was destroyed by an exception on rank {} ({})", who_.rank, who_.host));
-        step_result overall;
-        bool const hurry = hurry_.exchange(false, std::memory_order_acquire);
-        overall.moved = drain();
-        auto const now = exchange_clock::now();
-        bool all_ended = true;
-        // Making a process set adds a channel meanwhile.
-        for (std::size_t i = 0; i < channels_.size(); ++i) {
-            if (!channels_[i]) continue;
-            if (hurry) channels_[i]->hurry();
-            overall.add(channels_[i]->step(now));
-            all_ended = all_ended && channels_[i]->ended();
-        }
-        if (graph_) overall.add(graph_->step(now));
-        if (all_ended) break;
-        if (overall.moved)
-            quiet_since = now;
-        else
-            pause(overall, quiet_since);
-    }
-    // What waited for all ranks to leave has its wish.
-    std::vector<pending_ptr> left;
-    for (auto const& each : channels_)
-        if (each) each->give_back(left);
-    if (graph_) graph_->give_back(left);
-    for (auto const& each : left) {
-        if (each->what.kind == exchange_kind::leave)
-            complete(*each, count);
-        else
-            set_failed(*each, errc::usage,
-                       fmt::format("{} (rank {} of {} on {}): the exchange ended before it",
-                                   describe(each->what.kind, each->what.name), who_.rank, who_.world_size, who_.host),
-                       {});
-    }
-    finish(left);
-}
-
-/// Between two looks at operations under way: first the processor is only offered to others, later the thread sleeps, for a
-/// fraction of the time it has waited already, so that it is late by that fraction only.
-void exchange_core::pause(step_result const& overall, exchange_clock::time_point quiet_since) {
-    if (!overall.busy) {
-        std::unique_lock lock(guard_);
-        if (!queue_.empty() || nudged_ || abandon_) {
-            nudged_ = false;
-            return;
-        }
-        asleep_ = true;
-        gathering_ = overall.gathering;
-        // A loop would sleep again on what does not matter; waking once too often does no harm.
-        work_.wait_until(lock, std::min(overall.wake, exchange_clock::now() + 100ms));
-        asleep_ = gathering_ = false;
-        nudged_ = false;
-        return;
-    }
-    auto const quiet = exchange_clock::now() - quiet_since;
-    // All ranks are at the same data, and many backends only move it within calls.
-    if (quiet < (overall.data ? 200ms : 200us)) {
-        ::sched_yield();
-        return;
-    }
-    std::this_thread::sleep_for(std::clamp<exchange_clock::duration>(quiet / (overall.data ? 256 : 16), 20us, 1ms));
-}
-
+/// Whoever is about to wait has said so before it looked at the state, and the other way round here: by the order of changes of
+/// waiters_ one of the two sees the other.
 void exchange_core::finish(std::span<pending_ptr const> ended) {
-    bool waited = false;
-    {
-        std::scoped_lock const lock(guard_);
-        for (auto const& each : ended) {
-            in_flight_.erase(each.get());
-            waited = waited || each->waited.load();
-        }
-    }
+    if (waiters_.fetch_add(0, std::memory_order_acq_rel) == 0) return;
+    bool const waited = std::any_of(ended.begin(), ended.end(),
+                                    [](pending_ptr const& each) { return each->waited.load(std::memory_order_relaxed); });
     if (!waited) return;
     // Who waits has looked at the state with this lock held.
     { std::scoped_lock const lock(ended_guard_); }
@@ -373,66 +218,18 @@ void exchange_core::finish(std::span<pending_ptr const> ended) {
 }
 
 bool exchange_core::wait(pending& what, exchange_clock::time_point until) {
-    auto const has_ended = [&] { return what.state.load() != pending::phase::waiting; };
+    auto const has_ended = [&] { return what.state.load(std::memory_order_acquire) != pending::phase::waiting; };
     if (has_ended()) return true;
-    if (!what.waited.exchange(true)) wake();
+    if (!what.waited.exchange(true, std::memory_order_relaxed)) wake();
+    waiters_.fetch_add(1, std::memory_order_acq_rel);
     auto const begin = exchange_clock::now();
     std::unique_lock lock(ended_guard_);
     bool const ended = until == exchange_clock::time_point::max() ? (ended_.wait(lock, has_ended), true)
                                                                   : ended_.wait_until(lock, until, has_ended);
+    lock.unlock();
+    waiters_.fetch_sub(1, std::memory_order_relaxed);
     counters::add(count.wait_ns, static_cast<std::uint64_t>((exchange_clock::now() - begin).count()));
     return ended;
-}
-
-void exchange_core::fail(std::exception_ptr const& problem) {
-    failure_text text;
-    try {
-        std::rethrow_exception(problem);
-    } catch (comm_error const& known) {
-        text = {known.code(), known.what(), known.culprits()};
-    } catch (error const& known) {
-        text = {known.code(), known.what(), {}};
-    } catch (std::exception const& foreign) {
-        text = {errc::internal, foreign.what(), {}};
-    }
-    {
-        std::scoped_lock const lock(guard_);
-        if (!failure_) failure_ = text;
-    }
-    if (!abandon_) spdlog::error("exchange: {}", text.message);
-    dump_flight(text.message, text.culprits);
-}
-
-void exchange_core::dump_flight(std::string const& reason, std::vector<int> const& culprits) {
-    if (options_.flight_folder.empty()) return;
-    try {
-        flight_dump all = dump();
-        all.reason = reason;
-        all.culprits = culprits;
-        spdlog::error("exchange: the last operations are in {}", write_flight_dump(all, options_.flight_folder));
-    } catch (std::exception const& trouble) {
-        spdlog::error("exchange: the last operations could not be written: {}", trouble.what());
-    }
-}
-
-flight_dump exchange_core::dump() const {
-    flight_dump all;
-    all.rank = who_.rank;
-    all.ranks = who_.world_size;
-    all.host = who_.host;
-    all.records = recorder.records();
-    std::scoped_lock const lock(guard_);
-    for (pending const* const each : in_flight_) {
-        if (all.waiting.size() == 100) break;
-        std::string const& name = each->what.name;
-        if (!name.empty() && name.front() != internal_name) all.waiting.push_back(name);
-    }
-    std::sort(all.waiting.begin(), all.waiting.end());
-    if (failure_) {
-        all.reason = failure_->message;
-        all.culprits = failure_->culprits;
-    }
-    return all;
 }
 
 std::vector<int> exchange_core::members(int set) const {
@@ -457,9 +254,11 @@ void exchange_core::close(bool unwinding) noexcept {
             auto const now = exchange_clock::now();
             for (std::size_t set = 0; set < sets_.size(); ++set) {
                 if (std::find(sets_[set].begin(), sets_[set].end(), who_.rank) == sets_[set].end()) continue;
-                auto leave = std::make_shared<pending>();
-                leave->what.kind = exchange_kind::leave;
-                leave->what.name = leave_name;
+                auto what = std::make_shared<request>();
+                what->kind = exchange_kind::leave;
+                what->name = leave_name;
+                auto leave = pending_ptr::make();
+                leave->what = std::move(what);
                 leave->set = static_cast<int>(set);
                 leave->submitted = now;
                 leave->deadline =

@@ -9,6 +9,7 @@ namespace muster {
 
 using detail::exchange_clock;
 using detail::pending;
+using detail::pending_ptr;
 
 namespace {
 
@@ -18,8 +19,18 @@ constexpr std::chrono::seconds slack{10};
 
 }  // namespace
 
-exchange_handle::exchange_handle(std::shared_ptr<detail::pending> what, std::shared_ptr<detail::exchange_core> core) noexcept
-    : what_(std::move(what)), core_(std::move(core)) {}
+exchange_handle::exchange_handle(pending& what, std::shared_ptr<detail::exchange_core> core) noexcept
+    : what_(&what), core_(std::move(core)) {
+    pending_ptr::hold(what_);
+}
+
+exchange_handle::exchange_handle(exchange_handle const& other) noexcept : what_(other.what_), core_(other.core_) {
+    pending_ptr::hold(what_);
+}
+
+void exchange_handle::release() noexcept {
+    pending_ptr::release(what_);
+}
 
 bool exchange_handle::poll() const noexcept {
     return !what_ || what_->state.load(std::memory_order_acquire) != pending::phase::waiting;
@@ -42,7 +53,7 @@ void exchange_handle::wait() const {
             throw comm_error(errc::timeout,
                              fmt::format("{} (rank {} of {} on {}): the deadline has passed and the exchange's thread does not "
                                          "answer; it hangs in a call of its backend ({})",
-                                         describe(what_->what.kind, what_->what.name), core_->who().rank, core_->who().world_size,
+                                         describe(what_->what->kind, what_->what->name), core_->who().rank, core_->who().world_size,
                                          core_->who().host, core_->backend()));
     }
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "base/units.hpp"
 #include "comm/tensor.hpp"
@@ -20,6 +21,17 @@ class exchange_core;
 class exchange_handle {
   public:
     exchange_handle() noexcept = default;  ///< ended, without a result
+    exchange_handle(exchange_handle const& other) noexcept;
+    exchange_handle(exchange_handle&& other) noexcept
+        : what_(std::exchange(other.what_, nullptr)), core_(std::move(other.core_)) {}
+    exchange_handle& operator=(exchange_handle other) noexcept {
+        std::swap(what_, other.what_);
+        core_.swap(other.core_);
+        return *this;
+    }
+    ~exchange_handle() {
+        if (what_ != nullptr) release();
+    }
 
     /// Whether it has ended, well or not. Never blocks.
     bool poll() const noexcept;
@@ -47,10 +59,12 @@ class exchange_handle {
 
   private:
     friend class exchange;
-    exchange_handle(std::shared_ptr<detail::pending> what, std::shared_ptr<detail::exchange_core> core) noexcept;
+    friend class prepared_group;
+    exchange_handle(detail::pending& what, std::shared_ptr<detail::exchange_core> core) noexcept;
+    void release() noexcept;
     void throw_if_failed() const;
 
-    std::shared_ptr<detail::pending> what_;
+    detail::pending* what_ = nullptr;  ///< counts its owners itself
     std::shared_ptr<detail::exchange_core> core_;
 };
 

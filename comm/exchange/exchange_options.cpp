@@ -29,6 +29,8 @@ exchange_options read_exchange_options(environment const& variables) {
     read_time("MUSTER_COMM_DEADLINE", options.deadline);
     read_time("MUSTER_STALL_WARNING", options.stall_warning);
     read_size("MUSTER_CACHE_CAPACITY", options.cache_capacity);
+    options.wire = parse_compression(variables.get_or("MUSTER_COMPRESSION", "none"), "MUSTER_COMPRESSION");
+    options.error_feedback = read_switch(variables, "MUSTER_ERROR_FEEDBACK");
     options.static_graph = read_switch(variables, "MUSTER_STATIC_GRAPH");
     options.autotune = read_switch(variables, "MUSTER_AUTOTUNE");
     options.timeline_folder = variables.get_or("MUSTER_TIMELINE", "");

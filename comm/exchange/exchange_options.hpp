@@ -7,6 +7,7 @@
 #include "base/environment.hpp"
 #include "base/units.hpp"
 #include "comm/comm_options.hpp"
+#include "comm/compression_kind.hpp"
 
 namespace muster {
 
@@ -31,6 +32,11 @@ struct exchange_options {
     /// How many names the response cache holds before it has seen that more are needed.
     std::size_t cache_capacity = 1024;
 
+    /// What f32 tensors of sums and averages in host memory are on their way, unless a call says otherwise, and whether what
+    /// rounding loses is kept for the next tensor of that name. See exchange.
+    compression wire = compression::none;
+    bool error_feedback = false;
+
     /// Record the order of the allreduces in the first steps, and from then on reduce these tensors without negotiation. See
     /// exchange.
     bool static_graph = false;
@@ -50,8 +56,8 @@ struct exchange_options {
 };
 
 /// The defaults, changed by MUSTER_COMM_BACKEND, MUSTER_GPU_INDEX, MUSTER_FUSION_BYTES, MUSTER_CYCLE_TIME, MUSTER_COMM_DEADLINE,
-/// MUSTER_STALL_WARNING, MUSTER_CACHE_CAPACITY, MUSTER_STATIC_GRAPH, MUSTER_AUTOTUNE (0 or 1), MUSTER_TIMELINE,
-/// MUSTER_TIMELINE_MARK_CYCLES (0 or 1) and MUSTER_FLIGHT_RECORDER (folders). Throws parse_error naming the variable.
+/// MUSTER_STALL_WARNING, MUSTER_CACHE_CAPACITY, MUSTER_COMPRESSION (none, f16, bf16), MUSTER_ERROR_FEEDBACK, MUSTER_STATIC_GRAPH,
+/// MUSTER_AUTOTUNE (0 or 1), MUSTER_TIMELINE, MUSTER_TIMELINE_MARK_CYCLES (0 or 1) and MUSTER_FLIGHT_RECORDER (folders). Throws parse_error naming the variable.
 exchange_options read_exchange_options(environment const& variables);
 
 }  // namespace muster

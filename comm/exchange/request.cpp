@@ -19,6 +19,7 @@ std::string_view to_string(exchange_kind kind) noexcept {
         case exchange_kind::include: return "include";
         case exchange_kind::leave: return "leave";
         case exchange_kind::tune: return "tune";
+        case exchange_kind::prepare: return "prepare";
     }
     return "unknown";
 }
@@ -28,8 +29,8 @@ std::string_view to_string(exchange_reduction how) noexcept {
 }
 
 bool is_repetition(request const& before, request const& now) noexcept {
-    return before.kind == now.kind && before.how == now.how && before.scale == now.scale && before.root == now.root &&
-           before.name == now.name && before.numbers == now.numbers && before.tensors == now.tensors;
+    return before.kind == now.kind && before.how == now.how && before.scale == now.scale && before.wire == now.wire &&
+           before.error_feedback == now.error_feedback && before.root == now.root && before.name == now.name && before.numbers == now.numbers && before.tensors == now.tensors;
 }
 
 namespace {
@@ -44,6 +45,10 @@ bool shapes_agree(exchange_kind kind, tensor_shape const& a, tensor_shape const&
     if (a.dimensions != b.dimensions) return false;
     auto const first = a.view(), second = b.view();
     return first.empty() || std::equal(first.begin() + 1, first.end(), second.begin() + 1);
+}
+
+std::string describe_wire(request const& what) {
+    return fmt::format("compression {}{}", to_string(what.wire), what.error_feedback ? " with error feedback" : "");
 }
 
 disagreement compare_tensors(request const& mine, request const& theirs) {
@@ -74,6 +79,8 @@ disagreement compare(request const& mine, request const& theirs) {
     if (!(mine.scale == theirs.scale))
         return {fmt::format("scaling by {} before and {} after", mine.scale.before, mine.scale.after),
                 fmt::format("scaling by {} before and {} after", theirs.scale.before, theirs.scale.after)};
+    if (mine.wire != theirs.wire || mine.error_feedback != theirs.error_feedback)
+        return {describe_wire(mine), describe_wire(theirs)};
     if (mine.root != theirs.root) return {fmt::format("root {}", mine.root), fmt::format("root {}", theirs.root)};
     if (mine.kind == exchange_kind::include && mine.numbers != theirs.numbers)
         return {fmt::format("ranks [{}]", fmt::join(mine.numbers, ", ")),

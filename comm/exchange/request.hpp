@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/compression_kind.hpp"
 #include "comm/exchange/tensor_shape.hpp"
 #include "comm/tensor.hpp"
 
@@ -22,8 +23,9 @@ enum class exchange_kind : std::uint8_t {
     include,  ///< make a process set
     leave,    ///< this rank's exchange ends
     tune,     ///< rank 0: use these settings from now on
+    prepare,  ///< a grouped allreduce that is to be started again and again is checked
 };
-inline constexpr int exchange_kinds = 10;
+inline constexpr int exchange_kinds = 11;
 std::string_view to_string(exchange_kind kind) noexcept;
 
 /// Begins the names that the exchange itself gives; they are not shown.
@@ -51,6 +53,8 @@ struct request {
     exchange_kind kind = exchange_kind::allreduce;
     exchange_reduction how = exchange_reduction::sum;  ///< allreduce, reducescatter
     scaling scale{};                                   ///< allreduce, reducescatter
+    compression wire = compression::none;              ///< allreduce: of its f32 tensors
+    bool error_feedback = false;                       ///< with it: what rounding loses is kept for the next time
     int root = 0;                                      ///< broadcast
     std::vector<std::int64_t> numbers;                 ///< alltoall: rows for each rank; include: ranks; tune: settings
     std::vector<tensor_spec> tensors;

@@ -104,6 +104,8 @@ void write(writer& to, request const& what) {
     to.number(static_cast<std::uint8_t>(what.how));
     to.number(what.scale.before);
     to.number(what.scale.after);
+    to.number(static_cast<std::uint8_t>(what.wire));
+    to.number(static_cast<std::uint8_t>(what.error_feedback ? 1 : 0));
     to.number(static_cast<std::int32_t>(what.root));
     to.number(static_cast<std::uint32_t>(what.numbers.size()));
     for (std::int64_t const each : what.numbers) to.number(each);
@@ -116,10 +118,12 @@ void write(writer& to, request const& what) {
 request read_request(reader& from) {
     request what;
     what.name = from.text();
-    what.kind = from.one_of(exchange_kind::tune);
+    what.kind = from.one_of(exchange_kind::prepare);
     what.how = from.one_of(exchange_reduction::adasum);
     what.scale.before = from.number<double>();
     what.scale.after = from.number<double>();
+    what.wire = from.one_of(compression::bf16);
+    what.error_feedback = from.number<std::uint8_t>() != 0;
     what.root = from.number<std::int32_t>();
     what.numbers.resize(from.count(8));
     for (auto& each : what.numbers) each = from.number<std::int64_t>();
@@ -141,7 +145,7 @@ std::vector<std::byte> encode(std::span<request const> requests) {
 
 std::vector<request> decode_requests(std::span<std::byte const> bytes) {
     reader from(bytes);
-    constexpr std::size_t least = 4 + 1 + 1 + 8 + 8 + 4 + 8 + 4 + 4;
+    constexpr std::size_t least = 4 + 1 + 1 + 8 + 8 + 2 + 4 + 4 + 4 + 4;
     std::vector<request> requests(from.count(least));
     for (auto& each : requests) each = read_request(from);
     return requests;

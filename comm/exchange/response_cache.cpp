@@ -16,7 +16,7 @@ std::optional<response_cache::position> response_cache::find(std::string const& 
 }
 
 bool response_cache::repeats(position at, request const& now) const {
-    return is_repetition(entries_.at(at)->mine, now);
+    return is_repetition(*entries_.at(at)->mine, now);
 }
 
 std::shared_ptr<agreement const> const& response_cache::at(position where) const {
@@ -24,7 +24,8 @@ std::shared_ptr<agreement const> const& response_cache::at(position where) const
     return entries_[where]->what;
 }
 
-response_cache::position response_cache::insert(std::shared_ptr<agreement const> what, request mine) {
+response_cache::position response_cache::insert(std::shared_ptr<agreement const> what,
+                                                std::shared_ptr<request const> mine) {
     std::string const name = what->what.name;
     if (auto const old = find(name)) erase(*old);
     if (used() >= capacity_ && evicted_.contains(name)) capacity_ = std::min(most_, capacity_ * 2);

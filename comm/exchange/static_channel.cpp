@@ -15,6 +15,7 @@ static_channel::static_channel(communicator ranks, context& shared, std::vector<
       shared_(shared),
       places_(std::move(places)),
       graph_(std::move(graph)),
+      taken_(graph_.size()),
       place_(graph_.size(), nowhere),
       later_(graph_.size()),
       runner_(0, ranks_, shared) {
@@ -44,21 +45,31 @@ void static_channel::begin_step() {
         if (later_[i]) runner_.give(place_[i], std::move(later_[i]));
 }
 
+/// Whether it repeats what the graph holds under its name; where that is, is noted in it.
+bool static_channel::takes(pending& one) {
+    if (one.graph_place < taken_.size() && taken_[one.graph_place] == one.what) return true;
+    std::size_t const at = by_name_.at(one.what->name);
+    if (!is_repetition(graph_[at]->what, *one.what)) return false;
+    one.graph_place = at;
+    taken_[at] = one.what;
+    return true;
+}
+
 void static_channel::submit(pending_ptr one) {
-    std::size_t const at = by_name_.at(one->what.name);
-    if (!is_repetition(graph_[at]->what, one->what)) {
-        auto const differs = compare(graph_[at]->what, one->what);
+    if (!takes(*one)) {
+        request const& what = *one->what;
+        auto const differs = compare(graph_[by_name_.at(what.name)]->what, what);
         set_failed(
             *one, errc::usage,
             fmt::format(
                 "{} (rank {} of {} on {}): the static graph holds {}, this is {}; leave static_graph off for tensors that change",
-                describe(one->what.kind, one->what.name), ranks_.rank(), ranks_.size(), ranks_.who().host, differs.mine,
-                differs.theirs),
+                describe(what.kind, what.name), ranks_.rank(), ranks_.size(), ranks_.who().host, differs.mine, differs.theirs),
             {});
         return shared_.finished.finish({&one, 1});
     }
-    counters::add(shared_.count.static_tensors, one->tensors.size());
-    one->announced = exchange_clock::now();
+    std::size_t const at = one->graph_place;
+    counters::add(shared_.count.static_tensors, one->what->tensors.size());
+    one->announced = one->submitted;
     if (place_[at] == nowhere || runner_.has_ended(place_[at]))
         later_[at] = std::move(one);
     else
@@ -130,7 +141,7 @@ void static_channel::check(exchange_clock::time_point now) {
         }
         throw comm_error(errc::timeout,
                          fmt::format("allreduce of \"{}\" (rank {} of {} on {}): not finished by its deadline; {}",
-                                     unit->what.name, ranks_.rank(), ranks_.size(), ranks_.who().host, why),
+                                     unit->what->name, ranks_.rank(), ranks_.size(), ranks_.who().host, why),
                          std::move(ranks));
     }
 }

@@ -15,24 +15,33 @@ std::int64_t now_us() noexcept {
 
 }  // namespace
 
-std::uint64_t flight_recorder::begin(int set, std::uint64_t sequence, exchange_kind kind, std::string_view name,
-                                     std::uint64_t bytes) noexcept {
-    std::scoped_lock const lock(guard_);
-    slot& into = ring_[next_ % depth];
+flight_recorder::session::session(flight_recorder& of) noexcept : of_(of), lock_(of.guard_), now_us_(now_us()) {}
+
+std::uint64_t flight_recorder::session::begin(int set, std::uint64_t sequence, exchange_kind kind, std::string_view name,
+                                              std::uint64_t bytes) noexcept {
+    slot& into = of_.ring_[of_.next_ % depth];
     into.sequence = sequence;
     into.bytes = bytes;
-    into.started_us = now_us();
+    into.started_us = now_us_;
     into.finished_us = 0;
     into.set = set;
     into.kind = kind;
     into.name_size = static_cast<std::uint8_t>(std::min(name.size(), longest_name));
     std::copy_n(name.data(), into.name_size, into.name.data());
-    return next_++;
+    return of_.next_++;
+}
+
+void flight_recorder::session::end(std::uint64_t which) noexcept {
+    if (of_.next_ - which <= depth) of_.ring_[which % depth].finished_us = now_us_;
+}
+
+std::uint64_t flight_recorder::begin(int set, std::uint64_t sequence, exchange_kind kind, std::string_view name,
+                                     std::uint64_t bytes) noexcept {
+    return session(*this).begin(set, sequence, kind, name, bytes);
 }
 
 void flight_recorder::end(std::uint64_t which) noexcept {
-    std::scoped_lock const lock(guard_);
-    if (next_ - which <= depth) ring_[which % depth].finished_us = now_us();
+    session(*this).end(which);
 }
 
 std::vector<flight_record> flight_recorder::records() const {

@@ -48,6 +48,19 @@ class flight_recorder {
     std::uint64_t begin(int set, std::uint64_t sequence, exchange_kind kind, std::string_view name, std::uint64_t bytes) noexcept;
     void end(std::uint64_t which) noexcept;
 
+    /// begin() and end() of many at once, for the cost of one lock and one look at the clock. Others wait meanwhile.
+    class session {
+      public:
+        explicit session(flight_recorder& of) noexcept;
+        std::uint64_t begin(int set, std::uint64_t sequence, exchange_kind kind, std::string_view name, std::uint64_t bytes) noexcept;
+        void end(std::uint64_t which) noexcept;
+
+      private:
+        flight_recorder& of_;
+        std::unique_lock<std::mutex> lock_;
+        std::int64_t now_us_;
+    };
+
     /// The oldest first.
     std::vector<flight_record> records() const;
 

@@ -13,6 +13,25 @@
 
 namespace muster::detail {
 
+/// What a batch takes of a request.
+struct unit_share {
+    std::size_t unit = 0;
+    std::size_t tensors = 0;
+};
+
+/// Agreements cut into batches. In the steady state the same agreements come together again and again.
+struct batch_plan {
+    std::vector<std::shared_ptr<agreement const>> of;
+    std::size_t fusion_bytes = 0;
+    std::uint64_t used = 0;  ///< when it was used last
+    std::vector<fused_batch> batches;
+    std::vector<std::vector<unit_share>> units;  ///< of each batch
+
+    /// Where the tensors of each batch lay the last time, and the group whose tensors these are all, if it is one.
+    std::vector<batch_layout> layouts;
+    std::vector<std::shared_ptr<std::vector<tensor_io> const>> laid_out;
+};
+
 /// Runs what ranks have agreed on. The exchange's thread only; throws what the communicator throws.
 class batch_runner {
   public:
@@ -23,7 +42,7 @@ class batch_runner {
     /// Gives the request for agreement `unit`, where it was null.
     void give(std::size_t unit, pending_ptr request) { units_[unit] = std::move(request); }
 
-    std::vector<fused_batch> const& batches() const noexcept { return batches_; }
+    std::vector<fused_batch> const& batches() const noexcept { return plan_->batches; }
     std::size_t next_batch() const noexcept { return next_batch_; }
     bool has_started() const noexcept { return run_.has_value(); }
     pending_ptr const& unit(std::size_t index) const { return units_[index]; }
@@ -32,7 +51,7 @@ class batch_runner {
     /// Agreement `unit` has been done since load() or rewind().
     bool has_ended(std::size_t unit) const { return tensors_left_[unit] == 0; }
     std::string const& label() const { return run_->label(); }
-    bool ended() const noexcept { return next_batch_ == batches_.size(); }
+    bool ended() const noexcept { return plan_ == nullptr || next_batch_ == plan_->batches.size(); }
 
     /// Starts or moves the next batch; true if it has ended.
     bool advance();
@@ -48,19 +67,26 @@ class batch_runner {
     void leak() noexcept;
 
   private:
+    static constexpr std::size_t most_plans = 8;
+
+    batch_plan& find_plan();
+    batch_layout& layout_of_next();
     void start();
     void end();
 
     int set_;
     communicator& ranks_;
     context& shared_;
-    std::size_t fusion_bytes_ = 0, planned_bytes_ = 0;
-    std::vector<std::shared_ptr<agreement const>> agreed_, planned_for_;
+    std::size_t fusion_bytes_ = 0;
+    std::vector<std::shared_ptr<agreement const>> agreed_;
+    std::vector<std::unique_ptr<batch_plan>> plans_;
+    batch_plan* plan_ = nullptr;  ///< of agreed_
+    std::uint64_t loads_ = 0;
     std::vector<pending_ptr> units_;
     std::vector<std::size_t> tensors_left_;
     std::vector<std::uint64_t> flights_;
-    std::vector<fused_batch> batches_;
     std::size_t next_batch_ = 0;
+    std::vector<pending_ptr> ended_;  // kept for its memory
     std::optional<batch_run> run_;
     scratch first_, second_;
     exchange_clock::time_point began_{};

@@ -82,6 +82,7 @@ class channel {
     bool flushes(exchange_clock::time_point now) const;
     void enter_round(exchange_clock::time_point now);
     void sort_waiting();
+    std::optional<response_cache::position> find_cached(pending& one);
     void finish_round(exchange_clock::time_point now);
     void take_hits();
     void take_announcements();
@@ -121,11 +122,11 @@ class channel {
     std::vector<response_cache::position> hit_positions_;
     std::vector<response_cache::position> outdated_;          // entries that no longer hold here
     std::unordered_map<std::string, pending_ptr> announced_;  // by name
-    std::vector<request> to_announce_;
+    std::vector<shared_request> to_announce_;
     bool joined_ = false, leaving_ = false, hurry_ = false;
 
     operation operation_;
-    exchange_clock::time_point operation_began_{}, last_check_{}, last_stall_check_{}, round_began_{};
+    exchange_clock::time_point operation_began_{}, last_check_{}, last_stall_check_{}, round_began_{}, round_ended_{};
     std::vector<std::uint8_t> mine_, all_;
     std::vector<std::byte> message_, messages_;
     exchange_clock::time_point last_round_{};
@@ -140,7 +141,8 @@ class channel {
     exchange_clock::time_point window_began_{};
     batch_runner runner_;
     death_watch watch_;
-    std::uint64_t trace_id_ = 0;
+    std::uint64_t trace_id_ = 0, agreeing_wait_ns_ = 0;  // the latter of this round
+    std::vector<pending_ptr> held_back_;                 // kept for its memory
 };
 
 }  // namespace muster::detail

@@ -2,22 +2,20 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
+#include <span>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "comm/exchange/exchange_options.hpp"
 #include "comm/exchange/internal/pending.hpp"
+#include "comm/exchange/internal/residuals.hpp"
 #include "comm/observe/counters.hpp"
 #include "comm/observe/flight_recorder.hpp"
 #include "comm/observe/timeline.hpp"
 
 namespace muster::detail {
 
-using pending_ptr = std::shared_ptr<pending>;
-
-/// What ends requests: takes their names out of the table of those in flight and wakes who waits.
+/// Wakes who waits for requests that have ended.
 class finisher {
   public:
     virtual void finish(std::span<pending_ptr const> ended) = 0;
@@ -38,6 +36,7 @@ struct context {
     counters& count;
     flight_recorder& recorder;
     timeline& trace;
+    residuals& lost;
     finisher& finished;
 };
 
@@ -46,7 +45,8 @@ inline void set_failed(pending& one, errc code, std::string const& fault, std::v
     one.code = code;
     one.fault = fault;
     one.culprits = culprits;
-    one.state.store(pending::phase::failed);
+    one.has_extras = true;
+    one.state.store(pending::phase::failed, std::memory_order_release);
 }
 
 }  // namespace muster::detail

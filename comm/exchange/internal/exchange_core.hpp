@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -11,13 +10,14 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "comm/exchange/exchange_options.hpp"
 #include "comm/exchange/internal/channel.hpp"
 #include "comm/exchange/internal/context.hpp"
+#include "comm/exchange/internal/name_table.hpp"
 #include "comm/exchange/internal/static_channel.hpp"
+#include "comm/exchange/static_graph.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster::detail {
@@ -28,8 +28,16 @@ class exchange_core final : public finisher {
     exchange_core(identity const& who, exchange_options const& options);
     ~exchange_core();
 
-    /// Hands a request over. Throws errc::usage if one of that name is in flight, and the first failure if there was one.
+    // All of submit() and start() throw errc::usage if a request of that name is in flight, and the first failure if there was one.
+
+    /// Hands a request over.
     void submit(pending_ptr what);
+    /// The same, using what is left of the last request of that name.
+    pending_ptr submit(single_allreduce const& what);
+    /// A group that was prepared.
+    pending_ptr start(shared_request const& what, int set, std::shared_ptr<std::vector<tensor_io> const> const& tensors,
+                      std::size_t bytes);
+
     /// A name for a request that has none: the lowest number of its kind that is free.
     std::string free_name(exchange_kind kind, int set);
 
@@ -54,41 +62,45 @@ class exchange_core final : public finisher {
     clock_offset offset;
 
   private:
-    /// Requests in flight by process set and name.
-    struct same_name {
-        std::size_t operator()(pending const* one) const noexcept {
-            return std::hash<std::string>{}(one->what.name) ^ (static_cast<std::size_t>(one->set) * 0x9e3779b97f4a7c15u);
-        }
-        bool operator()(pending const* a, pending const* b) const noexcept {
-            return a->set == b->set && a->what.name == b->what.name;
-        }
-    };
-
-    void run();
+    // exchange_setup.cpp
     void set_up(communicator ranks);
     void measure_clocks(communicator& ranks);
     std::vector<std::string> gather_places(communicator& ranks) const;
     int make_set(communicator& ranks, std::vector<int> const& members);
+
+    // exchange_loop.cpp
+    void run();
+    void loop();
+    bool drain();
+    void pause(step_result const& overall, exchange_clock::time_point quiet_since);
+    void end_well();
     void look_for_graph(channel& of);
     void start_graph(channel& of);
-    bool drain();
-    void loop();
+
+    // exchange_failure.cpp
     void fail(std::exception_ptr const& problem);
+    void fail_what_is_left(std::vector<pending_ptr> left);
     void dump_flight(std::string const& reason, std::vector<int> const& culprits);
-    void pause(step_result const& overall, exchange_clock::time_point quiet_since);
     [[noreturn]] void throw_failure() const;
-    void check_against_graph(pending const& what) const;
+
+    // with guard_ held
+    void check_open() const;
+    void check_against_graph(request const& what, int set) const;
+    [[noreturn]] void refuse_in_flight(request const& what) const;
+    void enqueue(pending_ptr what, bool& notify);
+    exchange_clock::duration::rep deadline_from(exchange_clock::time_point submitted) const noexcept;
 
     identity const who_;
     exchange_options const options_;
+    exchange_clock::duration const deadline_;
+    residuals lost_;  // the thread's own
     context shared_;
     std::string backend_;
     std::vector<std::string> places_;
-    bool crowded_ = false;
 
     mutable std::mutex guard_;  // of what follows
     std::vector<pending_ptr> queue_;
-    std::unordered_set<pending const*, same_name, same_name> in_flight_;
+    name_table names_;
     std::vector<std::vector<int>> sets_;
     std::unordered_map<std::string, std::shared_ptr<agreement const>> static_names_;
     std::optional<failure_text> failure_;
@@ -97,6 +109,7 @@ class exchange_core final : public finisher {
     std::condition_variable work_;
 
     std::atomic<bool> has_work_{false}, hurry_{false}, static_names_used_{false}, closing_{false}, abandon_{false};
+    std::atomic<int> waiters_{0};
     std::mutex ended_guard_;
     std::condition_variable ended_;
     std::mutex start_guard_;
@@ -105,6 +118,7 @@ class exchange_core final : public finisher {
     std::exception_ptr start_problem_;
 
     // the thread's own
+    std::vector<pending_ptr> taken_;                  // out of the queue; kept for its memory
     std::vector<std::unique_ptr<channel>> channels_;  // by number of the set; null: not a member
     std::unique_ptr<static_channel> graph_;
     graph_recorder recorded_;

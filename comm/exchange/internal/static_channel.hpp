@@ -21,7 +21,9 @@ class static_channel {
     static_channel(communicator ranks, context& shared, std::vector<std::string> places, std::vector<graph_recorder::unit> graph,
                    std::vector<graph_recorder::unit> const& begun);
 
-    bool covers(std::string const& name) const { return by_name_.contains(name); }
+    bool covers(pending const& one) const {
+        return one.set == 0 && (one.graph_place != pending::nowhere || by_name_.contains(one.what->name));
+    }
     /// A request of the graph. One that does not repeat what the graph holds fails at once.
     void submit(pending_ptr one);
     step_result step(exchange_clock::time_point now);
@@ -31,6 +33,7 @@ class static_channel {
   private:
     static constexpr std::size_t nowhere = ~std::size_t{0};
 
+    bool takes(pending& one);
     bool is_complete() const;
     void begin_step();
     void check(exchange_clock::time_point now);
@@ -41,7 +44,8 @@ class static_channel {
     std::vector<std::string> places_;
     std::vector<graph_recorder::unit> graph_;
     std::unordered_map<std::string, std::size_t> by_name_;
-    std::vector<std::size_t> place_;  // of each unit of the graph, in the runner; or nowhere
+    std::vector<shared_request> taken_;  // of each unit of the graph: the request that was found to repeat it last
+    std::vector<std::size_t> place_;     // of each unit of the graph, in the runner; or nowhere
     std::vector<pending_ptr> later_;  // given for the next step
     batch_runner runner_;
     death_watch watch_;
