@@ -95,6 +95,19 @@ struct tensor_set {
     std::vector<std::span<float>> tensors;
     std::vector<std::string> names;
 
+    comm_buffer shared{};  // instead of `memory`
+
+    /// Gap-free in the exchange's own memory.
+    tensor_set(std::string const& prefix, std::vector<std::size_t> const& elements, exchange& all) {
+        std::size_t total = 0, at = 0;
+        for (std::size_t const count : elements) total += count;
+        shared = all.allocate(total * sizeof(float));
+        for (std::size_t const count : elements) {
+            tensors.push_back(shared.as<float>().subspan(at, count));
+            names.push_back(prefix + std::to_string(names.size()));
+            at += count;
+        }
+    }
     tensor_set(std::string const& prefix, std::vector<std::size_t> const& elements, bool gap_free) {
         std::size_t total = 0;
         for (std::size_t const count : elements) total += count;
@@ -109,6 +122,7 @@ struct tensor_set {
     }
     void fill(float value) {
         for (auto& each : memory) std::fill(each.begin(), each.end(), value);
+        if (shared) std::fill_n(shared.as<float>().begin(), bytes() / sizeof(float), value);
     }
     bool holds(float value) const {
         for (auto const& each : tensors)
@@ -142,12 +156,16 @@ void submit_all(exchange& all, tensor_set& set, exchange_reduction how = exchang
     for (auto const& each : handles) each.wait();
 }
 
-void submit_group(exchange& all, tensor_set& set) {
+std::vector<named_tensor> group_of(tensor_set& set) {
     std::vector<named_tensor> group;
     group.reserve(set.tensors.size());
     for (std::size_t i = 0; i < set.tensors.size(); ++i)
         group.push_back({set.names[i], view_of(set.tensors[i]), view_of(set.tensors[i])});
-    all.allreduce_group(set.names.front() + " and all", group, exchange_reduction::sum).wait();
+    return group;
+}
+
+void submit_group(exchange& all, tensor_set& set) {
+    all.allreduce_group(set.names.front() + " and all", group_of(set), exchange_reduction::sum).wait();
 }
 
 void one_call_each(tensor_set& set) {
@@ -230,7 +248,11 @@ int exchange_bench(std::vector<std::string> const& args, environment const& vari
         auto const sizes = gradients_of("resnet50").elements;
         tensor_set tiny("tiny.", std::vector<std::size_t>(161, 1), false), one("one.", {1}, false), apart("layer.", sizes, false),
             flat("flat.", sizes, true), small("small.", std::vector<std::size_t>(asked->small, 64), false),
-            large("large.", {std::size_t{16} << 20}, true);
+            large("large.", {std::size_t{16} << 20}, true), small_flat("small flat.", std::vector<std::size_t>(asked->small, 64), true),
+            small_shared("small shared.", std::vector<std::size_t>(asked->small, 64), all);
+        auto prepared = all.prepare("prepared", group_of(small), exchange_reduction::sum);
+        auto prepared_flat = all.prepare("prepared flat", group_of(small_flat), exchange_reduction::sum);
+        auto prepared_shared = all.prepare("prepared shared", group_of(small_shared), exchange_reduction::sum);
         std::vector<float> buffer(flat.bytes() / sizeof(float));
         auto const large_view = view_of(large.tensors.front()), one_view = view_of(one.tensors.front());
         std::vector<row> rows{
@@ -243,6 +265,11 @@ int exchange_bench(std::vector<std::string> const& args, environment const& vari
             {"ResNet-50: one MPI_Allreduce, with the copies", &apart, [&] { concatenated(apart, buffer); }},
             {fmt::format("{} tensors of 256 B: exchange", asked->small), &small, [&] { submit_all(all, small); }},
             {fmt::format("{} tensors of 256 B: exchange, as a group", asked->small), &small, [&] { submit_group(all, small); }},
+            {fmt::format("{} tensors of 256 B: prepared", asked->small), &small, [&] { prepared.start().wait(); }},
+            {fmt::format("{} tensors of 256 B: prepared, gap-free", asked->small), &small_flat,
+             [&] { prepared_flat.start().wait(); }},
+            {fmt::format("{} tensors of 256 B: prepared, allocated", asked->small), &small_shared,
+             [&] { prepared_shared.start().wait(); }},
             {fmt::format("{} tensors of 256 B: one MPI_Allreduce each", asked->small), &small, [&] { one_call_each(small); }},
             {fmt::format("{} tensors of 256 B: one exchange call each", asked->small), &small,
              [&] {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
+#include <new>
 
 #include "comm/adasum.hpp"
 #include "comm/comm_error.hpp"
@@ -14,13 +16,16 @@
 namespace muster::detail {
 
 std::byte* scratch::get(std::size_t bytes) {
-    if (bytes > bytes_) {
-        memory_.reset();
-        bytes_ = 0;
-        memory_.reset(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{64})));
-        bytes_ = bytes;
+    constexpr std::size_t least = std::size_t{64} << 10;
+    if (bytes > memory_.bytes()) {
+        memory_ = {};
+        memory_ = of_.allocate(std::bit_ceil(std::max(bytes, least)));
     }
-    return memory_.get();
+    return memory_.data();
+}
+
+void scratch::leak() noexcept {
+    static_cast<void>(new (std::nothrow) comm_buffer(std::move(memory_)));
 }
 
 namespace {

@@ -219,6 +219,10 @@ int exchange::add_process_set(std::span<int const> ranks) {
     return handle.number();
 }
 
+comm_buffer exchange::allocate(std::size_t bytes) {
+    return core_->allocate(bytes);
+}
+
 int exchange::rank_in(int set) const {
     auto const members = core_->members(set);
     auto const found = std::find(members.begin(), members.end(), rank());

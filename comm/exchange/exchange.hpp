@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/comm_buffer.hpp"
 #include "comm/exchange/exchange_handle.hpp"
 #include "comm/exchange/exchange_options.hpp"
 #include "comm/exchange/prepared_group.hpp"
@@ -129,6 +130,10 @@ class exchange {
 
     /// This rank has no more tensors. Ends when all ranks of the set have joined; number() is the last that did.
     exchange_handle join(int set = 0);
+
+    /// Memory that the exchange's collectives are fastest on (see communicator::allocate), for tensors that are reduced where they
+    /// lie. Not collective. Throws what the exchange failed of if it has.
+    comm_buffer allocate(std::size_t bytes);
 
     /// Makes a process set of these ranks (distinct). Every rank calls it with the same; blocks until they have. Returns its
     /// number, on ranks outside too, which cannot use it.

@@ -34,6 +34,10 @@ void exchange_core::run() {
         exchange_core& core;
         std::vector<pending_ptr>& left;
         ~ending() {
+            {
+                std::scoped_lock const lock(core.guard_);
+                core.ranks_ = nullptr;
+            }
             if (std::uncaught_exceptions() > 0) {
                 for (auto const& each : core.channels_)
                     if (each) each->give_back(left);

@@ -52,6 +52,7 @@ void exchange_core::set_up(communicator ranks) {
     calls.make_set = [this](communicator& all, std::vector<int> const& members) { return make_set(all, members); };
     if (options_.static_graph) calls.agreed = [this](channel& of) { look_for_graph(of); };
     channels_.push_back(std::make_unique<channel>(0, std::move(ranks), shared_, places_, std::move(calls)));
+    ranks_ = &channels_.front()->ranks();
     if (options_.autotune && who_.rank == 0) channels_.front()->tune();
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <new>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,19 +14,17 @@
 
 namespace muster::detail {
 
-/// Memory that grows and is kept.
+/// Memory that grows and is kept: such as the communicator's collectives are fastest on.
 class scratch {
   public:
+    explicit scratch(communicator& of) noexcept : of_(of) {}
     std::byte* get(std::size_t bytes);
     /// Others may still write to it: it is given up for good.
-    void leak() noexcept { static_cast<void>(memory_.release()); }
+    void leak() noexcept;
 
   private:
-    struct aligned_delete {
-        void operator()(std::byte* memory) const noexcept { ::operator delete[](memory, std::align_val_t{64}); }
-    };
-    std::unique_ptr<std::byte[], aligned_delete> memory_;
-    std::size_t bytes_ = 0;
+    communicator& of_;
+    comm_buffer memory_;
 };
 
 /// What a run is given: all of it outlives the run.

@@ -41,6 +41,8 @@ class exchange_core final : public finisher {
     /// A name for a request that has none: the lowest number of its kind that is free.
     std::string free_name(exchange_kind kind, int set);
 
+    comm_buffer allocate(std::size_t bytes);
+
     bool wait(pending& what, exchange_clock::time_point until);
     void wake();
 
@@ -101,6 +103,7 @@ class exchange_core final : public finisher {
     mutable std::mutex guard_;  // of what follows
     std::vector<pending_ptr> queue_;
     name_table names_;
+    communicator* ranks_ = nullptr;  // all of them; only to be asked for memory by others than the thread; null at the end
     std::vector<std::vector<int>> sets_;
     std::unordered_map<std::string, std::shared_ptr<agreement const>> static_names_;
     std::optional<failure_text> failure_;

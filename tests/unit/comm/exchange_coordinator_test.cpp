@@ -87,6 +87,12 @@ TEST(coordinator, everything_that_matters_is_compared) {
     other.scale.before = 0.5;
     EXPECT_THAT(fault(base, other), HasSubstr("scaling by 1 before and 1 after on rank 0 (n0), but scaling by 0.5 before"));
     other = base;
+    other.wire = compression::bf16;
+    EXPECT_THAT(fault(base, other), HasSubstr("compression none on rank 0 (n0), but compression bf16 on rank 1 (n1)"));
+    auto fed_back = other;
+    fed_back.error_feedback = true;
+    EXPECT_THAT(fault(other, fed_back), HasSubstr("compression bf16 on rank 0 (n0), but compression bf16 with error feedback"));
+    other = base;
     other.root = 1;
     EXPECT_THAT(fault(base, other), HasSubstr("root 0 on rank 0 (n0), but root 1"));
     other = base;
@@ -150,9 +156,17 @@ std::shared_ptr<agreement const> agreed(request what) {
     return one;
 }
 
+std::shared_ptr<request const> shared(request what) {
+    return std::make_shared<request const>(std::move(what));
+}
+
 TEST(response_cache, the_key_is_all_of_the_request) {
     response_cache cache;
-    auto const at = cache.insert(agreed(tensor("w")), tensor("w"));
+    auto const mine = shared(tensor("w"));
+    auto const at = cache.insert(agreed(tensor("w")), mine);
+    EXPECT_TRUE(cache.holds(at, mine));
+    EXPECT_FALSE(cache.holds(at, shared(tensor("w"))));  // another object is to be compared
+    EXPECT_FALSE(cache.holds(at + 1, mine));
     EXPECT_EQ(cache.find("w"), at);
     EXPECT_TRUE(cache.repeats(at, tensor("w")));
     EXPECT_FALSE(cache.repeats(at, tensor("w", 5)));
@@ -161,11 +175,15 @@ TEST(response_cache, the_key_is_all_of_the_request) {
     other.scale.after = 2;
     EXPECT_FALSE(cache.repeats(at, other));
     other = tensor("w");
+    other.wire = compression::bf16;
+    EXPECT_FALSE(cache.repeats(at, other));
+    other = tensor("w");
     other.places = {4096};  // it may lie elsewhere
     EXPECT_TRUE(cache.repeats(at, other));
     cache.erase(at);
     EXPECT_FALSE(cache.find("w"));
-    EXPECT_EQ(cache.insert(agreed(tensor("v")), tensor("v")), at);  // positions are used again
+    EXPECT_FALSE(cache.holds(at, mine));
+    EXPECT_EQ(cache.insert(agreed(tensor("v")), shared(tensor("v"))), at);  // positions are used again
 }
 
 TEST(response_cache, ten_thousand_names_that_take_turns_fit_after_two_rounds) {
@@ -179,7 +197,7 @@ TEST(response_cache, ten_thousand_names_that_take_turns_fit_after_two_rounds) {
                 cache.touch(*at);
             } else {
                 ++misses;
-                cache.insert(agreed(tensor(name)), tensor(name));
+                cache.insert(agreed(tensor(name)), shared(tensor(name)));
             }
         }
         if (round >= 2) {
@@ -193,7 +211,7 @@ TEST(response_cache, names_that_never_come_back_keep_it_small) {
     response_cache cache(100);
     for (int i = 0; i < 5000; ++i) {
         std::string const name = "loss." + std::to_string(i);
-        cache.insert(agreed(tensor(name)), tensor(name));
+        cache.insert(agreed(tensor(name)), shared(tensor(name)));
         if (i > 0) {
             ASSERT_TRUE(cache.find("loss." + std::to_string(i - 1)));
         }
@@ -228,6 +246,28 @@ TEST(fusion, like_goes_with_like_up_to_the_threshold) {
     EXPECT_EQ(plan_batches(ready, 1 << 20)[0].bytes, 501 * 4u);
 }
 
+TEST(fusion, what_is_compressed_goes_by_itself_and_is_gathered_however_long) {
+    auto const in = [](std::string name, compression wire, std::uint64_t place, bool error_feedback = false) {
+        auto what = tensor(std::move(name), 65'536);
+        what.wire = wire;
+        what.error_feedback = error_feedback;
+        what.places = {place};
+        return agreed(what);
+    };
+    auto integer = tensor("i");
+    integer.tensors[0].type = dtype::i32;
+    integer.wire = compression::bf16;  // of a group: only its f32 tensors are compressed
+    std::vector const ready{in("a", compression::bf16, 0x100000), in("b", compression::none, 0x200000),
+                            in("c", compression::f16, 0x300000),  in("d", compression::bf16, 0x900000),
+                            in("e", compression::bf16, 0xa00000, true), agreed(integer)};
+    auto const batches = plan_batches(ready, 16 << 20);
+    EXPECT_THAT(units(batches),
+                ElementsAre(ElementsAre(0, 3), ElementsAre(1), ElementsAre(2), ElementsAre(4), ElementsAre(5)));
+    EXPECT_EQ(batches[0].wire, compression::bf16);
+    EXPECT_TRUE(batches[3].error_feedback);
+    EXPECT_EQ(batches[4].wire, compression::none);
+}
+
 TEST(fusion, tensors_go_in_the_order_of_their_places) {
     auto const at = [](std::string name, std::uint64_t place) {
         auto what = tensor(std::move(name));
@@ -236,6 +276,10 @@ TEST(fusion, tensors_go_in_the_order_of_their_places) {
     };
     std::vector const ready{at("last", 300), at("first", 100), at("middle", 200)};
     EXPECT_THAT(units(plan_batches(ready, 1 << 20)), ElementsAre(ElementsAre(1, 2, 0)));
+    std::vector const backwards{at("c", 300), at("b", 200), at("a", 100)};
+    EXPECT_THAT(units(plan_batches(backwards, 1 << 20)), ElementsAre(ElementsAre(2, 1, 0)));
+    std::vector const same{at("a", 100), at("b", 100)};  // one place twice: they stay as they are
+    EXPECT_THAT(units(plan_batches(same, 1 << 20)), ElementsAre(ElementsAre(0, 1)));
 }
 
 TEST(fusion, long_stretches_of_memory_are_not_copied) {
@@ -257,6 +301,8 @@ TEST(request_codec, what_is_sent_is_what_comes) {
     one.numbers = {1, -2, 3};
     one.scale = {0.25, 4};
     one.root = 7;
+    one.wire = compression::f16;
+    one.error_feedback = true;
     one.places = {0x1234567890};
     one.tensors[0].shape = make_shape(std::vector<std::int64_t>{3, 4});
     std::vector const all{one, bare(exchange_kind::tune, ""), tensor(std::string(300, 'x'), 0)};
