@@ -20,7 +20,8 @@ namespace {
 constexpr std::array table{
     backend_row{"self", self_unavailable, make_self_backend},
     backend_row{"nccl", nccl_unavailable, make_nccl_backend, memory_kind::device, true},
-    backend_row{"hierarchical", hierarchical_unavailable, make_hierarchical_backend},
+    backend_row{"hierarchical", hierarchical_unavailable, make_hierarchical_backend, memory_kind::host, false,
+                "nccl goes in steps by itself, within the nodes and across them"},
     backend_row{"mpi", mpi_unavailable, make_mpi_backend},
     backend_row{"shm", shm_unavailable, make_shm_backend},
 };
@@ -69,10 +70,11 @@ backend_row const& select_backend(std::span<backend_row const> rows, identity co
     for (auto const& row : rows) {
         if (!options.backend.empty() && row.name != options.backend) continue;
         known = true;
-        auto const refusal = row.memory != options.memory
-                                 ? fmt::format("it works on {} memory, the tensors lie in {} memory (comm_options::memory)",
-                                               to_string(row.memory), to_string(options.memory))
-                                 : row.unavailable(who, options);
+        auto const refusal =
+            row.memory != options.memory
+                ? fmt::format("it works on {} memory, the tensors lie in {} memory (comm_options::memory){}{}",
+                              to_string(row.memory), to_string(options.memory), row.instead.empty() ? "" : "; ", row.instead)
+                : row.unavailable(who, options);
         if (!refusal) {
             spdlog::debug("communicator: backend {} for {} rank(s){}{}", row.name, who.world_size,
                           refusals.empty() ? "" : "; refused before: ", join(refusals, "; "));

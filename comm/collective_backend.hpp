@@ -110,6 +110,8 @@ struct backend_row {
     /// The ranks meet in create() before anything is made, and one that cannot be served says so there: create() is to be called
     /// on it too, and throws the same on all ranks.
     bool tells_refusal = false;
+    /// What is said about tensors in other memory, where more is to be said than that they are not reached; else "".
+    std::string_view instead{};
 };
 
 /// The rows in the order in which they are tried.

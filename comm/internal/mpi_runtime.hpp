@@ -35,7 +35,8 @@ class mpi_runtime {
     /// All ranks of MPI's world, for the destructor.
     void remember(std::vector<world_record> ranks, int own, duration deadline);
 
-    /// The processes of this node's ranks, as they were seen while MPI came up; none if the program had initialised it.
+    /// The processes of this node's ranks, as they were seen before MPI came up; none if all are on one node
+    /// or the program had initialised it.
     std::vector<rank_process> const& seen() const noexcept { return seen_; }
 
     /// MPI_Finalize would wait for ranks that do not come: do not call it.

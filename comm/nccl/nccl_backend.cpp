@@ -103,7 +103,8 @@ std::unique_ptr<collective_backend> make_backend(identity const& who, comm_optio
     }
     ranks.crowded = is_crowded(places, records[static_cast<std::size_t>(who.rank)].place.host);
     nccl_comm comm = make_comm(who, options, from, ranks.speaker, on, records);
-    spdlog::debug("{}: NCCL {} on {} ({})", ranks.speaker, version_text(from.nccl->version), on->name(), on->uuid());
+    spdlog::debug("{}: NCCL {} on {} ({}){}", ranks.speaker, version_text(from.nccl->version), on->name(), on->uuid(),
+                  who.node_count > 1 ? ", which goes within the nodes and across them by itself" : "");
     return make_collectives(std::move(ranks), std::move(space), std::move(comm));
 }
 

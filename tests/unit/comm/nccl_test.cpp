@@ -109,6 +109,7 @@ TEST(select_backend, device_memory_is_for_nccl_alone) {
         EXPECT_EQ(problem.code(), errc::unavailable);
         EXPECT_THAT(problem.what(), HasSubstr("self: it works on host memory, the tensors lie in device memory"));
         EXPECT_THAT(problem.what(), HasSubstr("nccl: "));
+        EXPECT_THAT(problem.what(), HasSubstr("nccl goes in steps by itself, within the nodes and across them"));
     }
     options = {};
     options.backend = "nccl";
