@@ -39,7 +39,7 @@ constexpr char const* help = R"(muster-bench train --data FILE.h5 [options]     
   --bucket-bytes SIZE     gradients are reduced in pieces of about this size (64KiB)
   --protocol fast|published   published: every step also averages the loss over the ranks and waits for it (fast)
   --kernels NAME          auto, avx512, avx2 or baseline (auto: the best this processor has)
-  --backend NAME          the communicator's: self or mpi (chosen by the number of ranks)
+  --backend NAME          the communicator's: self, shm, mpi, hierarchical (chosen by where the ranks are)
   --threads 1             compute threads a rank: one. For more cores start more ranks
   --profile               time and arithmetic of each layer
   --json FILE|-           the record of the run (schema muster.train/1); -: on standard output, instead of the text

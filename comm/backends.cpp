@@ -22,8 +22,8 @@ constexpr std::array table{
     backend_row{"nccl", nccl_unavailable, make_nccl_backend, memory_kind::device, true},
     backend_row{"hierarchical", hierarchical_unavailable, make_hierarchical_backend, memory_kind::host, false,
                 "nccl goes in steps by itself, within the nodes and across them"},
-    backend_row{"mpi", mpi_unavailable, make_mpi_backend},
     backend_row{"shm", shm_unavailable, make_shm_backend},
+    backend_row{"mpi", mpi_unavailable, make_mpi_backend},
 };
 
 [[noreturn]] void throw_unknown(std::span<backend_row const> rows, std::string const& name) {
@@ -32,6 +32,13 @@ constexpr std::array table{
     auto const near = nearest(name, names);
     throw error(errc::usage, fmt::format("there is no backend \"{}\"; there are: {}{}", name, join(names, ", "),
                                          near ? fmt::format("; did you mean \"{}\"?", *near) : ""));
+}
+
+/// "backend shm, the first in the table that can serve them; refused before: self: the world has 2 ranks"
+std::string explain_choice(backend_row const& taken, std::vector<std::string> const& refusals, comm_options const& options) {
+    return fmt::format("backend {}, {}{}{}", taken.name,
+                       options.backend.empty() ? "the first in the table that can serve them" : "asked for by name",
+                       refusals.empty() ? "" : "; refused before: ", join(refusals, "; "));
 }
 
 }  // namespace
@@ -65,6 +72,10 @@ void tell_refusal(identity const& who, comm_options const& options) {
 }
 
 backend_row const& select_backend(std::span<backend_row const> rows, identity const& who, comm_options const& options) {
+    return *choose_backend(rows, who, options).row;
+}
+
+backend_choice choose_backend(std::span<backend_row const> rows, identity const& who, comm_options const& options) {
     std::vector<std::string> refusals;
     bool known = options.backend.empty();
     for (auto const& row : rows) {
@@ -76,9 +87,9 @@ backend_row const& select_backend(std::span<backend_row const> rows, identity co
                               to_string(row.memory), to_string(options.memory), row.instead.empty() ? "" : "; ", row.instead)
                 : row.unavailable(who, options);
         if (!refusal) {
-            spdlog::debug("communicator: backend {} for {} rank(s){}{}", row.name, who.world_size,
-                          refusals.empty() ? "" : "; refused before: ", join(refusals, "; "));
-            return row;
+            backend_choice const choice{&row, explain_choice(row, refusals, options)};
+            spdlog::debug("communicator: {} rank(s): {}", who.world_size, choice.why);
+            return choice;
         }
         refusals.push_back(fmt::format("{}: {}", row.name, *refusal));
     }

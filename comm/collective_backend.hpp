@@ -117,15 +117,21 @@ struct backend_row {
 /// The rows in the order in which they are tried.
 std::span<backend_row const> backends() noexcept;
 
+/// A row, and in words why that one: "backend shm, the first in the table that can serve them; refused before: self: …".
+struct backend_choice {
+    backend_row const* row = nullptr;
+    std::string why;
+};
+
 /// The row that options.backend names, else the first that is available; logs what was tried and why it was refused. Throws
 /// errc::usage for a name that is not in the table and errc::unavailable, with every refusal, if none is left.
 backend_row const& select_backend(identity const& who, comm_options const& options);
+/// The same over any table.
+backend_row const& select_backend(std::span<backend_row const> table, identity const& who, comm_options const& options);
+backend_choice choose_backend(std::span<backend_row const> table, identity const& who, comm_options const& options);
 
 /// Where select_backend() found none for this rank, while other ranks may wait for it in one whose ranks meet first: takes part
 /// in that meeting. Throws what all of them throw, naming who lacks what; returns where there is no such backend.
 void tell_refusal(identity const& who, comm_options const& options);
-
-/// The same over any table.
-backend_row const& select_backend(std::span<backend_row const> table, identity const& who, comm_options const& options);
 
 }  // namespace muster

@@ -10,8 +10,8 @@
 namespace muster {
 
 struct comm_options {
-    /// The name of a row of the table of backends ("self", "mpi", …), or "" for the first that can serve this world and reaches
-    /// `memory`.
+    /// The name of a row of the table of backends ("self", "nccl", "hierarchical", "shm", "mpi": the order in which they are
+    /// tried), or "" for the first that can serve this world and reaches `memory`.
     std::string backend;
 
     /// Where the tensors lie.

@@ -29,11 +29,12 @@ void check_identity(identity const& who) {
 }
 
 std::shared_ptr<communicator_state> make_state(identity const& who, comm_options const& options, std::string_view name,
-                                               std::unique_ptr<collective_backend> backend) {
+                                               std::string why, std::unique_ptr<collective_backend> backend) {
     auto state = std::make_shared<communicator_state>();
     state->who = who;
     state->options = options;
     state->backend_name = name;
+    state->why = std::move(why);
     state->backend = std::move(backend);
     state->yield_at_once = state->backend->crowded();
     state->place = {who.rank, who.world_size, state->backend->reaches(memory_kind::host),
@@ -42,8 +43,8 @@ std::shared_ptr<communicator_state> make_state(identity const& who, comm_options
 }
 
 /// Where nothing serves this rank, those that wait for it hear so instead of waiting in vain.
-backend_row const& choose_backend(identity const& who, comm_options const& options) try {
-    return select_backend(who, options);
+backend_choice choose_or_tell(identity const& who, comm_options const& options) try {
+    return choose_backend(backends(), who, options);
 } catch (error const& refused) {
     if (refused.code() != errc::unavailable) throw;
     try {
@@ -59,8 +60,8 @@ backend_row const& choose_backend(identity const& who, comm_options const& optio
 
 communicator communicator::create(identity const& who, comm_options const& options) {
     check_identity(who);
-    backend_row const& row = choose_backend(who, options);
-    return communicator(make_state(who, options, row.name, row.create(who, options)));
+    backend_choice const choice = choose_or_tell(who, options);
+    return communicator(make_state(who, options, choice.row->name, choice.why, choice.row->create(who, options)));
 }
 
 communicator_state& communicator::state() const {
@@ -81,6 +82,9 @@ identity const& communicator::who() const {
 }
 std::string_view communicator::backend() const noexcept {
     return state_ ? state_->backend_name : std::string_view{};
+}
+std::string const& communicator::why_backend() const {
+    return state().why;
 }
 std::string const& communicator::host_of(int rank) const {
     return state().backend->hosts().at(static_cast<std::size_t>(rank));
@@ -191,7 +195,7 @@ communicator communicator::include(std::span<int const> ranks) {
     if (!part) return communicator(nullptr);
     auto const place = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
     identity const who = identity_in_set(whole.who, ranks, place, whole.backend->hosts());
-    return communicator(make_state(who, whole.options, whole.backend_name, std::move(part)));
+    return communicator(make_state(who, whole.options, whole.backend_name, whole.why, std::move(part)));
 }
 
 }  // namespace muster

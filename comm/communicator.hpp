@@ -30,10 +30,12 @@ namespace muster {
 /// a barrier that no other rank enters and so that the launcher sees it fail.
 class communicator {
   public:
-    /// Collective over who.world_size ranks. Selects a backend (see select_backend), initialises MPI if it is needed and is not
-    /// yet (then the last communicator finalises it, after which no other can be made), and uses MPI traffic of its own, apart
-    /// from the program's. Throws errc::singleton if MPI's world has another size than the identity's, errc::peer_failed on all
-    /// ranks if their identities contradict each other, errc::timeout if ranks do not come within options.deadline, mpi_error.
+    /// Collective over who.world_size ranks. Selects a backend: `self` for one rank, `hierarchical` for several ranks on each of
+    /// several nodes, `shm` where all are on one, else `mpi`; `nccl` for device memory; or what options.backend names. Programs
+    /// that need native() or several ranks' MPI ask for mpi by name. Initialises MPI if it is needed and is not yet (then the
+    /// last communicator finalises it, after which no other can be made), and uses MPI traffic of its own, apart from the
+    /// program's. Throws errc::singleton if MPI's world has another size than the identity's, errc::peer_failed on all ranks if
+    /// their identities contradict each other, errc::timeout if ranks do not come within options.deadline, mpi_error.
     static communicator create(identity const& who, comm_options const& options = {});
 
     communicator(communicator&&) noexcept = default;
@@ -50,6 +52,8 @@ class communicator {
     int size() const noexcept;
     identity const& who() const;
     std::string_view backend() const noexcept;  ///< the name of its row: "self", "mpi", …
+    /// Why that one, and why not those that stand before it in the table, for people. Of a process set that of the whole.
+    std::string const& why_backend() const;
     std::string const& host_of(int rank) const;
     comm_options const& options() const;
 
@@ -96,10 +100,11 @@ class communicator {
     /// get an empty one. It has this one's options and deadline, and stays valid beyond this one.
     communicator include(std::span<int const> ranks);
 
-    /// Host memory that collectives of this process are fastest on, `bytes` (at least 1) of it, zeroed: over shm the other ranks of
-    /// the node read and write it in place, where other memory is copied by the kernel. For what lives long and is reduced often, as the
-    /// gradients of a network; best in few large pieces, since each takes a file descriptor and its first collective prepares the way.
-    /// Ranks need not do the same. Not collective; thread safe, also beside other calls. Throws errc::system, std::bad_alloc.
+    /// Host memory that collectives of this process are fastest on, `bytes` (at least 1) of it, zeroed: over shm the other ranks
+    /// of the node read and write it in place, where other memory is copied by the kernel. For what lives long and is reduced
+    /// often, as the gradients of a network; best in few large pieces, since each takes a file descriptor and its first
+    /// collective prepares the way. Ranks need not do the same. Not collective; thread safe, also beside other calls. Throws
+    /// errc::system, std::bad_alloc.
     comm_buffer allocate(std::size_t bytes);
 
     /// Device memory: `stream` (a CUstream or cudaStream_t of the communicator's device; null is the default stream) is where the
@@ -115,8 +120,8 @@ class communicator {
     /// come, and the communicator has then failed. Collective.
     void close();
 
-    /// Where the backend is mpi or hierarchical, a pointer to its MPI_Comm (`*static_cast<MPI_Comm const*>(c.native())`), else null. For
-    /// libraries that duplicate it at once, as HDF5 does; valid as long as this communicator.
+    /// Where the backend is mpi or hierarchical, a pointer to its MPI_Comm (`*static_cast<MPI_Comm const*>(c.native())`), else
+    /// null. For libraries that duplicate it at once, as HDF5 does; valid as long as this communicator.
     void const* native() const noexcept;
 
   private:

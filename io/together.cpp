@@ -25,11 +25,16 @@ int rank(communicator* comm) {
 int size(communicator* comm) {
     return comm != nullptr ? comm->size() : 1;
 }
+comm_options options_for_files(identity const& who) {
+    comm_options how;
+    if (who.world_size > 1) how.backend = "mpi";
+    return how;
+}
 void const* mpi_handle(communicator* comm) {
     if (size(comm) == 1) return comm != nullptr ? comm->native() : nullptr;
     if (comm->native() == nullptr)
         throw error(errc::unavailable, fmt::format("parallel HDF5 works over MPI, and these {} ranks met over \"{}\": make their "
-                                                   "communicator with the backend mpi",
+                                                   "communicator with the backend mpi (comm_options::backend)",
                                                    comm->size(), comm->backend()));
     return comm->native();
 }

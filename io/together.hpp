@@ -6,6 +6,9 @@
 #include <span>
 #include <string_view>
 
+#include "comm/comm_options.hpp"
+#include "pmix/identity.hpp"
+
 namespace muster {
 
 class communicator;
@@ -14,6 +17,10 @@ namespace together {
 
 int rank(communicator* comm);
 int size(communicator* comm);
+
+/// How a communicator is made whose ranks read or write one file together: several do so over MPI, which the backend chosen by
+/// itself need not be.
+comm_options options_for_files(identity const& who);
 
 /// HDF5's view of the communicator (io/hdf5.hpp, mpi_handle), or null if there is none or it is a single process without MPI.
 void const* mpi_handle(communicator* comm);

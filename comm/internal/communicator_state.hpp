@@ -24,6 +24,7 @@ struct communicator_state {
     identity who;
     comm_options options;
     std::string_view backend_name;
+    std::string why;  ///< that one
     std::unique_ptr<collective_backend> backend;
     argument_place place;
     void* stream = nullptr;      ///< the program's, for device memory

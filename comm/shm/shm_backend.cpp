@@ -337,6 +337,14 @@ std::optional<std::string> shm_unavailable(identity const& who, comm_options con
     if (who.local_size != who.world_size)
         return fmt::format("it serves the ranks of one node, and {} of {} are on this one", who.local_size, who.world_size);
     if (options.backend.empty() && who.world_size == 1) return "one rank needs no other";
+    // The program's own MPI may know more than the variables do: the mpi backend tells what is wrong then.
+    if (int const size = running_mpi_world_size(); options.backend.empty() && size != 0 && size != who.world_size)
+        return fmt::format("MPI is initialised and its world has {} ranks", size);
+    // Of a bare PMI-1 it is not known which ranks are on this node, nor what the job is called: another one of this user here may
+    // have the same name.
+    if (options.backend.empty() && (who.from == identity::source::pmi || who.nspace == to_string(who.from)))
+        return "no variable tells this job's name and which ranks are on this node; where all are, and it is the only such job "
+               "there, ask for shm by name";
     return std::nullopt;
 }
 

@@ -12,6 +12,7 @@
 #include "io/stage/commands.hpp"
 #include "io/stage/options.hpp"
 #include "io/stage/progress.hpp"
+#include "io/together.hpp"
 
 namespace muster::stage {
 
@@ -96,7 +97,7 @@ int convert_command(std::vector<std::string> const& args, identity const& who) {
         return 0;
     }
     convert_request const request = request_of(given);
-    return with_ranks("muster-stage", who, {}, [&](communicator& ranks) {
+    return with_ranks("muster-stage", who, together::options_for_files(who), [&](communicator& ranks) {
         auto const begin = std::chrono::steady_clock::now();
         bool const shown = ranks.rank() == 0 && !given.has("json");
         std::function<void(std::uint64_t)> show;

@@ -11,6 +11,7 @@
 #include "io/stage/commands.hpp"
 #include "io/stage/options.hpp"
 #include "io/stage/progress.hpp"
+#include "io/together.hpp"
 
 namespace muster::stage {
 
@@ -76,7 +77,7 @@ int verify_command(std::vector<std::string> const& args, identity const& who) {
     if (given.files().empty())
         throw error(errc::usage, "muster-stage verify: give the dataset file; muster-stage verify --help lists the options");
     std::string const path = given.files().front();
-    return with_ranks("muster-stage", who, {}, [&](communicator& ranks) { return verify(path, given, ranks); });
+    return with_ranks("muster-stage", who, together::options_for_files(who), [&](communicator& ranks) { return verify(path, given, ranks); });
 }
 
 }  // namespace muster::stage

@@ -39,9 +39,10 @@ expect_equal "$(weights)" "$one" "weights of a second run"
 expect_exit 0 "$bench" train --data data.h5 --seed 43
 [ "$(weights)" != "$one" ] || fail "another seed gives the same weights"
 expect_exit 0 "$MUSTER" run -n 2 --slots-per-node 2 -- "$bench" train --data data.h5
-expect_contains stdout "2 ranks on backend mpi" "500 images in 4 steps"
+expect_contains stdout "2 ranks on backend shm" "500 images in 4 steps"
 two=$(weights)
-expect_exit 0 "$MUSTER" run -n 2 --slots-per-node 2 -- "$bench" train --data data.h5 --protocol published
+expect_exit 0 "$MUSTER" run -n 2 --slots-per-node 2 -- "$bench" train --data data.h5 --protocol published --backend mpi
+expect_contains stdout "2 ranks on backend mpi"
 expect_equal "$(weights)" "$two" "weights of two ranks"
 
 html=()

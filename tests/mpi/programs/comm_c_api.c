@@ -1,4 +1,5 @@
-/* Every call of the C interface, from C11: right results, and codes with words for what is wrong. */
+/* Every call of the C interface, from C11: right results, and codes with words for what is wrong. The first word is the backend that is expected of
+ * several ranks: shm is chosen for ranks of one node, others are asked for. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,8 +148,9 @@ static void sets_join_counters(muster_comm* comm) {
     CHECK(muster_counters(comm, MUSTER_PROMETHEUS, NULL, &bytes) == MUSTER_OK);
 }
 
-int main(void) {
-    const char* const variables[] = {"MUSTER_CYCLE_TIME=200us", "MUSTER_COMM_DEADLINE=30s", NULL};
+int main(int argc, char** argv) {
+    const char* const backend = argc > 1 ? argv[1] : "self";
+    const char* const variables[] = {"MUSTER_CYCLE_TIME=200us", "MUSTER_COMM_DEADLINE=30s", strcmp(backend, "mpi") == 0 ? "MUSTER_COMM_BACKEND=mpi" : NULL, NULL};
     const char* const unreadable[] = {"MUSTER_CYCLE_TIME=soon", NULL};
     muster_comm* comm = NULL;
     CHECK(muster_comm_abi() >= MUSTER_COMM_ABI);
@@ -157,6 +159,7 @@ int main(void) {
     rank = muster_comm_rank(comm);
     size = muster_comm_size(comm);
     CHECK(rank >= 0 && rank < size && size <= 4);
+    CHECK(strcmp(muster_comm_backend(comm), backend) == 0);
     CHECK(muster_comm_local_size(comm) == size && muster_comm_cross_size(comm) == 1 && muster_comm_cross_rank(comm) == 0);
     reduce(comm);
     gather(comm);

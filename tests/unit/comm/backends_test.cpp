@@ -6,6 +6,7 @@
 
 #include "comm/collective_backend.hpp"
 #include "comm/comm_error.hpp"
+#include "comm/shm/shm_backend.hpp"
 #include "comm/world_check.hpp"
 
 namespace muster {
@@ -78,6 +79,24 @@ TEST(select_backend, one_rank_is_served_by_self_and_more_are_not) {
     comm_options options;
     options.backend = "self";
     EXPECT_THAT(message_of(errc::unavailable, [&] { select_backend(world_of(2), options); }), HasSubstr("the world has 2"));
+}
+
+TEST(select_backend, ranks_of_one_node_share_memory_and_others_do_not) {
+    identity one_node = world_of(4);
+    one_node.local_size = 4;
+    one_node.from = identity::source::slurm;
+    auto const choice = choose_backend(backends(), one_node, {});
+    EXPECT_EQ(choice.row->name, "shm");
+    EXPECT_THAT(choice.why, HasSubstr("backend shm, the first in the table that can serve them; refused before: self: "));
+    EXPECT_THAT(choice.why, HasSubstr("hierarchical: "));
+    one_node.from = identity::source::pmi;  // another job may have its name, or other nodes may have some of its ranks
+    EXPECT_THAT(shm_unavailable(one_node, {}).value_or(""), HasSubstr("ask for shm by name"));
+    comm_options by_name;
+    by_name.backend = "shm";
+    EXPECT_EQ(choose_backend(backends(), one_node, by_name).why, "backend shm, asked for by name");
+    identity two_nodes = world_of(4);
+    two_nodes.local_size = 2;
+    EXPECT_THAT(shm_unavailable(two_nodes, {}).value_or(""), HasSubstr("2 of 4 are on this one"));
 }
 
 std::vector<world_record> records_of(int size) {
