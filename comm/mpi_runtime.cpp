@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <sched.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -67,6 +68,19 @@ int initialise(identity const& who, comm_options const& options, std::vector<ran
     return *provided;
 }
 
+/// Open MPI writes to connections whose other end may be gone, and the signal for that ends a process that has no use for it: the
+/// survivor of a fall, for which it would then be blamed. A handler, and not SIG_IGN, which programs started from here would
+/// inherit.
+void survive_broken_connections() noexcept {
+    struct sigaction now {};
+    if (::sigaction(SIGPIPE, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) return;
+    now = {};
+    now.sa_handler = [](int) {};
+    now.sa_flags = SA_RESTART;
+    ::sigemptyset(&now.sa_mask);
+    ::sigaction(SIGPIPE, &now, nullptr);
+}
+
 }  // namespace
 
 /// The program's own initialisation decides; what it does not allow is refused here instead of going wrong later.
@@ -96,6 +110,7 @@ mpi_runtime::mpi_runtime(identity const& who, comm_options const& options) {
                          "MPI has been finalised and cannot be initialised again; keep one communicator until the program ends");
     if (stuck_in_init)
         throw comm_error(errc::unavailable, "MPI did not come up before and is still at it; start the program again");
+    survive_broken_connections();
     if (initialized == 0) {
         int const provided = initialise(who, options, seen_);
         owns_ = true;

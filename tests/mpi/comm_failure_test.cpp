@@ -2,6 +2,7 @@
 // ranks: 1 2 3 4
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <functional>
 #include <vector>
@@ -96,6 +97,15 @@ void expect_deadline(communicator victims) {
 TEST(failure, a_deadline_that_passes_names_tensor_rank_and_host) {
     if (ranks().size() == 1) GTEST_SKIP() << "nobody to wait for";
     expect_deadline(another());
+}
+
+/// Writing to a rank that is gone must not end this one, nor what it starts be deaf to it.
+TEST(failure, a_connection_that_breaks_does_not_end_the_process) {
+    if (ranks().backend() != "mpi") GTEST_SKIP() << "it has no connections";
+    ::raise(SIGPIPE);
+    struct sigaction now {};
+    ASSERT_EQ(::sigaction(SIGPIPE, nullptr, &now), 0);
+    EXPECT_NE(now.sa_handler, SIG_IGN);
 }
 
 TEST(failure, a_barrier_has_a_deadline_too_and_may_end_after_it) {
