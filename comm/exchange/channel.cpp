@@ -330,6 +330,11 @@ void channel::conclude(agreement&& each) {
             if (shared->whole && unit && is_cacheable(shared->what.kind)) unit->cache_place = cache_.insert(shared, unit->what);
             return agreed_on(shared, std::move(unit));
         }
+        case exchange_kind::give_up: {
+            std::vector<int> culprits;
+            for (std::int64_t const rank : each.what.numbers) culprits.push_back(static_cast<int>(rank));
+            throw comm_error(errc::timeout, each.what.tensors.at(0).name, std::move(culprits));
+        }
         case exchange_kind::prepare: {
             // What is agreed on is the allreduce, which is in the cache when it is started.
             if (!each.whole || !unit) break;

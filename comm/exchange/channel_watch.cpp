@@ -20,6 +20,10 @@ std::vector<int> ranks_of(std::vector<late_rank> const& late) {
     return ranks;
 }
 
+exchange_clock::duration to_clock(duration seconds) {
+    return std::chrono::duration_cast<exchange_clock::duration>(seconds);
+}
+
 }  // namespace
 
 bool channel::advance(operation& what, exchange_clock::time_point now) {
@@ -68,31 +72,71 @@ void channel::check_deadlines(exchange_clock::time_point now) {
         if (deadline == 0 || now.time_since_epoch().count() < deadline) return;
         if (expired == nullptr || deadline < expired->deadline.load(std::memory_order_relaxed)) expired = unit.get();
     });
-    if (expired != nullptr) throw_expired(*expired);
+    if (expired != nullptr) give_up(*expired, now);
 }
 
-void channel::throw_expired(pending const& unit) {
+/// All ranks are to end with the same words, so they are told in the next round; a cached request is announced in full before, so that
+/// all see who is missing. Where the round does not come about, this rank ends by itself.
+void channel::give_up(pending const& expired, exchange_clock::time_point now) {
+    if (!expired_since_) expired_since_ = now;
+    duration const quarter = shared_.options.deadline / 4;
+    auto const patience = std::min<exchange_clock::duration>(quarter.count() > 0 ? to_clock(quarter) : 1s, 1s);
+    auto const& late = late_ranks();
+    bool const dead = std::any_of(late.begin(), late.end(), [](late_rank const& each) { return each.dead; });
+    if (dead || now - *expired_since_ >= patience) throw words_on(expired);
+    if (gave_up_) return;
+    if (missing_of(expired).empty()) {
+        if (cache_.holds(expired.cache_place, expired.what)) outdated_.push_back(expired.cache_place);
+        return;
+    }
+    auto const words = words_on(expired);
+    auto what = std::make_shared<request>();
+    what->kind = exchange_kind::give_up;
+    what->name = std::string(1, internal_name) + "give up";
+    what->tensors = {{words.what(), dtype::u8, memory_kind::host, flat_shape(0)}};
+    what->numbers.assign(words.culprits().begin(), words.culprits().end());
+    auto ask = pending_ptr::make();
+    ask->what = std::move(what);
+    ask->set = set_;
+    ask->submitted = now;
+    gave_up_ = true;
+    submit(std::move(ask));
+}
+
+std::vector<int> channel::missing_of(pending const& unit) const {
+    for (auto const& each : coordinator_.waiting())
+        if (each.what.name == unit.what->name) return each.missing;
+    return {};
+}
+
+std::vector<late_rank> channel::late_ranks() {
+    if (phase_ == phase::idle) return {};
+    return (runner_.has_started() ? runner_.under_way() : operation_).late_ranks();
+}
+
+comm_error channel::words_on(pending const& unit) {
     duration const allowed =
         exchange_clock::time_point(exchange_clock::duration(unit.deadline.load(std::memory_order_relaxed))) - unit.submitted;
-    std::vector<int> culprits;
+    auto const late = late_ranks();
+    std::vector<int> culprits = missing_of(unit);
     std::vector<std::string> names;
     auto const name = [&](int rank, std::string_view why) {
-        culprits.push_back(rank);
         names.push_back(fmt::format("rank {} ({}): {}", rank, places_.at(static_cast<std::size_t>(rank)), why));
     };
-    std::vector<late_rank> late;
-    if (phase_ != phase::idle) late = (runner_.has_started() ? runner_.under_way() : operation_).late_ranks();
-    for (auto const& each : late) name(each.rank, each.why);
-    if (culprits.empty())
-        for (auto const& each : coordinator_.waiting())
-            if (each.what.name == unit.what->name)
-                for (int const rank : each.missing) name(rank, "it has not submitted it");
+    for (int const rank : culprits) {
+        auto const why = std::find_if(late.begin(), late.end(), [&](late_rank const& each) { return each.rank == rank; });
+        name(rank, why == late.end() ? "it has not submitted it" : "it has not submitted it; " + why->why);
+    }
+    if (culprits.empty()) {
+        culprits = ranks_of(late);
+        for (auto const& each : late) name(each.rank, each.why);
+    }
     std::string const why = names.empty() ? "some rank is late, has failed, or has not submitted it; look at the other ranks"
                                           : "waiting for " + join(names, "; ");
-    throw comm_error(errc::timeout,
-                     fmt::format("{}: not finished within {}; {}. Or give a longer deadline", describe_unit(unit),
-                                 format_duration(allowed), why),
-                     std::move(culprits));
+    return comm_error(errc::timeout,
+                      fmt::format("{}: not finished within {}; {}. Or give a longer deadline", describe_unit(unit),
+                                  format_duration(allowed), why),
+                      std::move(culprits));
 }
 
 void channel::check_stalls(exchange_clock::time_point now) {

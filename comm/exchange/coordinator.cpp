@@ -53,6 +53,13 @@ void coordinator::forget(std::string const& name) {
     entries_.erase(name);
 }
 
+/// Rank 0's settings, and anybody's giving up.
+bool coordinator::needs_no_consent(entry const& each) {
+    if (each.of[0] && each.of[0]->kind == exchange_kind::tune) return true;
+    return std::any_of(each.of.begin(), each.of.end(),
+                       [](auto const& one) { return one && one->kind == exchange_kind::give_up; });
+}
+
 bool coordinator::is_complete(entry const& each) const {
     if (each.count == 0) return false;
     for (std::size_t rank = 0; rank < hosts_.size(); ++rank)
@@ -68,8 +75,7 @@ std::vector<agreement> coordinator::take_ready() {
     for (auto const& name : names) {
         auto const found = entries_.find(name);
         if (found == entries_.end()) continue;
-        // tune is rank 0's word and needs nobody's consent
-        bool const alone = found->second.of[0] && found->second.of[0]->kind == exchange_kind::tune;
+        bool const alone = needs_no_consent(found->second);
         if (anyone_left() && !alone)
             ready.push_back(refuse(found->second));
         else if (alone || is_complete(found->second))

@@ -68,6 +68,7 @@ class coordinator {
 
     std::string who(int rank) const;
     std::string who(std::span<int const> ranks) const;
+    static bool needs_no_consent(entry const& each);
     bool is_complete(entry const& each) const;
     agreement conclude(entry const& all) const;
     void find_mismatch(entry const& all, int lowest, agreement& result) const;

@@ -20,6 +20,7 @@ std::string_view to_string(exchange_kind kind) noexcept {
         case exchange_kind::leave: return "leave";
         case exchange_kind::tune: return "tune";
         case exchange_kind::prepare: return "prepare";
+        case exchange_kind::give_up: return "give up";
     }
     return "unknown";
 }

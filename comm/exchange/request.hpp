@@ -24,8 +24,9 @@ enum class exchange_kind : std::uint8_t {
     leave,    ///< this rank's exchange ends
     tune,     ///< rank 0: use these settings from now on
     prepare,  ///< a grouped allreduce that is to be started again and again is checked
+    give_up,  ///< a deadline has passed: the exchange ends on all ranks, for the reason that the name of its tensor tells
 };
-inline constexpr int exchange_kinds = 11;
+inline constexpr int exchange_kinds = 12;
 std::string_view to_string(exchange_kind kind) noexcept;
 
 /// Begins the names that the exchange itself gives; they are not shown.

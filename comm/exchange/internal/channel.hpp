@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "comm/comm_error.hpp"
 #include "comm/communicator.hpp"
 #include "comm/exchange/autotuner.hpp"
 #include "comm/exchange/coordinator.hpp"
@@ -100,7 +101,10 @@ class channel {
     void check_stalls(exchange_clock::time_point now);
     template <typename Body>
     void for_pending(Body&& body) const;
-    [[noreturn]] void throw_expired(pending const& unit);
+    void give_up(pending const& expired, exchange_clock::time_point now);
+    comm_error words_on(pending const& unit);
+    std::vector<int> missing_of(pending const& unit) const;
+    std::vector<late_rank> late_ranks();
     std::string describe_unit(pending const& unit) const;
 
     int set_;
@@ -135,6 +139,8 @@ class channel {
 
     std::vector<std::shared_ptr<agreement const>> ready_;
     std::vector<pending_ptr> units_;
+    std::optional<exchange_clock::time_point> expired_since_;
+    bool gave_up_ = false;  // the others are being told
     std::optional<autotuner> tuner_;
     bool tuning_asked_ = false;  // the next settings have been sent and are not in use yet
     std::size_t window_bytes_ = 0, window_rounds_ = 0;

@@ -332,6 +332,19 @@ TEST(coordinator, what_rank_0_tunes_needs_nobodys_consent) {
     EXPECT_THAT(all.take_ready().at(0).what.numbers, ElementsAre(1, 2));
 }
 
+TEST(coordinator, who_gives_up_needs_nobodys_consent) {
+    coordinator all({"n0", "n1"});
+    all.announce(0, tensor("w"));
+    auto words = tensor("give up", 0, exchange_kind::give_up);
+    words.tensors[0].name = "w: not finished";
+    words.numbers = {0};
+    all.announce(1, words);
+    auto const ready = all.take_ready();
+    ASSERT_EQ(ready.size(), 1u);
+    EXPECT_EQ(ready[0].what.kind, exchange_kind::give_up);
+    EXPECT_EQ(ready[0].what.tensors[0].name, "w: not finished");
+}
+
 /// Runs it on a machine on which `speed` says how fast a setting is.
 template <typename Speed>
 tuning tune(tuning const& start, Speed&& speed) {
