@@ -57,6 +57,9 @@ struct named_tensor {
 /// followed by wait() takes
 ///   no longer for it. The background thread sleeps when there is nothing to do, and meets the other ranks ten times a second
 ///   then.
+/// - **Never submitted.** Where the deadline of a tensor passes that other ranks have not submitted, all ranks are told: each of
+///   their requests ends with the error (errc::timeout) that names the tensor and these ranks. Where a rank does not answer any more,
+///   up to a second later.
 /// - **Failure.** Ranks that are dead, stopped or late beyond a deadline end the exchange: every request not finished ends with
 /// the error that names
 ///   them, and every further call throws it at once. What has ended well holds right results. Destruction does not hang.
@@ -64,8 +67,8 @@ struct named_tensor {
 /// ranks) and no rows,
 ///   until all have joined.
 /// - **Compression.** With exchange_options::wire, or exchange_call::wire for one call, f32 tensors of sums and averages travel as
-///   f16 or bf16. Each rank rounds its own (times scale.before) as it is gathered, the ranks' are added in f32 and the result is
-///   rounded, and scaled by scale.after in f32 as it is handed out; all ranks get the same bits. On one rank nothing is rounded.
+///   f16 or bf16. Each rank rounds its own (times scale.before) as it is gathered, the ranks' are added as communicator::allreduce adds
+///   f16 and bf16 (in f32, rounded once) and the result is scaled by scale.after in f32 as it is handed out; all ranks get the same bits. On one rank nothing is rounded.
 ///   With error feedback what the first rounding loses is kept by name and added to the next tensor of that name (compress());
 ///   the second, half a unit in the last place of the result, is not made good. A tensor that comes with another number of
 ///   elements begins anew. It costs 4 bytes an element for as long as the exchange lives.

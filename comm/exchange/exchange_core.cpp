@@ -99,7 +99,7 @@ void exchange_core::refuse_in_flight(request const& what) const {
 
 void exchange_core::check_open() const {
     if (failure_) throw_failure();
-    if (closing_ || ranks_ == nullptr) throw comm_error(errc::usage, "the exchange has ended");
+    if (closing_) throw comm_error(errc::usage, "the exchange has ended");
 }
 
 exchange_clock::duration::rep exchange_core::deadline_from(exchange_clock::time_point submitted) const noexcept {
@@ -190,6 +190,7 @@ pending_ptr exchange_core::start(shared_request const& what, int set, std::share
 comm_buffer exchange_core::allocate(std::size_t bytes) {
     std::scoped_lock const lock(guard_);
     check_open();
+    if (ranks_ == nullptr) throw comm_error(errc::peer_failed, "the exchange is failing: it has no memory to give any more");
     return ranks_->allocate(bytes);
 }
 
