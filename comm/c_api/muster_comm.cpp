@@ -1,152 +1,15 @@
 #include "comm/c_api/muster_comm.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
-#include <new>
 
 #include "base/environment.hpp"
-#include "comm/comm_error.hpp"
-#include "comm/exchange/exchange.hpp"
+#include "comm/internal/c_call.hpp"
 #include "pmix/identity.hpp"
-
-struct muster_comm {
-    muster::exchange exchange;
-    muster_comm(muster::identity const& who, muster::exchange_options const& options) : exchange(who, options) {}
-};
-
-struct muster_handle {
-    muster::exchange_handle handle;
-};
 
 namespace {
 
 using namespace muster;
-
-struct last_failure {
-    std::string message;
-    std::vector<int> ranks;
-};
-thread_local last_failure last;
-
-int code_of(errc code) {
-    switch (code) {
-        case errc::usage:
-        case errc::config:
-        case errc::parse: return MUSTER_E_USAGE;
-        case errc::timeout: return MUSTER_E_TIMEOUT;
-        case errc::peer_failed:
-        case errc::singleton: return MUSTER_E_PEER;
-        case errc::unavailable:
-        case errc::not_found: return MUSTER_E_UNAVAILABLE;
-        case errc::system:
-        case errc::io: return MUSTER_E_SYSTEM;
-        case errc::library: return MUSTER_E_LIBRARY;
-        default: return MUSTER_E_INTERNAL;
-    }
-}
-
-int failed(int code, char const* message, std::vector<int> ranks = {}) noexcept {
-    try {
-        last.message = message;
-        last.ranks = std::move(ranks);
-    } catch (...) {
-        last.message.clear();  // no memory even for that
-    }
-    return code;
-}
-
-/// No exception leaves this.
-template <typename Body>
-int guarded(Body&& body) noexcept {
-    try {
-        body();
-        return MUSTER_OK;
-    } catch (comm_error const& problem) {
-        return failed(code_of(problem.code()), problem.what(), problem.culprits());
-    } catch (error const& problem) {
-        return failed(code_of(problem.code()), problem.what());
-    } catch (std::bad_alloc const&) {
-        return failed(MUSTER_E_SYSTEM, "out of memory");
-    } catch (std::exception const& problem) {
-        return failed(MUSTER_E_INTERNAL, problem.what());
-    } catch (...) {
-        return failed(MUSTER_E_INTERNAL, "an exception that tells nothing");
-    }
-}
-
-[[noreturn]] void refuse(std::string const& what) {
-    throw comm_error(errc::usage, what);
-}
-
-template <typename T>
-T& need(T* given, char const* what) {
-    if (given == nullptr) refuse(fmt::format("{} is null", what));
-    return *given;
-}
-
-/// A struct of an older caller is shorter: the rest is zero.
-template <typename T>
-T whole(T const* given, char const* what) {
-    T copy{};
-    if (given == nullptr) return copy;
-    if (given->struct_size < sizeof(std::size_t) || given->struct_size > std::size_t{1} << 16)
-        refuse(fmt::format("{} says that it has {} bytes; set struct_size to its sizeof", what, given->struct_size));
-    std::memcpy(&copy, given, std::min(sizeof copy, given->struct_size));
-    return copy;
-}
-
-struct call_parts {
-    exchange_call call;
-    int root = 0;
-    std::int64_t const* splits = nullptr;
-};
-
-call_parts parts_of(muster_call const* given) {
-    auto const what = whole(given, "the call");
-    call_parts parts;
-    if (what.prescale != 0) parts.call.scale.before = what.prescale;
-    if (what.postscale != 0) parts.call.scale.after = what.postscale;
-    parts.call.set = what.set;
-    parts.root = what.root;
-    parts.splits = what.splits;
-    return parts;
-}
-
-struct tensor_parts {
-    std::string_view name;
-    tensor_view in, out;
-    tensor_shape shape;
-};
-
-/// `own_size`: the output has a size of its own.
-tensor_parts parts_of(muster_tensor const& what, bool own_size) {
-    tensor_parts parts;
-    parts.name = &need(what.name, "the tensor's name");
-    if (what.type < MUSTER_F32 || what.type > MUSTER_I8) refuse(fmt::format("\"{}\": {} is no type", parts.name, what.type));
-    if (what.memory != MUSTER_HOST && what.memory != MUSTER_DEVICE)
-        refuse(fmt::format("\"{}\": {} is no kind of memory", parts.name, what.memory));
-    if (what.dimensions < 0 || (what.dimensions > 0 && what.shape == nullptr))
-        refuse(
-            fmt::format("\"{}\": {} dimensions{}", parts.name, what.dimensions, what.shape == nullptr ? " without a shape" : ""));
-    parts.shape = make_shape({what.shape, static_cast<std::size_t>(what.dimensions)});
-    auto const count = static_cast<std::size_t>(parts.shape.elements());
-    auto const type = static_cast<dtype>(what.type);
-    auto const where = static_cast<memory_kind>(what.memory);
-    parts.in = {const_cast<void*>(what.in), count, type, where};
-    parts.out = {what.out, own_size ? what.out_elements : count, type, where};
-    return parts;
-}
-
-tensor_parts parts_of(muster_tensor const* given, bool own_size) {
-    need(given, "the tensor");
-    return parts_of(whole(given, "the tensor"), own_size);
-}
-
-exchange_reduction reduction_of(int how) {
-    if (how < MUSTER_SUM || how > MUSTER_ADASUM) refuse(fmt::format("{} is no reduction", how));
-    return static_cast<exchange_reduction>(how);
-}
+using namespace muster::c_api;
 
 void give(muster_handle** to, exchange_handle handle) {
     need(to, "the place for the handle");
@@ -164,13 +27,6 @@ int wait_for(muster_handle** to, Start&& start) noexcept {
     else
         muster_handle_free(handle);
     return code;
-}
-
-exchange& of(muster_comm* comm) {
-    return need(comm, "the communicator").exchange;
-}
-exchange const& of(muster_comm const* comm) {
-    return need(comm, "the communicator").exchange;
 }
 
 }  // namespace
@@ -256,16 +112,7 @@ int muster_allreduce_group_async(muster_comm* comm, char const* name, muster_ten
     return guarded([&] {
         need(handle, "the place for the handle");
         need(name, "the group's name");
-        std::vector<named_tensor> all;
-        std::byte const* at = reinterpret_cast<std::byte const*>(tensors);
-        for (std::size_t i = 0; i < count; ++i) {
-            // An older caller's array has shorter elements.
-            auto const* const one = reinterpret_cast<muster_tensor const*>(at);
-            auto const what = parts_of(one, false);
-            all.push_back({what.name, what.in, what.out, what.shape});
-            at += one->struct_size;
-        }
-        give(handle, of(comm).allreduce_group(name, all, reduction_of(reduction), parts_of(call).call));
+        give(handle, of(comm).allreduce_group(name, tensors_of(tensors, count), reduction_of(reduction), parts_of(call).call));
     });
 }
 
@@ -416,12 +263,12 @@ int muster_counters(muster_comm const* comm, int format, char* buffer, size_t* s
 }
 
 char const* muster_last_error(void) {
-    return last.message.c_str();
+    return last().message.c_str();
 }
 
 int muster_last_error_ranks(int const** ranks) {
-    if (ranks != nullptr) *ranks = last.ranks.data();
-    return static_cast<int>(last.ranks.size());
+    if (ranks != nullptr) *ranks = last().ranks.data();
+    return static_cast<int>(last().ranks.size());
 }
 
 }  // extern "C"

@@ -2,7 +2,8 @@
  *
  * Every function returns MUSTER_OK or a code; muster_last_error() then tells what went wrong, of the calling thread's last failed call. No C++
  * exception leaves a function. Null where something is needed is MUSTER_E_USAGE. All but creation and destruction may be called by any thread.
- * Structs begin with their size (set it to sizeof), so that later versions can add to them; what is not set must be zero.
+ * Structs begin with their size (set it to sizeof), so that later versions can add to them; what is not set must be zero. A program that was compiled for
+ * a later version and sets what this one does not know gets MUSTER_E_UNAVAILABLE.
  */
 #ifndef MUSTER_COMM_H
 #define MUSTER_COMM_H
@@ -15,11 +16,12 @@ extern "C" {
 #endif
 
 /* Grows when something is added, never otherwise: what a program was compiled for is at most muster_comm_abi(). */
-#define MUSTER_COMM_ABI 1
+#define MUSTER_COMM_ABI 2
 int muster_comm_abi(void);
 
 typedef struct muster_comm muster_comm;     /* all ranks: owned by who created it */
 typedef struct muster_handle muster_handle; /* a request: owned by who submitted it */
+typedef struct muster_group muster_group;   /* tensors that are reduced again and again: owned by who prepared it */
 
 enum {
     MUSTER_OK = 0,
@@ -50,6 +52,9 @@ typedef struct muster_tensor {
     int memory;           /* MUSTER_HOST or MUSTER_DEVICE */
 } muster_tensor;
 
+/* What f32 tensors of sums and averages in host memory are on their way. The default is what MUSTER_COMPRESSION says, or none. */
+enum { MUSTER_WIRE_DEFAULT = 0, MUSTER_WIRE_NONE, MUSTER_WIRE_F16, MUSTER_WIRE_BF16 };
+
 /* What else a call may say. A null pointer is the same as all zero. */
 typedef struct muster_call {
     size_t struct_size;
@@ -58,6 +63,8 @@ typedef struct muster_call {
     int set;               /* a process set; 0 is all ranks */
     int root;              /* broadcast; counts within the set */
     const int64_t* splits; /* alltoall: rows for each rank of the set, or null for equal parts */
+    int compression;       /* allreduce: MUSTER_WIRE_…; refused for what is not compressed. Since ABI 2 */
+    int error_feedback;    /* whether what rounding loses is kept for the next of that name: 0 as MUSTER_ERROR_FEEDBACK says, 1 no, 2 yes. Since ABI 2 */
 } muster_call;
 
 /* Collective. Who this rank is, and options (MUSTER_COMM_BACKEND, MUSTER_FUSION_BYTES, …), come from the environment. */
@@ -105,6 +112,21 @@ int muster_reducescatter(muster_comm* comm, const muster_tensor* tensor, int red
 int muster_alltoall(muster_comm* comm, const muster_tensor* tensor, const muster_call* call, muster_handle** handle);
 int muster_barrier(muster_comm* comm, const muster_call* call);
 int muster_join(muster_comm* comm, const muster_call* call, int* last_rank); /* last_rank may be null */
+
+/* Since ABI 2. Collective, blocking: checks a group once with the other ranks, so that starting it costs no more than one tensor. The tensors' memory must
+ * stay valid until the last start has ended. */
+int muster_allreduce_prepare(muster_comm* comm, const char* name, const muster_tensor* tensors, size_t count, int reduction,
+                             const muster_call* call, muster_group** made);
+/* Reduces all of them; one start of a group at a time. Any thread. *handle is to be given to muster_handle_free once. */
+int muster_group_start(muster_group* group, muster_handle** handle);
+/* Does not end what was started. Null is allowed. */
+void muster_group_free(muster_group* group);
+
+/* Since ABI 2. Memory that collectives are fastest on: zeroed, beginning on a page, used as any other. Not collective. It may outlive the communicator, but
+ * must not be freed before every collective on it has ended. A child of fork() may see the parent's memory itself, and should leave it alone. */
+int muster_alloc(muster_comm* comm, size_t bytes, void** made);
+/* Null is allowed; what muster_alloc did not give is MUSTER_E_USAGE. */
+int muster_free(void* memory);
 
 /* MUSTER_OK if it has ended, well or not; else MUSTER_PENDING. */
 int muster_poll(const muster_handle* handle);

@@ -1,6 +1,7 @@
 /* Every call of the C interface, from C11: right results, and codes with words for what is wrong. The first word is the backend that is expected of
  * several ranks: shm is chosen for ranks of one node, others are asked for. */
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,79 @@ static void reduce(muster_comm* comm) {
     group[1] = tensor_of("b", &b, &b, one, 0, MUSTER_F64);
     CHECK(muster_allreduce_group(comm, "ab", group, 2, MUSTER_AVERAGE, NULL) == MUSTER_OK);
     CHECK(a == 1 && b == 2);
+}
+
+static void prepared(muster_comm* comm) {
+    const int64_t four[1] = {4};
+    void* memory = NULL;
+    muster_group* group = NULL;
+    muster_handle* handle = NULL;
+    int i, step;
+    CHECK(muster_alloc(comm, 8 * sizeof(float), &memory) == MUSTER_OK && memory != NULL);
+    float* const values = memory;
+    for (i = 0; i < 8; ++i) CHECK(values[i] == 0);
+    muster_tensor both[2];
+    both[0] = tensor_of("p", values, values, four, 1, MUSTER_F32);
+    both[1] = tensor_of("q", values + 4, values + 4, four, 1, MUSTER_F32);
+    CHECK(muster_allreduce_prepare(comm, "pq", both, 2, MUSTER_SUM, NULL, &group) == MUSTER_OK);
+    for (step = 0; step < 3; ++step) {
+        for (i = 0; i < 8; ++i) values[i] = (float)(rank + i + step);
+        CHECK(muster_group_start(group, &handle) == MUSTER_OK);
+        CHECK(muster_wait(handle, 20.0) == MUSTER_OK);
+        muster_handle_free(handle);
+        for (i = 0; i < 8; ++i) CHECK(values[i] == (float)(size * (size - 1) / 2 + size * (i + step)));
+    }
+    muster_group_free(group);
+    muster_group_free(NULL);
+    both[1].type = rank == 0 ? MUSTER_I32 : MUSTER_F32; /* they differ: told where they are prepared, on every rank */
+    CHECK(muster_allreduce_prepare(comm, "other", both, 2, MUSTER_SUM, NULL, &group) == (size == 1 ? MUSTER_OK : MUSTER_E_PEER));
+    if (size == 1) muster_group_free(group);
+    CHECK(muster_allreduce_prepare(comm, "other", both, 2, 77, NULL, &group) == MUSTER_E_USAGE);
+    CHECK(muster_group_start(NULL, &handle) == MUSTER_E_USAGE);
+    CHECK(muster_free(memory) == MUSTER_OK && muster_free(NULL) == MUSTER_OK);
+    CHECK(muster_free(memory) == MUSTER_E_USAGE && strstr(muster_last_error(), "muster_alloc") != NULL);
+    CHECK(muster_alloc(comm, 0, &memory) == MUSTER_E_USAGE);
+}
+
+static void compressed(muster_comm* comm) {
+    /* 1 + 2^-12 is no bf16: each rank's is rounded to 1 on its way, unless there is one rank alone */
+    float value = 1.0f + 1.0f / 4096, result = 0;
+    const int64_t one[1] = {1};
+    int32_t whole = 1;
+    muster_tensor tensor = tensor_of("c", &value, &result, one, 1, MUSTER_F32);
+    muster_call call = a_call();
+    call.compression = MUSTER_WIRE_BF16;
+    call.error_feedback = 1;
+    CHECK(muster_allreduce(comm, &tensor, MUSTER_SUM, &call) == MUSTER_OK);
+    CHECK(result == (size == 1 ? value : (float)size));
+    call.compression = MUSTER_WIRE_NONE;
+    CHECK(muster_allreduce(comm, &tensor, MUSTER_SUM, &call) == MUSTER_OK);
+    CHECK(result == (float)size * value);
+    call.compression = 9;
+    CHECK(muster_allreduce(comm, &tensor, MUSTER_SUM, &call) == MUSTER_E_USAGE && strstr(muster_last_error(), "9 is no compression") != NULL);
+    call.compression = MUSTER_WIRE_F16;
+    tensor = tensor_of("ci", &whole, &whole, one, 1, MUSTER_I32);
+    CHECK(muster_allreduce(comm, &tensor, MUSTER_SUM, &call) == MUSTER_E_USAGE);
+}
+
+/* Programs that were compiled for other versions of the interface. */
+static void other_versions(muster_comm* comm) {
+    float value = 1, result = 0;
+    const int64_t one[1] = {1};
+    muster_tensor tensor = tensor_of("v", &value, &result, one, 1, MUSTER_F32);
+    struct {
+        muster_call call;
+        int64_t later;
+    } newer;
+    memset(&newer, 0, sizeof newer);
+    newer.call.struct_size = sizeof newer;
+    CHECK(muster_allreduce(comm, &tensor, MUSTER_SUM, &newer.call) == MUSTER_OK && result == (float)size);
+    newer.later = 1;
+    CHECK(muster_allreduce(comm, &tensor, MUSTER_SUM, &newer.call) == MUSTER_E_UNAVAILABLE && strstr(muster_last_error(), "newer") != NULL);
+    newer.call.struct_size = offsetof(muster_call, compression); /* ABI 1: what lies behind is not read */
+    newer.call.compression = 9;
+    result = 0;
+    CHECK(muster_allreduce(comm, &tensor, MUSTER_SUM, &newer.call) == MUSTER_OK && result == (float)size);
 }
 
 static void gather(muster_comm* comm) {
@@ -162,6 +236,9 @@ int main(int argc, char** argv) {
     CHECK(strcmp(muster_comm_backend(comm), backend) == 0);
     CHECK(muster_comm_local_size(comm) == size && muster_comm_cross_size(comm) == 1 && muster_comm_cross_rank(comm) == 0);
     reduce(comm);
+    prepared(comm);
+    compressed(comm);
+    other_versions(comm);
     gather(comm);
     move(comm);
     wrong(comm);

@@ -1,0 +1,139 @@
+#include "comm/internal/c_call.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace muster::c_api {
+
+// The places of fields that callers were compiled with never change; new ones come at the end.
+static_assert(offsetof(muster_tensor, memory) == 56 && offsetof(muster_call, splits) == 32 &&
+                  offsetof(muster_call, compression) == 40,
+              "the C interface is stable");
+
+namespace {
+
+thread_local last_failure kept;
+
+int code_of(errc code) {
+    switch (code) {
+        case errc::usage:
+        case errc::config:
+        case errc::parse: return MUSTER_E_USAGE;
+        case errc::timeout: return MUSTER_E_TIMEOUT;
+        case errc::peer_failed:
+        case errc::singleton: return MUSTER_E_PEER;
+        case errc::unavailable:
+        case errc::not_found: return MUSTER_E_UNAVAILABLE;
+        case errc::system:
+        case errc::io: return MUSTER_E_SYSTEM;
+        case errc::library: return MUSTER_E_LIBRARY;
+        default: return MUSTER_E_INTERNAL;
+    }
+}
+
+}  // namespace
+
+last_failure const& last() noexcept {
+    return kept;
+}
+
+int failed(int code, char const* message, std::vector<int> ranks) noexcept {
+    try {
+        kept.message = message;
+        kept.ranks = std::move(ranks);
+    } catch (...) {
+        kept.message.clear();  // no memory even for that
+    }
+    return code;
+}
+
+int code_of_current() noexcept {
+    try {
+        throw;
+    } catch (comm_error const& problem) {
+        return failed(code_of(problem.code()), problem.what(), problem.culprits());
+    } catch (error const& problem) {
+        return failed(code_of(problem.code()), problem.what());
+    } catch (std::bad_alloc const&) {
+        return failed(MUSTER_E_SYSTEM, "out of memory");
+    } catch (std::exception const& problem) {
+        return failed(MUSTER_E_INTERNAL, problem.what());
+    } catch (...) {
+        return failed(MUSTER_E_INTERNAL, "an exception that tells nothing");
+    }
+}
+
+void refuse(std::string const& what) {
+    throw comm_error(errc::usage, what);
+}
+
+void check_size(void const* at, std::size_t given, std::size_t known, char const* what) {
+    if (given < sizeof(std::size_t) || given > std::size_t{1} << 16)
+        refuse(fmt::format("{} says that it has {} bytes; set struct_size to its sizeof", what, given));
+    auto const* const bytes = static_cast<std::byte const*>(at);
+    if (given > known && std::any_of(bytes + known, bytes + given, [](std::byte each) { return each != std::byte{}; }))
+        throw comm_error(errc::unavailable,
+                         fmt::format("{} has fields set that this muster (ABI {}) does not know: the program was compiled "
+                                     "for a newer one",
+                                     what, MUSTER_COMM_ABI));
+}
+
+call_parts parts_of(muster_call const* given) {
+    auto const what = whole(given, "the call");
+    call_parts parts;
+    if (what.prescale != 0) parts.call.scale.before = what.prescale;
+    if (what.postscale != 0) parts.call.scale.after = what.postscale;
+    parts.call.set = what.set;
+    parts.root = what.root;
+    parts.splits = what.splits;
+    switch (what.compression) {
+        case MUSTER_WIRE_DEFAULT: break;
+        case MUSTER_WIRE_NONE: parts.call.wire = compression::none; break;
+        case MUSTER_WIRE_F16: parts.call.wire = compression::f16; break;
+        case MUSTER_WIRE_BF16: parts.call.wire = compression::bf16; break;
+        default: refuse(fmt::format("{} is no compression", what.compression));
+    }
+    if (what.error_feedback < 0 || what.error_feedback > 2)
+        refuse(fmt::format("error_feedback is {}, not 0, 1 or 2", what.error_feedback));
+    if (what.error_feedback != 0) parts.call.error_feedback = what.error_feedback == 2;
+    return parts;
+}
+
+tensor_parts parts_of(muster_tensor const* given, bool own_size) {
+    need(given, "the tensor");
+    auto const what = whole(given, "the tensor");
+    tensor_parts parts;
+    parts.name = &need(what.name, "the tensor's name");
+    if (what.type < MUSTER_F32 || what.type > MUSTER_I8) refuse(fmt::format("\"{}\": {} is no type", parts.name, what.type));
+    if (what.memory != MUSTER_HOST && what.memory != MUSTER_DEVICE)
+        refuse(fmt::format("\"{}\": {} is no kind of memory", parts.name, what.memory));
+    if (what.dimensions < 0 || (what.dimensions > 0 && what.shape == nullptr))
+        refuse(
+            fmt::format("\"{}\": {} dimensions{}", parts.name, what.dimensions, what.shape == nullptr ? " without a shape" : ""));
+    parts.shape = make_shape({what.shape, static_cast<std::size_t>(what.dimensions)});
+    auto const count = static_cast<std::size_t>(parts.shape.elements());
+    auto const type = static_cast<dtype>(what.type);
+    auto const where = static_cast<memory_kind>(what.memory);
+    parts.in = {const_cast<void*>(what.in), count, type, where};
+    parts.out = {what.out, own_size ? what.out_elements : count, type, where};
+    return parts;
+}
+
+std::vector<named_tensor> tensors_of(muster_tensor const* tensors, std::size_t count) {
+    std::vector<named_tensor> all;
+    auto const* at = reinterpret_cast<std::byte const*>(tensors);
+    for (std::size_t i = 0; i < count; ++i) {
+        auto const* const one = reinterpret_cast<muster_tensor const*>(at);
+        auto const what = parts_of(one, false);
+        all.push_back({what.name, what.in, what.out, what.shape});
+        at += one->struct_size;
+    }
+    return all;
+}
+
+exchange_reduction reduction_of(int how) {
+    if (how < MUSTER_SUM || how > MUSTER_ADASUM) refuse(fmt::format("{} is no reduction", how));
+    return static_cast<exchange_reduction>(how);
+}
+
+}  // namespace muster::c_api

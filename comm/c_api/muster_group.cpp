@@ -1,0 +1,83 @@
+// Of the C interface: prepared groups, and memory that the ranks of a node share.
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "comm/c_api/muster_comm.h"
+#include "comm/internal/c_call.hpp"
+
+struct muster_group {
+    muster::prepared_group group;
+};
+
+namespace {
+
+using namespace muster;
+using namespace muster::c_api;
+
+/// The owners of what was given out, by its address.
+struct given_buffers {
+    std::mutex guard;
+    std::unordered_map<void*, comm_buffer> all;
+};
+given_buffers& buffers() {
+    static given_buffers* const given = new given_buffers;  // never destroyed: memory that is still out stays valid to the end
+    return *given;
+}
+
+}  // namespace
+
+extern "C" {
+
+int muster_allreduce_prepare(muster_comm* comm, char const* name, muster_tensor const* tensors, size_t count, int reduction,
+                             muster_call const* call, muster_group** made) {
+    return guarded([&] {
+        need(made, "the place for the group");
+        need(name, "the group's name");
+        if (count > 0) need(tensors, "the tensors");
+        auto group = of(comm).prepare(name, tensors_of(tensors, count), reduction_of(reduction), parts_of(call).call);
+        *made = new muster_group{std::move(group)};
+    });
+}
+
+int muster_group_start(muster_group* group, muster_handle** handle) {
+    return guarded([&] {
+        need(handle, "the place for the handle");
+        auto started = std::make_unique<muster_handle>();
+        started->handle = need(group, "the group").group.start();
+        *handle = started.release();
+    });
+}
+
+void muster_group_free(muster_group* group) {
+    static_cast<void>(guarded([&] { delete group; }));
+}
+
+int muster_alloc(muster_comm* comm, size_t bytes, void** made) {
+    return guarded([&] {
+        need(made, "the place for the address");
+        if (bytes == 0) refuse("0 bytes were asked for");
+        auto buffer = of(comm).allocate(bytes);
+        void* const address = buffer.data();
+        auto& given = buffers();
+        std::scoped_lock const lock(given.guard);
+        given.all.insert_or_assign(address, std::move(buffer));
+        *made = address;
+    });
+}
+
+int muster_free(void* memory) {
+    return guarded([&] {
+        if (memory == nullptr) return;
+        comm_buffer last_owner;  // ends outside of the lock
+        auto& given = buffers();
+        std::scoped_lock const lock(given.guard);
+        auto const found = given.all.find(memory);
+        if (found == given.all.end()) refuse(fmt::format("{} was not given by muster_alloc, or has been freed", memory));
+        last_owner = std::move(found->second);
+        given.all.erase(found);
+    });
+}
+
+}  // extern "C"
