@@ -54,7 +54,7 @@ struct witness {
 };
 
 struct record {
-    int trials = 0, hangs = 0, survivors = 0, named = 0, alone = 0, ended = 0, taken_along = 0, wrong = 0;
+    int trials = 0, hangs = 0, survivors = 0, named = 0, alone = 0, ended = 0, taken_along = 0, told_by_launcher = 0, wrong = 0;
     double latest = 0;  ///< seconds after the deadline
 };
 
@@ -95,11 +95,12 @@ class trial {
                 good = good && late < how_.limit;
                 continue;
             }
-            // An MPI that loses a rank may end others by itself; the launcher then tells why.
+            // An MPI that loses a rank may end others by itself; the launcher then tells why, if it heard of the fall first.
             if (!spoke && one.gone > 0 && what_.backend != "shm") {
                 ++sums.taken_along;
                 bool const in_time = one.gone - std::max(fell_, one.began) - what_.deadline_s < how_.limit;
-                if (in_time && launcher_names_culprit()) continue;
+                sums.told_by_launcher += launcher_names_culprit() ? 1 : 0;
+                if (in_time) continue;
             }
             ++sums.survivors;
             if (!one.left && one.gone == 0) ++sums.hangs;
@@ -268,7 +269,9 @@ fate draw(settings const& how, std::mt19937& random) {
 
 void print(std::string_view what, record const& sums) {
     std::string const taken_along =
-        sums.taken_along == 0 ? "" : fmt::format(", {} were ended by their MPI and the launcher named it", sums.taken_along);
+        sums.taken_along == 0
+            ? ""
+            : fmt::format(", {} were ended by their MPI (of {} the launcher named it)", sums.taken_along, sums.told_by_launcher);
     fmt::print(
         "{}: {} trials, {} ranks hung, {} of {} survivors named the culprit ({} it alone){}, {} had ended before; the latest "
         "spoke {:.2f} s {} the deadline; {} trials not as they should be\n",
