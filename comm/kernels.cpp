@@ -114,6 +114,7 @@ struct task {
     std::size_t sources = 0;
     bool average = false;
     scaling scale;
+    std::span<void* const> copies{};  ///< where the result goes as well
 };
 
 /// One operation on one type, with the conversions of `Level`.
@@ -123,6 +124,11 @@ template <typename T, typename Op, typename Level>
     using A = typename accumulator<T>::type;
     bool const scaled = how.scale.before != 1;
     auto const source = [&](std::size_t s, std::size_t first) { return static_cast<T const*>(sources[s]) + first; };
+    // A block at a time, which is still in the first-level cache.
+    auto const copy = [&](std::size_t first, std::size_t n) {
+        for (void* const to : how.copies)
+            std::memcpy(static_cast<T*>(to) + first, static_cast<T const*>(out) + first, n * sizeof(T));
+    };
     for (std::size_t first = 0; first < count; first += block) {
         std::size_t const n = std::min(block, count - first);
         T* const target = static_cast<T*>(out) + first;
@@ -130,6 +136,7 @@ template <typename T, typename Op, typename Level>
             if (how.sources == 2 && !scaled) {
                 fold_pair<T, Op>(target, source(0, first), source(1, first), n);
                 finish_block<T>(target, n, 2, how.average, how.scale.after);
+                copy(first, n);
                 continue;
             }
         }
@@ -159,6 +166,7 @@ template <typename T, typename Op, typename Level>
             std::memcpy(target, sum, n * sizeof(T));
         else
             Level::store(sum, target, n);
+        copy(first, n);
     }
 }
 
@@ -263,30 +271,44 @@ void for_type(dtype type, Body&& body) noexcept {
     }
 }
 
-}  // namespace
-
-void combine(dtype type, reduction how, std::span<void const* const> sources, void* out, std::size_t count, simd level,
-             scaling const& scale) noexcept {
+void run(dtype type, void const* const* sources, reduction how, void* out, std::size_t count, simd level,
+         task const& what) noexcept {
     if (count == 0) return;
-    task const what{sources.size(), how == reduction::average, scale};
     for_type(type, [&]<typename T>(T*) {
         at_level(level, [&]<typename Level>(Level) {
-            auto const run = [&]<typename Op>(Op) { Level::template run<T, Op>(sources.data(), out, count, what); };
+            auto const with = [&]<typename Op>(Op) { Level::template run<T, Op>(sources, out, count, what); };
             switch (how) {
                 case reduction::sum:
-                case reduction::average: return run(add{});
-                case reduction::min: return run(least{});
-                case reduction::max: return run(greatest{});
-                case reduction::product: return run(multiply_op{});
+                case reduction::average: return with(add{});
+                case reduction::min: return with(least{});
+                case reduction::max: return with(greatest{});
+                case reduction::product: return with(multiply_op{});
             }
         });
     });
 }
 
+simd usual_level() noexcept {
+    static simd const level = best_simd();
+    return level;
+}
+
+}  // namespace
+
+void combine(dtype type, reduction how, std::span<void const* const> sources, void* out, std::size_t count, simd level,
+             scaling const& scale) noexcept {
+    run(type, sources.data(), how, out, count, level, {sources.size(), how == reduction::average, scale});
+}
+
 void combine(dtype type, reduction how, std::span<void const* const> sources, void* out, std::size_t count,
              scaling const& scale) noexcept {
-    static simd const level = best_simd();
-    combine(type, how, sources, out, count, level, scale);
+    combine(type, how, sources, out, count, usual_level(), scale);
+}
+
+void combine(dtype type, reduction how, std::span<void const* const> sources, std::span<void* const> outs, std::size_t count,
+             scaling const& scale) noexcept {
+    run(type, sources.data(), how, outs.front(), count, usual_level(),
+        {sources.size(), how == reduction::average, scale, outs.subspan(1)});
 }
 
 void multiply(dtype type, void const* in, void* out, std::size_t count, double factor) noexcept {

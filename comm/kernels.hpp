@@ -19,6 +19,10 @@ void combine(dtype type, reduction how, std::span<void const* const> sources, vo
 void combine(dtype type, reduction how, std::span<void const* const> sources, void* out, std::size_t count,
              scaling const& scale = {}) noexcept;
 
+/// The same into each of `outs` (at least one), every element of which is read, if it is a source too, before it is written.
+void combine(dtype type, reduction how, std::span<void const* const> sources, std::span<void* const> outs, std::size_t count,
+             scaling const& scale = {}) noexcept;
+
 /// out[i] = in[i] * factor, for floating types (f16 and bf16 through float), else a copy. `out` is `in` or does not overlap it.
 void multiply(dtype type, void const* in, void* out, std::size_t count, double factor) noexcept;
 

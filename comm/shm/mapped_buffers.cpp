@@ -33,7 +33,7 @@ std::byte* mapped_buffers::find(pid_t owner, shared_place const& place, std::siz
     unique_fd const file(::open(fmt::format("/proc/{}/fd/{}", owner, place.file).c_str(), O_RDWR | O_CLOEXEC));
     struct stat about {};
     if (!file || ::fstat(file.get(), &about) != 0) {
-        code = errno;
+        code = errno == ENOENT ? ESRCH : errno;
         return nullptr;
     }
     // An owner that gave up and closed it may have another file of that number, which is only looked at.

@@ -21,8 +21,8 @@ class mapped_buffers {
     /// owner has freed and, beyond `most`, of those that were not used for longest.
     void tidy() noexcept;
 
-    /// Address here of what process `owner` has at `place`, of `bytes`; null with errno in `code` if it cannot be mapped: EACCES or
-    /// EPERM where the kernel does not allow it, ENOENT if the process or its buffer is gone, EBADF if there is something else.
+    /// Address here of what process `owner` has at `place`, of `bytes`; null with errno in `code` if it cannot be mapped: EACCES
+    /// or EPERM where the kernel does not allow it, ESRCH if the process or its buffer is gone, EBADF if there is something else.
     std::byte* find(pid_t owner, shared_place const& place, std::size_t bytes, int& code);
 
     std::size_t size() const noexcept { return mapped_.size(); }

@@ -11,12 +11,14 @@
 
 #include "base/unique_fd.hpp"
 #include "comm/process_watch.hpp"
+#include "comm/shm/shared_buffers.hpp"
 #include "comm/world_check.hpp"
 
-// How the memory is ordered. Every value has one writer, the rank in whose region it lies. A rank first writes data with plain
-// stores, then publishes a number with a release store; who reads that number with an acquire load (announcement::sequence,
-// counters::filled, worked, finished) sees the data. Numbers only grow. Nobody writes data again before every reader has
-// published, in a number of its own, that it is past it; where that follows from other waits, the place says why.
+// How the memory is ordered. Every value but chunk_counters::claimed has one writer, the rank in whose region it lies. A rank
+// first writes data with plain stores, then publishes a number with a release store; who reads that number with an acquire load
+// (announcement::sequence, counters::filled, worked, finished, chunk_counters::done) sees the data. Numbers only grow, but those
+// of chunks, which begin anew with the announcement of a collective. Nobody writes data again before every reader has published,
+// in a number of its own, that it is past it; where that follows from other waits, the place says why.
 
 namespace muster::shm {
 
@@ -33,6 +35,8 @@ struct alignas(apart) announcement {
     std::uint64_t in;                     ///< address, in the rank's own memory
     std::uint64_t out;
     std::array<std::byte, 24> inlined;  ///< the input itself, if it is that small: one line tells all
+    shared_place in_shared;             ///< of inputs that do not travel with it: where others can map them
+    shared_place out_shared;
 };
 static_assert(sizeof(announcement) == apart && std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -43,6 +47,16 @@ struct alignas(apart) counters {
     std::atomic<std::uint64_t> finished;  ///< the last collective after which this rank needs no other's memory
 };
 
+/// The chunks of a reduction, which whoever has the time takes: first those of its own share, then of the others'. So nobody
+/// waits for a rank that has lost its processor before it took one. Of each rank there are two, as of announcements, by which a
+/// rank also knows that nobody takes chunks of two collectives ago when it sets them to 0.
+struct alignas(apart) chunk_counters {
+    std::atomic<std::uint64_t> claimed;           ///< of this rank's share, by anybody; may go beyond their number
+    alignas(64) std::atomic<std::uint64_t> done;  ///< of any share, by this rank
+    std::atomic<std::uint64_t> joined;            ///< the last collective of which this rank began to take chunks
+};
+static_assert(sizeof(chunk_counters) == apart);
+
 /// How a rank stands to its communicator.
 enum class standing : std::uint32_t { member, left, failed };
 
@@ -50,6 +64,7 @@ enum class standing : std::uint32_t { member, left, failed };
 struct alignas(apart) station {
     process_name who;
     std::uint64_t token_address = 0;  ///< of `token`, in the rank's own memory: to probe whether others may read it
+    shared_place token_place;         ///< of a shared buffer, for the same
     std::atomic<standing> state = standing::member;
     std::atomic<std::int32_t> culprit = -1;  ///< of a failed rank: whose fault it was; -1 if nobody's, its own rank if its own
     world_record record;
@@ -67,7 +82,9 @@ struct geometry {
     /// Of one share in a round of a reduction: every rank's window holds one for each rank. Whole lines.
     std::size_t share_bytes() const noexcept { return std::max<std::size_t>(window_bytes / ranks / 64 * 64, 64); }
 
-    std::size_t pairs_at() const noexcept { return sizeof(station) + 2 * sizeof(announcement) + sizeof(counters); }
+    std::size_t pairs_at() const noexcept {
+        return sizeof(station) + 2 * sizeof(announcement) + 2 * sizeof(chunk_counters) + sizeof(counters);
+    }
     std::size_t payloads_at() const noexcept {
         return whole_pages(pairs_at() + ranks * (sizeof(announcement) + sizeof(counters)));
     }
@@ -102,6 +119,7 @@ class region {
     void construct() const noexcept {
         new (base_) station{};
         for (std::size_t i = 0; i < 2; ++i) new (base_ + announcements_at + i * sizeof(announcement)) announcement{};
+        for (std::size_t i = 0; i < 2; ++i) new (base_ + chunks_at + i * sizeof(chunk_counters)) chunk_counters{};
         new (base_ + counters_at) counters{};
         for (std::size_t i = 0; i < ranks_; ++i) {
             new (pairs_ + i * pair_stride) announcement{};
@@ -112,6 +130,9 @@ class region {
     station& here() const noexcept { return *object<station>(base_); }
     announcement& announced(std::uint64_t sequence) const noexcept {
         return *object<announcement>(base_ + announcements_at + sequence % 2 * sizeof(announcement));
+    }
+    chunk_counters& chunks(std::uint64_t sequence) const noexcept {
+        return *object<chunk_counters>(base_ + chunks_at + sequence % 2 * sizeof(chunk_counters));
     }
     counters& progress() const noexcept { return *object<counters>(base_ + counters_at); }
     /// What this rank says to `other` alone.
@@ -127,7 +148,8 @@ class region {
 
   private:
     static constexpr std::size_t announcements_at = sizeof(station);
-    static constexpr std::size_t counters_at = announcements_at + 2 * sizeof(announcement);
+    static constexpr std::size_t chunks_at = announcements_at + 2 * sizeof(announcement);
+    static constexpr std::size_t counters_at = chunks_at + 2 * sizeof(chunk_counters);
     static constexpr std::size_t pair_stride = sizeof(announcement) + sizeof(counters);
     template <typename T>
     static T* object(std::byte* at) noexcept {

@@ -67,6 +67,28 @@ std::string probe(world const& all) {
     return {};
 }
 
+/// A buffer of this process to try mapping on; none where there can be no more files.
+shared_place token_place() {
+    try {
+        static comm_buffer const probed = allocate_shared(sizeof token);
+        return place_of(probed.data(), sizeof token);
+    } catch (error const& problem) {
+        spdlog::debug("shm: {}", problem.what());
+        return {};
+    }
+}
+
+/// Whether this rank may map what every other one shares.
+bool probe_mapping(world& all) {
+    for (int rank = 0; rank < all.size; ++rank) {
+        auto const at = static_cast<std::size_t>(rank);
+        shared_place const& place = all.of(rank).here().token_place;
+        int code = 0;
+        if (place.buffer == 0 || all.mapped[at].find(all.processes[at].pid, place, sizeof token, code) == nullptr) return false;
+    }
+    return true;
+}
+
 world meet(std::string const& name, identity const& who, comm_options const& options) {
     permit_memory_access();
     geometry sizes;
@@ -79,6 +101,7 @@ world meet(std::string const& name, identity const& who, comm_options const& opt
     station& here = made.own().here();
     here.who = this_process();
     here.token_address = reinterpret_cast<std::uintptr_t>(&probed);
+    here.token_place = token_place();
     with.agree(true);
     for (int rank = 0; rank < made.size; ++rank) {
         auto const at = static_cast<std::size_t>(rank);
@@ -91,7 +114,9 @@ world meet(std::string const& name, identity const& who, comm_options const& opt
     made.crowded = is_crowded(with.records(), made.hosts[static_cast<std::size_t>(who.rank)]);
     std::string const refusal = probe(made);
     made.direct = with.agree(refusal.empty());
-    spdlog::debug("shm: {} ranks{}, large tensors {}{}", made.size, made.crowded ? " on fewer processors" : "",
+    made.mappable = with.agree(probe_mapping(made));
+    spdlog::debug("shm: {} ranks{}, shared buffers {}, other large tensors {}{}", made.size,
+                  made.crowded ? " on fewer processors" : "", made.mappable ? "in place" : "as others",
                   made.direct ? "from memory to memory" : "through shared memory: ",
                   made.direct       ? std::string{}
                   : refusal.empty() ? std::string("another rank was refused")
@@ -160,6 +185,7 @@ class shm_backend final : public collective_backend, private neighbour {
     comm_buffer allocate(std::size_t bytes) override { return allocate_shared(bytes); }
 
     void give_way() noexcept override {
+        if (working_) return;
         if (!all_.crowded || ++yields_ <= yields_before_naps)
             ::sched_yield();
         else
@@ -201,6 +227,7 @@ class shm_backend final : public collective_backend, private neighbour {
                 free_.push_back(which);
                 return true;
             }
+            working_ = !active_.empty() && slots_[active_.front() - 1]->work.works();
         }
         if (++idle_polls_ % polls_before_others == 0) drive_others();
         return false;
@@ -326,6 +353,7 @@ class shm_backend final : public collective_backend, private neighbour {
     unsigned subsets_ = 0;
     unsigned idle_polls_ = 0;
     unsigned yields_ = 0;                       // since something finished
+    bool working_ = false;                      // there is more to do than was done at the last poll
     std::vector<std::unique_ptr<slot>> slots_;  // ticket t is slot t-1
     std::vector<ticket> free_;
     std::deque<ticket> active_;  // in the order of their start; only the first goes on

@@ -10,6 +10,7 @@
 #include "comm/kernels.hpp"
 #include "comm/shm/remote_memory.hpp"
 #include "comm/shm/signature.hpp"
+#include "comm/shm/task_sizes.hpp"
 
 namespace muster::shm {
 
@@ -19,13 +20,6 @@ namespace {
 
 /// A reduction's input travels with the announcement up to so many bytes of all ranks together.
 constexpr std::size_t whole_reduction_bytes = std::size_t{128} << 10;
-/// Larger ones go through the segment up to this size, then directly; but directly at once where ranks share processors, since
-/// every round costs them changes between processes.
-constexpr std::size_t staged_reduction_bytes = std::size_t{2} << 20;
-/// What is done in one call.
-constexpr std::size_t budget_bytes = std::size_t{4} << 20;
-
-constexpr std::size_t line_bytes = 64;
 
 /// The tables of an alltoall at the head of a payload: what is sent to each rank, then what is expected of each.
 std::size_t table_bytes(world const& all) noexcept {
@@ -148,10 +142,12 @@ bool task::advance(world& all) {
                 announce_pair(all);
                 return meet_pair(all);
             }
-            announce(all);
+            if (!announce(all)) return false;
             stage_ = stage::meet;
             return meet(all);
         case stage::meet: return meet(all);
+        case stage::chunks: return advance_chunks(all);
+        case stage::chunks_end: return end_chunks(all);
         case stage::direct: return advance_direct(all);
         case stage::staged: return advance_staged(all);
         case stage::leave:
@@ -167,13 +163,24 @@ bool task::advance(world& all) {
     return false;
 }
 
-void task::announce(world& all) {
+/// False if this rank cannot yet.
+bool task::announce(world& all) {
+    bool const travels = input_bytes(all, all.rank) <= limit(all);
+    bool const in_chunks = reduces() && !travels;
+    if (in_chunks && gathers(all) && !fill_own_window(all)) return false;
     sequence_ = ++all.sequence;
     announcement& say = all.own().announced(sequence_);
     say.signature = signature_of(what_);
     say.count = what_.in.count;
     say.in = reinterpret_cast<std::uintptr_t>(what_.in.data);
     say.out = reinterpret_cast<std::uintptr_t>(what_.out.data);
+    say.in_shared = travels || !all.mappable ? shared_place{} : place_of(what_.in.data, what_.in.bytes());
+    say.out_shared = !in_chunks || !all.mappable ? shared_place{} : place_of(what_.out.data, what_.out.bytes());
+    if (in_chunks) {
+        chunk_counters& chunks = all.own().chunks(sequence_);
+        chunks.claimed.store(0, std::memory_order_relaxed);
+        chunks.done.store(0, std::memory_order_relaxed);
+    }
     if (what_.what == collective::kind::alltoall) {
         auto* const table = reinterpret_cast<std::uint64_t*>(all.own().payload(sequence_));
         std::copy(what_.send_counts.begin(), what_.send_counts.end(), table);
@@ -185,6 +192,7 @@ void task::announce(world& all) {
         copy_bytes(all.own().payload(sequence_), in(), bytes);
     }
     say.sequence.store(sequence_, std::memory_order_release);
+    return true;
 }
 
 bool task::meet(world& all) {
@@ -197,8 +205,17 @@ bool task::meet(world& all) {
         finish_whole(all);
         return true;
     }
-    if (!reduces()) copy_own(all);
-    if (all.direct && !(reduces() && !all.crowded && largest <= staged_reduction_bytes)) {
+    if (reduces()) {
+        way const how = way_of(all);
+        if (how == way::staged) {
+            start_staged(all);
+            return advance_staged(all);
+        }
+        start_chunks(all, how);
+        return advance_chunks(all);
+    }
+    copy_own(all);
+    if (all.direct || everything_is_shared(all)) {
         start_direct(all);
         return advance_direct(all);
     }
@@ -264,7 +281,8 @@ void task::finish_whole(world& all) {
 
 // ---- direct
 
-void task::start_direct(world const& all) noexcept {
+void task::start_direct(world& all) {
+    find_mapped(all, !all.direct);
     stage_ = stage::direct;
     next_ = 0;
     from_ = (all.rank + 1) % all.size;
@@ -272,70 +290,26 @@ void task::start_direct(world const& all) noexcept {
 
 bool task::advance_direct(world& all) {
     std::size_t budget = budget_bytes;
-    if (reduces()) {
-        element_range const mine = share(all, all.rank);
-        std::size_t const most = std::max<std::size_t>(scratch_bytes / static_cast<std::size_t>(all.size) / 4096 * 4096, 4096);
-        while (next_ < mine.count) {
+    for (; from_ != all.rank; from_ = (from_ + 1) % all.size, next_ = 0) {
+        pull const from = pull_from(all, from_);
+        auto const at = static_cast<std::size_t>(from_);
+        while (next_ < from.bytes) {
             if (budget == 0) return false;
-            element_range const piece{mine.first + next_, std::min(most / element_bytes(), mine.count - next_)};
-            reduce_piece(all, piece);
-            if (what_.what == collective::kind::allreduce) write_piece(all, piece);
-            next_ += piece.count;
-            budget -= std::min(budget, piece.count * element_bytes() * static_cast<std::size_t>(all.size));
-        }
-    } else {
-        for (; from_ != all.rank; from_ = (from_ + 1) % all.size, next_ = 0) {
-            pull const from = pull_from(all, from_);
-            while (next_ < from.bytes) {
-                if (budget == 0) return false;
-                std::size_t const bytes = std::min(budget, from.bytes - next_);
+            std::size_t const bytes = std::min(budget, from.bytes - next_);
+            if (std::byte const* const near = all.near_inputs[at]; near != nullptr) {
+                std::memcpy(out() + from.to + next_, near + from.from + next_, bytes);
+            } else {
                 auto const address = all.of(from_).announced(sequence_).in + from.from + next_;
-                if (int const code =
-                        read_memory(all.processes[static_cast<std::size_t>(from_)].pid, out() + from.to + next_, address, bytes);
-                    code != 0)
-                    throw_copy_failed(all, from_, "process_vm_readv", code);
-                next_ += bytes;
-                budget -= bytes;
+                int const code = read_memory(all.processes[at].pid, out() + from.to + next_, address, bytes);
+                if (code != 0) throw_copy_failed(all, from_, "process_vm_readv", code);
             }
+            next_ += bytes;
+            budget -= bytes;
         }
     }
     all.own().progress().finished.store(sequence_, std::memory_order_release);
     stage_ = stage::leave;
     return advance(all);
-}
-
-void task::reduce_piece(world& all, element_range const& piece) {
-    std::size_t const at = piece.first * element_bytes(), bytes = piece.count * element_bytes();
-    std::byte* room = all.scratch.get();
-    for (int k = 0; k < all.size; ++k) {
-        int const rank = (all.rank + k) % all.size;  // not all at the same one at once
-        auto& source = all.sources[static_cast<std::size_t>(rank)];
-        if (k == 0) {
-            source = in() + at;
-            continue;
-        }
-        if (int const code = read_memory(all.processes[static_cast<std::size_t>(rank)].pid, room,
-                                         all.of(rank).announced(sequence_).in + at, bytes);
-            code != 0)
-            throw_copy_failed(all, rank, "process_vm_readv", code);
-        source = room;
-        room += (bytes + line_bytes - 1) / line_bytes * line_bytes;
-    }
-    std::size_t const to = what_.what == collective::kind::allreduce ? at : at - share(all, all.rank).first * element_bytes();
-    combine(what_.in.type, what_.how, all.sources, out() + to, piece.count, what_.scale);
-}
-
-void task::write_piece(world& all, element_range const& piece) {
-    std::size_t const at = piece.first * element_bytes(), bytes = piece.count * element_bytes();
-    for (int k = 1; k < all.size; ++k) {
-        int const rank = (all.rank + k) % all.size;
-        // One that gave up may use its memory for something else, however its contract asks it not to.
-        int const code = all.of(rank).here().state.load(std::memory_order_acquire) != standing::member
-                             ? ESRCH
-                             : write_memory(all.processes[static_cast<std::size_t>(rank)].pid, out() + at,
-                                            all.of(rank).announced(sequence_).out + at, bytes);
-        if (code != 0) throw_copy_failed(all, rank, "process_vm_writev", code);
-    }
 }
 
 // ---- missing
@@ -344,9 +318,12 @@ bool task::waits_for(world const& all, int rank) const noexcept {
     region const& theirs = all.of(rank);
     auto const reached = [](std::atomic<std::uint64_t> const& number) { return number.load(std::memory_order_acquire); };
     switch (stage_) {
-        case stage::announce: return false;
+        case stage::announce: return reached(theirs.progress().worked) + 1 < all.round;
         case stage::meet: return reached(theirs.announced(sequence_).sequence) < sequence_;
+        case stage::chunks:
         case stage::direct: return false;  // it is this rank that works
+        case stage::chunks_end:
+            return reached(theirs.chunks(sequence_).joined) == sequence_ && reached(theirs.progress().finished) < sequence_;
         case stage::leave: return reached(theirs.progress().finished) < sequence_;
         case stage::staged:
             return reached(theirs.progress().filled) < std::min(filled_, worked_ + 1) ||

@@ -12,11 +12,13 @@ namespace muster::shm {
 /// A collective as a schedule. In all of them a rank announces what it is at, and sees that all others announced the same, before
 /// anything is written; a rank that differs makes all of them fail. Then, by size:
 /// - whole: the input came with the announcement; every rank reduces, or copies out, all of it. One wait.
-/// - direct: for a reduction each rank reads its share from every other rank's memory, reduces it, and writes the result to every
-///   other rank's, a piece at a time so that what was read is still in its cache; else it reads what it is to get. Nothing of a
-///   tensor is copied twice, and there are two waits.
-/// - staged, where the kernel forbids that or sizes are between: the same in rounds through windows in the segment, two in turn,
-///   so that ranks fill one while they work on the other.
+/// - chunks, of larger reductions: whoever has the time reads a chunk of all ranks' input, reduces it, and writes the result to
+/// all
+///   outputs while it is still in its cache. What lies in shared buffers is read and written in place. What does not is left in
+///   the segment by its owner and fetched from there if it is small; else the kernel copies it from and to the other's memory.
+/// - direct, of other large collectives: each rank reads what it is to get, from where the other has it.
+/// - staged, where the kernel forbids that or sizes are between: in rounds through windows in the segment, two in turn, so that
+///   ranks fill one while they work on the other.
 /// All combine in the order of the ranks: every way and every rank gives the same bits.
 class task {
   public:
@@ -33,6 +35,9 @@ class task {
     bool announced() const noexcept { return stage_ != stage::announce; }
     std::uint64_t sequence() const noexcept { return sequence_; }
 
+    /// Whether it has something left to do without any other rank.
+    bool works() const noexcept { return stage_ == stage::chunks || stage_ == stage::direct; }
+
     /// Whether it waits for that rank now.
     bool waits_for(world const& all, int rank) const noexcept;
 
@@ -40,7 +45,8 @@ class task {
     std::vector<int> missing(world const& all) const;
 
   private:
-    enum class stage { announce, meet, direct, staged, leave, pair_meet, pair_rounds, pair_leave };
+    enum class stage { announce, meet, chunks, chunks_end, direct, staged, leave, pair_meet, pair_rounds, pair_leave };
+    enum class way { whole, gathered, mapped, direct, staged };  // of a reduction
     struct pull {
         std::size_t from = 0;  // bytes within the other rank's input
         std::size_t bytes = 0;
@@ -63,17 +69,35 @@ class task {
     template <typename Of>
     bool all_reached(world const& all, std::uint64_t number, Of of) noexcept;
 
-    void announce(world& all);
+    bool announce(world& all);
+    bool fill_own_window(world& all) const noexcept;
     bool meet(world& all);
     void check_announcements(world const& all) const;
     void check_counts(world const& all) const;
     void finish_whole(world& all);
     void copy_own(world const& all) const noexcept;
 
-    void start_direct(world const& all) noexcept;
+    way way_of(world const& all) const noexcept;
+    bool gathers(world const& all) const noexcept;
+    bool everything_is_shared(world const& all) const noexcept;
+    void find_mapped(world& all, bool must) const;
+
+    void start_chunks(world& all, way how);
+    bool advance_chunks(world& all);
+    bool end_chunks(world& all);
+    std::size_t chunk_elements(world const& all) const noexcept;
+    std::size_t chunks_in(world const& all, element_range const& whole) const noexcept;
+    element_range chunk_of(world const& all, int owner, std::size_t number) const noexcept;
+    std::size_t index_of(world const& all, int owner, std::size_t number) const noexcept {
+        return static_cast<std::size_t>(owner) * chunks_in(all, share(all, 0)) + number;
+    }
+    void do_chunk(world& all, int owner, element_range const& chunk);
+    void* chunk_target(world& all, int rank, int owner, element_range const& chunk) const noexcept;
+    void check_membership(world const& all) const;
+    void fetch_results(world& all) const noexcept;
+
+    void start_direct(world& all);
     bool advance_direct(world& all);
-    void reduce_piece(world& all, element_range const& piece);
-    void write_piece(world& all, element_range const& piece);
 
     void start_staged(world& all) noexcept;
     bool advance_staged(world& all);
@@ -92,7 +116,12 @@ class task {
     std::uint64_t sequence_ = 0;
     int scan_ = 0;  // the first rank not yet seen where it is waited for
 
-    std::size_t next_ = 0;  // direct: elements of the share, or bytes of the pull, that are done
+    way way_ = way::whole;
+    int turn_ = 0;             // chunks: how many ranks' shares are exhausted
+    std::uint64_t total_ = 0;  // … of all ranks
+    std::vector<bool> own_;    // gathered: those that this rank did
+
+    std::size_t next_ = 0;  // direct: bytes of the pull that are done
     int from_ = 0;          // direct: the rank pulled from
 
     std::uint64_t first_ = 0, end_ = 0;                    // staged: rounds

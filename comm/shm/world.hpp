@@ -10,6 +10,7 @@
 
 #include "comm/collective_backend.hpp"
 #include "comm/process_watch.hpp"
+#include "comm/shm/mapped_buffers.hpp"
 #include "comm/shm/segment.hpp"
 
 namespace muster::shm {
@@ -34,6 +35,7 @@ struct world {
     bool crowded = false;                 ///< more ranks than processors
     std::vector<int> beside;              ///< other ranks that may run on a processor that this one may run on
     bool direct = false;                  ///< the kernel lets every rank read and write every other's memory
+    bool mappable = false;                ///< … map every other's shared buffers
 
     std::uint64_t sequence = 0;                ///< of the collective that was announced last; they start at 1
     std::uint64_t round = 0;                   ///< rounds of all finished collectives
@@ -41,8 +43,12 @@ struct world {
     std::vector<std::uint64_t> pair_filled;    ///< rounds sent to each rank
     std::vector<std::uint64_t> pair_worked;    ///< rounds received from each rank
 
-    aligned_bytes scratch;             ///< of scratch_bytes
-    std::vector<void const*> sources;  ///< room for one address of each rank
+    aligned_bytes scratch;                ///< of scratch_bytes
+    std::vector<void const*> sources;     ///< room for one address of each rank
+    std::vector<void*> targets;           ///< the same
+    std::vector<mapped_buffers> mapped;   ///< by rank
+    std::vector<std::byte*> near_inputs;  ///< by rank: the tensors of the collective that goes on, where they are mapped here
+    std::vector<std::byte*> near_outputs;
 
     region const& own() const noexcept { return regions[static_cast<std::size_t>(rank)]; }
     region const& of(int other) const noexcept { return regions[static_cast<std::size_t>(other)]; }
