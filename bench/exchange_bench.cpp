@@ -247,8 +247,9 @@ int exchange_bench(std::vector<std::string> const& args, environment const& vari
         exchange all(who, asked->options);
         auto const sizes = gradients_of("resnet50").elements;
         tensor_set tiny("tiny.", std::vector<std::size_t>(161, 1), false), one("one.", {1}, false), apart("layer.", sizes, false),
-            flat("flat.", sizes, true), small("small.", std::vector<std::size_t>(asked->small, 64), false),
-            large("large.", {std::size_t{16} << 20}, true), small_flat("small flat.", std::vector<std::size_t>(asked->small, 64), true),
+            flat("flat.", sizes, true), shared("shared.", sizes, all),
+            small("small.", std::vector<std::size_t>(asked->small, 64), false), large("large.", {std::size_t{16} << 20}, true),
+            small_flat("small flat.", std::vector<std::size_t>(asked->small, 64), true),
             small_shared("small shared.", std::vector<std::size_t>(asked->small, 64), all);
         auto prepared = all.prepare("prepared", group_of(small), exchange_reduction::sum);
         auto prepared_flat = all.prepare("prepared flat", group_of(small_flat), exchange_reduction::sum);
@@ -261,7 +262,9 @@ int exchange_bench(std::vector<std::string> const& args, environment const& vari
              [&] { all.allreduce("one", one_view, one_view, exchange_reduction::average).wait(); }, true, 50},
             {"ResNet-50, 161 gradients: exchange", &apart, [&] { submit_all(all, apart); }},
             {"ResNet-50, gap-free: exchange", &flat, [&] { submit_all(all, flat); }},
+            {"ResNet-50, gap-free, allocated: exchange", &shared, [&] { submit_all(all, shared); }},
             {"ResNet-50: one MPI_Allreduce a tensor", &apart, [&] { one_call_each(apart); }},
+            {"ResNet-50, allocated: one MPI_Allreduce a tensor", &shared, [&] { one_call_each(shared); }},
             {"ResNet-50: one MPI_Allreduce, with the copies", &apart, [&] { concatenated(apart, buffer); }},
             {fmt::format("{} tensors of 256 B: exchange", asked->small), &small, [&] { submit_all(all, small); }},
             {fmt::format("{} tensors of 256 B: exchange, as a group", asked->small), &small, [&] { submit_group(all, small); }},

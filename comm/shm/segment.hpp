@@ -76,11 +76,18 @@ struct geometry {
     std::size_t ranks = 1;
     std::size_t payload_bytes = std::size_t{64} << 10;  ///< largest input that travels with its announcement
     std::size_t window_bytes = std::size_t{512} << 10;  ///< of a rank's input that a round takes
+    std::size_t gathered_bytes = std::size_t{8} << 20;  ///< of all ranks' inputs that they leave in their windows at once
     std::size_t pair_bytes = std::size_t{128} << 10;    ///< of a tensor that a round of a pairwise exchange takes
     bool operator==(geometry const&) const = default;
 
     /// Of one share in a round of a reduction: every rank's window holds one for each rank. Whole lines.
     std::size_t share_bytes() const noexcept { return std::max<std::size_t>(window_bytes / ranks / 64 * 64, 64); }
+
+    /// Largest input that is left in a window as a whole.
+    std::size_t largest_gathered() const noexcept { return std::max(window_bytes, gathered_bytes / ranks); }
+
+    /// Room for the result of one share.
+    std::size_t result_size() const noexcept { return whole_pages(std::max(share_bytes(), largest_gathered() / ranks + 128)); }
 
     std::size_t pairs_at() const noexcept {
         return sizeof(station) + 2 * sizeof(announcement) + 2 * sizeof(chunk_counters) + sizeof(counters);
@@ -90,11 +97,11 @@ struct geometry {
     }
     std::size_t windows_at() const noexcept { return payloads_at() + 2 * whole_pages(payload_bytes); }
     std::size_t results_at() const noexcept { return windows_at() + 2 * window_size(); }
-    std::size_t pair_buffers_at() const noexcept { return results_at() + 2 * whole_pages(share_bytes()); }
+    std::size_t pair_buffers_at() const noexcept { return results_at() + 2 * result_size(); }
     std::size_t region_bytes() const noexcept { return pair_buffers_at() + 2 * whole_pages(pair_bytes); }
     std::size_t total_bytes() const noexcept { return ranks * region_bytes(); }
 
-    std::size_t window_size() const noexcept { return whole_pages(std::max(window_bytes, share_bytes() * ranks)); }
+    std::size_t window_size() const noexcept { return whole_pages(std::max(largest_gathered(), share_bytes() * ranks)); }
     static constexpr std::size_t whole_pages(std::size_t bytes) noexcept { return (bytes + 4095) / 4096 * 4096; }
 };
 
@@ -111,7 +118,7 @@ class region {
           pair_buffers_(base + sizes.pair_buffers_at()),
           payload_step_(geometry::whole_pages(sizes.payload_bytes)),
           window_step_(sizes.window_size()),
-          result_step_(geometry::whole_pages(sizes.share_bytes())),
+          result_step_(sizes.result_size()),
           pair_step_(geometry::whole_pages(sizes.pair_bytes)),
           ranks_(sizes.ranks) {}
 

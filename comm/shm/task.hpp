@@ -17,8 +17,9 @@ namespace muster::shm {
 ///   outputs while it is still in its cache. What lies in shared buffers is read and written in place. What does not is left in
 ///   the segment by its owner and fetched from there if it is small; else the kernel copies it from and to the other's memory.
 /// - direct, of other large collectives: each rank reads what it is to get, from where the other has it.
-/// - staged, where the kernel forbids that or sizes are between: in rounds through windows in the segment, two in turn, so that
-///   ranks fill one while they work on the other.
+/// - staged, where the kernel forbids that: in rounds through windows in the segment, two in turn, so that ranks fill one while
+/// they
+///   work on the other.
 /// All combine in the order of the ranks: every way and every rank gives the same bits.
 class task {
   public:

@@ -30,20 +30,13 @@ namespace {
 
 // Measured on 2 cores with 1 MiB of second-level cache each, 2 and 4 ranks.
 
-/// Inputs up to this size are left in the segment.
-constexpr std::size_t gathered_bytes = std::size_t{512} << 10;
-/// Larger ones, where they are not shared, go through windows in rounds up to this size, then are copied by the kernel; but at
-/// once by the kernel where ranks share processors, since every round costs them changes between processes.
-constexpr std::size_t staged_bytes = std::size_t{2} << 20;
-
 constexpr std::size_t smallest_chunk = std::size_t{16} << 10, largest_mapped_chunk = std::size_t{64} << 10;
 constexpr std::size_t chunks_of_a_share = 4;
 
 }  // namespace
 
 bool task::gathers(world const& all) const noexcept {
-    return what_.in.bytes() <= std::min(gathered_bytes, all.sizes.window_bytes) &&
-           share(all, 0).count * element_bytes() <= all.sizes.share_bytes();
+    return what_.in.bytes() <= all.sizes.largest_gathered();
 }
 
 bool task::everything_is_shared(world const& all) const noexcept {
@@ -59,8 +52,7 @@ bool task::everything_is_shared(world const& all) const noexcept {
 task::way task::way_of(world const& all) const noexcept {
     if (gathers(all)) return way::gathered;
     if (everything_is_shared(all)) return way::mapped;
-    if (all.direct && (all.crowded || what_.in.bytes() > staged_bytes)) return way::direct;
-    return way::staged;
+    return all.direct ? way::direct : way::staged;
 }
 
 /// False if another rank still reads what is there.

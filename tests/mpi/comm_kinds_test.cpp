@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -71,6 +73,49 @@ TYPED_TEST(kinds, reducescatter) {
             bool const mine = i >= share.first && i < share.first + share.count;
             ASSERT_EQ(in[i], mine ? as<T>(most) : untouched[i]) << i << " of " << count;
         }
+    }
+}
+
+/// What allreduces and a broadcast of plain memory give, for all reductions of the type, bit for bit.
+template <typename T>
+void expect_as_in_plain_memory(communicator& all, std::span<T> in, std::span<T> out) {
+    auto const values = inputs<T>(in.size(), all.rank());
+    std::vector<T> expected(in.size());
+    for (auto const how : {reduction::sum, reduction::average, reduction::min, reduction::max, reduction::product}) {
+        if (how == reduction::average && !is_floating(dtype_of<T>())) continue;
+        all.allreduce("plain", input_of(std::span(values)), view_of(std::span(expected)), how).wait();
+        std::copy(values.begin(), values.end(), in.begin());
+        all.allreduce("x", view_of(in), view_of(out), how).wait();
+        ASSERT_EQ(std::memcmp(out.data(), expected.data(), out.size_bytes()), 0) << in.size() << " " << to_string(how);
+    }
+    std::copy(values.begin(), values.end(), out.begin());
+    all.broadcast("x", view_of(out), all.size() - 1).wait();
+    ASSERT_TRUE(std::equal(out.begin(), out.end(), inputs<T>(in.size(), all.size() - 1).begin()));
+}
+
+TYPED_TEST(kinds, shared_memory) {
+    using T = TypeParam;
+    auto& all = ranks();
+    // One page and more than a chunk for each rank; from the second element on, so that nothing begins on a line.
+    std::size_t const most = 400003;
+    comm_buffer const first = all.allocate((most + 1) * sizeof(T)), second = all.allocate((most + 1) * sizeof(T));
+    ASSERT_GE(first.as<T>().size(), most + 1);
+    EXPECT_EQ(first.as<T>()[most], T{}) << "zeroed";
+    for (std::size_t const count : {std::size_t{1}, std::size_t{33000}, most}) {
+        auto const in = first.as<T>().subspan(1, count), out = second.as<T>().subspan(1, count);
+        std::vector<T> plain(count);
+        expect_as_in_plain_memory<T>(all, in, out);
+        expect_as_in_plain_memory<T>(all, in, in);
+        bool const odd = all.rank() % 2 == 1;
+        expect_as_in_plain_memory<T>(all, odd ? std::span(plain) : in, odd ? std::span(plain) : in);
+        expect_as_in_plain_memory<T>(all, odd ? in : std::span(plain), odd ? std::span(plain) : out);
+
+        auto const values = inputs<T>(count, all.rank());
+        std::copy(values.begin(), values.end(), in.begin());
+        auto const share = share_of(count, all.size(), all.rank());
+        auto const place = odd ? out.subspan(share.first, share.count) : in.subspan(share.first, share.count);
+        all.reducescatter("x", view_of(in), view_of(place), reduction::sum).wait();
+        for (std::size_t i = 0; i < share.count; ++i) ASSERT_EQ(place[i], as<T>(sum_of(share.first + i, all.size()))) << i;
     }
 }
 

@@ -17,13 +17,30 @@ namespace {
 
 using testing::HasSubstr;
 
+/// A tensor in memory that the ranks share, or in one's own.
+struct tensor {
+    tensor(communicator& all, std::size_t count, bool shares) {
+        if (shares)
+            shared = all.allocate(count * sizeof(float));
+        else
+            own.resize(count);
+        values = shares ? shared.as<float>() : std::span(own);
+    }
+    comm_buffer shared;
+    std::vector<float> own;
+    std::span<float> values;
+};
+
 /// Allreduces of `count` elements; the victim does `harm` to itself before one of them. Ends by an error, or never.
 void reduce_until(identity const& who, double deadline_s, std::size_t count, int victim, int harm) {
     auto all = communicator::create(who, options_with(deadline_s));
-    std::vector<float> in(count, 1.0f), out(count);
+    bool const shares = count % 2 == 1;
+    tensor const in_tensor(all, count, shares), out_tensor(all, count, shares);
+    auto const in = in_tensor.values, out = out_tensor.values;
+    std::fill(in.begin(), in.end(), 1.0f);
     for (int turn = 0; turn < 10; ++turn) {
         if (turn == 7 && who.rank == victim) ::raise(harm);
-        all.allreduce("w", view_of(std::span(in)), view_of(std::span(out)), reduction::sum).wait();
+        all.allreduce("w", view_of(in), view_of(out), reduction::sum).wait();
         // No result of a failed step may be handed out as good.
         for (float const each : out)
             if (each != static_cast<float>(who.world_size)) throw std::runtime_error("a wrong sum");
@@ -45,12 +62,12 @@ void expect_survivors_name(int victim, int size, std::size_t count, int harm) {
 }
 
 TEST(shm_faults, a_killed_rank_is_named_by_all_survivors) {
-    for (std::size_t const count : {2u, 100000u, 3000000u})
+    for (std::size_t const count : {2u, 100000u, 3000000u, 1000001u})
         for (int const victim : {0, 2}) expect_survivors_name(victim, 3, count, SIGKILL);
 }
 
 TEST(shm_faults, a_stopped_rank_is_named_by_all_survivors_at_the_deadline) {
-    for (std::size_t const count : {2u, 100000u, 3000000u}) expect_survivors_name(1, 3, count, SIGSTOP);
+    for (std::size_t const count : {2u, 100000u, 3000000u, 1000001u}) expect_survivors_name(1, 3, count, SIGSTOP);
 }
 
 /// At any moment: within a collective too.
@@ -58,10 +75,11 @@ TEST(shm_faults, a_rank_killed_or_stopped_at_any_moment_leaves_nobody_hanging) {
     for (int turn = 0; turn < 12; ++turn) {
         int const victim = turn % 3, harm = turn % 2 == 0 ? SIGKILL : SIGSTOP;
         std::size_t const count = turn % 4 < 2 ? 1000000 : 300;
+        bool const shares = turn % 4 == 1;
         ranks_as_children ranks(3, [&](identity const& who) {
             auto all = communicator::create(who, options_with(harm == SIGKILL ? 60 : 0.7));
-            std::vector<float> in(count, 1.0f), out(count);
-            for (;;) all.allreduce("w", view_of(std::span(in)), view_of(std::span(out)), reduction::sum).wait();
+            tensor const in(all, count, shares), out(all, count, shares);
+            for (;;) all.allreduce("w", view_of(in.values), view_of(out.values), reduction::sum).wait();
         });
         ::usleep(static_cast<useconds_t>(30000 + turn * 7919 % 20000));  // not for an event: for a moment that nobody chose
         ::kill(ranks.pid(victim), harm);
@@ -109,7 +127,8 @@ TEST(shm_faults, nothing_is_left_in_the_file_system) {
     };
     ranks_as_children ranks(2, [&](identity const& who) {
         auto all = communicator::create(who, options_with(20));
-        all.barrier().wait();
+        tensor const shared(all, 100000, true);
+        all.allreduce("w", view_of(shared.values), reduction::sum).wait();
         ::raise(SIGKILL);
     });
     ranks.words_of(0);

@@ -1,14 +1,18 @@
 // What the shared-memory backend is made of, without other processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <map>
 
+#include "comm/shm/mapped_buffers.hpp"
 #include "comm/shm/remote_memory.hpp"
 #include "comm/shm/segment.hpp"
+#include "comm/shm/shared_buffers.hpp"
 #include "comm/shm/shm_backend.hpp"
 #include "comm/shm/signature.hpp"
 
@@ -43,9 +47,10 @@ TEST(shm_segment, places_do_not_overlap) {
         };
         for (std::uint64_t turn = 0; turn < 2; ++turn) {
             add(&one.announced(turn), sizeof(announcement));
+            add(&one.chunks(turn), sizeof(chunk_counters));
             add(one.payload(turn), sizes.payload_bytes);
-            add(one.window(turn), std::max(sizes.window_bytes, ranks * sizes.share_bytes()));
-            add(one.result(turn), sizes.share_bytes());
+            add(one.window(turn), std::max(sizes.largest_gathered(), ranks * sizes.share_bytes()));
+            add(one.result(turn), std::max(sizes.share_bytes(), sizes.largest_gathered() / ranks + 64));
             add(one.pair_buffer(turn), sizes.pair_bytes);
         }
         add(&one.here(), sizeof(station));
@@ -61,6 +66,78 @@ TEST(shm_segment, places_do_not_overlap) {
         }
         EXPECT_EQ(sizes.region_bytes() % 4096, 0u);
     }
+}
+
+TEST(shm_shared_buffers, are_found_by_any_address_within) {
+    comm_buffer one = allocate_shared(5000);
+    std::byte* const data = one.data();
+    EXPECT_EQ(one.bytes(), 5000u);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data) % 4096, 0u);
+    auto const place = place_of(data + 10, 4990);
+    EXPECT_NE(place.buffer, 0u);
+    EXPECT_EQ(place.offset, 10u);
+    EXPECT_EQ(place_of(data, 8192).buffer, place.buffer) << "whole pages";
+    EXPECT_EQ(place_of(data, 8193), shared_place{});
+    EXPECT_EQ(place_of(data - 1, 2), shared_place{});
+    EXPECT_EQ(place_of(&place, 1), shared_place{});
+    one = allocate_shared(1);
+    EXPECT_EQ(place_of(data, 1).buffer == place.buffer, false);
+}
+
+TEST(shm_shared_buffers, stay_safe_to_write_to_when_their_owner_has_freed_them) {
+    mapped_buffers theirs;
+    int code = 0;
+    auto one = allocate_shared(10000);
+    auto const place = place_of(one.data(), 10000);
+    std::byte* const seen = theirs.find(::getpid(), place, 10000, code);
+    ASSERT_NE(seen, nullptr) << code;
+    seen[9999] = std::byte{7};
+    EXPECT_EQ(one.data()[9999], std::byte{7});
+    EXPECT_EQ(theirs.find(::getpid(), place, 12289, code), nullptr) << "more than there is";
+    EXPECT_EQ(code, EBADF);
+    one = {};
+    EXPECT_EQ(seen[9999], std::byte{0}) << "given back to the system";
+    seen[9999] = std::byte{8};
+
+    auto const next = allocate_shared(10000);
+    EXPECT_EQ(next.data()[9999], std::byte{0});
+    theirs.tidy();
+    EXPECT_EQ(theirs.size(), 0u);
+    ASSERT_NE(theirs.find(::getpid(), place_of(next.data(), 1), 1, code), nullptr);
+    theirs.tidy();
+    EXPECT_EQ(theirs.size(), 1u);
+}
+
+TEST(shm_shared_buffers, another_file_of_the_same_number_is_refused) {
+    mapped_buffers theirs;
+    int code = 0;
+    auto const one = allocate_shared(10000);
+    auto place = place_of(one.data(), 1);
+    ++place.buffer;
+    EXPECT_EQ(theirs.find(::getpid(), place, 1, code), nullptr);
+    EXPECT_EQ(code, EBADF);
+    auto const file = make_memory_file(8192);
+    place.file = file.get();
+    EXPECT_EQ(theirs.find(::getpid(), place, 1, code), nullptr);
+    EXPECT_EQ(code, EBADF);
+    place.file = 1 << 20;
+    EXPECT_EQ(theirs.find(::getpid(), place, 1, code), nullptr);
+    EXPECT_EQ(code, ESRCH);
+    EXPECT_EQ(theirs.size(), 0u);
+}
+
+TEST(shm_shared_buffers, a_forked_child_that_frees_them_leaves_its_parents_alone) {
+    auto one = allocate_shared(10000);
+    one.data()[0] = std::byte{5};
+    pid_t const child = ::fork();
+    if (child == 0) {
+        one = {};
+        ::_exit(0);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(one.data()[0], std::byte{5});
 }
 
 TEST(shm_signature, differs_in_all_that_must_be_equal) {

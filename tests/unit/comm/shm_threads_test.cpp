@@ -1,30 +1,66 @@
 // Collectives over one segment by threads of this process, which ThreadSanitizer watches: the ordering of all that goes through
-// the segment. Windows of a few elements make many rounds of small tensors.
+// the segment. Windows of a few elements make many rounds of small tensors, and chunks of larger ones.
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <thread>
 #include <tuple>
 #include <vector>
 
 #include "comm/comm_error.hpp"
+#include "comm/shm/shared_buffers.hpp"
 #include "comm/shm/task.hpp"
 #include "comm/shm/world.hpp"
 
 namespace muster::shm {
 namespace {
 
+/// Where tensors lie, and how they are reached. ThreadSanitizer sees neither what the kernel copies nor that two addresses are
+/// the same memory.
+enum class reach { segment, kernel, shared, mixed };  // mixed: shared by the odd ranks
+
+/// Memory of vectors: shared buffers for as long as this thread says so.
+thread_local bool share_memory = false;
+template <typename T>
+struct tensor_memory {
+    using value_type = T;
+    static std::map<void*, comm_buffer>& buffers() {
+        static std::map<void*, comm_buffer> all;
+        return all;
+    }
+    static std::mutex& guard() {
+        static std::mutex one;
+        return one;
+    }
+    T* allocate(std::size_t count) {
+        auto made = share_memory ? allocate_shared(count * sizeof(T)) : plain_buffer(count * sizeof(T));
+        void* const data = made.data();
+        std::scoped_lock const lock(guard());
+        buffers().emplace(data, std::move(made));
+        return static_cast<T*>(data);
+    }
+    void deallocate(T* data, std::size_t) {
+        std::scoped_lock const lock(guard());
+        buffers().erase(data);
+    }
+    bool operator==(tensor_memory const&) const = default;
+};
+
 struct threads_world {
-    threads_world(int ranks, bool direct) {
+    threads_world(int ranks, reach how) : how_(how) {
         sizes.ranks = static_cast<std::size_t>(ranks);
         sizes.payload_bytes = 512;
         sizes.window_bytes = 1024;
+        sizes.gathered_bytes = 4096;
         sizes.pair_bytes = 256;
         auto const file = make_memory_file(sizes.total_bytes());
         auto const memory = std::make_shared<shared_memory>(file.get(), sizes.total_bytes());
         for (int rank = 0; rank < ranks; ++rank) {
             worlds.push_back(make_world(memory, sizes, rank));
-            worlds.back().direct = direct;
+            worlds.back().direct = how == reach::kernel || how == reach::mixed;
+            worlds.back().mappable = how == reach::shared || how == reach::mixed;
             divide(worlds.back());
             worlds.back().own().construct();
         }
@@ -34,11 +70,18 @@ struct threads_world {
     template <typename Body>
     void run(Body&& body) {
         std::vector<std::thread> threads;
-        for (auto& each : worlds) threads.emplace_back([&] { body(each); });
+        for (auto& each : worlds)
+            threads.emplace_back([&] {
+                share_memory = how_ == reach::shared || (how_ == reach::mixed && each.rank % 2 == 1);
+                body(each);
+            });
         for (auto& each : threads) each.join();
     }
     geometry sizes;
     std::vector<world> worlds;
+
+  private:
+    reach how_;
 };
 
 void finish(world& all, collective const& what) {
@@ -47,7 +90,7 @@ void finish(world& all, collective const& what) {
     while (!work.advance(all)) std::this_thread::yield();
 }
 
-using ints = std::vector<std::int32_t>;
+using ints = std::vector<std::int32_t, tensor_memory<std::int32_t>>;
 
 ints values(std::size_t count, int rank, int turn) {
     ints made(count);
@@ -55,20 +98,21 @@ ints values(std::size_t count, int rank, int turn) {
     return made;
 }
 
-std::vector<std::size_t> const counts{0, 1, 7, 130, 1000};
+std::vector<std::size_t> const counts{0, 1, 7, 130, 1000, 30011};
 
-/// Ranks, and whether they reach into each other's memory (which ThreadSanitizer does not see).
-class shm_threads : public testing::TestWithParam<std::tuple<int, bool>> {};
+class shm_threads : public testing::TestWithParam<std::tuple<int, reach>> {};
 
 TEST_P(shm_threads, every_collective_gives_what_it_should) {
-    auto const [ranks, direct] = GetParam();
+    auto const [ranks, how] = GetParam();
     auto const n = static_cast<std::size_t>(ranks);
-    threads_world together(ranks, direct);
-    together.run([ranks = ranks, &n](world& all) {
+    threads_world together(ranks, how);
+    together.run([ranks = ranks, how = how, &n](world& all) {
         int turn = 0;
         for (int again = 0; again < 2; ++again)
             for (std::size_t const count : counts) {
                 ++turn;
+                bool const large = count > 10000;  // chunks; hundreds of rounds would take their time
+                if (large && how == reach::segment) continue;
                 ints in = values(count, all.rank, turn), out(count, -1);
                 finish(all, {collective::kind::allreduce, view_of(std::span(in)), view_of(std::span(out)), reduction::sum});
                 for (std::size_t i = 0; i < count; ++i)
@@ -96,6 +140,7 @@ TEST_P(shm_threads, every_collective_gives_what_it_should) {
                        {collective::kind::broadcast, view_of(std::span(same)), view_of(std::span(same)), reduction::sum, root});
                 EXPECT_EQ(same, values(count, root, turn));
 
+                if (large) continue;
                 ints gathered(count * n, -1);
                 finish(all, {collective::kind::allgather, view_of(std::span(in)), view_of(std::span(gathered))});
                 for (std::size_t i = 0; i < gathered.size(); ++i)
@@ -151,9 +196,9 @@ TEST_P(shm_threads, every_collective_gives_what_it_should) {
 }
 
 TEST_P(shm_threads, a_rank_that_differs_fails_on_all) {
-    auto const [ranks, direct] = GetParam();
+    auto const [ranks, how] = GetParam();
     for (int what = 0; what < 5; ++what) {
-        threads_world together(ranks, direct);
+        threads_world together(ranks, how);
         together.run([ranks = ranks, what](world& all) {
             bool const odd = all.rank == ranks - 1;
             ints in(300 + (odd && what == 0 ? 1u : 0u)), out(in.size());
@@ -173,7 +218,9 @@ TEST_P(shm_threads, a_rank_that_differs_fails_on_all) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(ranks, shm_threads, testing::Combine(testing::Values(2, 3, 4), testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(ranks, shm_threads,
+                         testing::Combine(testing::Values(2, 3, 4),
+                                          testing::Values(reach::segment, reach::kernel, reach::shared, reach::mixed)));
 
 }  // namespace
 }  // namespace muster::shm
