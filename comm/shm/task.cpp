@@ -89,8 +89,10 @@ std::size_t task::largest_input(world const& all) const noexcept {
     return largest;
 }
 
-/// Shares of an allreduce begin at multiples of a line, so that the last ones of a small tensor may be empty.
+/// Of a broadcast every rank but the root has all of the tensor to get. Shares of an allreduce begin at multiples of a line, so
+/// that the last ones of a small tensor may be empty.
 element_range task::share(world const& all, int rank) const noexcept {
+    if (broadcasts()) return {0, rank == what_.root ? 0 : what_.in.count};
     if (what_.what == collective::kind::reducescatter) return share_of(what_.in.count, all.size, rank);
     std::size_t const per_line = line_bytes / element_bytes();
     auto const ranks = static_cast<std::size_t>(all.size);
@@ -166,8 +168,8 @@ bool task::advance(world& all) {
 /// False if this rank cannot yet.
 bool task::announce(world& all) {
     bool const travels = input_bytes(all, all.rank) <= limit(all);
-    bool const in_chunks = reduces() && !travels;
-    if (in_chunks && gathers(all) && !fill_own_window(all)) return false;
+    bool const in_chunks = (reduces() || broadcasts()) && what_.in.bytes() > limit(all);
+    if (in_chunks && reduces() && gathers(all) && !fill_own_window(all)) return false;
     sequence_ = ++all.sequence;
     announcement& say = all.own().announced(sequence_);
     say.signature = signature_of(what_);
@@ -214,8 +216,13 @@ bool task::meet(world& all) {
         start_chunks(all, how);
         return advance_chunks(all);
     }
+    bool const shared = everything_is_shared(all);
+    if (broadcasts() && (all.direct || shared)) {
+        start_chunks(all, shared ? way::mapped : way::direct);
+        return advance_chunks(all);
+    }
     copy_own(all);
-    if (all.direct || everything_is_shared(all)) {
+    if (all.direct || shared) {
         start_direct(all);
         return advance_direct(all);
     }

@@ -12,8 +12,8 @@ namespace muster::shm {
 /// A collective as a schedule. In all of them a rank announces what it is at, and sees that all others announced the same, before
 /// anything is written; a rank that differs makes all of them fail. Then, by size:
 /// - whole: the input came with the announcement; every rank reduces, or copies out, all of it. One wait.
-/// - chunks, of larger reductions: whoever has the time reads a chunk of all ranks' input, reduces it, and writes the result to
-/// all
+/// - chunks, of larger reductions and broadcasts: whoever has the time reads a chunk of all ranks' input, reduces it, and writes
+/// the result to all
 ///   outputs while it is still in its cache. What lies in shared buffers is read and written in place. What does not is left in
 ///   the segment by its owner and fetched from there if it is small; else the kernel copies it from and to the other's memory.
 /// - direct, of other large collectives: each rank reads what it is to get, from where the other has it.
@@ -57,6 +57,7 @@ class task {
     bool reduces() const noexcept {
         return what_.what == collective::kind::allreduce || what_.what == collective::kind::reducescatter;
     }
+    bool broadcasts() const noexcept { return what_.what == collective::kind::broadcast; }
     std::size_t element_bytes() const noexcept { return size_of(what_.in.type); }
     std::size_t limit(world const& all) const noexcept;
     std::size_t input_bytes(world const& all, int rank) const noexcept;
@@ -86,6 +87,7 @@ class task {
     void start_chunks(world& all, way how);
     bool advance_chunks(world& all);
     bool end_chunks(world& all);
+    bool chunks_are_done(world const& all) const noexcept;
     std::size_t chunk_elements(world const& all) const noexcept;
     std::size_t chunks_in(world const& all, element_range const& whole) const noexcept;
     element_range chunk_of(world const& all, int owner, std::size_t number) const noexcept;
@@ -93,6 +95,8 @@ class task {
         return static_cast<std::size_t>(owner) * chunks_in(all, share(all, 0)) + number;
     }
     void do_chunk(world& all, int owner, element_range const& chunk);
+    bool serves(world const& all, int owner) const noexcept;
+    void copy_chunk(world& all, int owner, element_range const& chunk);
     void* chunk_target(world& all, int rank, int owner, element_range const& chunk) const noexcept;
     void check_membership(world const& all) const;
     void fetch_results(world& all) const noexcept;

@@ -1,4 +1,4 @@
-// Reductions in chunks.
+// Reductions and broadcasts in chunks.
 //
 // Every rank's share is cut into chunks. A rank takes those of its own share, then what is left of the others', each by adding
 // one to the counter of the rank whose share it is; and says how many it has done. All is over when as many are done as there
@@ -31,6 +31,7 @@ namespace {
 // Measured on 2 cores with 1 MiB of second-level cache each, 2 and 4 ranks.
 
 constexpr std::size_t smallest_chunk = std::size_t{16} << 10, largest_mapped_chunk = std::size_t{64} << 10;
+constexpr std::size_t largest_copied_chunk = std::size_t{256} << 10;
 constexpr std::size_t chunks_of_a_share = 4;
 
 }  // namespace
@@ -43,7 +44,8 @@ bool task::everything_is_shared(world const& all) const noexcept {
     for (int rank = 0; rank < all.size; ++rank) {
         announcement const& said = all.of(rank).announced(sequence_);
         if (said.in_shared.buffer == 0 && input_bytes(all, rank) != 0) return false;
-        if (reduces() && said.out_shared.buffer == 0) return false;
+        bool const gets = reduces() || (broadcasts() && rank != what_.root);
+        if (gets && said.out_shared.buffer == 0) return false;
     }
     return true;
 }
@@ -76,7 +78,9 @@ void task::find_mapped(world& all, bool must) const {
         auto const find = [&](shared_place const& place, std::size_t bytes) {
             int code = 0;
             std::byte* const found = place.buffer == 0 ? nullptr : theirs.find(all.processes[at].pid, place, bytes, code);
-            if (place.buffer != 0 && found == nullptr && must) throw_copy_failed(all, rank, "mmap", code);
+            // Who comes when all is done may find buffers freed that it needs no more.
+            bool const late = stage_ == stage::chunks && chunks_are_done(all);
+            if (place.buffer != 0 && found == nullptr && must && !late) throw_copy_failed(all, rank, "mmap", code);
             return found;
         };
         std::size_t const out_bytes =
@@ -89,9 +93,12 @@ void task::find_mapped(world& all, bool must) const {
 // ---- what a chunk is
 
 std::size_t task::chunk_elements(world const& all) const noexcept {
-    std::size_t const whole = share(all, 0).count * element_bytes() / chunks_of_a_share;
+    std::size_t const largest = broadcasts() ? what_.in.count : share(all, 0).count;
+    std::size_t const whole = largest * element_bytes() / chunks_of_a_share;
     std::size_t most = largest_mapped_chunk, unit = line_bytes;
-    if (way_ == way::direct) {
+    if (broadcasts()) {
+        most = largest_copied_chunk;
+    } else if (way_ == way::direct) {
         most = scratch_bytes / static_cast<std::size_t>(all.size);
         if (most >= page_bytes) unit = page_bytes;
     }
@@ -113,12 +120,12 @@ element_range task::chunk_of(world const& all, int owner, std::size_t number) co
 
 void task::start_chunks(world& all, way how) {
     way_ = how;
-    find_mapped(all, how != way::direct);
     stage_ = stage::chunks;
     turn_ = 0;
     total_ = 0;
     for (int rank = 0; rank < all.size; ++rank) total_ += chunks_in(all, share(all, rank));
     all.own().chunks(sequence_).joined.store(sequence_, std::memory_order_release);
+    find_mapped(all, how != way::direct);
     if (how != way::gathered) return;
     own_.assign(index_of(all, all.size, 0), false);
     all.own().progress().filled.store(all.round + 1, std::memory_order_release);
@@ -129,6 +136,7 @@ bool task::advance_chunks(world& all) {
     auto& done = all.own().chunks(sequence_).done;
     for (; turn_ < all.size; ++turn_) {
         int const owner = (all.rank + turn_) % all.size;
+        if (!serves(all, owner)) continue;
         auto& claimed = all.of(owner).chunks(sequence_).claimed;
         std::size_t const chunks = chunks_in(all, share(all, owner));
         while (claimed.load(std::memory_order_relaxed) < chunks) {
@@ -136,7 +144,10 @@ bool task::advance_chunks(world& all) {
             auto const number = static_cast<std::size_t>(claimed.fetch_add(1, std::memory_order_relaxed));
             if (number >= chunks) break;
             element_range const chunk = chunk_of(all, owner, number);
-            do_chunk(all, owner, chunk);
+            if (broadcasts())
+                copy_chunk(all, owner, chunk);
+            else
+                do_chunk(all, owner, chunk);
             if (way_ == way::gathered) own_[index_of(all, owner, number)] = true;
             done.store(done.load(std::memory_order_relaxed) + 1, std::memory_order_release);
             budget -= std::min(budget, chunk.count * element_bytes() * static_cast<std::size_t>(all.size));
@@ -147,14 +158,46 @@ bool task::advance_chunks(world& all) {
     return end_chunks(all);
 }
 
-bool task::end_chunks(world& all) {
+bool task::chunks_are_done(world const& all) const noexcept {
     std::uint64_t done = 0;
     for (int rank = 0; rank < all.size; ++rank) done += all.of(rank).chunks(sequence_).done.load(std::memory_order_acquire);
-    if (done < total_) return false;
+    return done >= total_;
+}
+
+bool task::end_chunks(world& all) {
+    if (!chunks_are_done(all)) return false;
     if (way_ != way::gathered) return true;
     fetch_results(all);
     all.own().progress().worked.store(++all.round, std::memory_order_release);
     return true;
+}
+
+/// Whether this rank can do that one's chunks. Of a broadcast the root can do all, the others their own and what lies in shared
+/// buffers at both ends.
+bool task::serves(world const& all, int owner) const noexcept {
+    return reduces() || owner == all.rank || all.rank == what_.root ||
+           (all.near_inputs[static_cast<std::size_t>(what_.root)] != nullptr &&
+            all.near_outputs[static_cast<std::size_t>(owner)] != nullptr);
+}
+
+/// Of the root's tensor to the owner's.
+void task::copy_chunk(world& all, int owner, element_range const& chunk) {
+    auto const root = static_cast<std::size_t>(what_.root), there = static_cast<std::size_t>(owner);
+    std::size_t const at = chunk.first * element_bytes(), bytes = chunk.count * element_bytes();
+    check_membership(all);
+    std::byte const* const from = all.rank == what_.root ? in() : all.near_inputs[root];
+    std::byte* const to = all.rank == owner ? out() : all.near_outputs[there];
+    if (from != nullptr && to != nullptr) {
+        std::memcpy(to + at, from + at, bytes);
+    } else if (from == nullptr) {
+        int const code = read_memory(all.processes[root].pid, to + at, all.regions[root].announced(sequence_).in + at, bytes);
+        if (code != 0) throw_copy_failed(all, what_.root, "process_vm_readv", code);
+    } else {
+        int const code =
+            write_memory(all.processes[there].pid, from + at, all.regions[there].announced(sequence_).out + at, bytes);
+        if (code != 0) throw_copy_failed(all, owner, "process_vm_writev", code);
+    }
+    check_membership(all);
 }
 
 /// Where the result of a chunk goes for `rank`; null if it cannot be reached here.

@@ -104,6 +104,17 @@ TEST_P(kernels, the_result_may_replace_any_source) {
     }
 }
 
+TEST(kernels_to_many, the_result_goes_to_all_of_them_and_may_replace_the_sources) {
+    std::vector<std::vector<float>> in;
+    for (int s = 0; s < 3; ++s) in.emplace_back(3001, std::ldexp(1.0f, s));
+    std::vector<float> other(3001);
+    std::array<void const*, 3> const sources{in[0].data(), in[1].data(), in[2].data()};
+    std::array<void*, 3> const outs{in[1].data(), other.data(), in[0].data()};
+    combine(dtype::f32, reduction::sum, sources, std::span<void* const>(outs), 3001);
+    for (auto const* each : {&in[0], &in[1], &other}) EXPECT_EQ(*each, std::vector<float>(3001, 7.0f));
+    EXPECT_EQ(in[2], std::vector<float>(3001, 4.0f));
+}
+
 template <typename T>
 void expect_nan_wins(auto const& combined) {
     T const nan(std::numeric_limits<float>::quiet_NaN());
