@@ -33,8 +33,12 @@ bool channel::advance(operation& what, exchange_clock::time_point now) {
 }
 
 std::string channel::describe_unit(pending const& unit) const {
-    return fmt::format("{} (rank {} of {} on {})", describe(unit.what->kind, unit.what->name), ranks_.rank(), ranks_.size(),
-                       ranks_.who().host);
+    std::string group;
+    if (unit.many)
+        group = fmt::format(" ({} tensors, \"{}\" … \"{}\")", unit.many->size(), unit.what->tensors.front().name,
+                            unit.what->tensors.back().name);
+    return fmt::format("{}{} (rank {} of {} on {})", describe(unit.what->kind, unit.what->name), group, ranks_.rank(),
+                       ranks_.size(), ranks_.who().host);
 }
 
 template <typename Body>
