@@ -75,12 +75,16 @@ TEST_F(exchange_group, what_is_prepared_is_reduced_at_every_start) {
         EXPECT_EQ(group.tensors(), 40u);
         auto const before = all.count();
         for (int step = 0; step < 5; ++step) {
-            set.fill(static_cast<float>(rank + step));
+            set.fill(-1.0f);
+            for (std::size_t i = 0; i < set.all.size(); ++i)
+                std::fill(set.all[i].begin(), set.all[i].end(), static_cast<float>(static_cast<int>(i) + rank + step));
             group.start().wait();
-            float const expected = static_cast<float>(2 * (size * step + size * (size - 1) / 2));
-            for (auto const& each : set.all) ASSERT_THAT(each, Each(expected)) << step;
+            for (std::size_t i = 0; i < set.all.size(); ++i) {
+                int const expected = 2 * (size * (static_cast<int>(i) + step) + size * (size - 1) / 2);
+                ASSERT_THAT(set.all[i], Each(static_cast<float>(expected))) << step;
+            }
             if (gap == 1) {
-                ASSERT_EQ(set.memory[1], static_cast<float>(rank + step));  // what lies between is left alone
+                ASSERT_EQ(set.memory[1], -1.0f);  // what lies between is left alone
             }
         }
         auto const after = all.count();
@@ -92,6 +96,17 @@ TEST_F(exchange_group, what_is_prepared_is_reduced_at_every_start) {
         auto const records = all.dump().records;
         EXPECT_EQ(records.back().name, group.name());
         EXPECT_EQ(records.back().bytes, group.bytes());
+    }
+}
+
+TEST_F(exchange_group, a_group_of_the_same_name_may_lie_elsewhere_the_next_time) {
+    tensors first(5, 1), second(5, 1);
+    for (int step = 0; step < 3; ++step) {
+        for (auto* const set : {&first, &second}) {
+            set->fill(1.0f);
+            all.allreduce_group("same", set->group(), exchange_reduction::sum).wait();
+            EXPECT_THAT(set->all[4], Each(static_cast<float>(size))) << step;
+        }
     }
 }
 
