@@ -38,8 +38,8 @@ void lay_out(fused_batch const& batch, std::span<std::shared_ptr<agreement const
             tensor_io const& io = unit->tensors()[item.tensor];
             next = {static_cast<std::byte const*>(io.in.data), static_cast<std::byte*>(io.out.data), io.in.bytes()};
         } else {
-            next.bytes = static_cast<std::size_t>(agreed[item.unit]->what.tensors[item.tensor].shape.elements()) *
-                         size_of(batch.type);
+            next.bytes =
+                static_cast<std::size_t>(agreed[item.unit]->what.tensors[item.tensor].shape.elements()) * size_of(batch.type);
         }
         if (next.bytes == 0) continue;
         inputs.follow(next.in, next.bytes);

@@ -125,9 +125,9 @@ void batch_run::start_allreduce() {
         start_adasum(in, out, count);
         return;
     }
-    operation_ = ranks_.allreduce(label_, {const_cast<std::byte*>(in), count, wire, batch_.where},
-                                  {out, count, wire, batch_.where}, static_cast<reduction>(batch_.how),
-                                  compressed ? scaling{} : batch_.scale);
+    operation_ =
+        ranks_.allreduce(label_, {const_cast<std::byte*>(in), count, wire, batch_.where}, {out, count, wire, batch_.where},
+                         static_cast<reduction>(batch_.how), compressed ? scaling{} : batch_.scale);
 }
 
 /// The runs of a layout are the batch's tensors that have elements.
@@ -155,8 +155,8 @@ void batch_run::pack() {
                 std::memset(to, 0, count * wire_bytes);  // sums and averages only
             } else {
                 std::span const lost(run.residual, run.residual != nullptr ? count : 0);
-                compress(batch_.wire, {reinterpret_cast<float const*>(run.in), count}, static_cast<float>(batch_.scale.before), lost,
-                         to, level);
+                compress(batch_.wire, {reinterpret_cast<float const*>(run.in), count}, static_cast<float>(batch_.scale.before),
+                         lost, to, level);
             }
             to += count * wire_bytes;
         }
@@ -218,7 +218,8 @@ tensor_view batch_run::output(std::size_t count, std::vector<std::int64_t> rows)
             unit->fault = fmt::format(
                 "{} (rank {} of {} on {}): \"out\" has {} elements and the result {}; give none to have memory "
                 "given, or as many",
-                describe(unit->what->kind, unit->what->name), ranks_.rank(), ranks_.size(), ranks_.who().host, given.count, count);
+                describe(unit->what->kind, unit->what->name), ranks_.rank(), ranks_.size(), ranks_.who().host, given.count,
+                count);
         }
         unit->memory.reset(new std::byte[bytes]);
         view.data = unit->memory.get();

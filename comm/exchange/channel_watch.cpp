@@ -79,8 +79,8 @@ void channel::check_deadlines(exchange_clock::time_point now) {
     if (expired != nullptr) give_up(*expired, now);
 }
 
-/// All ranks are to end with the same words, so they are told in the next round; a cached request is announced in full before, so that
-/// all see who is missing. Where the round does not come about, this rank ends by itself.
+/// All ranks are to end with the same words, so they are told in the next round; a cached request is announced in full before, so
+/// that all see who is missing. Where the round does not come about, this rank ends by itself.
 void channel::give_up(pending const& expired, exchange_clock::time_point now) {
     if (!expired_since_) expired_since_ = now;
     duration const quarter = shared_.options.deadline / 4;

@@ -106,12 +106,14 @@ std::string const& exchange::backend() const noexcept {
 }
 
 [[noreturn]] void exchange::refuse(exchange_kind kind, std::string_view name, std::string const& fault) const {
-    throw comm_error(errc::usage, fmt::format("{} (rank {} of {} on {}): {}", describe(kind, name), rank(), size(), who().host, fault));
+    throw comm_error(errc::usage,
+                     fmt::format("{} (rank {} of {} on {}): {}", describe(kind, name), rank(), size(), who().host, fault));
 }
 
 void exchange::check_name(exchange_kind kind, std::string_view name, int set) const {
     if (name.empty()) refuse(kind, name, "it has no name; tensors meet by name");
-    if (name.front() == internal_name && kind < exchange_kind::barrier) refuse(kind, name, "a name must not begin with the byte 1");
+    if (name.front() == internal_name && kind < exchange_kind::barrier)
+        refuse(kind, name, "a name must not begin with the byte 1");
     if (set != 0 && rank_in(set) < 0) refuse(kind, name, fmt::format("this rank is not a member of process set {}", set));
 }
 
@@ -130,8 +132,9 @@ exchange_handle exchange::allreduce(std::string_view name, tensor_view in, tenso
     check_name(exchange_kind::allreduce, name, call.set);
     auto const wire = choose_wire(core_->options(), call, how, is_compressible(in));
     if (!wire.fault.empty()) refuse(exchange_kind::allreduce, name, wire.fault);
-    detail::single_allreduce const what{name,      call.set, how, call.scale, wire.wire, wire.error_feedback,
-                                        call.shape ? *call.shape : flat_shape(in.count), {in, out}};
+    detail::single_allreduce const what{
+        name,     call.set, how, call.scale, wire.wire, wire.error_feedback, call.shape ? *call.shape : flat_shape(in.count),
+        {in, out}};
     if (auto const fault = detail::fault_of(what); !fault.empty()) refuse(exchange_kind::allreduce, name, fault);
     auto const submitted = core_->submit(what);
     return {*submitted, core_};
@@ -145,8 +148,9 @@ exchange_handle exchange::allreduce_group(std::string_view name, std::span<named
 detail::pending_ptr exchange::group(exchange_kind kind, std::string_view name, std::span<named_tensor const> tensors,
                                     exchange_reduction how, exchange_call const& call) {
     if (tensors.empty()) refuse(kind, name, "a group of no tensors");
-    auto const wire = choose_wire(core_->options(), call, how,
-                                  std::any_of(tensors.begin(), tensors.end(), [](auto const& each) { return is_compressible(each.in); }));
+    auto const wire =
+        choose_wire(core_->options(), call, how,
+                    std::any_of(tensors.begin(), tensors.end(), [](auto const& each) { return is_compressible(each.in); }));
     if (!wire.fault.empty()) refuse(kind, name, wire.fault);
     auto made = many_tensors(kind, name, tensors, how, call);
     made.what->wire = wire.wire;
@@ -161,8 +165,8 @@ prepared_group exchange::prepare(std::string_view name, std::span<named_tensor c
     auto started = std::make_shared<request>(*asked->what);
     started->kind = exchange_kind::allreduce;
     submit(asked).wait();
-    return {core_, std::make_unique<detail::prepared const>(
-                       detail::prepared{std::move(started), call.set, tensors_of, asked->bytes})};
+    return {core_,
+            std::make_unique<detail::prepared const>(detail::prepared{std::move(started), call.set, tensors_of, asked->bytes})};
 }
 
 exchange_handle exchange::allgather(std::string_view name, tensor_view in, tensor_view out, exchange_call const& call) {

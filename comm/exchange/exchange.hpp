@@ -58,20 +58,22 @@ struct named_tensor {
 ///   no longer for it. The background thread sleeps when there is nothing to do, and meets the other ranks ten times a second
 ///   then.
 /// - **Never submitted.** Where the deadline of a tensor passes that other ranks have not submitted, all ranks are told: each of
-///   their requests ends with the error (errc::timeout) that names the tensor and these ranks. Where a rank does not answer any more,
-///   up to a second later.
+///   their requests ends with the error (errc::timeout) that names the tensor and these ranks. Where a rank does not answer any
+///   more, up to a second later.
 /// - **Failure.** Ranks that are dead, stopped or late beyond a deadline end the exchange: every request not finished ends with
 /// the error that names
 ///   them, and every further call throws it at once. What has ended well holds right results. Destruction does not hang.
 /// - **Join.** A rank that has joined takes part in everything with neutral elements (0 for sums; an average is still over all
 /// ranks) and no rows,
 ///   until all have joined.
-/// - **Compression.** With exchange_options::wire, or exchange_call::wire for one call, f32 tensors of sums and averages travel as
-///   f16 or bf16. Each rank rounds its own (times scale.before) as it is gathered, the ranks' are added as communicator::allreduce adds
-///   f16 and bf16 (in f32, rounded once) and the result is scaled by scale.after in f32 as it is handed out; all ranks get the same bits. On one rank nothing is rounded.
-///   With error feedback what the first rounding loses is kept by name and added to the next tensor of that name (compress());
-///   the second, half a unit in the last place of the result, is not made good. A tensor that comes with another number of
-///   elements begins anew. It costs 4 bytes an element for as long as the exchange lives.
+/// - **Compression.** With exchange_options::wire, or exchange_call::wire for one call, f32 tensors of sums and averages travel
+/// as
+///   f16 or bf16. Each rank rounds its own (times scale.before) as it is gathered, the ranks' are added as
+///   communicator::allreduce adds f16 and bf16 (in f32, rounded once) and the result is scaled by scale.after in f32 as it is
+///   handed out; all ranks get the same bits. On one rank nothing is rounded. With error feedback what the first rounding loses
+///   is kept by name and added to the next tensor of that name (compress()); the second, half a unit in the last place of the
+///   result, is not made good. A tensor that comes with another number of elements begins anew. It costs 4 bytes an element for
+///   as long as the exchange lives.
 /// - **Static graph.** With exchange_options::static_graph, once two steps in a row have reduced the same tensors (a step ends
 /// when a name comes again), these
 ///   are reduced in that order and in the same fused batches from then on, with no negotiation. The order of submission may
@@ -106,9 +108,9 @@ class exchange {
     exchange_handle allreduce_group(std::string_view name, std::span<named_tensor const> tensors, exchange_reduction how,
                                     exchange_call const& call = {});
 
-    /// Checks a group once and for all, with the other ranks: blocks until every rank of the set has prepared it, and throws on all
-    /// of them if they differ (errc::peer_failed, naming the tensor and both values). See prepared_group. The name must not be in
-    /// flight.
+    /// Checks a group once and for all, with the other ranks: blocks until every rank of the set has prepared it, and throws on
+    /// all of them if they differ (errc::peer_failed, naming the tensor and both values). See prepared_group. The name must not
+    /// be in flight.
     prepared_group prepare(std::string_view name, std::span<named_tensor const> tensors, exchange_reduction how,
                            exchange_call const& call = {});
 
@@ -134,8 +136,8 @@ class exchange {
     /// This rank has no more tensors. Ends when all ranks of the set have joined; number() is the last that did.
     exchange_handle join(int set = 0);
 
-    /// Memory that the exchange's collectives are fastest on (see communicator::allocate), for tensors that are reduced where they
-    /// lie. Not collective. Throws what the exchange failed of if it has.
+    /// Memory that the exchange's collectives are fastest on (see communicator::allocate), for tensors that are reduced where
+    /// they lie. Not collective. Throws what the exchange failed of if it has.
     comm_buffer allocate(std::size_t bytes);
 
     /// Makes a process set of these ranks (distinct). Every rank calls it with the same; blocks until they have. Returns its

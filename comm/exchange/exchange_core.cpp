@@ -85,16 +85,18 @@ void exchange_core::check_against_graph(request const& what, int set) const {
     auto const found = static_names_.find(what.name);
     if (found == static_names_.end() || is_repetition(found->second->what, what)) return;
     auto const differs = compare(found->second->what, what);
-    throw comm_error(errc::usage, fmt::format("{} (rank {} of {} on {}): the static graph holds {}, this is {}; leave static_graph "
-                                              "off for tensors that change",
-                                              describe(what.kind, what.name), who_.rank, who_.world_size, who_.host, differs.mine,
-                                              differs.theirs));
+    throw comm_error(
+        errc::usage,
+        fmt::format("{} (rank {} of {} on {}): the static graph holds {}, this is {}; leave static_graph "
+                    "off for tensors that change",
+                    describe(what.kind, what.name), who_.rank, who_.world_size, who_.host, differs.mine, differs.theirs));
 }
 
 void exchange_core::refuse_in_flight(request const& what) const {
-    throw comm_error(errc::usage, fmt::format("{} (rank {} of {} on {}): a request of this name is in flight; wait for it first, or use "
-                                              "another name",
-                                              describe(what.kind, what.name), who_.rank, who_.world_size, who_.host));
+    throw comm_error(errc::usage,
+                     fmt::format("{} (rank {} of {} on {}): a request of this name is in flight; wait for it first, or use "
+                                 "another name",
+                                 describe(what.kind, what.name), who_.rank, who_.world_size, who_.host));
 }
 
 void exchange_core::check_open() const {
@@ -163,8 +165,8 @@ pending_ptr exchange_core::submit(single_allreduce const& what) {
     return next;
 }
 
-pending_ptr exchange_core::start(shared_request const& what, int set, std::shared_ptr<std::vector<tensor_io> const> const& tensors,
-                                 std::size_t bytes) {
+pending_ptr exchange_core::start(shared_request const& what, int set,
+                                 std::shared_ptr<std::vector<tensor_io> const> const& tensors, std::size_t bytes) {
     bool notify = false;
     pending_ptr next;
     auto const now = exchange_clock::now();

@@ -53,8 +53,8 @@ void exchange_handle::wait() const {
             throw comm_error(errc::timeout,
                              fmt::format("{} (rank {} of {} on {}): the deadline has passed and the exchange's thread does not "
                                          "answer; it hangs in a call of its backend ({})",
-                                         describe(what_->what->kind, what_->what->name), core_->who().rank, core_->who().world_size,
-                                         core_->who().host, core_->backend()));
+                                         describe(what_->what->kind, what_->what->name), core_->who().rank,
+                                         core_->who().world_size, core_->who().host, core_->backend()));
     }
 }
 

@@ -57,7 +57,8 @@ struct exchange_options {
 
 /// The defaults, changed by MUSTER_COMM_BACKEND, MUSTER_GPU_INDEX, MUSTER_FUSION_BYTES, MUSTER_CYCLE_TIME, MUSTER_COMM_DEADLINE,
 /// MUSTER_STALL_WARNING, MUSTER_CACHE_CAPACITY, MUSTER_COMPRESSION (none, f16, bf16), MUSTER_ERROR_FEEDBACK, MUSTER_STATIC_GRAPH,
-/// MUSTER_AUTOTUNE (0 or 1), MUSTER_TIMELINE, MUSTER_TIMELINE_MARK_CYCLES (0 or 1) and MUSTER_FLIGHT_RECORDER (folders). Throws parse_error naming the variable.
+/// MUSTER_AUTOTUNE (0 or 1), MUSTER_TIMELINE, MUSTER_TIMELINE_MARK_CYCLES (0 or 1) and MUSTER_FLIGHT_RECORDER (folders). Throws
+/// parse_error naming the variable.
 exchange_options read_exchange_options(environment const& variables);
 
 }  // namespace muster

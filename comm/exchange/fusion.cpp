@@ -85,8 +85,7 @@ void cut(family& from, std::size_t fusion_bytes, std::vector<fused_batch>& into)
     auto const lies_before = [](placed_item const& a, placed_item const& b) { return a.place < b.place; };
     // A backward pass gives them from the last to the first.
     auto const ascends = [](placed_item const& a, placed_item const& b) { return a.place <= b.place; };
-    if (std::adjacent_find(items.begin(), items.end(), ascends) == items.end())
-        std::reverse(items.begin(), items.end());
+    if (std::adjacent_find(items.begin(), items.end(), ascends) == items.end()) std::reverse(items.begin(), items.end());
     if (!std::is_sorted(items.begin(), items.end(), lies_before)) std::stable_sort(items.begin(), items.end(), lies_before);
     std::vector<placed_item> gathered;
     for (std::size_t first = 0, last = 0; first < items.size(); first = last) {

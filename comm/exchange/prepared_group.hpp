@@ -13,12 +13,12 @@ namespace detail {
 struct prepared;
 }
 
-/// Made by exchange::prepare. What there is to check has been checked and agreed on with the other ranks, so that start() costs no
-/// more than a request of one tensor, whatever their number; beyond it there are the copies of what does not lie gap-free, and the
-/// collective. Tensors that lie gap-free, inputs and outputs, are reduced where they lie.
+/// Made by exchange::prepare. What there is to check has been checked and agreed on with the other ranks, so that start() costs
+/// no more than a request of one tensor, whatever their number; beyond it there are the copies of what does not lie gap-free, and
+/// the collective. Tensors that lie gap-free, inputs and outputs, are reduced where they lie.
 ///
-/// The memory of all tensors must stay valid until the last start() has ended; freeing it earlier is the caller's fault and is not
-/// noticed. Between its end and the next start() it may be read and written.
+/// The memory of all tensors must stay valid until the last start() has ended; freeing it earlier is the caller's fault and is
+/// not noticed. Between its end and the next start() it may be read and written.
 ///
 /// Owner; move-only. Destroying it is not collective and does not end what was started. May outlive the exchange, but not start.
 class prepared_group {
@@ -30,8 +30,8 @@ class prepared_group {
     prepared_group& operator=(prepared_group const&) = delete;
     ~prepared_group();
 
-    /// Reduces all of them, as allreduce_group under the group's name would. Throws errc::usage if that name is in flight, what the
-    /// exchange failed of if it has failed. Any thread.
+    /// Reduces all of them, as allreduce_group under the group's name would. Throws errc::usage if that name is in flight, what
+    /// the exchange failed of if it has failed. Any thread.
     exchange_handle start();
 
     std::string const& name() const;

@@ -31,7 +31,8 @@ std::string_view to_string(exchange_reduction how) noexcept {
 
 bool is_repetition(request const& before, request const& now) noexcept {
     return before.kind == now.kind && before.how == now.how && before.scale == now.scale && before.wire == now.wire &&
-           before.error_feedback == now.error_feedback && before.root == now.root && before.name == now.name && before.numbers == now.numbers && before.tensors == now.tensors;
+           before.error_feedback == now.error_feedback && before.root == now.root && before.name == now.name &&
+           before.numbers == now.numbers && before.tensors == now.tensors;
 }
 
 namespace {

@@ -24,8 +24,7 @@ std::shared_ptr<agreement const> const& response_cache::at(position where) const
     return entries_[where]->what;
 }
 
-response_cache::position response_cache::insert(std::shared_ptr<agreement const> what,
-                                                std::shared_ptr<request const> mine) {
+response_cache::position response_cache::insert(std::shared_ptr<agreement const> what, std::shared_ptr<request const> mine) {
     std::string const name = what->what.name;
     if (auto const old = find(name)) erase(*old);
     if (used() >= capacity_ && evicted_.contains(name)) capacity_ = std::min(most_, capacity_ * 2);

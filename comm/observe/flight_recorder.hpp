@@ -52,7 +52,8 @@ class flight_recorder {
     class session {
       public:
         explicit session(flight_recorder& of) noexcept;
-        std::uint64_t begin(int set, std::uint64_t sequence, exchange_kind kind, std::string_view name, std::uint64_t bytes) noexcept;
+        std::uint64_t begin(int set, std::uint64_t sequence, exchange_kind kind, std::string_view name,
+                            std::uint64_t bytes) noexcept;
         void end(std::uint64_t which) noexcept;
 
       private:

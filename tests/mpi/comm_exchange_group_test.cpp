@@ -137,7 +137,8 @@ TEST_F(exchange_group, a_prepared_group_holds_types_of_all_kinds_and_memory_of_t
 TEST_F(exchange_group, ranks_that_prepare_different_things_are_all_told_so) {
     if (size == 1) GTEST_SKIP() << "nobody to differ from";
     std::vector<float> a(3), b(rank == 1 ? 5 : 4);
-    named_tensor const group[]{{"a", view_of(std::span(a)), view_of(std::span(a))}, {"b", view_of(std::span(b)), view_of(std::span(b))}};
+    named_tensor const group[]{{"a", view_of(std::span(a)), view_of(std::span(a))},
+                               {"b", view_of(std::span(b)), view_of(std::span(b))}};
     auto const problem = error_of([&] { all.prepare("ab", group, exchange_reduction::sum); });
     EXPECT_EQ(problem.code(), errc::peer_failed);
     EXPECT_THAT(problem.what(), HasSubstr("prepare of \"ab\": shape [4] of \"b\" on rank"));
@@ -227,8 +228,8 @@ TEST_F(exchange_wire, compressed_sums_are_two_roundings_from_the_truth_and_the_s
                 set.all[i][k] = 0.5f + 0.01f * static_cast<float>(k) + 0.1f * static_cast<float>(rank);
         for (std::size_t i = 0; i < set.all.size(); ++i) {
             auto const view = view_of(set.all[i]);
-            handles.push_back(all.allreduce(set.names[i], view, view, exchange_reduction::average,
-                                            {.scale = {3, 0.5}, .wire = wire}));
+            handles.push_back(
+                all.allreduce(set.names[i], view, view, exchange_reduction::average, {.scale = {3, 0.5}, .wire = wire}));
         }
         for (auto const& each : handles) each.wait();
         for (auto const& each : set.all) {
@@ -269,7 +270,8 @@ TEST(exchange_wire_option, compresses_what_can_be_and_leaves_the_rest_alone) {
     EXPECT_THAT(wide, Each(static_cast<double>(between) * n));
     all.allreduce("c", view_of(std::span(c)), view_of(std::span(c)), exchange_reduction::max).wait();
     EXPECT_THAT(c, Each(between));
-    all.allreduce("d", view_of(std::span(d)), view_of(std::span(d)), exchange_reduction::average, {.wire = compression::none}).wait();
+    all.allreduce("d", view_of(std::span(d)), view_of(std::span(d)), exchange_reduction::average, {.wire = compression::none})
+        .wait();
     EXPECT_THAT(d, Each(between));
 }
 
@@ -298,7 +300,8 @@ TEST_F(exchange_wire, with_error_feedback_the_mean_of_many_steps_is_right) {
     auto const first_of = [&](std::size_t count) {
         std::vector<float> values(count, 1.0f + 0.375f / 128);
         auto const view = view_of(std::span(values));
-        all.allreduce("sized", view, view, exchange_reduction::average, {.wire = compression::bf16, .error_feedback = true}).wait();
+        all.allreduce("sized", view, view, exchange_reduction::average, {.wire = compression::bf16, .error_feedback = true})
+            .wait();
         return values.back();
     };
     if (size > 1) {
@@ -374,7 +377,8 @@ TEST(exchange_stall, the_warning_names_the_tensor_and_who_is_missing) {
         EXPECT_EQ(late[0], static_cast<float>(all.size()));
     }
     if (ranks().rank() == 0) {
-        std::string const who = "rank " + std::to_string(last) + " (" + ranks().host_of(last) + ", GPU " + std::to_string(last) + ")";
+        std::string const who =
+            "rank " + std::to_string(last) + " (" + ranks().host_of(last) + ", GPU " + std::to_string(last) + ")";
         for (std::string const name : {"first", "late"})
             EXPECT_THAT(log.text(), HasSubstr("allreduce of \"" + name + "\": submitted"));
         EXPECT_THAT(log.text(), HasSubstr("still missing on " + who));

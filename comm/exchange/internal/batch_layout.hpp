@@ -15,7 +15,7 @@ struct memory_run {
     std::byte const* in = nullptr;  ///< null: neutral elements, since this rank has joined
     std::byte* out = nullptr;       ///< null: nobody wants them here
     std::size_t bytes = 0;
-    float* residual = nullptr;      ///< with error feedback: one for each element
+    float* residual = nullptr;  ///< with error feedback: one for each element
 };
 
 /// The runs of a batch in its order, and whether they are gap-free as a whole.
@@ -25,8 +25,8 @@ struct batch_layout {
     std::byte* whole_out = nullptr;       ///< the same of the outputs
 };
 
-/// `units[i]` is this rank's request for `agreed[i]`, or null. With `apart` each tensor that has elements is a run of its own. Puts
-/// the result into `into`, whose memory is used again. Pure but for that.
+/// `units[i]` is this rank's request for `agreed[i]`, or null. With `apart` each tensor that has elements is a run of its own.
+/// Puts the result into `into`, whose memory is used again. Pure but for that.
 void lay_out(fused_batch const& batch, std::span<std::shared_ptr<agreement const> const> agreed,
              std::span<pending_ptr const> units, bool apart, batch_layout& into);
 

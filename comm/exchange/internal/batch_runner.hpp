@@ -35,7 +35,8 @@ struct batch_plan {
 /// Runs what ranks have agreed on. The exchange's thread only; throws what the communicator throws.
 class batch_runner {
   public:
-    batch_runner(int set, communicator& ranks, context& shared) : set_(set), ranks_(ranks), shared_(shared), first_(ranks), second_(ranks) {}
+    batch_runner(int set, communicator& ranks, context& shared)
+        : set_(set), ranks_(ranks), shared_(shared), first_(ranks), second_(ranks) {}
 
     /// New work; the work before has ended. `units[i]` is this rank's request for `agreed[i]`, or null where it has joined.
     void load(std::vector<std::shared_ptr<agreement const>> agreed, std::vector<pending_ptr> units);

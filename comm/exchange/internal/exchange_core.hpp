@@ -28,7 +28,8 @@ class exchange_core final : public finisher {
     exchange_core(identity const& who, exchange_options const& options);
     ~exchange_core();
 
-    // All of submit() and start() throw errc::usage if a request of that name is in flight, and the first failure if there was one.
+    // All of submit() and start() throw errc::usage if a request of that name is in flight, and the first failure if there was
+    // one.
 
     /// Hands a request over.
     void submit(pending_ptr what);

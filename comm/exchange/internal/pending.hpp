@@ -51,8 +51,8 @@ struct pending {
     bool has_extras = false;          ///< a fault, memory, rows or a number are set
     bool stall_told = false;          ///< the exchange's thread only, as are `announced` and the places
     int set = 0;
-    shared_request what;  ///< requests that repeat each other share it
-    tensor_io one;        ///< of a single tensor
+    shared_request what;                                 ///< requests that repeat each other share it
+    tensor_io one;                                       ///< of a single tensor
     std::shared_ptr<std::vector<tensor_io> const> many;  ///< of a group; else null
     std::size_t bytes = 0;                               ///< of all inputs
     exchange_clock::time_point submitted;

@@ -46,7 +46,7 @@ class static_channel {
     std::unordered_map<std::string, std::size_t> by_name_;
     std::vector<shared_request> taken_;  // of each unit of the graph: the request that was found to repeat it last
     std::vector<std::size_t> place_;     // of each unit of the graph, in the runner; or nowhere
-    std::vector<pending_ptr> later_;  // given for the next step
+    std::vector<pending_ptr> later_;     // given for the next step
     batch_runner runner_;
     death_watch watch_;
     exchange_clock::time_point last_check_{};

@@ -277,12 +277,11 @@ TEST(fusion, what_is_compressed_goes_by_itself_and_is_gathered_however_long) {
     auto integer = tensor("i");
     integer.tensors[0].type = dtype::i32;
     integer.wire = compression::bf16;  // of a group: only its f32 tensors are compressed
-    std::vector const ready{in("a", compression::bf16, 0x100000), in("b", compression::none, 0x200000),
-                            in("c", compression::f16, 0x300000),  in("d", compression::bf16, 0x900000),
+    std::vector const ready{in("a", compression::bf16, 0x100000),       in("b", compression::none, 0x200000),
+                            in("c", compression::f16, 0x300000),        in("d", compression::bf16, 0x900000),
                             in("e", compression::bf16, 0xa00000, true), agreed(integer)};
     auto const batches = plan_batches(ready, 16 << 20);
-    EXPECT_THAT(units(batches),
-                ElementsAre(ElementsAre(0, 3), ElementsAre(1), ElementsAre(2), ElementsAre(4), ElementsAre(5)));
+    EXPECT_THAT(units(batches), ElementsAre(ElementsAre(0, 3), ElementsAre(1), ElementsAre(2), ElementsAre(4), ElementsAre(5)));
     EXPECT_EQ(batches[0].wire, compression::bf16);
     EXPECT_TRUE(batches[3].error_feedback);
     EXPECT_EQ(batches[4].wire, compression::none);
