@@ -68,7 +68,7 @@ class batch_runner {
     void leak() noexcept;
 
   private:
-    static constexpr std::size_t most_plans = 8;
+    static constexpr std::size_t most_plans = 32;
 
     batch_plan& find_plan();
     batch_layout& layout_of_next();
