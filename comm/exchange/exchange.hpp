@@ -43,42 +43,37 @@ struct named_tensor {
     std::optional<tensor_shape> shape{};
 };
 
-/// A group of ranks whose threads submit named tensors, each in its own order. A background thread owns the communicator, agrees
-/// with the other ranks on what all of them have submitted, fuses small tensors and runs the collectives; results are waited for
-/// by handle.
+/// A group of ranks whose threads submit named tensors, each in its own order. A background thread owns the communicator,
+/// agrees with the other ranks on what all of them have submitted, fuses small tensors and runs the collectives; results are
+/// waited for by handle.
 ///
-/// - **Names.** A tensor is reduced with those of the same name on the other ranks. A name must not be submitted again before its
-/// request
-///   has ended (errc::usage). Ranks whose types, shapes, operations, reductions, factors or roots differ are told so on every
-///   rank (errc::peer_failed), with the name, the ranks and both values; the exchange goes on.
+/// - **Names.** A tensor is reduced with those of the same name on the other ranks. A name must not be submitted again before
+///   its request has ended (errc::usage). Ranks whose types, shapes, operations, reductions, factors or roots differ are told
+///   so on every rank (errc::peer_failed), with the name, the ranks and both values; the exchange goes on.
 /// - **Memory.** Tensors must stay valid and untouched until their request has ended; if it ended because ranks have failed,
-/// until the process ends.
+///   until the process ends.
 /// - **Waiting.** What is submitted is gathered for cycle_time, but not beyond the moment at which somebody waits; so a call
-/// followed by wait() takes
-///   no longer for it. The background thread sleeps when there is nothing to do, and meets the other ranks ten times a second
-///   then.
-/// - **Never submitted.** Where the deadline of a tensor passes that other ranks have not submitted, all ranks are told: each of
-///   their requests ends with the error (errc::timeout) that names the tensor and these ranks. Where a rank does not answer any
-///   more, up to a second later.
+///   followed by wait() takes no longer for it. The background thread sleeps when there is nothing to do, and meets the other
+///   ranks ten times a second then.
+/// - **Never submitted.** Where the deadline of a tensor passes that other ranks have not submitted, all ranks are told: each
+///   of their requests ends with the error (errc::timeout) that names the tensor and these ranks. Where a rank does not answer
+///   any more, up to a second later.
 /// - **Failure.** Ranks that are dead, stopped or late beyond a deadline end the exchange: every request not finished ends with
-/// the error that names
-///   them, and every further call throws it at once. What has ended well holds right results. Destruction does not hang.
+///   the error that names them, and every further call throws it at once. What has ended well holds right results. Destruction
+///   does not hang.
 /// - **Join.** A rank that has joined takes part in everything with neutral elements (0 for sums; an average is still over all
-/// ranks) and no rows,
-///   until all have joined.
+///   ranks) and no rows, until all have joined.
 /// - **Compression.** With exchange_options::wire, or exchange_call::wire for one call, f32 tensors of sums and averages travel
-/// as
-///   f16 or bf16. Each rank rounds its own (times scale.before) as it is gathered, the ranks' are added as
+///   as f16 or bf16. Each rank rounds its own (times scale.before) as it is gathered, the ranks' are added as
 ///   communicator::allreduce adds f16 and bf16 (in f32, rounded once) and the result is scaled by scale.after in f32 as it is
 ///   handed out; all ranks get the same bits. On one rank nothing is rounded. With error feedback what the first rounding loses
 ///   is kept by name and added to the next tensor of that name (compress()); the second, half a unit in the last place of the
 ///   result, is not made good. A tensor that comes with another number of elements begins anew. It costs 4 bytes an element for
 ///   as long as the exchange lives.
 /// - **Static graph.** With exchange_options::static_graph, once two steps in a row have reduced the same tensors (a step ends
-/// when a name comes again), these
-///   are reduced in that order and in the same fused batches from then on, with no negotiation. The order of submission may
-///   change. A tensor of the graph with another shape, type, reduction or factor is an error where it is submitted (errc::usage),
-///   and so is join(). Other tensors are negotiated as ever.
+///   when a name comes again), these are reduced in that order and in the same fused batches from then on, with no negotiation.
+///   The order of submission may change. A tensor of the graph with another shape, type, reduction or factor is an error where
+///   it is submitted (errc::usage), and so is join(). Other tensors are negotiated as ever.
 ///
 /// Thread safe, but for construction and destruction, which are collective.
 class exchange {
