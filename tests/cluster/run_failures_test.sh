@@ -11,7 +11,7 @@ write_program sit <<'SIT'
 trap 'echo TERM >"$0.told.$RANK"; exit 0' TERM
 sleep infinity &
 echo $$ >"$0.new.$RANK" && mv "$0.new.$RANK" "$0.pid.$RANK"
-wait
+while wait; do sleep infinity & done # the signal may end the sleep first
 SIT
 all_sit() { [ "$(ls "$work" | grep -c "^$1\.pid\.")" = "$2" ]; }
 # sitting NAME RANKS RUN_OPTION...: starts so many ranks of a copy of it and waits until all are there.

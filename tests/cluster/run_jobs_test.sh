@@ -7,8 +7,7 @@ install_muster
 # A signal before the end of the job's time: all ranks save and end well. Sent 5 s after the start of a job of one minute.
 write_program save <<'SAVE'
 trap ': >"saved.$RANK"; exit 0' USR1
-sleep infinity &
-wait
+while :; do sleep infinity & wait; done # the signal may end the sleep first
 SAVE
 batch -N4 --ntasks-per-node=4 -t 1 <<'JOB'
 prefix/bin/muster run --signal-before-end USR1@54s -- ./save
@@ -32,8 +31,7 @@ expect_exit 0 as_user scontrol requeue "$requeued"
 write_program sit <<'SIT'
 trap 'sleep 0.5; : >"clean.$RANK"; exit 0' TERM
 : >"sits.$RANK"
-sleep infinity &
-wait
+while :; do sleep infinity & wait; done # the signal may end the sleep first
 SIT
 batch -N4 --ntasks-per-node=2 <<'JOB'
 trap : TERM
