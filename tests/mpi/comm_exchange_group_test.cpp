@@ -13,6 +13,7 @@
 #include "comm/comm_error.hpp"
 #include "comm/exchange/exchange.hpp"
 #include "mpi_test.hpp"
+#include "quick_exchange.hpp"
 
 namespace muster::test {
 
@@ -21,15 +22,6 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-exchange_options quick() {
-    exchange_options options;
-    options.comm = ranks().options();
-    options.comm.backend = ranks().backend();
-    options.deadline = duration{30.0};
-    options.cycle_time = duration{0.0002};
-    return options;
-}
 
 struct exchange_group : testing::Test {
     exchange all{ranks().who(), quick()};
