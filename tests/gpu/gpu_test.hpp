@@ -40,7 +40,7 @@ class gpu_vector {
     std::vector<T> values(cuda::stream_handle on = nullptr) const {
         auto const raw = bytes_.download(on);
         std::vector<T> result(count_);
-        std::memcpy(static_cast<void*>(result.data()), raw.data(), raw.size());
+        if (count_ != 0) std::memcpy(static_cast<void*>(result.data()), raw.data(), raw.size());
         return result;
     }
 

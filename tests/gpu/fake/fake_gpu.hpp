@@ -1,6 +1,7 @@
 // A FAKE CUDA driver and a FAKE NCCL in one library, for tests without a GPU: "device memory" is host memory, a stream is a list
 // of tasks that are run when somebody asks, and ranks are threads of one process. It records calls and can be told to hang or to
-// fail. Nothing that it does shows that real GPUs or the real NCCL behave so.
+// fail. Where the variable MUSTER_FAKE_GPU_FOLDER names a folder, ranks are processes that meet there (blackboard.hpp), and a
+// thread runs the streams, as a device goes on by itself. Nothing that it does shows that real GPUs or the real NCCL behave so.
 #pragma once
 
 #include <deque>

@@ -1,15 +1,23 @@
-// NCCL's half of the fake: see fake_gpu.hpp. Ranks of a communicator are threads of this process.
+// NCCL's half of the fake: see fake_gpu.hpp. Ranks of a communicator are threads of this process or processes of this machine:
+// what they tell each other goes over the blackboard, and each computes its own results from what all have posted.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <thread>
+#include <type_traits>
+#include <utility>
 
-#include "comm/bfloat16.hpp"
-#include "comm/half.hpp"
+#include "blackboard.hpp"
 #include "comm/nccl/nccl_library.hpp"
+#include "fake_arithmetic.hpp"
 #include "fake_gpu.hpp"
 
 using namespace muster::fake;
@@ -25,22 +33,27 @@ constexpr int ok = 0;
 constexpr int bad_argument = 4;
 constexpr int busy = 7;
 
-struct group;
+using posts = std::vector<std::shared_ptr<bytes const>>;  ///< of all ranks; null: not seen yet
 
 struct fake_comm {
-    std::shared_ptr<group> of;
+    std::string name;  ///< begins the keys of all that its ranks post
     int rank = 0;
+    int size = 1;
+    bool complete = false;  ///< all ranks have come
+    posts hellos{};
     bool aborted = false;
     bool gone = false;  ///< aborted or destroyed: no call may name it again
     bool finalized = false;
     int under_way = 0;       ///< tasks on streams
     int polls_left = 0;      ///< so often it is still in progress
     std::uint64_t next = 0;  ///< number of its next collective
-    std::map<int, std::uint64_t> next_send, next_receive;
-    std::vector<std::pair<double, type>> made_ops;
+    std::map<int, std::uint64_t> next_send{}, next_receive{};
+    std::vector<std::string> read_by_all_soon{};  ///< own posts of the last task, for others that are not through with it
+    std::vector<std::pair<double, type>> made_ops{};
     // A split under way: it ends when all ranks are in it.
-    std::optional<std::pair<int, int>> split;  ///< color and key
     void** split_into = nullptr;
+    posts splits{};
+    int next_split = 0;
 };
 
 /// One rank's part in a collective or a message.
@@ -52,121 +65,143 @@ struct part {
     type element = type::u8;
     double factor = 1;  ///< of a scaled sum
     op how = op::sum;
-    int root = 0;
+    int root = 0;  ///< of a message: the other rank
+    std::uint64_t number = 0;
+    posts seen{};
     bool done = false;
+    bool differs = false;  ///< from what another rank posted: it never ends, as the real one may
+
+    bool is_message() const noexcept { return what == '>' || what == '<'; }
 };
 
-struct group {
-    int size = 1;
-    std::vector<fake_comm*> members;
-    std::map<std::uint64_t, std::map<int, std::shared_ptr<part>>> collectives;
-    std::map<std::pair<int, int>, std::map<std::uint64_t, std::map<char, std::shared_ptr<part>>>> messages;
+/// What is posted of a part, before its bytes.
+struct header {
+    char what = ' ';
+    std::size_t count = 0;
+    type element = type::u8;
+    double factor = 1;
+    op how = op::sum;
+    int root = 0;
 };
 
-std::map<std::uint64_t, std::shared_ptr<group>>& groups() {
-    static auto& all = *new std::map<std::uint64_t, std::shared_ptr<group>>;
-    return all;
-}
 std::set<fake_comm*>& graveyard() {
     static auto& all = *new std::set<fake_comm*>;
     return all;
 }
 
-std::size_t size_of(type element) {
-    switch (element) {
-        case type::f64:
-        case type::i64: return 8;
-        case type::f32:
-        case type::i32: return 4;
-        case type::f16:
-        case type::bf16: return 2;
-        default: return 1;
-    }
-}
-
 template <typename T>
-T raw(void const* from, std::size_t i) {
+T read_front(bytes const& from) {
+    static_assert(std::is_trivially_copyable_v<T>);
     T value;
-    std::memcpy(&value, static_cast<std::byte const*>(from) + i * sizeof(T), sizeof(T));
+    std::memcpy(&value, from.data(), sizeof value);
     return value;
 }
 
-double get(void const* from, type element, std::size_t i) {
-    switch (element) {
-        case type::f64: return raw<double>(from, i);
-        case type::f32: return static_cast<double>(raw<float>(from, i));
-        case type::f16: return static_cast<double>(static_cast<float>(raw<muster::half>(from, i)));
-        case type::bf16: return static_cast<double>(static_cast<float>(raw<muster::bfloat16>(from, i)));
-        case type::i64: return static_cast<double>(raw<std::int64_t>(from, i));
-        case type::i32: return static_cast<double>(raw<std::int32_t>(from, i));
-        case type::i8: return static_cast<double>(raw<std::int8_t>(from, i));
-        case type::u8: break;
-    }
-    return static_cast<double>(raw<std::uint8_t>(from, i));
-}
-
 template <typename T>
-void put_raw(void* to, std::size_t i, T value) {
-    std::memcpy(static_cast<std::byte*>(to) + i * sizeof(T), &value, sizeof(T));
+bytes as_bytes(T const& value) {
+    auto const* const begin = reinterpret_cast<std::byte const*>(&value);
+    return {begin, begin + sizeof value};
 }
 
-void put(void* to, type element, std::size_t i, double value) {
-    switch (element) {
-        case type::f64: return put_raw(to, i, value);
-        case type::f32: return put_raw(to, i, static_cast<float>(value));
-        case type::f16: return put_raw(to, i, muster::half(static_cast<float>(value)));
-        case type::bf16: return put_raw(to, i, muster::bfloat16(static_cast<float>(value)));
-        case type::i64: return put_raw(to, i, static_cast<std::int64_t>(value));
-        case type::i32: return put_raw(to, i, static_cast<std::int32_t>(value));
-        case type::i8: return put_raw(to, i, static_cast<std::int8_t>(value));
-        case type::u8: return put_raw(to, i, static_cast<std::uint8_t>(value));
+std::string key_of(fake_comm const& comm, char what, std::uint64_t number, int rank) {
+    return comm.name + "." + what + std::to_string(number) + "." + std::to_string(rank);
+}
+
+/// Looks for what all ranks post under a key that differs by the rank. Whether all of it has been seen.
+bool see_all(fake_comm const& comm, char what, std::uint64_t number, posts& seen) {
+    seen.resize(static_cast<std::size_t>(comm.size));
+    bool all = true;
+    for (int rank = 0; rank < comm.size; ++rank) {
+        auto& of = seen[static_cast<std::size_t>(rank)];
+        if (!of) of = the_blackboard().look(key_of(comm, what, number, rank));
+        all = all && of != nullptr;
+    }
+    return all;
+}
+
+std::string message_key(fake_comm const& comm, int from, int to, std::uint64_t number) {
+    return key_of(comm, 'm', number, from) + "-" + std::to_string(to);
+}
+
+/// The stream has come to it: the others may know of it. Numbers are given now, since tasks come in the order of the stream.
+void arrive(fake_comm& comm, part& mine) {
+    if (mine.what == '<') {
+        mine.number = comm.next_receive[mine.root]++;
+        return;
+    }
+    mine.number = mine.what == '>' ? comm.next_send[mine.root]++ : comm.next++;
+    bytes post = as_bytes(header{mine.what, mine.count, mine.element, mine.factor, mine.how, mine.root});
+    bool const silent = mine.what == 'b' && mine.root != comm.rank;
+    std::size_t const elements = mine.what == 's' ? mine.count * static_cast<std::size_t>(comm.size) : mine.count;
+    auto const* const in = static_cast<std::byte const*>(mine.in);
+    if (!silent) post.insert(post.end(), in, in + elements * size_of(mine.element));
+    the_blackboard().post(
+        mine.what == '>' ? message_key(comm, comm.rank, mine.root, mine.number) : key_of(comm, 'c', mine.number, comm.rank),
+        std::move(post));
+}
+
+/// A message is taken away by its receiver, by which its sender knows that it has come.
+bool advance_message(fake_comm& comm, part& mine) {
+    bool const sends = mine.what == '>';
+    auto const key =
+        sends ? message_key(comm, comm.rank, mine.root, mine.number) : message_key(comm, mine.root, comm.rank, mine.number);
+    auto const message = the_blackboard().look(key);
+    if (sends) return message == nullptr;
+    if (!message) return false;
+    auto const from = read_front<header>(*message);
+    if (from.count != mine.count) the_machine().note("a message of another length than is received");
+    std::memcpy(mine.out, message->data() + sizeof from, std::min(from.count, mine.count) * size_of(mine.element));
+    the_blackboard().remove(key);
+    return true;
+}
+
+/// All ranks' posts are here: this rank's result.
+void perform(fake_comm const& comm, part& mine) {
+    auto const length = mine.count * size_of(mine.element);
+    auto const data = [&](int rank) { return mine.seen[static_cast<std::size_t>(rank)]->data() + sizeof(header); };
+    if (mine.what == 'b') {
+        std::memcpy(mine.out, data(mine.root), length);
+    } else if (mine.what == 'g') {
+        for (int rank = 0; rank < comm.size; ++rank)
+            std::memcpy(static_cast<std::byte*>(mine.out) + static_cast<std::size_t>(rank) * length, data(rank), length);
+    } else if (mine.what != 'r' || mine.root == comm.rank) {
+        std::vector<reduction_input> inputs;
+        for (int rank = 0; rank < comm.size; ++rank)
+            inputs.push_back({data(rank), read_front<header>(*mine.seen[static_cast<std::size_t>(rank)]).factor});
+        std::size_t const first = mine.what == 's' ? static_cast<std::size_t>(comm.rank) * mine.count : 0;
+        reduce(inputs, first, mine.count, mine.element, mine.how, mine.out);
     }
 }
 
-/// The element of all ranks' inputs, reduced.
-double reduce(std::map<int, std::shared_ptr<part>> const& of, std::size_t i) {
-    part const& first = *of.begin()->second;
-    std::optional<double> result;
-    for (auto const& [rank, each] : of) {
-        double const value = get(each->in, each->element, i) * each->factor;
-        if (!result)
-            result = value;
-        else if (first.how == op::product)
-            *result *= value;
-        else if (first.how == op::min)
-            result = std::min(*result, value);
-        else if (first.how == op::max)
-            result = std::max(*result, value);
-        else
-            *result += value;
+/// Whether it is through.
+bool advance(fake_comm& comm, part& mine) {
+    if (mine.done || mine.differs) return mine.done;
+    if (mine.is_message()) return mine.done = advance_message(comm, mine);
+    if (!see_all(comm, 'c', mine.number, mine.seen)) return false;
+    for (auto const& each : mine.seen) {
+        auto const other = read_front<header>(*each);
+        if (other.what == mine.what && other.count == mine.count && other.element == mine.element && other.how == mine.how &&
+            other.root == mine.root)
+            continue;
+        std::fprintf(stderr, "the fake NCCL: ranks differ about collective %llu of %s\n",
+                     static_cast<unsigned long long>(mine.number), comm.name.c_str());
+        mine.differs = true;
+        return false;
     }
-    return first.how == op::average ? *result / static_cast<double>(of.size()) : *result;
+    perform(comm, mine);
+    mine.seen.clear();
+    return mine.done = true;
 }
 
-/// All ranks are here: does it. Results come into memory of their own first, since outputs may be inputs.
-void perform(std::map<int, std::shared_ptr<part>>& of) {
-    part const first = *of.begin()->second;
-    std::size_t const bytes = size_of(first.element);
-    auto const ranks = of.size();
-    std::vector<std::byte> result;
-    if (first.what == 'b') {
-        auto const& root = *of.at(first.root);
-        result.assign(static_cast<std::byte const*>(root.in), static_cast<std::byte const*>(root.in) + root.count * bytes);
-    } else if (first.what == 'g') {
-        for (auto const& [rank, each] : of)
-            result.insert(result.end(), static_cast<std::byte const*>(each->in),
-                          static_cast<std::byte const*>(each->in) + each->count * bytes);
-    } else {
-        std::size_t const count = first.what == 's' ? first.count * ranks : first.count;
-        result.resize(count * bytes);
-        for (std::size_t i = 0; i < count; ++i) put(result.data(), first.element, i, reduce(of, i));
-    }
-    for (auto const& [rank, each] : of) {
-        std::size_t const begin = first.what == 's' ? static_cast<std::size_t>(rank) * first.count * bytes : 0;
-        std::size_t const length = first.what == 's' ? first.count * bytes : result.size();
-        if (first.what != 'r' || rank == first.root) std::memcpy(each->out, result.data() + begin, length);
-        each->done = true;
-    }
+/// All parts of a task are through. Whoever posted to its collectives is through with all that came before: what this rank
+/// posted before is read by nobody any more.
+void tidy_up(fake_comm& comm, std::vector<std::shared_ptr<part>> const& through) {
+    std::vector<std::string> own;
+    for (auto const& each : through)
+        if (!each->is_message()) own.push_back(key_of(comm, 'c', each->number, comm.rank));
+    if (own.empty()) return;
+    for (auto const& key : comm.read_by_all_soon) the_blackboard().remove(key);
+    comm.read_by_all_soon = std::move(own);
 }
 
 /// What calls put between ncclGroupStart and ncclGroupEnd, of this thread.
@@ -174,7 +209,7 @@ struct open_group {
     int depth = 0;
     fake_comm* comm = nullptr;
     void* on = nullptr;
-    std::vector<std::pair<std::function<void()>, std::shared_ptr<part>>> parts;
+    std::vector<std::shared_ptr<part>> parts;
 };
 thread_local open_group current;
 
@@ -187,14 +222,17 @@ int close_group() {
     fake_comm* const comm = taken.comm;
     auto const arrived = std::make_shared<bool>(false);
     auto& on = taken.on == nullptr ? the_machine().default_stream : *static_cast<stream*>(taken.on);
-    on.tasks.push_back([=] {
+    on.tasks.push_back([comm, arrived, parts = taken.parts] {
         if (comm->aborted) return true;
         if (!*arrived)
-            for (auto const& [arrive, unused] : taken.parts) arrive();
+            for (auto const& each : parts) arrive(*comm, *each);
         *arrived = true;
-        bool const done = std::all_of(taken.parts.begin(), taken.parts.end(), [](auto const& each) { return each.second->done; });
-        if (done) --comm->under_way;
-        return done;
+        bool done = true;
+        for (auto const& each : parts) done = advance(*comm, *each) && done;
+        if (!done) return false;
+        tidy_up(*comm, parts);
+        --comm->under_way;
+        return true;
     });
     ++comm->under_way;
     comm->polls_left = the_machine().knob("start_polls");
@@ -202,8 +240,7 @@ int close_group() {
     return comm->polls_left > 0 ? busy : ok;
 }
 
-template <typename Arrive>
-int add(fake_comm* comm, void* on, std::shared_ptr<part> what, Arrive&& arrive) {
+int add(fake_comm* comm, void* on, part what) {
     {
         guard const held(the_machine().lock);
         if (comm == nullptr || comm->gone) {
@@ -212,63 +249,45 @@ int add(fake_comm* comm, void* on, std::shared_ptr<part> what, Arrive&& arrive) 
         }
         if (int const code = the_machine().knob("call_fails"); code != 0) return code;
         if (comm->polls_left > 0) the_machine().note("a call while the communicator was in progress");
+        if (static_cast<int>(what.how) >= 5) {
+            what.factor = comm->made_ops.at(static_cast<std::size_t>(what.how) - 5).first;
+            what.how = op::sum;
+        }
     }
     current.comm = comm;
     current.on = on;
-    current.parts.emplace_back(std::forward<Arrive>(arrive), std::move(what));
+    current.parts.push_back(std::make_shared<part>(std::move(what)));
     return current.depth > 0 ? ok : close_group();
 }
 
-int collective(fake_comm* comm, void* on, part const& description) {
-    auto const mine = std::make_shared<part>(description);
-    if (comm != nullptr && static_cast<int>(mine->how) >= 5) {
-        auto const& made = comm->made_ops.at(static_cast<std::size_t>(mine->how) - 5);
-        mine->factor = made.first;
-        mine->how = op::sum;
-    }
-    return add(comm, on, mine, [comm, mine] {
-        auto& meeting = comm->of->collectives[comm->next++];
-        meeting[comm->rank] = mine;
-        if (static_cast<int>(meeting.size()) == comm->of->size) perform(meeting);
-    });
-}
+/// A rank's part in a split.
+struct split_part {
+    int color = 0;
+    int key = 0;
+};
 
-int message(fake_comm* comm, void* on, int peer, part const& description) {
-    auto const mine = std::make_shared<part>(description);
-    return add(comm, on, mine, [comm, mine, peer] {
-        bool const sends = mine->what == '>';
-        auto const way = sends ? std::pair(comm->rank, peer) : std::pair(peer, comm->rank);
-        auto const number = sends ? comm->next_send[peer]++ : comm->next_receive[peer]++;
-        auto& meeting = comm->of->messages[way][number];
-        meeting[mine->what] = mine;
-        if (meeting.size() < 2) return;
-        auto const &from = meeting['>'], &to = meeting['<'];
-        if (from->count != to->count) the_machine().note("a message of another length than is received");
-        std::memmove(to->out, from->in, std::min(from->count, to->count) * size_of(from->element));
-        from->done = to->done = true;
-    });
-}
-
-/// All ranks of a communicator that is being split are in: makes the parts.
-void finish_split(group& whole) {
-    std::map<int, std::multimap<int, fake_comm*>> by_color;  // color -> key -> member
-    for (auto* const each : whole.members) {
-        if (!each->split) return;
-        by_color[each->split->first].emplace(each->split->second, each);
-    }
-    if (static_cast<int>(whole.members.size()) != whole.size) return;
-    for (auto& [color, keyed] : by_color) {
-        auto const made = color < 0 ? nullptr : std::make_shared<group>();
-        int rank = 0;
-        for (auto& [key, each] : keyed) {
-            each->split.reset();
-            if (!made) continue;
-            made->size = static_cast<int>(keyed.size());
-            auto* const child = new fake_comm{made, rank++};
-            made->members.push_back(child);
-            *each->split_into = child;
+/// All ranks of a communicator that is being split are in, as far as it is seen: makes this rank's part.
+void finish_split(fake_comm& whole) {
+    auto const number = static_cast<std::uint64_t>(whole.next_split);
+    if (!see_all(whole, 's', number, whole.splits)) return;
+    auto const part_of = [&](int rank) { return read_front<split_part>(*whole.splits[static_cast<std::size_t>(rank)]); };
+    auto const own = part_of(whole.rank);
+    if (own.color >= 0) {
+        std::multimap<int, int> keyed;  // key -> rank in the whole
+        for (int rank = 0; rank < whole.size; ++rank)
+            if (part_of(rank).color == own.color) keyed.emplace(part_of(rank).key, rank);
+        auto* const child = new fake_comm{whole.name + "_" + std::to_string(number) + "c" + std::to_string(own.color)};
+        child->size = static_cast<int>(keyed.size());
+        for (int place = 0; auto const& [key, rank] : keyed) {
+            if (rank == whole.rank) child->rank = place;
+            ++place;
         }
+        child->complete = true;
+        *whole.split_into = child;
     }
+    whole.split_into = nullptr;
+    whole.splits.clear();
+    ++whole.next_split;
 }
 
 }  // namespace
@@ -292,31 +311,28 @@ char const* ncclGetLastError(fake_comm*) {
     return "told by the fake NCCL";
 }
 int ncclGetUniqueId(unique_id* id) {
-    static std::atomic<std::uint64_t> last{0};
-    std::uint64_t const number = ++last;
+    static unsigned last = 0;
+    guard const held(the_machine().lock);
     std::memset(id->bytes, 0, sizeof id->bytes);
-    std::memcpy(id->bytes, &number, sizeof number);
+    std::snprintf(id->bytes, sizeof id->bytes, "n%d-%lld-%u", static_cast<int>(::getpid()),
+                  static_cast<long long>(std::chrono::steady_clock::now().time_since_epoch().count()), ++last);
     return ok;
 }
 int ncclCommInitRankConfig(fake_comm** comm, int size, unique_id id, int rank, config* how) {
-    std::uint64_t number = 0;
-    std::memcpy(&number, id.bytes, sizeof number);
     guard const held(the_machine().lock);
     if (how == nullptr || how->magic != 0xcafebeef || how->blocking != 0) return bad_argument;
-    auto& of = groups()[number];
-    if (!of) of = std::make_shared<group>();
-    of->size = size;
-    *comm = new fake_comm{of, rank};
-    of->members.push_back(*comm);
+    auto* const made = new fake_comm{std::string(id.bytes), rank, size};
+    the_blackboard().post(key_of(*made, 'h', 0, rank), {});
+    *comm = made;
     the_machine().note("ncclCommInitRankConfig");
     return busy;
 }
 int ncclCommSplit(fake_comm* comm, int color, int key, void** made, config*) {
     guard const held(the_machine().lock);
     if (comm->under_way > 0) the_machine().note("ncclCommSplit while a collective was in progress");
-    comm->split = std::pair(color, key);
+    the_blackboard().post(key_of(*comm, 's', static_cast<std::uint64_t>(comm->next_split), comm->rank),
+                          as_bytes(split_part{color, key}));
     comm->split_into = made;
-    if (the_machine().knob("split_hangs") == 0) finish_split(*comm->of);
     return busy;
 }
 int ncclCommGetAsyncError(fake_comm* comm, int* code) {
@@ -325,12 +341,13 @@ int ncclCommGetAsyncError(fake_comm* comm, int* code) {
         the_machine().note("ncclCommGetAsyncError of a communicator that is gone");
         return bad_argument;
     }
-    bool const complete = static_cast<int>(comm->of->members.size()) == comm->of->size;
+    if (!comm->complete) comm->complete = see_all(*comm, 'h', 0, comm->hellos);
+    if (comm->split_into != nullptr && the_machine().knob("split_hangs") == 0) finish_split(*comm);
     if (int const failure = the_machine().knob("async_error"); failure != 0)
         *code = failure;
-    else if (int const init = the_machine().knob("init_fails"); init != 0 && complete)
+    else if (int const init = the_machine().knob("init_fails"); init != 0 && comm->complete)
         *code = init;
-    else if (!complete || the_machine().knob("init_hangs") != 0 || comm->split || comm->polls_left > 0 ||
+    else if (!comm->complete || the_machine().knob("init_hangs") != 0 || comm->split_into != nullptr || comm->polls_left > 0 ||
              (comm->finalized && the_machine().knob("finalize_hangs") != 0))
         *code = busy;
     else
@@ -368,7 +385,7 @@ int ncclCommAbort(fake_comm* comm) {
 }
 int ncclRedOpCreatePreMulSum(op* made, void* scalar, type element, int, fake_comm* comm) {
     guard const held(the_machine().lock);
-    comm->made_ops.emplace_back(get(scalar, element, 0), element);
+    comm->made_ops.emplace_back(read_element(scalar, element), element);
     *made = static_cast<op>(4 + comm->made_ops.size());
     return ok;
 }
@@ -378,25 +395,25 @@ int ncclRedOpDestroy(op made, fake_comm* comm) {
     return ok;
 }
 int ncclAllReduce(void const* in, void* out, std::size_t count, type element, op how, fake_comm* comm, void* on) {
-    return collective(comm, on, {'a', in, out, count, element, 1, how, 0});
+    return add(comm, on, {'a', in, out, count, element, 1, how, 0});
 }
 int ncclReduce(void const* in, void* out, std::size_t count, type element, op how, int root, fake_comm* comm, void* on) {
-    return collective(comm, on, {'r', in, out, count, element, 1, how, root});
+    return add(comm, on, {'r', in, out, count, element, 1, how, root});
 }
 int ncclBroadcast(void const* in, void* out, std::size_t count, type element, int root, fake_comm* comm, void* on) {
-    return collective(comm, on, {'b', in, out, count, element, 1, op::sum, root});
+    return add(comm, on, {'b', in, out, count, element, 1, op::sum, root});
 }
 int ncclReduceScatter(void const* in, void* out, std::size_t count, type element, op how, fake_comm* comm, void* on) {
-    return collective(comm, on, {'s', in, out, count, element, 1, how, 0});
+    return add(comm, on, {'s', in, out, count, element, 1, how, 0});
 }
 int ncclAllGather(void const* in, void* out, std::size_t count, type element, fake_comm* comm, void* on) {
-    return collective(comm, on, {'g', in, out, count, element, 1, op::sum, 0});
+    return add(comm, on, {'g', in, out, count, element, 1, op::sum, 0});
 }
 int ncclSend(void const* in, std::size_t count, type element, int peer, fake_comm* comm, void* on) {
-    return message(comm, on, peer, {'>', in, nullptr, count, element});
+    return add(comm, on, {'>', in, nullptr, count, element, 1, op::sum, peer});
 }
 int ncclRecv(void* out, std::size_t count, type element, int peer, fake_comm* comm, void* on) {
-    return message(comm, on, peer, {'<', nullptr, out, count, element});
+    return add(comm, on, {'<', nullptr, out, count, element, 1, op::sum, peer});
 }
 int ncclGroupStart() {
     ++current.depth;
