@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::array table{
     backend_row{"self", self_unavailable, make_self_backend},
-    backend_row{"nccl", nccl_unavailable, make_nccl_backend, memory_kind::device, true},
+    backend_row{"nccl", nccl_unavailable, make_nccl_backend, memory_kind::device, true, "", make_nccl_backend_over},
     backend_row{"hierarchical", hierarchical_unavailable, make_hierarchical_backend, memory_kind::host, false,
                 "nccl goes in steps by itself, within the nodes and across them"},
     backend_row{"shm", shm_unavailable, make_shm_backend},
@@ -62,6 +62,19 @@ std::span<backend_row const> backends() noexcept {
 
 backend_row const& select_backend(identity const& who, comm_options const& options) {
     return select_backend(backends(), who, options);
+}
+
+backend_row const& device_row(std::string_view name) {
+    backend_row const* first = nullptr;
+    bool known = name.empty();
+    for (auto const& row : table) {
+        known = known || row.name == name;
+        if (row.memory != memory_kind::device) continue;
+        if (row.name == name) return row;
+        if (first == nullptr) first = &row;
+    }
+    if (!known) throw_unknown(table, std::string(name));
+    return *first;
 }
 
 void tell_refusal(identity const& who, comm_options const& options) {

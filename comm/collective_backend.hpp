@@ -98,6 +98,8 @@ class collective_backend {
     virtual void const* native() const noexcept = 0;
 };
 
+class communicator;
+
 /// A row in the table of backends.
 struct backend_row {
     std::string_view name;
@@ -112,10 +114,16 @@ struct backend_row {
     bool tells_refusal = false;
     /// What is said about tensors in other memory, where more is to be said than that they are not reached; else "".
     std::string_view instead{};
+    /// The same as create() for the ranks of a communicator for host memory, which meet over it; null where it needs the whole job.
+    std::unique_ptr<collective_backend> (*create_over)(communicator&, comm_options const&) = nullptr;
 };
 
 /// The rows in the order in which they are tried.
 std::span<backend_row const> backends() noexcept;
+
+/// The row for device memory that this name names; the first one for any other name. Throws errc::usage for a name that is not in
+/// the table.
+backend_row const& device_row(std::string_view name);
 
 /// A row, and in words why that one: "backend shm, the first in the table that can serve them; refused before: self: …".
 struct backend_choice {

@@ -181,6 +181,15 @@ void communicator::agree_on(std::span<int const> ranks) {
                                  detail::describe(*state_, "include", {}), ranks.size(), ranks.front()));
 }
 
+communicator communicator::for_device(comm_options options) {
+    communicator_state& host = state();
+    options.memory = memory_kind::device;
+    auto const& row = device_row(options.backend);
+    std::string why = fmt::format("backend {}, for device memory, the ranks having met over {}", row.name, host.backend_name);
+    auto made = row.create_over != nullptr ? row.create_over(*this, options) : row.create(host.who, options);
+    return communicator(make_state(host.who, options, row.name, std::move(why), std::move(made)));
+}
+
 communicator communicator::include(std::span<int const> ranks) {
     communicator_state& whole = state();
     require(whole, "include", {}, detail::fault_of_set(ranks, size()));

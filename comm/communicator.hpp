@@ -100,6 +100,12 @@ class communicator {
     /// get an empty one. It has this one's options and deadline, and stays valid beyond this one.
     communicator include(std::span<int const> ranks);
 
+    /// A communicator over the same ranks for tensors in device memory: by nccl, or by the backend that `options` names. The ranks
+    /// meet over this one, which must reach host memory; so it needs no PMIx, and serves process sets. Collective, and blocking
+    /// for at most options.deadline. Its host names, and it, stay valid beyond this one. Throws what the backend's making throws
+    /// (nccl: what one rank lacks, on all); a rank that does so has not harmed this communicator.
+    communicator for_device(comm_options options);
+
     /// Host memory that collectives of this process are fastest on, `bytes` (at least 1) of it, zeroed: over shm the other ranks of
     /// the node read and write it in place, where other memory is copied by the kernel. For what lives long and is reduced often, as the
     /// gradients of a network; best in few large pieces, since each takes a file descriptor and its first collective prepares the way.

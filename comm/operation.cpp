@@ -216,24 +216,28 @@ void operation::wait() {
     if (state_) wait(state_->options.deadline);
 }
 
-void operation::order(void* stream) {
-    if (!state_) return;
+bool operation::try_order(void* stream) {
+    if (!state_) return true;
     detail::throw_if_failed(*state_, what_, name_);
     if (!state_->place.device_memory)
         throw comm_error(errc::usage, fmt::format("{}: a stream can only wait for collectives on device memory; use wait()",
                                                   detail::describe(*state_, what_, name_)));
-    auto const begin = std::chrono::steady_clock::now();
-    auto const deadline = state_->options.deadline;
     try {
-        while (!state_->backend->order(ticket_, stream)) {
-            ::sched_yield();
-            if (deadline.count() <= 0 || std::chrono::steady_clock::now() - begin <= deadline) continue;
-            wait(duration{1e-9});  // as an operation that is given up
-            return;
-        }
+        return state_->backend->order(ticket_, stream);
     } catch (...) {
-        if (state_) detail::mark_failed(*state_);
+        detail::mark_failed(*state_);
         throw;
+    }
+}
+
+void operation::order(void* stream) {
+    auto const begin = std::chrono::steady_clock::now();
+    while (!try_order(stream)) {
+        ::sched_yield();
+        auto const deadline = state_->options.deadline;
+        if (deadline.count() <= 0 || std::chrono::steady_clock::now() - begin <= deadline) continue;
+        wait(duration{1e-9});  // as an operation that is given up
+        return;
     }
 }
 

@@ -49,6 +49,9 @@ class [[nodiscard]] operation {
     /// fails, the stream goes on all the same. Throws as wait() does, and errc::usage where the backend has no streams.
     void order(void* stream);
 
+    /// The same without blocking: false where the device does not know of it yet; ask again.
+    bool try_order(void* stream);
+
   private:
     friend class communicator;
     operation(std::shared_ptr<detail::communicator_state> state, ticket which, std::string_view what, std::string_view name)

@@ -7,7 +7,7 @@ namespace muster::c_api {
 
 // The places of fields that callers were compiled with never change; new ones come at the end.
 static_assert(offsetof(muster_tensor, memory) == 56 && offsetof(muster_call, splits) == 32 &&
-                  offsetof(muster_call, compression) == 40,
+                  offsetof(muster_call, compression) == 40 && offsetof(muster_call, stream) == 48,
               "the C interface is stable");
 
 namespace {
@@ -96,6 +96,7 @@ call_parts parts_of(muster_call const* given) {
     if (what.error_feedback < 0 || what.error_feedback > 2)
         refuse(fmt::format("error_feedback is {}, not 0, 1 or 2", what.error_feedback));
     if (what.error_feedback != 0) parts.call.error_feedback = what.error_feedback == 2;
+    parts.call.stream = what.stream;
     return parts;
 }
 

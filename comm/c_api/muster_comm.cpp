@@ -81,6 +81,10 @@ char const* muster_comm_backend(muster_comm const* comm) {
     return comm == nullptr ? "" : comm->exchange.backend().c_str();
 }
 
+char const* muster_comm_why_backend(muster_comm const* comm) {
+    return comm == nullptr ? "" : comm->exchange.why_backend().c_str();
+}
+
 int muster_process_set_add(muster_comm* comm, int const* ranks, int count, int* set) {
     return guarded([&] {
         need(set, "the place for the number");
@@ -217,6 +221,10 @@ int muster_poll(muster_handle const* handle) {
 
 int muster_wait(muster_handle const* handle, double seconds) {
     return guarded([&] { need(handle, "the handle").handle.wait(duration{seconds}); });
+}
+
+int muster_handle_order(muster_handle const* handle, void* stream) {
+    return guarded([&] { need(handle, "the handle").handle.order(stream); });
 }
 
 int muster_handle_result(muster_handle const* handle, void const** data, size_t* bytes) {

@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Grows when something is added, never otherwise: what a program was compiled for is at most muster_comm_abi(). */
-#define MUSTER_COMM_ABI 2
+#define MUSTER_COMM_ABI 3
 int muster_comm_abi(void);
 
 typedef struct muster_comm muster_comm;     /* all ranks: owned by who created it */
@@ -52,7 +52,7 @@ typedef struct muster_tensor {
     int memory;           /* MUSTER_HOST or MUSTER_DEVICE */
 } muster_tensor;
 
-/* What f32 tensors of sums and averages in host memory are on their way. The default is what MUSTER_COMPRESSION says, or none. */
+/* What f32 tensors of sums and averages are on their way. The default is what MUSTER_COMPRESSION says, or none. */
 enum { MUSTER_WIRE_DEFAULT = 0, MUSTER_WIRE_NONE, MUSTER_WIRE_F16, MUSTER_WIRE_BF16 };
 
 /* What else a call may say. A null pointer is the same as all zero. */
@@ -64,7 +64,9 @@ typedef struct muster_call {
     int root;              /* broadcast; counts within the set */
     const int64_t* splits; /* alltoall: rows for each rank of the set, or null for equal parts */
     int compression;       /* allreduce: MUSTER_WIRE_…; refused for what is not compressed. Since ABI 2 */
-    int error_feedback;    /* whether what rounding loses is kept for the next of that name: 0 as MUSTER_ERROR_FEEDBACK says, 1 no, 2 yes. Since ABI 2 */
+    int error_feedback;    /* whether what rounding loses is kept for the next of that name: 0 as MUSTER_ERROR_FEEDBACK says, 1 no, 2 yes. In host memory. Since ABI 2 */
+    void* stream;          /* device memory: the CUstream or cudaStream_t on which the program works on the tensors; null is the default stream. What it holds
+                              when they are submitted is waited for, on the device. Since ABI 3 */
 } muster_call;
 
 /* Collective. Who this rank is, and options (MUSTER_COMM_BACKEND, MUSTER_FUSION_BYTES, …), come from the environment. */
@@ -81,7 +83,8 @@ int muster_comm_local_rank(const muster_comm* comm); /* on this node */
 int muster_comm_local_size(const muster_comm* comm);
 int muster_comm_cross_rank(const muster_comm* comm); /* which node */
 int muster_comm_cross_size(const muster_comm* comm); /* how many nodes */
-const char* muster_comm_backend(const muster_comm* comm);
+const char* muster_comm_backend(const muster_comm* comm);     /* for host memory */
+const char* muster_comm_why_backend(const muster_comm* comm); /* in words. Since ABI 3 */
 
 /* Collective, blocking: distinct ranks, the same on all. */
 int muster_process_set_add(muster_comm* comm, const int* ranks, int count, int* set);
@@ -119,6 +122,8 @@ int muster_allreduce_prepare(muster_comm* comm, const char* name, const muster_t
                              const muster_call* call, muster_group** made);
 /* Reduces all of them; one start of a group at a time. Any thread. *handle is to be given to muster_handle_free once. */
 int muster_group_start(muster_group* group, muster_handle** handle);
+/* Since ABI 3. The same for tensors in device memory, on which the program works on `stream`. */
+int muster_group_start_on(muster_group* group, void* stream, muster_handle** handle);
 /* Does not end what was started. Null is allowed. */
 void muster_group_free(muster_group* group);
 
@@ -132,7 +137,10 @@ int muster_free(void* memory);
 int muster_poll(const muster_handle* handle);
 /* Blocks until it has ended; returns how. `seconds` > 0 brings its deadline forward: one that does not end in time fails the communicator. */
 int muster_wait(const muster_handle* handle, double seconds);
-/* After a wait that returned MUSTER_OK. Valid until the handle is freed. */
+/* Since ABI 3. Of tensors in device memory: what is put on `stream` (a CUstream or cudaStream_t) from now on waits, on the device, for the results. Blocks only
+ * until the device knows of all of it. The handle is still to be waited for before the tensors or their name are used again or the results trusted. */
+int muster_handle_order(const muster_handle* handle, void* stream);
+/* After a wait that returned MUSTER_OK. Valid until the handle is freed. In device memory if the tensor was. */
 int muster_handle_result(const muster_handle* handle, const void** data, size_t* bytes);
 int muster_handle_rows(const muster_handle* handle, const int64_t** rows, int* count);
 int muster_handle_number(const muster_handle* handle, int* number); /* of join: the rank that joined last */

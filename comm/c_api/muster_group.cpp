@@ -42,10 +42,14 @@ int muster_allreduce_prepare(muster_comm* comm, char const* name, muster_tensor 
 }
 
 int muster_group_start(muster_group* group, muster_handle** handle) {
+    return muster_group_start_on(group, nullptr, handle);
+}
+
+int muster_group_start_on(muster_group* group, void* stream, muster_handle** handle) {
     return guarded([&] {
         need(handle, "the place for the handle");
         auto started = std::make_unique<muster_handle>();
-        started->handle = need(group, "the group").group.start();
+        started->handle = need(group, "the group").group.start(stream);
         *handle = started.release();
     });
 }

@@ -11,6 +11,7 @@
 #include "comm/adasum.hpp"
 #include "comm/comm_error.hpp"
 #include "comm/compression.hpp"
+#include "comm/exchange/internal/batch_counts.hpp"
 #include "comm/kernels.hpp"
 
 namespace muster::detail {
@@ -205,22 +206,8 @@ tensor_view batch_run::output(std::size_t count, std::vector<std::int64_t> rows)
         view.data = second_.get(bytes);
         return view;
     }
-    unit->has_extras = true;
-    unit->rows = std::move(rows);
-    tensor_view const& given = unit->tensors().front().out;
-    if (given.data != nullptr && given.count == count) {
-        view.data = given.data;
-    } else {
-        // A wrong size is told when the others have got what they came for.
-        if (given.data != nullptr) {
-            unit->code = errc::usage;
-            unit->has_extras = true;
-            unit->fault = fmt::format(
-                "{} (rank {} of {} on {}): \"out\" has {} elements and the result {}; give none to have memory "
-                "given, or as many",
-                describe(unit->what->kind, unit->what->name), ranks_.rank(), ranks_.size(), ranks_.who().host, given.count,
-                count);
-        }
+    view.data = own_output(*unit, ranks_, count, std::move(rows));
+    if (view.data == nullptr) {
         unit->memory.reset(new std::byte[bytes]);
         view.data = unit->memory.get();
     }
@@ -239,10 +226,9 @@ void batch_run::start_broadcast() {
 
 void batch_run::start_allgather() {
     agreement const& agreed = unit_of(batch_.items.front());
-    auto const row = static_cast<std::size_t>(agreed.what.tensors.front().shape.row_elements());
-    std::vector<std::size_t> counts;
+    auto const counts = gather_counts(agreed);
     std::size_t total = 0;
-    for (std::int64_t const rows : agreed.numbers) total += counts.emplace_back(static_cast<std::size_t>(rows) * row);
+    for (std::size_t const count : counts) total += count;
     tensor_view in = single() != nullptr ? single_input(first_) : tensor_view{nullptr, 0, batch_.type, batch_.where};
     operation_ = ranks_.allgather(label_, in, output(total, agreed.numbers), counts);
 }
@@ -285,38 +271,24 @@ void batch_run::combine_pieces() {
 }
 
 void batch_run::start_alltoall() {
-    agreement const& agreed = unit_of(batch_.items.front());
-    auto const row = static_cast<std::size_t>(agreed.what.tensors.front().shape.row_elements());
-    auto const ranks = static_cast<std::size_t>(ranks_.size()), me = static_cast<std::size_t>(ranks_.rank());
-    std::vector<std::size_t> send(ranks), receive(ranks);
-    std::vector<std::int64_t> rows(ranks);
-    std::size_t total = 0, sent = 0;
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-        send[rank] = static_cast<std::size_t>(agreed.numbers[me * ranks + rank]) * row;
-        rows[rank] = agreed.numbers[rank * ranks + me];
-        receive[rank] = static_cast<std::size_t>(rows[rank]) * row;
-        total += receive[rank];
-        sent += send[rank];
-    }
+    alltoall_counts counts(unit_of(batch_.items.front()), ranks_.size(), ranks_.rank());
     tensor_view in{nullptr, 0, batch_.type, batch_.where};
     if (pending const* const unit = single()) {
         in = unit->tensors().front().in;
-        if (sent != in.count) {
+        if (counts.sent != in.count) {
             // A rank has joined: what was meant for it stays here, and the rest closes up.
             std::byte const* from = static_cast<std::byte const*>(in.data);
-            std::byte* const packed = first_.get(std::max<std::size_t>(sent * size_of(in.type), 1));
-            std::byte* to = packed;
-            for (std::size_t rank = 0; rank < ranks; ++rank) {
-                std::size_t const meant = static_cast<std::size_t>(unit->what->numbers[rank]) * row * size_of(in.type);
-                std::size_t const bytes = send[rank] * size_of(in.type);
+            std::byte* to = first_.get(std::max<std::size_t>(counts.sent * size_of(in.type), 1));
+            in = {to, counts.sent, in.type, in.where};
+            for (std::size_t rank = 0; rank < counts.send.size(); ++rank) {
+                std::size_t const bytes = counts.send[rank] * size_of(in.type);
                 if (bytes != 0) std::memcpy(to, from, bytes);
                 to += bytes;
-                from += meant;
+                from += static_cast<std::size_t>(unit->what->numbers[rank]) * counts.row * size_of(in.type);
             }
-            in = {packed, sent, in.type, in.where};
         }
     }
-    operation_ = ranks_.alltoall(label_, in, send, output(total, std::move(rows)), receive);
+    operation_ = ranks_.alltoall(label_, in, counts.send, output(counts.total, std::move(counts.rows)), counts.receive);
 }
 
 bool batch_run::advance() {

@@ -1,6 +1,9 @@
 #include "comm/exchange/internal/batch_runner.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <new>
 #include <unordered_map>
 
 namespace muster::detail {
@@ -54,6 +57,14 @@ batch_plan& batch_runner::find_plan() {
     for (auto const& batch : oldest->batches) oldest->units.push_back(shares_of(batch));
     oldest->layouts.resize(oldest->batches.size());
     oldest->laid_out.assign(oldest->batches.size(), nullptr);
+    oldest->movers.clear();
+    oldest->on_device.clear();
+    for (auto const& batch : oldest->batches) {
+        if (batch.where != memory_kind::device) continue;
+        oldest->movers.resize(oldest->batches.size());
+        oldest->on_device.resize(agreed_.size());
+        for (auto const& item : batch.items) ++oldest->on_device[item.unit];
+    }
     return *oldest;
 }
 
@@ -70,15 +81,34 @@ void batch_runner::rewind() {
     tensors_left_.resize(agreed_.size());
     for (std::size_t i = 0; i < agreed_.size(); ++i) tensors_left_[i] = std::max<std::size_t>(agreed_[i]->what.tensors.size(), 1);
     flights_.assign(agreed_.size(), not_recorded);
+    to_hand_ = plan_->on_device;
     next_batch_ = 0;
 }
 
-bool batch_runner::advance() {
-    if (!run_) start();
-    if (!run_->advance()) return false;
-    end();
+bool batch_runner::advance(bool may_start) {
+    bool moved = false;
+    while (!on_device_.empty() && on_device_.front().done()) {
+        end(on_device_.front().index());
+        on_device_.pop_front();
+        moved = true;
+    }
+    if (all_started()) return moved;
+    if (plan_->batches[next_batch_].where == memory_kind::device) {
+        if (!starting_) {
+            if (!may_start) return moved;
+            if (!start_on_device()) return true;
+        }
+        if (!starting_->hand_over()) return moved;
+        hand_over();
+        return true;
+    }
+    if (!run_) {
+        if (!may_start) return moved;
+        start();
+    }
+    if (!run_->advance()) return moved;
     run_.reset();
-    ++next_batch_;
+    end(next_batch_++);
     return true;
 }
 
@@ -97,6 +127,51 @@ batch_layout& batch_runner::layout_of_next() {
 }
 
 void batch_runner::start() {
+    begin_records();
+    run_.emplace(run_parts{set_, ranks_, shared_, first_, second_}, plan_->batches[next_batch_], layout_of_next(), agreed_, units_);
+    run_->start();
+}
+
+/// False where this world cannot work on device memory: then the requests have ended, with the reason, on all ranks.
+bool batch_runner::start_on_device() {
+    begin_records();
+    if (!lane_ && no_lane_.empty()) lane_ = open_lane(ranks_, shared_.options.comm, shared_.gpu, no_lane_);
+    if (!lane_) {
+        for (auto const& [index, tensors] : plan_->units[next_batch_]) {
+            auto const& unit = units_[index];
+            if (!unit) continue;
+            unit->has_extras = true;
+            unit->code = errc::unavailable;
+            unit->fault = fmt::format("{}: {}", describe(unit->what->kind, unit->what->name), no_lane_);
+        }
+        end(next_batch_++);
+        return false;
+    }
+    starting_.emplace(device_run::parts{*lane_, ranks_, shared_, plan_->movers[next_batch_]}, next_batch_,
+                      plan_->batches[next_batch_], agreed_, units_);
+    starting_->start();
+    return true;
+}
+
+/// Streams can wait for the requests that are on the device as a whole now.
+void batch_runner::hand_over() {
+    ended_.clear();
+    for (auto const& [index, tensors] : plan_->units[next_batch_]) {
+        auto const& unit = units_[index];
+        to_hand_[index] -= tensors;
+        if (!unit || to_hand_[index] != 0) continue;
+        unit->gpu->finished = starting_->finished();
+        unit->handed.store(true, std::memory_order_release);
+        ended_.push_back(unit);
+    }
+    if (!ended_.empty()) shared_.finished.finish(ended_);
+    ended_.clear();
+    on_device_.push_back(std::move(*starting_));
+    starting_.reset();
+    ++next_batch_;
+}
+
+void batch_runner::begin_records() {
     fused_batch const& batch = plan_->batches[next_batch_];
     began_ = exchange_clock::now();
     bool const traced = shared_.trace.running();
@@ -121,22 +196,23 @@ void batch_runner::start() {
         counters::add(shared_.count.tensors, batch.items.size());
         if (batch.items.size() > 1) counters::add(shared_.count.fused_tensors, batch.items.size());
     }
-    run_.emplace(run_parts{set_, ranks_, shared_, first_, second_}, batch, layout_of_next(), agreed_, units_);
-    run_->start();
 }
 
-void batch_runner::end() {
+void batch_runner::end(std::size_t batch) {
     ended_.clear();
     {
         flight_recorder::session records(shared_.recorder);
-        for (auto const& [index, tensors] : plan_->units[next_batch_]) {
+        for (auto const& [index, tensors] : plan_->units[batch]) {
             tensors_left_[index] -= tensors;
             if (tensors_left_[index] != 0) continue;
             records.end(flights_[index]);
             if (auto& unit = units_[index]) ended_.push_back(std::move(unit));
         }
     }
-    for (auto const& each : ended_) complete(*each, shared_.count);
+    for (auto const& each : ended_) {
+        if (each->gpu) shared_.gpu.take_back(std::move(each->gpu->given));
+        complete(*each, shared_.count);
+    }
     if (!ended_.empty()) shared_.finished.finish(ended_);
     ended_.clear();
 }
@@ -149,6 +225,9 @@ void batch_runner::leak() noexcept {
         }
         run_->leak();
     }
+    if (starting_) starting_->leak();
+    for (auto& each : on_device_) each.leak();
+    if (lane_) static_cast<void>(new (std::nothrow) std::unique_ptr<device_lane>(std::move(lane_)));
     first_.leak();
     second_.leak();
 }

@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "comm/comm_error.hpp"
+#include "comm/cuda/fusion_kernels.hpp"
 #include "comm/exchange/internal/call_checks.hpp"
 #include "comm/exchange/internal/exchange_core.hpp"
 #include "comm/exchange/internal/prepared.hpp"
@@ -62,9 +63,19 @@ draft many_tensors(exchange_kind kind, std::string_view name, std::span<named_te
     return made;
 }
 
-bool is_compressible(tensor_view const& one) noexcept {
-    return one.type == dtype::f32 && one.where == memory_kind::host;
+bool is_on_device(named_tensor const& one) noexcept {
+    return one.in.where == memory_kind::device;
 }
+
+/// Which f32 tensors there are: what is compressed if anything.
+struct compressible {
+    bool on_host = false;
+    bool on_device = false;
+
+    void add(tensor_view const& one) noexcept {
+        if (one.type == dtype::f32) (one.where == memory_kind::host ? on_host : on_device) = true;
+    }
+};
 
 /// What travels: what the call asks for, which must be possible then, or what the exchange's options say, where it is.
 struct wire_choice {
@@ -72,15 +83,24 @@ struct wire_choice {
     bool error_feedback = false;
     std::string fault{};
 };
-wire_choice choose_wire(exchange_options const& options, exchange_call const& call, exchange_reduction how, bool has_f32) {
+wire_choice choose_wire(exchange_options const& options, exchange_call const& call, exchange_reduction how,
+                        compressible const& which) {
     compression const wire = call.wire.value_or(options.wire);
     if (wire == compression::none) return {};
     bool const adds = how == exchange_reduction::sum || how == exchange_reduction::average;
-    if (adds && has_f32) return {wire, call.error_feedback.value_or(options.error_feedback)};
-    if (!call.wire) return {};
-    return {compression::none, false,
-            fmt::format("compression {} is for sums and averages of f32 in host memory{}; give none", to_string(wire),
-                        adds ? "" : fmt::format(", not for {}", to_string(how)))};
+    auto const refusal = [&](std::string why) -> wire_choice {
+        if (!call.wire) return {};
+        return {compression::none, false, fmt::format("compression {} {}; give none", to_string(wire), why)};
+    };
+    if (!adds || (!which.on_host && !which.on_device))
+        return refusal(
+            fmt::format("is for sums and averages of f32{}", adds ? "" : fmt::format(", not for {}", to_string(how))));
+    if (which.on_device)
+        if (auto const why = cuda::kernels_missing()) return refusal("of tensors in device memory: " + *why);
+    if (which.on_device && call.error_feedback.value_or(false))
+        return {compression::none, false,
+                "error feedback is for tensors in host memory; leave it out, or submit those in device memory by themselves"};
+    return {wire, which.on_host && call.error_feedback.value_or(options.error_feedback)};
 }
 
 }  // namespace
@@ -104,6 +124,9 @@ identity const& exchange::who() const noexcept {
 std::string const& exchange::backend() const noexcept {
     return core_->backend();
 }
+std::string const& exchange::why_backend() const noexcept {
+    return core_->why_backend();
+}
 
 [[noreturn]] void exchange::refuse(exchange_kind kind, std::string_view name, std::string const& fault) const {
     throw comm_error(errc::usage,
@@ -117,12 +140,17 @@ void exchange::check_name(exchange_kind kind, std::string_view name, int set) co
     if (set != 0 && rank_in(set) < 0) refuse(kind, name, fmt::format("this rank is not a member of process set {}", set));
 }
 
-exchange_handle exchange::submit(detail::pending_ptr const& what) {
+exchange_handle exchange::submit(detail::pending_ptr const& what, exchange_call const& call) {
     request const& asked = *what->what;
     check_name(asked.kind, asked.name, what->set);
     int const set = what->set;
     auto const fault = detail::fault_of(*what, set == 0 ? size() : size_of_set(set), set == 0 ? rank() : rank_in(set));
     if (!fault.empty()) refuse(asked.kind, asked.name, fault);
+    // What is prepared is marked when it is started.
+    auto const tensors = what->tensors();
+    bool const on_device = std::any_of(tensors.begin(), tensors.end(),
+                                       [](auto const& each) { return each.in.where == memory_kind::device; });
+    if (on_device && asked.kind != exchange_kind::prepare) what->gpu = core_->gpu().mark(call.stream);
     core_->submit(what);
     return {*what, core_};
 }
@@ -130,11 +158,13 @@ exchange_handle exchange::submit(detail::pending_ptr const& what) {
 exchange_handle exchange::allreduce(std::string_view name, tensor_view in, tensor_view out, exchange_reduction how,
                                     exchange_call const& call) {
     check_name(exchange_kind::allreduce, name, call.set);
-    auto const wire = choose_wire(core_->options(), call, how, is_compressible(in));
+    compressible f32;
+    f32.add(in);
+    auto const wire = choose_wire(core_->options(), call, how, f32);
     if (!wire.fault.empty()) refuse(exchange_kind::allreduce, name, wire.fault);
     detail::single_allreduce const what{
         name,     call.set, how, call.scale, wire.wire, wire.error_feedback, call.shape ? *call.shape : flat_shape(in.count),
-        {in, out}};
+        {in, out}, call.stream};
     if (auto const fault = detail::fault_of(what); !fault.empty()) refuse(exchange_kind::allreduce, name, fault);
     auto const submitted = core_->submit(what);
     return {*submitted, core_};
@@ -142,15 +172,15 @@ exchange_handle exchange::allreduce(std::string_view name, tensor_view in, tenso
 
 exchange_handle exchange::allreduce_group(std::string_view name, std::span<named_tensor const> tensors, exchange_reduction how,
                                           exchange_call const& call) {
-    return submit(group(exchange_kind::allreduce, name, tensors, how, call));
+    return submit(group(exchange_kind::allreduce, name, tensors, how, call), call);
 }
 
 detail::pending_ptr exchange::group(exchange_kind kind, std::string_view name, std::span<named_tensor const> tensors,
                                     exchange_reduction how, exchange_call const& call) {
     if (tensors.empty()) refuse(kind, name, "a group of no tensors");
-    auto const wire =
-        choose_wire(core_->options(), call, how,
-                    std::any_of(tensors.begin(), tensors.end(), [](auto const& each) { return is_compressible(each.in); }));
+    compressible f32;
+    for (auto const& each : tensors) f32.add(each.in);
+    auto const wire = choose_wire(core_->options(), call, how, f32);
     if (!wire.fault.empty()) refuse(kind, name, wire.fault);
     auto made = many_tensors(kind, name, tensors, how, call);
     made.what->wire = wire.wire;
@@ -164,26 +194,28 @@ prepared_group exchange::prepare(std::string_view name, std::span<named_tensor c
     auto const tensors_of = asked->many;
     auto started = std::make_shared<request>(*asked->what);
     started->kind = exchange_kind::allreduce;
+    bool const on_device = std::any_of(tensors.begin(), tensors.end(), is_on_device);
     submit(asked).wait();
-    return {core_,
-            std::make_unique<detail::prepared const>(detail::prepared{std::move(started), call.set, tensors_of, asked->bytes})};
+    return {core_, std::make_unique<detail::prepared const>(
+                       detail::prepared{std::move(started), call.set, tensors_of, asked->bytes, on_device})};
 }
 
 exchange_handle exchange::allgather(std::string_view name, tensor_view in, tensor_view out, exchange_call const& call) {
-    return submit(one_tensor(exchange_kind::allgather, name, in, out, call).one);
+    auto const made = one_tensor(exchange_kind::allgather, name, in, out, call);
+    return submit(made.one, call);
 }
 
 exchange_handle exchange::broadcast(std::string_view name, tensor_view in, tensor_view out, int root, exchange_call const& call) {
     auto const made = one_tensor(exchange_kind::broadcast, name, in, out, call);
     made.what->root = root;
-    return submit(made.one);
+    return submit(made.one, call);
 }
 
 exchange_handle exchange::reducescatter(std::string_view name, tensor_view in, tensor_view out, exchange_reduction how,
                                         exchange_call const& call) {
     auto const made = one_tensor(exchange_kind::reducescatter, name, in, out, call);
     made.what->how = how;
-    return submit(made.one);
+    return submit(made.one, call);
 }
 
 exchange_handle exchange::alltoall(std::string_view name, tensor_view in, std::span<std::int64_t const> splits, tensor_view out,
@@ -197,7 +229,7 @@ exchange_handle exchange::alltoall(std::string_view name, tensor_view in, std::s
             refuse(exchange_kind::alltoall, name, fmt::format("{} rows do not divide by {} ranks; give splits", rows, ranks));
         made.what->numbers.assign(static_cast<std::size_t>(ranks), rows / ranks);
     }
-    return submit(made.one);
+    return submit(made.one, call);
 }
 
 exchange_handle exchange::barrier(int set) {

@@ -29,10 +29,14 @@ struct exchange_call {
     scaling scale{};                      ///< allreduce, reducescatter
     std::optional<tensor_shape> shape{};  ///< of the input, if it is not a vector
     int set = 0;                          ///< a process set; 0 is all ranks
-    /// allreduce of f32 in host memory, sum or average: what its elements are on their way, if not what
-    /// exchange_options::wire says; for any other it is refused (errc::usage).
+    /// allreduce of f32, sum or average: what its elements are on their way, if not what exchange_options::wire says; for any other
+    /// it is refused (errc::usage).
     std::optional<compression> wire{};
-    std::optional<bool> error_feedback{};  ///< with it; if not what exchange_options::error_feedback says
+    /// With it, in host memory: if not what exchange_options::error_feedback says.
+    std::optional<bool> error_feedback{};
+    /// Device memory: the stream (a CUstream or cudaStream_t of this rank's GPU; null is the default stream) on which the program
+    /// works on the tensors. What it holds when they are submitted is waited for, on the device.
+    void* stream = nullptr;
 };
 
 /// One tensor of a grouped allreduce.
@@ -63,10 +67,17 @@ struct named_tensor {
 ///   does not hang.
 /// - **Join.** A rank that has joined takes part in everything with neutral elements (0 for sums; an average is still over all
 ///   ranks) and no rows, until all have joined.
+/// - **Device memory.** Tensors there are negotiated and fused as others are; a second communicator, over nccl (or what
+///   MUSTER_COMM_BACKEND names), is made when the first of them is agreed on, which blocks the exchange meanwhile. Pack, collective
+///   and unpack follow each other on the device; a request has ended when the device is through, and streams can wait for it
+///   before (exchange_handle::order). Memory that the exchange gives is device memory too. If no rank can work on device memory
+///   such requests fail (errc::unavailable) and others go on; if only some cannot, the exchange fails. Adasum goes through host
+///   memory.
 /// - **Compression.** With exchange_options::wire, or exchange_call::wire for one call, f32 tensors of sums and averages travel
 ///   as f16 or bf16. Each rank rounds its own (times scale.before) as it is gathered, the ranks' are added as
-///   communicator::allreduce adds f16 and bf16 (in f32, rounded once) and the result is scaled by scale.after in f32 as it is
-///   handed out; all ranks get the same bits. On one rank nothing is rounded. With error feedback what the first rounding loses
+///   communicator::allreduce adds f16 and bf16 (in f32, rounded once; in device memory as NCCL adds) and the result is scaled by
+///   scale.after in f32 as it is handed out; all ranks get the same bits. On one rank nothing is rounded. With error feedback,
+///   which is there for tensors in host memory, what the first rounding loses
 ///   is kept by name and added to the next tensor of that name (compress()); the second, half a unit in the last place of the
 ///   result, is not made good. A tensor that comes with another number of elements begins anew. It costs 4 bytes an element for
 ///   as long as the exchange lives.
@@ -92,7 +103,8 @@ class exchange {
     int rank() const noexcept;
     int size() const noexcept;
     identity const& who() const noexcept;
-    std::string const& backend() const noexcept;
+    std::string const& backend() const noexcept;      ///< of the communicator for host memory
+    std::string const& why_backend() const noexcept;  ///< see communicator::why_backend
 
     /// out[i] = the ranks' in[i], reduced and scaled (see communicator::allreduce). In place if both are the same memory. Adasum
     /// (see adasum()) is done tensor by tensor, and the thread does nothing else meanwhile.
@@ -154,7 +166,7 @@ class exchange {
     bool is_static() const noexcept;
 
   private:
-    exchange_handle submit(detail::pending_ptr const& what);
+    exchange_handle submit(detail::pending_ptr const& what, exchange_call const& call = {});
     detail::pending_ptr group(exchange_kind kind, std::string_view name, std::span<named_tensor const> tensors,
                               exchange_reduction how, exchange_call const& call);
     void check_name(exchange_kind kind, std::string_view name, int set) const;

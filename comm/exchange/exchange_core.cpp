@@ -11,8 +11,10 @@ namespace muster::detail {
 
 namespace {
 
-exchange_options with_one_deadline(exchange_options options) {
+/// The ranks negotiate in host memory, whatever the tensors lie in.
+exchange_options for_negotiation(exchange_options options) {
     options.comm.deadline = options.deadline;
+    options.comm.memory = memory_kind::host;
     return options;
 }
 
@@ -59,9 +61,10 @@ pending_ptr next_after(pending_ptr& last, shared_request what) {
 exchange_core::exchange_core(identity const& who, exchange_options const& options)
     : trace(who.rank, who.world_size, who.host),
       who_(who),
-      options_(with_one_deadline(options)),
+      options_(for_negotiation(options)),
       deadline_(std::chrono::duration_cast<exchange_clock::duration>(options.deadline)),
-      shared_{options_, count, recorder, trace, lost_, *this} {
+      gpu_(options.comm.device, who.local_rank),
+      shared_{options_, count, recorder, trace, lost_, gpu_, *this} {
     thread_ = std::thread([this] { run(); });
     {
         std::unique_lock lock(start_guard_);
@@ -142,6 +145,7 @@ void exchange_core::submit(pending_ptr what) {
 pending_ptr exchange_core::submit(single_allreduce const& what) {
     bool notify = false;
     pending_ptr next;
+    auto gpu = what.io.in.where == memory_kind::device ? gpu_.mark(what.stream) : nullptr;
     auto const now = exchange_clock::now();
     {
         std::scoped_lock const lock(guard_);
@@ -157,6 +161,7 @@ pending_ptr exchange_core::submit(single_allreduce const& what) {
         next->one = what.io;
         next->result = what.io.out;
         next->bytes = what.io.in.bytes();
+        next->gpu = std::move(gpu);
         next->submitted = now;
         next->deadline.store(deadline_from(now), std::memory_order_relaxed);
         enqueue(next, notify);
@@ -165,22 +170,23 @@ pending_ptr exchange_core::submit(single_allreduce const& what) {
     return next;
 }
 
-pending_ptr exchange_core::start(shared_request const& what, int set,
-                                 std::shared_ptr<std::vector<tensor_io> const> const& tensors, std::size_t bytes) {
+pending_ptr exchange_core::start(prepared const& what, void* stream) {
     bool notify = false;
     pending_ptr next;
+    auto gpu = what.on_device ? gpu_.mark(stream) : nullptr;
     auto const now = exchange_clock::now();
     {
         std::scoped_lock const lock(guard_);
         check_open();
-        pending_ptr& last = names_.last(set, what->name);
-        if (name_table::is_waiting(last)) refuse_in_flight(*what);
-        bool const is_known = last && last->what == what && last->graph_place != pending::nowhere;
-        if (!static_names_.empty() && !is_known) check_against_graph(*what, set);
-        next = next_after(last, what);
-        next->set = set;
-        next->many = tensors;
-        next->bytes = bytes;
+        pending_ptr& last = names_.last(what.set, what.what->name);
+        if (name_table::is_waiting(last)) refuse_in_flight(*what.what);
+        bool const is_known = last && last->what == what.what && last->graph_place != pending::nowhere;
+        if (!static_names_.empty() && !is_known) check_against_graph(*what.what, what.set);
+        next = next_after(last, what.what);
+        next->set = what.set;
+        next->many = what.tensors;
+        next->bytes = what.bytes;
+        next->gpu = std::move(gpu);
         next->submitted = now;
         next->deadline.store(deadline_from(now), std::memory_order_relaxed);
         enqueue(next, notify);
@@ -226,19 +232,30 @@ void exchange_core::finish(std::span<pending_ptr const> ended) {
     ended_.notify_all();
 }
 
-bool exchange_core::wait(pending& what, exchange_clock::time_point until) {
-    auto const has_ended = [&] { return what.state.load(std::memory_order_acquire) != pending::phase::waiting; };
-    if (has_ended()) return true;
+template <typename Until>
+bool exchange_core::wait_until(pending& what, exchange_clock::time_point until, Until&& is_over) {
+    if (is_over()) return true;
     if (!what.waited.exchange(true, std::memory_order_relaxed)) wake();
     waiters_.fetch_add(1, std::memory_order_acq_rel);
     auto const begin = exchange_clock::now();
     std::unique_lock lock(ended_guard_);
-    bool const ended = until == exchange_clock::time_point::max() ? (ended_.wait(lock, has_ended), true)
-                                                                  : ended_.wait_until(lock, until, has_ended);
+    bool const over = until == exchange_clock::time_point::max() ? (ended_.wait(lock, is_over), true)
+                                                                 : ended_.wait_until(lock, until, is_over);
     lock.unlock();
     waiters_.fetch_sub(1, std::memory_order_relaxed);
     counters::add(count.wait_ns, static_cast<std::uint64_t>((exchange_clock::now() - begin).count()));
-    return ended;
+    return over;
+}
+
+bool exchange_core::wait(pending& what, exchange_clock::time_point until) {
+    return wait_until(what, until, [&] { return what.state.load(std::memory_order_acquire) != pending::phase::waiting; });
+}
+
+bool exchange_core::wait_handed(pending& what, exchange_clock::time_point until) {
+    return wait_until(what, until, [&] {
+        return what.handed.load(std::memory_order_acquire) ||
+               what.state.load(std::memory_order_acquire) != pending::phase::waiting;
+    });
 }
 
 std::vector<int> exchange_core::members(int set) const {

@@ -41,14 +41,14 @@ void exchange_handle::throw_if_failed() const {
         throw comm_error(what_->code, what_->fault, what_->culprits);
 }
 
-void exchange_handle::wait() const {
-    if (!what_) return;
+template <typename Wait>
+void exchange_handle::wait_by(Wait&& wait) const {
     for (;;) {
         // Another thread may bring the deadline forward meanwhile.
         auto const deadline = what_->deadline.load();
         auto const until = deadline == 0 ? exchange_clock::time_point::max()
                                          : exchange_clock::time_point(exchange_clock::duration(deadline)) + slack;
-        if (core_->wait(*what_, until)) return throw_if_failed();
+        if (wait(until)) return throw_if_failed();
         if (what_->deadline.load() == deadline)
             throw comm_error(errc::timeout,
                              fmt::format("{} (rank {} of {} on {}): the deadline has passed and the exchange's thread does not "
@@ -56,6 +56,28 @@ void exchange_handle::wait() const {
                                          describe(what_->what->kind, what_->what->name), core_->who().rank,
                                          core_->who().world_size, core_->who().host, core_->backend()));
     }
+}
+
+void exchange_handle::wait() const {
+    if (!what_) return;
+    wait_by([&](exchange_clock::time_point until) { return core_->wait(*what_, until); });
+}
+
+void exchange_handle::order(void* stream) const {
+    if (!what_) return;
+    // The thread of the exchange takes nothing of it away before it has ended, and then only the mark of its submission.
+    if (!what_->gpu)
+        throw comm_error(errc::usage, fmt::format("{} (rank {} of {} on {}): a stream can only wait for tensors in device memory; "
+                                                  "use wait()",
+                                                  describe(what_->what->kind, what_->what->name), core_->who().rank,
+                                                  core_->who().world_size, core_->who().host));
+    wait_by([&](exchange_clock::time_point until) { return core_->wait_handed(*what_, until); });
+    if (!what_->handed.load(std::memory_order_acquire)) return;  // it had nothing to do on the device
+    cuda::device const& on = *what_->gpu->on;
+    cuda::device::scope const current(on);
+    cuda::check(on.with(),
+                on.with().stream_wait_event(static_cast<cuda::stream_handle>(stream), what_->gpu->finished->get().handle, 0),
+                "cuStreamWaitEvent");
 }
 
 void exchange_handle::wait(duration deadline) const {

@@ -43,6 +43,12 @@ class exchange_handle {
     /// end in time ends the exchange: errc::timeout here, and every further call fails with the same reason.
     void wait(duration deadline) const;
 
+    /// Of tensors in device memory: what is put on `stream` (a CUstream or cudaStream_t of this rank's GPU) from now on waits, on
+    /// the device, for the results. Blocks only until the device knows of all of it. The request is still to be waited for before
+    /// its name or its tensors are used again, or its results trusted: if it fails, the stream goes on all the same. Throws
+    /// comm_error as wait() does if it has failed by now, errc::usage where all tensors are in host memory.
+    void order(void* stream) const;
+
     /// Blocks for at most so long; whether it has ended. Changes nothing and throws nothing.
     bool wait_for(duration at_most) const;
 
@@ -63,6 +69,8 @@ class exchange_handle {
     exchange_handle(detail::pending& what, std::shared_ptr<detail::exchange_core> core) noexcept;
     void release() noexcept;
     void throw_if_failed() const;
+    template <typename Wait>
+    void wait_by(Wait&& wait) const;
 
     detail::pending* what_ = nullptr;  ///< counts its owners itself
     std::shared_ptr<detail::exchange_core> core_;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/log.hpp"
+#include "comm/collective_backend.hpp"
 #include "comm/comm_error.hpp"
 #include "comm/exchange/internal/exchange_core.hpp"
 
@@ -14,9 +15,19 @@ namespace muster::detail {
 
 using namespace std::chrono_literals;
 
+namespace {
+
+/// A backend for device memory that is asked for is that of the lanes.
+comm_options host_options(comm_options options) {
+    if (!options.backend.empty() && device_row(options.backend).name == options.backend) options.backend.clear();
+    return options;
+}
+
+}  // namespace
+
 void exchange_core::run() {
     try {
-        set_up(communicator::create(who_, options_.comm));
+        set_up(communicator::create(who_, host_options(options_.comm)));
     } catch (...) {
         start_problem_ = std::current_exception();
         graph_.reset();

@@ -41,6 +41,7 @@ void check_options(communicator& ranks, exchange_options const& options) {
 
 void exchange_core::set_up(communicator ranks) {
     backend_ = ranks.backend();
+    why_backend_ = ranks.why_backend();
     check_options(ranks, options_);
     places_ = gather_places(ranks);
     measure_clocks(ranks);

@@ -11,6 +11,10 @@ namespace {
 /// From here on two copies of a tensor cost more than a collective of its own.
 constexpr std::size_t uncopied_bytes = std::size_t{256} << 10;
 
+/// The same in device memory, where a collective of its own costs some 10 us of latency, in which a GPU copies about so much twice
+/// (reckoned with 3 TB/s, not measured).
+constexpr std::size_t uncopied_bytes_on_device = std::size_t{4} << 20;
+
 struct placed_item {
     std::uint64_t place = 0;
     fusion_item item;
@@ -23,10 +27,10 @@ struct family {
     std::vector<placed_item> items;
 };
 
-using family_key = std::tuple<exchange_reduction, double, double, compression, bool, dtype>;
+using family_key = std::tuple<exchange_reduction, double, double, compression, bool, dtype, memory_kind>;
 
 family_key key_of(fused_batch const& like) {
-    return {like.how, like.scale.before, like.scale.after, like.wire, like.error_feedback, like.type};
+    return {like.how, like.scale.before, like.scale.after, like.wire, like.error_feedback, like.type, like.where};
 }
 
 std::size_t bytes_of(tensor_spec const& spec) {
@@ -42,15 +46,15 @@ fused_batch batch_like(agreement const& one, std::size_t tensor) {
     tensor_spec const& spec = one.what.tensors[tensor];
     batch.type = spec.type;
     batch.where = spec.where;
-    if (spec.type != dtype::f32 || spec.where != memory_kind::host) return batch;
+    if (spec.type != dtype::f32) return batch;
     batch.wire = one.what.wire;
-    batch.error_feedback = one.what.error_feedback;
+    batch.error_feedback = one.what.error_feedback && spec.where == memory_kind::host;
     return batch;
 }
 
 bool is_fusable(agreement const& one, std::size_t tensor) {
     return one.what.kind == exchange_kind::allreduce && one.what.how != exchange_reduction::adasum &&
-           tensor < one.what.tensors.size() && one.what.tensors[tensor].where == memory_kind::host;
+           tensor < one.what.tensors.size();
 }
 
 /// Whether a tensor goes with those of the same family as another one, without looking at the families.
@@ -87,12 +91,13 @@ void cut(family& from, std::size_t fusion_bytes, std::vector<fused_batch>& into)
     auto const ascends = [](placed_item const& a, placed_item const& b) { return a.place <= b.place; };
     if (std::adjacent_find(items.begin(), items.end(), ascends) == items.end()) std::reverse(items.begin(), items.end());
     if (!std::is_sorted(items.begin(), items.end(), lies_before)) std::stable_sort(items.begin(), items.end(), lies_before);
+    std::size_t const uncopied = from.like.where == memory_kind::host ? uncopied_bytes : uncopied_bytes_on_device;
     std::vector<placed_item> gathered;
     for (std::size_t first = 0, last = 0; first < items.size(); first = last) {
         std::size_t bytes = items[first].bytes;
         for (last = first + 1; last < items.size() && adjoin(items[last - 1], items[last]); ++last) bytes += items[last].bytes;
         std::span const stretch(items.data() + first, last - first);
-        if (bytes >= uncopied_bytes && from.like.wire == compression::none)
+        if (bytes >= uncopied && from.like.wire == compression::none)
             cut(from.like, stretch, fusion_bytes, into);
         else
             gathered.insert(gathered.end(), stretch.begin(), stretch.end());

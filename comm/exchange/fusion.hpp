@@ -36,7 +36,7 @@ struct fused_batch {
 /// as the agreements tell them, so that they lie gap-free where they do so at all. A batch holds at most `fusion_bytes`, but at
 /// least one tensor. A tensor, or stretch of tensors without a gap, of 256 KiB or more is gathered with no others: measured over
 /// shm, with 2 and 4 ranks on 2 cores, ResNet-50's gradients take half the time so; but what is compressed is copied in any case.
-/// Tensors in device memory and those of Adasum are not fused. Agreements with a fault are left out.
+/// In device memory that holds from 4 MiB on. Tensors of Adasum are not fused. Agreements with a fault are left out.
 std::vector<fused_batch> plan_batches(std::span<std::shared_ptr<agreement const> const> ready, std::size_t fusion_bytes);
 
 }  // namespace muster

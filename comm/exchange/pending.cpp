@@ -19,6 +19,8 @@ void pending::use_again() noexcept {
     waited.store(false, std::memory_order_relaxed);
     deadline.store(0, std::memory_order_relaxed);
     stall_told = false;
+    if (gpu) gpu.reset();
+    handed.store(false, std::memory_order_relaxed);
     if (!has_extras) return;
     has_extras = false;
     code = errc::peer_failed;

@@ -22,9 +22,9 @@ prepared_group::~prepared_group() = default;
 prepared_group::prepared_group(std::shared_ptr<detail::exchange_core> core, std::unique_ptr<detail::prepared const> what) noexcept
     : core_(std::move(core)), what_(std::move(what)) {}
 
-exchange_handle prepared_group::start() {
+exchange_handle prepared_group::start(void* stream) {
     if (!what_) refuse_empty();
-    auto const started = core_->start(what_->what, what_->set, what_->tensors, what_->bytes);
+    auto const started = core_->start(*what_, stream);
     return {*started, core_};
 }
 

@@ -89,8 +89,10 @@ step_result static_channel::step(exchange_clock::time_point now) {
         last_check_ = now;
         check(now);
     }
-    while (runner_.has_started() || is_complete()) {
-        if (!runner_.advance()) {
+    for (;;) {
+        bool const may_start = !runner_.all_started() && is_complete();
+        if (!runner_.has_started() && !may_start) return result;
+        if (!runner_.advance(may_start)) {
             result.busy = result.data = true;
             check_dead(now);
             return result;
@@ -98,7 +100,6 @@ step_result static_channel::step(exchange_clock::time_point now) {
         result.moved = true;
         if (runner_.ended()) begin_step();
     }
-    return result;
 }
 
 void static_channel::check_dead(exchange_clock::time_point now) {

@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "comm/comm_error.hpp"
+#include "comm/communicator.hpp"
 #include "comm/nccl/nccl_collectives.hpp"
 #include "comm/nccl/nccl_error.hpp"
 #include "comm/nccl/nccl_world.hpp"
@@ -120,6 +121,22 @@ std::unique_ptr<collective_backend> make_nccl_backend(identity const& who, comm_
         return gather_by_pmix(rank, key, mine, deadline);
     };
     return nccl::make_backend(who, options, {&nccl::find_library(), &cuda::find_driver(), gather});
+}
+
+std::unique_ptr<collective_backend> make_nccl_backend_over(communicator& host, comm_options const& options) {
+    auto const gather = [&](identity const& who, std::span<std::byte const> mine, duration deadline) {
+        auto const ranks = static_cast<std::size_t>(who.world_size);
+        std::vector<std::byte> all(mine.size() * ranks);
+        tensor_view const in{const_cast<std::byte*>(mine.data()), mine.size(), dtype::u8};
+        host.allgather("what NCCL needs", in, {all.data(), all.size(), dtype::u8}).wait(deadline);
+        std::vector<std::vector<std::byte>> blobs;
+        for (std::size_t rank = 0; rank < ranks; ++rank) {
+            auto const begin = all.begin() + static_cast<std::ptrdiff_t>(rank * mine.size());
+            blobs.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(mine.size()));
+        }
+        return blobs;
+    };
+    return nccl::make_backend(host.who(), options, {&nccl::find_library(), &cuda::find_driver(), gather});
 }
 
 }  // namespace muster

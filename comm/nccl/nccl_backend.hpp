@@ -28,6 +28,9 @@ std::optional<std::string> nccl_unavailable(identity const& who, comm_options co
 /// whether or not the device says that it is through. Every thread may use its own communicators.
 std::unique_ptr<collective_backend> make_nccl_backend(identity const& who, comm_options const& options);
 
+/// The same for the ranks of `host`, which reaches host memory: they meet over it.
+std::unique_ptr<collective_backend> make_nccl_backend_over(communicator& host, comm_options const& options);
+
 namespace nccl {
 
 /// Every rank's bytes, given this rank's and a deadline; see gather_by_pmix.

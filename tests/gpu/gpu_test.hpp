@@ -29,6 +29,20 @@ class gpu_bytes {
     cuda::unique_memory memory_;
 };
 
+/// What a tensor in the GPU's memory holds.
+template <typename T>
+std::vector<T> download(tensor_view const& from) {
+    std::vector<T> result(from.count);
+    cuda::driver const& with = gpu()->with();
+    cuda::device::scope const current(*gpu());
+    if (from.count != 0)
+        cuda::check(with,
+                    with.copy_device_to_host(result.data(), std::bit_cast<cuda::device_address>(from.data), from.bytes(), nullptr),
+                    "cuMemcpyDtoHAsync");
+    cuda::check(with, with.stream_synchronize(nullptr), "cuStreamSynchronize");
+    return result;
+}
+
 /// Elements in the GPU's memory.
 template <typename T>
 class gpu_vector {

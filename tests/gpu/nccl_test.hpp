@@ -7,6 +7,7 @@
 namespace muster::test {
 
 communicator& ranks();
+identity const& who();
 
 /// Drops the communicator as a rank that unwinds an exception does, so by an abort, and makes another. Collective.
 void make_anew();

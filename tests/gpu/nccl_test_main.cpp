@@ -19,7 +19,7 @@ namespace muster::test {
 
 namespace {
 
-identity who;
+identity this_rank;
 comm_options options;
 std::optional<communicator> all_ranks;
 std::shared_ptr<cuda::device const> chosen;
@@ -27,26 +27,26 @@ std::shared_ptr<cuda::device const> chosen;
 int run(int argc, char** argv) {
     testing::InitGoogleTest(&argc, argv);
     environment const variables = environment::capture();
-    who = identify(variables);
-    init_log("warning", who.host, who.rank);
-    ::setenv("NCCL_HOSTID", ("muster-test-" + std::to_string(who.rank)).c_str(), 1);
+    this_rank = identify(variables);
+    init_log("warning", this_rank.host, this_rank.rank);
+    ::setenv("NCCL_HOSTID", ("muster-test-" + std::to_string(this_rank.rank)).c_str(), 1);
     ::setenv("NCCL_NET", "Socket", 1);
     ::setenv("NCCL_SOCKET_IFNAME", "lo", 1);
     ::setenv("NCCL_IB_DISABLE", "1", 1);
     options.backend = "nccl";
     options.memory = memory_kind::device;
     options.deadline = duration{60};
-    if (auto const why = nccl_unavailable(who, options)) {
+    if (auto const why = nccl_unavailable(this_rank, options)) {
         std::printf("SKIPPED: %s\n", why->c_str());
         std::fflush(stdout);
         return 77;
     }
     auto const& found = cuda::find_driver();
-    options.device = variables.get_int("MUSTER_GPU_INDEX").value_or(who.local_rank % found.devices);
+    options.device = variables.get_int("MUSTER_GPU_INDEX").value_or(this_rank.local_rank % found.devices);
     chosen = cuda::device::open(found, options.device);
-    std::printf("rank %d of %d on GPU %d: %s (%s)\n", who.rank, who.world_size, options.device, chosen->name().c_str(),
+    std::printf("rank %d of %d on GPU %d: %s (%s)\n", this_rank.rank, this_rank.world_size, options.device, chosen->name().c_str(),
                 chosen->uuid().c_str());
-    all_ranks.emplace(communicator::create(who, options));
+    all_ranks.emplace(communicator::create(this_rank, options));
     int const result = RUN_ALL_TESTS();
     all_ranks.reset();
     chosen.reset();
@@ -59,6 +59,10 @@ communicator& ranks() {
     return *all_ranks;
 }
 
+identity const& who() {
+    return this_rank;
+}
+
 void make_anew() {
     struct dropper {
         ~dropper() { all_ranks.reset(); }
@@ -68,7 +72,7 @@ void make_anew() {
         throw std::runtime_error("as a rank that fails drops it");
     } catch (std::runtime_error const&) {  // nothing else is thrown
     }
-    all_ranks.emplace(communicator::create(who, options));
+    all_ranks.emplace(communicator::create(this_rank, options));
 }
 
 std::shared_ptr<cuda::device const> const& gpu() {

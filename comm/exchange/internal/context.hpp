@@ -37,6 +37,7 @@ struct context {
     flight_recorder& recorder;
     timeline& trace;
     residuals& lost;
+    gpu_access& gpu;
     finisher& finished;
 };
 

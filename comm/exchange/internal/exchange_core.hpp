@@ -16,6 +16,7 @@
 #include "comm/exchange/internal/channel.hpp"
 #include "comm/exchange/internal/context.hpp"
 #include "comm/exchange/internal/name_table.hpp"
+#include "comm/exchange/internal/prepared.hpp"
 #include "comm/exchange/internal/static_channel.hpp"
 #include "comm/exchange/static_graph.hpp"
 #include "pmix/identity.hpp"
@@ -36,22 +37,26 @@ class exchange_core final : public finisher {
     /// The same, using what is left of the last request of that name.
     pending_ptr submit(single_allreduce const& what);
     /// A group that was prepared.
-    pending_ptr start(shared_request const& what, int set, std::shared_ptr<std::vector<tensor_io> const> const& tensors,
-                      std::size_t bytes);
+    pending_ptr start(prepared const& what, void* stream);
 
     /// A name for a request that has none: the lowest number of its kind that is free.
     std::string free_name(exchange_kind kind, int set);
 
     comm_buffer allocate(std::size_t bytes);
 
+    /// Whether it has ended by then.
     bool wait(pending& what, exchange_clock::time_point until);
+    /// Whether the device knows of all of it, or it has ended, by then.
+    bool wait_handed(pending& what, exchange_clock::time_point until);
     void wake();
+    gpu_access& gpu() noexcept { return gpu_; }
 
     /// Collective end, then the thread's. `unwinding`: do not wait for other ranks.
     void close(bool unwinding) noexcept;
 
     identity const& who() const noexcept { return who_; }
     std::string const& backend() const noexcept { return backend_; }
+    std::string const& why_backend() const noexcept { return why_backend_; }
     exchange_options const& options() const noexcept { return options_; }
     std::vector<int> members(int set) const;  ///< throws errc::usage if there is no such set
     flight_dump dump() const;
@@ -91,14 +96,17 @@ class exchange_core final : public finisher {
     void check_against_graph(request const& what, int set) const;
     [[noreturn]] void refuse_in_flight(request const& what) const;
     void enqueue(pending_ptr what, bool& notify);
+    template <typename Until>
+    bool wait_until(pending& what, exchange_clock::time_point until, Until&& is_over);
     exchange_clock::duration::rep deadline_from(exchange_clock::time_point submitted) const noexcept;
 
     identity const who_;
     exchange_options const options_;
     exchange_clock::duration const deadline_;
     residuals lost_;  // the thread's own
+    gpu_access gpu_;  // before what has events of it
     context shared_;
-    std::string backend_;
+    std::string backend_, why_backend_;
     std::vector<std::string> places_;
 
     mutable std::mutex guard_;  // of what follows

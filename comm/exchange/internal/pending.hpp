@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "comm/exchange/internal/gpu_access.hpp"
 #include "comm/exchange/internal/pending_ptr.hpp"
 #include "comm/exchange/request.hpp"
 
@@ -36,6 +37,7 @@ struct single_allreduce {
     bool error_feedback = false;
     tensor_shape shape;
     tensor_io io;
+    void* stream = nullptr;  ///< device memory
 };
 
 /// Written by the submitting thread until it is handed over, then by the exchange's thread until `state` says that it has ended,
@@ -58,6 +60,8 @@ struct pending {
     exchange_clock::time_point submitted;
     exchange_clock::time_point announced{};
     std::atomic<exchange_clock::duration::rep> deadline{0};  ///< since the clock's epoch; 0: without end
+    std::unique_ptr<device_part> gpu;                        ///< where tensors lie in device memory
+    std::atomic<bool> handed{false};                         ///< the device knows of all that is to be done there
 
     static constexpr std::size_t nowhere = ~std::size_t{0};
     std::size_t cache_place = nowhere, graph_place = nowhere;  ///< where requests of this name were found last

@@ -14,6 +14,7 @@ struct prepared {
     int set = 0;
     std::shared_ptr<std::vector<tensor_io> const> tensors;
     std::size_t bytes = 0;
+    bool on_device = false;  ///< some of the tensors
 };
 
 }  // namespace muster::detail

@@ -1,0 +1,112 @@
+// A batch in device memory on its way through a lane.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/exchange/fusion.hpp"
+#include "comm/exchange/internal/context.hpp"
+#include "comm/exchange/internal/device_lane.hpp"
+
+namespace muster::detail {
+
+/// Moves tensors into a fusion buffer, or out of it, on a lane's stream; kept, since tensors mostly lie where they lay before.
+class device_mover {
+  public:
+    /// from[i] goes to to[i], times `factor`. The lane outlives it, and what was put on its stream before is not waited for.
+    /// Without kernels only types that are the same, by a factor of 1. Throws cuda_error.
+    void move(device_lane& lane, std::span<tensor_view const> from, std::span<tensor_view const> to, double factor);
+
+  private:
+    std::vector<tensor_view> from_, to_;  // what is prepared
+    double factor_ = 1;
+    std::optional<cuda::fusion_launch> launch_;
+};
+
+/// The movers of a batch.
+struct device_movers {
+    device_mover pack, unpack;
+};
+
+/// As batch_run, but the device does the work: start() puts what precedes the collective and the collective on the lane, hand_over()
+/// what follows, from when on other batches may be started behind it, and done() asks whether the device is through.
+class device_run {
+  public:
+    struct parts {
+        device_lane& lane;
+        communicator& host;  ///< of the same ranks: what Adasum goes through
+        context& shared;
+        device_movers& movers;
+    };
+
+    /// All of it outlives the run. `shares` names the units of the batch.
+    device_run(parts const& with, std::size_t index, fused_batch const& batch,
+               std::span<std::shared_ptr<agreement const> const> agreed, std::span<pending_ptr const> units);
+
+    void start();
+    /// True once everything is on the device; never blocks (but for Adasum). Throws what the communicator throws.
+    bool hand_over();
+    /// After that: true once the device is through. Throws what the communicator throws.
+    bool done();
+
+    /// Behind the results.
+    std::shared_ptr<cuda::unique_event const> const& finished() const noexcept { return finished_; }
+
+    /// The ranks have failed: memory that the device may still write to is given up for good.
+    void leak() noexcept;
+
+    std::size_t index() const noexcept { return index_; }  ///< of the batch in its plan
+    std::string const& label() const noexcept { return label_; }
+    operation& under_way() noexcept { return operation_; }
+    exchange_clock::time_point began() const noexcept { return begin_; }
+
+  private:
+    agreement const& unit_of(fusion_item const& item) const { return *agreed_[item.unit]; }
+    tensor_spec const& spec_of(fusion_item const& item) const { return unit_of(item).what.tensors.at(item.tensor); }
+    std::size_t count_of(fusion_item const& item) const {
+        return static_cast<std::size_t>(spec_of(item).shape.elements());
+    }
+    tensor_io const* io_of(fusion_item const& item) const;
+    pending* single() const { return units_[batch_.items.front().unit].get(); }
+    bool is_compressed() const noexcept { return batch_.wire != compression::none && lane_.ranks.size() > 1; }
+
+    void wait_for_programs();
+    void start_allreduce();
+    void start_adasum();
+    void finish_adasum();
+    void start_broadcast();
+    void start_allgather();
+    void start_reducescatter();
+    void start_alltoall();
+    void pack(dtype wire, std::byte* buffer);
+    void unpack();
+    tensor_view single_input(device_scratch& stand_in);
+    tensor_view output(std::size_t count, std::vector<std::int64_t> rows);
+    void fill(tensor_view const& view);
+    void copy(void* to, void const* from, std::size_t bytes);
+    cuda::driver const& with() const noexcept { return lane_.on->with(); }
+
+    device_lane& lane_;
+    communicator& host_;
+    context& shared_;
+    device_movers& movers_;
+    std::size_t index_;
+    fused_batch const& batch_;
+    std::span<std::shared_ptr<agreement const> const> agreed_;
+    std::span<pending_ptr const> units_;
+    operation operation_;
+    std::string label_;
+    tensor_view packed_;                  ///< the fusion buffer, if results are in it
+    std::vector<std::size_t> offsets_;    ///< of the items in it, in elements
+    tensor_view share_from_, share_to_;   ///< a reducescatter's share of what was reduced in whole
+    std::vector<std::byte> on_host_;      ///< Adasum
+    std::vector<std::vector<std::byte>> neutral_;  ///< what is copied from here to the device
+    std::shared_ptr<cuda::unique_event const> staged_, finished_;
+    exchange_clock::time_point begin_;
+};
+
+}  // namespace muster::detail
