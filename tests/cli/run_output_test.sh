@@ -51,6 +51,9 @@ expect_equal "$( ("$MUSTER" run -q -n 2 -- true; cat) <input | tr '\n' ' ')" "on
 # A reader that goes away ends the writers, as in any pipeline.
 "$MUSTER" run -q -n 2 -- sh -c 'yes' 2>"$ERR" | head -n 1 >"$OUT"
 expect_contains stdout y
+# It does not end the launcher, which still tells how the ranks ended.
+"$MUSTER" run -q -n 1 -- sh -c 'trap "" PIPE; while echo y; do :; done 2>&-; exit 3' 2>"$ERR" | head -n 1 >"$OUT"
+expect_equal "${PIPESTATUS[0]}" 3 'exit code with a reader that went away'
 
 # A full disk is no success.
 "$MUSTER" run -q -n 2 -- echo lost >/dev/full 2>"$ERR"

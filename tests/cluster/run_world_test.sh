@@ -59,6 +59,10 @@ expect_equal "$(sort -V "$OUT" | cut -d' ' -f2,6,10,12 | paste -sd,)" \
 expect_exit 125 run -n 17 -- ./say
 expect_contains stderr '17 ranks' '16 GPUs on 4 nodes'
 
+# Its messages' reader goes away, and the launcher still ends as the ranks did.
+run -n 1 -- false 2>&1 >"$OUT" | :
+expect_equal "${PIPESTATUS[0]}" 1 'exit code with nobody who reads the messages'
+
 # Nothing is started by these.
 expect_exit 0 run --dry-run -- ./say
 expect_matches stdout '(^|[ /])srun .*--mpi=pmix'

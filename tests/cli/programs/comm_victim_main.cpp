@@ -1,7 +1,8 @@
 // Ranks of which one stops or kills itself; the others print whom they blame.
 //   comm_victim WHEN HOW CULPRIT DEADLINE_S [BACKEND]
-// WHEN: init (before it makes the communicator), collective (within a row of collectives), finalise (after them); HOW: stop, kill
-// or none. Survivors ignore SIGTERM, so that a launcher's grace time is theirs to find out. A line of each on standard output:
+// WHEN: init (before it makes the communicator), collective (within a row of collectives), sending (there, with large messages to
+// the others on their way that these do not wait for), finalise (after them); HOW: stop, kill or none. Survivors ignore SIGTERM,
+// so that a launcher's grace time is theirs to find out. A line of each on standard output:
 //   rank 0: timeout, culprits [2], in time: MESSAGE
 #include <fmt/format.h>
 #include <signal.h>
@@ -60,8 +61,14 @@ void run(plan const& what, identity const& who, clock_type::time_point& waiting_
     std::vector<float> values(100000), out(values.size());
     std::vector<float> share(share_of(values.size(), ranks.size(), ranks.rank()).count);
     auto const view = view_of(std::span(values));
+    std::vector<operation> sending;
     for (int round = 0; round < 30; ++round) {
         if (round == 17) fall(what, "collective", who);
+        if (round == 17 && what.when == "sending" && who.rank == what.culprit) {
+            for (int peer = 0; peer < ranks.size(); ++peer)
+                if (peer != who.rank) sending.push_back(ranks.exchange_with("ahead", peer, view, part_of(view, {0, 0})));
+            fall(what, "sending", who);
+        }
         waiting_since = clock_type::now();
         ranks.allreduce("weights", view, view_of(std::span(out)), reduction::sum).wait();
         ranks.reducescatter("shares", view, view_of(std::span(share)), reduction::sum).wait();
