@@ -7,6 +7,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "comm/with_dtype.hpp"
+
 namespace muster {
 
 namespace {
@@ -66,27 +68,10 @@ double number_of(T element) noexcept {
         return static_cast<double>(element);
 }
 
-/// body(null pointer to the type)
-template <typename Body>
-auto with_type(dtype type, Body&& body) {
-    switch (type) {
-        case dtype::f64: return body(static_cast<double*>(nullptr));
-        case dtype::f16: return body(static_cast<half*>(nullptr));
-        case dtype::bf16: return body(static_cast<bfloat16*>(nullptr));
-        case dtype::i32: return body(static_cast<std::int32_t*>(nullptr));
-        case dtype::i64: return body(static_cast<std::int64_t*>(nullptr));
-        case dtype::u8: return body(static_cast<std::uint8_t*>(nullptr));
-        case dtype::i8: return body(static_cast<std::int8_t*>(nullptr));
-        case dtype::f32: break;
-    }
-    return body(static_cast<float*>(nullptr));
-}
-
 /// Calls make(numbers, first) for each block of what is expected, and compares; a number stands for its `divisor`-th.
 template <typename Make>
 std::size_t compare(dtype type, void const* got, std::size_t count, std::size_t first, unsigned divisor, Make&& make) {
-    return with_type(type, [&](auto* null) {
-        using element = std::remove_pointer_t<decltype(null)>;
+    return with_dtype(type, [&]<typename element>() {
         auto const* const is = static_cast<element const*>(got);
         std::size_t wrong = 0;
         numbers expected;
@@ -126,8 +111,7 @@ std::string to_order(collective_case const& of, value_rule const& rule) {
 }
 
 void fill_values(value_rule const& rule, dtype type, void* to, std::size_t count, std::size_t first, sample_place at, int rank) {
-    with_type(type, [&](auto* null) {
-        using element = std::remove_pointer_t<decltype(null)>;
+    with_dtype(type, [&]<typename element>() {
         auto* const elements = static_cast<element*>(to);
         numbers made;
         for (std::size_t done = 0; done < count; done += block) {

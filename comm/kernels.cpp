@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "base/error.hpp"
+#include "comm/with_dtype.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -256,25 +256,10 @@ void at_level([[maybe_unused]] simd level, Body&& body) noexcept {
     body(level_baseline{});
 }
 
-/// Calls `body` with a null pointer to the type that `type` stands for.
-template <typename Body>
-void for_type(dtype type, Body&& body) noexcept {
-    switch (type) {
-        case dtype::f32: return body(static_cast<float*>(nullptr));
-        case dtype::f64: return body(static_cast<double*>(nullptr));
-        case dtype::f16: return body(static_cast<half*>(nullptr));
-        case dtype::bf16: return body(static_cast<bfloat16*>(nullptr));
-        case dtype::i32: return body(static_cast<std::int32_t*>(nullptr));
-        case dtype::i64: return body(static_cast<std::int64_t*>(nullptr));
-        case dtype::u8: return body(static_cast<std::uint8_t*>(nullptr));
-        case dtype::i8: return body(static_cast<std::int8_t*>(nullptr));
-    }
-}
-
 void run(dtype type, void const* const* sources, reduction how, void* out, std::size_t count, simd level,
          task const& what) noexcept {
     if (count == 0) return;
-    for_type(type, [&]<typename T>(T*) {
+    with_dtype(type, [&]<typename T>() {
         at_level(level, [&]<typename Level>(Level) {
             auto const with = [&]<typename Op>(Op) { Level::template run<T, Op>(sources, out, count, what); };
             switch (how) {
@@ -322,7 +307,7 @@ void multiply(dtype type, void const* in, void* out, std::size_t count, double f
 }
 
 void divide(dtype type, void* data, std::size_t count, int divisor) noexcept {
-    for_type(type, [&]<typename T>(T*) {
+    with_dtype(type, [&]<typename T>() {
         T* const elements = static_cast<T*>(data);
         if constexpr (std::is_floating_point_v<T>) {
             divide_all<T>(elements, count, static_cast<T>(divisor));

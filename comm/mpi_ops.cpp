@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "comm/kernels.hpp"
+#include "comm/with_dtype.hpp"
 
 namespace muster::detail {
 
@@ -14,30 +15,18 @@ void combine_into(void* in, void* inout, int* count, MPI_Datatype*) {
     combine(Type, How, sources, inout, static_cast<std::size_t>(*count));
 }
 
-template <dtype Type>
-MPI_User_function* function_for(reduction how) noexcept {
-    switch (how) {
-        case reduction::sum:
-        case reduction::average: return &combine_into<Type, reduction::sum>;
-        case reduction::min: return &combine_into<Type, reduction::min>;
-        case reduction::max: return &combine_into<Type, reduction::max>;
-        case reduction::product: return &combine_into<Type, reduction::product>;
-    }
-    return nullptr;
-}
-
 MPI_User_function* function_for(dtype type, reduction how) noexcept {
-    switch (type) {
-        case dtype::f32: return function_for<dtype::f32>(how);
-        case dtype::f64: return function_for<dtype::f64>(how);
-        case dtype::f16: return function_for<dtype::f16>(how);
-        case dtype::bf16: return function_for<dtype::bf16>(how);
-        case dtype::i32: return function_for<dtype::i32>(how);
-        case dtype::i64: return function_for<dtype::i64>(how);
-        case dtype::u8: return function_for<dtype::u8>(how);
-        case dtype::i8: return function_for<dtype::i8>(how);
-    }
-    return nullptr;
+    return with_dtype(type, [how]<typename T>() -> MPI_User_function* {
+        constexpr dtype each = dtype_of<T>();
+        switch (how) {
+            case reduction::sum:
+            case reduction::average: return &combine_into<each, reduction::sum>;
+            case reduction::min: return &combine_into<each, reduction::min>;
+            case reduction::max: return &combine_into<each, reduction::max>;
+            case reduction::product: return &combine_into<each, reduction::product>;
+        }
+        return nullptr;
+    });
 }
 
 /// MPI's own operation, or MPI_OP_NULL where ours means more.
