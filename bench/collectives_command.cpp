@@ -35,6 +35,7 @@ constexpr char const* help = R"(muster-bench collectives [options]      collecti
   --reduction, -o LIST  of allreduce and reducescatter: sum, prod, min, max, avg, or all (sum)
   --root, -r RANK       of broadcast (0)
   --backend LIST        muster's: shm, mpi, hierarchical, nccl, or all, or none (all: shm, mpi, and nccl where there is a GPU)
+  --memory WHICH        of shm's and hierarchical's tensors: plain; allocated, from communicator::allocate(), which ranks share (rows shm-allocated …); or both (both)
   --peers LIST          openmpi, mpich, gloo, raw-nccl, or all, or none (all that are here; MPI ones are compiled by mpicc.openmpi and mpicc.mpich)
   --min, -b SIZE        of a tensor (8); the larger of a rank's input and output, as nccl-tests counts
   --max, -e SIZE        (64MiB)
@@ -48,8 +49,9 @@ constexpr char const* help = R"(muster-bench collectives [options]      collecti
 
 Columns as in nccl-tests: busbw is algbw x 2(n-1)/n for allreduce, x (n-1)/n for the others but broadcast; 1 GB/s is 1e9 bytes/s. A sample fills
 all buffers anew, calls once for each buffer and waits, and checks every element of the results; its time is that of the slowest rank, divided by the
-calls. broadcast has no out of place, alltoall no in place. Gloo reduces in place only: out of place its copy counts. All ranks of all libraries stay
-alive and sleep while another has its turn. The bound is the time of STREAM's triad, measured in the same run, over the bytes that must be moved.
+calls. broadcast has no out of place, alltoall no in place. Gloo reduces in place only: out of place its copy counts. Peers have plain memory. All ranks of all libraries stay
+alive and sleep while another has its turn. The bound is the time of STREAM's triad, measured in the same run, over the bytes that must be moved;
+of an allreduce in allocated memory that is only S 2P, so that more than 100% can come of it.
 )";
 
 constexpr duration order_deadline{120};

@@ -29,11 +29,16 @@ std::string compile(std::string const& compiler, std::string const& folder, envi
     return {};
 }
 
-commands own_command(collectives_plan const& what, std::string const& backend, std::string const& count,
-                     std::string const& folder) {
+commands own_command(collectives_plan const& what, std::string const& name, std::string const& backend, std::string const& count,
+                     std::string const& folder, memory_of_tensors memory) {
     int const nodes = backend == "hierarchical" ? what.nodes : 1;
-    return {{what.muster, "run", "-q", "-n", count, "--slots-per-node", count, "--", what.self, "collectives-rank", folder,
-             backend, backend, std::to_string(nodes)}};
+    return {{what.muster, "run", "-q", "-n", count, "--slots-per-node", count, "--", what.self, "collectives-rank", folder, name,
+             backend, std::to_string(nodes), std::string(to_string(memory))}};
+}
+
+/// Whether its allocate() gives other memory than anybody's.
+bool shares_memory(std::string const& backend) {
+    return backend == "shm" || backend == "hierarchical";
 }
 
 commands gloo_commands(collectives_plan const& what, int ranks, std::string const& folder, environment const& variables) {
@@ -50,7 +55,7 @@ commands gloo_commands(collectives_plan const& what, int ranks, std::string cons
 commands peer_commands(std::string const& peer, collectives_plan const& what, int ranks, std::string const& folder,
                        environment const& variables) {
     auto const count = std::to_string(ranks);
-    if (peer == "raw-nccl") return own_command(what, peer, count, folder);
+    if (peer == "raw-nccl") return own_command(what, peer, peer, count, folder, memory_of_tensors::device);
     if (peer == "gloo") return gloo_commands(what, ranks, folder, variables);
     bool const open = peer == "openmpi";
     auto const launcher = find_program(open ? "mpirun.openmpi" : "mpiexec.hydra", variables),
@@ -68,10 +73,10 @@ commands peer_commands(std::string const& peer, collectives_plan const& what, in
 std::vector<contender> start_contenders(collectives_plan const& what, int ranks, std::string const& folder,
                                         environment const& variables) {
     std::vector<contender> all;
-    auto const add = [&](std::string const& name, bool own, commands const& start) {
+    auto const add = [&](std::string const& name, bool own, memory_of_tensors memory, commands const& start) {
         if (start.empty()) return;
-        bool const simulated = name == "hierarchical" && what.nodes > 1;
-        contender next{{name, "", own, name == "nccl" || name == "raw-nccl", simulated}, nullptr};
+        bool const simulated = name.starts_with("hierarchical") && what.nodes > 1;
+        contender next{{name, "", own, memory, simulated}, nullptr};
         try {
             next.job = std::make_unique<collectives_job>(folder, name, ranks, start, variables);
             next.facts.version = next.job->version(start_deadline);
@@ -82,8 +87,17 @@ std::vector<contender> start_contenders(collectives_plan const& what, int ranks,
         all.push_back(std::move(next));
     };
     auto const count = std::to_string(ranks);
-    for (auto const& backend : what.backends) add(backend, true, own_command(what, backend, count, folder));
-    for (auto const& peer : what.peers) add(peer, false, peer_commands(peer, what, ranks, folder, variables));
+    auto const add_own = [&](std::string const& name, std::string const& backend, memory_of_tensors memory) {
+        add(name, true, memory, own_command(what, name, backend, count, folder, memory));
+    };
+    for (auto const& backend : what.backends) {
+        if (what.plain || !shares_memory(backend))
+            add_own(backend, backend, backend == "nccl" ? memory_of_tensors::device : memory_of_tensors::plain);
+        if (what.allocated && shares_memory(backend)) add_own(backend + "-allocated", backend, memory_of_tensors::allocated);
+    }
+    for (auto const& peer : what.peers)
+        add(peer, false, peer == "raw-nccl" ? memory_of_tensors::device : memory_of_tensors::plain,
+            peer_commands(peer, what, ranks, folder, variables));
     return all;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "bench/aligned.hpp"
@@ -11,17 +12,24 @@
 
 namespace muster {
 
+/// Where the tensors of a measurement lie: in anybody's memory, in that of communicator::allocate(), or on the GPU.
+enum class memory_of_tensors { plain, allocated, device };
+std::string_view to_string(memory_of_tensors memory) noexcept;
+
 /// Memory of so many bytes, beginning on a cache line. The device, if there is one, outlives it.
 class collectives_memory {
   public:
     /// In host memory where `on` is null. Touched. Throws cuda_error.
     collectives_memory(std::size_t bytes, cuda::device const* on);
 
+    /// A part of host memory that somebody else owns and that outlives this.
+    collectives_memory(std::byte* lent, std::size_t bytes) noexcept;
+
     /// `fill(std::byte*)` writes all bytes, in host memory; what it writes is in this memory when the call returns.
     template <typename Fill>
     void write(Fill&& fill) {
         if (on_ == nullptr) {
-            fill(host_.data());
+            fill(host_);
             return;
         }
         std::vector<std::byte> stage(bytes_);
@@ -32,7 +40,7 @@ class collectives_memory {
     /// `look(std::byte const*)` on all bytes, in host memory; returns what it returns.
     template <typename Look>
     auto read(Look&& look) const {
-        if (on_ == nullptr) return look(host_.data());
+        if (on_ == nullptr) return look(static_cast<std::byte const*>(host_));
         std::vector<std::byte> stage(bytes_);
         download(stage.data());
         return look(static_cast<std::byte const*>(stage.data()));
@@ -48,8 +56,9 @@ class collectives_memory {
     void download(std::byte* to) const;
 
     std::size_t bytes_;
-    cuda::device const* on_;
-    aligned_vector<std::byte> host_;
+    cuda::device const* on_ = nullptr;
+    aligned_vector<std::byte> owned_;
+    std::byte* host_ = nullptr;  // owned or lent
     cuda::unique_memory device_;
 };
 

@@ -45,6 +45,13 @@ void read_contenders(collectives_plan& what, po::variables_map const& values) {
     what.peers = choose(values["peers"].as<std::string>(), {"openmpi", "mpich", "gloo", "raw-nccl"}, peers, "--peers");
 }
 
+void read_memory(collectives_plan& what, std::string const& text) {
+    if (text != "plain" && text != "allocated" && text != "both")
+        throw error(errc::usage, fmt::format("--memory {}: there are plain, allocated and both", text));
+    what.plain = text != "allocated";
+    what.allocated = text != "plain";
+}
+
 void read_sizes(collectives_plan& what, po::variables_map const& values) {
     if (values.count("gradients") != 0) {
         auto const set = gradients_of(values["gradients"].as<std::string>());
@@ -82,8 +89,9 @@ collectives_plan read_collectives_plan(std::vector<std::string> const& args, boo
     known.add_options()("ranks", text("2"))("op", text("allreduce"))("type,d", text("f32"))("reduction,o", text("sum"))(
         "root,r", po::value<int>()->default_value(0))("backend", text("all"))("peers", text("all"))("min,b", text("8"))(
         "max,e", text("64MiB"))("factor,f", po::value<int>()->default_value(4))("gradients", po::value<std::string>())(
-        "repeats", po::value<int>()->default_value(7))("pretend-nodes", po::value<int>()->default_value(1))(
-        "python", text("/usr/bin/python3"))("muster", po::value<std::string>())("json", text(""))("help,h", po::bool_switch());
+        "memory", text("both"))("repeats", po::value<int>()->default_value(7))(
+        "pretend-nodes", po::value<int>()->default_value(1))("python", text("/usr/bin/python3"))(
+        "muster", po::value<std::string>())("json", text(""))("help,h", po::bool_switch());
     auto const values = read_options(args, known);
     collectives_plan what;
     wants_help = values["help"].as<bool>();
@@ -102,6 +110,7 @@ collectives_plan read_collectives_plan(std::vector<std::string> const& args, boo
     if (what.nodes < 1) throw error(errc::usage, fmt::format("--pretend-nodes {}: must be at least 1", what.nodes));
     what.ranks = parse_list(values["ranks"].as<std::string>(), "--ranks", 1, 1024);
     read_contenders(what, values);
+    read_memory(what, values["memory"].as<std::string>());
     read_cases(what, values);
     read_sizes(what, values);
     return what;

@@ -18,6 +18,8 @@ struct collectives_plan {
     int repeats = 7;
     int nodes = 1;  ///< that the hierarchical backend's ranks pretend to be on
     std::vector<std::string> backends, peers;
+    bool plain = true;      ///< muster's own in plain memory
+    bool allocated = true;  ///< … in memory from communicator::allocate(), those that share it
     std::string muster, self, python, json;
 };
 

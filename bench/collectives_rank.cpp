@@ -38,6 +38,7 @@ struct way {
     std::function<void(collective_case const&, tensor_view, tensor_view)> run;
     std::function<void()> meet;
     cuda::device const* gpu = nullptr;
+    std::function<comm_buffer(std::size_t)> allocate{};  ///< where the tensors are to lie, if not in plain memory
 };
 
 /// One tensor: where it comes from and goes to. In place both are in `in` or both in `out`.
@@ -67,13 +68,17 @@ class measured_rank {
         words >> sets_ >> count;
         std::vector<std::size_t> bytes(count);
         for (auto& each : bytes) words >> each;
+        auto const in_bytes = [&](std::size_t each) { return of_.what == kind::allgather ? part_of(each) : each; };
+        auto const out_bytes = [&](std::size_t each) { return of_.what == kind::reducescatter ? part_of(each) : each; };
+        pool_ = {};
+        pool_used_ = 0;
+        if (by_.allocate) {
+            std::size_t all = 0;
+            for (auto const each : bytes) all += in_lines(in_bytes(each)) + in_lines(out_bytes(each));
+            pool_ = by_.allocate(all * sets_);
+        }
         for (std::size_t set = 0; set < sets_; ++set)
-            for (auto const each : bytes) {
-                tensors_.push_back({{of_.what == kind::allgather ? part_of(each) : each, by_.gpu},
-                                    {of_.what == kind::reducescatter ? part_of(each) : each, by_.gpu},
-                                    {},
-                                    {}});
-            }
+            for (auto const each : bytes) tensors_.push_back({memory_of(in_bytes(each)), memory_of(out_bytes(each)), {}, {}});
         tell(0, 0);
     }
 
@@ -115,6 +120,15 @@ class measured_rank {
     /// This rank's part of a tensor of so many bytes.
     std::size_t part_of(std::size_t bytes) const { return bytes / static_cast<std::size_t>(by_.ranks); }
     std::size_t elements(std::size_t bytes) const { return bytes / size_of(of_.type); }
+
+    /// Allocated memory comes in few large pieces: one for all tensors here.
+    collectives_memory memory_of(std::size_t bytes) {
+        if (!by_.allocate) return {bytes, by_.gpu};
+        std::byte* const at = pool_.data() + pool_used_;
+        pool_used_ += in_lines(bytes);
+        return {at, bytes};
+    }
+    static std::size_t in_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
     void fill(measured_tensor& each, sample_place at, bool in_place) {
         std::size_t const whole = std::max(each.in.bytes(), each.out.bytes()), part = part_of(whole);
@@ -160,6 +174,8 @@ class measured_rank {
     collective_case of_;
     value_rule rule_;
     std::size_t sets_ = 0;
+    comm_buffer pool_;
+    std::size_t pool_used_ = 0;
     std::vector<measured_tensor> tensors_;
 };
 
@@ -213,10 +229,10 @@ void obey(std::string const& folder, std::string const& name, way const& by) {
 }  // namespace
 
 int collectives_rank(std::vector<std::string> const& args, environment const& variables) {
-    if (args.size() != 4) throw error(errc::usage, "collectives-rank is started by muster-bench collectives");
+    if (args.size() != 5) throw error(errc::usage, "collectives-rank is started by muster-bench collectives");
     identity who = identify(variables);
     std::string const& backend = args[2];
-    way by{who.rank, who.world_size, "", {}, {}, nullptr};
+    way by{who.rank, who.world_size, "", {}, {}, nullptr, {}};
     std::shared_ptr<cuda::device const> gpu;
     constexpr duration deadline{120};
     if (backend == "nccl" || backend == "raw-nccl") gpu = gpu_of(who);
@@ -243,6 +259,7 @@ int collectives_rank(std::vector<std::string> const& args, environment const& va
     if (nodes > 1) by.version += fmt::format(", one node pretending to be {}", who.node_count);
     by.run = [&](auto const& of, auto in, auto out) { run_ours(all, counts, of, in, out); };
     by.meet = [&] { all.barrier().wait(); };
+    if (args[4] == to_string(memory_of_tensors::allocated)) by.allocate = [&](std::size_t bytes) { return all.allocate(bytes); };
     obey(args[0], args[1], by);
     return 0;
 }

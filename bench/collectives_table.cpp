@@ -51,13 +51,13 @@ double bound_us(collective::kind what, std::size_t bytes, int ranks, double tria
 
 std::vector<comparison> compare_with_peers(collectives_results const& results, std::string const& own) {
     std::vector<comparison> all;
-    bool const device = facts_of(results, own).device;
+    bool const device = facts_of(results, own).on_device();
     for (auto const& cell : results.cells) {
         if (cell.job != own || samples_of(cell).empty()) continue;
         comparison next{cell.bytes, median(samples_of(cell)), 0, ""};
         for (auto const& peer : results.cells) {
             auto const facts = facts_of(results, peer.job);
-            if (peer.bytes != cell.bytes || facts.own || facts.device != device || samples_of(peer).empty()) continue;
+            if (peer.bytes != cell.bytes || facts.own || facts.on_device() != device || samples_of(peer).empty()) continue;
             double const us = median(samples_of(peer));
             if (next.best.empty() || us < next.best_us) next.best = peer.job, next.best_us = us;
         }
@@ -78,7 +78,7 @@ std::string describe(collectives_results const& results) {
     std::string text = fmt::format("{}, {} ranks on {} cores ({}), load {:.1f}; medians, interleaved\n", to_string(of.what),
                                    results.ranks, results.machine.cores, results.machine.processor, results.load);
     for (auto const& job : results.jobs)
-        text += fmt::format("  {:12} {}{}\n", job.name, job.version, job.simulated ? " (simulated)" : "");
+        text += fmt::format("  {:13} {}{}\n", job.name, job.version, job.simulated ? " (simulated)" : "");
     for (auto const& note : results.notes) text += fmt::format("  {}\n", note);
     if (results.triad_gbs > 0)
         text += fmt::format(
@@ -99,7 +99,7 @@ std::string describe(collectives_results const& results) {
                                      cell.job};
         add_columns(row, cell.out_of_place_us, cell.wrong_out, cell.bytes, factor);
         add_columns(row, cell.in_place_us, cell.wrong_in, cell.bytes, factor);
-        if (results.triad_gbs > 0 && cell.bytes >= bound_from_bytes && !facts_of(results, cell.job).device &&
+        if (results.triad_gbs > 0 && cell.bytes >= bound_from_bytes && !facts_of(results, cell.job).on_device() &&
             !samples_of(cell).empty())
             row.push_back(fmt::format(
                 "{:.0f}%", bound_us(of.what, cell.bytes, results.ranks, results.triad_gbs) / median(samples_of(cell)) * 100));
@@ -126,7 +126,8 @@ nlohmann::ordered_json to_json(collectives_results const& results) {
         jobs.push_back({{"name", job.name},
                         {"version", job.version},
                         {"own", job.own},
-                        {"device", job.device},
+                        {"device", job.on_device()},
+                        {"memory", to_string(job.memory)},
                         {"simulated", job.simulated}});
     for (auto const& cell : results.cells)
         cells.push_back({{"by", cell.job},

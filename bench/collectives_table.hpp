@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/collectives_case.hpp"
+#include "bench/collectives_memory.hpp"
 #include "bench/machine.hpp"
 
 namespace muster {
@@ -23,9 +24,11 @@ struct collectives_cell {
 
 struct collectives_job_facts {
     std::string name, version;
-    bool own = false;        ///< one of muster's backends
-    bool device = false;     ///< its tensors are in device memory
+    bool own = false;  ///< one of muster's backends
+    memory_of_tensors memory = memory_of_tensors::plain;
     bool simulated = false;  ///< its ranks pretend to be on several nodes
+
+    bool on_device() const noexcept { return memory == memory_of_tensors::device; }
 };
 
 /// What one run of the benchmark found of one collective on one number of ranks.
@@ -46,8 +49,8 @@ struct collectives_results {
 /// The least microseconds that it can take to move what must be moved (bound_factor) at the triad's bandwidth.
 double bound_us(collective::kind what, std::size_t bytes, int ranks, double triad_gbs) noexcept;
 
-/// How muster's `own` backend stands to the fastest peer whose tensors are in the same memory, by medians; out of place where the
-/// collective is made so.
+/// How muster's `own` backend stands to the fastest peer whose tensors are on the same side, host or device, by medians; out of
+/// place where the collective is made so.
 struct comparison {
     std::size_t bytes = 0;
     double own_us = 0, best_us = 0;

@@ -121,7 +121,7 @@ collectives_results sample() {
                     {"mpi", "muster", true},
                     {"openmpi", "Open MPI", false},
                     {"mpich", "MPICH", false},
-                    {"raw-nccl", "NCCL", false, true}};
+                    {"raw-nccl", "NCCL", false, memory_of_tensors::device}};
     auto const add = [&](std::string const& job, std::size_t bytes, double us) {
         results.cells.push_back({job, bytes, 1, 1, {us, us, us * 2}, {us}, 0, 0});
     };
@@ -156,6 +156,8 @@ TEST(collectives_table, counts_as_nccl_tests_do) {
     EXPECT_THAT(describe(broadcast), HasSubstr("17%")) << "64 MiB x 2 / 20 GB/s of 40 ms, in place";
     auto const document = to_json(broadcast);
     EXPECT_EQ(document["cells"].size(), 7u);
+    EXPECT_EQ(document["jobs"][0]["memory"], "plain");
+    EXPECT_EQ(document["jobs"][4]["memory"], "device");
     EXPECT_EQ(document["collective"], "broadcast");
     EXPECT_EQ(document["root"], 1);
 }
