@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <new>
 #include <unordered_map>
 
@@ -57,6 +59,7 @@ batch_plan& batch_runner::find_plan() {
     for (auto const& batch : oldest->batches) oldest->units.push_back(shares_of(batch));
     oldest->layouts.resize(oldest->batches.size());
     oldest->laid_out.assign(oldest->batches.size(), nullptr);
+    if (flies()) retired_.push_back(std::move(oldest->movers));
     oldest->movers.clear();
     oldest->on_device.clear();
     for (auto const& batch : oldest->batches) {
@@ -80,36 +83,42 @@ void batch_runner::rewind() {
     units_.assign(agreed_.size(), nullptr);
     tensors_left_.resize(agreed_.size());
     for (std::size_t i = 0; i < agreed_.size(); ++i) tensors_left_[i] = std::max<std::size_t>(agreed_[i]->what.tensors.size(), 1);
-    flights_.assign(agreed_.size(), not_recorded);
+    records_.assign(agreed_.size(), not_recorded);
     to_hand_ = plan_->on_device;
     next_batch_ = 0;
 }
 
-bool batch_runner::advance(bool may_start) {
-    bool moved = false;
-    while (!on_device_.empty() && on_device_.front().done()) {
-        end(on_device_.front().index());
-        on_device_.pop_front();
-        moved = true;
-    }
-    if (all_started()) return moved;
+bool batch_runner::advance() {
     if (plan_->batches[next_batch_].where == memory_kind::device) {
         if (!starting_) {
-            if (!may_start) return moved;
+            if (!lane_ && no_lane_.empty()) return false;
             if (!start_on_device()) return true;
         }
-        if (!starting_->hand_over()) return moved;
-        hand_over();
+        if (!starting_->hand_over()) return false;
+        take_off();
         return true;
     }
-    if (!run_) {
-        if (!may_start) return moved;
-        start();
-    }
-    if (!run_->advance()) return moved;
+    if (!run_) start();
+    if (!run_->advance()) return false;
     run_.reset();
-    end(next_batch_++);
+    end_next();
     return true;
+}
+
+bool batch_runner::land() {
+    bool landed = false;
+    while (!flights_.empty() && flights_.front().done(*lane_)) {
+        device_flight arrived = std::move(flights_.front());
+        flights_.pop_front();
+        if (shared_.trace.running())
+            shared_.trace.add({trace_kind::collective, shared_.trace.intern(arrived.label),
+                               shared_.trace.intern(to_string(arrived.kind)), 0, trace_time(arrived.began),
+                               trace_time(exchange_clock::now()), arrived.bytes});
+        end(arrived.ends);
+        landed = true;
+    }
+    if (flights_.empty()) retired_.clear();
+    return landed;
 }
 
 /// The memory of a prepared group is where it was.
@@ -135,7 +144,6 @@ void batch_runner::start() {
 /// False where this world cannot work on device memory: then the requests have ended, with the reason, on all ranks.
 bool batch_runner::start_on_device() {
     begin_records();
-    if (!lane_ && no_lane_.empty()) lane_ = open_lane(ranks_, shared_.options.comm, shared_.gpu, no_lane_);
     if (!lane_) {
         for (auto const& [index, tensors] : plan_->units[next_batch_]) {
             auto const& unit = units_[index];
@@ -144,31 +152,32 @@ bool batch_runner::start_on_device() {
             unit->code = errc::unavailable;
             unit->fault = fmt::format("{}: {}", describe(unit->what->kind, unit->what->name), no_lane_);
         }
-        end(next_batch_++);
+        end_next();
         return false;
     }
-    starting_.emplace(device_run::parts{*lane_, ranks_, shared_, plan_->movers[next_batch_]}, next_batch_,
-                      plan_->batches[next_batch_], agreed_, units_);
+    starting_.emplace(device_run::parts{*lane_, ranks_, shared_, plan_->movers[next_batch_]}, plan_->batches[next_batch_], agreed_,
+                      units_);
     starting_->start();
     return true;
 }
 
-/// Streams can wait for the requests that are on the device as a whole now.
-void batch_runner::hand_over() {
-    ended_.clear();
+/// Streams can wait from now on for the requests that the device knows as a whole.
+void batch_runner::take_off() {
+    device_flight flight = std::move(*starting_).take_off();
+    starting_.reset();
+    std::vector<pending_ptr> known;
     for (auto const& [index, tensors] : plan_->units[next_batch_]) {
         auto const& unit = units_[index];
         to_hand_[index] -= tensors;
         if (!unit || to_hand_[index] != 0) continue;
-        unit->gpu->finished = starting_->finished();
+        unit->gpu->finished = flight.finished;
         unit->handed.store(true, std::memory_order_release);
-        ended_.push_back(unit);
+        known.push_back(unit);
     }
-    if (!ended_.empty()) shared_.finished.finish(ended_);
-    ended_.clear();
-    on_device_.push_back(std::move(*starting_));
-    starting_.reset();
+    take_ended(flight.ends);
+    flights_.push_back(std::move(flight));
     ++next_batch_;
+    if (!known.empty()) shared_.finished.finish(known);
 }
 
 void batch_runner::begin_records() {
@@ -179,11 +188,11 @@ void batch_runner::begin_records() {
     {
         flight_recorder::session records(shared_.recorder);
         for (auto const& [index, tensors] : plan_->units[next_batch_]) {
-            if (flights_[index] != not_recorded) continue;
+            if (records_[index] != not_recorded) continue;
             request const& what = agreed_[index]->what;
             pending const* const unit = units_[index].get();
             std::uint64_t const bytes = unit != nullptr ? unit->bytes : 0;
-            flights_[index] = records.begin(set_, sequence_++, what.kind, what.name, bytes);
+            records_[index] = records.begin(set_, sequence_++, what.kind, what.name, bytes);
             bytes_of_batch += bytes;
             if (unit != nullptr && traced)
                 shared_.trace.add({trace_kind::queue, shared_.trace.intern(what.name), shared_.trace.intern(to_string(what.kind)),
@@ -198,15 +207,35 @@ void batch_runner::begin_records() {
     }
 }
 
-void batch_runner::end(std::size_t batch) {
+/// The requests of which the next batch is the last.
+void batch_runner::take_ended(std::vector<ending_unit>& into) {
+    into.clear();
+    for (auto const& [index, tensors] : plan_->units[next_batch_]) {
+        tensors_left_[index] -= tensors;
+        if (tensors_left_[index] == 0) into.push_back({std::move(units_[index]), records_[index]});
+    }
+}
+
+/// The next batch is over. What was on the device too ends with what flies, which arrives in order.
+void batch_runner::end_next() {
+    take_ended(ending_);
+    ++next_batch_;
+    if (flies()) {
+        auto const on_device = [](ending_unit const& each) { return each.what && each.what->handed.load(std::memory_order_relaxed); };
+        auto const first = std::stable_partition(ending_.begin(), ending_.end(), std::not_fn(on_device));
+        std::move(first, ending_.end(), std::back_inserter(flights_.back().ends));
+        ending_.erase(first, ending_.end());
+    }
+    end(ending_);
+}
+
+void batch_runner::end(std::span<ending_unit> all) {
     ended_.clear();
     {
         flight_recorder::session records(shared_.recorder);
-        for (auto const& [index, tensors] : plan_->units[batch]) {
-            tensors_left_[index] -= tensors;
-            if (tensors_left_[index] != 0) continue;
-            records.end(flights_[index]);
-            if (auto& unit = units_[index]) ended_.push_back(std::move(unit));
+        for (auto& each : all) {
+            records.end(each.record);
+            if (each.what) ended_.push_back(std::move(each.what));
         }
     }
     for (auto const& each : ended_) {
@@ -226,7 +255,7 @@ void batch_runner::leak() noexcept {
         run_->leak();
     }
     if (starting_) starting_->leak();
-    for (auto& each : on_device_) each.leak();
+    for (auto& each : flights_) each.leak();
     if (lane_) static_cast<void>(new (std::nothrow) std::unique_ptr<device_lane>(std::move(lane_)));
     first_.leak();
     second_.leak();

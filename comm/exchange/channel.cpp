@@ -96,6 +96,17 @@ void channel::submit(pending_ptr one) {
 }
 
 step_result channel::step(exchange_clock::time_point now) {
+    bool const landed = runner_.land();
+    step_result result = step_on(now);
+    result.moved = result.moved || landed;
+    if (!runner_.flies()) return result;
+    result.busy = result.data = true;
+    auto const& oldest = runner_.flights().front();
+    look_for_the_dead(oldest.under_way, oldest.began, now);
+    return result;
+}
+
+step_result channel::step_on(exchange_clock::time_point now) {
     step_result result;
     if (now - last_check_ > between_checks) {
         last_check_ = now;
@@ -165,7 +176,7 @@ std::optional<response_cache::position> channel::find_cached(pending& one) {
 void channel::sort_waiting() {
     auto const now = exchange_clock::now();
     // Who leaves does so when nothing of its own is left to be done.
-    bool const others = waiting_.size() > 1 || !hit_positions_.empty() || !announced_.empty();
+    bool const others = waiting_.size() > 1 || !hit_positions_.empty() || !announced_.empty() || runner_.flies();
     std::uint64_t hits = 0, misses = 0;
     held_back_.clear();
     for (auto& each : waiting_) {
@@ -322,6 +333,7 @@ void channel::conclude(agreement&& each) {
             if (unit) unit->has_extras = true;
             break;
         }
+        case exchange_kind::open_device: calls_.open_device(ranks_); break;
         case exchange_kind::tune:
             use_settings(static_cast<std::size_t>(each.what.numbers.at(0)), std::chrono::nanoseconds(each.what.numbers.at(1)));
             break;

@@ -50,6 +50,9 @@ void channel::for_pending(Body&& body) const {
     for (auto const* const units : {&units_, &runner_.units()})
         for (auto const& each : *units)
             if (each) body(each);
+    for (auto const& flight : runner_.flights())
+        for (auto const& each : flight.ends)
+            if (each.what) body(each.what);
 }
 
 /// A rank whose process is gone is not waited for until the deadline.
@@ -114,6 +117,10 @@ std::vector<int> channel::missing_of(pending const& unit) const {
 }
 
 std::vector<late_rank> channel::late_ranks() {
+    if (runner_.flies()) {
+        auto late = runner_.flights().front().under_way.late_ranks();
+        if (!late.empty()) return late;
+    }
     if (phase_ == phase::idle) return {};
     return (runner_.has_started() ? runner_.under_way() : operation_).late_ranks();
 }

@@ -53,11 +53,12 @@ void coordinator::forget(std::string const& name) {
     entries_.erase(name);
 }
 
-/// Rank 0's settings, and anybody's giving up.
+/// Rank 0's settings, and anybody's giving up or having tensors in device memory.
 bool coordinator::needs_no_consent(entry const& each) {
     if (each.of[0] && each.of[0]->kind == exchange_kind::tune) return true;
-    return std::any_of(each.of.begin(), each.of.end(),
-                       [](auto const& one) { return one && one->kind == exchange_kind::give_up; });
+    return std::any_of(each.of.begin(), each.of.end(), [](auto const& one) {
+        return one && (one->kind == exchange_kind::give_up || one->kind == exchange_kind::open_device);
+    });
 }
 
 bool coordinator::is_complete(entry const& each) const {

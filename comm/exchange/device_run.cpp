@@ -60,13 +60,12 @@ void device_mover::move(device_lane& lane, std::span<tensor_view const> from, st
     launch_->run(lane.queue());
 }
 
-device_run::device_run(parts const& with, std::size_t index, fused_batch const& batch,
+device_run::device_run(parts const& with, fused_batch const& batch,
                        std::span<std::shared_ptr<agreement const> const> agreed, std::span<pending_ptr const> units)
     : lane_(with.lane),
       host_(with.host),
       shared_(with.shared),
       movers_(with.movers),
-      index_(index),
       batch_(batch),
       agreed_(agreed),
       units_(units) {
@@ -87,7 +86,7 @@ void device_run::copy(void* to, void const* from, std::size_t bytes) {
 /// Neutral elements, for what this rank has joined in.
 void device_run::fill(tensor_view const& view) {
     if (view.count == 0) return;
-    auto& values = neutral_.emplace_back(view.bytes());
+    auto& values = read_by_device_.emplace_back(view.bytes());
     fill_neutral(view.type, batch_.how, values.data(), view.count);
     lane_.check(with().copy_host_to_device(address_of(view.data), values.data(), values.size(), lane_.queue()),
                 "cuMemcpyHtoDAsync");
@@ -132,24 +131,33 @@ bool device_run::hand_over() {
     return true;
 }
 
-bool device_run::done() {
-    if (!operation_.done()) return false;
-    if (!has_passed(lane_, *finished_)) return false;
-    if (shared_.trace.running())
-        shared_.trace.add({trace_kind::collective, shared_.trace.intern(label_), shared_.trace.intern(to_string(batch_.kind)), 0,
-                           trace_time(begin_), trace_time(exchange_clock::now()), batch_.bytes});
-    return true;
+device_flight device_run::take_off() && {
+    return {std::move(operation_), std::move(finished_), std::move(label_),          batch_.kind,
+            batch_.bytes,          begin_,               std::move(read_by_device_), {}};
 }
 
 void device_run::leak() noexcept {
-    try {
-        operation_.wait(duration{1e-9});  // gives it up: its destructor would wait for those who do not come
-    } catch (...) {
-    }
+    device_flight left;
+    left.under_way = std::move(operation_);
+    left.read_by_device = std::move(read_by_device_);
+    left.leak();
     for (auto const& item : batch_.items)
         if (auto const& unit = units_[item.unit]) static_cast<void>(unit->gpu->memory.release());
-    static_cast<void>(new (std::nothrow) std::vector<std::vector<std::byte>>(std::move(neutral_)));
     static_cast<void>(new (std::nothrow) std::vector<std::byte>(std::move(on_host_)));
+}
+
+bool device_flight::done(device_lane& lane) {
+    return under_way.done() && has_passed(lane, *finished);
+}
+
+void device_flight::leak() noexcept {
+    try {
+        under_way.wait(duration{1e-9});  // gives it up: its destructor would wait for those who do not come
+    } catch (...) {
+    }
+    for (auto const& each : ends)
+        if (each.what && each.what->gpu) static_cast<void>(each.what->gpu->memory.release());
+    static_cast<void>(new (std::nothrow) std::vector<std::vector<std::byte>>(std::move(read_by_device)));
 }
 
 /// Several tensors lie in the fusion buffer each at a multiple of 16 bytes, so that all of them move in wide accesses. Where they
@@ -250,6 +258,7 @@ void device_run::finish_adasum() {
     if (io != nullptr && view.count != 0)
         lane_.check(with().copy_host_to_device(address_of(io->out.data), view.data, view.bytes(), lane_.queue()),
                     "cuMemcpyHtoDAsync");
+    read_by_device_.push_back(std::move(on_host_));
 }
 
 tensor_view device_run::single_input(device_scratch& stand_in) {

@@ -150,7 +150,7 @@ exchange_handle exchange::submit(detail::pending_ptr const& what, exchange_call 
     auto const tensors = what->tensors();
     bool const on_device = std::any_of(tensors.begin(), tensors.end(),
                                        [](auto const& each) { return each.in.where == memory_kind::device; });
-    if (on_device && asked.kind != exchange_kind::prepare) what->gpu = core_->gpu().mark(call.stream);
+    if (on_device && asked.kind != exchange_kind::prepare) what->gpu = core_->mark(asked.kind, asked.name, call.stream);
     core_->submit(what);
     return {*what, core_};
 }

@@ -102,6 +102,13 @@ void exchange_core::refuse_in_flight(request const& what) const {
                                  describe(what.kind, what.name), who_.rank, who_.world_size, who_.host));
 }
 
+std::unique_ptr<device_part> exchange_core::mark(exchange_kind kind, std::string_view name, void* stream) try {
+    return gpu_.mark(stream);
+} catch (error const& problem) {
+    throw comm_error(problem.code(), fmt::format("{} (rank {} of {} on {}) in device memory: {}", describe(kind, name), who_.rank,
+                                                 who_.world_size, who_.host, problem.what()));
+}
+
 void exchange_core::check_open() const {
     if (failure_) throw_failure();
     if (closing_) throw comm_error(errc::usage, "the exchange has ended");
@@ -145,7 +152,7 @@ void exchange_core::submit(pending_ptr what) {
 pending_ptr exchange_core::submit(single_allreduce const& what) {
     bool notify = false;
     pending_ptr next;
-    auto gpu = what.io.in.where == memory_kind::device ? gpu_.mark(what.stream) : nullptr;
+    auto gpu = what.io.in.where == memory_kind::device ? mark(exchange_kind::allreduce, what.name, what.stream) : nullptr;
     auto const now = exchange_clock::now();
     {
         std::scoped_lock const lock(guard_);
@@ -173,7 +180,7 @@ pending_ptr exchange_core::submit(single_allreduce const& what) {
 pending_ptr exchange_core::start(prepared const& what, void* stream) {
     bool notify = false;
     pending_ptr next;
-    auto gpu = what.on_device ? gpu_.mark(stream) : nullptr;
+    auto gpu = what.on_device ? mark(exchange_kind::allreduce, what.what->name, stream) : nullptr;
     auto const now = exchange_clock::now();
     {
         std::scoped_lock const lock(guard_);

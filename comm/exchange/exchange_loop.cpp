@@ -78,6 +78,8 @@ void exchange_core::look_for_graph(channel& of) {
 void exchange_core::start_graph(channel& of) {
     communicator own = of.ranks().include(sets_.front());
     graph_ = std::make_unique<static_channel>(std::move(own), shared_, places_, recorded_.graph(), recorded_.begun());
+    if (!no_device_.empty()) graph_->refuse_device(no_device_);
+    if (whole_lane_ != nullptr) graph_->use_lane(lane_over(sets_.front()));
     std::unordered_map<std::string, std::shared_ptr<agreement const>> names;
     for (auto const& each : recorded_.graph()) names.emplace(each->what.name, each);
     for (auto& each : of.take_out(names)) graph_->submit(std::move(each));
@@ -98,6 +100,7 @@ bool exchange_core::drain() {
         has_work_.store(false, std::memory_order_relaxed);
     }
     for (auto& each : taken_) {
+        if (each->gpu && !asked_for_device_) ask_for_device();
         if (graph_ && graph_->covers(*each))
             graph_->submit(std::move(each));
         else

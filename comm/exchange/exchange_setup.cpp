@@ -51,6 +51,7 @@ void exchange_core::set_up(communicator ranks) {
     sets_.push_back(std::move(everyone));
     channel::hooks calls;
     calls.make_set = [this](communicator& all, std::vector<int> const& members) { return make_set(all, members); };
+    calls.open_device = [this](communicator& all) { open_device(all); };
     if (options_.static_graph) calls.agreed = [this](channel& of) { look_for_graph(of); };
     channels_.push_back(std::make_unique<channel>(0, std::move(ranks), shared_, places_, std::move(calls)));
     ranks_ = &channels_.front()->ranks();
@@ -99,9 +100,50 @@ int exchange_core::make_set(communicator& ranks, std::vector<int> const& members
     int const number = static_cast<int>(channels_.size());
     channels_.push_back(some ? std::make_unique<channel>(number, std::move(some), shared_, std::move(places), channel::hooks{})
                              : nullptr);
+    auto lane = whole_lane_ != nullptr ? lane_over(members) : nullptr;
+    if (channels_.back() && lane) channels_.back()->use_lane(std::move(lane));
+    if (channels_.back() && !no_device_.empty()) channels_.back()->refuse_device(no_device_);
     std::scoped_lock const lock(guard_);
     sets_.push_back(members);
     return number;
+}
+
+/// By the channel of all ranks, since making communicators blocks and every rank is to do it at the same point of the order: a rank
+/// that were busy with one set while another one waits for it in the next would be waited for in vain.
+void exchange_core::ask_for_device() {
+    asked_for_device_ = true;
+    auto what = std::make_shared<request>();
+    what->kind = exchange_kind::open_device;
+    what->name = open_device_name;
+    auto ask = pending_ptr::make();
+    ask->what = std::move(what);
+    ask->submitted = exchange_clock::now();
+    channels_.front()->submit(std::move(ask));
+}
+
+void exchange_core::open_device(communicator& ranks) {
+    asked_for_device_ = true;
+    if (whole_lane_ != nullptr || !no_device_.empty()) return;
+    auto whole = open_lane(ranks, options_.comm, gpu_, no_device_);
+    if (!whole) {
+        for (auto const& each : channels_)
+            if (each) each->refuse_device(no_device_);
+        if (graph_) graph_->refuse_device(no_device_);
+        return;
+    }
+    whole_lane_ = whole.get();
+    channels_.front()->use_lane(std::move(whole));
+    for (std::size_t set = 1; set < sets_.size(); ++set) {
+        auto lane = lane_over(sets_[set]);
+        if (channels_[set]) channels_[set]->use_lane(std::move(lane));
+    }
+    if (graph_) graph_->use_lane(lane_over(sets_.front()));
+}
+
+/// Collective over all ranks; null on ranks that are not members.
+std::unique_ptr<device_lane> exchange_core::lane_over(std::vector<int> const& members) {
+    communicator part = whole_lane_->ranks.include(members);
+    return part ? std::make_unique<device_lane>(std::move(part), whole_lane_->on) : nullptr;
 }
 
 }  // namespace muster::detail

@@ -21,6 +21,7 @@ std::string_view to_string(exchange_kind kind) noexcept {
         case exchange_kind::tune: return "tune";
         case exchange_kind::prepare: return "prepare";
         case exchange_kind::give_up: return "give up";
+        case exchange_kind::open_device: return "open device";
     }
     return "unknown";
 }

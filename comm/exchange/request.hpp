@@ -25,14 +25,16 @@ enum class exchange_kind : std::uint8_t {
     tune,     ///< rank 0: use these settings from now on
     prepare,  ///< a grouped allreduce that is to be started again and again is checked
     give_up,  ///< a deadline has passed: the exchange ends on all ranks, for the reason that the name of its tensor tells
+    open_device,  ///< some rank has tensors in device memory: all of them prepare for such
 };
-inline constexpr int exchange_kinds = 12;
+inline constexpr int exchange_kinds = 13;
 std::string_view to_string(exchange_kind kind) noexcept;
 
 /// Begins the names that the exchange itself gives; they are not shown.
 inline constexpr char internal_name = '\x01';
 inline constexpr std::string_view join_name = "\x01join";
 inline constexpr std::string_view leave_name = "\x01leave";
+inline constexpr std::string_view open_device_name = "\x01open device";
 
 /// The reductions of `reduction`, in their order, and Adasum.
 enum class exchange_reduction : std::uint8_t { sum, average, min, max, product, adasum };

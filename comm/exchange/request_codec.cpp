@@ -118,7 +118,7 @@ void write(writer& to, request const& what) {
 request read_request(reader& from) {
     request what;
     what.name = from.text();
-    what.kind = from.one_of(exchange_kind::give_up);
+    what.kind = from.one_of(exchange_kind::open_device);
     what.how = from.one_of(exchange_reduction::adasum);
     what.scale.before = from.number<double>();
     what.scale.after = from.number<double>();

@@ -89,21 +89,26 @@ step_result static_channel::step(exchange_clock::time_point now) {
         last_check_ = now;
         check(now);
     }
-    for (;;) {
-        bool const may_start = !runner_.all_started() && is_complete();
-        if (!runner_.has_started() && !may_start) return result;
-        if (!runner_.advance(may_start)) {
+    result.moved = runner_.land();
+    while (runner_.has_started() || is_complete()) {
+        if (!runner_.advance()) {
             result.busy = result.data = true;
-            check_dead(now);
+            check_dead(runner_.under_way(), runner_.began(), runner_.label(), now);
             return result;
         }
         result.moved = true;
         if (runner_.ended()) begin_step();
     }
+    if (!runner_.flies()) return result;
+    result.busy = result.data = true;
+    auto const& oldest = runner_.flights().front();
+    check_dead(oldest.under_way, oldest.began, oldest.label, now);
+    return result;
 }
 
-void static_channel::check_dead(exchange_clock::time_point now) {
-    auto const late = watch_.look(runner_.under_way(), runner_.began(), now);
+void static_channel::check_dead(operation const& what, exchange_clock::time_point began, std::string const& label,
+                                exchange_clock::time_point now) {
+    auto const late = watch_.look(what, began, now);
     if (late.empty()) return;
     std::vector<int> ranks;
     std::vector<std::string> names;
@@ -113,7 +118,7 @@ void static_channel::check_dead(exchange_clock::time_point now) {
     }
     throw comm_error(errc::peer_failed,
                      fmt::format("allreduce of \"{}\" (rank {} of {} on {}) cannot finish: {}. Look at what that rank wrote last",
-                                 runner_.label(), ranks_.rank(), ranks_.size(), ranks_.who().host, join(names, "; ")),
+                                 label, ranks_.rank(), ranks_.size(), ranks_.who().host, join(names, "; ")),
                      std::move(ranks));
 }
 
@@ -125,14 +130,15 @@ void static_channel::check(exchange_clock::time_point now) {
         if (deadline == 0 || now.time_since_epoch().count() < deadline) continue;
         std::vector<int> ranks;
         std::vector<std::string> names;
-        if (runner_.has_started())
-            for (auto const& each : runner_.under_way().late_ranks()) {
+        bool const flies = unit->handed.load(std::memory_order_relaxed) && runner_.flies();
+        if (flies || runner_.has_started())
+            for (auto const& each : (flies ? runner_.flights().front().under_way : runner_.under_way()).late_ranks()) {
                 ranks.push_back(each.rank);
                 names.push_back(
                     fmt::format("rank {} ({}): {}", each.rank, places_.at(static_cast<std::size_t>(each.rank)), each.why));
             }
         std::string why = "waiting for " + join(names, "; ");
-        if (!runner_.has_started()) {
+        if (!flies && !runner_.has_started()) {
             for (auto const& item : runner_.batches()[runner_.next_batch()].items)
                 if (runner_.unit(item.unit) == nullptr) names.push_back('"' + runner_.agreed()[item.unit]->what.name + '"');
             if (names.size() > 3) names.resize(3);
@@ -150,6 +156,9 @@ void static_channel::check(exchange_clock::time_point now) {
 void static_channel::give_back(std::vector<pending_ptr>& into) const {
     for (auto const& each : runner_.units())
         if (each) into.push_back(each);
+    for (auto const& flight : runner_.flights())
+        for (auto const& each : flight.ends)
+            if (each.what) into.push_back(each.what);
     for (auto const& each : later_)
         if (each) into.push_back(each);
 }

@@ -51,31 +51,36 @@ class batch_runner {
 
     std::vector<fused_batch> const& batches() const noexcept { return plan_->batches; }
     std::size_t next_batch() const noexcept { return next_batch_; }
-    /// Something is under way.
-    bool has_started() const noexcept { return run_.has_value() || starting_.has_value() || !on_device_.empty(); }
+    bool has_started() const noexcept { return run_.has_value() || starting_.has_value(); }
     pending_ptr const& unit(std::size_t index) const { return units_[index]; }
     std::vector<pending_ptr> const& units() const noexcept { return units_; }
     std::vector<std::shared_ptr<agreement const>> const& agreed() const noexcept { return agreed_; }
-    /// Agreement `unit` has been done since load() or rewind().
+    /// Agreement `unit` has been done since load() or rewind(), or flies.
     bool has_ended(std::size_t unit) const { return tensors_left_[unit] == 0; }
-    std::string const& label() const { return run_ ? run_->label() : oldest().label(); }
-    /// All batches have been started, and perhaps not all have ended.
-    bool all_started() const noexcept { return plan_ == nullptr || next_batch_ == plan_->batches.size(); }
-    bool ended() const noexcept { return all_started() && on_device_.empty(); }
+    std::string const& label() const { return run_ ? run_->label() : starting_->label(); }
+    bool ended() const noexcept { return plan_ == nullptr || next_batch_ == plan_->batches.size(); }
 
-    /// Moves what is under way, and starts the next batch if nothing is in its way and it may; true if something has changed.
-    /// Batches in host memory come one after the other. One in device memory ends when the device is through with it, and the next
-    /// may be started before that: the device does them in order.
-    bool advance(bool may_start = true);
+    /// Starts or moves the next batch; true if it has ended, or if the device knows of all of it: it flies then, and others may be
+    /// started behind it.
+    bool advance();
+
+    /// Ends what flies and has arrived. Whether there was any.
+    bool land();
+    bool flies() const noexcept { return !flights_.empty(); }
+    std::deque<device_flight> const& flights() const noexcept { return flights_; }
 
     /// Begins again with the same agreements, no requests given.
     void rewind();
 
+    /// What batches in device memory wait for: a lane over the same ranks, or why they cannot be done, on all ranks the same.
+    void use_lane(std::unique_ptr<device_lane> lane) noexcept { lane_ = std::move(lane); }
+    void refuse_device(std::string why) { no_lane_ = std::move(why); }
+
     /// Cuts agreements into other batches from the next load() on.
     void use_fusion_bytes(std::size_t bytes) noexcept { fusion_bytes_ = bytes; }
 
-    operation& under_way() { return run_ ? run_->under_way() : oldest().under_way(); }
-    exchange_clock::time_point began() const noexcept { return run_ ? began_ : oldest().began(); }
+    operation& under_way() { return run_ ? run_->under_way() : starting_->under_way(); }
+    exchange_clock::time_point began() const noexcept { return began_; }
     void leak() noexcept;
 
   private:
@@ -85,11 +90,11 @@ class batch_runner {
     batch_layout& layout_of_next();
     void start();
     bool start_on_device();
-    void hand_over();
+    void take_off();
     void begin_records();
-    void end(std::size_t batch);
-    device_run& oldest() { return on_device_.empty() ? *starting_ : on_device_.front(); }
-    device_run const& oldest() const { return on_device_.empty() ? *starting_ : on_device_.front(); }
+    void take_ended(std::vector<ending_unit>& into);
+    void end_next();
+    void end(std::span<ending_unit> all);
 
     int set_;
     communicator& ranks_;
@@ -101,16 +106,18 @@ class batch_runner {
     std::uint64_t loads_ = 0;
     std::vector<pending_ptr> units_;
     std::vector<std::size_t> tensors_left_;
-    std::vector<std::uint64_t> flights_;
+    std::vector<std::uint64_t> records_;
     std::size_t next_batch_ = 0;
-    std::vector<pending_ptr> ended_;  // kept for its memory
+    std::vector<ending_unit> ending_;  // kept for their memory
+    std::vector<pending_ptr> ended_;
     std::optional<batch_run> run_;
     scratch first_, second_;
-    std::unique_ptr<device_lane> lane_;   // made when it is first needed
-    std::string no_lane_;                 // why there is none
-    std::optional<device_run> starting_;  // not handed over yet: nothing else starts
-    std::deque<device_run> on_device_;    // handed over, in their order
-    std::vector<std::size_t> to_hand_;    // tensors in device memory of each unit that are not handed over
+    std::unique_ptr<device_lane> lane_;
+    std::string no_lane_;                 // why there will be none
+    std::optional<device_run> starting_;               // its last part is not on the device yet: nothing else starts
+    std::deque<device_flight> flights_;                // in the order in which they arrive
+    std::vector<std::vector<device_movers>> retired_;  // of plans that were forgotten while something flew
+    std::vector<std::size_t> to_hand_;                 // tensors in device memory of each unit that the device does not know of
     exchange_clock::time_point began_{};
     std::uint64_t sequence_ = 0, trace_id_ = 0;
 };

@@ -43,6 +43,8 @@ class channel {
     struct hooks {
         /// All ranks have agreed on a new process set: makes it (collective), returns its number.
         std::function<int(communicator&, std::vector<int> const&)> make_set;
+        /// Some rank has tensors in device memory: prepares all process sets for such (collective). Perhaps again.
+        std::function<void(communicator&)> open_device;
         /// What all ranks have agreed to do next, in the same order on all; may be null.
         std::function<void(channel&)> agreed;
     };
@@ -56,7 +58,7 @@ class channel {
     step_result step(exchange_clock::time_point now);
 
     /// All ranks have left.
-    bool ended() const noexcept { return phase_ == phase::idle && coordinator_.all_left(); }
+    bool ended() const noexcept { return phase_ == phase::idle && coordinator_.all_left() && !runner_.flies(); }
     /// Hands over everything that has not ended.
     void give_back(std::vector<pending_ptr>& into);
     /// Memory that others may still write to stays for good. For a failed exchange.
@@ -69,6 +71,10 @@ class channel {
     /// Takes out what waits under these names, and forgets them; called on all ranks at the same point of the order.
     std::vector<pending_ptr> take_out(std::unordered_map<std::string, std::shared_ptr<agreement const>> const& names);
 
+    /// See batch_runner.
+    void use_lane(std::unique_ptr<device_lane> lane) { runner_.use_lane(std::move(lane)); }
+    void refuse_device(std::string why) { runner_.refuse_device(std::move(why)); }
+
     communicator& ranks() noexcept { return ranks_; }
     int set() const noexcept { return set_; }
     std::size_t fusion_bytes() const noexcept { return fusion_bytes_; }
@@ -79,6 +85,7 @@ class channel {
   private:
     enum class phase { idle, agreeing, gathering, running };
 
+    step_result step_on(exchange_clock::time_point now);
     exchange_clock::time_point due(exchange_clock::time_point now) const;
     bool flushes(exchange_clock::time_point now) const;
     void enter_round(exchange_clock::time_point now);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,8 +33,31 @@ struct device_movers {
     device_mover pack, unpack;
 };
 
+/// A request that ends with a batch, and its place in the flight recorder.
+struct ending_unit {
+    pending_ptr what;  ///< null where this rank has joined
+    std::uint64_t record = 0;
+};
+
+/// What is left of a batch when the device knows of all of it: to be asked whether it is through.
+struct device_flight {
+    operation under_way;
+    std::shared_ptr<cuda::unique_event const> finished;  ///< behind the results
+    std::string label;
+    exchange_kind kind = exchange_kind::allreduce;
+    std::size_t bytes = 0;
+    exchange_clock::time_point began;
+    std::vector<std::vector<std::byte>> read_by_device;
+    std::vector<ending_unit> ends;
+
+    /// True once the device is through. Throws what the communicator throws.
+    bool done(device_lane& lane);
+    /// The ranks have failed: memory that the device may still write to is given up for good.
+    void leak() noexcept;
+};
+
 /// As batch_run, but the device does the work: start() puts what precedes the collective and the collective on the lane, hand_over()
-/// what follows, from when on other batches may be started behind it, and done() asks whether the device is through.
+/// what follows, from when on other batches may be started behind it.
 class device_run {
   public:
     struct parts {
@@ -43,26 +67,20 @@ class device_run {
         device_movers& movers;
     };
 
-    /// All of it outlives the run. `shares` names the units of the batch.
-    device_run(parts const& with, std::size_t index, fused_batch const& batch,
-               std::span<std::shared_ptr<agreement const> const> agreed, std::span<pending_ptr const> units);
+    /// All of it outlives the run.
+    device_run(parts const& with, fused_batch const& batch, std::span<std::shared_ptr<agreement const> const> agreed, std::span<pending_ptr const> units);
 
     void start();
     /// True once everything is on the device; never blocks (but for Adasum). Throws what the communicator throws.
     bool hand_over();
-    /// After that: true once the device is through. Throws what the communicator throws.
-    bool done();
+    /// After that.
+    device_flight take_off() &&;
 
-    /// Behind the results.
-    std::shared_ptr<cuda::unique_event const> const& finished() const noexcept { return finished_; }
-
-    /// The ranks have failed: memory that the device may still write to is given up for good.
+    /// As device_flight::leak.
     void leak() noexcept;
 
-    std::size_t index() const noexcept { return index_; }  ///< of the batch in its plan
     std::string const& label() const noexcept { return label_; }
     operation& under_way() noexcept { return operation_; }
-    exchange_clock::time_point began() const noexcept { return begin_; }
 
   private:
     agreement const& unit_of(fusion_item const& item) const { return *agreed_[item.unit]; }
@@ -94,7 +112,6 @@ class device_run {
     communicator& host_;
     context& shared_;
     device_movers& movers_;
-    std::size_t index_;
     fused_batch const& batch_;
     std::span<std::shared_ptr<agreement const> const> agreed_;
     std::span<pending_ptr const> units_;
@@ -103,8 +120,8 @@ class device_run {
     tensor_view packed_;                  ///< the fusion buffer, if results are in it
     std::vector<std::size_t> offsets_;    ///< of the items in it, in elements
     tensor_view share_from_, share_to_;   ///< a reducescatter's share of what was reduced in whole
-    std::vector<std::byte> on_host_;      ///< Adasum
-    std::vector<std::vector<std::byte>> neutral_;  ///< what is copied from here to the device
+    std::vector<std::vector<std::byte>> read_by_device_;  ///< neutral elements; what Adasum has made
+    std::vector<std::byte> on_host_;                      ///< Adasum
     std::shared_ptr<cuda::unique_event const> staged_, finished_;
     exchange_clock::time_point begin_;
 };

@@ -49,7 +49,8 @@ class exchange_core final : public finisher {
     /// Whether the device knows of all of it, or it has ended, by then.
     bool wait_handed(pending& what, exchange_clock::time_point until);
     void wake();
-    gpu_access& gpu() noexcept { return gpu_; }
+    /// See gpu_access::mark; throws comm_error naming the request.
+    std::unique_ptr<device_part> mark(exchange_kind kind, std::string_view name, void* stream);
 
     /// Collective end, then the thread's. `unwinding`: do not wait for other ranks.
     void close(bool unwinding) noexcept;
@@ -75,6 +76,9 @@ class exchange_core final : public finisher {
     void measure_clocks(communicator& ranks);
     std::vector<std::string> gather_places(communicator& ranks) const;
     int make_set(communicator& ranks, std::vector<int> const& members);
+    void ask_for_device();
+    void open_device(communicator& ranks);
+    std::unique_ptr<device_lane> lane_over(std::vector<int> const& members);
 
     // exchange_loop.cpp
     void run();
@@ -133,6 +137,9 @@ class exchange_core final : public finisher {
     std::vector<pending_ptr> taken_;                  // out of the queue; kept for its memory
     std::vector<std::unique_ptr<channel>> channels_;  // by number of the set; null: not a member
     std::unique_ptr<static_channel> graph_;
+    bool asked_for_device_ = false;
+    device_lane* whole_lane_ = nullptr;  // of set 0
+    std::string no_device_;              // why there will be none
     graph_recorder recorded_;
     std::thread thread_;
 };

@@ -29,6 +29,9 @@ class static_channel {
     step_result step(exchange_clock::time_point now);
     void give_back(std::vector<pending_ptr>& into) const;
     void leak() noexcept { runner_.leak(); }
+    /// See batch_runner.
+    void use_lane(std::unique_ptr<device_lane> lane) { runner_.use_lane(std::move(lane)); }
+    void refuse_device(std::string why) { runner_.refuse_device(std::move(why)); }
 
   private:
     static constexpr std::size_t nowhere = ~std::size_t{0};
@@ -37,7 +40,7 @@ class static_channel {
     bool is_complete() const;
     void begin_step();
     void check(exchange_clock::time_point now);
-    void check_dead(exchange_clock::time_point now);
+    void check_dead(operation const& what, exchange_clock::time_point began, std::string const& label, exchange_clock::time_point now);
 
     communicator ranks_;
     context& shared_;

@@ -1,7 +1,8 @@
 // Ranks are killed and stopped at random moments (while they meet, in the middle of collectives, at their end): every other rank
 // names the culprit within the deadline. Over shm it starts its ranks itself, over others by `muster run`.
 //   exchange_victims [--trials N] [--ranks N] [--seed S] [--deadline SECONDS] [--backend shm|mpi|hierarchical] [--muster PROGRAM]
-//                    [--when init|work|finalise] [--per-node N] [--flight FOLDER] [--limit SECONDS]
+//                    [--when init|work|finalise] [--per-node N] [--flight FOLDER] [--limit SECONDS] [--device 1]
+// With --device every other tensor lies in device memory: of the FAKE GPU, over which the program must run then.
 // Exit code 0; 1 where a rank hung, named another or spoke more than `limit` after the deadline; 77 without the backend.
 #include <fmt/format.h>
 #include <poll.h>
@@ -297,6 +298,7 @@ settings read_settings(int argc, char** argv) {
     number("--backend", how.all.backend);
     number("--per-node", how.all.ranks_per_node);
     number("--flight", how.all.flight_folder);
+    number("--device", how.all.on_device);
     for (auto const when : {moment::init, moment::work, moment::finalise})
         if (given["--when"] == trial::name_of(when)) how.when = when;
     return how;

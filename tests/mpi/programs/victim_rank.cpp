@@ -70,11 +70,12 @@ std::string in_one_line(std::string text) {
 }
 
 /// Small and large tensors, all at a time; false after a wrong sum.
-bool step(exchange& all, std::vector<std::vector<float>>& tensors, int number) {
+bool step(exchange& all, std::vector<std::vector<float>>& tensors, int number, bool on_device) {
     std::vector<exchange_handle> handles;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         std::fill(tensors[i].begin(), tensors[i].end(), static_cast<float>(number % 100));
-        auto const view = view_of(std::span(tensors[i]));
+        auto view = view_of(std::span(tensors[i]));
+        if (on_device && i % 2 == 0) view.where = memory_kind::device;
         handles.push_back(all.allreduce("t" + std::to_string(i), view, view, exchange_reduction::sum));
     }
     for (auto const& each : handles) each.wait();
@@ -91,7 +92,7 @@ std::string work(exchange& all, fate const& what, int to) {
     for (std::size_t const count : {10u, 3000u, 500000u, 64u}) tensors.emplace_back(count);
     fall_later(what, moment::work, all.rank(), to);
     for (int number = 0; what.when != moment::finalise || number < steps_before_the_end; ++number)
-        if (!step(all, tensors, number)) return "fault: a wrong sum";
+        if (!step(all, tensors, number, what.on_device)) return "fault: a wrong sum";
     fall_later(what, moment::finalise, all.rank(), to);
     all.barrier().wait();
     return {};
@@ -156,8 +157,8 @@ double now_s() {
 
 std::string write_fate(fate const& what) {
     auto const folder = [](std::string const& name) { return name.empty() ? "-" : name; };
-    return fmt::format("{} {} {} {} {} {} {} {} {}", what.culprit, static_cast<int>(what.when), what.signal, what.after_us,
-                       what.deadline_s, what.backend, what.ranks_per_node, folder(what.flight_folder),
+    return fmt::format("{} {} {} {} {} {} {} {} {} {}", what.culprit, static_cast<int>(what.when), what.signal, what.after_us,
+                       what.deadline_s, what.backend, what.ranks_per_node, what.on_device ? 1 : 0, folder(what.flight_folder),
                        folder(what.meeting_place));
 }
 
@@ -165,7 +166,7 @@ fate read_fate(std::string const& text) {
     fate what;
     int when = 0;
     std::istringstream(text) >> what.culprit >> when >> what.signal >> what.after_us >> what.deadline_s >> what.backend >>
-        what.ranks_per_node >> what.flight_folder >> what.meeting_place;
+        what.ranks_per_node >> what.on_device >> what.flight_folder >> what.meeting_place;
     what.when = static_cast<moment>(when);
     for (auto* const name : {&what.flight_folder, &what.meeting_place})
         if (*name == "-") name->clear();

@@ -17,6 +17,7 @@ struct fate {
     double deadline_s = 1.0;
     std::string backend = "shm";
     int ranks_per_node = 0;     ///< of made-up nodes; 0: as the launcher says
+    bool on_device = false;     ///< every other tensor: for the FAKE GPU, whose memory is that of the host
     std::string flight_folder;  ///< where ranks leave their last operations
     std::string meeting_place;  ///< a folder where all ranks of a launcher's wait for each other before they begin; "": none
 };
