@@ -206,7 +206,42 @@ static void wrong(muster_comm* comm) {
     CHECK(muster_last_error_ranks(&culprits) == 1 && culprits[0] == 1);
 }
 
-static void sets_join_counters(muster_comm* comm) {
+/* Over the FAKE GPU, whose memory is that of the host; a null stream is its default stream. */
+static void on_device(muster_comm* comm) {
+    float values[3] = {1, 2, 3}, more[2] = {4, 5}, mine = (float)rank;
+    const int64_t three[1] = {3}, two[1] = {2}, one[1] = {1};
+    const void* data;
+    size_t bytes;
+    int i;
+    muster_handle* handle = NULL;
+    muster_group* group = NULL;
+    muster_tensor both[2] = {tensor_of("d0", values, values, three, 1, MUSTER_F32), tensor_of("d1", more, more, two, 1, MUSTER_F32)};
+    muster_tensor gathered = tensor_of("dg", &mine, NULL, one, 1, MUSTER_F32);
+    muster_call call = a_call();
+    both[0].memory = both[1].memory = gathered.memory = MUSTER_DEVICE;
+    call.stream = NULL;
+    CHECK(muster_allreduce_async(comm, &both[0], MUSTER_SUM, &call, &handle) == MUSTER_OK);
+    CHECK(muster_handle_order(handle, NULL) == MUSTER_OK);
+    CHECK(muster_wait(handle, 0) == MUSTER_OK);
+    muster_handle_free(handle);
+    for (i = 0; i < 3; ++i) CHECK(values[i] == (float)(size * (i + 1)));
+    CHECK(muster_allreduce_prepare(comm, "dgroup", both, 2, MUSTER_AVERAGE, NULL, &group) == MUSTER_OK);
+    CHECK(muster_group_start_on(group, NULL, &handle) == MUSTER_OK);
+    CHECK(muster_handle_order(handle, NULL) == MUSTER_OK && muster_wait(handle, 0) == MUSTER_OK);
+    muster_handle_free(handle);
+    muster_group_free(group);
+    CHECK(values[2] == (float)(3 * size) && more[0] == 4 && more[1] == 5);
+    CHECK(muster_allgather(comm, &gathered, NULL, &handle) == MUSTER_OK);
+    CHECK(muster_handle_result(handle, &data, &bytes) == MUSTER_OK && bytes == sizeof(float) * (size_t)size);
+    for (i = 0; i < size; ++i) CHECK(((const float*)data)[i] == (float)i);
+    muster_handle_free(handle);
+    CHECK(muster_barrier_async(comm, NULL, &handle) == MUSTER_OK);
+    CHECK(muster_handle_order(handle, NULL) == MUSTER_E_USAGE && strstr(muster_last_error(), "use wait()") != NULL);
+    CHECK(muster_wait(handle, 0) == MUSTER_OK);
+    muster_handle_free(handle);
+}
+
+static void sets_join_counters(muster_comm* comm, const char* gathers) {
     int members[1] = {0}, set = -1, number = -1, last = -1;
     char text[4096];
     size_t bytes = 0;
@@ -217,13 +252,14 @@ static void sets_join_counters(muster_comm* comm) {
     CHECK(muster_join(comm, NULL, &last) == MUSTER_OK && last >= 0 && last < size);
     CHECK(muster_counters(comm, MUSTER_JSON, NULL, &bytes) == MUSTER_OK && bytes > 100 && bytes < sizeof text);
     bytes = sizeof text;
-    CHECK(muster_counters(comm, MUSTER_JSON, text, &bytes) == MUSTER_OK && strstr(text, "\"allgather\": 1") != NULL);
+    CHECK(muster_counters(comm, MUSTER_JSON, text, &bytes) == MUSTER_OK && strstr(text, gathers) != NULL);
     bytes = sizeof text;
     CHECK(muster_counters(comm, MUSTER_PROMETHEUS, NULL, &bytes) == MUSTER_OK);
 }
 
 int main(int argc, char** argv) {
     const char* const backend = argc > 1 ? argv[1] : "self";
+    const int device = argc > 2 && strcmp(argv[2], "fake-device") == 0;
     const char* const variables[] = {"MUSTER_CYCLE_TIME=200us", "MUSTER_COMM_DEADLINE=30s", strcmp(backend, "mpi") == 0 ? "MUSTER_COMM_BACKEND=mpi" : NULL, NULL};
     const char* const unreadable[] = {"MUSTER_CYCLE_TIME=soon", NULL};
     muster_comm* comm = NULL;
@@ -233,7 +269,7 @@ int main(int argc, char** argv) {
     rank = muster_comm_rank(comm);
     size = muster_comm_size(comm);
     CHECK(rank >= 0 && rank < size && size <= 4);
-    CHECK(strcmp(muster_comm_backend(comm), backend) == 0);
+    CHECK(strcmp(muster_comm_backend(comm), backend) == 0 && strstr(muster_comm_why_backend(comm), backend) != NULL);
     CHECK(muster_comm_local_size(comm) == size && muster_comm_cross_size(comm) == 1 && muster_comm_cross_rank(comm) == 0);
     reduce(comm);
     prepared(comm);
@@ -242,7 +278,8 @@ int main(int argc, char** argv) {
     gather(comm);
     move(comm);
     wrong(comm);
-    sets_join_counters(comm);
+    if (device) on_device(comm);
+    sets_join_counters(comm, device ? "\"allgather\": 2" : "\"allgather\": 1");
     CHECK(muster_comm_destroy(comm) == MUSTER_OK);
     CHECK(muster_comm_destroy(NULL) == MUSTER_OK);
     return 0;
