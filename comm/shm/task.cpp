@@ -221,8 +221,7 @@ bool task::meet(world& all) {
         start_chunks(all, shared ? way::mapped : way::direct);
         return advance_chunks(all);
     }
-    copy_own(all);
-    if (all.direct || shared) {
+    if (shared) {
         start_direct(all);
         return advance_direct(all);
     }
@@ -290,6 +289,7 @@ void task::finish_whole(world& all) {
 
 void task::start_direct(world& all) {
     find_mapped(all, !all.direct);
+    copy_own(all);
     stage_ = stage::direct;
     next_ = 0;
     from_ = (all.rank + 1) % all.size;

@@ -16,10 +16,12 @@ namespace muster::shm {
 /// the result to all
 ///   outputs while it is still in its cache. What lies in shared buffers is read and written in place. What does not is left in
 ///   the segment by its owner and fetched from there if it is small; else the kernel copies it from and to the other's memory.
-/// - direct, of other large collectives: each rank reads what it is to get, from where the other has it.
-/// - staged, where the kernel forbids that: in rounds through windows in the segment, two in turn, so that ranks fill one while
-/// they
-///   work on the other.
+/// - direct, of other large collectives whose tensors all lie in shared buffers: each rank reads what it is to get, from where
+/// the
+///   other has it.
+/// - staged, of those whose tensors do not, and of reductions where the kernel forbids to read others' memory: in rounds through
+///   windows in the segment, two in turn, so that ranks fill one while they work on the other. Two copies that stay in the caches
+///   take less time than one by the kernel, which looks up every page.
 /// All combine in the order of the ranks: every way and every rank gives the same bits.
 class task {
   public:
@@ -106,6 +108,10 @@ class task {
 
     void start_staged(world& all) noexcept;
     bool advance_staged(world& all);
+    std::size_t slot_bytes(world const& all) const noexcept;
+    std::size_t longest_stream(world const& all) const noexcept;
+    void fill_slots(world& all, std::uint64_t round) const noexcept;
+    void take(world const& all, int rank, std::uint64_t round) const noexcept;
     void fill(world& all, std::uint64_t round) const noexcept;
     void work(world& all, std::uint64_t round) const noexcept;
     void drain(world& all, std::uint64_t round) const noexcept;

@@ -38,7 +38,7 @@ void task::start_staged(world& all) noexcept {
         std::size_t const per_round = all.sizes.share_bytes() / element_bytes();
         rounds = (share(all, 0).count + per_round - 1) / per_round;  // the first share is the largest
     } else {
-        rounds = (largest_input(all) + all.sizes.window_bytes - 1) / all.sizes.window_bytes;
+        rounds = (longest_stream(all) + slot_bytes(all) - 1) / slot_bytes(all);
     }
     first_ = filled_ = worked_ = drained_ = all.round;
     end_ = first_ + rounds;
@@ -51,6 +51,7 @@ bool task::advance_staged(world& all) {
         if (filled_ < end_ && filled_ < drained_ + 2 && (filled_ == 0 || all_at(all, filled_ - 1, worked_of))) {
             fill(all, filled_);
             own.filled.store(++filled_, std::memory_order_release);
+            if (!reduces()) take(all, all.rank, filled_ - 1);  // while the others come
             moved = true;
         }
         if (worked_ < filled_ && all_at(all, worked_ + 1, filled_of)) {
@@ -77,14 +78,57 @@ element_range task::piece_of(world const& all, int rank, std::uint64_t round) co
     return {whole.first + done, std::min(most, whole.count - done)};
 }
 
+// ---- what only moves
+
+/// Of a window that one rank reads: all of it, where all others get the same.
+std::size_t task::slot_bytes(world const& all) const noexcept {
+    return what_.what == collective::kind::alltoall ? all.sizes.share_bytes() : all.sizes.window_bytes;
+}
+
+/// The most bytes that one rank gets from one.
+std::size_t task::longest_stream(world const& all) const noexcept {
+    if (what_.what != collective::kind::alltoall) return largest_input(all);
+    std::uint64_t most = 0;
+    for (int rank = 0; rank < all.size; ++rank) {
+        auto const* const table = reinterpret_cast<std::uint64_t const*>(all.of(rank).payload(sequence_));
+        most = std::max(most, *std::max_element(table, table + all.size));
+    }
+    return static_cast<std::size_t>(most) * element_bytes();
+}
+
+void task::fill_slots(world& all, std::uint64_t round) const noexcept {
+    std::byte* const window = all.own().window(round);
+    std::size_t const slot = slot_bytes(all), done = static_cast<std::size_t>(round - first_) * slot;
+    auto const put = [&](std::size_t first, std::size_t bytes, std::byte* to) {
+        if (done < bytes) std::memcpy(to, in() + first + done, std::min(slot, bytes - done));
+    };
+    if (what_.what != collective::kind::alltoall) return put(0, input_bytes(all, all.rank), window);
+    std::size_t first = 0;
+    for (int rank = 0; rank < all.size; ++rank) {
+        std::size_t const bytes = what_.send_counts[static_cast<std::size_t>(rank)] * element_bytes();
+        if (rank != all.rank) put(first, bytes, window + static_cast<std::size_t>(rank) * slot);
+        first += bytes;
+    }
+}
+
+/// What this round brings from `rank`, which may be this one.
+void task::take(world const& all, int rank, std::uint64_t round) const noexcept {
+    std::size_t const slot = slot_bytes(all), done = static_cast<std::size_t>(round - first_) * slot;
+    pull const next = pull_from(all, rank);
+    if (done >= next.bytes) return;
+    bool const own_slots = what_.what == collective::kind::alltoall;
+    std::byte const* const from = rank == all.rank
+                                      ? in() + next.from + done
+                                      : all.of(rank).window(round) + (own_slots ? static_cast<std::size_t>(all.rank) * slot : 0);
+    std::byte* const to = out() + next.to + done;
+    if (to != from) std::memcpy(to, from, std::min(slot, next.bytes - done));
+}
+
+// ---- rounds
+
 void task::fill(world& all, std::uint64_t round) const noexcept {
     std::byte* const window = all.own().window(round);
-    if (!reduces()) {
-        std::size_t const bytes = input_bytes(all, all.rank);
-        std::size_t const at = static_cast<std::size_t>(round - first_) * all.sizes.window_bytes;
-        if (at < bytes) std::memcpy(window, in() + at, std::min(all.sizes.window_bytes, bytes - at));
-        return;
-    }
+    if (!reduces()) return fill_slots(all, round);
     for (int rank = 0; rank < all.size; ++rank) {
         if (rank == all.rank) continue;
         element_range const piece = piece_of(all, rank, round);
@@ -96,15 +140,7 @@ void task::fill(world& all, std::uint64_t round) const noexcept {
 
 void task::work(world& all, std::uint64_t round) const noexcept {
     if (!reduces()) {
-        std::size_t const begin = static_cast<std::size_t>(round - first_) * all.sizes.window_bytes;
-        std::size_t const end = begin + all.sizes.window_bytes;
-        for (int rank = 0; rank < all.size; ++rank) {
-            if (rank == all.rank) continue;
-            pull const next = pull_from(all, rank);
-            std::size_t const low = std::max(begin, next.from), high = std::min(end, next.from + next.bytes);
-            if (low < high)
-                std::memcpy(out() + next.to + (low - next.from), all.of(rank).window(round) + (low - begin), high - low);
-        }
+        for (int k = 1; k < all.size; ++k) take(all, (all.rank + k) % all.size, round);  // not all at the same one at once
         return;
     }
     element_range const piece = piece_of(all, all.rank, round);
