@@ -10,6 +10,7 @@
 #include "comm/hierarchical_backend.hpp"
 #include "comm/mpi_backend.hpp"
 #include "comm/nccl/nccl_backend.hpp"
+#include "comm/nccl/nccl_mpi_backend.hpp"
 #include "comm/self_backend.hpp"
 #include "comm/shm/shm_backend.hpp"
 
@@ -20,8 +21,9 @@ namespace {
 constexpr std::array table{
     backend_row{"self", self_unavailable, make_self_backend},
     backend_row{"nccl", nccl_unavailable, make_nccl_backend, memory_kind::device, true, "", make_nccl_backend_over},
+    backend_row{"nccl_mpi", nccl_mpi_unavailable, make_nccl_mpi_backend, memory_kind::device, true},
     backend_row{"hierarchical", hierarchical_unavailable, make_hierarchical_backend, memory_kind::host, false,
-                "nccl goes in steps by itself, within the nodes and across them"},
+                "nccl goes in steps by itself, within the nodes and across them; nccl_mpi goes across them by mpi"},
     backend_row{"shm", shm_unavailable, make_shm_backend},
     backend_row{"mpi", mpi_unavailable, make_mpi_backend},
 };

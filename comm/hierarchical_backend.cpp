@@ -1,43 +1,20 @@
 #include "comm/hierarchical_backend.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <vector>
 
 #include "base/log.hpp"
-#include "comm/comm_error.hpp"
-#include "comm/kernels.hpp"
 #include "comm/mpi_backend.hpp"
 #include "comm/node_layout.hpp"
-#include "comm/process_set.hpp"
+#include "comm/node_steps.hpp"
 
 namespace muster {
 
 namespace {
-
-/// Runs one collective to its end. Throws errc::timeout after the deadline.
-void run_now(collective_backend& backend, collective const& what, duration deadline, std::string_view why) {
-    using clock = std::chrono::steady_clock;
-    ticket const which = backend.start(what);
-    auto const begin = clock::now();
-    while (which != 0 && !backend.done(which)) {
-        ::sched_yield();
-        if (deadline.count() <= 0 || clock::now() - begin < deadline) continue;
-        std::vector<int> culprits;
-        std::string text = fmt::format("communicator: {} did not finish within {}", why, format_duration(deadline));
-        for (auto const& late : backend.late_ranks(which)) {
-            culprits.push_back(late.rank);
-            text += fmt::format("; rank {} on {}: {}", late.rank, backend.hosts()[static_cast<std::size_t>(late.rank)], late.why);
-        }
-        backend.abandon(which);
-        throw comm_error(errc::timeout, text, culprits);
-    }
-}
 
 /// One collective in flight.
 struct slot {
@@ -81,7 +58,7 @@ class hierarchical_backend final : public collective_backend {
         next.failure = nullptr;
         next.waiting = false;
         next.where = in_steps ? slot::stage::scatter : slot::stage::flat;
-        next.inner = in_steps ? steps_.scatter->start(scatter_of(what)) : flat;
+        next.inner = in_steps ? steps_.scatter->start(steps_of(what).scatter()) : flat;
         if (!in_steps) return which;
         next.what = what;
         in_steps_.push_back(which);
@@ -160,41 +137,7 @@ class hierarchical_backend final : public collective_backend {
         }
     }
 
-    element_range own_share(collective const& what) const noexcept {
-        return share_of(what.out.count, static_cast<int>(layout_.local.size()), layout_.local_place);
-    }
-
-    /// f16 is divided at once, lest its sums exceed 65,504; else one division of the whole sum rounds less.
-    static bool divides_early(collective const& what) noexcept {
-        return what.how == reduction::average && what.in.type == dtype::f16;
-    }
-    static reduction step_of(collective const& what) noexcept {
-        return what.how == reduction::average && !divides_early(what) ? reduction::sum : what.how;
-    }
-
-    collective scatter_of(collective const& what) const {
-        collective step{collective::kind::reducescatter, what.in, part_of(what.out, own_share(what)), step_of(what)};
-        step.scale.before = what.scale.before;
-        return step;
-    }
-    collective across_of(collective const& what) const {
-        auto const share = part_of(what.out, own_share(what));
-        return {collective::kind::allreduce, share, share, step_of(what)};
-    }
-    collective gather_of(collective const& what) const {
-        collective step{collective::kind::allgather, part_of(what.out, own_share(what)), what.out};
-        auto const size = static_cast<int>(layout_.local.size());
-        for (int place = 0; place < size; ++place) step.receive_counts.push_back(share_of(what.out.count, size, place).count);
-        return step;
-    }
-
-    /// The share is reduced: what comes after a sum.
-    void finish_share(collective const& what) const {
-        auto const share = part_of(what.out, own_share(what));
-        if (what.how == reduction::average && !divides_early(what))
-            divide(share.type, share.data, share.count, static_cast<int>(layout_.local.size() * layout_.across.size()));
-        if (what.scale.after != 1) multiply(share.type, share.data, share.data, share.count, what.scale.after);
-    }
+    node_steps steps_of(collective const& what) const noexcept { return {layout_, what}; }
 
     /// Whether the current stage's collective is over; a failure is kept, and is the end.
     bool finished_inside(slot& of) {
@@ -241,13 +184,14 @@ class hierarchical_backend final : public collective_backend {
     void begin(slot& next, slot::stage stage) {
         next.waiting = false;
         next.where = stage;
+        node_steps const steps = steps_of(next.what);
         try {
             if (stage == slot::stage::across) {
-                next.inner = steps_.across->start(across_of(next.what));
+                next.inner = steps_.across->start(steps.across(steps.share()));
                 return;
             }
-            finish_share(next.what);
-            next.inner = steps_.gather->start(gather_of(next.what));
+            steps.finish(steps.share());
+            next.inner = steps_.gather->start(steps.gather());
         } catch (...) {
             next.failure = std::current_exception();
             next.where = slot::stage::finished;
@@ -262,30 +206,6 @@ class hierarchical_backend final : public collective_backend {
     std::vector<ticket> free_;
     std::vector<ticket> in_steps_;  // in the order of their start
 };
-
-/// Of every rank of the world.
-std::vector<node_place> gather_places(collective_backend& world, identity const& who, duration deadline) {
-    node_place mine{who.node_rank, who.local_rank};
-    std::vector<node_place> all(static_cast<std::size_t>(who.world_size));
-    auto const bytes = [](node_place* of, std::size_t count) {
-        return tensor_view{of, count * sizeof(node_place), dtype::u8, memory_kind::host};
-    };
-    run_now(world, {collective::kind::allgather, bytes(&mine, 1), bytes(all.data(), all.size())}, deadline,
-            "telling each other the ranks' places");
-    return all;
-}
-
-/// This rank among those of its node, as a world of their own. `purpose` keeps two such worlds apart.
-identity identity_on_node(identity const& who, node_layout const& layout, std::string_view purpose) {
-    identity local = who;
-    // Backends count the worlds of a name: the same ranks must have come by it in all of them.
-    local.nspace = fmt::format("{}.{:x}.{}", who.nspace, static_cast<std::uint64_t>(fingerprint_of(layout.local)), purpose);
-    local.rank = local.local_rank = layout.local_place;
-    local.world_size = local.local_size = static_cast<int>(layout.local.size());
-    local.node_rank = 0;
-    local.node_count = 1;
-    return local;
-}
 
 /// Whether the row serves every node, agreed by all ranks of the world; else why not here.
 bool serves_all_nodes(backend_row const& row, collective_backend& world, identity const& who, comm_options const& options,

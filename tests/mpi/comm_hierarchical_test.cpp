@@ -11,6 +11,7 @@
 #include "comm/comm_error.hpp"
 #include "comm/communicator.hpp"
 #include "mpi_test.hpp"
+#include "reduction_oracle.hpp"
 
 namespace muster::test {
 
@@ -20,48 +21,14 @@ using testing::HasSubstr;
 
 /// `per_node` ranks on each node; the ranks dealt out in turns if `round_robin`.
 communicator over_nodes(int per_node, bool round_robin = false, std::size_t from_bytes = 0) {
-    identity who = ranks().who();
-    who.node_count = (who.world_size + per_node - 1) / per_node;
-    who.node_rank = round_robin ? who.rank % who.node_count : who.rank / per_node;
-    who.local_rank = round_robin ? who.rank / who.node_count : who.rank % per_node;
-    who.local_size = per_node;
     comm_options options = ranks().options();
     options.backend = "hierarchical";
     options.hierarchical_bytes = from_bytes;
-    return communicator::create(who, options);
+    return communicator::create(on_pretended_nodes(ranks().who(), per_node, round_robin), options);
 }
 
 std::vector<int> nodes_of_this_world() {
     return ranks().size() == 6 ? std::vector{2, 3} : std::vector{2};  // ranks on each; of 3 ranks, 2 and 1
-}
-
-template <typename T>
-T as(double number) {
-    if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>)
-        return T(static_cast<float>(number));
-    else
-        return static_cast<T>(number);
-}
-
-/// Small whole numbers: sums over six ranks, and so what is rounded between the steps, are exact in every type.
-double value(std::size_t i, int rank, reduction how) {
-    auto const spread = static_cast<double>((i * 7 + static_cast<std::size_t>(rank) * 5) % 13);
-    return how == reduction::product ? 1 + static_cast<double>((i + static_cast<std::size_t>(rank)) % 2) : spread + 1;
-}
-
-double oracle(std::size_t i, int size, reduction how) {
-    double result = value(i, 0, how);
-    for (int rank = 1; rank < size; ++rank) {
-        double const next = value(i, rank, how);
-        switch (how) {
-            case reduction::sum:
-            case reduction::average: result += next; break;
-            case reduction::min: result = std::min(result, next); break;
-            case reduction::max: result = std::max(result, next); break;
-            case reduction::product: result *= next; break;
-        }
-    }
-    return how == reduction::average ? result / size : result;
 }
 
 template <typename T>

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "blackboard.hpp"
 #include "comm/cuda/driver.hpp"
@@ -20,7 +21,7 @@ machine& the_machine() {
     return only;
 }
 
-void machine::pump() {
+void machine::run() {
     if (knob("freeze") != 0) return;
     for (bool moved = true; moved;) {
         moved = false;
@@ -90,12 +91,12 @@ int wait_until(Through&& through) {
     return not_ready;
 }
 
-/// Runs the streams of a process whose ranks are processes, since a device goes on whether or not its process asks.
-void go_on_by_itself() {
+/// Runs the streams where ranks are processes, since a device goes on whether or not its process asks.
+void go_by_itself() {
     while (true) {
-        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
         guard const held(the_machine().lock);
-        the_machine().pump();
+        the_machine().run();
     }
 }
 
@@ -127,12 +128,8 @@ void fake_log(char* into, unsigned long size) {
 }
 
 int cuInit(unsigned) {
-    static bool const alone = [] {
-        if (!the_blackboard().in_memory()) std::thread(go_on_by_itself).detach();
-        return the_blackboard().in_memory();
-    }();
-    static_cast<void>(alone);
     guard const held(the_machine().lock);
+    if (!the_blackboard().in_memory() && !std::exchange(the_machine().goes_by_itself, true)) std::thread(go_by_itself).detach();
     return the_machine().knob("init_code");
 }
 int cuDriverGetVersion(int* version) {

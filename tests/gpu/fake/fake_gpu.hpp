@@ -43,8 +43,12 @@ struct machine {
         return found == knobs.end() ? otherwise : found->second;
     }
     void note(std::string const& line) { log += line + "\n"; }
-    /// Runs what can run.
-    void pump();
+    bool goes_by_itself = false;  ///< a thread does what pump() does, and so pump() nothing
+    /// Runs what can run, whoever asks.
+    void pump() {
+        if (!goes_by_itself) run();
+    }
+    void run();
 };
 machine& the_machine();
 
