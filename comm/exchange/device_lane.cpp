@@ -36,7 +36,8 @@ std::unique_ptr<device_lane> make_lane(communicator& host, comm_options options,
     // A rank that has no GPU takes part: so all hear of it.
     communicator ranks = host.for_device(options);
     if (problem) std::rethrow_exception(problem);
-    return std::make_unique<device_lane>(std::move(ranks), std::move(on));
+    auto kernels = find_kernels(on);
+    return std::make_unique<device_lane>(std::move(ranks), std::move(on), std::move(kernels));
 }
 
 }  // namespace
@@ -51,11 +52,12 @@ std::byte* device_scratch::get(std::size_t bytes) {
     return std::bit_cast<std::byte*>(memory_.back().get().handle);
 }
 
-device_lane::device_lane(communicator over, std::shared_ptr<cuda::device const> gpu)
+device_lane::device_lane(communicator over, std::shared_ptr<cuda::device const> gpu,
+                         std::shared_ptr<cuda::fusion_kernels const> with)
     : on(std::move(gpu)),
       ranks(std::move(over)),
       stream(cuda::make_stream(*on)),
-      kernels(find_kernels(on)),
+      kernels(std::move(with)),
       first(on),
       second(on) {
     ranks.use_stream(queue());

@@ -143,7 +143,7 @@ void exchange_core::open_device(communicator& ranks) {
 /// Collective over all ranks; null on ranks that are not members.
 std::unique_ptr<device_lane> exchange_core::lane_over(std::vector<int> const& members) {
     communicator part = whole_lane_->ranks.include(members);
-    return part ? std::make_unique<device_lane>(std::move(part), whole_lane_->on) : nullptr;
+    return part ? std::make_unique<device_lane>(std::move(part), whole_lane_->on, whole_lane_->kernels) : nullptr;
 }
 
 }  // namespace muster::detail

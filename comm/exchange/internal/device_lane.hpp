@@ -32,7 +32,7 @@ class device_scratch {
 /// ranks, which NCCL bears as long as the device has room for the kernels of all of them at once.
 struct device_lane {
     /// `over`: for device memory of `gpu`. Throws cuda_error.
-    device_lane(communicator over, std::shared_ptr<cuda::device const> gpu);
+    device_lane(communicator over, std::shared_ptr<cuda::device const> gpu, std::shared_ptr<cuda::fusion_kernels const> with);
 
     std::shared_ptr<cuda::device const> on;
     communicator ranks;
