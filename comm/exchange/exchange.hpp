@@ -72,7 +72,9 @@ struct named_tensor {
 ///   and unpack follow each other on the device; a request has ended when the device is through, and streams can wait for it
 ///   before (exchange_handle::order). Memory that the exchange gives is device memory too. If no rank can work on device memory
 ///   such requests fail (errc::unavailable) and others go on; if only some cannot, the exchange fails. Adasum goes through host
-///   memory.
+///   memory. Each process set has a communicator of NCCL's: where sets share ranks, wait for the tensors of one before those of
+///   another are submitted, since NCCL may otherwise wait without end when ranks start them in different orders and a GPU has no
+///   room for all of them at once.
 /// - **Compression.** With exchange_options::wire, or exchange_call::wire for one call, f32 tensors of sums and averages travel
 ///   as f16 or bf16. Each rank rounds its own (times scale.before) as it is gathered, the ranks' are added as
 ///   communicator::allreduce adds f16 and bf16 (in f32, rounded once; in device memory as NCCL adds) and the result is scaled by

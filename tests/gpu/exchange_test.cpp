@@ -143,6 +143,7 @@ class late_default_stream {
     ~late_default_stream() {
         if (set_ != nullptr) set_("freeze_default", 0);
     }
+    bool stands_still() const noexcept { return set_ != nullptr; }
     late_default_stream(late_default_stream const&) = delete;
     late_default_stream& operator=(late_default_stream const&) = delete;
 
@@ -185,7 +186,9 @@ TEST(exchange_on_device, streams_wait_for_each_other_and_the_host_for_nothing) {
                         with.copy_device_to_device(address(part(result, count, count)), address(b.view()), 4 * count, handle),
                         "cuMemcpyDtoDAsync");
         }
-        EXPECT_FALSE(under_way[0].poll());
+        if (late->stands_still()) {
+            EXPECT_FALSE(under_way[0].poll());
+        }
         late.reset();
         auto const values = result.values(handle);
         auto wanted = filled(count, sum_to(all.size()));
