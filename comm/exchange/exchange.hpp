@@ -68,7 +68,7 @@ struct named_tensor {
 /// - **Join.** A rank that has joined takes part in everything with neutral elements (0 for sums; an average is still over all
 ///   ranks) and no rows, until all have joined.
 /// - **Device memory.** Tensors there are negotiated and fused as others are; a second communicator, over nccl (or what
-///   MUSTER_COMM_BACKEND names), is made when the first of them is agreed on, which blocks the exchange meanwhile. Pack, collective
+///   MUSTER_COMM_BACKEND names), is made on all ranks when any has submitted a first one, which blocks the exchange meanwhile. Pack, collective
 ///   and unpack follow each other on the device; a request has ended when the device is through, and streams can wait for it
 ///   before (exchange_handle::order). Memory that the exchange gives is device memory too. If no rank can work on device memory
 ///   such requests fail (errc::unavailable) and others go on; if only some cannot, the exchange fails. Adasum goes through host

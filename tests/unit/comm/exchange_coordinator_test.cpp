@@ -287,6 +287,30 @@ TEST(fusion, what_is_compressed_goes_by_itself_and_is_gathered_however_long) {
     EXPECT_EQ(batches[4].wire, compression::none);
 }
 
+TEST(fusion, device_memory_goes_by_itself_and_is_gathered_up_to_larger_stretches) {
+    auto const in = [](std::string name, std::int64_t count, std::uint64_t place) {
+        auto what = tensor(std::move(name), count);
+        what.tensors[0].where = memory_kind::device;
+        what.places = {place};
+        what.error_feedback = true;
+        return what;
+    };
+    auto adasum = in("x", 10, 0x50);
+    adasum.how = exchange_reduction::adasum;
+    auto compressed = in("c", 10, 0x60);
+    compressed.wire = compression::bf16;
+    std::vector const ready{agreed(tensor("host")),           agreed(in("a", 100'000, 0x100000)), agreed(in("b", 10, 0x10)),
+                            agreed(in("d", 1 << 20, 0x900000)), agreed(adasum),                     agreed(compressed)};
+    auto const batches = plan_batches(ready, 16 << 20);
+    EXPECT_THAT(units(batches), ElementsAre(ElementsAre(0), ElementsAre(3), ElementsAre(2, 1), ElementsAre(4), ElementsAre(5)));
+    EXPECT_EQ(batches[0].where, memory_kind::host);
+    for (std::size_t i = 1; i < batches.size(); ++i) {
+        EXPECT_EQ(batches[i].where, memory_kind::device);
+        EXPECT_FALSE(batches[i].error_feedback);
+    }
+    EXPECT_EQ(batches[4].wire, compression::bf16);
+}
+
 TEST(fusion, tensors_go_in_the_order_of_their_places) {
     auto const at = [](std::string name, std::uint64_t place) {
         auto what = tensor(std::move(name));
