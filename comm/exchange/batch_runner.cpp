@@ -94,6 +94,11 @@ bool batch_runner::advance() {
             if (!lane_ && no_lane_.empty()) return false;
             if (!start_on_device()) return true;
         }
+        if (!is_on_lane_) {
+            if (flies() && !starting_->repeats()) return false;
+            starting_->start();
+            is_on_lane_ = true;
+        }
         if (!starting_->hand_over()) return false;
         take_off();
         return true;
@@ -157,7 +162,6 @@ bool batch_runner::start_on_device() {
     }
     starting_.emplace(device_run::parts{*lane_, ranks_, shared_, plan_->movers[next_batch_]}, plan_->batches[next_batch_], agreed_,
                       units_);
-    starting_->start();
     return true;
 }
 
@@ -165,6 +169,7 @@ bool batch_runner::start_on_device() {
 void batch_runner::take_off() {
     device_flight flight = std::move(*starting_).take_off();
     starting_.reset();
+    is_on_lane_ = false;
     std::vector<pending_ptr> known;
     for (auto const& [index, tensors] : plan_->units[next_batch_]) {
         auto const& unit = units_[index];

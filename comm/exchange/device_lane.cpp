@@ -52,6 +52,10 @@ std::byte* device_scratch::get(std::size_t bytes) {
     return std::bit_cast<std::byte*>(memory_.back().get().handle);
 }
 
+std::byte* device_scratch::find(std::size_t bytes) const noexcept {
+    return bytes <= bytes_ && !memory_.empty() ? std::bit_cast<std::byte*>(memory_.back().get().handle) : nullptr;
+}
+
 device_lane::device_lane(communicator over, std::shared_ptr<cuda::device const> gpu,
                          std::shared_ptr<cuda::fusion_kernels const> with)
     : on(std::move(gpu)),

@@ -35,29 +35,26 @@ bool has_passed(device_lane& lane, cuda::unique_event const& event) {
 
 }  // namespace
 
-void device_mover::move(device_lane& lane, std::span<tensor_view const> from, std::span<tensor_view const> to, double factor) {
-    if (!lane.kernels) {
-        if (factor != 1 || (!from.empty() && from.front().type != to.front().type))
-            throw comm_error(errc::unavailable, fmt::format("compression on {} needs kernels that it cannot load; give compression "
-                                                            "none",
-                                                            lane.on->name()));
-        for (std::size_t i = 0; i < from.size(); ++i)
-            if (from[i].count != 0)
-                lane.check(lane.on->with().copy_device_to_device(address_of(to[i].data), address_of(from[i].data), from[i].bytes(),
-                                                                 lane.queue()),
-                           "cuMemcpyDtoDAsync");
-        return;
-    }
-    bool const is_prepared = launch_ && factor == factor_ && std::ranges::equal(from, from_) && std::ranges::equal(to, to_);
-    if (!is_prepared) {
+void device_mover::prepare(device_lane& lane, device_move what) {
+    last_ = {};  // should anything below throw
+    bool const converts = what.factor != 1 || (!what.from.empty() && what.from.front().type != what.to.front().type);
+    if (!lane.kernels && converts)
+        throw comm_error(errc::unavailable, fmt::format("compression on {} needs kernels that it cannot load; give compression none",
+                                                        lane.on->name()));
+    if (lane.kernels && !what.from.empty()) {
         if (!launch_) launch_.emplace(lane.kernels);
-        from_.clear();  // should the next line throw
-        launch_->prepare(from, to, factor, lane.queue());
-        from_.assign(from.begin(), from.end());
-        to_.assign(to.begin(), to.end());
-        factor_ = factor;
+        launch_->prepare(what.from, what.to, what.factor, lane.queue());
     }
-    launch_->run(lane.queue());
+    last_ = std::move(what);
+}
+
+void device_mover::move(device_lane& lane) {
+    if (lane.kernels && !last_.from.empty()) return launch_->run(lane.queue());
+    for (std::size_t i = 0; i < last_.from.size(); ++i)
+        if (last_.from[i].count != 0)
+            lane.check(lane.on->with().copy_device_to_device(address_of(last_.to[i].data), address_of(last_.from[i].data),
+                                                             last_.from[i].bytes(), lane.queue()),
+                       "cuMemcpyDtoDAsync");
 }
 
 device_run::device_run(parts const& with, fused_batch const& batch,
@@ -71,6 +68,7 @@ device_run::device_run(parts const& with, fused_batch const& batch,
       units_(units) {
     std::string const& name = unit_of(batch.items.front()).what.name;
     label_ = batch.items.size() == 1 ? name : fmt::format("{} (+{})", name, batch.items.size() - 1);
+    if (batch.kind == exchange_kind::allreduce && batch.how != exchange_reduction::adasum) lay_out();
 }
 
 tensor_io const* device_run::io_of(fusion_item const& item) const {
@@ -125,7 +123,7 @@ bool device_run::hand_over() {
         finish_adasum();
     }
     if (!operation_.try_order(lane_.queue())) return false;
-    if (packed_.data != nullptr) unpack();
+    if (!unpack_.from.empty()) movers_.unpack.move(lane_);
     copy(share_to_.data, share_from_.data, share_to_.bytes());
     finished_ = record(lane_);
     return true;
@@ -143,7 +141,6 @@ void device_run::leak() noexcept {
     left.leak();
     for (auto const& item : batch_.items)
         if (auto const& unit = units_[item.unit]) static_cast<void>(unit->gpu->memory.release());
-    static_cast<void>(new (std::nothrow) std::vector<std::byte>(std::move(on_host_)));
 }
 
 bool device_flight::done(device_lane& lane) {
@@ -163,86 +160,98 @@ void device_flight::leak() noexcept {
 /// Several tensors lie in the fusion buffer each at a multiple of 16 bytes, so that all of them move in wide accesses. Where they
 /// lie so in the program's memory too, nothing is copied. The number of elements that travel depends on neither, since ranks may
 /// differ in that.
-void device_run::start_allreduce() {
+void device_run::lay_out() {
     std::vector<std::size_t> counts;
-    std::vector<tensor_view> from;
-    for (auto const& item : batch_.items) counts.push_back(count_of(item));
+    std::size_t sum = 0;
+    for (auto const& item : batch_.items) sum += counts.emplace_back(count_of(item));
     bool const compressed = is_compressed();
     dtype const wire = !compressed ? batch_.type : batch_.wire == compression::f16 ? dtype::f16 : dtype::bf16;
-    offsets_ = cuda::fused_offsets(counts, wire);
-    std::size_t const total = offsets_[counts.size() - 1] + counts.back();
+    auto const offsets = cuda::fused_offsets(counts, wire);
+    std::size_t const total = offsets[counts.size() - 1] + counts.back();
     tensor_io const* const first = io_of(batch_.items.front());
-    auto const lies_as_buffer = [&](auto const& view_of_io) {
-        if (first == nullptr || compressed) return false;
-        auto const* const begin = static_cast<std::byte const*>(view_of_io(*first).data);
-        for (std::size_t i = 0; i < counts.size(); ++i) {
+    // Between the tensors there must be nothing of anybody else's.
+    bool const can_lie_so = first != nullptr && !compressed && sum == total;
+    auto const lies_so = [&](tensor_view tensor_io::*which) {
+        for (std::size_t i = 0; can_lie_so && i < counts.size(); ++i) {
             tensor_io const* const io = io_of(batch_.items[i]);
-            if (io == nullptr || view_of_io(*io).data != begin + offsets_[i] * size_of(wire)) return false;
+            if (io == nullptr ||
+                (io->*which).data != static_cast<std::byte const*>((first->*which).data) + offsets[i] * size_of(wire))
+                return false;
         }
-        // Between the tensors there must be nothing of anybody else's.
-        std::size_t sum = 0;
-        for (std::size_t const count : counts) sum += count;
-        return sum == total;
+        return can_lie_so;
     };
-    bool const reads = lies_as_buffer([](tensor_io const& io) { return io.in; });
-    bool writes = lies_as_buffer([](tensor_io const& io) { return io.out; });
-    if (reads && writes && first->in.data != first->out.data) {
+    in_ = out_ = {nullptr, total, wire, memory_kind::device};
+    if (lies_so(&tensor_io::in)) in_.data = first->in.data;
+    if (lies_so(&tensor_io::out)) out_.data = first->out.data;
+    if (in_.data != nullptr && out_.data != nullptr && in_.data != out_.data) {
         // Memory that partly overlaps itself is no input of a collective.
-        auto const* const a = static_cast<std::byte const*>(first->in.data);
-        auto const* const b = static_cast<std::byte const*>(first->out.data);
-        std::size_t const bytes = total * size_of(wire);
-        writes = a >= b + bytes || b >= a + bytes;
+        auto const *const a = static_cast<std::byte const*>(in_.data), *const b = static_cast<std::byte const*>(out_.data);
+        if (a < b + out_.bytes() && b < a + in_.bytes()) out_.data = nullptr;
     }
-    tensor_view buffer{nullptr, total, wire, memory_kind::device};
-    if (!reads || !writes) buffer.data = lane_.first.get(std::max<std::size_t>(buffer.bytes(), 1));
-    tensor_view in = buffer, out = buffer;
-    if (reads) in.data = first->in.data;
-    if (writes) out.data = first->out.data;
-    if (reads && writes)
-        counters::add(shared_.count.zero_copy_batches);
-    else if (!reads)
-        pack(wire, static_cast<std::byte*>(buffer.data));
-    if (!writes) packed_ = buffer;
-    operation_ =
-        lane_.ranks.allreduce(label_, in, out, static_cast<reduction>(batch_.how), compressed ? scaling{} : batch_.scale);
-}
-
-void device_run::pack(dtype wire, std::byte* buffer) {
-    std::vector<tensor_view> from, to;
-    for (std::size_t i = 0; i < batch_.items.size(); ++i) {
-        tensor_view const place{buffer + offsets_[i] * size_of(wire), count_of(batch_.items[i]), wire, memory_kind::device};
-        if (tensor_io const* const io = io_of(batch_.items[i])) {
-            from.push_back(io->in);
-            to.push_back(place);
-        } else {
-            fill(place);
+    if (in_.data != nullptr && out_.data != nullptr) return;
+    auto* const buffer = lane_.first.find(std::max<std::size_t>(in_.bytes(), 1));
+    if (buffer == nullptr) return;  // start() makes it and comes here again
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        tensor_view const place{buffer + offsets[i] * size_of(wire), counts[i], wire, memory_kind::device};
+        tensor_io const* const io = io_of(batch_.items[i]);
+        if (io == nullptr) missing_.push_back(place);
+        if (io == nullptr) continue;
+        if (in_.data == nullptr) {
+            pack_.from.push_back(io->in);
+            pack_.to.push_back(place);
+        }
+        if (out_.data == nullptr) {
+            unpack_.from.push_back(place);
+            unpack_.to.push_back(io->out);
         }
     }
-    movers_.pack.move(lane_, from, to, is_compressed() ? batch_.scale.before : 1);
+    if (compressed) pack_.factor = batch_.scale.before;
+    if (compressed) unpack_.factor = batch_.scale.after;
 }
 
-void device_run::unpack() {
-    std::vector<tensor_view> from, to;
-    auto* const buffer = static_cast<std::byte*>(packed_.data);
-    for (std::size_t i = 0; i < batch_.items.size(); ++i) {
-        tensor_io const* const io = io_of(batch_.items[i]);
-        if (io == nullptr) continue;
-        from.push_back({buffer + offsets_[i] * size_of(packed_.type), io->out.count, packed_.type, memory_kind::device});
-        to.push_back(io->out);
+bool device_run::repeats() const {
+    if (batch_.kind != exchange_kind::allreduce || batch_.how == exchange_reduction::adasum) return false;
+    if (in_.data != nullptr && out_.data != nullptr) return true;
+    return lane_.first.find(std::max<std::size_t>(in_.bytes(), 1)) != nullptr && movers_.pack.repeats(pack_) &&
+           movers_.unpack.repeats(unpack_);
+}
+
+void device_run::start_allreduce() {
+    bool const reads = in_.data != nullptr, writes = out_.data != nullptr;
+    if (reads && writes) counters::add(shared_.count.zero_copy_batches);
+    if (!reads || !writes) {
+        std::size_t const bytes = std::max<std::size_t>(in_.bytes(), 1);
+        if (lane_.first.find(bytes) == nullptr) {
+            lane_.first.get(bytes);
+            lay_out();
+        }
+        if (!movers_.pack.repeats(pack_)) movers_.pack.prepare(lane_, pack_);
+        if (!movers_.unpack.repeats(unpack_)) movers_.unpack.prepare(lane_, unpack_);
+        auto* const buffer = lane_.first.find(bytes);
+        if (!reads) in_.data = buffer;
+        if (!writes) out_.data = buffer;
+        for (auto const& place : missing_) fill(place);
+        if (!pack_.from.empty()) movers_.pack.move(lane_);
     }
-    movers_.unpack.move(lane_, from, to, is_compressed() ? batch_.scale.after : 1);
+    operation_ = lane_.ranks.allreduce(label_, in_, out_, static_cast<reduction>(batch_.how),
+                                       is_compressed() ? scaling{} : batch_.scale);
 }
 
 /// Adasum weighs in f64 and has no kernels: the tensor goes through host memory.
 void device_run::start_adasum() {
     fusion_item const& item = batch_.items.front();
-    on_host_.resize(std::max<std::size_t>(count_of(item) * size_of(batch_.type), 1));
+    std::size_t const bytes = count_of(item) * size_of(batch_.type);
+    if (bytes > lane_.staging_bytes) {
+        lane_.staging_bytes = 0;
+        lane_.staging = cuda::make_pinned(*lane_.on, std::bit_ceil(bytes));
+        lane_.staging_bytes = std::bit_ceil(bytes);
+    }
+    void* const staging = lane_.staging.get().handle;
     if (tensor_io const* const io = io_of(item)) {
-        if (io->in.count != 0)
-            lane_.check(with().copy_device_to_host(on_host_.data(), address_of(io->in.data), io->in.bytes(), lane_.queue()),
-                        "cuMemcpyDtoHAsync");
+        if (bytes != 0)
+            lane_.check(with().copy_device_to_host(staging, address_of(io->in.data), bytes, lane_.queue()), "cuMemcpyDtoHAsync");
     } else {
-        fill_neutral(batch_.type, batch_.how, on_host_.data(), count_of(item));
+        fill_neutral(batch_.type, batch_.how, staging, count_of(item));
     }
     staged_ = record(lane_);
 }
@@ -250,7 +259,7 @@ void device_run::start_adasum() {
 void device_run::finish_adasum() {
     staged_.reset();
     fusion_item const& item = batch_.items.front();
-    tensor_view const view{on_host_.data(), count_of(item), batch_.type, memory_kind::host};
+    tensor_view const view{lane_.staging.get().handle, count_of(item), batch_.type, memory_kind::host};
     if (batch_.scale.before != 1) multiply(view.type, view.data, view.data, view.count, batch_.scale.before);
     adasum(host_, label_, view, view);
     if (batch_.scale.after != 1) multiply(view.type, view.data, view.data, view.count, batch_.scale.after);
@@ -258,7 +267,6 @@ void device_run::finish_adasum() {
     if (io != nullptr && view.count != 0)
         lane_.check(with().copy_host_to_device(address_of(io->out.data), view.data, view.bytes(), lane_.queue()),
                     "cuMemcpyHtoDAsync");
-    read_by_device_.push_back(std::move(on_host_));
 }
 
 tensor_view device_run::single_input(device_scratch& stand_in) {

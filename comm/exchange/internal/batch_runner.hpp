@@ -115,6 +115,7 @@ class batch_runner {
     std::unique_ptr<device_lane> lane_;
     std::string no_lane_;                 // why there will be none
     std::optional<device_run> starting_;               // its last part is not on the device yet: nothing else starts
+    bool is_on_lane_ = false;                          // it has begun
     std::deque<device_flight> flights_;                // in the order in which they arrive
     std::vector<std::vector<device_movers>> retired_;  // of plans that were forgotten while something flew
     std::vector<std::size_t> to_hand_;                 // tensors in device memory of each unit that the device does not know of

@@ -18,6 +18,8 @@ class device_scratch {
   public:
     explicit device_scratch(std::shared_ptr<cuda::device const> on) noexcept : on_(std::move(on)) {}
     std::byte* get(std::size_t bytes);
+    /// What get() gives without asking the driver for more; or null.
+    std::byte* find(std::size_t bytes) const noexcept;
 
   private:
     std::shared_ptr<cuda::device const> on_;
@@ -39,6 +41,8 @@ struct device_lane {
     cuda::unique_stream stream;
     std::shared_ptr<cuda::fusion_kernels const> kernels;  ///< null where there are none: tensors are copied one by one then
     device_scratch first, second;
+    cuda::unique_pinned staging;  ///< host memory for Adasum, of `staging_bytes`
+    std::size_t staging_bytes = 0;
 
     cuda::stream_handle queue() const noexcept { return stream.get().handle; }
     void check(int code, char const* call) const { cuda::check(on->with(), code, call); }

@@ -15,16 +15,28 @@
 
 namespace muster::detail {
 
-/// Moves tensors into a fusion buffer, or out of it, on a lane's stream; kept, since tensors mostly lie where they lay before.
+/// Tensors that go into a fusion buffer, or out of it: from[i] to to[i], times `factor`.
+struct device_move {
+    std::vector<tensor_view> from, to;
+    double factor = 1;
+    bool operator==(device_move const&) const = default;
+};
+
+/// Moves on a lane's stream; kept, since tensors mostly lie where they lay before. The lane outlives it.
 class device_mover {
   public:
-    /// from[i] goes to to[i], times `factor`. The lane outlives it, and what was put on its stream before is not waited for.
-    /// Without kernels only types that are the same, by a factor of 1. Throws cuda_error.
-    void move(device_lane& lane, std::span<tensor_view const> from, std::span<tensor_view const> to, double factor);
+    /// It is what was moved the last time: nothing is left to be prepared.
+    bool repeats(device_move const& what) const { return what.from.empty() || what == last_; }
+
+    /// Makes what is needed for it. Not while anything flies: this can wait for the device. Without kernels only types that are the
+    /// same, by a factor of 1. Throws errc::unavailable, cuda_error.
+    void prepare(device_lane& lane, device_move what);
+
+    /// Puts what was prepared on the stream. Throws cuda_error.
+    void move(device_lane& lane);
 
   private:
-    std::vector<tensor_view> from_, to_;  // what is prepared
-    double factor_ = 1;
+    device_move last_;
     std::optional<cuda::fusion_launch> launch_;
 };
 
@@ -57,7 +69,8 @@ struct device_flight {
 };
 
 /// As batch_run, but the device does the work: start() puts what precedes the collective and the collective on the lane, hand_over()
-/// what follows, from when on other batches may be started behind it.
+/// what follows, from when on other batches may be started behind it. The exchange's thread must never wait for the device, which
+/// may wait for a rank that has failed: what asks the driver for memory is therefore done while nothing flies.
 class device_run {
   public:
     struct parts {
@@ -70,8 +83,10 @@ class device_run {
     /// All of it outlives the run.
     device_run(parts const& with, fused_batch const& batch, std::span<std::shared_ptr<agreement const> const> agreed, std::span<pending_ptr const> units);
 
+    /// Whether start() asks the driver for nothing: it repeats what was done before.
+    bool repeats() const;
     void start();
-    /// True once everything is on the device; never blocks (but for Adasum). Throws what the communicator throws.
+    /// True once everything is on the device; never blocks (but for Adasum, in whose steps the other ranks are waited for). Throws what the communicator throws.
     bool hand_over();
     /// After that.
     device_flight take_off() &&;
@@ -92,6 +107,7 @@ class device_run {
     pending* single() const { return units_[batch_.items.front().unit].get(); }
     bool is_compressed() const noexcept { return batch_.wire != compression::none && lane_.ranks.size() > 1; }
 
+    void lay_out();
     void wait_for_programs();
     void start_allreduce();
     void start_adasum();
@@ -100,8 +116,6 @@ class device_run {
     void start_allgather();
     void start_reducescatter();
     void start_alltoall();
-    void pack(dtype wire, std::byte* buffer);
-    void unpack();
     tensor_view single_input(device_scratch& stand_in);
     tensor_view output(std::size_t count, std::vector<std::int64_t> rows);
     void fill(tensor_view const& view);
@@ -117,11 +131,11 @@ class device_run {
     std::span<pending_ptr const> units_;
     operation operation_;
     std::string label_;
-    tensor_view packed_;                  ///< the fusion buffer, if results are in it
-    std::vector<std::size_t> offsets_;    ///< of the items in it, in elements
-    tensor_view share_from_, share_to_;   ///< a reducescatter's share of what was reduced in whole
-    std::vector<std::vector<std::byte>> read_by_device_;  ///< neutral elements; what Adasum has made
-    std::vector<std::byte> on_host_;                      ///< Adasum
+    tensor_view in_, out_;              ///< what a fused allreduce reads and writes; null data: the fusion buffer
+    device_move pack_, unpack_;         ///< with it
+    std::vector<tensor_view> missing_;  ///< places in it of tensors that this rank has joined in
+    tensor_view share_from_, share_to_;  ///< a reducescatter's share of what was reduced in whole
+    std::vector<std::vector<std::byte>> read_by_device_;  ///< neutral elements
     std::shared_ptr<cuda::unique_event const> staged_, finished_;
     exchange_clock::time_point begin_;
 };
