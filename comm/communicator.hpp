@@ -100,16 +100,17 @@ class communicator {
     /// get an empty one. It has this one's options and deadline, and stays valid beyond this one.
     communicator include(std::span<int const> ranks);
 
-    /// A communicator over the same ranks for tensors in device memory: by nccl, or by the backend that `options` names. The ranks
-    /// meet over this one, which must reach host memory; so it needs no PMIx, and serves process sets. Collective, and blocking
-    /// for at most options.deadline. Its host names, and it, stay valid beyond this one. Throws what the backend's making throws
-    /// (nccl: what one rank lacks, on all); a rank that does so has not harmed this communicator.
+    /// A communicator over the same ranks for tensors in device memory: by nccl, or by the backend that `options` names. The
+    /// ranks meet over this one, which must reach host memory; so it needs no PMIx, and serves process sets. Collective, and
+    /// blocking for at most options.deadline. Its host names, and it, stay valid beyond this one. Throws what the backend's
+    /// making throws (nccl: what one rank lacks, on all); a rank that does so has not harmed this communicator.
     communicator for_device(comm_options options);
 
-    /// Host memory that collectives of this process are fastest on, `bytes` (at least 1) of it, zeroed: over shm the other ranks of
-    /// the node read and write it in place, where other memory is copied by the kernel. For what lives long and is reduced often, as the
-    /// gradients of a network; best in few large pieces, since each takes a file descriptor and its first collective prepares the way.
-    /// Ranks need not do the same. Not collective; thread safe, also beside other calls. Throws errc::system, std::bad_alloc.
+    /// Host memory that collectives of this process are fastest on, `bytes` (at least 1) of it, zeroed: over shm the other ranks
+    /// of the node read and write it in place, where other memory is copied by the kernel. For what lives long and is reduced
+    /// often, as the gradients of a network; best in few large pieces, since each takes a file descriptor and its first
+    /// collective prepares the way. Ranks need not do the same. Not collective; thread safe, also beside other calls. Throws
+    /// errc::system, std::bad_alloc.
     comm_buffer allocate(std::size_t bytes);
 
     /// Device memory: `stream` (a CUstream or cudaStream_t of the communicator's device; null is the default stream) is where the
@@ -125,8 +126,8 @@ class communicator {
     /// come, and the communicator has then failed. Collective.
     void close();
 
-    /// Where the backend is mpi or hierarchical, a pointer to its MPI_Comm (`*static_cast<MPI_Comm const*>(c.native())`), else null. For
-    /// libraries that duplicate it at once, as HDF5 does; valid as long as this communicator.
+    /// Where the backend is mpi or hierarchical, a pointer to its MPI_Comm (`*static_cast<MPI_Comm const*>(c.native())`), else
+    /// null. For libraries that duplicate it at once, as HDF5 does; valid as long as this communicator.
     void const* native() const noexcept;
 
   private:

@@ -40,8 +40,8 @@ class [[nodiscard]] operation {
     /// late rank may still cause writes to them; none of them holds a result.
     void wait(duration deadline);
 
-    /// The ranks that keep it from finishing, as far as they are known: dead, stopped, or not there yet. Empty once it has finished
-    /// or its communicator has failed. Never blocks; for a few questions a second.
+    /// The ranks that keep it from finishing, as far as they are known: dead, stopped, or not there yet. Empty once it has
+    /// finished or its communicator has failed. Never blocks; for a few questions a second.
     std::vector<late_rank> late_ranks() const noexcept;
 
     /// Device memory: what is put on `stream` (a CUstream or cudaStream_t) from now on waits, on the device, for this operation.

@@ -142,7 +142,8 @@ batch_layout& batch_runner::layout_of_next() {
 
 void batch_runner::start() {
     begin_records();
-    run_.emplace(run_parts{set_, ranks_, shared_, first_, second_}, plan_->batches[next_batch_], layout_of_next(), agreed_, units_);
+    run_.emplace(run_parts{set_, ranks_, shared_, first_, second_}, plan_->batches[next_batch_], layout_of_next(), agreed_,
+                 units_);
     run_->start();
 }
 
@@ -160,8 +161,8 @@ bool batch_runner::start_on_device() {
         end_next();
         return false;
     }
-    starting_.emplace(device_run::parts{*lane_, ranks_, shared_, plan_->movers[next_batch_]}, plan_->batches[next_batch_], agreed_,
-                      units_);
+    starting_.emplace(device_run::parts{*lane_, ranks_, shared_, plan_->movers[next_batch_]}, plan_->batches[next_batch_],
+                      agreed_, units_);
     return true;
 }
 
@@ -226,7 +227,9 @@ void batch_runner::end_next() {
     take_ended(ending_);
     ++next_batch_;
     if (flies()) {
-        auto const on_device = [](ending_unit const& each) { return each.what && each.what->handed.load(std::memory_order_relaxed); };
+        auto const on_device = [](ending_unit const& each) {
+            return each.what && each.what->handed.load(std::memory_order_relaxed);
+        };
         auto const first = std::stable_partition(ending_.begin(), ending_.end(), std::not_fn(on_device));
         std::move(first, ending_.end(), std::back_inserter(flights_.back().ends));
         ending_.erase(first, ending_.end());

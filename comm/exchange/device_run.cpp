@@ -39,8 +39,9 @@ void device_mover::prepare(device_lane& lane, device_move what) {
     last_ = {};  // should anything below throw
     bool const converts = what.factor != 1 || (!what.from.empty() && what.from.front().type != what.to.front().type);
     if (!lane.kernels && converts)
-        throw comm_error(errc::unavailable, fmt::format("compression on {} needs kernels that it cannot load; give compression none",
-                                                        lane.on->name()));
+        throw comm_error(
+            errc::unavailable,
+            fmt::format("compression on {} needs kernels that it cannot load; give compression none", lane.on->name()));
     if (lane.kernels && !what.from.empty()) {
         if (!launch_) launch_.emplace(lane.kernels);
         launch_->prepare(what.from, what.to, what.factor, lane.queue());
@@ -57,8 +58,8 @@ void device_mover::move(device_lane& lane) {
                        "cuMemcpyDtoDAsync");
 }
 
-device_run::device_run(parts const& with, fused_batch const& batch,
-                       std::span<std::shared_ptr<agreement const> const> agreed, std::span<pending_ptr const> units)
+device_run::device_run(parts const& with, fused_batch const& batch, std::span<std::shared_ptr<agreement const> const> agreed,
+                       std::span<pending_ptr const> units)
     : lane_(with.lane),
       host_(with.host),
       shared_(with.shared),
@@ -130,8 +131,14 @@ bool device_run::hand_over() {
 }
 
 device_flight device_run::take_off() && {
-    return {std::move(operation_), std::move(finished_), std::move(label_),          batch_.kind,
-            batch_.bytes,          begin_,               std::move(read_by_device_), {}};
+    return {std::move(operation_),
+            std::move(finished_),
+            std::move(label_),
+            batch_.kind,
+            batch_.bytes,
+            begin_,
+            std::move(read_by_device_),
+            {}};
 }
 
 void device_run::leak() noexcept {
@@ -233,8 +240,8 @@ void device_run::start_allreduce() {
         for (auto const& place : missing_) fill(place);
         if (!pack_.from.empty()) movers_.pack.move(lane_);
     }
-    operation_ = lane_.ranks.allreduce(label_, in_, out_, static_cast<reduction>(batch_.how),
-                                       is_compressed() ? scaling{} : batch_.scale);
+    operation_ =
+        lane_.ranks.allreduce(label_, in_, out_, static_cast<reduction>(batch_.how), is_compressed() ? scaling{} : batch_.scale);
 }
 
 /// Adasum weighs in f64 and has no kernels: the tensor goes through host memory.

@@ -93,8 +93,7 @@ wire_choice choose_wire(exchange_options const& options, exchange_call const& ca
         return {compression::none, false, fmt::format("compression {} {}; give none", to_string(wire), why)};
     };
     if (!adds || (!which.on_host && !which.on_device))
-        return refusal(
-            fmt::format("is for sums and averages of f32{}", adds ? "" : fmt::format(", not for {}", to_string(how))));
+        return refusal(fmt::format("is for sums and averages of f32{}", adds ? "" : fmt::format(", not for {}", to_string(how))));
     if (which.on_device)
         if (auto const why = cuda::kernels_missing()) return refusal("of tensors in device memory: " + *why);
     if (which.on_device && call.error_feedback.value_or(false))
@@ -148,8 +147,8 @@ exchange_handle exchange::submit(detail::pending_ptr const& what, exchange_call 
     if (!fault.empty()) refuse(asked.kind, asked.name, fault);
     // What is prepared is marked when it is started.
     auto const tensors = what->tensors();
-    bool const on_device = std::any_of(tensors.begin(), tensors.end(),
-                                       [](auto const& each) { return each.in.where == memory_kind::device; });
+    bool const on_device =
+        std::any_of(tensors.begin(), tensors.end(), [](auto const& each) { return each.in.where == memory_kind::device; });
     if (on_device && asked.kind != exchange_kind::prepare) what->gpu = core_->mark(asked.kind, asked.name, call.stream);
     core_->submit(what);
     return {*what, core_};
@@ -163,7 +162,7 @@ exchange_handle exchange::allreduce(std::string_view name, tensor_view in, tenso
     auto const wire = choose_wire(core_->options(), call, how, f32);
     if (!wire.fault.empty()) refuse(exchange_kind::allreduce, name, wire.fault);
     detail::single_allreduce const what{
-        name,     call.set, how, call.scale, wire.wire, wire.error_feedback, call.shape ? *call.shape : flat_shape(in.count),
+        name,      call.set,   how, call.scale, wire.wire, wire.error_feedback, call.shape ? *call.shape : flat_shape(in.count),
         {in, out}, call.stream};
     if (auto const fault = detail::fault_of(what); !fault.empty()) refuse(exchange_kind::allreduce, name, fault);
     auto const submitted = core_->submit(what);

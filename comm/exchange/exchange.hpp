@@ -29,8 +29,8 @@ struct exchange_call {
     scaling scale{};                      ///< allreduce, reducescatter
     std::optional<tensor_shape> shape{};  ///< of the input, if it is not a vector
     int set = 0;                          ///< a process set; 0 is all ranks
-    /// allreduce of f32, sum or average: what its elements are on their way, if not what exchange_options::wire says; for any other
-    /// it is refused (errc::usage).
+    /// allreduce of f32, sum or average: what its elements are on their way, if not what exchange_options::wire says; for any
+    /// other it is refused (errc::usage).
     std::optional<compression> wire{};
     /// With it, in host memory: if not what exchange_options::error_feedback says.
     std::optional<bool> error_feedback{};
@@ -68,13 +68,13 @@ struct named_tensor {
 /// - **Join.** A rank that has joined takes part in everything with neutral elements (0 for sums; an average is still over all
 ///   ranks) and no rows, until all have joined.
 /// - **Device memory.** Tensors there are negotiated and fused as others are; a second communicator, over nccl (or what
-///   MUSTER_COMM_BACKEND names), is made on all ranks when any has submitted a first one, which blocks the exchange meanwhile. Pack, collective
-///   and unpack follow each other on the device; a request has ended when the device is through, and streams can wait for it
-///   before (exchange_handle::order). Memory that the exchange gives is device memory too. If no rank can work on device memory
-///   such requests fail (errc::unavailable) and others go on; if only some cannot, the exchange fails. Adasum goes through host
-///   memory. Each process set has a communicator of NCCL's: where sets share ranks, wait for the tensors of one before those of
-///   another are submitted, since NCCL may otherwise wait without end when ranks start them in different orders and a GPU has no
-///   room for all of them at once.
+///   MUSTER_COMM_BACKEND names), is made on all ranks when any has submitted a first one, which blocks the exchange meanwhile.
+///   Pack, collective and unpack follow each other on the device; a request has ended when the device is through, and streams can
+///   wait for it before (exchange_handle::order). Memory that the exchange gives is device memory too. If no rank can work on
+///   device memory such requests fail (errc::unavailable) and others go on; if only some cannot, the exchange fails. Adasum goes
+///   through host memory. Each process set has a communicator of NCCL's: where sets share ranks, wait for the tensors of one
+///   before those of another are submitted, since NCCL may otherwise wait without end when ranks start them in different orders
+///   and a GPU has no room for all of them at once.
 /// - **Compression.** With exchange_options::wire, or exchange_call::wire for one call, f32 tensors of sums and averages travel
 ///   as f16 or bf16. Each rank rounds its own (times scale.before) as it is gathered, the ranks' are added as
 ///   communicator::allreduce adds f16 and bf16 (in f32, rounded once; in device memory as NCCL adds) and the result is scaled by

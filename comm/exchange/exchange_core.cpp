@@ -246,8 +246,8 @@ bool exchange_core::wait_until(pending& what, exchange_clock::time_point until, 
     waiters_.fetch_add(1, std::memory_order_acq_rel);
     auto const begin = exchange_clock::now();
     std::unique_lock lock(ended_guard_);
-    bool const over = until == exchange_clock::time_point::max() ? (ended_.wait(lock, is_over), true)
-                                                                 : ended_.wait_until(lock, until, is_over);
+    bool const over =
+        until == exchange_clock::time_point::max() ? (ended_.wait(lock, is_over), true) : ended_.wait_until(lock, until, is_over);
     lock.unlock();
     waiters_.fetch_sub(1, std::memory_order_relaxed);
     counters::add(count.wait_ns, static_cast<std::uint64_t>((exchange_clock::now() - begin).count()));

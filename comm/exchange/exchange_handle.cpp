@@ -67,10 +67,11 @@ void exchange_handle::order(void* stream) const {
     if (!what_) return;
     // The thread of the exchange takes nothing of it away before it has ended, and then only the mark of its submission.
     if (!what_->gpu)
-        throw comm_error(errc::usage, fmt::format("{} (rank {} of {} on {}): a stream can only wait for tensors in device memory; "
-                                                  "use wait()",
-                                                  describe(what_->what->kind, what_->what->name), core_->who().rank,
-                                                  core_->who().world_size, core_->who().host));
+        throw comm_error(errc::usage,
+                         fmt::format("{} (rank {} of {} on {}): a stream can only wait for tensors in device memory; "
+                                     "use wait()",
+                                     describe(what_->what->kind, what_->what->name), core_->who().rank, core_->who().world_size,
+                                     core_->who().host));
     wait_by([&](exchange_clock::time_point until) { return core_->wait_handed(*what_, until); });
     if (!what_->handed.load(std::memory_order_acquire)) return;  // it had nothing to do on the device
     cuda::device const& on = *what_->gpu->on;

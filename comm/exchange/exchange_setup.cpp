@@ -108,8 +108,8 @@ int exchange_core::make_set(communicator& ranks, std::vector<int> const& members
     return number;
 }
 
-/// By the channel of all ranks, since making communicators blocks and every rank is to do it at the same point of the order: a rank
-/// that were busy with one set while another one waits for it in the next would be waited for in vain.
+/// By the channel of all ranks, since making communicators blocks and every rank is to do it at the same point of the order: a
+/// rank that were busy with one set while another one waits for it in the next would be waited for in vain.
 void exchange_core::ask_for_device() {
     asked_for_device_ = true;
     auto what = std::make_shared<request>();

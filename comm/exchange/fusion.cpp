@@ -11,8 +11,8 @@ namespace {
 /// From here on two copies of a tensor cost more than a collective of its own.
 constexpr std::size_t uncopied_bytes = std::size_t{256} << 10;
 
-/// The same in device memory, where a collective of its own costs some 10 us of latency, in which a GPU copies about so much twice
-/// (reckoned with 3 TB/s, not measured).
+/// The same in device memory, where a collective of its own costs some 10 us of latency, in which a GPU copies about so much
+/// twice (reckoned with 3 TB/s, not measured).
 constexpr std::size_t uncopied_bytes_on_device = std::size_t{4} << 20;
 
 struct placed_item {

@@ -30,8 +30,8 @@ class prepared_group {
     prepared_group& operator=(prepared_group const&) = delete;
     ~prepared_group();
 
-    /// Reduces all of them, as allreduce_group under the group's name would; `stream` as exchange_call::stream. Throws errc::usage
-    /// if that name is in flight, what the exchange failed of if it has failed. Any thread.
+    /// Reduces all of them, as allreduce_group under the group's name would; `stream` as exchange_call::stream. Throws
+    /// errc::usage if that name is in flight, what the exchange failed of if it has failed. Any thread.
     exchange_handle start(void* stream = nullptr);
 
     std::string const& name() const;

@@ -19,12 +19,12 @@ enum class exchange_kind : std::uint8_t {
     reducescatter,
     alltoall,
     barrier,
-    join,     ///< this rank has no more tensors: it takes part with zeros until all have joined
-    include,  ///< make a process set
-    leave,    ///< this rank's exchange ends
-    tune,     ///< rank 0: use these settings from now on
-    prepare,  ///< a grouped allreduce that is to be started again and again is checked
-    give_up,  ///< a deadline has passed: the exchange ends on all ranks, for the reason that the name of its tensor tells
+    join,         ///< this rank has no more tensors: it takes part with zeros until all have joined
+    include,      ///< make a process set
+    leave,        ///< this rank's exchange ends
+    tune,         ///< rank 0: use these settings from now on
+    prepare,      ///< a grouped allreduce that is to be started again and again is checked
+    give_up,      ///< a deadline has passed: the exchange ends on all ranks, for the reason that the name of its tensor tells
     open_device,  ///< some rank has tensors in device memory: all of them prepare for such
 };
 inline constexpr int exchange_kinds = 13;

@@ -87,7 +87,8 @@ TEST(exchange_on_device, every_type_and_reduction) {
               std::vector<std::uint8_t>{static_cast<std::uint8_t>(1 << size)});
     EXPECT_EQ(reduced("f64", std::vector<double>{rank + 1.0}, how::average), std::vector<double>{(size + 1) / 2.0});
     EXPECT_EQ(reduced("f32", std::vector<float>{1}, how::sum, {0.5, 4}), std::vector<float>{2.0f * static_cast<float>(size)});
-    EXPECT_EQ(static_cast<float>(reduced("f16", std::vector<half>{half(2)}, how::product)[0]), std::exp2(static_cast<float>(size)));
+    EXPECT_EQ(static_cast<float>(reduced("f16", std::vector<half>{half(2)}, how::product)[0]),
+              std::exp2(static_cast<float>(size)));
     EXPECT_NEAR(static_cast<float>(reduced("bf16", std::vector<bfloat16>{bfloat16(300)}, how::average)[0]), 300, 2);
 }
 
@@ -123,7 +124,8 @@ TEST(exchange_on_device, small_tensors_that_lie_gap_free_on_some_ranks_only) {
     std::size_t const step = all.rank() == 0 ? count : 8;  // else with the very gaps that they travel with, which are others'
     std::vector<named_tensor> tensors;
     std::array<std::string, 3> const names{"a", "b", "c"};
-    for (std::size_t i = 0; i < 3; ++i) tensors.push_back({names[i], part(memory, i * step, count), part(memory, i * step, count)});
+    for (std::size_t i = 0; i < 3; ++i)
+        tensors.push_back({names[i], part(memory, i * step, count), part(memory, i * step, count)});
     all.allreduce_group("group", tensors, exchange_reduction::average).wait();
     auto const values = memory.values();
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -132,8 +134,8 @@ TEST(exchange_on_device, small_tensors_that_lie_gap_free_on_some_ranks_only) {
     }
 }
 
-/// Over the FAKE driver the default stream stands still for as long as this lives, and what waits for it; a real one has enough to
-/// do to be late.
+/// Over the FAKE driver the default stream stands still for as long as this lives, and what waits for it; a real one has enough
+/// to do to be late.
 class late_default_stream {
   public:
     late_default_stream() {
@@ -173,7 +175,8 @@ TEST(exchange_on_device, streams_wait_for_each_other_and_the_host_for_nothing) {
             cuda::check(with, with.stream_wait_event(handle, before.get().handle, 0), "cuStreamWaitEvent");
             for (auto const* each : {&a, &b})
                 for (int i = 0; i < 20; ++i)  // enough work that a collective that did not wait would read too soon
-                    cuda::check(with, with.copy_device_to_device(address(each->view()), address(source.view()), 4 * count, handle),
+                    cuda::check(with,
+                                with.copy_device_to_device(address(each->view()), address(source.view()), 4 * count, handle),
                                 "cuMemcpyDtoDAsync");
         }
         under_way[0] = all.allreduce("a", a.view(), a.view(), exchange_reduction::sum, call);
@@ -304,9 +307,9 @@ TEST(exchange_on_device, groups_are_prepared_and_hold_both_kinds_of_memory) {
             cuda::driver const& with = test::gpu()->with();
             auto const address = [](gpu_vector<float> const& of) { return std::bit_cast<cuda::device_address>(of.view().data); };
             for (auto const* each : {&first, &second})
-                cuda::check(with,
-                            with.copy_device_to_device(address(*each), address(values), each->view().bytes(), stream.get().handle),
-                            "cuMemcpyDtoDAsync");
+                cuda::check(
+                    with, with.copy_device_to_device(address(*each), address(values), each->view().bytes(), stream.get().handle),
+                    "cuMemcpyDtoDAsync");
         }
         std::ranges::fill(third, static_cast<float>(all.rank() + 1));
         auto const started = group.start(stream.get().handle);
@@ -365,8 +368,7 @@ TEST(exchange_on_device, process_sets_and_the_static_graph_have_lanes_of_their_o
         gpu_vector<float> const c(filled(3, 2));
         auto const first = all.allreduce("a", a.view(), a.view(), exchange_reduction::average);
         auto const second = all.allreduce("b", b.view(), b.view(), exchange_reduction::average);
-        if (all.rank_in(set) >= 0)
-            all.allreduce("c", c.view(), c.view(), exchange_reduction::sum, {.set = set}).wait();
+        if (all.rank_in(set) >= 0) all.allreduce("c", c.view(), c.view(), exchange_reduction::sum, {.set = set}).wait();
         first.wait();
         second.wait();
         if (all.rank_in(set) >= 0) {

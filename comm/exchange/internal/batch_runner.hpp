@@ -60,8 +60,8 @@ class batch_runner {
     std::string const& label() const { return run_ ? run_->label() : starting_->label(); }
     bool ended() const noexcept { return plan_ == nullptr || next_batch_ == plan_->batches.size(); }
 
-    /// Starts or moves the next batch; true if it has ended, or if the device knows of all of it: it flies then, and others may be
-    /// started behind it.
+    /// Starts or moves the next batch; true if it has ended, or if the device knows of all of it: it flies then, and others may
+    /// be started behind it.
     bool advance();
 
     /// Ends what flies and has arrived. Whether there was any.
@@ -113,7 +113,7 @@ class batch_runner {
     std::optional<batch_run> run_;
     scratch first_, second_;
     std::unique_ptr<device_lane> lane_;
-    std::string no_lane_;                 // why there will be none
+    std::string no_lane_;                              // why there will be none
     std::optional<device_run> starting_;               // its last part is not on the device yet: nothing else starts
     bool is_on_lane_ = false;                          // it has begun
     std::deque<device_flight> flights_;                // in the order in which they arrive

@@ -85,6 +85,10 @@ class channel {
   private:
     enum class phase { idle, agreeing, gathering, running };
 
+    /// Before the bytes of the cache. The first says how many bytes there are to announce, the rest is kept for later.
+    static constexpr std::size_t header_bytes = 8;
+    static bool is_cacheable(exchange_kind kind) noexcept { return kind <= exchange_kind::barrier; }
+
     step_result step_on(exchange_clock::time_point now);
     exchange_clock::time_point due(exchange_clock::time_point now) const;
     bool flushes(exchange_clock::time_point now) const;
@@ -92,16 +96,19 @@ class channel {
     void sort_waiting();
     std::optional<response_cache::position> find_cached(pending& one);
     void finish_round(exchange_clock::time_point now);
+    void plan();
+    bool run_batches();
+    void take_tuning_sample(exchange_clock::time_point now);
+
+    // channel_conclusions.cpp
     void take_hits();
     void take_announcements();
     void conclude(agreement&& each);
     void fail_unit(pending_ptr const& unit, errc code, std::string const& fault, std::vector<int> const& culprits);
     void agreed_on(std::shared_ptr<agreement const> what, pending_ptr unit);
-    void plan();
-    bool run_batches();
     void forget_cache();
-    void take_tuning_sample(exchange_clock::time_point now);
 
+    // channel_watch.cpp
     bool advance(operation& what, exchange_clock::time_point now);
     void look_for_the_dead(operation const& what, exchange_clock::time_point began, exchange_clock::time_point now);
     void check_deadlines(exchange_clock::time_point now);

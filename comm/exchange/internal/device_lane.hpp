@@ -48,7 +48,8 @@ struct device_lane {
     void check(int code, char const* call) const { cuda::check(on->with(), code, call); }
 };
 
-/// Collective over the ranks of `host`, blocking; `options` may name the backend. Null where no rank could make it, `refusal` saying why; throws where some could.
+/// Collective over the ranks of `host`, blocking; `options` may name the backend. Null where no rank could make it, `refusal`
+/// saying why; throws where some could.
 std::unique_ptr<device_lane> open_lane(communicator& host, comm_options const& options, gpu_access& gpu, std::string& refusal);
 
 }  // namespace muster::detail

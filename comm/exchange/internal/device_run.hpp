@@ -28,8 +28,8 @@ class device_mover {
     /// It is what was moved the last time: nothing is left to be prepared.
     bool repeats(device_move const& what) const { return what.from.empty() || what == last_; }
 
-    /// Makes what is needed for it. Not while anything flies: this can wait for the device. Without kernels only types that are the
-    /// same, by a factor of 1. Throws errc::unavailable, cuda_error.
+    /// Makes what is needed for it. Not while anything flies: this can wait for the device. Without kernels only types that are
+    /// the same, by a factor of 1. Throws errc::unavailable, cuda_error.
     void prepare(device_lane& lane, device_move what);
 
     /// Puts what was prepared on the stream. Throws cuda_error.
@@ -68,9 +68,9 @@ struct device_flight {
     void leak() noexcept;
 };
 
-/// As batch_run, but the device does the work: start() puts what precedes the collective and the collective on the lane, hand_over()
-/// what follows, from when on other batches may be started behind it. The exchange's thread must never wait for the device, which
-/// may wait for a rank that has failed: what asks the driver for memory is therefore done while nothing flies.
+/// As batch_run, but the device does the work: start() puts what precedes the collective and the collective on the lane,
+/// hand_over() what follows, from when on other batches may be started behind it. The exchange's thread must never wait for the
+/// device, which may wait for a rank that has failed: what asks the driver for memory is therefore done while nothing flies.
 class device_run {
   public:
     struct parts {
@@ -81,12 +81,14 @@ class device_run {
     };
 
     /// All of it outlives the run.
-    device_run(parts const& with, fused_batch const& batch, std::span<std::shared_ptr<agreement const> const> agreed, std::span<pending_ptr const> units);
+    device_run(parts const& with, fused_batch const& batch, std::span<std::shared_ptr<agreement const> const> agreed,
+               std::span<pending_ptr const> units);
 
     /// Whether start() asks the driver for nothing: it repeats what was done before.
     bool repeats() const;
     void start();
-    /// True once everything is on the device; never blocks (but for Adasum, in whose steps the other ranks are waited for). Throws what the communicator throws.
+    /// True once everything is on the device; never blocks (but for Adasum, in whose steps the other ranks are waited for).
+    /// Throws what the communicator throws.
     bool hand_over();
     /// After that.
     device_flight take_off() &&;
@@ -100,9 +102,7 @@ class device_run {
   private:
     agreement const& unit_of(fusion_item const& item) const { return *agreed_[item.unit]; }
     tensor_spec const& spec_of(fusion_item const& item) const { return unit_of(item).what.tensors.at(item.tensor); }
-    std::size_t count_of(fusion_item const& item) const {
-        return static_cast<std::size_t>(spec_of(item).shape.elements());
-    }
+    std::size_t count_of(fusion_item const& item) const { return static_cast<std::size_t>(spec_of(item).shape.elements()); }
     tensor_io const* io_of(fusion_item const& item) const;
     pending* single() const { return units_[batch_.items.front().unit].get(); }
     bool is_compressed() const noexcept { return batch_.wire != compression::none && lane_.ranks.size() > 1; }
@@ -131,9 +131,9 @@ class device_run {
     std::span<pending_ptr const> units_;
     operation operation_;
     std::string label_;
-    tensor_view in_, out_;              ///< what a fused allreduce reads and writes; null data: the fusion buffer
-    device_move pack_, unpack_;         ///< with it
-    std::vector<tensor_view> missing_;  ///< places in it of tensors that this rank has joined in
+    tensor_view in_, out_;               ///< what a fused allreduce reads and writes; null data: the fusion buffer
+    device_move pack_, unpack_;          ///< with it
+    std::vector<tensor_view> missing_;   ///< places in it of tensors that this rank has joined in
     tensor_view share_from_, share_to_;  ///< a reducescatter's share of what was reduced in whole
     std::vector<std::vector<std::byte>> read_by_device_;  ///< neutral elements
     std::shared_ptr<cuda::unique_event const> staged_, finished_;

@@ -11,8 +11,8 @@ namespace muster::detail {
 
 /// What a request with tensors in device memory has beside the others.
 struct device_part {
-    std::shared_ptr<cuda::device const> on;  // before what is on it
-    cuda::unique_event given;                ///< behind what the program's stream held when it was submitted
+    std::shared_ptr<cuda::device const> on;              // before what is on it
+    cuda::unique_event given;                            ///< behind what the program's stream held when it was submitted
     std::shared_ptr<cuda::unique_event const> finished;  ///< behind its result; set before pending::handed
     cuda::unique_memory memory;                          ///< of an output that the exchange gave
 };

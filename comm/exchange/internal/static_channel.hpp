@@ -40,7 +40,8 @@ class static_channel {
     bool is_complete() const;
     void begin_step();
     void check(exchange_clock::time_point now);
-    void check_dead(operation const& what, exchange_clock::time_point began, std::string const& label, exchange_clock::time_point now);
+    void check_dead(operation const& what, exchange_clock::time_point began, std::string const& label,
+                    exchange_clock::time_point now);
 
     communicator ranks_;
     context& shared_;

@@ -299,8 +299,12 @@ TEST(fusion, device_memory_goes_by_itself_and_is_gathered_up_to_larger_stretches
     adasum.how = exchange_reduction::adasum;
     auto compressed = in("c", 10, 0x60);
     compressed.wire = compression::bf16;
-    std::vector const ready{agreed(tensor("host")),           agreed(in("a", 100'000, 0x100000)), agreed(in("b", 10, 0x10)),
-                            agreed(in("d", 1 << 20, 0x900000)), agreed(adasum),                     agreed(compressed)};
+    std::vector const ready{agreed(tensor("host")),
+                            agreed(in("a", 100'000, 0x100000)),
+                            agreed(in("b", 10, 0x10)),
+                            agreed(in("d", 1 << 20, 0x900000)),
+                            agreed(adasum),
+                            agreed(compressed)};
     auto const batches = plan_batches(ready, 16 << 20);
     EXPECT_THAT(units(batches), ElementsAre(ElementsAre(0), ElementsAre(3), ElementsAre(2, 1), ElementsAre(4), ElementsAre(5)));
     EXPECT_EQ(batches[0].where, memory_kind::host);
