@@ -33,11 +33,12 @@ static_assert(sizeof(fusion_segment) == 32, "the device reads what the host writ
 struct fusion_work {
     fusion_segment const* segments;  ///< in the memory of whoever runs the body
     std::uint32_t const* starts;     ///< starts[b]: the segment with block b's first piece; one more: the last segment
+    std::uint64_t const* residuals;  ///< of each segment, by a way that keeps what rounding loses: address, aligned for f32
     std::uint64_t pieces;            ///< of all segments
     std::uint32_t pieces_per_block;
     std::uint32_t padding;
 };
-static_assert(sizeof(fusion_work) == 32, "the device reads what the host writes");
+static_assert(sizeof(fusion_work) == 40, "the device reads what the host writes");
 
 /// Sixteen bytes, the widest access there is. On the GPU past the L1 cache, which nothing that is touched once profits from.
 struct alignas(16) chunk {
@@ -132,15 +133,40 @@ struct bf16_elements {
 /// to = narrow(wide(from) * factor), rounded once more if the type is narrower than what it is scaled as.
 template <typename From, typename To>
 struct scaled {
+    static constexpr bool keeps = false;
     using from = typename From::raw;
     using to = typename To::raw;
     using factor = typename From::wide;
     static MUSTER_BOTH to apply(from value, factor by) { return To::narrow(From::widen(value) * by); }
 };
 
+/// With error feedback, as compress() does it: v = from * factor + residual; to = narrow(v); residual = v - to, or 0 where `to`
+/// is not finite. Product and sum are rounded each, on the GPU too, which would make one operation of them.
+template <typename To>
+struct fed_back {
+    static constexpr bool keeps = true;
+    using from = float;
+    using to = typename To::raw;
+    using factor = float;
+    static MUSTER_BOTH to apply(float value, float by, float& residual) {
+#if defined(__CUDA_ARCH__)
+        float const exact = __fadd_rn(__fmul_rn(value, by), residual);
+#else
+        float const product = value * by;
+        float const exact = product + residual;
+#endif
+        to const rounded = To::narrow(exact);
+        float const back = To::widen(rounded);
+        bool const finite = back - back == 0;
+        residual = finite ? exact - back : 0.0f;
+        return rounded;
+    }
+};
+
 /// The same bits.
 template <typename Raw>
 struct copied {
+    static constexpr bool keeps = false;
     using from = Raw;
     using to = Raw;
     using factor = float;  // unused
@@ -155,13 +181,38 @@ struct fusion_shape {
     static constexpr std::uint32_t elements = 16 / (to_is_narrow ? to_bytes : from_bytes);  ///< of a whole piece
     static constexpr std::uint32_t from_chunks = elements * from_bytes / 16;
     static constexpr std::uint32_t to_chunks = elements * to_bytes / 16;
+    static constexpr std::uint32_t kept_chunks = Way::keeps ? elements * 4 / 16 : 0;
     /// Pieces that a thread loads before it stores the first, so that enough is on its way: 64 bytes of loads or stores.
-    static constexpr std::uint32_t ahead = 4 / (from_chunks > to_chunks ? from_chunks : to_chunks);
+    static constexpr std::uint32_t ahead = 4 / (from_chunks + kept_chunks > to_chunks ? from_chunks + kept_chunks : to_chunks);
+};
+
+/// The residuals of a whole piece, and where they lie; nothing where none are kept.
+template <typename Way, bool keeps = Way::keeps>
+struct kept_packet {
+    MUSTER_BOTH void load(std::uint64_t) {}
+    MUSTER_BOTH void store() const {}
+};
+template <typename Way>
+struct kept_packet<Way, true> {
+    union {
+        chunk kept_chunks[fusion_shape<Way>::kept_chunks];
+        float kept[fusion_shape<Way>::elements];
+    };
+    std::uint64_t place;
+    MUSTER_BOTH void load(std::uint64_t address) {
+        place = address;
+        MUSTER_UNROLL
+        for (std::uint32_t i = 0; i < fusion_shape<Way>::kept_chunks; ++i) kept_chunks[i] = load_chunk(address + 16 * i);
+    }
+    MUSTER_BOTH void store() const {
+        MUSTER_UNROLL
+        for (std::uint32_t i = 0; i < fusion_shape<Way>::kept_chunks; ++i) store_chunk(place + 16 * i, kept_chunks[i]);
+    }
 };
 
 /// A whole piece on its way through the registers; nowhere if `to` is 0.
 template <typename Way>
-struct fusion_packet {
+struct fusion_packet : kept_packet<Way> {
     union {
         chunk chunks[fusion_shape<Way>::from_chunks];
         typename Way::from elements[fusion_shape<Way>::elements];
@@ -190,12 +241,14 @@ struct fusion_cursor {
     std::uint64_t skew;
     std::uint64_t past;  ///< skew + count
     std::uint64_t first_piece;
-    bool aligned;  ///< whole pieces begin at multiples of 16 on both sides
+    std::uint64_t residual;  ///< as `from`; 0 where none are kept
+    bool aligned;            ///< whole pieces begin at multiples of 16 everywhere
 };
 
 template <typename Way>
-MUSTER_BOTH fusion_cursor<Way> cursor_of(fusion_segment const& segment) {
+MUSTER_BOTH fusion_cursor<Way> cursor_of(fusion_work const& work, std::uint32_t which) {
     using shape = fusion_shape<Way>;
+    fusion_segment const& segment = work.segments[which];
     std::uint64_t const skew = shape::to_is_narrow ? segment.to % 16 / shape::to_bytes : segment.from % 16 / shape::from_bytes;
     fusion_cursor<Way> cursor;
     cursor.from = segment.from - skew * shape::from_bytes;
@@ -203,7 +256,9 @@ MUSTER_BOTH fusion_cursor<Way> cursor_of(fusion_segment const& segment) {
     cursor.skew = skew;
     cursor.past = skew + segment.count;
     cursor.first_piece = segment.first_piece;
-    cursor.aligned = (cursor.from | cursor.to) % 16 == 0;
+    cursor.residual = 0;
+    if constexpr (Way::keeps) cursor.residual = work.residuals[which] - skew * 4;
+    cursor.aligned = (cursor.from | cursor.to | cursor.residual) % 16 == 0;
     return cursor;
 }
 
@@ -220,19 +275,25 @@ MUSTER_BOTH void load_piece(fusion_cursor<Way> const& cursor, std::uint64_t piec
         MUSTER_UNROLL
         for (std::uint32_t i = 0; i < shape::from_chunks; ++i)
             packet.chunks[i] = load_chunk(cursor.from + begin * shape::from_bytes + 16 * i);
+        packet.load(cursor.residual + begin * 4);
         packet.to = cursor.to + begin * shape::to_bytes;
         return;
     }
     packet.to = 0;
     std::uint64_t const first = begin < cursor.skew ? cursor.skew : begin;
     std::uint64_t const past = end < cursor.past ? end : cursor.past;
-    for (std::uint64_t i = first; i < past; ++i)
-        *reinterpret_cast<to*>(cursor.to + i * shape::to_bytes) =
-            Way::apply(*reinterpret_cast<from const*>(cursor.from + i * shape::from_bytes), by);
+    for (std::uint64_t i = first; i < past; ++i) {
+        from const value = *reinterpret_cast<from const*>(cursor.from + i * shape::from_bytes);
+        to& result = *reinterpret_cast<to*>(cursor.to + i * shape::to_bytes);
+        if constexpr (Way::keeps)
+            result = Way::apply(value, by, *reinterpret_cast<float*>(cursor.residual + i * 4));
+        else
+            result = Way::apply(value, by);
+    }
 }
 
 template <typename Way>
-MUSTER_BOTH void store_piece(fusion_packet<Way> const& packet, typename Way::factor by) {
+MUSTER_BOTH void store_piece(fusion_packet<Way>& packet, typename Way::factor by) {
     using shape = fusion_shape<Way>;
     if (packet.to == 0) return;
     union {
@@ -240,9 +301,15 @@ MUSTER_BOTH void store_piece(fusion_packet<Way> const& packet, typename Way::fac
         typename Way::to elements[shape::elements];
     } out;
     MUSTER_UNROLL
-    for (std::uint32_t i = 0; i < shape::elements; ++i) out.elements[i] = Way::apply(packet.elements[i], by);
+    for (std::uint32_t i = 0; i < shape::elements; ++i) {
+        if constexpr (Way::keeps)
+            out.elements[i] = Way::apply(packet.elements[i], by, packet.kept[i]);
+        else
+            out.elements[i] = Way::apply(packet.elements[i], by);
+    }
     MUSTER_UNROLL
     for (std::uint32_t i = 0; i < shape::to_chunks; ++i) store_chunk(packet.to + 16 * i, out.chunks[i]);
+    packet.store();
 }
 
 /// All that thread `thread` of the `threads` of block `block` does. Neighbours in a block move neighbouring pieces. Threads share
@@ -256,7 +323,7 @@ MUSTER_BOTH void run_thread(fusion_work const& work, typename Way::factor by, st
     std::uint64_t const end = after < work.pieces ? after : work.pieces;
     std::uint32_t low = work.starts[block];
     std::uint32_t const high = work.starts[block + 1];
-    fusion_cursor<Way> cursor = cursor_of<Way>(work.segments[low]);
+    fusion_cursor<Way> cursor = cursor_of<Way>(work, low);
     std::uint64_t past = low < high ? work.segments[low + 1].first_piece : end;
     for (std::uint64_t at = begin + thread; at < end; at += static_cast<std::uint64_t>(threads) * ahead) {
         fusion_packet<Way> packets[ahead];
@@ -267,7 +334,7 @@ MUSTER_BOTH void run_thread(fusion_work const& work, typename Way::factor by, st
             if (piece >= end) continue;
             if (piece >= past) {
                 low = find_segment(work.segments, low + 1, high, piece);
-                cursor = cursor_of<Way>(work.segments[low]);
+                cursor = cursor_of<Way>(work, low);
                 past = low < high ? work.segments[low + 1].first_piece : end;
             }
             load_piece<Way>(cursor, piece, by, packets[i]);
@@ -291,6 +358,8 @@ using bf16_f32 = scaled<bf16_elements, f32_elements>;
 using f16_f16 = scaled<f16_elements, f16_elements>;
 using bf16_bf16 = scaled<bf16_elements, bf16_elements>;
 using f64_f64 = scaled<f64_elements, f64_elements>;
+using f32_f16_kept = fed_back<f16_elements>;
+using f32_bf16_kept = fed_back<bf16_elements>;
 }  // namespace ways
 
 #define MUSTER_FUSION_WAYS(X) \
@@ -305,6 +374,12 @@ using f64_f64 = scaled<f64_elements, f64_elements>;
     X(bf16_f32)               \
     X(f16_f16)                \
     X(bf16_bf16)              \
-    X(f64_f64)
+    X(f64_f64)                \
+    X(f32_f16_kept)           \
+    X(f32_bf16_kept)
+
+#define MUSTER_ONE(way) +1
+inline constexpr unsigned fusion_ways = 0 MUSTER_FUSION_WAYS(MUSTER_ONE);
+#undef MUSTER_ONE
 
 }  // namespace muster::cuda

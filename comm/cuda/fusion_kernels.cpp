@@ -14,7 +14,7 @@ namespace muster::cuda {
 
 namespace {
 
-constexpr std::array<std::string_view, 12> names{
+constexpr std::array<std::string_view, fusion_ways> names{
 #define MUSTER_NAME(way) "muster_" #way,
     MUSTER_FUSION_WAYS(MUSTER_NAME)
 #undef MUSTER_NAME
@@ -44,6 +44,19 @@ std::vector<fusion_item> items_of(std::span<tensor_view const> from, std::span<t
         items.push_back({std::bit_cast<std::uint64_t>(from[i].data), std::bit_cast<std::uint64_t>(to[i].data), from[i].count});
     }
     return items;
+}
+
+void add_residuals(std::span<fusion_item> items, std::span<tensor_view const> residuals) {
+    if (residuals.size() != items.size())
+        throw error(errc::usage, fmt::format("fusion: {} residuals for {} tensors", residuals.size(), items.size()));
+    if (auto const type = type_of(residuals, "residuals"); type != dtype::f32)
+        throw error(errc::usage, fmt::format("fusion: residuals are f32, not {}", to_string(type)));
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        if (residuals[i].count != items[i].count)
+            throw error(errc::usage, fmt::format("fusion: tensor {} has {} elements and its residual {}", i, items[i].count,
+                                                 residuals[i].count));
+        items[i].residual = std::bit_cast<std::uint64_t>(residuals[i].data);
+    }
 }
 
 }  // namespace
@@ -98,17 +111,20 @@ std::uint32_t fusion_kernels::resident_blocks(std::string_view name) const {
 }
 
 void fusion_launch::prepare(std::span<tensor_view const> from, std::span<tensor_view const> to, double factor, void* stream,
-                            std::uint32_t most_blocks) {
+                            std::uint32_t most_blocks, std::span<tensor_view const> residuals) {
     if (from.size() != to.size())
         throw error(errc::usage, fmt::format("fusion: {} tensors in \"from\" and {} in \"to\"", from.size(), to.size()));
     plan_ = {};
     bytes_ = 0;
     if (from.empty()) return;
-    way_ = choose_way(type_of(from, "from"), type_of(to, "to"), factor);
+    dtype const first = type_of(from, "from"), second = type_of(to, "to");
+    way_ = residuals.empty() ? choose_way(first, second, factor) : choose_keeping_way(first, second);
     factor_ = factor;
-    auto const items = items_of(from, to);
+    auto items = items_of(from, to);
+    if (!residuals.empty()) add_residuals(items, residuals);
     plan_ = plan_fusion(items, way_, most_blocks != 0 ? most_blocks : kernels_->resident_blocks(way_.kernel));
-    for (auto const& item : items) bytes_ += item.count * (way_.from_bytes + way_.to_bytes);
+    std::size_t const each = way_.from_bytes + way_.to_bytes + (way_.keeps ? 2 * sizeof(float) : 0);
+    for (auto const& item : items) bytes_ += item.count * each;
     if (plan_.blocks != 0) upload(stream);
 }
 
@@ -117,11 +133,13 @@ void fusion_launch::upload(void* stream) {
     driver const& with = on.with();
     device::scope const current(on);
     std::size_t const segments = plan_.segments.size() * sizeof(fusion_segment);
+    std::size_t const residuals = plan_.residuals.size() * sizeof(std::uint64_t);
     std::size_t const starts = plan_.starts.size() * sizeof(std::uint32_t);
+    std::size_t const all = segments + residuals + starts;
     if (!uploaded_) uploaded_ = make_event(on);
     auto* const on_stream = static_cast<stream_handle>(stream);
-    if (segments + starts > capacity_) {
-        std::size_t const wanted = std::bit_ceil(segments + starts);
+    if (all > capacity_) {
+        std::size_t const wanted = std::bit_ceil(all);
         if (capacity_ != 0)
             check(with, with.stream_synchronize(on_stream), "cuStreamSynchronize");  // the old tables are read there
         capacity_ = 0;
@@ -133,8 +151,9 @@ void fusion_launch::upload(void* stream) {
     }
     auto* const bytes = static_cast<std::byte*>(staging_.get().handle);
     std::memcpy(bytes, plan_.segments.data(), segments);
-    std::memcpy(bytes + segments, plan_.starts.data(), starts);
-    check(with, with.copy_host_to_device(tables_.get().handle, bytes, segments + starts, on_stream), "cuMemcpyHtoDAsync");
+    if (residuals != 0) std::memcpy(bytes + segments, plan_.residuals.data(), residuals);
+    std::memcpy(bytes + segments + residuals, plan_.starts.data(), starts);
+    check(with, with.copy_host_to_device(tables_.get().handle, bytes, all, on_stream), "cuMemcpyHtoDAsync");
     check(with, with.event_record(uploaded_.get().handle, on_stream), "cuEventRecord");
 }
 
@@ -143,9 +162,14 @@ void fusion_launch::run(void* stream) const {
     driver const& with = kernels_->on().with();
     device::scope const current(kernels_->on());
     device_address const segments = tables_.get().handle;
-    device_address const starts = segments + plan_.segments.size() * sizeof(fusion_segment);
-    fusion_work work{std::bit_cast<fusion_segment const*>(segments), std::bit_cast<std::uint32_t const*>(starts), plan_.pieces,
-                     plan_.pieces_per_block, 0};
+    device_address const residuals = segments + plan_.segments.size() * sizeof(fusion_segment);
+    device_address const starts = residuals + plan_.residuals.size() * sizeof(std::uint64_t);
+    fusion_work work{std::bit_cast<fusion_segment const*>(segments),
+                     std::bit_cast<std::uint32_t const*>(starts),
+                     std::bit_cast<std::uint64_t const*>(residuals),
+                     plan_.pieces,
+                     plan_.pieces_per_block,
+                     0};
     float narrow = static_cast<float>(factor_);
     double wide = factor_;
     std::array<void*, 2> arguments{&work, way_.factor_bytes == sizeof wide ? static_cast<void*>(&wide) : &narrow};

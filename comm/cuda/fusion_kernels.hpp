@@ -42,7 +42,7 @@ class fusion_kernels {
 
     std::shared_ptr<device const> device_;
     unique_module module_;
-    std::array<entry, 12> entries_{};
+    std::array<entry, fusion_ways> entries_{};
 };
 
 /// A launch that is prepared once and run many times, as for the same gradients step after step. Not thread safe.
@@ -55,8 +55,12 @@ class fusion_launch {
     /// must have run on `stream` too, or be finished; blocks until its tables have been copied, and until it has run if there are
     /// more tensors now than ever. Throws errc::usage naming the tensor, what choose_way throws, cuda_error. `most_blocks`: 0 is
     /// as many as the device runs at once.
+    ///
+    /// With `residuals`, one for each tensor, f32 in device memory and as large, every run feeds back what rounding loses, bit
+    /// for bit as compress() (comm/compression.hpp) does: to = round(from * factor + residual), and the residual becomes the
+    /// rest. From f32 to f16 or bf16. The caller zeroes them before the first run.
     void prepare(std::span<tensor_view const> from, std::span<tensor_view const> to, double factor, void* stream,
-                 std::uint32_t most_blocks = 0);
+                 std::uint32_t most_blocks = 0, std::span<tensor_view const> residuals = {});
 
     /// Puts what was prepared on `stream`, which is that of prepare() or waits for it. `this` must live until it has run there.
     /// Throws cuda_error.

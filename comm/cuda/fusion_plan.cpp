@@ -19,7 +19,8 @@ constexpr fusion_way way_of(std::string_view kernel, bool scales) {
             fusion_shape<Way>::to_bytes,
             fusion_shape<Way>::elements,
             sizeof(typename Way::factor),
-            scales};
+            scales,
+            Way::keeps};
 }
 
 fusion_way copy_way(std::size_t bytes) {
@@ -47,12 +48,33 @@ constexpr std::array scaled_rows{
     scaled_row{dtype::f64, dtype::f64, way_of<ways::f64_f64>("muster_f64_f64", true)},
 };
 
+constexpr std::array keeping_rows{
+    scaled_row{dtype::f32, dtype::f16, way_of<ways::f32_f16_kept>("muster_f32_f16_kept", true)},
+    scaled_row{dtype::f32, dtype::bf16, way_of<ways::f32_bf16_kept>("muster_f32_bf16_kept", true)},
+};
+
+bool overlap(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint64_t b_bytes) {
+    return a < b + b_bytes && b < a + a_bytes;
+}
+
+void check_residual(fusion_item const& item, std::size_t index, fusion_way const& way) {
+    std::uint64_t const bytes = item.count * sizeof(float);
+    if (item.residual != 0 && item.residual % sizeof(float) == 0 &&
+        !overlap(item.residual, bytes, item.from, item.count * way.from_bytes) &&
+        !overlap(item.residual, bytes, item.to, item.count * way.to_bytes))
+        return;
+    throw error(errc::usage, fmt::format("{}: tensor {} of {} elements goes from {:#x} to {:#x}, its residual at {:#x} must be "
+                                         "aligned to 4 bytes and overlap neither",
+                                         way.kernel, index, item.count, item.from, item.to, item.residual));
+}
+
 void check_item(fusion_item const& item, std::size_t index, fusion_way const& way) {
     if (item.from == 0 || item.to == 0 || item.from % way.from_bytes != 0 || item.to % way.to_bytes != 0)
         throw error(errc::usage, fmt::format("{}: tensor {} goes from {:#x} to {:#x}, which must be aligned to {} and {} bytes",
                                              way.kernel, index, item.from, item.to, way.from_bytes, way.to_bytes));
+    if (way.keeps) check_residual(item, index, way);
     if (item.from == item.to && way.from_bytes == way.to_bytes) return;
-    if (item.from < item.to + item.count * way.to_bytes && item.to < item.from + item.count * way.from_bytes)
+    if (overlap(item.from, item.count * way.from_bytes, item.to, item.count * way.to_bytes))
         throw error(errc::usage, fmt::format("{}: tensor {} of {} elements goes from {:#x} to {:#x}, which overlap; give it "
                                              "memory apart",
                                              way.kernel, index, item.count, item.from, item.to));
@@ -74,6 +96,13 @@ fusion_way choose_way(dtype from, dtype to, double factor) {
                                                to_string(from), to_string(to)));
 }
 
+fusion_way choose_keeping_way(dtype from, dtype to) {
+    for (auto const& row : keeping_rows)
+        if (row.from == from && row.to == to) return row.way;
+    throw error(errc::usage, fmt::format("from {} to {} nothing is kept of what rounding loses: that is for f32 to f16 or bf16",
+                                         to_string(from), to_string(to)));
+}
+
 fusion_plan plan_fusion(std::span<fusion_item const> items, fusion_way const& way, std::uint32_t most_blocks) {
     if (items.size() > std::numeric_limits<std::uint32_t>::max() - 1)
         throw error(errc::invalid_data, fmt::format("{}: {} tensors are more than one launch takes", way.kernel, items.size()));
@@ -86,6 +115,7 @@ fusion_plan plan_fusion(std::span<fusion_item const> items, fusion_way const& wa
         bool const to_is_narrow = way.to_bytes <= way.from_bytes;
         std::uint64_t const skew = to_is_narrow ? item.to % 16 / way.to_bytes : item.from % 16 / way.from_bytes;
         plan.segments.push_back({item.from, item.to, item.count, plan.pieces});
+        if (way.keeps) plan.residuals.push_back(item.residual);
         plan.pieces += ceil_div(item.count + skew, way.piece_elements);
     }
     if (plan.pieces == 0) return plan;

@@ -20,6 +20,7 @@ struct fusion_item {
     std::uint64_t from = 0;
     std::uint64_t to = 0;
     std::uint64_t count = 0;
+    std::uint64_t residual = 0;  ///< where what rounding loses is kept, by a way that does
     bool operator==(fusion_item const&) const = default;
 };
 
@@ -31,6 +32,7 @@ struct fusion_way {
     std::uint32_t piece_elements = 0;
     std::uint32_t factor_bytes = 0;  ///< of the kernel's second argument: 4 (float) or 8 (double)
     bool scales = false;             ///< multiplies by that argument
+    bool keeps = false;              ///< adds a residual, and keeps what rounding loses there
 };
 
 /// The kernel from one type to another: the same bits if the types are the same and `factor` is 1, else scaled in f32 (f64 for
@@ -38,10 +40,14 @@ struct fusion_way {
 /// integers by a factor, with both types and the factor.
 fusion_way choose_way(dtype from, dtype to, double factor);
 
+/// The kernel that rounds f32 to f16 or bf16 with error feedback, as compress() does. Throws errc::usage for any other types.
+fusion_way choose_keeping_way(dtype from, dtype to);
+
 /// What the device reads, but for the address of these arrays.
 struct fusion_plan {
     std::vector<fusion_segment> segments;  ///< the items that have elements, in their order
     std::vector<std::uint32_t> starts;     ///< blocks + 1 of them
+    std::vector<std::uint64_t> residuals;  ///< of each segment, where the way keeps them
     std::uint64_t pieces = 0;
     std::uint32_t pieces_per_block = 0;
     std::uint32_t blocks = 0;  ///< 0: nothing to do
@@ -50,8 +56,8 @@ struct fusion_plan {
 /// Cuts the items' elements into pieces of 16 bytes of the narrower type, aligned there, and gives each block the same number of
 /// them (the last one fewer), whatever tensors they belong to: a multiple of fusion_threads, as few as make no more than
 /// `most_blocks` blocks. Throws errc::usage for an item whose address is null or not aligned for its type, or whose two runs
-/// overlap other than by being the same run of one size, errc::invalid_data for more than 2^32 - 2 items. Runs of different items
-/// must not overlap: not checked.
+/// overlap other than by being the same run of one size (a residual's overlaps neither), errc::invalid_data for more than 2^32 -
+/// 2 items. Runs of different items must not overlap: not checked.
 fusion_plan plan_fusion(std::span<fusion_item const> items, fusion_way const& way, std::uint32_t most_blocks);
 
 /// Where each of the tensors begins in a fused buffer, in elements of the buffer: one after the other, each aligned to 16 bytes

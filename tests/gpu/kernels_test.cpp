@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "comm/compression.hpp"
 #include "kernels_test.hpp"
 
 namespace muster {
@@ -125,6 +126,43 @@ TEST(kernels, copies_of_every_size) {
     check_way<std::int8_t, std::int8_t>(1);
 }
 
+/// Several steps with error feedback, tensors and residuals at odd places, infinities among them: as on the CPU, bit for bit.
+template <typename To>
+void check_feedback(compression how) {
+    std::mt19937 random(5);
+    auto const counts = many_counts(random);
+    std::size_t from_end = 0, to_end = 0, kept_end = 0;
+    auto const from_places = places<float>(counts, random, from_end);
+    auto const to_places = places<To>(counts, random, to_end);
+    auto const kept_places = places<float>(counts, random, kept_end);
+    gpu_bytes from(from_end * sizeof(float)), to(to_end * sizeof(To)), kept(kept_end * sizeof(float));
+    std::vector<float> source(from_end), residuals(kept_end, 0.0f);
+    std::vector<To> wanted(to_end, static_cast<To>(77));
+    to.upload(std::as_bytes(std::span(wanted)));
+    kept.upload(std::as_bytes(std::span(residuals)));
+    auto const all_kept = views<float>(kept, kept_places, counts);
+    fusion_launch launch(kernels());
+    launch.prepare(views<float>(from, from_places, counts), views<To>(to, to_places, counts), 0.3, nullptr, 0, all_kept);
+    for (int step = 0; step < 3; ++step) {
+        for (auto& each : source) each = static_cast<float>(static_cast<int>(random() % 20001) - 10000) / 7.0f;
+        source[from_places[3] + 5] = std::numeric_limits<float>::infinity();
+        source[from_places[4] + 1] = 3e38f;
+        from.upload(std::as_bytes(std::span(source)));
+        launch.run(nullptr);
+        for (std::size_t i = 0; i < counts.size(); ++i)
+            compress(how, {&source[from_places[i]], counts[i]}, 0.3f, {&residuals[kept_places[i]], counts[i]},
+                     &wanted[to_places[i]], simd::baseline);
+        auto const rounded = to.download(), rest = kept.download();
+        ASSERT_EQ(std::memcmp(rounded.data(), wanted.data(), rounded.size()), 0) << "step " << step;
+        ASSERT_EQ(std::memcmp(rest.data(), residuals.data(), rest.size()), 0) << "step " << step;
+    }
+}
+
+TEST(kernels, error_feedback) {
+    check_feedback<half>(compression::f16);
+    check_feedback<bfloat16>(compression::bf16);
+}
+
 /// The values at the edges of f16 and bf16, by the GPU's own conversions.
 template <typename To>
 void check_edges() {
@@ -213,6 +251,12 @@ TEST(kernels, wrong_arguments_are_told) {
     host.where = memory_kind::host;
     EXPECT_THROW(launch.prepare(std::array{a.view()}, std::array{host}, 1, nullptr), error);
     EXPECT_THROW(launch.prepare(std::array{a.view()}, {}, 1, nullptr), error);
+    test::gpu_vector<half> const narrow{std::vector<half>(4)};
+    EXPECT_THROW(launch.prepare(std::array{a.view()}, std::array{narrow.view()}, 1, nullptr, 0, std::array{b.view()}), error);
+    EXPECT_THROW(launch.prepare(std::array{a.view()}, std::array{narrow.view()}, 1, nullptr, 0, std::array{a.view()}), error);
+    EXPECT_THROW(launch.prepare(std::array{a.view()}, std::array{narrow.view()}, 1, nullptr, 0, std::array{narrow.view()}),
+                 error);
+    EXPECT_THROW(launch.prepare(std::array{b.view()}, std::array{b.view()}, 1, nullptr, 0, std::array{b.view()}), error);
 }
 
 }  // namespace

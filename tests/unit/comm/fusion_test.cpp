@@ -52,7 +52,7 @@ struct guarded {
 /// Runs all threads of all blocks.
 template <typename Way>
 void run_on_cpu(fusion_plan const& plan, typename Way::factor by, std::uint32_t threads = fusion_threads) {
-    fusion_work const work{plan.segments.data(), plan.starts.data(), plan.pieces, plan.pieces_per_block, 0};
+    fusion_work const work{plan.segments.data(), plan.starts.data(), nullptr, plan.pieces, plan.pieces_per_block, 0};
     for (std::uint32_t block = 0; block < plan.blocks; ++block)
         for (std::uint32_t thread = 0; thread < threads; ++thread) run_thread<Way>(work, by, block, thread, threads);
 }
