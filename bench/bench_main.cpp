@@ -14,6 +14,7 @@
 #include "bench/collectives_rank.hpp"
 #include "bench/compare_command.hpp"
 #include "bench/exchange_bench.hpp"
+#include "bench/gpu_exchange.hpp"
 #include "bench/gpu_kernels.hpp"
 #include "bench/launch_bench.hpp"
 #include "bench/loader_bench.hpp"
@@ -41,6 +42,7 @@ constexpr subcommand subcommands[]{
     {"wire", "allreduces with f16 or bf16 on the wire", wire_command},
     {"loader", "shuffled samples out of memory, beside memcpy", loader_bench},
     {"collectives", "collectives beside Open MPI, MPICH, Gloo and NCCL", collectives_command},
+    {"gpu-exchange", "gradients on GPUs through the exchange, beside NCCL alone", gpu_exchange_bench},
     {"gpu-kernels", "packing and converting tensors on a GPU, beside the driver's copies", gpu_kernels_bench},
     {"report", "table, JSON and HTML page of a scaling study", report_command},
     {"collectives-rank", nullptr, collectives_rank},  // started by collectives
