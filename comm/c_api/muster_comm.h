@@ -64,7 +64,7 @@ typedef struct muster_call {
     int root;              /* broadcast; counts within the set */
     const int64_t* splits; /* alltoall: rows for each rank of the set, or null for equal parts */
     int compression;       /* allreduce: MUSTER_WIRE_…; refused for what is not compressed. Since ABI 2 */
-    int error_feedback;    /* whether what rounding loses is kept for the next of that name: 0 as MUSTER_ERROR_FEEDBACK says, 1 no, 2 yes. In host memory. Since ABI 2 */
+    int error_feedback;    /* whether what rounding loses is kept for the next of that name: 0 as MUSTER_ERROR_FEEDBACK says, 1 no, 2 yes. Since ABI 2 */
     void* stream;          /* device memory: the CUstream or cudaStream_t on which the program works on the tensors; null is the default stream. What it holds
                               when they are submitted is waited for, on the device. Since ABI 3 */
 } muster_call;

@@ -161,7 +161,7 @@ bool batch_runner::start_on_device() {
         end_next();
         return false;
     }
-    starting_.emplace(device_run::parts{*lane_, ranks_, shared_, plan_->movers[next_batch_]}, plan_->batches[next_batch_],
+    starting_.emplace(device_run::parts{set_, *lane_, ranks_, shared_, plan_->movers[next_batch_]}, plan_->batches[next_batch_],
                       agreed_, units_);
     return true;
 }

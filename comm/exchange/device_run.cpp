@@ -44,7 +44,7 @@ void device_mover::prepare(device_lane& lane, device_move what) {
             fmt::format("compression on {} needs kernels that it cannot load; give compression none", lane.on->name()));
     if (lane.kernels && !what.from.empty()) {
         if (!launch_) launch_.emplace(lane.kernels);
-        launch_->prepare(what.from, what.to, what.factor, lane.queue());
+        launch_->prepare(what.from, what.to, what.factor, lane.queue(), 0, what.residuals);
     }
     last_ = std::move(what);
 }
@@ -60,7 +60,8 @@ void device_mover::move(device_lane& lane) {
 
 device_run::device_run(parts const& with, fused_batch const& batch, std::span<std::shared_ptr<agreement const> const> agreed,
                        std::span<pending_ptr const> units)
-    : lane_(with.lane),
+    : set_(with.set),
+      lane_(with.lane),
       host_(with.host),
       shared_(with.shared),
       movers_(with.movers),
@@ -188,6 +189,8 @@ void device_run::lay_out() {
         return can_lie_so;
     };
     in_ = out_ = {nullptr, total, wire, memory_kind::device};
+    pack_ = unpack_ = {};
+    missing_.clear();
     if (lies_so(&tensor_io::in)) in_.data = first->in.data;
     if (lies_so(&tensor_io::out)) out_.data = first->out.data;
     if (in_.data != nullptr && out_.data != nullptr && in_.data != out_.data) {
@@ -206,6 +209,7 @@ void device_run::lay_out() {
         if (in_.data == nullptr) {
             pack_.from.push_back(io->in);
             pack_.to.push_back(place);
+            if (feeds_back()) pack_.residuals.push_back(residual_of(batch_.items[i]));
         }
         if (out_.data == nullptr) {
             unpack_.from.push_back(place);
@@ -223,18 +227,31 @@ bool device_run::repeats() const {
            movers_.unpack.repeats(unpack_);
 }
 
+/// Without data while there is none.
+tensor_view device_run::residual_of(fusion_item const& item) const {
+    std::size_t const count = count_of(item);
+    return {shared_.lost_on_device.find(set_, unit_of(item).what.name, spec_of(item).name, count), count, dtype::f32,
+            memory_kind::device};
+}
+
+/// Asks the driver for what the batch needs, and finds its place in it.
+void device_run::make_room() {
+    lane_.first.get(std::max<std::size_t>(in_.bytes(), 1));
+    for (auto const& item : batch_.items)
+        if (feeds_back() && io_of(item) != nullptr)
+            shared_.lost_on_device.make(set_, unit_of(item).what.name, spec_of(item).name, count_of(item), lane_.on,
+                                        lane_.queue());
+    lay_out();
+    if (!movers_.pack.repeats(pack_)) movers_.pack.prepare(lane_, pack_);
+    if (!movers_.unpack.repeats(unpack_)) movers_.unpack.prepare(lane_, unpack_);
+}
+
 void device_run::start_allreduce() {
     bool const reads = in_.data != nullptr, writes = out_.data != nullptr;
     if (reads && writes) counters::add(shared_.count.zero_copy_batches);
     if (!reads || !writes) {
-        std::size_t const bytes = std::max<std::size_t>(in_.bytes(), 1);
-        if (lane_.first.find(bytes) == nullptr) {
-            lane_.first.get(bytes);
-            lay_out();
-        }
-        if (!movers_.pack.repeats(pack_)) movers_.pack.prepare(lane_, pack_);
-        if (!movers_.unpack.repeats(unpack_)) movers_.unpack.prepare(lane_, unpack_);
-        auto* const buffer = lane_.first.find(bytes);
+        if (!repeats()) make_room();
+        auto* const buffer = lane_.first.find(std::max<std::size_t>(in_.bytes(), 1));
         if (!reads) in_.data = buffer;
         if (!writes) out_.data = buffer;
         for (auto const& place : missing_) fill(place);

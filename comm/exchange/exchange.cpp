@@ -96,10 +96,7 @@ wire_choice choose_wire(exchange_options const& options, exchange_call const& ca
         return refusal(fmt::format("is for sums and averages of f32{}", adds ? "" : fmt::format(", not for {}", to_string(how))));
     if (which.on_device)
         if (auto const why = cuda::kernels_missing()) return refusal("of tensors in device memory: " + *why);
-    if (which.on_device && call.error_feedback.value_or(false))
-        return {compression::none, false,
-                "error feedback is for tensors in host memory; leave it out, or submit those in device memory by themselves"};
-    return {wire, which.on_host && call.error_feedback.value_or(options.error_feedback)};
+    return {wire, call.error_feedback.value_or(options.error_feedback)};
 }
 
 }  // namespace

@@ -32,8 +32,7 @@ struct exchange_call {
     /// allreduce of f32, sum or average: what its elements are on their way, if not what exchange_options::wire says; for any
     /// other it is refused (errc::usage).
     std::optional<compression> wire{};
-    /// With it, in host memory: if not what exchange_options::error_feedback says.
-    std::optional<bool> error_feedback{};
+    std::optional<bool> error_feedback{};  ///< with it; if not what exchange_options::error_feedback says
     /// Device memory: the stream (a CUstream or cudaStream_t of this rank's GPU; null is the default stream) on which the program
     /// works on the tensors. What it holds when they are submitted is waited for, on the device.
     void* stream = nullptr;
@@ -78,8 +77,8 @@ struct named_tensor {
 /// - **Compression.** With exchange_options::wire, or exchange_call::wire for one call, f32 tensors of sums and averages travel
 ///   as f16 or bf16. Each rank rounds its own (times scale.before) as it is gathered, the ranks' are added as
 ///   communicator::allreduce adds f16 and bf16 (in f32, rounded once; in device memory as NCCL adds) and the result is scaled by
-///   scale.after in f32 as it is handed out; all ranks get the same bits. On one rank nothing is rounded. With error feedback,
-///   which is there for tensors in host memory, what the first rounding loses
+///   scale.after in f32 as it is handed out; all ranks get the same bits. On one rank nothing is rounded. With error feedback
+///   what the first rounding loses
 ///   is kept by name and added to the next tensor of that name (compress()); the second, half a unit in the last place of the
 ///   result, is not made good. A tensor that comes with another number of elements begins anew. It costs 4 bytes an element for
 ///   as long as the exchange lives.

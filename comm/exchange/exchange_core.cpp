@@ -64,7 +64,7 @@ exchange_core::exchange_core(identity const& who, exchange_options const& option
       options_(for_negotiation(options)),
       deadline_(std::chrono::duration_cast<exchange_clock::duration>(options.deadline)),
       gpu_(options.comm.device, who.local_rank),
-      shared_{options_, count, recorder, trace, lost_, gpu_, *this} {
+      shared_{options_, count, recorder, trace, lost_, gpu_, lost_on_device_, *this} {
     thread_ = std::thread([this] { run(); });
     {
         std::unique_lock lock(start_guard_);

@@ -48,7 +48,7 @@ fused_batch batch_like(agreement const& one, std::size_t tensor) {
     batch.where = spec.where;
     if (spec.type != dtype::f32) return batch;
     batch.wire = one.what.wire;
-    batch.error_feedback = one.what.error_feedback && spec.where == memory_kind::host;
+    batch.error_feedback = one.what.error_feedback;
     return batch;
 }
 

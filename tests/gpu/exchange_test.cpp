@@ -232,15 +232,32 @@ TEST(exchange_on_device, compression_rounds_once_on_each_rank) {
         EXPECT_EQ(rounded, all.size() > 1);
     }
     EXPECT_THAT(more.values(), Each(12.0f));
-    exchange_call wrong;
-    wrong.wire = compression::bf16;
-    wrong.error_feedback = true;
-    try {
-        all.allreduce("kept", more.view(), more.view(), exchange_reduction::sum, wrong).wait();
-        ADD_FAILURE() << "nothing was thrown";
-    } catch (comm_error const& problem) {
-        EXPECT_THAT(problem.what(), HasSubstr("error feedback is for tensors in host memory"));
+}
+
+/// What bf16 cannot hold of 1 + 2^-9 adds up to one of its units in four steps.
+TEST(exchange_on_device, error_feedback_hands_out_later_what_rounding_has_lost) {
+    if (auto const why = cuda::kernels_missing()) GTEST_SKIP() << *why;
+    exchange all(test::who(), quick());
+    auto const ranks = static_cast<float>(all.size());
+    gpu_vector<float> const in(std::vector<float>(33, 1 + 0x1p-9f)), out(filled(33, 0)),
+        other(std::vector<float>(5, 1 + 0x1p-9f)), other_out(filled(5, 0));
+    std::vector<named_tensor> const tensors{{"in", in.view(), out.view()}, {"other", other.view(), other_out.view()}};
+    for (bool const feeds_back : {false, true}) {
+        exchange_call call;
+        call.wire = compression::bf16;
+        call.error_feedback = feeds_back;
+        std::vector<float> sums(38);
+        for (int step = 0; step < 4; ++step) {
+            all.allreduce_group("group", tensors, exchange_reduction::sum, call).wait();
+            auto got = out.values();
+            auto const rest = other_out.values();
+            got.insert(got.end(), rest.begin(), rest.end());
+            for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += got[i];
+        }
+        bool const is_exact = feeds_back || all.size() == 1;
+        EXPECT_THAT(sums, Each(is_exact ? ranks * (4 + 0x1p-7f) : ranks * 4)) << feeds_back;
     }
+    EXPECT_THAT(in.values(), Each(1 + 0x1p-9f));
 }
 
 TEST(exchange_on_device, rows_and_roots) {

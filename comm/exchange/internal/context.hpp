@@ -38,6 +38,7 @@ struct context {
     timeline& trace;
     residuals& lost;
     gpu_access& gpu;
+    device_residuals& lost_on_device;
     finisher& finished;
 };
 

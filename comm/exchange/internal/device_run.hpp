@@ -15,10 +15,12 @@
 
 namespace muster::detail {
 
-/// Tensors that go into a fusion buffer, or out of it: from[i] to to[i], times `factor`.
+/// Tensors that go into a fusion buffer, or out of it: from[i] to to[i], times `factor`; with error feedback there is a residual
+/// for each.
 struct device_move {
     std::vector<tensor_view> from, to;
     double factor = 1;
+    std::vector<tensor_view> residuals{};
     bool operator==(device_move const&) const = default;
 };
 
@@ -74,6 +76,7 @@ struct device_flight {
 class device_run {
   public:
     struct parts {
+        int set = 0;
         device_lane& lane;
         communicator& host;  ///< of the same ranks: what Adasum goes through
         context& shared;
@@ -104,10 +107,13 @@ class device_run {
     tensor_spec const& spec_of(fusion_item const& item) const { return unit_of(item).what.tensors.at(item.tensor); }
     std::size_t count_of(fusion_item const& item) const { return static_cast<std::size_t>(spec_of(item).shape.elements()); }
     tensor_io const* io_of(fusion_item const& item) const;
+    tensor_view residual_of(fusion_item const& item) const;
     pending* single() const { return units_[batch_.items.front().unit].get(); }
     bool is_compressed() const noexcept { return batch_.wire != compression::none && lane_.ranks.size() > 1; }
 
     void lay_out();
+    void make_room();
+    bool feeds_back() const noexcept { return batch_.error_feedback && is_compressed(); }
     void wait_for_programs();
     void start_allreduce();
     void start_adasum();
@@ -122,6 +128,7 @@ class device_run {
     void copy(void* to, void const* from, std::size_t bytes);
     cuda::driver const& with() const noexcept { return lane_.on->with(); }
 
+    int set_;
     device_lane& lane_;
     communicator& host_;
     context& shared_;

@@ -107,7 +107,8 @@ class exchange_core final : public finisher {
     identity const who_;
     exchange_options const options_;
     exchange_clock::duration const deadline_;
-    residuals lost_;  // the thread's own
+    residuals lost_;  // the thread's own, as the next
+    device_residuals lost_on_device_;
     gpu_access gpu_;  // before what has events of it
     context shared_;
     std::string backend_, why_backend_;

@@ -2,13 +2,19 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "comm/cuda/handles.hpp"
+
 namespace muster::detail {
+
+/// A residual's name. Process sets and requests have tensors of their own.
+void name_residual(std::string& into, int set, std::string_view request, std::string_view tensor);
 
 /// Of compressed allreduces with error feedback. Not thread safe.
 class residuals {
@@ -19,6 +25,25 @@ class residuals {
 
   private:
     std::unordered_map<std::string, std::vector<float>> by_name_;
+    std::string key_;  // kept for its memory
+};
+
+/// The same in device memory. Not thread safe.
+class device_residuals {
+  public:
+    /// Null where there is none of so many elements.
+    float* find(int set, std::string_view request, std::string_view tensor, std::size_t count);
+    /// Makes it where there is none, zeroed on `stream`. Asks the driver for memory: see device_run. Throws cuda_error.
+    void make(int set, std::string_view request, std::string_view tensor, std::size_t count,
+              std::shared_ptr<cuda::device const> const& on, cuda::stream_handle stream);
+
+  private:
+    struct entry {
+        std::shared_ptr<cuda::device const> on;  // before what is on it
+        cuda::unique_memory memory;
+        std::size_t count = 0;
+    };
+    std::unordered_map<std::string, entry> by_name_;
     std::string key_;  // kept for its memory
 };
 
