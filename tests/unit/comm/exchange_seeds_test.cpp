@@ -56,6 +56,7 @@ std::map<std::string, std::vector<request>> seeds() {
              {named(std::string(join_name), exchange_kind::join), named("set", exchange_kind::include, {}, {0, 2}),
               named("barrier", exchange_kind::barrier), named("\x01tune", exchange_kind::tune, {}, {1 << 26, 1000}),
               named("\x01give up", exchange_kind::give_up, {spec("deadline passed", dtype::i8, {})}),
+              named(std::string(open_device_name), exchange_kind::open_device),
               named(std::string(leave_name), exchange_kind::leave)}}};
 }
 
