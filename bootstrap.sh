@@ -90,7 +90,7 @@ run_tests() {
     build release
     ctest --preset release
     build dev
-    ctest --preset dev --label-regex 'unit|mpi'
+    ctest --preset dev --label-regex 'unit|mpi|gpu'
     ctest --preset dev --label-regex fuzz --parallel "$(nproc)"
 }
 
