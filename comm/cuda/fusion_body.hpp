@@ -54,7 +54,8 @@ MUSTER_BOTH chunk load_chunk(std::uint64_t address) {
     result.words[2] = got.z;
     result.words[3] = got.w;
 #else
-    std::memcpy(&result, __builtin_assume_aligned(reinterpret_cast<void const*>(address), 16), 16);
+    if (address % 16 != 0) __builtin_trap();  // as a GPU
+    std::memcpy(&result, reinterpret_cast<void const*>(address), 16);
 #endif
     return result;
 }
@@ -63,7 +64,8 @@ MUSTER_BOTH void store_chunk(std::uint64_t address, chunk const& value) {
 #if defined(__CUDA_ARCH__)
     __stcg(reinterpret_cast<uint4*>(address), make_uint4(value.words[0], value.words[1], value.words[2], value.words[3]));
 #else
-    std::memcpy(__builtin_assume_aligned(reinterpret_cast<void*>(address), 16), &value, 16);
+    if (address % 16 != 0) __builtin_trap();
+    std::memcpy(reinterpret_cast<void*>(address), &value, 16);
 #endif
 }
 

@@ -52,7 +52,8 @@ struct guarded {
 /// Runs all threads of all blocks.
 template <typename Way>
 void run_on_cpu(fusion_plan const& plan, typename Way::factor by, std::uint32_t threads = fusion_threads) {
-    fusion_work const work{plan.segments.data(), plan.starts.data(), nullptr, plan.pieces, plan.pieces_per_block, 0};
+    fusion_work const work{plan.segments.data(), plan.starts.data(),    plan.residuals.data(),
+                           plan.pieces,          plan.pieces_per_block, 0};
     for (std::uint32_t block = 0; block < plan.blocks; ++block)
         for (std::uint32_t thread = 0; thread < threads; ++thread) run_thread<Way>(work, by, block, thread, threads);
 }
@@ -120,6 +121,48 @@ TEST(fusion_body, every_alignment_and_length_f64) {
 }
 TEST(fusion_body, every_alignment_and_length_bf16_to_bf16) {
     check_every_alignment<bf16_elements, bf16_elements>();
+}
+
+TEST(fusion_body, what_rounding_loses_is_kept_at_every_alignment) {
+    using way = ways::f32_bf16_kept;
+    auto const of = choose_keeping_way(dtype::f32, dtype::bf16);
+    for (std::size_t place = 0; place < 4 * 8 * 4; ++place)
+        for (std::size_t const count : {1u, 7u, 8u, 9u, 100u}) {
+            guarded source(place % 4 * 4, count * 4), target(place / 4 % 8 * 2, count * 2), rest(place / 32 * 4, count * 4);
+            std::vector<float> residuals(count);
+            for (std::size_t i = 0; i < count; ++i) {
+                source.set(i, 0.1f * static_cast<float>(i + 1));
+                rest.set(i, residuals[i] = 0.001f * static_cast<float>(i));
+            }
+            fusion_item const item{source.address(), target.address(), count, rest.address()};
+            auto const plan = plan_fusion(std::span(&item, 1), of, 2);
+            for (int run = 0; run < 2; ++run) {
+                run_on_cpu<way>(plan, 3);
+                for (std::size_t i = 0; i < count; ++i) {
+                    ASSERT_EQ(target.get<std::uint16_t>(i), way::apply(source.get<float>(i), 3, residuals[i]));
+                    ASSERT_EQ(rest.get<float>(i), residuals[i]);
+                }
+            }
+            ASSERT_TRUE(source.untouched_around() && target.untouched_around() && rest.untouched_around()) << place;
+        }
+}
+
+TEST(plan_fusion, residuals_lie_apart_and_aligned) {
+    auto const of = choose_keeping_way(dtype::f32, dtype::f16);
+    auto const refused = [&](std::uint64_t residual) {
+        fusion_item const item{0x1000, 0x2000, 16, residual};
+        try {
+            plan_fusion(std::span(&item, 1), of, 1);
+        } catch (error const& problem) {
+            EXPECT_EQ(problem.code(), errc::usage);
+            EXPECT_THAT(problem.what(), HasSubstr("its residual at"));
+            return true;
+        }
+        return false;
+    };
+    EXPECT_TRUE(refused(0) && refused(0x3002) && refused(0x103c) && refused(0x201c) && refused(0x0fc4));
+    EXPECT_FALSE(refused(0x1040) || refused(0x2020) || refused(0x0fc0));
+    EXPECT_THROW(choose_keeping_way(dtype::f32, dtype::f32), error);
 }
 
 TEST(fusion_body, bytes_are_copied_at_every_alignment) {
