@@ -92,6 +92,7 @@ class stepped_backend final : public collective_backend {
         next.at = in_steps ? slot::stage::queued : slot::stage::staged;
         if (!in_steps) return which;
         next.what = what;
+        cuda::device::scope const current(*device_);
         check(with().event_record(next.given.get().handle, static_cast<cuda::stream_handle>(what.stream)), "cuEventRecord");
         queue_.push_back(which);
         advance_all();

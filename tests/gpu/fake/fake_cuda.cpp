@@ -72,6 +72,7 @@ using guard = std::scoped_lock<std::mutex>;
 namespace {
 
 constexpr int ok = 0;
+constexpr int invalid_context = 201;
 constexpr int not_ready = 600;
 thread_local std::vector<void*> contexts;
 int only_context = 0;
@@ -100,7 +101,14 @@ void go_by_itself() {
     }
 }
 
+/// Whether the thread has made no context current, as the real driver demands for most calls, and the fake where ranks are
+/// processes.
+bool lacks_context() {
+    return !the_blackboard().in_memory() && contexts.empty();
+}
+
 int put(void* on, task what) {
+    if (lacks_context()) return invalid_context;
     guard const held(the_machine().lock);
     stream_of(on).tasks.push_back(std::move(what));
     the_machine().pump();
@@ -196,6 +204,7 @@ int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
     return ok;
 }
 int cuStreamCreateWithPriority(void** handle, unsigned, int) {
+    if (lacks_context()) return invalid_context;
     guard const held(the_machine().lock);
     auto* const made = new stream;
     the_machine().streams.push_back(made);
@@ -221,6 +230,7 @@ int cuStreamSynchronize(void* handle) {
     return wait_until([handle] { return stream_of(handle).tasks.empty(); });
 }
 int cuEventCreate(void** handle, unsigned) {
+    if (lacks_context()) return invalid_context;
     *handle = new event;
     return ok;
 }
@@ -250,18 +260,22 @@ int cuEventElapsedTime(float* milliseconds, void*, void*) {
     return ok;
 }
 int cuMemAlloc_v2(unsigned long long* address, std::size_t bytes) {
+    if (lacks_context()) return invalid_context;
     *address = reinterpret_cast<std::uintptr_t>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
     return ok;
 }
 int cuMemFree_v2(unsigned long long address) {
+    if (lacks_context()) return invalid_context;
     std::free(reinterpret_cast<void*>(address));
     return ok;
 }
 int cuMemAllocHost_v2(void** address, std::size_t bytes) {
+    if (lacks_context()) return invalid_context;
     *address = std::malloc(bytes);
     return ok;
 }
 int cuMemFreeHost(void* address) {
+    if (lacks_context()) return invalid_context;
     std::free(address);
     return ok;
 }
