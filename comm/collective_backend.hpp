@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sched.h>
+#include <time.h>
 
 #include <cstdint>
 #include <memory>
@@ -60,8 +61,15 @@ class collective_backend {
     /// Whether it works on tensors in this memory.
     virtual bool reaches(memory_kind where) const noexcept { return where == memory_kind::host; }
 
-    /// Called by whoever waits, after a poll in vain, to let others have the processor.
-    virtual void give_way() noexcept { ::sched_yield(); }
+    /// Called by whoever waits, after a poll in vain, to let others have the processor. `weary`: it has waited for so long that
+    /// some microseconds more do not count.
+    virtual void give_way(bool weary) noexcept {
+        timespec const nap{0, 50'000};
+        if (weary)
+            ::nanosleep(&nap, nullptr);
+        else
+            ::sched_yield();
+    }
 
     /// Starts it and returns without waiting for any other rank. Collective: every rank starts the same collectives in the same
     /// order; an exchange only the two that take part, among the collectives of both. Counts of 0 are allowed everywhere.

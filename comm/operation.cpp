@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <exception>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -33,7 +32,6 @@ constexpr duration short_patience{0.0002};
 
 /// After this long a few microseconds more do not count, and whoever else works on this machine may have the processor.
 constexpr duration long_patience{0.5};
-constexpr std::chrono::microseconds nap{50};
 
 /// How long the operations of a rank that unwinds an exception are waited for.
 constexpr duration unwinding_deadline{2.0};
@@ -136,11 +134,8 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
     state.waited_long = false;
     bool yield = state.yield_at_once, weary = false;
     for (unsigned polls = 1; !poll(state, which); ++polls) {
-        if (weary)
-            std::this_thread::sleep_for(nap);
-        else if (yield)
-            state.backend->give_way();
-        if (polls % polls_per_look_at_clock != 0) continue;
+        if (yield) state.backend->give_way(weary);
+        if (polls % polls_per_look_at_clock != 0 && !weary) continue;
         duration const waited = clock::now() - begin;
         yield = yield || waited > keeps;
         state.waited_long = waited > long_wait;

@@ -140,12 +140,19 @@ void relax() noexcept {
 /// after a few yields, enough where only ranks share it, waiting is done in naps, which grow.
 constexpr unsigned yields_before_naps = 16;
 constexpr unsigned naps_of_a_length = 64;
-constexpr long shortest_nap_ns = 10'000, longest_nap_ns = 320'000;
+constexpr long shortest_nap_ns = 10'000, long_nap_ns = 160'000, longest_nap_ns = 1'280'000;
+
+/// A rank with a processor of its own gives it up for good only after some 10 ms: a nap then is below a hundredth of the wait.
+constexpr unsigned yields_alone = 20'000;
 
 void nap(unsigned number) noexcept {
     long length = shortest_nap_ns;
     for (unsigned i = naps_of_a_length; i <= number && length < longest_nap_ns; i += naps_of_a_length) length *= 2;
     timespec const time{0, length};
+    if (length >= long_nap_ns) {
+        ::nanosleep(&time, nullptr);
+        return;
+    }
     // As exact as that: by default the kernel may add 50 us.
     int const slack = ::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
     ::prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
@@ -184,12 +191,13 @@ class shm_backend final : public collective_backend, private neighbour {
     void const* native() const noexcept override { return nullptr; }
     comm_buffer allocate(std::size_t bytes) override { return allocate_shared(bytes); }
 
-    void give_way() noexcept override {
+    void give_way(bool) noexcept override {
         if (working_) return;
-        if (!all_.crowded || ++yields_ <= yields_before_naps)
+        unsigned const patience = all_.crowded ? yields_before_naps : yields_alone;
+        if (++yields_ <= patience)
             ::sched_yield();
         else
-            nap(yields_ - yields_before_naps);
+            nap(yields_ - patience);
     }
 
     ticket start(collective const& what) override {
@@ -217,7 +225,9 @@ class shm_backend final : public collective_backend, private neighbour {
             use const held(*this);
             slot& asked = *slots_[which - 1];
             if (asked.where == slot::state::active) advance();
-            if (asked.where == slot::state::active && all_.crowded) linger(asked);
+            note_progress();
+            if (asked.where == slot::state::active && all_.crowded && yields_ < yields_before_naps + naps_of_a_length)
+                linger(asked);
             if (asked.where == slot::state::failed) {
                 asked.where = slot::state::lost;
                 std::rethrow_exception(asked.failure);
@@ -307,6 +317,13 @@ class shm_backend final : public collective_backend, private neighbour {
         }
     }
 
+    /// A wait begins anew with every step forward.
+    void note_progress() noexcept {
+        std::uint64_t const now = active_.empty() ? 0 : slots_[active_.front() - 1]->work.steps();
+        if (now != steps_) yields_ = 0;
+        steps_ = now;
+    }
+
     /// Whoever waits gives its processor away, which is dear, to let another rank come to where it is. Where all that run beside
     /// it are there already that would only bring the processor back: then it stays a little while.
     void linger(slot const& asked) noexcept {
@@ -352,7 +369,8 @@ class shm_backend final : public collective_backend, private neighbour {
     world all_;
     unsigned subsets_ = 0;
     unsigned idle_polls_ = 0;
-    unsigned yields_ = 0;                       // since something finished
+    unsigned yields_ = 0;                       // since something went on
+    std::uint64_t steps_ = 0;                   // of the first active, at the last poll
     bool working_ = false;                      // there is more to do than was done at the last poll
     std::vector<std::unique_ptr<slot>> slots_;  // ticket t is slot t-1
     std::vector<ticket> free_;

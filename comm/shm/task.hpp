@@ -41,6 +41,12 @@ class task {
     /// Whether it has something left to do without any other rank.
     bool works() const noexcept { return stage_ == stage::chunks || stage_ == stage::direct; }
 
+    /// Changes whenever it goes on.
+    std::uint64_t steps() const noexcept {
+        return static_cast<std::uint64_t>(stage_) + sequence_ + static_cast<std::uint64_t>(scan_) + filled_ + worked_ + drained_ +
+               next_ + static_cast<std::uint64_t>(from_ + turn_);
+    }
+
     /// Whether it waits for that rank now.
     bool waits_for(world const& all, int rank) const noexcept;
 

@@ -2,14 +2,19 @@
 // ranks: 1 2 3 4
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
 
 #ifdef MUSTER_HAVE_MPI
 #include <mpi.h>
 #endif
 
 #include <algorithm>
+#include <chrono>
+#include <fstream>
 #include <limits>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "comm/comm_error.hpp"
@@ -165,6 +170,34 @@ TEST(async, all_ranks_get_the_same_bits_at_every_size) {
     auto reference = sums;
     all.broadcast("rank 0's", view_of(std::span(reference)), 0).wait();
     EXPECT_EQ(sums, reference);
+}
+
+/// How often that process has gone to sleep by itself.
+long sleeps_of(std::int64_t process) {
+    std::ifstream status("/proc/" + std::to_string(process) + "/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with("voluntary_ctxt_switches:")) return std::stol(line.substr(line.find(':') + 1));
+    return 0;
+}
+
+TEST(async, who_waits_for_long_leaves_its_processor_to_others) {
+    auto& all = ranks();
+    if (all.backend() != "shm") GTEST_SKIP() << "over the others a wait moves messages";
+    std::int64_t const own = ::getpid();
+    std::vector<std::int64_t> processes(static_cast<std::size_t>(all.size()));
+    all.allgather("processes", input_of(std::span(&own, 1)), view_of(std::span(processes))).wait();
+    int const late = all.size() - 1;
+    if (all.rank() == late) {
+        constexpr long some = 30;
+        auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        for (int rank = 0; rank < late; ++rank) {
+            auto const process = processes[static_cast<std::size_t>(rank)];
+            long const before = sleeps_of(process);
+            while (sleeps_of(process) < before + some && std::chrono::steady_clock::now() < until) ::sched_yield();
+            EXPECT_GE(sleeps_of(process), before + some) << "rank " << rank;
+        }
+    }
+    all.barrier().wait();
 }
 
 #ifdef MUSTER_HAVE_MPI
