@@ -115,7 +115,7 @@ world meet(std::string const& name, identity const& who, comm_options const& opt
     std::string const refusal = probe(made);
     made.direct = with.agree(refusal.empty());
     made.mappable = with.agree(probe_mapping(made));
-    spdlog::debug("shm: {} ranks{}, shared buffers {}, other large tensors {}{}", made.size,
+    spdlog::debug("shm: {} ranks{}, shared buffers {}, other large reductions and broadcasts {}{}", made.size,
                   made.crowded ? " on fewer processors" : "", made.mappable ? "in place" : "as others",
                   made.direct ? "from memory to memory" : "through shared memory: ",
                   made.direct       ? std::string{}

@@ -49,7 +49,8 @@ void reduce_until(identity const& who, double deadline_s, std::size_t count, int
 
 void expect_survivors_name(int victim, int size, std::size_t count, int harm) {
     auto const begin = std::chrono::steady_clock::now();
-    double const deadline_s = harm == SIGKILL ? 60 : 0.5;
+    // Who has no processor for so long on a busy machine is late as well.
+    double const deadline_s = harm == SIGKILL ? 60 : 1;
     ranks_as_children ranks(size, [&](identity const& who) { reduce_until(who, deadline_s, count, victim, harm); });
     for (int rank = 0; rank < size; ++rank) {
         if (rank == victim) continue;
