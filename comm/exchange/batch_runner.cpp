@@ -264,9 +264,13 @@ void batch_runner::leak() noexcept {
     }
     if (starting_) starting_->leak();
     for (auto& each : flights_) each.leak();
-    if (lane_) static_cast<void>(new (std::nothrow) std::unique_ptr<device_lane>(std::move(lane_)));
     first_.leak();
     second_.leak();
+    if (!lane_) return;
+    // Kernels that are still on the stream read the tables of their movers, and write to the lane's memory.
+    static_cast<void>(new (std::nothrow) std::vector<std::unique_ptr<batch_plan>>(std::move(plans_)));
+    static_cast<void>(new (std::nothrow) std::vector<std::vector<device_movers>>(std::move(retired_)));
+    static_cast<void>(new (std::nothrow) std::unique_ptr<device_lane>(std::move(lane_)));
 }
 
 std::vector<late_rank> death_watch::look(operation const& what, exchange_clock::time_point began,

@@ -90,13 +90,13 @@ void channel::give_up(pending const& expired, exchange_clock::time_point now) {
     auto const patience = std::min<exchange_clock::duration>(quarter.count() > 0 ? to_clock(quarter) : 1s, 1s);
     auto const& late = late_ranks();
     bool const dead = std::any_of(late.begin(), late.end(), [](late_rank const& each) { return each.dead; });
-    if (dead || now - *expired_since_ >= patience) throw words_on(expired);
+    if (dead || now - *expired_since_ >= patience) throw words_on(expired, true);
     if (gave_up_) return;
     if (missing_of(expired).empty()) {
         if (cache_.holds(expired.cache_place, expired.what)) outdated_.push_back(expired.cache_place);
         return;
     }
-    auto const words = words_on(expired);
+    auto const words = words_on(expired, false);
     auto what = std::make_shared<request>();
     what->kind = exchange_kind::give_up;
     what->name = std::string(1, internal_name) + "give up";
@@ -125,7 +125,8 @@ std::vector<late_rank> channel::late_ranks() {
     return (runner_.has_started() ? runner_.under_way() : operation_).late_ranks();
 }
 
-comm_error channel::words_on(pending const& unit) {
+/// `stuck`: the round of negotiation does not end either.
+comm_error channel::words_on(pending const& unit, bool stuck) {
     duration const allowed =
         exchange_clock::time_point(exchange_clock::duration(unit.deadline.load(std::memory_order_relaxed))) - unit.submitted;
     auto const late = late_ranks();
@@ -134,6 +135,13 @@ comm_error channel::words_on(pending const& unit) {
     auto const name = [&](int rank, std::string_view why) {
         names.push_back(fmt::format("rank {} ({}): {}", rank, places_.at(static_cast<std::size_t>(rank)), why));
     };
+    std::erase(culprits, ranks_.rank());  // what it has submitted since nobody has heard of yet
+    if (stuck && !late.empty()) {
+        // Nor has anybody of what other ranks have, which are not at fault then.
+        std::erase_if(culprits, [&](int rank) {
+            return std::none_of(late.begin(), late.end(), [&](late_rank const& each) { return each.rank == rank; });
+        });
+    }
     for (int const rank : culprits) {
         auto const why = std::find_if(late.begin(), late.end(), [&](late_rank const& each) { return each.rank == rank; });
         name(rank, why == late.end() ? "it has not submitted it" : "it has not submitted it; " + why->why);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <thread>
 
 #include "base/log.hpp"
@@ -56,6 +57,7 @@ void exchange_core::run() {
                 for (auto const& each : core.channels_)
                     if (each) each->leak();
                 if (core.graph_) core.graph_->leak();
+                static_cast<void>(new (std::nothrow) device_residuals(std::move(core.lost_on_device_)));
             }
             core.graph_.reset();
             while (!core.channels_.empty()) core.channels_.pop_back();

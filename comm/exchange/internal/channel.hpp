@@ -116,7 +116,7 @@ class channel {
     template <typename Body>
     void for_pending(Body&& body) const;
     void give_up(pending const& expired, exchange_clock::time_point now);
-    comm_error words_on(pending const& unit);
+    comm_error words_on(pending const& unit, bool stuck);
     std::vector<int> missing_of(pending const& unit) const;
     std::vector<late_rank> late_ranks();
     std::string describe_unit(pending const& unit) const;

@@ -88,7 +88,7 @@ bool step(exchange& all, std::vector<std::vector<float>>& tensors, int number, b
 
 std::string work(exchange& all, fate const& what, int to) {
     constexpr int steps_before_the_end = 20;
-    std::vector<std::vector<float>> tensors;
+    auto& tensors = *new std::vector<std::vector<float>>;  // which stay until the process ends, as those of a failed exchange must
     for (std::size_t const count : {10u, 3000u, 500000u, 64u}) tensors.emplace_back(count);
     fall_later(what, moment::work, all.rank(), to);
     for (int number = 0; what.when != moment::finalise || number < steps_before_the_end; ++number)
