@@ -14,6 +14,7 @@
 
 #include "comm/comm_error.hpp"
 #include "mpi_test.hpp"
+#include "reduction_oracle.hpp"
 
 namespace muster::test {
 
@@ -44,14 +45,6 @@ vector oracle(std::vector<vector> g) {
     for (std::size_t r = power; r < g.size(); ++r) g[r - power] = pair_of(g[r - power], g[r]);
     g.resize(power);
     return tree(g);
-}
-
-template <typename T>
-T as(double number) {
-    if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>)
-        return T(static_cast<float>(number));
-    else
-        return static_cast<T>(number);
 }
 
 template <typename T>

@@ -7,40 +7,11 @@
 
 #include "comm/communicator.hpp"
 #include "mpi_test.hpp"
+#include "reduction_oracle.hpp"
 
 namespace muster::test {
 
 namespace {
-
-/// Small whole numbers, different on each rank and at each place: their sums and products are exact in every type. In averages
-/// the exactness of the sum leaves one rounding, the division's.
-double value(std::size_t i, int rank, reduction how) {
-    auto const spread = static_cast<double>((i * 7 + static_cast<std::size_t>(rank) * 5) % 13);
-    return how == reduction::product ? 1 + static_cast<double>((i + static_cast<std::size_t>(rank)) % 3) : spread + 1;
-}
-
-double oracle(std::size_t i, int size, reduction how) {
-    double result = value(i, 0, how);
-    for (int rank = 1; rank < size; ++rank) {
-        double const next = value(i, rank, how);
-        switch (how) {
-            case reduction::sum:
-            case reduction::average: result += next; break;
-            case reduction::min: result = std::min(result, next); break;
-            case reduction::max: result = std::max(result, next); break;
-            case reduction::product: result *= next; break;
-        }
-    }
-    return how == reduction::average ? result / size : result;
-}
-
-template <typename T>
-T as(double number) {
-    if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>)
-        return T(static_cast<float>(number));
-    else
-        return static_cast<T>(number);
-}
 
 template <typename T>
 std::vector<T> inputs(std::size_t count, int rank, reduction how) {

@@ -13,20 +13,13 @@
 #include "comm/comm_error.hpp"
 #include "comm/communicator.hpp"
 #include "mpi_test.hpp"
+#include "reduction_oracle.hpp"
 
 namespace muster::test {
 
 namespace {
 
 using testing::HasSubstr;
-
-template <typename T>
-T as(double number) {
-    if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>)
-        return T(static_cast<float>(number));
-    else
-        return static_cast<T>(number);
-}
 
 /// Small whole numbers, whose sums over a few ranks are exact in every type.
 double value(std::size_t i, int rank) {
