@@ -191,9 +191,10 @@ class shm_backend final : public collective_backend, private neighbour {
     void const* native() const noexcept override { return nullptr; }
     comm_buffer allocate(std::size_t bytes) override { return allocate_shared(bytes); }
 
-    void give_way(bool) noexcept override {
+    void give_way(bool weary) noexcept override {
         if (working_) return;
         unsigned const patience = all_.crowded ? yields_before_naps : yields_alone;
+        if (weary) yields_ = std::max(yields_, patience);  // on a busy machine so many yields take minutes
         if (++yields_ <= patience)
             ::sched_yield();
         else
