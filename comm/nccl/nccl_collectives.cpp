@@ -17,6 +17,7 @@
 #include "comm/nccl/nccl_enqueue.hpp"
 #include "comm/nccl/nccl_world.hpp"
 #include "comm/nccl/reduction_plan.hpp"
+#include "comm/nccl/slot_table.hpp"
 
 namespace muster::nccl {
 
@@ -65,7 +66,7 @@ class nccl_backend final : public collective_backend {
                               : comm_.give_up(fmt::format("{}: its communicator went before it had finished", world_.speaker));
         if (gone) return;
         keep_forever(std::make_shared<workspace>(std::move(space_)));
-        keep_forever(std::make_shared<std::vector<std::unique_ptr<slot>>>(std::move(slots_)));
+        keep_forever(std::make_shared<slot_table<slot>>(std::move(slots_)));
     }
 
     std::vector<std::string> const& hosts() const noexcept override { return world_.hosts; }
@@ -157,7 +158,7 @@ class nccl_backend final : public collective_backend {
 
     cuda::stream_handle stream() const noexcept { return space_.stream.get().handle; }
     void check(int code, std::string_view call) const { cuda::check(device_->with(), code, call); }
-    slot& at(ticket which) { return *slots_[which - 1]; }
+    slot& at(ticket which) { return slots_.at(which); }
 
     static bool is_empty(collective const& what) noexcept {
         return what.what != kind::barrier && what.in.count == 0 && what.out.count == 0;
@@ -180,24 +181,17 @@ class nccl_backend final : public collective_backend {
     }
 
     ticket take_slot() {
-        if (free_.empty()) {
-            auto made = std::make_unique<slot>();
-            made->given = cuda::make_event(*device_);
-            made->finished = cuda::make_event(*device_);
-            slots_.push_back(std::move(made));
-            free_.reserve(slots_.size());
-            return static_cast<ticket>(slots_.size());
-        }
-        ticket const which = free_.back();
-        free_.pop_back();
-        return which;
+        return slots_.take([&](slot& made) {
+            made.given = cuda::make_event(*device_);
+            made.finished = cuda::make_event(*device_);
+        });
     }
 
     void put_back(ticket which) {
         slot& through = at(which);
         through.at = slot::stage::idle;
         through.failure = nullptr;
-        free_.push_back(which);
+        slots_.put_back(which);
     }
 
     op operation_for(reduction_plan const& plan, type element) {
@@ -338,8 +332,7 @@ class nccl_backend final : public collective_backend {
     std::shared_ptr<cuda::fusion_kernels const> kernels_;  // once needed
     std::vector<scaled_sum> scaled_sums_;                  // NCCL frees what is left with the communicator
     std::vector<cuda::unique_memory> retired_;             ///< smaller than what slots have now
-    std::vector<std::unique_ptr<slot>> slots_;
-    std::vector<ticket> free_;
+    slot_table<slot> slots_;
     std::deque<ticket> queue_;    ///< not yet on the device; the first may be starting
     std::deque<ticket> running_;  ///< on the device, in its order
 };

@@ -9,6 +9,7 @@
 #include "comm/cuda/handles.hpp"
 #include "comm/nccl/nccl_runtime.hpp"
 #include "comm/nccl/pinned_memory.hpp"
+#include "comm/nccl/slot_table.hpp"
 
 namespace muster::nccl {
 
@@ -58,7 +59,7 @@ class staged_backend final : public collective_backend {
         struct kept {
             std::shared_ptr<cuda::device const> device;
             cuda::unique_stream down, up;
-            std::vector<std::unique_ptr<slot>> slots;
+            slot_table<slot> slots;
         };
         keep_forever(std::make_shared<kept>(kept{device_, std::move(down_), std::move(up_), std::move(slots_)}));
     }
@@ -138,24 +139,17 @@ class staged_backend final : public collective_backend {
   private:
     cuda::driver const& with() const noexcept { return device_->with(); }
     void check(int code, std::string_view call) const { cuda::check(with(), code, call); }
-    slot& at(ticket which) { return *slots_[which - 1]; }
+    slot& at(ticket which) { return slots_.at(which); }
 
     ticket take_slot() {
-        if (free_.empty()) {
-            auto made = std::make_unique<slot>();
-            for (auto* const event : {&made->given, &made->copied, &made->finished}) *event = cuda::make_event(*device_);
-            slots_.push_back(std::move(made));
-            free_.reserve(slots_.size());
-            return static_cast<ticket>(slots_.size());
-        }
-        ticket const which = free_.back();
-        free_.pop_back();
-        return which;
+        return slots_.take([&](slot& made) {
+            for (auto* const event : {&made.given, &made.copied, &made.finished}) *event = cuda::make_event(*device_);
+        });
     }
 
     void put_back(ticket which) {
         at(which).at = slot::stage::idle;
-        free_.push_back(which);
+        slots_.put_back(which);
     }
 
     void copy_down(slot& next) {
@@ -246,8 +240,7 @@ class staged_backend final : public collective_backend {
     cuda::unique_stream down_, up_;
     std::unique_ptr<collective_backend> host_;
     bool failed_ = false;
-    std::vector<std::unique_ptr<slot>> slots_;  // ticket t is slot t-1
-    std::vector<ticket> free_;
+    slot_table<slot> slots_;
     std::deque<ticket> queue_;     ///< on their way down
     std::vector<ticket> running_;  ///< with the host's backend
 };

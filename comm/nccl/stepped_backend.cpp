@@ -11,6 +11,7 @@
 #include "comm/cuda/handles.hpp"
 #include "comm/nccl/nccl_runtime.hpp"
 #include "comm/nccl/pinned_memory.hpp"
+#include "comm/nccl/slot_table.hpp"
 #include "comm/node_steps.hpp"
 
 namespace muster::nccl {
@@ -70,7 +71,7 @@ class stepped_backend final : public collective_backend {
             std::shared_ptr<cuda::device const> device;
             cuda::unique_stream gate, down, up;
             std::array<chunk, 2> chunks;
-            std::vector<std::unique_ptr<slot>> slots;
+            slot_table<slot> slots;
         };
         keep_forever(std::make_shared<kept>(
             kept{device_, std::move(gate_), std::move(down_), std::move(up_), std::move(chunks_), std::move(slots_)}));
@@ -160,24 +161,15 @@ class stepped_backend final : public collective_backend {
   private:
     cuda::driver const& with() const noexcept { return device_->with(); }
     void check(int code, std::string_view call) const { cuda::check(with(), code, call); }
-    slot& at(ticket which) { return *slots_[which - 1]; }
+    slot& at(ticket which) { return slots_.at(which); }
 
     ticket take_slot() {
-        if (free_.empty()) {
-            auto made = std::make_unique<slot>();
-            made->given = cuda::make_event(*device_);
-            slots_.push_back(std::move(made));
-            free_.reserve(slots_.size());
-            return static_cast<ticket>(slots_.size());
-        }
-        ticket const which = free_.back();
-        free_.pop_back();
-        return which;
+        return slots_.take([&](slot& made) { made.given = cuda::make_event(*device_); });
     }
 
     void put_back(ticket which) {
         at(which).at = slot::stage::idle;
-        free_.push_back(which);
+        slots_.put_back(which);
     }
 
     bool done_staged(ticket which) {
@@ -350,8 +342,7 @@ class stepped_backend final : public collective_backend {
     cuda::unique_stream down_, up_;
     std::unique_ptr<collective_backend> staged_, node_, across_;
     bool failed_ = false;
-    std::vector<std::unique_ptr<slot>> slots_;  // ticket t is slot t-1
-    std::vector<ticket> free_;
+    slot_table<slot> slots_;
     std::deque<ticket> queue_;      ///< allreduces in steps, in the order of their start
     std::vector<ticket> enqueued_;  ///< those whose last gather is with the device
     std::deque<ticket> gathers_;    ///< of the node's backend: but for the last of each

@@ -402,7 +402,7 @@ TEST(exchange_on_device, the_backend_that_is_asked_for_by_name) {
     identity who = test::who();
     auto options = quick();
     options.comm.backend = "nccl_mpi";
-    if (who.world_size != 4) GTEST_SKIP() << "this is for 4 ranks";
+    if (who.world_size != 4) GTEST_SKIP() << "two nodes of two ranks take 4 ranks (gpu.nccl.fake.n4)";
     who.node_count = 2;
     who.node_rank = who.rank / 2;
     who.local_rank = who.rank % 2;

@@ -77,7 +77,8 @@ constexpr int not_ready = 600;
 thread_local std::vector<void*> contexts;
 int only_context = 0;
 
-/// Asks `through` while streams run, for a minute at most: what it waits for may be up to another rank.
+/// Asks `through` while streams run, for a minute at most. What it waits for may be up to another process, which tells by a file:
+/// so it looks again and again, with a nap in between, as a driver spins.
 template <typename Through>
 int wait_until(Through&& through) {
     auto const end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
@@ -92,7 +93,7 @@ int wait_until(Through&& through) {
     return not_ready;
 }
 
-/// Runs the streams where ranks are processes, since a device goes on whether or not its process asks.
+/// Runs the streams where ranks are processes, since a device goes on whether or not its process asks; the nap is its clock.
 void go_by_itself() {
     while (true) {
         std::this_thread::sleep_for(std::chrono::microseconds(100));
