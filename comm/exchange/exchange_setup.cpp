@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/log.hpp"
+#include "comm/collective_backend.hpp"
 #include "comm/comm_error.hpp"
 #include "comm/exchange/internal/exchange_core.hpp"
 #include "comm/observe/clock.hpp"
@@ -19,10 +20,15 @@ tensor_view bytes_view(void* data, std::size_t bytes) {
 
 /// Every rank sees every rank's, so all of them throw, or none.
 void check_options(communicator& ranks, exchange_options const& options) {
-    std::array<std::int64_t, 4> const mine{static_cast<std::int64_t>(options.fusion_bytes),
+    auto const rows = backends();
+    std::array<std::int64_t, 5> const mine{static_cast<std::int64_t>(options.fusion_bytes),
                                            static_cast<std::int64_t>(options.cache_capacity), options.static_graph ? 1 : 0,
-                                           options.autotune ? 1 : 0};
-    static constexpr std::array names{"fusion_bytes", "cache_capacity", "static_graph", "autotune"};
+                                           options.autotune ? 1 : 0, &device_row(options.comm.backend) - rows.data()};
+    static constexpr std::array names{"fusion_bytes", "cache_capacity", "static_graph", "autotune",
+                                      "comm.backend, for device memory,"};
+    auto const text = [&](std::size_t which, std::int64_t value) {
+        return which + 1 == names.size() ? std::string(rows[static_cast<std::size_t>(value)].name) : std::to_string(value);
+    };
     std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(ranks.size()));
     ranks.allgather("exchange options", input_of(std::span(mine)), view_of(std::span(all))).wait();
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -32,7 +38,7 @@ void check_options(communicator& ranks, exchange_options const& options) {
         throw comm_error(
             errc::usage,
             fmt::format("the option {} of the exchange is {} on rank 0 ({}) and {} on rank {} ({}); give the same everywhere",
-                        names[which], all[which], ranks.host_of(0), all[i], rank, ranks.host_of(rank)),
+                        names[which], text(which, all[which]), ranks.host_of(0), text(which, all[i]), rank, ranks.host_of(rank)),
             {rank});
     }
 }

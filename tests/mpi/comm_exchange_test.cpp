@@ -301,6 +301,30 @@ TEST(exchange_tuning, settings_change_on_all_ranks_at_once) {
     }
 }
 
+TEST(exchange_options, that_differ_are_told_on_every_rank) {
+    if (ranks().size() < 2) GTEST_SKIP() << "one rank agrees with itself";
+    // And it is what the second half of this leaves to be chosen for host memory.
+    if (ranks().backend() != "shm")
+        GTEST_SKIP() << "an exchange that fails over MPI leaves it unfinalised, so that the run fails";
+    bool const is_last = ranks().rank() == ranks().size() - 1;
+    auto const told = [](exchange_options const& options) -> std::string {
+        try {
+            exchange const all(ranks().who(), options);
+        } catch (comm_error const& problem) {
+            EXPECT_EQ(problem.code(), errc::usage);
+            return problem.what();
+        }
+        return "nothing";
+    };
+    auto options = quick();
+    if (is_last) options.fusion_bytes = 4096;
+    EXPECT_THAT(told(options), HasSubstr("the option fusion_bytes of the exchange is 16777216 on rank 0"));
+    options = quick();
+    options.comm.backend = is_last ? "nccl_mpi" : "nccl";
+    EXPECT_THAT(told(options), HasSubstr("comm.backend, for device memory, of the exchange is nccl on rank 0"));
+    EXPECT_THAT(told(options), HasSubstr("and nccl_mpi on rank"));
+}
+
 TEST_F(exchanging, adasum_of_equal_vectors_is_the_vector) {
     std::vector<float> tensor{1.0f, -2.0f, 3.0f};
     auto const view = view_of(std::span(tensor));
