@@ -16,16 +16,14 @@ if(MUSTER_SANITIZE)
   endif()
 endif()
 
-# muster_library(<folder> [PUBLIC <libs>...] [PRIVATE <libs>...] [SUBFOLDERS <names>...]): library muster::<folder> from every .cpp
-# of this folder and of the named ones below it, but the mains (*_main.cpp); its headers are installed.
+# muster_library(<folder> [PUBLIC <libs>...] [PRIVATE <libs>...] [WITHOUT <regexes>...]): library muster::<folder> from every .cpp
+# in this folder and below, but the mains (*_main.cpp) and what matches WITHOUT; its headers are installed.
 function(muster_library folder)
-  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE;SUBFOLDERS" ${ARGN})
-  set(patterns *.cpp)
-  foreach(subfolder IN LISTS arg_SUBFOLDERS)
-    list(APPEND patterns ${subfolder}/*.cpp)
+  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE;WITHOUT" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
+  foreach(pattern IN ITEMS "_main\\.cpp$" LISTS arg_WITHOUT)
+    list(FILTER sources EXCLUDE REGEX "${pattern}")
   endforeach()
-  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
-  list(FILTER sources EXCLUDE REGEX "_main\\.cpp$")
   set(target muster_${folder})
   add_library(${target} STATIC ${sources})
   add_library(muster::${folder} ALIAS ${target})

@@ -6,11 +6,11 @@
 #include <array>
 
 #include "base/error.hpp"
-#include "comm/collective_backend.hpp"
-#include "comm/comm_error.hpp"
-#include "comm/internal/argument_checks.hpp"
-#include "comm/internal/communicator_state.hpp"
-#include "comm/process_set.hpp"
+#include "comm/backend/argument_checks.hpp"
+#include "comm/backend/collective_backend.hpp"
+#include "comm/backend/comm_error.hpp"
+#include "comm/backend/process_set.hpp"
+#include "comm/communicator_state.hpp"
 
 namespace muster {
 

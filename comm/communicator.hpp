@@ -6,10 +6,10 @@
 #include <span>
 #include <string_view>
 
-#include "comm/comm_buffer.hpp"
-#include "comm/comm_options.hpp"
+#include "comm/backend/comm_buffer.hpp"
+#include "comm/backend/comm_options.hpp"
 #include "comm/operation.hpp"
-#include "comm/tensor.hpp"
+#include "comm/tensor/tensor.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster {

@@ -10,8 +10,8 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "comm/comm_error.hpp"
-#include "comm/internal/communicator_state.hpp"
+#include "comm/backend/comm_error.hpp"
+#include "comm/communicator_state.hpp"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "comm/collective_backend.hpp"
+#include "comm/backend/collective_backend.hpp"
 
 namespace muster {
 

@@ -13,8 +13,8 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "launch/commands.hpp"
-#include "launch/help.hpp"
+#include "launch/help/command_table.hpp"
+#include "launch/help/help.hpp"
 
 namespace {
 

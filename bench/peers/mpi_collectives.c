@@ -3,7 +3,7 @@
  * mpi_collectives FOLDER NAME: rank R reads lines from FOLDER/NAME.R and answers each by a line "R NUMBER NUMBER" in
  * FOLDER/NAME.out. Between samples it sleeps in read(), so that peers that take turns leave the processors to each other.
  *   version            the library's version, as "R TEXT", from rank 0 alone
- *   kind OP TYPE REDOP ROOT MASK SCALE ACTIVE PRODUCT     what is measured, and the rule that makes values (bench/collectives_values.hpp)
+ *   kind OP TYPE REDOP ROOT MASK SCALE ACTIVE PRODUCT     what is measured, and the rule that makes values (bench/collectives/collectives_values.hpp)
  *   tensors C N B...   makes C sets of N tensors of B... bytes (the larger of a rank's input and output)
  *   run SEED INPLACE   fills all inputs anew, calls once for each tensor, checks; answers microseconds for each set, and wrong elements
  *   end

@@ -1,4 +1,4 @@
-#include "comm/internal/c_call.hpp"
+#include "comm/c_api/c_call.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "base/environment.hpp"
-#include "comm/internal/c_call.hpp"
+#include "comm/c_api/c_call.hpp"
 #include "pmix/identity.hpp"
 
 namespace {

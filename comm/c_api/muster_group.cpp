@@ -4,8 +4,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "comm/c_api/c_call.hpp"
 #include "comm/c_api/muster_comm.h"
-#include "comm/internal/c_call.hpp"
 
 struct muster_group {
     muster::prepared_group group;

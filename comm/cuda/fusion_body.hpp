@@ -11,8 +11,8 @@
 #define MUSTER_BOTH __host__ __device__ __forceinline__
 #define MUSTER_UNROLL _Pragma("unroll")
 #else
-#include "comm/bfloat16.hpp"
-#include "comm/half.hpp"
+#include "comm/tensor/bfloat16.hpp"
+#include "comm/tensor/half.hpp"
 #define MUSTER_BOTH inline
 #define MUSTER_UNROLL
 #endif

@@ -12,7 +12,7 @@
 
 #include "comm/cuda/fusion_plan.hpp"
 #include "comm/cuda/handles.hpp"
-#include "comm/tensor.hpp"
+#include "comm/tensor/tensor.hpp"
 
 namespace muster::cuda {
 
@@ -57,8 +57,8 @@ class fusion_launch {
     /// as many as the device runs at once.
     ///
     /// With `residuals`, one for each tensor, f32 in device memory and as large, every run feeds back what rounding loses, bit
-    /// for bit as compress() (comm/compression.hpp) does: to = round(from * factor + residual), and the residual becomes the
-    /// rest. From f32 to f16 or bf16. The caller zeroes them before the first run.
+    /// for bit as compress() (comm/gradients/compressed_allreduce.hpp) does: to = round(from * factor + residual), and the
+    /// residual becomes the rest. From f32 to f16 or bf16. The caller zeroes them before the first run.
     void prepare(std::span<tensor_view const> from, std::span<tensor_view const> to, double factor, void* stream,
                  std::uint32_t most_blocks = 0, std::span<tensor_view const> residuals = {});
 

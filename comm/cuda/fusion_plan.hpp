@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/cuda/fusion_body.hpp"
-#include "comm/tensor.hpp"
+#include "comm/tensor/tensor.hpp"
 
 namespace muster::cuda {
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <exception>
 
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/cuda/fusion_kernels.hpp"
-#include "comm/exchange/internal/call_checks.hpp"
-#include "comm/exchange/internal/exchange_core.hpp"
-#include "comm/exchange/internal/prepared.hpp"
+#include "comm/exchange/core/exchange_core.hpp"
+#include "comm/exchange/request/call_checks.hpp"
+#include "comm/exchange/request/prepared.hpp"
 
 namespace muster {
 

@@ -9,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/comm_buffer.hpp"
+#include "comm/backend/comm_buffer.hpp"
 #include "comm/exchange/exchange_handle.hpp"
-#include "comm/exchange/exchange_options.hpp"
+#include "comm/exchange/observe/counters.hpp"
+#include "comm/exchange/observe/flight_recorder.hpp"
 #include "comm/exchange/prepared_group.hpp"
-#include "comm/exchange/request.hpp"
-#include "comm/observe/counters.hpp"
-#include "comm/observe/flight_recorder.hpp"
+#include "comm/exchange/request/exchange_options.hpp"
+#include "comm/exchange/request/exchange_request.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster {

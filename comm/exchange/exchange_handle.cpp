@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "comm/comm_error.hpp"
-#include "comm/exchange/internal/exchange_core.hpp"
+#include "comm/backend/comm_error.hpp"
+#include "comm/exchange/core/exchange_core.hpp"
 
 namespace muster {
 

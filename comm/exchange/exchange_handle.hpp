@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/units.hpp"
-#include "comm/tensor.hpp"
+#include "comm/tensor/tensor.hpp"
 
 namespace muster {
 

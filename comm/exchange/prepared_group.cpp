@@ -1,8 +1,8 @@
 #include "comm/exchange/prepared_group.hpp"
 
-#include "comm/comm_error.hpp"
-#include "comm/exchange/internal/exchange_core.hpp"
-#include "comm/exchange/internal/prepared.hpp"
+#include "comm/backend/comm_error.hpp"
+#include "comm/exchange/core/exchange_core.hpp"
+#include "comm/exchange/request/prepared.hpp"
 
 namespace muster {
 

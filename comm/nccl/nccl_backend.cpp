@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include "base/log.hpp"
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/communicator.hpp"
 #include "comm/nccl/nccl_collectives.hpp"
 #include "comm/nccl/nccl_error.hpp"
-#include "comm/nccl/nccl_world.hpp"
-#include "comm/nccl/rendezvous.hpp"
+#include "comm/nccl/nccl_rank_record.hpp"
+#include "comm/nccl/pmix_rendezvous.hpp"
 
 namespace muster {
 

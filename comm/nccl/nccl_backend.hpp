@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/collective_backend.hpp"
+#include "comm/backend/collective_backend.hpp"
 #include "comm/cuda/driver.hpp"
 #include "comm/nccl/nccl_library.hpp"
 

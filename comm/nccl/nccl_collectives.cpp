@@ -11,13 +11,13 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
+#include "comm/backend/slot_table.hpp"
 #include "comm/cuda/cuda_error.hpp"
 #include "comm/cuda/fusion_kernels.hpp"
 #include "comm/nccl/nccl_enqueue.hpp"
-#include "comm/nccl/nccl_world.hpp"
+#include "comm/nccl/nccl_rank_record.hpp"
 #include "comm/nccl/reduction_plan.hpp"
-#include "comm/nccl/slot_table.hpp"
 
 namespace muster::nccl {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "comm/collective_backend.hpp"
+#include "comm/backend/collective_backend.hpp"
+#include "comm/backend/process_watch.hpp"
 #include "comm/cuda/handles.hpp"
 #include "comm/nccl/nccl_comm.hpp"
-#include "comm/process_watch.hpp"
 
 namespace muster::nccl {
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/log.hpp"
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/nccl/nccl_error.hpp"
 
 namespace muster::nccl {

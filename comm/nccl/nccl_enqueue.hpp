@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "comm/collective_backend.hpp"
+#include "comm/backend/collective_backend.hpp"
 #include "comm/nccl/nccl_library.hpp"
 
 namespace muster::nccl {

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "comm/comm_error.hpp"
-#include "comm/mpi_backend.hpp"
+#include "comm/backend/comm_error.hpp"
+#include "comm/hierarchical/node_reduction.hpp"
+#include "comm/mpi/mpi_backend.hpp"
+#include "comm/nccl/chunked_allreduce_backend.hpp"
+#include "comm/nccl/host_staged_backend.hpp"
 #include "comm/nccl/nccl_backend.hpp"
-#include "comm/nccl/nccl_world.hpp"
-#include "comm/nccl/staged_backend.hpp"
-#include "comm/nccl/stepped_backend.hpp"
-#include "comm/node_steps.hpp"
+#include "comm/nccl/nccl_rank_record.hpp"
 
 namespace muster {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "comm/nccl/nccl_library.hpp"
-#include "comm/tensor.hpp"
+#include "comm/tensor/tensor.hpp"
 
 namespace muster::nccl {
 

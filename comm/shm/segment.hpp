@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "base/unique_fd.hpp"
-#include "comm/process_watch.hpp"
+#include "comm/backend/process_watch.hpp"
+#include "comm/backend/world_record.hpp"
 #include "comm/shm/shared_buffers.hpp"
-#include "comm/world_check.hpp"
 
 // How the memory is ordered. Every value but chunk_counters::claimed has one writer, the rank in whose region it lies. A rank
 // first writes data with plain stores, then publishes a number with a release store; who reads that number with an acquire load

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "comm/comm_buffer.hpp"
+#include "comm/backend/comm_buffer.hpp"
 
 namespace muster::shm {
 

@@ -12,16 +12,16 @@
 #include <mutex>
 
 #include "base/log.hpp"
-#include "comm/comm_error.hpp"
-#include "comm/mpi_backend.hpp"
-#include "comm/shm/meeting.hpp"
-#include "comm/shm/neighbours.hpp"
+#include "comm/backend/comm_error.hpp"
+#include "comm/backend/world_record.hpp"
+#include "comm/mpi/mpi_backend.hpp"
+#include "comm/shm/co_progress.hpp"
 #include "comm/shm/remote_memory.hpp"
 #include "comm/shm/shared_buffers.hpp"
-#include "comm/shm/task.hpp"
-#include "comm/shm/world.hpp"
-#include "comm/world_check.hpp"
-#include "pmix/client.hpp"
+#include "comm/shm/shm_operation.hpp"
+#include "comm/shm/shm_rendezvous.hpp"
+#include "comm/shm/shm_world.hpp"
+#include "pmix/client/client.hpp"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "comm/collective_backend.hpp"
+#include "comm/backend/collective_backend.hpp"
 
 namespace muster {
 

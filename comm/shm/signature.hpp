@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "comm/collective_backend.hpp"
+#include "comm/backend/collective_backend.hpp"
 
 namespace muster::shm {
 

@@ -7,12 +7,12 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "comm/with_ranks.hpp"
-#include "io/convert.hpp"
+#include "comm/run_with_ranks.hpp"
+#include "io/convert/convert.hpp"
+#include "io/dataset/file_ranks.hpp"
 #include "io/stage/commands.hpp"
 #include "io/stage/options.hpp"
 #include "io/stage/progress.hpp"
-#include "io/together.hpp"
 
 namespace muster::stage {
 

@@ -5,8 +5,8 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "io/checksum.hpp"
-#include "io/dataset.hpp"
+#include "io/dataset/checksum.hpp"
+#include "io/dataset/dataset.hpp"
 #include "io/stage/commands.hpp"
 #include "io/stage/options.hpp"
 

@@ -5,13 +5,13 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "comm/with_ranks.hpp"
-#include "io/checksum.hpp"
-#include "io/dataset.hpp"
+#include "comm/run_with_ranks.hpp"
+#include "io/dataset/checksum.hpp"
+#include "io/dataset/dataset.hpp"
 #include "io/stage/commands.hpp"
 #include "io/stage/options.hpp"
 #include "io/stage/progress.hpp"
-#include "io/together.hpp"
+#include "io/dataset/file_ranks.hpp"
 
 namespace muster::stage {
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "launch/engine/srun_engine.hpp"
-#include "launch/spawn.hpp"
 
 namespace muster {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "launch/engine/engine.hpp"
-#include "launch/engine/engine_tools.hpp"
+#include "launch/engine/engine_job.hpp"
+#include "launch/engine/engine_table.hpp"
 
 namespace muster {
 

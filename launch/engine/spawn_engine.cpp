@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/process.hpp"
 #include "base/unique_fd.hpp"
-#include "launch/spawn.hpp"
 
 namespace muster {
 

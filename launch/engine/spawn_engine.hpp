@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-#include "launch/engine/engine.hpp"
+#include "launch/engine/engine_table.hpp"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/engine/engine_tools.hpp"
+#include "launch/engine/engine_job.hpp"
 
 namespace muster {
 

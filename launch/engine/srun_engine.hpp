@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launch/engine/engine.hpp"
+#include "launch/engine/engine_table.hpp"
 
 namespace muster {
 

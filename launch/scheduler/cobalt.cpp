@@ -5,7 +5,7 @@
 #include "base/text.hpp"
 #include "launch/scheduler/epoch.hpp"
 #include "launch/scheduler/node_file.hpp"
-#include "launch/scheduler/readers.hpp"
+#include "launch/scheduler/scheduler_rows.hpp"
 
 namespace muster {
 

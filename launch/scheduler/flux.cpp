@@ -4,7 +4,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/scheduler/flux_resources.hpp"
-#include "launch/scheduler/readers.hpp"
+#include "launch/scheduler/scheduler_rows.hpp"
 
 namespace muster {
 

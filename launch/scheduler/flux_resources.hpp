@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launch/allocation.hpp"
+#include "launch/scheduler/allocation.hpp"
 
 namespace muster {
 

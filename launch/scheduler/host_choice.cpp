@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "launch/scheduler/hostlist.hpp"
-#include "launch/scheduler/readers.hpp"
+#include "launch/scheduler/scheduler_rows.hpp"
 
 namespace muster {
 

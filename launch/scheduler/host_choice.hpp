@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "launch/scheduler/hostfile.hpp"
-#include "launch/scheduler/scheduler.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 
 namespace muster {
 

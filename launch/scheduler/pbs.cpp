@@ -9,7 +9,7 @@
 #include "launch/scheduler/host_choice.hpp"
 #include "launch/scheduler/node_file.hpp"
 #include "launch/scheduler/pbs_job.hpp"
-#include "launch/scheduler/readers.hpp"
+#include "launch/scheduler/scheduler_rows.hpp"
 
 namespace muster {
 

@@ -6,9 +6,9 @@
 #include <cerrno>
 
 #include "base/error.hpp"
+#include "base/run_captured.hpp"
 #include "base/unique_fd.hpp"
-#include "launch/scheduler/captured_command.hpp"
-#include "launch/scheduler/scheduler.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 
 namespace muster {
 

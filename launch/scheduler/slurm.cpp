@@ -9,7 +9,7 @@
 #include "base/text.hpp"
 #include "launch/scheduler/epoch.hpp"
 #include "launch/scheduler/hostlist.hpp"
-#include "launch/scheduler/readers.hpp"
+#include "launch/scheduler/scheduler_rows.hpp"
 #include "launch/scheduler/slurm_job.hpp"
 
 namespace muster {

@@ -8,11 +8,11 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "bench/json_reader.hpp"
-#include "bench/plot.hpp"
-#include "bench/report_html.hpp"
-#include "bench/results.hpp"
-#include "bench/scaling_table.hpp"
+#include "bench/scaling/plot.hpp"
+#include "bench/scaling/report_html.hpp"
+#include "bench/scaling/scaling_table.hpp"
+#include "bench/scaling/study.hpp"
+#include "bench/tools/checked_json.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     std::string_view const text(reinterpret_cast<char const*>(data), size);

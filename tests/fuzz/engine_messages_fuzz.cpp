@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "launch/engine/messages.hpp"
+#include "launch/wire/messages.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     try {

@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "comm/exchange/request_codec.hpp"
-#include "comm/observe/explain.hpp"
-#include "comm/observe/flight_recorder.hpp"
-#include "comm/observe/merge.hpp"
+#include "comm/exchange/observe/flight_recorder.hpp"
+#include "comm/exchange/request/request_codec.hpp"
+#include "comm/trace/explain.hpp"
+#include "comm/trace/merge.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     std::string_view const text(reinterpret_cast<char const*>(data), size);

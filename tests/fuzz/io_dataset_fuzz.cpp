@@ -12,7 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "io/dataset.hpp"
+#include "io/dataset/dataset.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     static muster::unique_fd const file(::memfd_create("fuzz.h5", MFD_CLOEXEC));

@@ -14,7 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "io/idx.hpp"
+#include "io/convert/idx.hpp"
 
 namespace {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/cpuset.hpp"
 #include "base/error.hpp"
-#include "launch/cpuset.hpp"
-#include "launch/gpu.hpp"
+#include "launch/hardware/gpu.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     std::string_view const text(reinterpret_cast<char const*>(data), size);

@@ -9,8 +9,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/binding.hpp"
-#include "launch/gpu_spec.hpp"
+#include "launch/hardware/given_gpus.hpp"
+#include "launch/placement/binding.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "launch/binding.hpp"
+#include "launch/placement/binding.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     std::string const xml(reinterpret_cast<char const*>(data), size);

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "pmix/peer_uid.hpp"
-#include "pmix/pmi1_job.hpp"
+#include "pmix/pmi1/peer_uid.hpp"
+#include "pmix/pmi1/pmi1_job.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     using namespace muster::pmix;

@@ -5,8 +5,8 @@
 #include <span>
 #include <string_view>
 
-#include "pmix/elf_file.hpp"
-#include "pmix/mpi_library.hpp"
+#include "launch/system/elf_file.hpp"
+#include "launch/system/mpi_library.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     auto const found = muster::read_elf_dynamic(std::as_bytes(std::span(data, size)));

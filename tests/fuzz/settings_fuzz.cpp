@@ -7,8 +7,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/run_settings.hpp"
-#include "launch/settings_file.hpp"
+#include "launch/settings/settings_file.hpp"
+#include "launch/settings/settings_to_options.hpp"
 
 namespace {
 

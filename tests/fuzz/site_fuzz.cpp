@@ -6,8 +6,8 @@
 
 #include "base/error.hpp"
 #include "jobscripts/render.hpp"
-#include "launch/script_command.hpp"
-#include "launch/site.hpp"
+#include "launch/commands/script_command.hpp"
+#include "launch/site/site.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     std::string_view const text(reinterpret_cast<char const*>(data), size);

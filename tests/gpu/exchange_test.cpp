@@ -12,10 +12,10 @@
 #include <optional>
 #include <string>
 
-#include "comm/adasum.hpp"
-#include "comm/collective_backend.hpp"
-#include "comm/comm_error.hpp"
+#include "comm/backend/collective_backend.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/cuda/fusion_kernels.hpp"
+#include "comm/gradients/adasum.hpp"
 #include "nccl_test.hpp"
 
 namespace muster {

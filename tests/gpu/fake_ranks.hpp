@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/collective_backend.hpp"
+#include "comm/backend/collective_backend.hpp"
 #include "comm/nccl/nccl_backend.hpp"
 
 namespace muster::test {

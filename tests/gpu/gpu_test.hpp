@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/cuda/handles.hpp"
-#include "comm/tensor.hpp"
+#include "comm/tensor/tensor.hpp"
 
 namespace muster::test {
 

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <thread>
 
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/cuda/fusion_kernels.hpp"
 #include "comm/nccl/nccl_error.hpp"
 #include "fake_ranks.hpp"

@@ -15,10 +15,10 @@
 #include <random>
 
 #include "base/environment.hpp"
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
+#include "comm/nccl/chunked_allreduce_backend.hpp"
 #include "comm/nccl/nccl_backend.hpp"
 #include "comm/nccl/nccl_mpi_backend.hpp"
-#include "comm/nccl/stepped_backend.hpp"
 #include "gpu_test.hpp"
 #include "mpi_test.hpp"
 #include "reduction_oracle.hpp"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "nccl_test.hpp"
 
 namespace muster {

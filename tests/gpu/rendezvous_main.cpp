@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/environment.hpp"
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/communicator.hpp"
-#include "comm/nccl/rendezvous.hpp"
+#include "comm/nccl/pmix_rendezvous.hpp"
 #include "pmix/identity.hpp"
 
 namespace {

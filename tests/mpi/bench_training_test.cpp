@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "bench/kernels.hpp"
-#include "bench/mnist_network.hpp"
-#include "bench/training.hpp"
-#include "comm/gradient_reducer.hpp"
-#include "io/dataset_writer.hpp"
+#include "bench/network/choose_kernels.hpp"
+#include "bench/network/mnist_network.hpp"
+#include "bench/training/training.hpp"
+#include "comm/gradients/gradient_reducer.hpp"
+#include "io/dataset/dataset_writer.hpp"
 #include "mpi_test.hpp"
 
 namespace muster::test {

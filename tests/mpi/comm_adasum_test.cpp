@@ -1,6 +1,6 @@
 // Adasum on any number of ranks, against a sequential computation in double and by its own laws.
 // ranks: 1 2 3 4 5 8
-#include "comm/adasum.hpp"
+#include "comm/gradients/adasum.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <random>
 #include <vector>
 
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "mpi_test.hpp"
 #include "reduction_oracle.hpp"
 

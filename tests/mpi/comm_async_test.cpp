@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/communicator.hpp"
 #include "mpi_test.hpp"
 

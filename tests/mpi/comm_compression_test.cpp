@@ -1,6 +1,6 @@
 // Allreduces in half the bytes: how far they are from the truth, at once and in the long run.
 // ranks: 1 2 3 4
-#include "comm/compression.hpp"
+#include "comm/gradients/compressed_allreduce.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "mpi_test.hpp"
 
 namespace muster::test {

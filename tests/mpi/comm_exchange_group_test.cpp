@@ -10,7 +10,7 @@
 #include <sstream>
 #include <vector>
 
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/exchange/exchange.hpp"
 #include "mpi_test.hpp"
 #include "quick_exchange.hpp"

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/exchange/exchange.hpp"
 #include "mpi_test.hpp"
 #include "quick_exchange.hpp"

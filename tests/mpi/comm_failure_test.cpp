@@ -7,9 +7,9 @@
 #include <functional>
 #include <vector>
 
-#include "comm/agree.hpp"
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/communicator.hpp"
+#include "comm/fail_together.hpp"
 #include "mpi_test.hpp"
 
 namespace muster::test {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "comm/comm_error.hpp"
-#include "comm/gradient_reducer.hpp"
+#include "comm/backend/comm_error.hpp"
+#include "comm/gradients/gradient_reducer.hpp"
 #include "mpi_test.hpp"
 
 namespace muster::test {

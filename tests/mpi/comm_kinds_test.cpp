@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/communicator.hpp"
 #include "mpi_test.hpp"
 #include "reduction_oracle.hpp"

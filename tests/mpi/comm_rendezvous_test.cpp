@@ -5,8 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include "comm/comm_error.hpp"
-#include "comm/nccl/rendezvous.hpp"
+#include "comm/backend/comm_error.hpp"
+#include "comm/nccl/pmix_rendezvous.hpp"
 #include "mpi_test.hpp"
 
 namespace muster {

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "io/convert.hpp"
-#include "io/dataset.hpp"
-#include "io/idx.hpp"
-#include "io/loader.hpp"
+#include "io/convert/convert.hpp"
+#include "io/convert/idx.hpp"
+#include "io/dataset/dataset.hpp"
+#include "io/loader/loader.hpp"
 #include "mpi_test.hpp"
 
 namespace muster {

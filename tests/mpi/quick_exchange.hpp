@@ -1,7 +1,7 @@
 // The options that tests of the exchange have in common.
 #pragma once
 
-#include "comm/exchange/exchange_options.hpp"
+#include "comm/exchange/request/exchange_options.hpp"
 #include "mpi_test.hpp"
 
 namespace muster::test {

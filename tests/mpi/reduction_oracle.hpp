@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "comm/tensor.hpp"
+#include "comm/tensor/tensor.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster::test {

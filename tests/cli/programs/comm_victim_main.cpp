@@ -18,7 +18,7 @@
 
 #include "base/environment.hpp"
 #include "base/log.hpp"
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/communicator.hpp"
 #include "pmix/identity.hpp"
 

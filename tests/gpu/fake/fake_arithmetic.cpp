@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "comm/bfloat16.hpp"
-#include "comm/half.hpp"
+#include "comm/tensor/bfloat16.hpp"
+#include "comm/tensor/half.hpp"
 
 namespace muster::fake {
 

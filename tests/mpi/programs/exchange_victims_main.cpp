@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "comm/collective_backend.hpp"
+#include "comm/backend/collective_backend.hpp"
 #include "victim_rank.hpp"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "pmix/client.hpp"
+#include "pmix/client/client.hpp"
 
 namespace {
 

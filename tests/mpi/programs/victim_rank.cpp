@@ -17,7 +17,7 @@
 
 #include "base/environment.hpp"
 #include "base/log.hpp"
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/exchange/exchange.hpp"
 #include "pmix/identity.hpp"
 

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "bench/collectives_plan.hpp"
-#include "bench/collectives_table.hpp"
-#include "bench/collectives_values.hpp"
-#include "bench/gradient_sets.hpp"
+#include "bench/collectives/collectives_plan.hpp"
+#include "bench/collectives/collectives_table.hpp"
+#include "bench/collectives/collectives_values.hpp"
+#include "bench/tools/gradient_sets.hpp"
 
 namespace muster {
 namespace {

@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "base/error.hpp"
-#include "bench/convolution_layer.hpp"
-#include "bench/kernels.hpp"
-#include "bench/linear_layer.hpp"
+#include "bench/network/choose_kernels.hpp"
+#include "bench/network/convolution_layer.hpp"
+#include "bench/network/linear_layer.hpp"
 #include "tests/unit/bench/reference.hpp"
 
 namespace muster {

@@ -1,5 +1,5 @@
 // Every kernel of every instruction set this processor has, against plain loops in double precision.
-#include "bench/kernels.hpp"
+#include "bench/network/choose_kernels.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "bench/random.hpp"
+#include "bench/tools/random.hpp"
 
 namespace muster {
 namespace {

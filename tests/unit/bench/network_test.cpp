@@ -1,11 +1,11 @@
-#include "bench/mnist_network.hpp"
+#include "bench/network/mnist_network.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "base/error.hpp"
-#include "bench/kernels.hpp"
+#include "bench/network/choose_kernels.hpp"
 #include "tests/unit/bench/reference.hpp"
 
 namespace muster {

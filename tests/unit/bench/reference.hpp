@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "bench/mnist_network.hpp"
+#include "bench/network/mnist_network.hpp"
 
 namespace muster::reference {
 

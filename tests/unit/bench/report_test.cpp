@@ -3,10 +3,10 @@
 
 #include "base/error.hpp"
 #include "bench/columns.hpp"
-#include "bench/options.hpp"
-#include "bench/plot.hpp"
-#include "bench/report_html.hpp"
-#include "bench/scaling_table.hpp"
+#include "bench/scaling/plot.hpp"
+#include "bench/scaling/report_html.hpp"
+#include "bench/scaling/scaling_table.hpp"
+#include "bench/tools/options.hpp"
 #include "tests/unit/bench/sample_study.hpp"
 
 namespace muster {

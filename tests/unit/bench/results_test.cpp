@@ -1,4 +1,4 @@
-#include "bench/results.hpp"
+#include "bench/scaling/study.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

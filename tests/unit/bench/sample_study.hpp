@@ -1,7 +1,7 @@
 // A study with round numbers, for the tests of tables and reports.
 #pragma once
 
-#include "bench/results.hpp"
+#include "bench/scaling/study.hpp"
 
 namespace muster {
 

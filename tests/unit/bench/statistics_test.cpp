@@ -1,4 +1,4 @@
-#include "bench/statistics.hpp"
+#include "bench/tools/statistics.hpp"
 
 #include <gtest/gtest.h>
 

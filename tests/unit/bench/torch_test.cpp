@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "bench/child.hpp"
-#include "bench/kernels.hpp"
+#include "bench/network/choose_kernels.hpp"
 #include "tests/unit/bench/reference.hpp"
 
 namespace muster {

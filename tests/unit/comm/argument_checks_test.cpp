@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "comm/internal/argument_checks.hpp"
+#include "comm/backend/argument_checks.hpp"
 
 namespace muster::detail {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <array>
 
-#include "comm/collective_backend.hpp"
-#include "comm/comm_error.hpp"
+#include "comm/backend/collective_backend.hpp"
+#include "comm/backend/comm_error.hpp"
+#include "comm/backend/world_record.hpp"
 #include "comm/shm/shm_backend.hpp"
-#include "comm/world_check.hpp"
 
 namespace muster {
 namespace {

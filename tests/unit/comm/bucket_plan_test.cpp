@@ -1,5 +1,5 @@
 // How gradients are cut into buckets, and told apart.
-#include "comm/bucket_plan.hpp"
+#include "comm/gradients/bucket_plan.hpp"
 
 #include <gtest/gtest.h>
 

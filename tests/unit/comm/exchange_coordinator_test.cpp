@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "comm/exchange/coordinator.hpp"
-#include "comm/exchange/request_codec.hpp"
+#include "comm/exchange/negotiation/coordinator.hpp"
+#include "comm/exchange/request/request_codec.hpp"
 #include "exchange_requests.hpp"
 
 namespace muster {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comm/exchange/fusion.hpp"
+#include "comm/exchange/batch/plan_batches.hpp"
 #include "exchange_requests.hpp"
 
 namespace muster {

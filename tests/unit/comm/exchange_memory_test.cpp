@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "comm/exchange/autotuner.hpp"
-#include "comm/exchange/response_cache.hpp"
-#include "comm/exchange/static_graph.hpp"
+#include "comm/exchange/negotiation/autotuner.hpp"
+#include "comm/exchange/negotiation/graph_recorder.hpp"
+#include "comm/exchange/negotiation/response_cache.hpp"
 #include "exchange_requests.hpp"
 
 namespace muster {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "comm/exchange/exchange_options.hpp"
-#include "comm/exchange/internal/batch_layout.hpp"
-#include "comm/exchange/internal/name_table.hpp"
-#include "comm/exchange/internal/residuals.hpp"
+#include "comm/exchange/batch/batch_layout.hpp"
+#include "comm/exchange/batch/residuals.hpp"
+#include "comm/exchange/request/exchange_options.hpp"
+#include "comm/exchange/request/name_table.hpp"
 
 namespace muster::detail {
 

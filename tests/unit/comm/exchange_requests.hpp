@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "comm/exchange/coordinator.hpp"
+#include "comm/exchange/negotiation/coordinator.hpp"
 
 namespace muster::test {
 

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <map>
 
-#include "comm/exchange/request_codec.hpp"
+#include "comm/exchange/request/request_codec.hpp"
 
 namespace muster {
 namespace {

@@ -8,9 +8,9 @@
 #include <random>
 #include <vector>
 
-#include "comm/bfloat16.hpp"
-#include "comm/half.hpp"
-#include "comm/kernels.hpp"
+#include "comm/tensor/bfloat16.hpp"
+#include "comm/tensor/half.hpp"
+#include "comm/tensor/reduction_kernels.hpp"
 
 namespace muster {
 namespace {

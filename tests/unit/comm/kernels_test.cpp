@@ -1,5 +1,5 @@
 // Reductions of arrays at each level of vector instructions.
-#include "comm/kernels.hpp"
+#include "comm/tensor/reduction_kernels.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What ranks that give up tell each other, and which tags keep messages apart.
-#include "comm/internal/last_words.hpp"
+#include "comm/backend/blame_message.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <set>
 #include <stdexcept>
 
-#include "comm/internal/blocking_call.hpp"
-#include "comm/internal/mpi_tags.hpp"
+#include "comm/backend/call_with_deadline.hpp"
+#include "comm/mpi/mpi_tags.hpp"
 
 namespace muster::detail {
 namespace {

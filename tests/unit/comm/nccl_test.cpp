@@ -5,9 +5,9 @@
 #include <array>
 #include <cstring>
 
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/nccl/nccl_backend.hpp"
-#include "comm/nccl/nccl_world.hpp"
+#include "comm/nccl/nccl_rank_record.hpp"
 #include "comm/nccl/reduction_plan.hpp"
 
 namespace muster::nccl {

@@ -1,10 +1,10 @@
 // Which ranks reduce together within nodes and across them.
-#include "comm/node_layout.hpp"
+#include "comm/hierarchical/node_groups.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comm/hierarchical_backend.hpp"
+#include "comm/hierarchical/hierarchical_backend.hpp"
 
 namespace muster {
 namespace {

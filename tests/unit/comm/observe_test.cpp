@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "comm/observe/clock.hpp"
-#include "comm/observe/counters.hpp"
-#include "comm/observe/explain.hpp"
-#include "comm/observe/merge.hpp"
-#include "comm/observe/timeline.hpp"
+#include "comm/exchange/observe/clock.hpp"
+#include "comm/exchange/observe/counters.hpp"
+#include "comm/exchange/observe/timeline.hpp"
+#include "comm/trace/explain.hpp"
+#include "comm/trace/merge.hpp"
 
 namespace muster {
 

@@ -1,5 +1,5 @@
 // Who is who in a process set, and who gets which share.
-#include "comm/process_set.hpp"
+#include "comm/backend/process_set.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/tensor.hpp"
+#include "comm/tensor/tensor.hpp"
 
 namespace muster {
 namespace {

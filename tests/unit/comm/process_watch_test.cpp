@@ -1,5 +1,5 @@
 // Which processes live, are stopped, are gone.
-#include "comm/process_watch.hpp"
+#include "comm/backend/process_watch.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "comm/rank_processes.hpp"
+#include "comm/backend/rank_processes.hpp"
 
 namespace muster {
 namespace {

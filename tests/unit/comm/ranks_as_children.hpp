@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/communicator.hpp"
 
 namespace muster {

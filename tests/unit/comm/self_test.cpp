@@ -5,10 +5,10 @@
 #include <array>
 #include <vector>
 
-#include "comm/agree.hpp"
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/communicator.hpp"
-#include "comm/gradient_reducer.hpp"
+#include "comm/fail_together.hpp"
+#include "comm/gradients/gradient_reducer.hpp"
 
 namespace muster {
 namespace {

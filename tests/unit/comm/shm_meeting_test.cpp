@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/shm/meeting_socket.hpp"
+#include "comm/shm/rendezvous_socket.hpp"
 #include "ranks_as_children.hpp"
 
 namespace muster {

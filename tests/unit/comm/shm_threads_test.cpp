@@ -9,10 +9,10 @@
 #include <tuple>
 #include <vector>
 
-#include "comm/comm_error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/shm/shared_buffers.hpp"
-#include "comm/shm/task.hpp"
-#include "comm/shm/world.hpp"
+#include "comm/shm/shm_operation.hpp"
+#include "comm/shm/shm_world.hpp"
 
 namespace muster::shm {
 namespace {

@@ -1,4 +1,4 @@
-#include "io/checksum.hpp"
+#include "io/dataset/checksum.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "io/dataset.hpp"
+#include "io/dataset/dataset.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "io/checksum.hpp"
-#include "io/convert.hpp"
-#include "io/idx.hpp"
+#include "io/convert/convert.hpp"
+#include "io/convert/idx.hpp"
+#include "io/dataset/checksum.hpp"
 #include "test_files.hpp"
 
 namespace muster {

@@ -1,4 +1,4 @@
-#include "io/hyperslab.hpp"
+#include "io/hdf5/hyperslab.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "io/idx.hpp"
+#include "io/convert/idx.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "io/loader.hpp"
+#include "io/loader/loader.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "io/convert.hpp"
+#include "io/convert/convert.hpp"
 #include "test_files.hpp"
 
 namespace muster {

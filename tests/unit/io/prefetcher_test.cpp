@@ -1,4 +1,4 @@
-#include "io/prefetcher.hpp"
+#include "io/loader/prefetcher.hpp"
 
 #include <gtest/gtest.h>
 

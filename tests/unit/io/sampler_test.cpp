@@ -1,4 +1,4 @@
-#include "io/sampler.hpp"
+#include "io/loader/sampler.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "io/permutation.hpp"
+#include "io/loader/permutation.hpp"
 
 namespace muster {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "launch/binding.hpp"
+#include "launch/placement/binding.hpp"
 
 namespace muster {
 namespace {

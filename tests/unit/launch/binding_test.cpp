@@ -1,4 +1,4 @@
-#include "launch/binding.hpp"
+#include "launch/placement/binding.hpp"
 
 #include <gtest/gtest.h>
 

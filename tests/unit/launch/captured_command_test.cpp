@@ -1,4 +1,4 @@
-#include "launch/scheduler/captured_command.hpp"
+#include "base/run_captured.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

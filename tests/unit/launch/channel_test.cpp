@@ -1,4 +1,4 @@
-#include "launch/engine/channel.hpp"
+#include "launch/wire/frame_channel.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -7,8 +7,8 @@
 #include <array>
 #include <memory>
 
-#include "launch/engine/network.hpp"
-#include "launch/engine/token.hpp"
+#include "launch/system/network.hpp"
+#include "launch/wire/token.hpp"
 
 namespace muster {
 namespace {

@@ -1,4 +1,4 @@
-#include "launch/cpuset.hpp"
+#include "base/cpuset.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "launch/engine/engine.hpp"
+#include "launch/engine/engine_table.hpp"
 
 namespace muster::testing_engines {
 

@@ -1,4 +1,4 @@
-#include "launch/engine/engine.hpp"
+#include "launch/engine/engine_table.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A made-up NVML, which answers as the "NVML API Reference Guide" says.
-#include "launch/gpu_state.hpp"
+#include "launch/hardware/gpu_state.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

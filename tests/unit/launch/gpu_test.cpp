@@ -1,11 +1,11 @@
-#include "launch/gpu.hpp"
+#include "launch/hardware/gpu.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "launch/binding.hpp"
-#include "launch/gpu_variables.hpp"
+#include "launch/placement/binding.hpp"
+#include "launch/ranks/gpu_variables.hpp"
 
 namespace muster {
 namespace {

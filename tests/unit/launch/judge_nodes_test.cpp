@@ -1,5 +1,5 @@
 // What is wrong with nodes, by what they say of themselves.
-#include "launch/judge_nodes.hpp"
+#include "launch/preflight/node_findings.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "launch/site.hpp"
-#include "launch/topology.hpp"
+#include "launch/hardware/topology.hpp"
+#include "launch/site/site.hpp"
 
 namespace muster {
 

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "launch/binding.hpp"
-#include "launch/gpu_spec.hpp"
-#include "launch/site_placement.hpp"
+#include "launch/hardware/given_gpus.hpp"
+#include "launch/placement/binding.hpp"
+#include "launch/site/site_placement.hpp"
 #include "tests/unit/launch/machine_files.hpp"
 
 namespace muster {

@@ -1,4 +1,4 @@
-#include "launch/mapping.hpp"
+#include "launch/placement/mapping.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launch/engine/messages.hpp"
+#include "launch/wire/messages.hpp"
 
 #include <gtest/gtest.h>
 

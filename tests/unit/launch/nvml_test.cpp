@@ -1,5 +1,5 @@
 // A made-up NVML: its functions answer from the table below, as the "NVML API Reference Guide" says they do.
-#include "launch/nvml.hpp"
+#include "launch/hardware/nvml.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "launch/rank_variables.hpp"
-#include "launch/run_settings.hpp"
-#include "launch/spawn.hpp"
-#include "launch/table.hpp"
+#include "launch/ranks/rank_variables.hpp"
+#include "launch/settings/settings_to_options.hpp"
+#include "base/process.hpp"
+#include "base/text_table.hpp"
 
 namespace muster {
 namespace {

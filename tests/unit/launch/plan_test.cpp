@@ -1,4 +1,4 @@
-#include "launch/plan.hpp"
+#include "launch/placement/plan.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

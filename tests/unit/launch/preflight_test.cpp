@@ -1,5 +1,5 @@
 // When nodes must be asked before ranks can be mapped.
-#include "launch/preflight.hpp"
+#include "launch/preflight/check_nodes.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "launch/engine/messages.hpp"
+#include "launch/wire/messages.hpp"
 
 namespace muster {
 namespace {

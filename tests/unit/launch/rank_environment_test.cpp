@@ -1,4 +1,4 @@
-#include "launch/engine/rank_environment.hpp"
+#include "launch/ranks/rank_environment.hpp"
 
 #include <gtest/gtest.h>
 

@@ -14,8 +14,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/hosts_command.hpp"
-#include "launch/scheduler/scheduler.hpp"
+#include "launch/commands/hosts_command.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 
 namespace muster {
 namespace {

@@ -1,4 +1,4 @@
-#include "launch/scheduler/scheduler.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/error.hpp"
-#include "launch/hosts_command.hpp"
+#include "launch/commands/hosts_command.hpp"
 #include "launch/scheduler/pbs_job.hpp"
 #include "launch/scheduler/slurm_job.hpp"
 

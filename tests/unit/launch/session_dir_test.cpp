@@ -1,4 +1,4 @@
-#include "launch/session_dir.hpp"
+#include "launch/system/session_dir.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "launch/settings.hpp"
+#include "launch/settings/setting.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,13 +6,13 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "launch/commands.hpp"
-#include "launch/config_command.hpp"
-#include "launch/help.hpp"
-#include "launch/man_command.hpp"
-#include "launch/run_settings.hpp"
-#include "launch/settings_values.hpp"
-#include "launch/site.hpp"
+#include "launch/commands/config_command.hpp"
+#include "launch/commands/man_command.hpp"
+#include "launch/help/command_table.hpp"
+#include "launch/help/help.hpp"
+#include "launch/settings/setting_values.hpp"
+#include "launch/settings/settings_to_options.hpp"
+#include "launch/site/site.hpp"
 
 namespace muster {
 namespace {

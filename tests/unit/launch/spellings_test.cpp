@@ -1,12 +1,12 @@
 // Command lines of other tools, and what muster makes of them.
-#include "launch/spellings.hpp"
+#include "launch/settings/foreign_options.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/run_settings.hpp"
+#include "launch/settings/settings_to_options.hpp"
 
 namespace muster {
 namespace {

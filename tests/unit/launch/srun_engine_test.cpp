@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "launch/engine/engine_tools.hpp"
+#include "launch/engine/engine_job.hpp"
 #include "launch/engine/mpirun_engine.hpp"
 #include "tests/unit/launch/engine_answers.hpp"
 

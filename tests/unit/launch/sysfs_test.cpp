@@ -1,4 +1,4 @@
-#include "launch/sysfs.hpp"
+#include "launch/hardware/sysfs.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "launch/binding.hpp"
-#include "launch/pci.hpp"
+#include "launch/hardware/pci.hpp"
+#include "launch/placement/binding.hpp"
 
 namespace muster {
 namespace {

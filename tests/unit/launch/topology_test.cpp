@@ -1,4 +1,4 @@
-#include "launch/topology.hpp"
+#include "launch/hardware/topology.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

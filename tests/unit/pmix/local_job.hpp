@@ -23,9 +23,9 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "pmix/pmi1_server.hpp"
+#include "pmix/pmi1/pmi1_server.hpp"
 #include "pmix/scrub.hpp"
-#include "pmix/server.hpp"
+#include "pmix/server/server.hpp"
 
 namespace muster::pmix::test {
 

@@ -1,4 +1,4 @@
-#include "pmix/mpi_library.hpp"
+#include "launch/system/mpi_library.hpp"
 
 #include <elf.h>
 #include <gmock/gmock.h>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "pmix/elf_file.hpp"
+#include "launch/system/elf_file.hpp"
 
 namespace muster::pmix {
 namespace {

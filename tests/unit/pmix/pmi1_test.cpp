@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include "base/unique_fd.hpp"
-#include "pmix/peer_uid.hpp"
-#include "pmix/pmi1_job.hpp"
-#include "pmix/pmi1_server.hpp"
-#include "pmix/pmi1_wire.hpp"
+#include "pmix/pmi1/peer_uid.hpp"
+#include "pmix/pmi1/pmi1_job.hpp"
+#include "pmix/pmi1/pmi1_server.hpp"
+#include "pmix/pmi1/pmi1_wire.hpp"
 
 namespace muster::pmix {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "pmix/open_mpi_environment.hpp"
+#include "pmix/server/open_mpi_environment.hpp"
 
 namespace muster::pmix {
 namespace {

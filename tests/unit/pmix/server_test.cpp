@@ -1,5 +1,5 @@
 // Real processes against the real servers.
-#include "pmix/server.hpp"
+#include "pmix/server/server.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,0 +1,197 @@
+#include "base/process.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+namespace {
+
+/// Everything the child needs, made before vfork: between vfork and exec it shares our memory and must not allocate.
+struct child_plan {
+    char const* path;
+    char* const* argv;
+    char* const* envp;
+    char const* working_dir;
+    int fds[3];
+    cpu_set_t const* mask;
+    std::size_t mask_bytes;
+    rlimit open_files;
+    bool own_group;
+    pid_t parent;
+};
+
+struct child_failure {
+    int error = 0;
+    char const* step = nullptr;
+};
+
+void reset_signals() {
+    for (int s = 1; s < NSIG; ++s) {
+        struct sigaction action {};
+        if (s == SIGKILL || s == SIGSTOP || ::sigaction(s, nullptr, &action) != 0) continue;
+        if (action.sa_handler == SIG_DFL) continue;
+        action = {};
+        action.sa_handler = SIG_DFL;
+        ::sigaction(s, &action, nullptr);
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+/// Runs in the child; returns the step that failed. Only system calls.
+char const* prepare(child_plan const& plan) {
+    if (plan.own_group) ::setpgid(0, 0);
+    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return "prctl(PR_SET_PDEATHSIG)";
+    if (::getppid() != plan.parent) ::_exit(1);  // the launcher died before the line above
+    for (int i = 0; i < 3; ++i)
+        if (::dup2(plan.fds[i], i) < 0) return "dup2";
+    if (::setrlimit(RLIMIT_NOFILE, &plan.open_files) != 0) return "setrlimit(RLIMIT_NOFILE)";
+    if (plan.mask != nullptr && ::sched_setaffinity(0, plan.mask_bytes, plan.mask) != 0) return "sched_setaffinity";
+    if (plan.working_dir != nullptr && ::chdir(plan.working_dir) != 0) return "chdir";
+    reset_signals();
+    return nullptr;
+}
+
+/// Kept out of line, since a vfork child must not return into a frame that the parent goes on using.
+[[gnu::noinline]] pid_t vfork_exec(child_plan const& plan, child_failure volatile& failure) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    ::sigprocmask(SIG_BLOCK, &all, &before);  // no handler may run in the child while it shares our memory
+    pid_t const pid = ::vfork();
+    if (pid == 0) {
+        char const* step = prepare(plan);
+        if (step == nullptr) {
+            ::execve(plan.path, plan.argv, plan.envp);
+            step = "execve";
+        }
+        failure.error = errno;
+        failure.step = step;
+        ::_exit(127);
+    }
+    int const code = errno;
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    if (pid < 0) {
+        failure.error = code;
+        failure.step = "vfork";
+    }
+    return pid;
+}
+
+std::vector<char*> pointers(std::vector<std::string> const& strings) {
+    std::vector<char*> all;
+    all.reserve(strings.size() + 1);
+    for (auto const& s : strings) all.push_back(const_cast<char*>(s.c_str()));
+    all.push_back(nullptr);
+    return all;
+}
+
+[[noreturn]] void throw_failure(child_failure const& failure, spawn_request const& request) {
+    std::string_view const step = failure.step;
+    if (step == "execve") {
+        if (failure.error == ENOEXEC)
+            throw program_error(
+                errc::unavailable,
+                fmt::format("cannot execute {}: it is neither a program nor a script with a #! line; run it by its "
+                            "interpreter, as in: muster run -- bash {}",
+                            request.path, request.path));
+        if (failure.error == E2BIG)
+            throw error(
+                errc::system,
+                fmt::format("cannot execute {}: its arguments and environment are too large; pass them by a file", request.path));
+        if (failure.error == ENOENT)
+            throw program_error(
+                errc::not_found,
+                fmt::format("cannot execute {}: the interpreter in its #! line, or its loader, is not there; mend its first line",
+                            request.path));
+        throw program_error(errc::unavailable,
+                            fmt::format("cannot execute {}: {}; check its permissions and those of its interpreter", request.path,
+                                        std::strerror(failure.error)));
+    }
+    if (step == "vfork")
+        throw_system("vfork", "for a rank", failure.error, "raise the limit of processes with ulimit -u, or start fewer ranks");
+    if (step == "chdir") throw_system("chdir", request.working_dir, failure.error, "give another --wd");
+    if (step == "sched_setaffinity")
+        throw_system("sched_setaffinity", "to CPUs " + request.cores.to_list(), failure.error, "use --bind-to none");
+    throw_system(step, "in a new rank", failure.error);
+}
+
+bool is_executable_file(std::string const& path) {
+    struct stat info {};
+    return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+std::string suggestion(std::string const& program) {
+    if (program.ends_with(".py")) return fmt::format("chmod +x it, or run: muster run -- python {}", program);
+    if (program.ends_with(".sh")) return fmt::format("chmod +x it, or run: muster run -- bash {}", program);
+    return "chmod +x it";
+}
+
+}  // namespace
+
+pid_t spawn(spawn_request const& request) {
+    auto const lines = request.variables->lines();
+    auto const argv = pointers(*request.arguments);
+    auto const envp = pointers(lines);
+    int const highest = request.cores.empty() ? 0 : request.cores.cpus.back();
+    std::vector<cpu_set_t> mask(static_cast<std::size_t>(highest) / CPU_SETSIZE + 1);
+    std::size_t const mask_bytes = mask.size() * sizeof(cpu_set_t);
+    CPU_ZERO_S(mask_bytes, mask.data());
+    for (int const cpu : request.cores.cpus) CPU_SET_S(static_cast<std::size_t>(cpu), mask_bytes, mask.data());
+    child_plan const plan{request.path.c_str(),
+                          argv.data(),
+                          envp.data(),
+                          request.working_dir.empty() ? nullptr : request.working_dir.c_str(),
+                          {request.stdin_fd, request.stdout_fd, request.stderr_fd},
+                          request.cores.empty() ? nullptr : mask.data(),
+                          mask_bytes,
+                          request.open_files,
+                          request.own_group,
+                          ::getpid()};
+    child_failure volatile failure;
+    pid_t const pid = vfork_exec(plan, failure);
+    if (failure.step != nullptr) throw_failure({failure.error, failure.step}, request);
+    return pid;
+}
+
+std::string find_program(std::string const& program, environment const& variables, std::string const& working_dir) {
+    if (program.find('/') != std::string::npos) {
+        std::string const path = program.front() == '/' || working_dir.empty() ? program : working_dir + "/" + program;
+        if (is_executable_file(path)) return path;
+        struct stat info {};
+        if (::stat(path.c_str(), &info) != 0)
+            throw program_error(errc::not_found,
+                                fmt::format("no program {}: {}; check the path{}", path, std::strerror(errno),
+                                            program.front() == '/' ? "" : ", which is relative to the working directory"));
+        if (S_ISDIR(info.st_mode))
+            throw program_error(errc::unavailable, fmt::format("cannot execute {}: it is a directory; name a program", path));
+        throw program_error(errc::unavailable,
+                            fmt::format("cannot execute {}: it has no execute permission; {}", path, suggestion(program)));
+    }
+    auto const search = variables.get_or("PATH", "/usr/local/bin:/usr/bin:/bin");
+    for (auto const folder : split(search, ':')) {
+        std::string const path = fmt::format("{}/{}", folder.empty() ? std::string_view(".") : folder, program);
+        if (is_executable_file(path)) return path;
+    }
+    std::string const here = working_dir.empty() ? program : working_dir + "/" + program;
+    std::string hint = "install it, load its module, or give its path";
+    if (::access(here.c_str(), F_OK) == 0)
+        hint =
+            is_executable_file(here) ? fmt::format("it lies in the working directory: write ./{}", program) : suggestion(program);
+    throw program_error(errc::not_found, fmt::format("no program '{}' along PATH={}; {}", program, search, hint));
+}
+
+}  // namespace muster

@@ -1,0 +1,206 @@
+#include "bench/collectives/collectives_command.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "bench/collectives/collectives_contenders.hpp"
+#include "bench/collectives/collectives_plan.hpp"
+#include "bench/collectives/collectives_table.hpp"
+#include "bench/collectives/collectives_values.hpp"
+
+namespace muster {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr char const* help = R"(muster-bench collectives [options]      collectives, beside the libraries of this machine
+
+  muster-bench collectives                                 allreduce: muster's shm and mpi, Open MPI, MPICH, Gloo; 2 ranks, 8 B to 64 MiB
+  muster-bench collectives --op all --type f32,bf16        every collective on two types
+  muster-bench collectives --gradients resnet50            the tensors of a network instead, one after the other
+
+  --ranks LIST          numbers of ranks (2)
+  --op LIST             allreduce, allgather, broadcast, reducescatter, alltoall, or all (allreduce)
+  --type, -d LIST       f32, f64, f16, bf16, i32, i64, u8, i8, or all (f32)
+  --reduction, -o LIST  of allreduce and reducescatter: sum, prod, min, max, avg, or all (sum)
+  --root, -r RANK       of broadcast (0)
+  --backend LIST        muster's: shm, mpi, hierarchical, nccl, or all, or none (all: shm, mpi, and nccl where there is a GPU)
+  --memory WHICH        of shm's and hierarchical's tensors: plain; allocated, from communicator::allocate(), which ranks share (rows shm-allocated …); or both (both)
+  --peers LIST          openmpi, mpich, gloo, raw-nccl, or all, or none (all that are here; MPI ones are compiled by mpicc.openmpi and mpicc.mpich)
+  --min, -b SIZE        of a tensor (8); the larger of a rank's input and output, as nccl-tests counts
+  --max, -e SIZE        (64MiB)
+  --factor, -f N        from one size to the next (4)
+  --gradients NAME      resnet50, cifar, mnist, gpt2
+  --repeats N           samples of each, taking turns (7)
+  --pretend-nodes N     the hierarchical backend's ranks behave as if on N nodes: simulated, and marked so (1, where that backend refuses)
+  --python PATH         that has torch (/usr/bin/python3)
+  --muster PATH         the launcher (the muster beside this program)
+  --json FILE           every sample, schema muster.collectives/1: a document for each number of ranks, collective, type and reduction
+
+Columns as in nccl-tests: busbw is algbw x 2(n-1)/n for allreduce, x (n-1)/n for the others but broadcast; 1 GB/s is 1e9 bytes/s. A sample fills
+all buffers anew, calls once for each buffer and waits, and checks every element of the results; its time is that of the slowest rank, divided by the
+calls. broadcast has no out of place, alltoall no in place. Gloo reduces in place only: out of place its copy counts. Peers have plain memory. All ranks of all libraries stay
+alive and sleep while another has its turn. The bound is the time of STREAM's triad, measured in the same run, over the bytes that must be moved;
+of an allreduce in allocated memory that is only S 2P, so that more than 100% can come of it.
+)";
+
+constexpr duration order_deadline{120};
+constexpr double sample_s = 0.02;
+constexpr std::size_t sample_bytes = std::size_t{32} << 20;
+constexpr std::size_t bound_bytes = std::size_t{64} << 20;
+
+/// A folder that goes with what is in it.
+class temporary_folder {
+  public:
+    temporary_folder() {
+        path_ = (fs::temp_directory_path() / "muster-collectives-XXXXXX").string();
+        if (::mkdtemp(path_.data()) == nullptr) throw_system("mkdtemp", path_);
+    }
+    temporary_folder(temporary_folder const&) = delete;
+    temporary_folder& operator=(temporary_folder const&) = delete;
+    ~temporary_folder() {
+        std::error_code ignored;
+        fs::remove_all(path_, ignored);
+    }
+    std::string const& path() const noexcept { return path_; }
+
+  private:
+    std::string path_;
+};
+
+/// "tensors 3 2 64 128": three sets of two.
+std::string order_of(int sets, std::vector<std::size_t> const& tensors) {
+    std::string order = fmt::format("tensors {} {}", sets, tensors.size());
+    for (auto const each : tensors) order += fmt::format(" {}", each);
+    return order;
+}
+
+/// How many sets fill a sample: made, and tried once.
+int prepare(collectives_job& job, std::vector<std::size_t> const& tensors, int in_place) {
+    auto const try_once = [&](int seed) { return job.ask(fmt::format("run {} {}", seed, in_place), order_deadline); };
+    job.ask(order_of(1, tensors), order_deadline);
+    try_once(1);
+    double const us = std::max(try_once(2).first, 0.2);
+    std::size_t const bytes = std::accumulate(tensors.begin(), tensors.end(), std::size_t{0});
+    double const room = static_cast<double>(sample_bytes) / static_cast<double>(std::max(bytes, std::size_t{4096}));
+    int const calls = static_cast<int>(std::clamp(std::min(sample_s * 1e6 / us, room), 1.0, 4000.0));
+    job.ask(order_of(calls, tensors), order_deadline);
+    try_once(3);
+    return calls;
+}
+
+void measure_set(collectives_plan const& what, std::vector<contender*>& all, std::vector<std::size_t> const& tensors,
+                 collectives_results& results) {
+    std::vector<int> places;
+    for (int const in_place : {0, 1})
+        if (results.of.has_place(in_place != 0)) places.push_back(in_place);
+    std::vector<collectives_cell> cells;
+    std::erase_if(all, [&](contender* each) {
+        try {
+            int const calls = prepare(*each->job, tensors, places.front());
+            std::size_t const bytes = std::accumulate(tensors.begin(), tensors.end(), std::size_t{0});
+            cells.push_back({each->facts.name, bytes, tensors.size(), calls, {}, {}, 0, 0});
+            return false;
+        } catch (error const& problem) {
+            if (each->facts.own) throw;
+            // A peer may lack what others of its kind have; it ends then.
+            results.notes.push_back(fmt::format("{} is left out from here on: {}", each->facts.name, problem.what()));
+            each->job.reset();
+            return true;
+        }
+    });
+    for (int repeat = 0; repeat < what.repeats; ++repeat)
+        for (int const in_place : places)
+            for (std::size_t i = 0; i < all.size(); ++i) {
+                auto const told = all[i]->job->ask(fmt::format("run {} {}", repeat * 2 + in_place + 4, in_place), order_deadline);
+                (in_place != 0 ? cells[i].in_place_us : cells[i].out_of_place_us).push_back(told.first);
+                (in_place != 0 ? cells[i].wrong_in : cells[i].wrong_out) += told.second;
+            }
+    for (auto* each : all) each->job->ask(order_of(1, {std::size_t{64}}), order_deadline);  // lets the memory go
+    results.cells.insert(results.cells.end(), cells.begin(), cells.end());
+}
+
+/// Those that have such a collective, told of it; a word about the others.
+std::vector<contender*> choose_contenders(std::vector<contender>& all, collectives_results& results) {
+    std::vector<contender*> chosen;
+    for (auto& each : all) {
+        if (!each.job) continue;
+        if (auto const lack = each.facts.own ? std::string{} : peer_lacks(each.facts.name, results.of); !lack.empty()) {
+            results.notes.push_back(fmt::format("{} is left out: {}", each.facts.name, lack));
+            continue;
+        }
+        each.job->ask(to_order(results.of, rule_for(results.of, results.ranks)), order_deadline);
+        results.jobs.push_back(each.facts);
+        chosen.push_back(&each);
+    }
+    return chosen;
+}
+
+/// One result for each case, given away as soon as it is there.
+template <typename Give>
+void measure(collectives_plan const& what, int ranks, std::string const& command, environment const& variables, Give&& give) {
+    temporary_folder const folder;
+    collectives_results common;
+    common.created = utc_now();
+    common.command = command;
+    common.machine = describe_machine();
+    common.load = load_average();
+    common.ranks = ranks;
+    common.gradients = what.gradients;
+    auto all = start_contenders(what, ranks, folder.path(), variables);
+    if (all.empty()) throw error(errc::unavailable, "nothing to measure: no backend and no peer could be started");
+    if (all.front().facts.own) {
+        auto const told = all.front().job->ask(fmt::format("bound {}", bound_bytes), order_deadline);
+        double const gigabytes = static_cast<double>(bound_bytes) * ranks / 1e9;
+        common.memcpy_gbs = gigabytes / told.first * 1e6;
+        common.triad_gbs = 3 * gigabytes / (told.second / ranks) * 1e6;
+    }
+    for (auto const& of : what.cases) {
+        auto results = common;
+        results.of = of;
+        auto chosen = choose_contenders(all, results);
+        if (!chosen.empty())
+            for (auto const& tensors : tensor_sets(what, of, ranks)) measure_set(what, chosen, tensors, results);
+        give(results);
+    }
+}
+
+}  // namespace
+
+int collectives_command(std::vector<std::string> const& args, environment const& variables) {
+    bool wants_help = false;
+    auto const what = read_collectives_plan(args, wants_help);
+    if (wants_help) {
+        fmt::print("{}", help);
+        return 0;
+    }
+    auto documents = nlohmann::ordered_json::array();
+    bool good = true;
+    for (int const ranks : what.ranks)
+        measure(what, ranks, "muster-bench collectives " + shell_join(args), variables, [&](collectives_results const& results) {
+            fmt::print("{}\n", describe(results));
+            std::fflush(stdout);
+            for (auto const& cell : results.cells) good = good && cell.wrong_out == 0 && cell.wrong_in == 0;
+            documents.push_back(to_json(results));
+        });
+    if (!what.json.empty()) {
+        std::ofstream file(what.json);
+        file << documents.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+        file.close();
+        if (!file) throw error(errc::io, fmt::format("cannot write {}; check --json", what.json));
+    }
+    if (!good) fmt::print(stderr, "muster-bench: wrong results: see #wrong\n");
+    return good ? 0 : 1;
+}
+
+}  // namespace muster

@@ -1,0 +1,160 @@
+#include "bench/collectives/collectives_job.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "base/error.hpp"
+
+namespace muster {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+unique_fd make_named_pipe(std::string const& path) {
+    if (::mkfifo(path.c_str(), 0600) != 0) throw_system("mkfifo", path);
+    // Both ways, so that opening waits for nobody and the pipe never ends.
+    unique_fd made(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!made) throw_system("open", path);
+    return made;
+}
+
+pid_t spawn(std::vector<std::string> const& command, environment const& variables, std::string const& log) {
+    auto const lines = variables.lines();
+    std::vector<char*> argv, envp;
+    for (auto const& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+    for (auto const& each : lines) envp.push_back(const_cast<char*>(each.c_str()));
+    argv.push_back(nullptr);
+    envp.push_back(nullptr);
+    unique_fd const nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    unique_fd const to(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    if (!nothing || !to) throw_system("open", log);
+    pid_t const parent = ::getpid();
+    pid_t const pid = ::fork();
+    if (pid < 0) throw_system("fork", command.front());
+    if (pid == 0) {  // until exec only calls that are safe here
+        ::setpgid(0, 0);
+        // No orphans: launchers end their ranks on this signal.
+        ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (::getppid() == parent && ::dup2(nothing.get(), 0) == 0 && ::dup2(to.get(), 1) == 1 && ::dup2(1, 2) == 2)
+            ::execve(argv[0], argv.data(), envp.data());
+        ::_exit(127);
+    }
+    return pid;
+}
+
+}  // namespace
+
+collectives_job::collectives_job(std::string folder, std::string name, int ranks,
+                                 std::vector<std::vector<std::string>> const& commands, environment const& variables)
+    : folder_(std::move(folder)), name_(std::move(name)), ranks_(ranks) {
+    for (int rank = 0; rank < ranks; ++rank) orders_.push_back(make_named_pipe(fmt::format("{}/{}.{}", folder_, name_, rank)));
+    answers_ = make_named_pipe(fmt::format("{}/{}.out", folder_, name_));
+    for (auto const& command : commands)
+        processes_.push_back(spawn(command, variables, fmt::format("{}/{}.log", folder_, name_)));
+}
+
+collectives_job::~collectives_job() {
+    give("end");
+    auto const until = clock::now() + std::chrono::seconds(5);
+    for (pid_t const process : processes_) {
+        if (process < 0) continue;
+        int status = 0;
+        while (::waitpid(process, &status, WNOHANG) == 0) {
+            if (clock::now() > until) {
+                ::kill(-process, SIGKILL);
+                ::waitpid(process, &status, 0);
+                break;
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+    }
+}
+
+void collectives_job::give(std::string const& order) {
+    std::string const text = order + "\n";
+    for (auto const& each : orders_)
+        for (std::size_t done = 0; done < text.size();) {
+            ssize_t const written = ::write(each.get(), text.data() + done, text.size() - done);
+            if (written < 0) return;
+            done += static_cast<std::size_t>(written);
+        }
+}
+
+bool collectives_job::any_ended() {
+    for (auto& process : processes_) {
+        if (process < 0) return true;
+        if (::waitpid(process, nullptr, WNOHANG) == process) process = -1;
+        if (process < 0) return true;
+    }
+    return false;
+}
+
+std::string collectives_job::end_of_log() const {
+    std::ifstream log(fmt::format("{}/{}.log", folder_, name_));
+    std::stringstream text;
+    text << log.rdbuf();
+    std::string all = text.str();
+    return all.size() > 2000 ? all.substr(all.size() - 2000) : all;
+}
+
+std::string collectives_job::line(duration deadline) {
+    auto const until = clock::now() + std::chrono::duration_cast<clock::duration>(deadline);
+    for (;;) {
+        if (auto const end = unread_.find('\n'); end != std::string::npos) {
+            std::string found = unread_.substr(0, end);
+            unread_.erase(0, end + 1);
+            return found;
+        }
+        pollfd wait{answers_.get(), POLLIN, 0};
+        if (::poll(&wait, 1, 200) > 0) {
+            std::array<char, 4096> bytes{};
+            ssize_t const got = ::read(answers_.get(), bytes.data(), bytes.size());
+            if (got > 0) unread_.append(bytes.data(), static_cast<std::size_t>(got));
+            continue;
+        }
+        bool const ended = any_ended();
+        if (ended || clock::now() > until)
+            throw error(
+                ended ? errc::peer_failed : errc::timeout,
+                fmt::format("{}: {}; its last words:\n{}", name_,
+                            ended ? "a process ended before it answered" : "no answer within " + format_duration(deadline),
+                            end_of_log()));
+    }
+}
+
+collectives_job::answer collectives_job::ask(std::string const& order, duration deadline) {
+    give(order);
+    answer all;
+    for (int i = 0; i < ranks_; ++i) {
+        std::istringstream words(line(deadline));
+        int rank = 0;
+        double first = 0, second = 0;
+        if (!(words >> rank >> first >> second))
+            throw error(errc::invalid_data, name_ + ": an answer of other than three numbers");
+        all.first = std::max(all.first, first);
+        all.second += second;
+    }
+    return all;
+}
+
+std::string collectives_job::version(duration deadline) {
+    give("version");
+    std::string const text = line(deadline);
+    return text.size() > 2 ? text.substr(2) : text;
+}
+
+}  // namespace muster

@@ -1,0 +1,65 @@
+// Tensors of a measurement, in host or device memory, as the host fills and reads them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "bench/tools/aligned.hpp"
+#include "comm/cuda/handles.hpp"
+#include "comm/tensor/tensor.hpp"
+
+namespace muster {
+
+/// Where the tensors of a measurement lie: in anybody's memory, in that of communicator::allocate(), or on the GPU.
+enum class memory_of_tensors { plain, allocated, device };
+std::string_view to_string(memory_of_tensors memory) noexcept;
+
+/// Memory of so many bytes, beginning on a cache line. The device, if there is one, outlives it.
+class collectives_memory {
+  public:
+    /// In host memory where `on` is null. Touched. Throws cuda_error.
+    collectives_memory(std::size_t bytes, cuda::device const* on);
+
+    /// A part of host memory that somebody else owns and that outlives this.
+    collectives_memory(std::byte* lent, std::size_t bytes) noexcept;
+
+    /// `fill(std::byte*)` writes all bytes, in host memory; what it writes is in this memory when the call returns.
+    template <typename Fill>
+    void write(Fill&& fill) {
+        if (on_ == nullptr) {
+            fill(host_);
+            return;
+        }
+        std::vector<std::byte> stage(bytes_);
+        fill(stage.data());
+        upload(stage.data());
+    }
+
+    /// `look(std::byte const*)` on all bytes, in host memory; returns what it returns.
+    template <typename Look>
+    auto read(Look&& look) const {
+        if (on_ == nullptr) return look(static_cast<std::byte const*>(host_));
+        std::vector<std::byte> stage(bytes_);
+        download(stage.data());
+        return look(static_cast<std::byte const*>(stage.data()));
+    }
+
+    /// Elements from byte `offset` on.
+    tensor_view view(std::size_t offset, std::size_t count, dtype type);
+
+    std::size_t bytes() const noexcept { return bytes_; }
+
+  private:
+    void upload(std::byte const* from);
+    void download(std::byte* to) const;
+
+    std::size_t bytes_;
+    cuda::device const* on_ = nullptr;
+    aligned_vector<std::byte> owned_;
+    std::byte* host_ = nullptr;  // owned or lent
+    cuda::unique_memory device_;
+};
+
+}  // namespace muster

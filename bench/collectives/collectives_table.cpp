@@ -1,0 +1,170 @@
+#include "bench/collectives/collectives_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/units.hpp"
+#include "bench/columns.hpp"
+#include "bench/tools/statistics.hpp"
+
+namespace muster {
+
+namespace {
+
+/// Where caches hold all, the memory's bandwidth bounds nothing.
+constexpr std::size_t bound_from_bytes = std::size_t{16} << 20;
+
+double bandwidth_gbs(std::size_t bytes, double us) {
+    return static_cast<double>(bytes) / us / 1e3;
+}
+
+void add_columns(std::vector<std::string>& row, std::vector<double> const& samples, double wrong, std::size_t bytes,
+                 double factor) {
+    if (samples.empty()) {
+        row.insert(row.end(), {"-", "-", "-", "-", "-"});
+        return;
+    }
+    auto const s = summarise(samples);
+    double const algbw = bandwidth_gbs(bytes, s.median);
+    row.insert(row.end(), {fmt::format("{:.2f}", s.median), fmt::format("{:.0f}%", (s.largest - s.smallest) / s.median * 100),
+                           fmt::format("{:.2f}", algbw), fmt::format("{:.2f}", algbw * factor), fmt::format("{:.0f}", wrong)});
+}
+
+std::vector<double> const& samples_of(collectives_cell const& cell) {
+    return cell.out_of_place_us.empty() ? cell.in_place_us : cell.out_of_place_us;
+}
+
+collectives_job_facts facts_of(collectives_results const& results, std::string const& job) {
+    for (auto const& each : results.jobs)
+        if (each.name == job) return each;
+    return {};
+}
+
+}  // namespace
+
+double bound_us(collective::kind what, std::size_t bytes, int ranks, double triad_gbs) noexcept {
+    return static_cast<double>(bytes) * bound_factor(what, ranks) / triad_gbs / 1e3;
+}
+
+std::vector<comparison> compare_with_peers(collectives_results const& results, std::string const& own) {
+    std::vector<comparison> all;
+    bool const device = facts_of(results, own).on_device();
+    for (auto const& cell : results.cells) {
+        if (cell.job != own || samples_of(cell).empty()) continue;
+        comparison next{cell.bytes, median(samples_of(cell)), 0, ""};
+        for (auto const& peer : results.cells) {
+            auto const facts = facts_of(results, peer.job);
+            if (peer.bytes != cell.bytes || facts.own || facts.on_device() != device || samples_of(peer).empty()) continue;
+            double const us = median(samples_of(peer));
+            if (next.best.empty() || us < next.best_us) next.best = peer.job, next.best_us = us;
+        }
+        if (!next.best.empty()) all.push_back(next);
+    }
+    return all;
+}
+
+double mean_advantage(std::vector<comparison> const& all) {
+    if (all.empty()) return 0;
+    double sum = 0;
+    for (auto const& each : all) sum += std::log(each.best_us / each.own_us);
+    return std::exp(sum / static_cast<double>(all.size()));
+}
+
+std::string describe(collectives_results const& results) {
+    auto const& of = results.of;
+    std::string text = fmt::format("{}, {} ranks on {} cores ({}), load {:.1f}; medians, interleaved\n", to_string(of.what),
+                                   results.ranks, results.machine.cores, results.machine.processor, results.load);
+    for (auto const& job : results.jobs)
+        text += fmt::format("  {:13} {}{}\n", job.name, job.version, job.simulated ? " (simulated)" : "");
+    for (auto const& note : results.notes) text += fmt::format("  {}\n", note);
+    if (results.triad_gbs > 0)
+        text += fmt::format(
+            "memory, all ranks at once: memcpy {:.1f} GB/s copied, triad {:.1f} GB/s; bound of {} {} of S bytes: {} / triad\n",
+            results.memcpy_gbs, results.triad_gbs, to_string(of.what).front() == 'a' ? "an" : "a", to_string(of.what),
+            bound_formula(of.what));
+    if (!results.gradients.empty()) text += results.gradients + "\n";
+    std::vector<std::vector<std::string>> rows{{"size", "count", "type", "redop", "root", "by", "time us", "spread", "algbw",
+                                                "busbw", "#wrong", "in place us", "spread", "algbw", "busbw", "#wrong",
+                                                "of bound"}};
+    double const factor = bus_factor(of.what, results.ranks);
+    for (auto const& cell : results.cells) {
+        std::vector<std::string> row{std::to_string(cell.bytes),
+                                     std::to_string(count_of(of, cell.bytes, results.ranks)),
+                                     std::string(to_string(of.type)),
+                                     redop_of(of),
+                                     root_of(of),
+                                     cell.job};
+        add_columns(row, cell.out_of_place_us, cell.wrong_out, cell.bytes, factor);
+        add_columns(row, cell.in_place_us, cell.wrong_in, cell.bytes, factor);
+        if (results.triad_gbs > 0 && cell.bytes >= bound_from_bytes && !facts_of(results, cell.job).on_device() &&
+            !samples_of(cell).empty())
+            row.push_back(fmt::format(
+                "{:.0f}%", bound_us(of.what, cell.bytes, results.ranks, results.triad_gbs) / median(samples_of(cell)) * 100));
+        rows.push_back(row);
+    }
+    text += align_columns(rows);
+    for (auto const& job : results.jobs) {
+        if (!job.own) continue;
+        auto const all = compare_with_peers(results, job.name);
+        if (all.empty()) continue;
+        auto const worst = *std::min_element(
+            all.begin(), all.end(), [](auto const& a, auto const& b) { return a.best_us / a.own_us < b.best_us / b.own_us; });
+        text += fmt::format(
+            "{}: {:.2f} times as fast as the best peer of each size (geometric mean); least {:.2f} times, at {} beside {}\n",
+            job.name, mean_advantage(all), worst.best_us / worst.own_us, format_bytes(worst.bytes), worst.best);
+    }
+    return text;
+}
+
+nlohmann::ordered_json to_json(collectives_results const& results) {
+    using json = nlohmann::ordered_json;
+    json jobs = json::array(), cells = json::array();
+    for (auto const& job : results.jobs)
+        jobs.push_back({{"name", job.name},
+                        {"version", job.version},
+                        {"own", job.own},
+                        {"device", job.on_device()},
+                        {"memory", to_string(job.memory)},
+                        {"simulated", job.simulated}});
+    for (auto const& cell : results.cells)
+        cells.push_back({{"by", cell.job},
+                         {"bytes", cell.bytes},
+                         {"count", count_of(results.of, cell.bytes, results.ranks)},
+                         {"tensors", cell.tensors},
+                         {"type", to_string(results.of.type)},
+                         {"redop", redop_of(results.of)},
+                         {"calls", cell.calls},
+                         {"out_of_place_us", cell.out_of_place_us},
+                         {"in_place_us", cell.in_place_us},
+                         {"wrong_out_of_place", cell.wrong_out},
+                         {"wrong_in_place", cell.wrong_in}});
+    return {{"schema", "muster.collectives/1"},
+            {"created", results.created},
+            {"command", results.command},
+            {"context",
+             {{"host", results.machine.host},
+              {"processor", results.machine.processor},
+              {"cores", results.machine.cores},
+              {"kernel", results.machine.kernel},
+              {"compiler", results.machine.compiler},
+              {"load", results.load}}},
+            {"collective", to_string(results.of.what)},
+            {"type", to_string(results.of.type)},
+            {"redop", redop_of(results.of)},
+            {"root", results.of.what == collective::kind::broadcast ? results.of.root : -1},
+            {"bus_factor", bus_factor(results.of.what, results.ranks)},
+            {"bound_factor", bound_factor(results.of.what, results.ranks)},
+            {"ranks", results.ranks},
+            {"gradients", results.gradients},
+            {"simulated", std::any_of(results.jobs.begin(), results.jobs.end(), [](auto const& j) { return j.simulated; })},
+            {"notes", results.notes},
+            {"memcpy_gbs", results.memcpy_gbs},
+            {"triad_gbs", results.triad_gbs},
+            {"jobs", jobs},
+            {"cells", cells}};
+}
+
+}  // namespace muster

@@ -1,0 +1,68 @@
+// What a comparison of collectives found, and how it is told: nccl-tests' columns.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/collectives/collectives_case.hpp"
+#include "bench/collectives/collectives_memory.hpp"
+#include "bench/tools/machine.hpp"
+
+namespace muster {
+
+/// Samples of one way at one size: microseconds for each call, the greatest of all ranks; out of place and in place.
+struct collectives_cell {
+    std::string job;    ///< "shm", "openmpi", …
+    std::size_t bytes;  ///< of the tensor, or of all tensors of a set; the larger of a rank's input and output
+    std::size_t tensors = 1;
+    int calls = 1;  ///< in a sample
+    std::vector<double> out_of_place_us, in_place_us;
+    double wrong_out = 0, wrong_in = 0;
+};
+
+struct collectives_job_facts {
+    std::string name, version;
+    bool own = false;  ///< one of muster's backends
+    memory_of_tensors memory = memory_of_tensors::plain;
+    bool simulated = false;  ///< its ranks pretend to be on several nodes
+
+    bool on_device() const noexcept { return memory == memory_of_tensors::device; }
+};
+
+/// What one run of the benchmark found of one collective on one number of ranks.
+struct collectives_results {
+    collective_case of;
+    std::string created, command;
+    machine_facts machine;
+    double load = 0;
+    int ranks = 1;
+    std::string gradients;  ///< the set's name and source; "" for sizes
+    std::vector<collectives_job_facts> jobs;
+    std::vector<std::string> notes;  ///< who was left out, and why
+    double memcpy_gbs = 0;           ///< bytes copied a second, all ranks' cores together
+    double triad_gbs = 0;            ///< STREAM triad, 3 arrays counted, all together
+    std::vector<collectives_cell> cells;
+};
+
+/// The least microseconds that it can take to move what must be moved (bound_factor) at the triad's bandwidth.
+double bound_us(collective::kind what, std::size_t bytes, int ranks, double triad_gbs) noexcept;
+
+/// How muster's `own` backend stands to the fastest peer whose tensors are on the same side, host or device, by medians; out of
+/// place where the collective is made so.
+struct comparison {
+    std::size_t bytes = 0;
+    double own_us = 0, best_us = 0;
+    std::string best;
+};
+std::vector<comparison> compare_with_peers(collectives_results const& results, std::string const& own);
+/// Geometric mean of best_us / own_us; 0 if there is nothing to compare.
+double mean_advantage(std::vector<comparison> const& all);
+
+/// Text for a terminal.
+std::string describe(collectives_results const& results);
+/// Schema "muster.collectives/1".
+nlohmann::ordered_json to_json(collectives_results const& results);
+
+}  // namespace muster

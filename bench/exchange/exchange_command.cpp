@@ -1,0 +1,301 @@
+#include "bench/exchange/exchange_command.hpp"
+
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <boost/program_options.hpp>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "bench/tools/gradient_sets.hpp"
+#include "bench/tools/options.hpp"
+#include "bench/tools/statistics.hpp"
+#include "comm/communicator.hpp"
+#include "comm/exchange/exchange.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster {
+
+namespace {
+
+namespace po = boost::program_options;
+using clock = std::chrono::steady_clock;
+
+constexpr std::string_view help_text = R"(muster run -n N -- muster-bench exchange [options]
+
+Measures the exchange (named tensors, negotiated and fused) beside one MPI_Allreduce a tensor and beside its own backend without it.
+
+  --backend NAME     shm, mpi, …; default: the first that can serve
+  --repetitions N    default 15, after two that are not counted
+  --fusion SIZE      default: the exchange's
+  --cycle TIME       default: the exchange's
+  --small N          number of tensors of 256 bytes; default 10000
+  --json             the results as JSON
+  -h, --help         this text
+
+One repetition runs every row once (tensors of 4 B 50 times, those of 256 B five times in a row, as steps of a training do), in turns; of its times on the ranks the longest counts. Medians of repetitions, with the smallest and the largest. All sums
+are checked.
+)";
+
+struct request {
+    exchange_options options;
+    int repetitions = 15;
+    std::size_t small = 10000;
+    bool json = false;
+};
+
+std::optional<request> read_request(std::vector<std::string> const& args, environment const& variables) {
+    po::options_description known;
+    known.add_options()("backend", po::value<std::string>())("repetitions", po::value<int>())("fusion", po::value<std::string>())(
+        "cycle", po::value<std::string>())("small", po::value<std::size_t>())("json", "")("help,h", "");
+    auto const values = read_options(args, known);
+    if (values.count("help") != 0) return std::nullopt;
+    request asked;
+    asked.options = read_exchange_options(variables);
+    asked.options.deadline = duration{120};
+    if (values.count("backend") != 0) asked.options.comm.backend = values["backend"].as<std::string>();
+    if (values.count("repetitions") != 0) asked.repetitions = std::max(1, values["repetitions"].as<int>());
+    if (values.count("fusion") != 0) asked.options.fusion_bytes = parse_bytes(values["fusion"].as<std::string>(), "--fusion");
+    if (values.count("cycle") != 0) asked.options.cycle_time = parse_duration(values["cycle"].as<std::string>(), "--cycle");
+    if (values.count("small") != 0) asked.small = std::max<std::size_t>(1, values["small"].as<std::size_t>());
+    asked.json = values.count("json") != 0;
+    return asked;
+}
+
+/// MPI for the peer, from this thread, while the exchange's thread may use MPI too.
+class mpi_peer {
+  public:
+    mpi_peer() {
+        int provided = MPI_THREAD_SINGLE;
+        MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+        if (provided < MPI_THREAD_MULTIPLE) throw error(errc::unavailable, "this MPI has no MPI_THREAD_MULTIPLE");
+    }
+    ~mpi_peer() { MPI_Finalize(); }
+    mpi_peer(mpi_peer const&) = delete;
+    mpi_peer& operator=(mpi_peer const&) = delete;
+
+    static void sum(float* values, std::size_t count) {
+        MPI_Allreduce(MPI_IN_PLACE, values, static_cast<int>(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    }
+    static void meet() { MPI_Barrier(MPI_COMM_WORLD); }
+    static double longest(double mine) {
+        double all = 0;
+        MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        return all;
+    }
+};
+
+/// Tensors of so many elements, apart from each other or gap-free in one piece of memory.
+struct tensor_set {
+    std::vector<std::vector<float>> memory;
+    std::vector<std::span<float>> tensors;
+    std::vector<std::string> names;
+
+    comm_buffer shared{};  // instead of `memory`
+
+    /// Gap-free in the exchange's own memory.
+    tensor_set(std::string const& prefix, std::vector<std::size_t> const& elements, exchange& all) {
+        std::size_t total = 0, at = 0;
+        for (std::size_t const count : elements) total += count;
+        shared = all.allocate(total * sizeof(float));
+        for (std::size_t const count : elements) {
+            tensors.push_back(shared.as<float>().subspan(at, count));
+            names.push_back(prefix + std::to_string(names.size()));
+            at += count;
+        }
+    }
+    tensor_set(std::string const& prefix, std::vector<std::size_t> const& elements, bool gap_free) {
+        std::size_t total = 0;
+        for (std::size_t const count : elements) total += count;
+        if (gap_free) memory.emplace_back(total);
+        std::size_t at = 0;
+        for (std::size_t const count : elements) {
+            if (!gap_free) memory.emplace_back(count);
+            tensors.push_back(gap_free ? std::span(memory.front()).subspan(at, count) : std::span(memory.back()));
+            names.push_back(prefix + std::to_string(names.size()));
+            at += count;
+        }
+    }
+    void fill(float value) {
+        for (auto& each : memory) std::fill(each.begin(), each.end(), value);
+        if (shared) std::fill_n(shared.as<float>().begin(), bytes() / sizeof(float), value);
+    }
+    bool holds(float value) const {
+        for (auto const& each : tensors)
+            for (std::size_t i = 0; i < each.size(); i += std::max<std::size_t>(1, each.size() / 7))
+                if (each[i] != value) return false;
+        return true;
+    }
+    std::size_t bytes() const {
+        std::size_t sum = 0;
+        for (auto const& each : tensors) sum += each.size_bytes();
+        return sum;
+    }
+};
+
+struct row {
+    std::string name;
+    tensor_set* set;
+    std::function<void()> run;
+    bool keeps = false;  ///< the result is what was filled in
+    int times = 1;       ///< a repetition runs it so often, one after the other; sums then grow by the ranks each time
+    std::vector<double> us{};
+};
+
+void submit_all(exchange& all, tensor_set& set, exchange_reduction how = exchange_reduction::sum) {
+    std::vector<exchange_handle> handles;
+    handles.reserve(set.tensors.size());
+    for (std::size_t i = set.tensors.size(); i-- > 0;) {  // as a backward pass does, the last first
+        auto const view = view_of(set.tensors[i]);
+        handles.push_back(all.allreduce(set.names[i], view, view, how));
+    }
+    for (auto const& each : handles) each.wait();
+}
+
+std::vector<named_tensor> group_of(tensor_set& set) {
+    std::vector<named_tensor> group;
+    group.reserve(set.tensors.size());
+    for (std::size_t i = 0; i < set.tensors.size(); ++i)
+        group.push_back({set.names[i], view_of(set.tensors[i]), view_of(set.tensors[i])});
+    return group;
+}
+
+void submit_group(exchange& all, tensor_set& set) {
+    all.allreduce_group(set.names.front() + " and all", group_of(set), exchange_reduction::sum).wait();
+}
+
+void one_call_each(tensor_set& set) {
+    for (auto& each : set.tensors) mpi_peer::sum(each.data(), each.size());
+}
+
+void concatenated(tensor_set& set, std::vector<float>& buffer) {
+    float* to = buffer.data();
+    for (auto const& each : set.tensors) to = std::copy(each.begin(), each.end(), to);
+    mpi_peer::sum(buffer.data(), static_cast<std::size_t>(to - buffer.data()));
+    float const* from = buffer.data();
+    for (auto& each : set.tensors) {
+        std::copy_n(from, each.size(), each.data());
+        from += each.size();
+    }
+}
+
+int measure(exchange& all, std::vector<row>& rows, int repetitions) {
+    auto const expected = static_cast<float>(all.size());
+    int wrong = 0;
+    for (int repetition = -2; repetition < repetitions; ++repetition) {
+        for (auto& each : rows) {
+            each.set->fill(1.0f);
+            mpi_peer::meet();
+            auto const begin = clock::now();
+            for (int time = 0; time < each.times; ++time) each.run();
+            double const us = std::chrono::duration<double, std::micro>(clock::now() - begin).count() / each.times;
+            if (!each.set->holds(each.keeps ? 1.0f : std::pow(expected, static_cast<float>(each.times)))) ++wrong;
+            double const longest = mpi_peer::longest(us);
+            if (repetition >= 0) each.us.push_back(longest);
+        }
+    }
+    return wrong;
+}
+
+void print(exchange const& all, request const& asked, std::vector<row> const& rows, double round_us, counter_values const& count,
+           int wrong) {
+    if (asked.json) {
+        nlohmann::json out{{"schema", "muster.exchange/1"},
+                           {"ranks", all.size()},
+                           {"backend", all.backend()},
+                           {"wrong", wrong},
+                           {"fusion_bytes", asked.options.fusion_bytes},
+                           {"cycle_time_s", asked.options.cycle_time.count()},
+                           {"round_us", round_us},
+                           {"counters", nlohmann::json::parse(to_json(count, 0))},
+                           {"rows", nlohmann::json::array()}};
+        for (auto const& each : rows) out["rows"].push_back({{"name", each.name}, {"bytes", each.set->bytes()}, {"us", each.us}});
+        fmt::print("{}\n", out.dump(1));
+        return;
+    }
+    fmt::print("{} ranks, backend {}, fusion {}, cycle {}, {} repetitions\n\n{:52}{:>12}{:>12}{:>12}\n", all.size(),
+               all.backend(), format_bytes(asked.options.fusion_bytes), format_duration(asked.options.cycle_time),
+               asked.repetitions, "", "median us", "smallest", "largest");
+    for (auto const& each : rows) {
+        auto const s = summarise(each.us);
+        fmt::print("{:52}{:12.1f}{:12.1f}{:12.1f}\n", each.name, s.median, s.smallest, s.largest);
+    }
+    fmt::print(
+        "\nfused {:.3f} of all tensors; {} rounds, {} of them full; a round that agreed on something took {:.1f} us on average "
+        "(waiting for the other "
+        "ranks included)\n{} wrong\n",
+        fused_ratio(count), count.rounds, count.full_rounds, round_us, wrong);
+}
+
+}  // namespace
+
+int exchange_bench(std::vector<std::string> const& args, environment const& variables) {
+    auto const asked = read_request(args, variables);
+    if (!asked) {
+        fmt::print("{}", help_text);
+        return 0;
+    }
+    identity const who = identify(variables);
+    mpi_peer const mpi;
+    communicator bare = communicator::create(who, asked->options.comm);
+    int wrong = 0;
+    {
+        exchange all(who, asked->options);
+        auto const sizes = gradients_of("resnet50").elements;
+        tensor_set tiny("tiny.", std::vector<std::size_t>(161, 1), false), one("one.", {1}, false), apart("layer.", sizes, false),
+            flat("flat.", sizes, true), shared("shared.", sizes, all),
+            small("small.", std::vector<std::size_t>(asked->small, 64), false), large("large.", {std::size_t{16} << 20}, true),
+            small_flat("small flat.", std::vector<std::size_t>(asked->small, 64), true),
+            small_shared("small shared.", std::vector<std::size_t>(asked->small, 64), all);
+        auto prepared = all.prepare("prepared", group_of(small), exchange_reduction::sum);
+        auto prepared_flat = all.prepare("prepared flat", group_of(small_flat), exchange_reduction::sum);
+        auto prepared_shared = all.prepare("prepared shared", group_of(small_shared), exchange_reduction::sum);
+        constexpr int steps = 5;  // of small tensors in a row: exact sums, also of 128 ranks
+        std::vector<float> buffer(flat.bytes() / sizeof(float));
+        auto const large_view = view_of(large.tensors.front()), one_view = view_of(one.tensors.front());
+        std::vector<row> rows{
+            {"161 tensors of 4 B: exchange", &tiny, [&] { submit_all(all, tiny, exchange_reduction::average); }, true, 50},
+            {"1 tensor of 4 B: exchange", &one,
+             [&] { all.allreduce("one", one_view, one_view, exchange_reduction::average).wait(); }, true, 50},
+            {"ResNet-50, 161 gradients: exchange", &apart, [&] { submit_all(all, apart); }},
+            {"ResNet-50, gap-free: exchange", &flat, [&] { submit_all(all, flat); }},
+            {"ResNet-50, gap-free, allocated: exchange", &shared, [&] { submit_all(all, shared); }},
+            {"ResNet-50: one MPI_Allreduce a tensor", &apart, [&] { one_call_each(apart); }},
+            {"ResNet-50, allocated: one MPI_Allreduce a tensor", &shared, [&] { one_call_each(shared); }},
+            {"ResNet-50: one MPI_Allreduce, with the copies", &apart, [&] { concatenated(apart, buffer); }},
+            {fmt::format("{} tensors of 256 B: exchange", asked->small), &small, [&] { submit_all(all, small); }, false, steps},
+            {fmt::format("{} tensors of 256 B: exchange, as a group", asked->small), &small, [&] { submit_group(all, small); },
+             false, steps},
+            {fmt::format("{} tensors of 256 B: prepared", asked->small), &small, [&] { prepared.start().wait(); }, false, steps},
+            {fmt::format("{} tensors of 256 B: prepared, gap-free", asked->small), &small_flat,
+             [&] { prepared_flat.start().wait(); }, false, steps},
+            {fmt::format("{} tensors of 256 B: prepared, allocated", asked->small), &small_shared,
+             [&] { prepared_shared.start().wait(); }, false, steps},
+            {fmt::format("{} tensors of 256 B: one MPI_Allreduce each", asked->small), &small, [&] { one_call_each(small); },
+             false, steps},
+            {fmt::format("{} tensors of 256 B: one exchange call each", asked->small), &small,
+             [&] {
+                 for (std::size_t i = 0; i < small.tensors.size(); ++i) {
+                     auto const view = view_of(small.tensors[i]);
+                     all.allreduce(small.names[i], view, view, exchange_reduction::sum).wait();
+                 }
+             }},
+            {"64 MiB: exchange", &large, [&] { all.allreduce("large", large_view, large_view, exchange_reduction::sum).wait(); }},
+            {"64 MiB: its backend", &large, [&] { bare.allreduce("large", large_view, reduction::sum).wait(); }},
+        };
+        wrong = measure(all, rows, asked->repetitions);
+        auto const count = all.count();
+        double const round_us = count.agreeing_rounds == 0
+                                    ? 0.0
+                                    : static_cast<double>(count.agreeing_ns) / 1e3 / static_cast<double>(count.agreeing_rounds);
+        if (all.rank() == 0) print(all, *asked, rows, round_us, count, wrong);
+    }
+    return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace muster

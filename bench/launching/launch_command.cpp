@@ -1,0 +1,311 @@
+#include "bench/launching/launch_command.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/version.hpp"
+#include "bench/child.hpp"
+#include "bench/columns.hpp"
+#include "bench/launching/timed_run.hpp"
+#include "bench/tools/machine.hpp"
+#include "bench/tools/mpi_version.hpp"
+#include "bench/tools/options.hpp"
+#include "bench/tools/statistics.hpp"
+
+namespace muster {
+
+namespace po = boost::program_options;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr char const* help = R"(muster-bench launch [options]      how long it takes to start and end ranks
+
+  muster-bench launch                       /bin/true on 32 ranks and MPI_Init + MPI_Finalize on 8, beside mpirun and Hydra
+  muster-bench launch --endurance 200 --ranks 128      only muster, looking for hangs
+
+  --ranks LIST      numbers of ranks for /bin/true (32)
+  --mpi-ranks LIST  numbers of ranks for MPI_Init + MPI_Finalize (8)
+  --output-mib N    MiB of text lines that a rank prints, through muster and through a pipe alone (256); 0: leave this out
+  --repeats N       runs of each, taking turns (15)
+  --slurm           inside a Slurm job: over its nodes, beside a bare srun of the same programs and layout; and how long a run lasts
+                    after the death of one rank. As many ranks on each node: give --ranks and --mpi-ranks (a rank a GPU: nodes x GPUs)
+  --endurance N     N runs of muster run -- /bin/true, each with 15 s; nothing else
+  --muster PATH     the launcher (the muster beside this program)
+  --json FILE       every run, schema muster.launch/1
+
+Wall time from before the launcher is started until it has ended. bare: vfork and exec of the same processes by this program, which no launcher can
+undercut. A run that has not ended after 15 s counts as hung and is killed; mpirun 4.1 hangs now and then on ranks that end at once.
+)";
+
+constexpr duration deadline{15};
+
+struct peer {
+    std::string name;
+    std::vector<std::string> before;  ///< command up to the number of ranks
+    std::vector<std::string> after;   ///< between that and the program
+};
+
+struct measured {
+    std::vector<double> wall_s;
+    int failed = 0;
+    int hung = 0;
+};
+
+std::string beside_us(std::string const& name) {
+    std::error_code fault;
+    return fs::read_symlink("/proc/self/exe", fault).parent_path() / name;
+}
+
+std::vector<peer> find_peers(std::string const& muster_path, environment const& variables) {
+    std::vector<peer> peers{{fmt::format("muster {}", version()), {muster_path, "run", "-q", "-n"}, {"--"}}};
+    if (auto const path = find_program("mpirun.openmpi", variables); !path.empty()) {
+        peer p{"mpirun (" + mpi_library_version() + ")", {path, "--oversubscribe"}, {}};
+        if (::getuid() == 0) p.before.emplace_back("--allow-run-as-root");
+        p.before.emplace_back("-n");
+        peers.push_back(p);
+    }
+    if (auto const path = find_program("mpiexec.hydra", variables); !path.empty())
+        peers.push_back({"mpiexec.hydra", {path, "-n"}, {}});
+    return peers;
+}
+
+/// muster, and srun with the layout that muster chooses: as many ranks on each node.
+std::vector<peer> slurm_peers(std::string const& muster_path, int ranks, environment const& variables) {
+    auto const told = variables.get("SLURM_JOB_NUM_NODES");
+    auto const path = find_program("srun", variables);
+    if (!told || path.empty())
+        throw error(errc::unavailable, fmt::format("--slurm: this is no Slurm job ({}); start it by salloc or sbatch",
+                                                   path.empty() ? "there is no srun" : "SLURM_JOB_NUM_NODES is not set"));
+    int const nodes = parse_list(*told, "SLURM_JOB_NUM_NODES", 1, 100'000).front();
+    if (ranks % nodes != 0)
+        throw error(errc::usage, fmt::format("{} ranks on {} nodes: give a multiple of {}", ranks, nodes, nodes));
+    auto const each = std::to_string(ranks / nodes);
+    return {{fmt::format("muster {}", version()), {muster_path, "run", "-q", "--ranks-per-node", each, "-n"}, {"--"}},
+            {"srun", {path, "-Q", "--mpi=pmix", "--overlap", "--nodes=" + *told, "--ntasks-per-node=" + each, "-n"}, {}}};
+}
+
+std::vector<std::string> command_of(peer const& p, int ranks, std::string const& program) {
+    auto command = p.before;
+    command.push_back(std::to_string(ranks));
+    command.insert(command.end(), p.after.begin(), p.after.end());
+    command.push_back(program);
+    return command;
+}
+
+/// One rank in the middle says so and kills itself while the others sleep: wall from its line to the end of the run.
+void compare_deaths(int ranks, std::vector<peer> peers, int repeats, environment const& variables,
+                    nlohmann::ordered_json& records) {
+    peers.back().before.insert(peers.back().before.end() - 1, "--kill-on-bad-exit=1");  // srun's own way
+    auto const script = fmt::format("[ \"$SLURM_PROCID\" = {} ] || exec sleep 1000; sleep 1; echo dying; kill -9 $$", ranks / 2);
+    std::map<std::string, std::vector<double>> times;
+    for (int i = 0; i < repeats; ++i)
+        for (auto const& p : peers) {
+            auto command = command_of(p, ranks, "sh");
+            command.insert(command.end(), {"-c", script});
+            auto const r = run_timed_from_output(command, variables, deadline);
+            if (r.timed_out || r.wall.count() == 0) {
+                fmt::print(stderr, "{}: exit code {}, {}\n", p.name, r.exit_code, r.timed_out ? "hung" : "the rank never ran");
+                continue;
+            }
+            times[p.name].push_back(r.wall.count());
+            records.push_back({{"what", "death"},
+                               {"ranks", ranks},
+                               {"launcher", p.name},
+                               {"repetition", i},
+                               {"wall_s", r.wall.count()},
+                               {"exit_code", r.exit_code},
+                               {"simulated", false}});
+        }
+    std::vector<std::vector<std::string>> rows{
+        {"a rank kills itself: ms to the end of the run", "median", "smallest", "largest"}};
+    for (auto const& p : peers) {
+        if (times[p.name].empty()) continue;
+        auto const s = summarise(times[p.name]);
+        rows.push_back({p.name, fmt::format("{:.1f}", s.median * 1e3), fmt::format("{:.1f}", s.smallest * 1e3),
+                        fmt::format("{:.1f}", s.largest * 1e3)});
+    }
+    fmt::print("{} ranks, medians of {} runs taking turns\n{}\n", ranks, repeats, align_columns(rows));
+}
+
+void record(measured& m, timed_result const& r) {
+    if (r.timed_out)
+        ++m.hung;
+    else if (r.exit_code != 0)
+        ++m.failed;
+    else
+        m.wall_s.push_back(r.wall.count());
+}
+
+/// One table: a program on a number of ranks by each launcher, taking turns. Returns false if a run of muster's did not end well.
+bool compare(std::string const& title, std::string const& program, int ranks, bool bare, std::vector<peer> const& peers,
+             int repeats, environment const& variables, nlohmann::ordered_json& records) {
+    std::map<std::string, measured> results;
+    for (int i = 0; i <= repeats; ++i) {  // the first round only warms caches up
+        if (bare) {
+            auto const wall = run_bare({program}, variables, ranks);
+            if (i > 0) results["bare"].wall_s.push_back(wall.count());
+        }
+        for (auto const& p : peers) {
+            auto const r = run_timed(command_of(p, ranks, program), variables, deadline);
+            if (i == 0 && r.exit_code == 0) continue;
+            record(results[p.name], r);
+            records.push_back({{"what", title},
+                               {"ranks", ranks},
+                               {"launcher", p.name},
+                               {"repetition", i},
+                               {"wall_s", r.wall.count()},
+                               {"exit_code", r.exit_code},
+                               {"hung", r.timed_out},
+                               {"simulated", false}});
+        }
+    }
+    fmt::print("{}, {} ranks: wall ms, medians of {} runs taking turns\n", title, ranks, repeats);
+    std::vector<std::vector<std::string>> rows{{"launcher", "median", "smallest", "largest", "muster/this", "failed", "hung"}};
+    auto const own = results[peers.front().name].wall_s;
+    auto const row = [&](std::string const& name) {
+        auto const& m = results[name];
+        if (m.wall_s.empty()) {
+            rows.push_back({name, "-", "-", "-", "-", std::to_string(m.failed), std::to_string(m.hung)});
+            return;
+        }
+        auto const s = summarise(m.wall_s);
+        rows.push_back({name, fmt::format("{:.1f}", s.median * 1e3), fmt::format("{:.1f}", s.smallest * 1e3),
+                        fmt::format("{:.1f}", s.largest * 1e3), own.empty() ? "-" : fmt::format("{:.2f}", median(own) / s.median),
+                        std::to_string(m.failed), std::to_string(m.hung)});
+    };
+    if (bare) row("bare");
+    for (auto const& p : peers) row(p.name);
+    fmt::print("{}\n", align_columns(rows));
+    if (auto const& other = results[peers.back().name].wall_s; peers.back().name == "srun" && !own.empty() && !other.empty())
+        fmt::print("muster run adds {:.0f} ms to srun\n\n", (median(own) - median(other)) * 1e3);
+    std::fflush(stdout);
+    auto const& muster_runs = results[peers.front().name];
+    return muster_runs.failed == 0 && muster_runs.hung == 0;
+}
+
+/// What muster's forwarding costs a rank that prints as fast as it can: the same program read through a pipe with and without
+/// muster.
+void compare_output(std::string const& muster_path, int mib, int repeats, environment const& variables,
+                    nlohmann::ordered_json& records) {
+    std::string const program =
+        fmt::format("yes 'epoch 3 step 1200 loss 0.5193 images/s 15612.3 wait 0.4 ms' | head -c {}M", mib);
+    std::vector<std::string> const plain{"sh", "-c", program};
+    std::vector<std::string> const through{muster_path, "run", "-q", "-n", "1", "--", "sh", "-c", program};
+    std::vector<std::string> const tagged{muster_path, "run", "-q", "-n", "1", "--tag-output", "--", "sh", "-c", program};
+    std::vector<std::pair<std::string, std::vector<std::string>>> const ways{
+        {"a pipe alone", plain}, {"muster run", through}, {"muster run --tag-output", tagged}};
+    std::map<std::string, std::vector<double>> rates;
+    for (int i = 0; i < repeats; ++i)
+        for (auto const& [name, command] : ways) {
+            auto const r = run_child(command, variables, {.capture_output = true});
+            if (r.exit_code != 0 || r.output.size() < static_cast<std::size_t>(mib) << 20)
+                throw error(errc::internal,
+                            fmt::format("{}: exit code {}, {} bytes of {} MiB arrived", name, r.exit_code, r.output.size(), mib));
+            rates[name].push_back(static_cast<double>(mib) * 1.048576 / r.wall_s);
+            records.push_back({{"what", "output"},
+                               {"launcher", name},
+                               {"repetition", i},
+                               {"mib", mib},
+                               {"wall_s", r.wall_s},
+                               {"simulated", false}});
+        }
+    std::vector<std::vector<std::string>> rows{{"one rank prints through", "MB/s", "smallest", "largest", "this/pipe"}};
+    for (auto const& [name, command] : ways) {
+        auto const s = summarise(rates[name]);
+        rows.push_back({name, fmt::format("{:.0f}", s.median), fmt::format("{:.0f}", s.smallest),
+                        fmt::format("{:.0f}", s.largest), fmt::format("{:.2f}", s.median / median(rates["a pipe alone"]))});
+    }
+    fmt::print("{} MiB of lines, medians of {} runs taking turns (1 MB = 1e6 bytes)\n{}\n", mib, repeats, align_columns(rows));
+}
+
+int endure(peer const& muster_peer, std::vector<int> const& ranks, int runs, environment const& variables) {
+    int bad = 0;
+    for (int const n : ranks) {
+        measured m;
+        for (int i = 0; i < runs; ++i) record(m, run_timed(command_of(muster_peer, n, "/bin/true"), variables, deadline));
+        bad += m.failed + m.hung;
+        auto const s = m.wall_s.empty() ? summary{} : summarise(m.wall_s);
+        fmt::print("{} runs of {} ranks: {} hung, {} failed; median {:.1f} ms, longest {:.1f} ms\n", runs, n, m.hung, m.failed,
+                   s.median * 1e3, s.largest * 1e3);
+    }
+    return bad == 0 ? 0 : 1;
+}
+
+void write_json(std::string const& path, nlohmann::ordered_json const& records) {
+    auto const machine = describe_machine();
+    nlohmann::ordered_json const document{
+        {"schema", "muster.launch/1"},
+        {"created", utc_now()},
+        {"machine",
+         {{"host", machine.host}, {"processor", machine.processor}, {"cores", machine.cores}, {"kernel", machine.kernel}}},
+        {"runs", records}};
+    std::ofstream file(path);
+    file << document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+    file.close();
+    if (!file) throw error(errc::io, fmt::format("cannot write {}; check --json", path));
+}
+
+}  // namespace
+
+int launch_bench(std::vector<std::string> const& args, environment const& variables) {
+    po::options_description known;
+    known.add_options()("ranks", po::value<std::string>()->default_value("32"))(
+        "mpi-ranks", po::value<std::string>()->default_value("8"))("repeats", po::value<int>()->default_value(15))(
+        "output-mib", po::value<int>()->default_value(256))("endurance", po::value<int>())("slurm", po::bool_switch())(
+        "muster", po::value<std::string>())("json", po::value<std::string>())("help,h", po::bool_switch());
+    auto const values = read_options(args, known);
+    if (values["help"].as<bool>()) {
+        fmt::print("{}", help);
+        return 0;
+    }
+    auto const ranks = parse_list(values["ranks"].as<std::string>(), "--ranks", 1, 1024);
+    auto const mpi_ranks = parse_list(values["mpi-ranks"].as<std::string>(), "--mpi-ranks", 1, 1024);
+    int const repeats = values["repeats"].as<int>();
+    if (repeats < 1) throw error(errc::usage, fmt::format("--repeats {}: must be at least 1", repeats));
+    auto const muster_path = values.count("muster") != 0 ? values["muster"].as<std::string>() : beside_us("muster");
+    if (::access(muster_path.c_str(), X_OK) != 0)
+        throw error(errc::not_found, fmt::format("no launcher {}; give --muster PATH", muster_path));
+    auto const peers = find_peers(muster_path, variables);
+    if (values.count("endurance") != 0) return endure(peers.front(), ranks, values["endurance"].as<int>(), variables);
+
+    auto const machine = describe_machine();
+    fmt::print("{}, {} cores, load {:.1f}\n\n", machine.processor, machine.cores, load_average());
+    auto records = nlohmann::ordered_json::array();
+    bool good = true;
+    if (values["slurm"].as<bool>()) {
+        auto const mpi_program = beside_us("muster-bench-mpi");
+        for (int const n : ranks)
+            good = compare("/bin/true", "/bin/true", n, false, slurm_peers(muster_path, n, variables), repeats, variables,
+                           records) &&
+                   good;
+        for (int const n : mpi_ranks)
+            good = compare("MPI_Init + MPI_Finalize", mpi_program, n, false, slurm_peers(muster_path, n, variables), repeats,
+                           variables, records) &&
+                   good;
+        compare_deaths(ranks.front(), slurm_peers(muster_path, ranks.front(), variables), repeats, variables, records);
+        if (values.count("json") != 0) write_json(values["json"].as<std::string>(), records);
+        return good ? 0 : 1;
+    }
+    for (int const n : ranks) good = compare("/bin/true", "/bin/true", n, true, peers, repeats, variables, records) && good;
+    // Hydra starts MPICH programs; this one is Open MPI's.
+    std::vector<peer> const open_mpi_peers(
+        peers.begin(), peers.begin() + std::min<std::ptrdiff_t>(2, static_cast<std::ptrdiff_t>(peers.size())));
+    for (int const n : mpi_ranks)
+        good = compare("MPI_Init + MPI_Finalize", beside_us("muster-bench-mpi"), n, false, open_mpi_peers, repeats, variables,
+                       records) &&
+               good;
+    if (int const mib = values["output-mib"].as<int>(); mib > 0)
+        compare_output(muster_path, mib, std::min(repeats, 5), variables, records);
+    if (values.count("json") != 0) write_json(values["json"].as<std::string>(), records);
+    return good ? 0 : 1;
+}
+
+}  // namespace muster

@@ -1,0 +1,137 @@
+#include "bench/launching/timed_run.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
+namespace muster {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+std::vector<char*> pointers(std::vector<std::string> const& strings) {
+    std::vector<char*> all;
+    for (auto const& s : strings) all.push_back(const_cast<char*>(s.c_str()));
+    all.push_back(nullptr);
+    return all;
+}
+
+/// Between vfork and exec the child shares our memory: only system calls there.
+[[gnu::noinline]] pid_t start(char* const* argv, char* const* envp, int null_fd, int output_fd) {
+    pid_t const pid = ::vfork();
+    if (pid == 0) {
+        ::setpgid(0, 0);
+        ::dup2(null_fd, 0);
+        ::dup2(output_fd, 1);
+        ::dup2(null_fd, 2);
+        ::execve(argv[0], argv, envp);
+        ::_exit(127);
+    }
+    if (pid < 0) throw_system("vfork", argv[0]);
+    return pid;
+}
+
+int shell_code(int status) {
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+unique_fd pidfd_of(pid_t pid, std::string const& name) {
+    unique_fd end(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    if (end) return end;
+    int const code = errno;
+    ::kill(-pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    throw_system("pidfd_open", "of " + name, code, "this needs Linux 5.3 or later");
+}
+
+bool readable(int fd, std::chrono::time_point<clock, duration> limit) {
+    pollfd wait{fd, POLLIN, 0};
+    int ready = 0;
+    do {
+        duration const left = limit - clock::now();
+        ready = ::poll(&wait, 1, std::max(0, static_cast<int>(std::ceil(left.count() * 1000))));
+    } while (ready < 0 && errno == EINTR);
+    return ready > 0;
+}
+
+int wait_for(pid_t pid) {
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    return shell_code(status);
+}
+
+}  // namespace
+
+timed_result run_timed(std::vector<std::string> const& command, environment const& variables, duration deadline) {
+    auto const lines = variables.lines();
+    auto const argv = pointers(command);
+    auto const envp = pointers(lines);
+    unique_fd const null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    auto const before = clock::now();
+    pid_t const pid = start(argv.data(), envp.data(), null.get(), null.get());
+    timed_result result;
+    auto const end = pidfd_of(pid, command.front());
+    if (!readable(end.get(), before + deadline)) {
+        result.timed_out = true;
+        ::kill(-pid, SIGKILL);
+    }
+    result.exit_code = wait_for(pid);
+    result.wall = clock::now() - before;
+    return result;
+}
+
+timed_result run_timed_from_output(std::vector<std::string> const& command, environment const& variables, duration deadline) {
+    auto const lines = variables.lines();
+    auto const argv = pointers(command);
+    auto const envp = pointers(lines);
+    unique_fd const null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw_system("pipe2", "for " + command.front());
+    unique_fd const output(ends[0]);
+    unique_fd input(ends[1]);
+    auto const limit = clock::now() + deadline;
+    pid_t const pid = start(argv.data(), envp.data(), null.get(), input.get());
+    input.reset();
+    auto const end = pidfd_of(pid, command.front());
+    timed_result result;
+    auto first = clock::time_point::max();
+    char bytes[4096];
+    while (readable(output.get(), limit)) {
+        auto const n = ::read(output.get(), bytes, sizeof bytes);
+        if (n > 0 && first == clock::time_point::max()) first = clock::now();
+        if (n == 0 || (n < 0 && errno != EINTR)) break;
+    }
+    if (!readable(end.get(), limit)) {
+        result.timed_out = true;
+        ::kill(-pid, SIGKILL);
+    }
+    result.exit_code = wait_for(pid);
+    if (first != clock::time_point::max()) result.wall = clock::now() - first;
+    return result;
+}
+
+duration run_bare(std::vector<std::string> const& command, environment const& variables, int count) {
+    auto const lines = variables.lines();
+    auto const argv = pointers(command);
+    auto const envp = pointers(lines);
+    unique_fd const null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    auto const before = clock::now();
+    std::vector<pid_t> pids;
+    for (int i = 0; i < count; ++i) pids.push_back(start(argv.data(), envp.data(), null.get(), null.get()));
+    for (auto const pid : pids) ::waitpid(pid, nullptr, 0);
+    return clock::now() - before;
+}
+
+}  // namespace muster

@@ -1,0 +1,156 @@
+#include "bench/scaling/plot.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "bench/child.hpp"
+#include "bench/scaling/published_table.hpp"
+
+namespace muster {
+
+namespace {
+
+// Colours that stay apart for colour-blind readers (Okabe and Ito).
+constexpr char const* style =
+    R"(set terminal svg size 620,400 dynamic enhanced font "Helvetica,15" rounded name "{}" background "#ffffff"
+set border 3 lc rgb "#8a8f98" lw 1
+set grid ytics lc rgb "#e4e7eb" lw 1 lt 1
+set tics nomirror out scale 0.6 textcolor rgb "#3c4149"
+set xlabel "ranks" textcolor rgb "#3c4149"
+set key textcolor rgb "#3c4149" samplen 2
+set style line 1 lc rgb "#0072b2" lw 2 pt 7 ps 0.9
+set style line 2 lc rgb "#9aa0a8" lw 1.5 dt 2
+set style line 3 lc rgb "#d55e00" lw 1.5 dt 3
+)";
+
+std::string rank_tics(std::vector<scaling_row> const& rows) {
+    std::string out;
+    for (auto const& r : rows) out += fmt::format("{}\"{}\" {}", out.empty() ? "" : ", ", r.ranks, r.ranks);
+    return out;
+}
+
+}  // namespace
+
+std::string speedup_script(std::vector<scaling_row> const& rows, int cores) {
+    double const base = rows.front().ranks, last = rows.back().ranks;
+    double highest = last / base, lowest = 1;
+    for (auto const& r : rows) {
+        highest = std::max(highest, r.speedup_high);
+        lowest = std::min(lowest, r.speedup_low);
+    }
+    std::string data;
+    for (auto const& r : rows)
+        data += fmt::format("{} {:.6g} {:.6g} {:.6g}\n", r.ranks, r.speedup, r.speedup_low, r.speedup_high);
+    bool const bounded = cores < last;
+    return fmt::format(fmt::runtime(style), "speedup") +
+           fmt::format(R"($data << EOD
+{}EOD
+set logscale xy 2
+set xrange [{:.6g}:{:.6g}]
+set yrange [{:.6g}:{:.6g}]
+set xtics ({})
+set ytics format "%g"
+set ylabel "speed-up over {} rank{}" textcolor rgb "#3c4149"
+set key top left reverse Left
+ideal(x) = x / {:.6g}
+bound(x) = (x < {} ? x : {}) / {:.6g}
+plot ideal(x) with lines ls 2 title "ideal", \
+)",
+                       data, base / 1.25, last * 1.25, lowest / 1.25, highest * 1.4, rank_tics(rows), rows.front().ranks,
+                       rows.front().ranks == 1 ? "" : "s", base, cores, cores, base) +
+           (bounded
+                ? fmt::format("     bound(x) with lines ls 3 title \"bound by {} core{}\", \\\n", cores, cores == 1 ? "" : "s")
+                : "") +
+           "     $data using 1:2:3:4 with yerrorbars ls 1 title \"measured, with interval\"\n";
+}
+
+std::string throughput_script(std::vector<scaling_row> const& rows) {
+    std::string data;
+    double highest = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        auto const& rate = rows[i].images_per_s;
+        data += fmt::format("{} {} {:.6g} {:.6g} {:.6g}\n", i, rows[i].ranks, rate.median / 1000, rate.spread.low / 1000,
+                            rate.spread.high / 1000);
+        highest = std::max(highest, rate.spread.high / 1000);
+    }
+    return fmt::format(fmt::runtime(style), "throughput") + fmt::format(R"($data << EOD
+{}EOD
+set boxwidth 0.5
+set style fill solid 0.85 noborder
+set xrange [-0.6:{:.6g}]
+set yrange [0:{:.6g}]
+set ylabel "1,000 images/s, after the first step" textcolor rgb "#3c4149"
+unset key
+plot $data using 1:3:xtic(2) with boxes lc rgb "#56b4e9", \
+     $data using 1:3:4:5 with yerrorbars lc rgb "#20364b" lw 1.5 pt 7 ps 0.01, \
+     $data using 1:5:(sprintf("%.1f", $3)) with labels offset 0,0.8 textcolor rgb "#20364b"
+)",
+                                                                        data, static_cast<double>(rows.size()) - 0.4,
+                                                                        highest * 1.15);
+}
+
+std::string time_split_script(std::vector<scaling_row> const& rows) {
+    std::string data;
+    for (auto const& r : rows)
+        data += fmt::format("{} {:.6g} {:.6g} {:.6g} {:.6g} {:.6g} {:.6g}\n", r.ranks, r.startup_s, r.first_step_s, r.compute_s,
+                            r.allreduce_wait_s, r.loader_wait_s, r.test_s);
+    return fmt::format(fmt::runtime(style), "split") + fmt::format(R"($data << EOD
+{}EOD
+set style data histograms
+set style histogram rowstacked
+set style fill solid 0.9 border rgb "#ffffff"
+set boxwidth 0.55
+set yrange [0:*]
+set xrange [-0.6:{:.6g}]
+set ylabel "seconds, median run" textcolor rgb "#3c4149"
+set key outside right top vertical Left reverse invert width -1
+plot $data using 2:xtic(1) lc rgb "#9aa0a8" title "start-up", \
+     $data using 3 lc rgb "#f0e442" title "first step", \
+     $data using 4 lc rgb "#0072b2" title "compute", \
+     $data using 5 lc rgb "#d55e00" title "allreduce wait", \
+     $data using 6 lc rgb "#cc79a7" title "loader wait", \
+     $data using 7 lc rgb "#009e73" title "test"
+)",
+                                                                   data, static_cast<double>(rows.size()) - 0.4);
+}
+
+std::string published_script() {
+    std::string data;
+    for (auto const& p : published_rows) data += fmt::format("{} {} {}\n", p.gpus, p.mnist_speedup, p.cifar_speedup);
+    return fmt::format(fmt::runtime(style), "published") + fmt::format(R"($data << EOD
+{}EOD
+set logscale xy 2
+set xrange [0.8:40]
+set yrange [0.8:40]
+set xtics (1, 2, 4, 8, 16, 32)
+set ytics (1, 2, 4, 8, 16, 32)
+set xlabel "A100 GPUs"
+set ylabel "speed-up over 1 GPU" textcolor rgb "#3c4149"
+set key top left reverse Left
+plot x with lines ls 2 title "ideal", \
+     $data using 1:2 with points pt 7 ps 0.9 lc rgb "#7d8590" title "MNIST, published", \
+     $data using 1:3 with points pt 9 ps 1.0 lc rgb "#b08968" title "CIFAR-10, published"
+)",
+                                                                       data);
+}
+
+std::string draw_svg(std::string const& script, environment const& variables) {
+    if (find_program("gnuplot", variables).empty())
+        throw error(errc::unavailable,
+                    "the HTML report's plots are drawn by gnuplot, which is not in PATH; install it (Debian: apt install "
+                    "gnuplot-nox), or ask for the table alone with --no-html");
+    child_options options;
+    options.capture_output = true;
+    options.input = script;
+    auto const result = run_child({"gnuplot", "-"}, variables, options);
+    auto const begin = result.output.find("<svg");
+    auto const end = result.output.rfind("</svg>");
+    if (result.exit_code != 0 || begin == std::string::npos || end == std::string::npos)
+        throw error(errc::library, fmt::format("gnuplot ended with exit code {} and {} bytes of SVG; its messages are above",
+                                               result.exit_code, result.output.size()));
+    return result.output.substr(begin, end + 6 - begin);
+}
+
+}  // namespace muster

@@ -1,0 +1,18 @@
+// muster-bench report
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "bench/scaling/study.hpp"
+
+namespace muster {
+
+/// Returns the exit code; throws muster::error.
+int report_command(std::vector<std::string> const& args, environment const& variables);
+
+/// Draws the plots and writes FOLDER/report.html; returns its path. Throws what draw_svg throws, and errc::io.
+std::string write_html_report(study const& results, std::string const& folder, environment const& variables);
+
+}  // namespace muster

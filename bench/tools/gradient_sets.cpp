@@ -1,0 +1,87 @@
+#include "bench/tools/gradient_sets.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <numeric>
+
+#include "base/error.hpp"
+
+namespace muster {
+
+namespace {
+
+void add(std::vector<std::size_t>& to, std::initializer_list<std::size_t> tensors) {
+    for (std::size_t const each : tensors) to.push_back(each);
+}
+
+/// A convolution without bias and the scale and shift of the batch normalisation behind it.
+void add_convolution(std::vector<std::size_t>& to, std::size_t in, std::size_t out, std::size_t kernel) {
+    add(to, {in * out * kernel * kernel, out, out});
+}
+
+gradient_set resnet50() {
+    gradient_set set{"resnet50", "He et al. 2015 (arXiv 1512.03385), table 1, as in torchvision", {}};
+    auto& to = set.elements;
+    add_convolution(to, 3, 64, 7);
+    std::size_t in = 64;
+    constexpr std::array<std::size_t, 4> blocks{3, 4, 6, 3};
+    for (std::size_t stage = 0; stage < blocks.size(); ++stage) {
+        std::size_t const width = std::size_t{64} << stage, out = 4 * width;
+        for (std::size_t block = 0; block < blocks[stage]; ++block) {
+            add_convolution(to, in, width, 1);
+            add_convolution(to, width, width, 3);
+            add_convolution(to, width, out, 1);
+            if (block == 0) add_convolution(to, in, out, 1);  // the shortcut
+            in = out;
+        }
+    }
+    add(to, {in * 1000, 1000});
+    return set;
+}
+
+gradient_set cifar() {
+    gradient_set set{"cifar", "ResNet-20 for CIFAR-10: He et al. 2015 (arXiv 1512.03385), section 4.2", {}};
+    auto& to = set.elements;
+    add_convolution(to, 3, 16, 3);
+    std::size_t in = 16;
+    for (std::size_t const width : {std::size_t{16}, std::size_t{32}, std::size_t{64}})
+        for (int convolution = 0; convolution < 6; ++convolution) {
+            add_convolution(to, in, width, 3);
+            in = width;
+        }
+    add(to, {in * 10, 10});
+    return set;
+}
+
+gradient_set gpt2() {
+    gradient_set set{"gpt2", "Radford et al. 2019, the smallest model: 12 layers of width 768, 50257 tokens, 1024 places", {}};
+    auto& to = set.elements;
+    constexpr std::size_t width = 768;
+    add(to, {50257 * width, 1024 * width});
+    for (int layer = 0; layer < 12; ++layer)
+        add(to, {width, width, width * 3 * width, 3 * width, width * width, width, width, width, width * 4 * width, 4 * width,
+                 4 * width * width, width});
+    add(to, {width, width});
+    return set;
+}
+
+gradient_set mnist() {
+    return {"mnist",
+            "the network of muster-bench train (bench/network/mnist_network.hpp)",
+            {10 * 25, 10, 20 * 10 * 25, 20, 50 * 320, 50, 10 * 50, 10}};
+}
+
+}  // namespace
+
+std::size_t gradient_set::parameters() const noexcept {
+    return std::accumulate(elements.begin(), elements.end(), std::size_t{0});
+}
+
+gradient_set gradients_of(std::string_view name) {
+    for (auto* const make : {resnet50, cifar, mnist, gpt2})
+        if (auto set = make(); set.name == name) return set;
+    throw error(errc::usage, fmt::format("no gradients of '{}'; there are resnet50, cifar, mnist, gpt2", name));
+}
+
+}  // namespace muster

@@ -1,0 +1,195 @@
+#include "bench/training/train_command.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/units.hpp"
+#include "bench/columns.hpp"
+#include "bench/network/choose_kernels.hpp"
+#include "bench/tools/options.hpp"
+#include "bench/training/training.hpp"
+#include "comm/run_with_ranks.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster {
+
+namespace po = boost::program_options;
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr char const* help = R"(muster-bench train --data FILE.h5 [options]      train the MNIST network, data-parallel, timed
+
+  muster run -n 2 -- muster-bench train --data fashion-mnist.h5
+  muster-bench train --data fashion-mnist.h5 --profile
+
+  --data FILE.h5          splits "train" and "test", as muster-stage convert writes them
+  --epochs N              passes over the training images (1)
+  --batch N               images a rank and step (64)
+  --seed N                of the weights, the order of the images and dropout (42)
+  --lr X                  learning rate of one rank; multiplied by the number of ranks (0.01)
+  --momentum X            (0.5)
+  --dropout X             probability of both dropouts (0.5)
+  --bucket-bytes SIZE     gradients are reduced in pieces of about this size (64KiB)
+  --protocol fast|published   published: every step also averages the loss over the ranks and waits for it (fast)
+  --kernels NAME          auto, avx512, avx2 or baseline (auto: the best this processor has)
+  --backend NAME          the communicator's: self, shm, mpi, hierarchical (chosen by where the ranks are)
+  --threads 1             compute threads a rank: one. For more cores start more ranks
+  --profile               time and arithmetic of each layer
+  --json FILE|-           the record of the run (schema muster.train/1); -: on standard output, instead of the text
+)";
+
+struct command_line {
+    training_options training;
+    std::string kernels, backend, json;
+    bool profile = false;
+};
+
+template <class T>
+T positive(po::variables_map const& values, char const* name, T low) {
+    T const value = values[name].as<T>();
+    if (!(value >= low)) throw error(errc::usage, fmt::format("--{} is {}, expected at least {}", name, value, low));
+    return value;
+}
+
+command_line read_command_line(po::variables_map const& values) {
+    command_line c;
+    auto& t = c.training;
+    t.data = required(values, "data", "--data fashion-mnist.h5");
+    t.epochs = positive<int>(values, "epochs", 1);
+    t.batch = positive<int>(values, "batch", 1);
+    if (t.batch > 65536) throw error(errc::usage, fmt::format("--batch is {}, expected at most 65536", t.batch));
+    t.seed = values["seed"].as<std::uint64_t>();
+    t.rate = positive<double>(values, "lr", 0);
+    t.momentum = positive<double>(values, "momentum", 0);
+    if (t.momentum >= 1) throw error(errc::usage, fmt::format("--momentum is {}, expected below 1", t.momentum));
+    t.dropout = positive<double>(values, "dropout", 0);
+    if (t.dropout >= 1) throw error(errc::usage, fmt::format("--dropout is {}, expected below 1", t.dropout));
+    t.bucket_bytes = parse_bytes(values["bucket-bytes"].as<std::string>(), "--bucket-bytes");
+    auto const protocol = values["protocol"].as<std::string>();
+    if (protocol != "fast" && protocol != "published")
+        throw error(errc::usage, fmt::format("--protocol is '{}', expected fast or published", protocol));
+    t.published_protocol = protocol == "published";
+    if (int const threads = values["threads"].as<int>(); threads != 1)
+        throw error(errc::usage, fmt::format("--threads is {}: a rank computes with one thread; start more ranks instead: muster "
+                                             "run -n {} -- muster-bench train …",
+                                             threads, std::max(2, threads)));
+    c.kernels = values["kernels"].as<std::string>();
+    c.backend = values["backend"].as<std::string>();
+    c.json = values["json"].as<std::string>();
+    c.profile = values["profile"].as<bool>();
+    return c;
+}
+
+void print_epoch(epoch_record const& e, int epochs) {
+    fmt::print(
+        "epoch {}/{}: {} images in {} steps, {:.3f} s ({:.0f} images/s after the first step, {:.1f} ms), loss {:.4f}; test "
+        "{:.3f} s, loss {:.4f}, "
+        "accuracy {:.2f}%\n",
+        e.epoch + 1, epochs, e.images, e.steps, e.train_s, e.images_per_s, 1000 * e.first_step_s, e.train_loss, e.test_s,
+        e.test_loss, 100 * e.accuracy());
+    std::fflush(stdout);
+}
+
+void print_end(train_record const& r) {
+    double allreduce = 0, loader = 0;
+    for (auto const& e : r.epochs_done) {
+        allreduce += e.allreduce_wait_mean_s;
+        loader += e.loader_wait_mean_s;
+    }
+    fmt::print(
+        "start-up {:.3f} s (communicator {:.3f}, data {:.3f}), training {:.3f} s (waiting for gradients {:.3f}, for batches "
+        "{:.3f}), test {:.3f} s\n",
+        r.startup_s, r.communicator_s, r.open_data_s, r.train_s(), allreduce, loader, r.test_s());
+    fmt::print("{} rank{} on backend {}, {} kernels, weights {} on all ranks\n", r.world_size, r.world_size == 1 ? "" : "s",
+               r.backend, r.kernels, r.weights_checksum);
+}
+
+// GFLOP/s of one core when it does nothing but multiply-adds in registers: the best of a few short bursts.
+double peak_gflops(kernel_table const& kernels) {
+    constexpr long rounds = 200'000;
+    double best = 0;
+    for (int i = 0; i < 20; ++i) {
+        auto const begin = clock::now();
+        [[maybe_unused]] float const volatile keep = kernels.peak(rounds);
+        double const seconds = std::chrono::duration<double>(clock::now() - begin).count();
+        best = std::max(best, static_cast<double>(rounds) * kernels.peak_flops / seconds / 1e9);
+    }
+    return best;
+}
+
+void print_profile(train_record const& r, kernel_table const& kernels) {
+    double const peak = peak_gflops(kernels);
+    std::vector<std::vector<std::string>> rows{{"layer", "forward us", "backward us", "dense MFLOP", "dense GFLOP/s", "of peak"}};
+    double us = 0, mflop = 0;
+    auto const add = [&](std::string const& name, double forward, double backward, double work) {
+        double const rate = work / (forward + backward) * 1e3;
+        rows.push_back({name, fmt::format("{:.3f}", forward), fmt::format("{:.3f}", backward), fmt::format("{:.3f}", work),
+                        fmt::format("{:.1f}", rate), fmt::format("{:.0f}%", 100 * rate / peak)});
+    };
+    double forward = 0, backward = 0;
+    for (auto const& l : r.profile) {
+        add(l.name, l.forward_us, l.backward_us, l.dense_mflop);
+        forward += l.forward_us;
+        backward += l.backward_us;
+        mflop += l.dense_mflop;
+    }
+    add("all layers", forward, backward, mflop);
+    us = forward + backward;
+    fmt::print("\nan image on rank 0, {} kernels:\n{}", r.kernels, align_columns(rows));
+    fmt::print(
+        "peak of this core: {:.1f} GFLOP/s of multiply-adds in registers. Dense work is what the formulas say without leaving "
+        "anything out; dropped\n"
+        "channels and gradients that pooling and ReLU stop are not computed, so that it can exceed the peak. Bound by dense "
+        "arithmetic: {:.0f}\n"
+        "images/s; the layers alone: {:.0f} images/s.\n",
+        peak, peak * 1e3 / mflop, 1e6 / us);
+}
+
+}  // namespace
+
+int train_command(std::vector<std::string> const& args, environment const& variables) {
+    auto const began = clock::now();
+    po::options_description known;
+    auto const text = [](char const* fallback) { return po::value<std::string>()->default_value(fallback); };
+    known.add_options()("help,h", po::bool_switch())("data", po::value<std::string>())(
+        "epochs", po::value<int>()->default_value(1))("batch", po::value<int>()->default_value(64))(
+        "seed", po::value<std::uint64_t>()->default_value(42))("lr", po::value<double>()->default_value(0.01))(
+        "momentum", po::value<double>()->default_value(0.5))("dropout", po::value<double>()->default_value(0.5))(
+        "bucket-bytes", text("64KiB"))("protocol", text("fast"))("kernels", text("auto"))("backend", text(""))(
+        "threads", po::value<int>()->default_value(1))("profile", po::bool_switch())("json", text(""));
+    auto const values = read_options(args, known);
+    if (values["help"].as<bool>()) {
+        fmt::print("{}", help);
+        return 0;
+    }
+    auto const line = read_command_line(values);
+    auto const& kernels = choose_kernels(line.kernels);
+    auto const who = identify(variables);
+    init_log(variables.get_or("MUSTER_LOG", "warning"), who.host, who.rank);
+    comm_options how;
+    how.backend = line.backend;
+    bool const speaks = who.rank == 0, to_stdout = line.json == "-";
+    auto const progress = [&](epoch_record const& e) {
+        if (speaks && !to_stdout) print_epoch(e, line.training.epochs);
+    };
+    return with_ranks("muster-bench", who, how, [&](communicator& ranks) {
+        auto const record = run_training(line.training, ranks, kernels, began, progress);
+        if (!speaks) return 0;
+        if (!to_stdout) print_end(record);
+        if (to_stdout)
+            fmt::print("{}\n", to_json(record).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+        else if (!line.json.empty())
+            write_json_file(line.json, to_json(record));
+        if (line.profile && !to_stdout) print_profile(record, kernels);
+        return 0;
+    });
+}
+
+}  // namespace muster

@@ -1,0 +1,187 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "comm/backend/argument_checks.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+constexpr std::size_t most_bytes = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
+
+std::string fault_of_view(tensor_view const& view, std::string_view role, argument_place const& place) {
+    if (!(view.where == memory_kind::host ? place.host_memory : place.device_memory))
+        return fmt::format("\"{}\" lies in {} memory, this backend works on {} memory", role, to_string(view.where),
+                           place.host_memory ? "host" : "device");
+    if (size_of(view.type) == 0) return fmt::format("\"{}\" has the unknown type {}", role, static_cast<int>(view.type));
+    if (view.count > most_bytes / size_of(view.type))
+        return fmt::format("\"{}\" has {} elements of {}, more than memory can hold", role, view.count, to_string(view.type));
+    if (view.data == nullptr && view.count != 0) return fmt::format("\"{}\" has {} elements at a null pointer", role, view.count);
+    if (reinterpret_cast<std::uintptr_t>(view.data) % size_of(view.type) != 0)
+        return fmt::format("\"{}\" at {} is not aligned for {}", role, view.data, to_string(view.type));
+    return {};
+}
+
+std::string fault_of_views(collective const& what, argument_place const& place) {
+    if (auto fault = fault_of_view(what.in, "in", place); !fault.empty()) return fault;
+    if (auto fault = fault_of_view(what.out, "out", place); !fault.empty()) return fault;
+    if (what.in.type != what.out.type)
+        return fmt::format("\"in\" is {}, \"out\" is {}", to_string(what.in.type), to_string(what.out.type));
+    if (what.in.count != 0 && what.out.count != 0 && what.in.where != what.out.where)
+        return fmt::format("\"in\" lies in {} memory, \"out\" in {} memory", to_string(what.in.where), to_string(what.out.where));
+    return {};
+}
+
+bool overlap(tensor_view const& a, tensor_view const& b) {
+    auto const first = reinterpret_cast<std::uintptr_t>(a.data);
+    auto const second = reinterpret_cast<std::uintptr_t>(b.data);
+    return a.count != 0 && b.count != 0 && first < second + b.bytes() && second < first + a.bytes();
+}
+
+std::string fault_of_reduction(collective const& what) {
+    if (static_cast<unsigned>(what.how) > static_cast<unsigned>(reduction::product))
+        return fmt::format("{} is no reduction", static_cast<unsigned>(what.how));
+    bool const floating = is_floating(what.in.type);
+    if (what.how == reduction::average && !floating)
+        return fmt::format("the average of {} is not an integer; reduce the sum and divide, or convert to f64",
+                           to_string(what.in.type));
+    if (!std::isfinite(what.scale.before) || !std::isfinite(what.scale.after))
+        return fmt::format("the factors {} before and {} after are not both finite", what.scale.before, what.scale.after);
+    if (!what.scale.is_one() && !floating)
+        return fmt::format("the factors {} before and {} after would turn {} into no integers; scale by 1, or convert to f64",
+                           what.scale.before, what.scale.after, to_string(what.in.type));
+    return {};
+}
+
+std::string fault_of_allreduce(collective const& what) {
+    if (what.in.count != what.out.count) return fmt::format("\"in\" has {} elements, \"out\" {}", what.in.count, what.out.count);
+    if (what.in.data != what.out.data && overlap(what.in, what.out))
+        return fmt::format("\"in\" ({}) and \"out\" ({}) of {} bytes overlap; give the same memory twice, or apart", what.in.data,
+                           what.out.data, what.in.bytes());
+    return fault_of_reduction(what);
+}
+
+std::string fault_of_reducescatter(collective const& what, argument_place const& place) {
+    element_range const share = share_of(what.in.count, place.size, place.rank);
+    if (what.out.count != share.count)
+        return fmt::format("\"in\" has {} elements, so rank {} of {} gets {} and \"out\" has {}", what.in.count, place.rank,
+                           place.size, share.count, what.out.count);
+    void const* const own_place = part_of(what.in, share).data;
+    if (what.out.data != own_place && overlap(what.in, what.out))
+        return fmt::format("\"out\" ({}) lies within \"in\" ({}) but not at this rank's share ({})", what.out.data, what.in.data,
+                           own_place);
+    return fault_of_reduction(what);
+}
+
+/// "" and the sum of the counts, or what is wrong with them.
+std::string sum_up(std::span<std::size_t const> counts, std::string_view role, tensor_view const& view, int size,
+                   std::size_t& sum) {
+    if (counts.size() != static_cast<std::size_t>(size))
+        return fmt::format("\"{}\" has {} entries for {} ranks", role, counts.size(), size);
+    sum = 0;
+    for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+        if (counts[rank] > most_bytes / size_of(view.type) - sum)
+            return fmt::format("\"{}\" asks for {} elements of {} with rank {}, more than memory can hold", role, counts[rank],
+                               to_string(view.type), rank);
+        sum += counts[rank];
+    }
+    return {};
+}
+
+std::string fault_of_allgather(collective const& what, argument_place const& place) {
+    auto const ranks = static_cast<std::size_t>(place.size);
+    std::size_t first = static_cast<std::size_t>(place.rank) * what.in.count;
+    if (what.receive_counts.empty()) {
+        if (what.out.count % ranks != 0 || what.out.count / ranks != what.in.count)
+            return fmt::format("\"in\" has {} elements, so \"out\" needs {} of them for {} ranks and has {}", what.in.count,
+                               what.in.count * ranks, place.size, what.out.count);
+    } else {
+        std::size_t sum = 0;
+        if (auto fault = sum_up(what.receive_counts, "counts", what.out, place.size, sum); !fault.empty()) return fault;
+        auto const own = static_cast<std::size_t>(place.rank);
+        if (what.in.count != what.receive_counts[own])
+            return fmt::format("\"in\" has {} elements, \"counts\" says {} for rank {}", what.in.count, what.receive_counts[own],
+                               place.rank);
+        if (what.out.count != sum) return fmt::format("\"counts\" add up to {}, \"out\" has {} elements", sum, what.out.count);
+        first = 0;
+        for (std::size_t rank = 0; rank < own; ++rank) first += what.receive_counts[rank];
+    }
+    void const* const own_place = part_of(what.out, {first, what.in.count}).data;
+    if (what.in.data != own_place && overlap(what.in, what.out))
+        return fmt::format("\"in\" ({}) lies within \"out\" ({}) but not at this rank's place ({})", what.in.data, what.out.data,
+                           own_place);
+    return {};
+}
+
+std::string fault_of_overlap(collective const& what) {
+    if (!overlap(what.in, what.out)) return {};
+    return fmt::format("\"in\" ({}, {} bytes) and \"out\" ({}, {} bytes) overlap; give memory apart", what.in.data,
+                       what.in.bytes(), what.out.data, what.out.bytes());
+}
+
+std::string fault_of_alltoall(collective const& what, argument_place const& place) {
+    std::size_t sent = 0, received = 0;
+    if (auto fault = sum_up(what.send_counts, "send_counts", what.in, place.size, sent); !fault.empty()) return fault;
+    if (auto fault = sum_up(what.receive_counts, "receive_counts", what.out, place.size, received); !fault.empty()) return fault;
+    if (sent != what.in.count) return fmt::format("\"send_counts\" add up to {}, \"in\" has {} elements", sent, what.in.count);
+    if (received != what.out.count)
+        return fmt::format("\"receive_counts\" add up to {}, \"out\" has {} elements", received, what.out.count);
+    auto const own = static_cast<std::size_t>(place.rank);
+    if (what.send_counts[own] != what.receive_counts[own])
+        return fmt::format("rank {} sends itself {} elements and receives {} from itself", place.rank, what.send_counts[own],
+                           what.receive_counts[own]);
+    return fault_of_overlap(what);
+}
+
+std::string fault_of_rank(int rank, std::string_view role, int size) {
+    if (rank >= 0 && rank < size) return {};
+    return fmt::format("the {} {} does not lie in a world of {}", role, rank, size);
+}
+
+std::string fault_of_exchange(collective const& what, argument_place const& place) {
+    if (auto fault = fault_of_rank(what.root, "peer", place.size); !fault.empty()) return fault;
+    if (what.root == place.rank && what.in.count != what.out.count)
+        return fmt::format("rank {} sends itself {} elements and receives {} from itself", place.rank, what.in.count,
+                           what.out.count);
+    return fault_of_overlap(what);
+}
+
+}  // namespace
+
+std::string fault_of(collective const& what, argument_place const& place) {
+    using kind = collective::kind;
+    if (what.what == kind::barrier) return {};
+    if (what.what == kind::broadcast) {
+        if (auto fault = fault_of_view(what.out, "inout", place); !fault.empty()) return fault;
+        return fault_of_rank(what.root, "root", place.size);
+    }
+    if (auto fault = fault_of_views(what, place); !fault.empty()) return fault;
+    switch (what.what) {
+        case kind::allreduce: return fault_of_allreduce(what);
+        case kind::reducescatter: return fault_of_reducescatter(what, place);
+        case kind::allgather: return fault_of_allgather(what, place);
+        case kind::alltoall: return fault_of_alltoall(what, place);
+        case kind::exchange: return fault_of_exchange(what, place);
+        case kind::broadcast:
+        case kind::barrier: break;
+    }
+    return {};
+}
+
+std::string fault_of_set(std::span<int const> ranks, int size) {
+    if (ranks.empty()) return "a process set needs at least one rank";
+    std::vector<int> sorted(ranks.begin(), ranks.end());
+    std::sort(sorted.begin(), sorted.end());
+    for (int const rank : {sorted.front(), sorted.back()})
+        if (auto fault = fault_of_rank(rank, "rank", size); !fault.empty()) return fault;
+    auto const twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) return fmt::format("rank {} is given twice", *twice);
+    return {};
+}
+
+}  // namespace muster::detail

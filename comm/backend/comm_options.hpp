@@ -1,0 +1,43 @@
+// How a communicator is to be made.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "base/units.hpp"
+#include "comm/tensor/tensor.hpp"
+
+namespace muster {
+
+struct comm_options {
+    /// The name of a row of the table of backends ("self", "nccl", "nccl_mpi", "hierarchical", "shm", "mpi": the order in which
+    /// they are tried), or "" for the first that can serve this world and reaches `memory`; "nccl_mpi" is taken by name only.
+    std::string backend;
+
+    /// Where the tensors lie.
+    memory_kind memory = memory_kind::host;
+
+    /// Device memory: which GPU is this rank's, as CUDA numbers those that it shows this process (`muster run` gives it in
+    /// MUSTER_GPU_INDEX). -1 is the GPU of the calling thread's CUDA context, else the only one, else that of the local rank.
+    int device = -1;
+
+    /// How long an operation may take from wait() on before it is given up; 0 is without end.
+    duration deadline{1800.0};
+
+    /// The program calls MPI from several threads at once (a communicator itself still takes one call at a time). Costs latency.
+    bool several_threads = false;
+
+    /// In worlds of up to so many ranks the mpi backend exchanges the pieces of an allreduce directly, each rank with each
+    /// (fastest, and reduced in the order of the ranks); in larger ones it leaves the algorithm to MPI. The same on all ranks.
+    int direct_ranks = 16;
+
+    /// Over several nodes (backends hierarchical and nccl_mpi), allreduces of so many bytes go in steps, within the nodes and
+    /// across them; smaller ones, for which three steps take longer than one, go from each rank to each. The same on all ranks.
+    std::size_t hierarchical_bytes = std::size_t{1} << 16;
+
+    /// Backend nccl_mpi: such allreduces go in chunks of so many bytes, one of which is reduced within the node while another is
+    /// on the network. The same on all ranks.
+    std::size_t node_chunk_bytes = std::size_t{16} << 20;
+};
+
+}  // namespace muster

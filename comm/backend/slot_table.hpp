@@ -1,0 +1,40 @@
+// Collectives on their way, by their tickets.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "comm/backend/collective_backend.hpp"
+
+namespace muster::nccl {
+
+/// A slot stays where it is, and is used again after it was given back. Not thread safe.
+template <typename Slot>
+class slot_table {
+  public:
+    Slot& at(ticket which) { return *slots_[which - 1]; }
+
+    /// One that is free. `prepare(slot)` makes what a new one needs; what it throws leaves the table as it was.
+    template <typename Prepare>
+    ticket take(Prepare&& prepare) {
+        if (free_.empty()) {
+            auto made = std::make_unique<Slot>();
+            prepare(*made);
+            free_.reserve(slots_.size() + 1);  // so that giving back asks for no memory
+            slots_.push_back(std::move(made));
+            return static_cast<ticket>(slots_.size());
+        }
+        ticket const which = free_.back();
+        free_.pop_back();
+        return which;
+    }
+
+    void put_back(ticket which) noexcept { free_.push_back(which); }
+
+  private:
+    std::vector<std::unique_ptr<Slot>> slots_;  // ticket t is slot t-1
+    std::vector<ticket> free_;
+};
+
+}  // namespace muster::nccl

@@ -1,0 +1,119 @@
+// The table of backends and the choice among its rows.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "comm/backend/collective_backend.hpp"
+#include "comm/backend/self_backend.hpp"
+#include "comm/hierarchical/hierarchical_backend.hpp"
+#include "comm/mpi/mpi_backend.hpp"
+#include "comm/nccl/nccl_backend.hpp"
+#include "comm/nccl/nccl_mpi_backend.hpp"
+#include "comm/shm/shm_backend.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::array table{
+    backend_row{"self", self_unavailable, make_self_backend},
+    backend_row{"nccl", nccl_unavailable, make_nccl_backend, memory_kind::device, true, "", make_nccl_backend_over},
+    backend_row{"nccl_mpi", nccl_mpi_unavailable, make_nccl_mpi_backend, memory_kind::device, true},
+    backend_row{"hierarchical", hierarchical_unavailable, make_hierarchical_backend, memory_kind::host, false,
+                "nccl goes in steps by itself, within the nodes and across them; nccl_mpi goes across them by mpi"},
+    backend_row{"shm", shm_unavailable, make_shm_backend},
+    backend_row{"mpi", mpi_unavailable, make_mpi_backend},
+};
+
+[[noreturn]] void throw_unknown(std::span<backend_row const> rows, std::string const& name) {
+    std::vector<std::string> names;
+    for (auto const& row : rows) names.emplace_back(row.name);
+    auto const near = nearest(name, names);
+    throw error(errc::usage, fmt::format("there is no backend \"{}\"; there are: {}{}", name, join(names, ", "),
+                                         near ? fmt::format("; did you mean \"{}\"?", *near) : ""));
+}
+
+/// "backend shm, the first in the table that can serve them; refused before: self: the world has 2 ranks"
+std::string explain_choice(backend_row const& taken, std::vector<std::string> const& refusals, comm_options const& options) {
+    return fmt::format("backend {}, {}{}{}", taken.name,
+                       options.backend.empty() ? "the first in the table that can serve them" : "asked for by name",
+                       refusals.empty() ? "" : "; refused before: ", join(refusals, "; "));
+}
+
+}  // namespace
+
+std::string_view to_string(collective::kind what) noexcept {
+    switch (what) {
+        case collective::kind::allreduce: return "allreduce";
+        case collective::kind::broadcast: return "broadcast";
+        case collective::kind::allgather: return "allgather";
+        case collective::kind::barrier: return "barrier";
+        case collective::kind::reducescatter: return "reducescatter";
+        case collective::kind::alltoall: return "alltoall";
+        case collective::kind::exchange: return "exchange";
+    }
+    return "unknown";
+}
+
+std::span<backend_row const> backends() noexcept {
+    return table;
+}
+
+backend_row const& select_backend(identity const& who, comm_options const& options) {
+    return select_backend(backends(), who, options);
+}
+
+backend_row const& device_row(std::string_view name) {
+    backend_row const* first = nullptr;
+    bool known = name.empty();
+    for (auto const& row : table) {
+        known = known || row.name == name;
+        if (row.memory != memory_kind::device) continue;
+        if (row.name == name) return row;
+        if (first == nullptr) first = &row;
+    }
+    if (!known) throw_unknown(table, std::string(name));
+    return *first;
+}
+
+void tell_refusal(identity const& who, comm_options const& options) {
+    for (auto const& row : backends()) {
+        bool const asked = options.backend.empty() || row.name == options.backend;
+        if (row.tells_refusal && asked && row.memory == options.memory && who.world_size > 1) row.create(who, options);
+    }
+}
+
+backend_row const& select_backend(std::span<backend_row const> rows, identity const& who, comm_options const& options) {
+    return *choose_backend(rows, who, options).row;
+}
+
+backend_choice choose_backend(std::span<backend_row const> rows, identity const& who, comm_options const& options) {
+    std::vector<std::string> refusals;
+    bool known = options.backend.empty();
+    for (auto const& row : rows) {
+        if (!options.backend.empty() && row.name != options.backend) continue;
+        known = true;
+        auto const refusal =
+            row.memory != options.memory
+                ? fmt::format("it works on {} memory, the tensors lie in {} memory (comm_options::memory){}{}",
+                              to_string(row.memory), to_string(options.memory), row.instead.empty() ? "" : "; ", row.instead)
+                : row.unavailable(who, options);
+        if (!refusal) {
+            backend_choice const choice{&row, explain_choice(row, refusals, options)};
+            spdlog::debug("communicator: {} rank(s): {}", who.world_size, choice.why);
+            return choice;
+        }
+        refusals.push_back(fmt::format("{}: {}", row.name, *refusal));
+    }
+    if (!known) throw_unknown(rows, options.backend);
+    std::string const message =
+        fmt::format("rank {} of {} on {}: no backend can serve this world ({}){}", who.rank, who.world_size, who.host,
+                    join(refusals, "; "), options.backend.empty() ? "" : "; leave the backend open to have one chosen");
+    spdlog::debug("communicator: {}", message);
+    throw error(errc::unavailable, message);
+}
+
+}  // namespace muster

@@ -1,0 +1,97 @@
+// What the functions of the C interface share: errors that become codes, and C's structs as C++'s.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <new>
+
+#include "comm/backend/comm_error.hpp"
+#include "comm/c_api/muster_comm.h"
+#include "comm/exchange/exchange.hpp"
+
+struct muster_comm {
+    muster::exchange exchange;
+    muster_comm(muster::identity const& who, muster::exchange_options const& options) : exchange(who, options) {}
+};
+
+struct muster_handle {
+    muster::exchange_handle handle;
+};
+
+namespace muster::c_api {
+
+/// What this thread's last call that failed has left.
+struct last_failure {
+    std::string message;
+    std::vector<int> ranks;
+};
+last_failure const& last() noexcept;
+
+/// Remembers it and returns `code`.
+int failed(int code, char const* message, std::vector<int> ranks = {}) noexcept;
+
+/// The code of the exception that is being handled, remembered.
+int code_of_current() noexcept;
+
+/// No exception leaves this.
+template <typename Body>
+int guarded(Body&& body) noexcept {
+    try {
+        body();
+        return MUSTER_OK;
+    } catch (...) {
+        return code_of_current();
+    }
+}
+
+[[noreturn]] void refuse(std::string const& what);
+
+template <typename T>
+T& need(T* given, char const* what) {
+    if (given == nullptr) refuse(fmt::format("{} is null", what));
+    return *given;
+}
+
+/// Throws unless a struct of `given` bytes at `at` can be read as one of `known`: shorter is an older caller's, longer a newer
+/// one's, who must not have set what this version does not know.
+void check_size(void const* at, std::size_t given, std::size_t known, char const* what);
+
+/// A struct of an older caller is shorter: the rest is zero.
+template <typename T>
+T whole(T const* given, char const* what) {
+    T copy{};
+    if (given == nullptr) return copy;
+    check_size(given, given->struct_size, sizeof copy, what);
+    std::memcpy(&copy, given, std::min(sizeof copy, given->struct_size));
+    return copy;
+}
+
+struct call_parts {
+    exchange_call call;
+    int root = 0;
+    std::int64_t const* splits = nullptr;
+};
+call_parts parts_of(muster_call const* given);
+
+struct tensor_parts {
+    std::string_view name;
+    tensor_view in, out;
+    tensor_shape shape;
+};
+/// `own_size`: the output has a size of its own.
+tensor_parts parts_of(muster_tensor const* given, bool own_size);
+
+/// The elements of an array, each as long as it says.
+std::vector<named_tensor> tensors_of(muster_tensor const* tensors, std::size_t count);
+
+exchange_reduction reduction_of(int how);
+
+inline exchange& of(muster_comm* comm) {
+    return need(comm, "the communicator").exchange;
+}
+inline exchange const& of(muster_comm const* comm) {
+    return need(comm, "the communicator").exchange;
+}
+
+}  // namespace muster::c_api

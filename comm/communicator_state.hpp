@@ -1,0 +1,51 @@
+// What a communicator and its operations share.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/backend/argument_checks.hpp"
+#include "comm/backend/collective_backend.hpp"
+#include "comm/backend/comm_options.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster::detail {
+
+/// Why a communicator can do nothing more.
+struct communicator_failure {
+    std::string message;
+    std::vector<int> culprits;
+};
+
+struct communicator_state {
+    identity who;
+    comm_options options;
+    std::string_view backend_name;
+    std::string why;  ///< that one
+    std::unique_ptr<collective_backend> backend;
+    argument_place place;
+    void* stream = nullptr;      ///< the program's, for device memory
+    bool waited_long = false;    ///< the last time
+    bool yield_at_once = false;  ///< ranks share processors: whoever waits gives its own away
+    std::optional<communicator_failure> failed;
+};
+
+/// Marks the communicator as failed, unless it is, by the exception that is being handled.
+void mark_failed(communicator_state& state) noexcept;
+
+/// "allreduce of "conv1.weight" (rank 5 of 8 on n3)".
+std::string describe(communicator_state const& state, std::string_view what, std::string_view name);
+
+/// Throws comm_error with the first failure if there was one.
+void throw_if_failed(communicator_state const& state, std::string_view what, std::string_view name);
+
+/// Blocks until `which` has finished. Throws as operation::wait(duration) does, the communicator being marked as failed.
+void wait_for(communicator_state& state, ticket which, duration deadline, std::string_view what, std::string_view name);
+
+/// done() of the backend; marks the communicator as failed where it throws.
+bool poll(communicator_state& state, ticket which);
+
+}  // namespace muster::detail

@@ -1,0 +1,64 @@
+#include "comm/exchange/batch/batch_layout.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+bool overlap(std::byte const* a, std::byte const* b, std::size_t bytes) {
+    return a < b + bytes && b < a + bytes;
+}
+
+/// Follows memory for as long as each piece begins where the one before ends.
+template <typename Byte>
+class trail {
+  public:
+    void follow(Byte* at, std::size_t bytes) {
+        if (first_ == nullptr) first_ = next_ = at;
+        broken_ = broken_ || at == nullptr || at != next_;
+        next_ = at + bytes;
+    }
+    Byte* whole() const { return broken_ ? nullptr : first_; }
+
+  private:
+    Byte* first_ = nullptr;
+    Byte* next_ = nullptr;
+    bool broken_ = false;
+};
+
+}  // namespace
+
+void lay_out(fused_batch const& batch, std::span<std::shared_ptr<agreement const> const> agreed,
+             std::span<pending_ptr const> units, bool apart, batch_layout& into) {
+    into.runs.clear();
+    trail<std::byte const> inputs;
+    trail<std::byte> outputs;
+    for (auto const& item : batch.items) {
+        memory_run next;
+        if (pending const* const unit = units[item.unit].get()) {
+            tensor_io const& io = unit->tensors()[item.tensor];
+            next = {static_cast<std::byte const*>(io.in.data), static_cast<std::byte*>(io.out.data), io.in.bytes()};
+        } else {
+            next.bytes =
+                static_cast<std::size_t>(agreed[item.unit]->what.tensors[item.tensor].shape.elements()) * size_of(batch.type);
+        }
+        if (next.bytes == 0) continue;
+        inputs.follow(next.in, next.bytes);
+        outputs.follow(next.out, next.bytes);
+        if (!apart && !into.runs.empty() && next.in != nullptr) {
+            memory_run& before = into.runs.back();
+            if (before.in != nullptr && before.in + before.bytes == next.in && before.out + before.bytes == next.out) {
+                before.bytes += next.bytes;
+                continue;
+            }
+        }
+        into.runs.push_back(next);
+    }
+    into.whole_in = inputs.whole();
+    into.whole_out = outputs.whole();
+    // Memory that partly overlaps itself otherwise is no input of a collective.
+    if (into.whole_in != nullptr && into.whole_out != nullptr && into.whole_in != into.whole_out &&
+        overlap(into.whole_in, into.whole_out, batch.bytes))
+        into.whole_out = nullptr;
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,33 @@
+// Where the tensors of a batch lie on this rank.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "comm/exchange/batch/exchange_context.hpp"
+#include "comm/exchange/batch/plan_batches.hpp"
+
+namespace muster::detail {
+
+/// Elements that lie one after the other in the input, in the output and in the fusion buffer.
+struct memory_run {
+    std::byte const* in = nullptr;  ///< null: neutral elements, since this rank has joined
+    std::byte* out = nullptr;       ///< null: nobody wants them here
+    std::size_t bytes = 0;
+    float* residual = nullptr;  ///< with error feedback: one for each element
+};
+
+/// The runs of a batch in its order, and whether they are gap-free as a whole.
+struct batch_layout {
+    std::vector<memory_run> runs;
+    std::byte const* whole_in = nullptr;  ///< all inputs, if each begins where the one before ends; else null
+    std::byte* whole_out = nullptr;       ///< the same of the outputs
+};
+
+/// `units[i]` is this rank's request for `agreed[i]`, or null. With `apart` each tensor that has elements is a run of its own.
+/// Puts the result into `into`, whose memory is used again. Pure but for that.
+void lay_out(fused_batch const& batch, std::span<std::shared_ptr<agreement const> const> agreed,
+             std::span<pending_ptr const> units, bool apart, batch_layout& into);
+
+}  // namespace muster::detail

@@ -1,0 +1,290 @@
+#include "comm/exchange/batch/batch_runner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <new>
+#include <unordered_map>
+
+namespace muster::detail {
+
+namespace {
+
+constexpr std::uint64_t not_recorded = ~std::uint64_t{0};
+
+std::vector<unit_share> shares_of(fused_batch const& batch) {
+    std::unordered_map<std::size_t, std::size_t> known;
+    std::vector<unit_share> all;
+    for (auto const& item : batch.items) {
+        if (all.empty() || all.back().unit != item.unit) {
+            auto const [found, is_new] = known.try_emplace(item.unit, all.size());
+            if (is_new)
+                all.push_back({item.unit, 0});
+            else if (found->second + 1 != all.size()) {
+                ++all[found->second].tensors;
+                continue;
+            }
+        }
+        ++all.back().tensors;
+    }
+    return all;
+}
+
+}  // namespace
+
+void complete(pending& unit, counters& count) {
+    counters::add(count.operations[static_cast<std::size_t>(unit.what->kind)]);
+    bool const spoiled = unit.has_extras && !unit.fault.empty();
+    if (spoiled) counters::add(count.errors);
+    unit.state.store(spoiled ? pending::phase::failed : pending::phase::done, std::memory_order_release);
+}
+
+batch_plan& batch_runner::find_plan() {
+    batch_plan* oldest = nullptr;
+    for (auto const& each : plans_) {
+        if (each->fusion_bytes == fusion_bytes_ && each->of == agreed_) {
+            each->used = loads_;
+            return *each;
+        }
+        if (oldest == nullptr || each->used < oldest->used) oldest = each.get();
+    }
+    if (plans_.size() < most_plans) oldest = plans_.emplace_back(std::make_unique<batch_plan>()).get();
+    oldest->of = agreed_;
+    oldest->fusion_bytes = fusion_bytes_;
+    oldest->used = loads_;
+    oldest->batches = plan_batches(agreed_, fusion_bytes_);
+    oldest->units.clear();
+    for (auto const& batch : oldest->batches) oldest->units.push_back(shares_of(batch));
+    oldest->layouts.resize(oldest->batches.size());
+    oldest->laid_out.assign(oldest->batches.size(), nullptr);
+    if (flies()) retired_.push_back(std::move(oldest->movers));
+    oldest->movers.clear();
+    oldest->on_device.clear();
+    for (auto const& batch : oldest->batches) {
+        if (batch.where != memory_kind::device) continue;
+        oldest->movers.resize(oldest->batches.size());
+        oldest->on_device.resize(agreed_.size());
+        for (auto const& item : batch.items) ++oldest->on_device[item.unit];
+    }
+    return *oldest;
+}
+
+void batch_runner::load(std::vector<std::shared_ptr<agreement const>> agreed, std::vector<pending_ptr> units) {
+    agreed_ = std::move(agreed);
+    ++loads_;
+    plan_ = &find_plan();
+    rewind();
+    units_ = std::move(units);
+}
+
+void batch_runner::rewind() {
+    units_.assign(agreed_.size(), nullptr);
+    tensors_left_.resize(agreed_.size());
+    for (std::size_t i = 0; i < agreed_.size(); ++i) tensors_left_[i] = std::max<std::size_t>(agreed_[i]->what.tensors.size(), 1);
+    records_.assign(agreed_.size(), not_recorded);
+    to_hand_ = plan_->on_device;
+    next_batch_ = 0;
+}
+
+bool batch_runner::advance() {
+    if (plan_->batches[next_batch_].where == memory_kind::device) {
+        if (!starting_) {
+            if (!lane_ && no_lane_.empty()) return false;
+            if (!start_on_device()) return true;
+        }
+        if (!is_on_lane_) {
+            if (flies() && !starting_->repeats()) return false;
+            starting_->start();
+            is_on_lane_ = true;
+        }
+        if (!starting_->hand_over()) return false;
+        take_off();
+        return true;
+    }
+    if (!run_) start();
+    if (!run_->advance()) return false;
+    run_.reset();
+    end_next();
+    return true;
+}
+
+bool batch_runner::land() {
+    bool landed = false;
+    while (!flights_.empty() && flights_.front().done(*lane_)) {
+        device_flight arrived = std::move(flights_.front());
+        flights_.pop_front();
+        if (shared_.trace.running())
+            shared_.trace.add({trace_kind::collective, shared_.trace.intern(arrived.label),
+                               shared_.trace.intern(to_string(arrived.kind)), 0, trace_time(arrived.began),
+                               trace_time(exchange_clock::now()), arrived.bytes});
+        end(arrived.ends);
+        landed = true;
+    }
+    if (flights_.empty()) retired_.clear();
+    return landed;
+}
+
+/// The memory of a prepared group is where it was.
+batch_layout& batch_runner::layout_of_next() {
+    fused_batch const& batch = plan_->batches[next_batch_];
+    batch_layout& layout = plan_->layouts[next_batch_];
+    if (batch.kind != exchange_kind::allreduce) return layout;
+    auto& laid_out = plan_->laid_out[next_batch_];
+    auto const& units = plan_->units[next_batch_];
+    pending const* const only = units.size() == 1 ? units_[units.front().unit].get() : nullptr;
+    if (only != nullptr && only->many && only->many == laid_out && !batch.error_feedback) return layout;
+    lay_out(batch, agreed_, units_, batch.error_feedback, layout);
+    laid_out = only != nullptr ? only->many : nullptr;
+    return layout;
+}
+
+void batch_runner::start() {
+    begin_records();
+    run_.emplace(run_parts{set_, ranks_, shared_, first_, second_}, plan_->batches[next_batch_], layout_of_next(), agreed_,
+                 units_);
+    run_->start();
+}
+
+/// False where this world cannot work on device memory: then the requests have ended, with the reason, on all ranks.
+bool batch_runner::start_on_device() {
+    begin_records();
+    if (!lane_) {
+        for (auto const& [index, tensors] : plan_->units[next_batch_]) {
+            auto const& unit = units_[index];
+            if (!unit) continue;
+            unit->has_extras = true;
+            unit->code = errc::unavailable;
+            unit->fault = fmt::format("{}: {}", describe(unit->what->kind, unit->what->name), no_lane_);
+        }
+        end_next();
+        return false;
+    }
+    starting_.emplace(device_run::parts{set_, *lane_, ranks_, shared_, plan_->movers[next_batch_]}, plan_->batches[next_batch_],
+                      agreed_, units_);
+    return true;
+}
+
+/// Streams can wait from now on for the requests that the device knows as a whole.
+void batch_runner::take_off() {
+    device_flight flight = std::move(*starting_).take_off();
+    starting_.reset();
+    is_on_lane_ = false;
+    std::vector<pending_ptr> known;
+    for (auto const& [index, tensors] : plan_->units[next_batch_]) {
+        auto const& unit = units_[index];
+        to_hand_[index] -= tensors;
+        if (!unit || to_hand_[index] != 0) continue;
+        unit->gpu->finished = flight.finished;
+        unit->handed.store(true, std::memory_order_release);
+        known.push_back(unit);
+    }
+    take_ended(flight.ends);
+    flights_.push_back(std::move(flight));
+    ++next_batch_;
+    if (!known.empty()) shared_.finished.finish(known);
+}
+
+void batch_runner::begin_records() {
+    fused_batch const& batch = plan_->batches[next_batch_];
+    began_ = exchange_clock::now();
+    bool const traced = shared_.trace.running();
+    std::uint64_t bytes_of_batch = 0;
+    {
+        flight_recorder::session records(shared_.recorder);
+        for (auto const& [index, tensors] : plan_->units[next_batch_]) {
+            if (records_[index] != not_recorded) continue;
+            request const& what = agreed_[index]->what;
+            pending const* const unit = units_[index].get();
+            std::uint64_t const bytes = unit != nullptr ? unit->bytes : 0;
+            records_[index] = records.begin(set_, sequence_++, what.kind, what.name, bytes);
+            bytes_of_batch += bytes;
+            if (unit != nullptr && traced)
+                shared_.trace.add({trace_kind::queue, shared_.trace.intern(what.name), shared_.trace.intern(to_string(what.kind)),
+                                   ++trace_id_, trace_time(unit->announced), trace_time(began_), bytes});
+        }
+    }
+    counters::add(shared_.count.bytes[static_cast<std::size_t>(batch.kind)], bytes_of_batch);
+    counters::add(shared_.count.batches);
+    if (batch.kind == exchange_kind::allreduce) {
+        counters::add(shared_.count.tensors, batch.items.size());
+        if (batch.items.size() > 1) counters::add(shared_.count.fused_tensors, batch.items.size());
+    }
+}
+
+/// The requests of which the next batch is the last.
+void batch_runner::take_ended(std::vector<ending_unit>& into) {
+    into.clear();
+    for (auto const& [index, tensors] : plan_->units[next_batch_]) {
+        tensors_left_[index] -= tensors;
+        if (tensors_left_[index] == 0) into.push_back({std::move(units_[index]), records_[index]});
+    }
+}
+
+/// The next batch is over. What was on the device too ends with what flies, which arrives in order.
+void batch_runner::end_next() {
+    take_ended(ending_);
+    ++next_batch_;
+    if (flies()) {
+        auto const on_device = [](ending_unit const& each) {
+            return each.what && each.what->handed.load(std::memory_order_relaxed);
+        };
+        auto const first = std::stable_partition(ending_.begin(), ending_.end(), std::not_fn(on_device));
+        std::move(first, ending_.end(), std::back_inserter(flights_.back().ends));
+        ending_.erase(first, ending_.end());
+    }
+    end(ending_);
+}
+
+void batch_runner::end(std::span<ending_unit> all) {
+    ended_.clear();
+    {
+        flight_recorder::session records(shared_.recorder);
+        for (auto& each : all) {
+            records.end(each.record);
+            if (each.what) ended_.push_back(std::move(each.what));
+        }
+    }
+    for (auto const& each : ended_) {
+        if (each->gpu) shared_.gpu.take_back(std::move(each->gpu->given));
+        complete(*each, shared_.count);
+    }
+    if (!ended_.empty()) shared_.finished.finish(ended_);
+    ended_.clear();
+}
+
+void batch_runner::leak() noexcept {
+    if (run_) {
+        try {
+            run_->under_way().wait(duration{1e-9});  // gives it up: its destructor would wait for those who do not come
+        } catch (...) {
+        }
+        run_->leak();
+    }
+    if (starting_) starting_->leak();
+    for (auto& each : flights_) each.leak();
+    first_.leak();
+    second_.leak();
+    if (!lane_) return;
+    // Kernels that are still on the stream read the tables of their movers, and write to the lane's memory.
+    static_cast<void>(new (std::nothrow) std::vector<std::unique_ptr<batch_plan>>(std::move(plans_)));
+    static_cast<void>(new (std::nothrow) std::vector<std::vector<device_movers>>(std::move(retired_)));
+    static_cast<void>(new (std::nothrow) std::unique_ptr<device_lane>(std::move(lane_)));
+}
+
+std::vector<late_rank> death_watch::look(operation const& what, exchange_clock::time_point began,
+                                         exchange_clock::time_point now) {
+    using namespace std::chrono_literals;
+    bool const suspected = dead_since_ > began;
+    // What the dead have sent may still be on its way.
+    if (now - std::max(began, last_look_) < (suspected ? 100ms : 200ms)) return {};
+    last_look_ = now;
+    auto late = what.late_ranks();
+    std::erase_if(late, [](late_rank const& each) { return !each.dead; });
+    if (late.empty() || suspected) return late;
+    dead_since_ = now;
+    return {};
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,54 @@
+// What the parts of an exchange share.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/exchange/batch/residuals.hpp"
+#include "comm/exchange/observe/counters.hpp"
+#include "comm/exchange/observe/flight_recorder.hpp"
+#include "comm/exchange/observe/timeline.hpp"
+#include "comm/exchange/request/exchange_options.hpp"
+#include "comm/exchange/request/pending.hpp"
+
+namespace muster::detail {
+
+/// Wakes who waits for requests that have ended.
+class finisher {
+  public:
+    virtual void finish(std::span<pending_ptr const> ended) = 0;
+
+  protected:
+    ~finisher() = default;
+};
+
+/// Why nothing more can be done.
+struct failure_text {
+    errc code = errc::peer_failed;
+    std::string message;
+    std::vector<int> culprits;
+};
+
+struct context {
+    exchange_options options;
+    counters& count;
+    flight_recorder& recorder;
+    timeline& trace;
+    residuals& lost;
+    gpu_access& gpu;
+    device_residuals& lost_on_device;
+    finisher& finished;
+};
+
+/// Marks a request as failed; the finisher is still to be told.
+inline void set_failed(pending& one, errc code, std::string const& fault, std::vector<int> const& culprits) {
+    one.code = code;
+    one.fault = fault;
+    one.culprits = culprits;
+    one.has_extras = true;
+    one.state.store(pending::phase::failed, std::memory_order_release);
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,320 @@
+#include "comm/exchange/core/exchange_core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.hpp"
+#include "comm/backend/comm_error.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+/// The ranks negotiate in host memory, whatever the tensors lie in.
+exchange_options for_negotiation(exchange_options options) {
+    options.comm.deadline = options.deadline;
+    options.comm.memory = memory_kind::host;
+    return options;
+}
+
+/// Whether a request that was made is what is asked for now.
+bool is_same(pending const& before, single_allreduce const& now) {
+    request const& what = *before.what;
+    if (what.kind != exchange_kind::allreduce || before.many || what.tensors.size() != 1) return false;
+    tensor_spec const& spec = what.tensors.front();
+    return what.how == now.how && what.scale == now.scale && what.wire == now.wire && what.error_feedback == now.error_feedback &&
+           spec.type == now.io.in.type && spec.where == now.io.in.where && spec.shape == now.shape;
+}
+
+shared_request make_request(single_allreduce const& from) {
+    auto made = std::make_shared<request>();
+    made->name = from.name;
+    made->how = from.how;
+    made->scale = from.scale;
+    made->wire = from.wire;
+    made->error_feedback = from.error_feedback;
+    made->tensors.push_back({{}, from.io.in.type, from.io.in.where, from.shape});  // the request has the name
+    made->places.push_back(reinterpret_cast<std::uint64_t>(from.io.in.data));
+    return made;
+}
+
+/// What is to be submitted next under a name: the last request itself if nobody else has it any more.
+pending_ptr next_after(pending_ptr& last, shared_request what) {
+    bool const repeats = last && last->what == what;
+    if (repeats && last->owners.load(std::memory_order_acquire) == 1) {
+        last->use_again();
+        return last;
+    }
+    pending_ptr next = pending_ptr::make();
+    next->what = std::move(what);
+    if (repeats) {
+        next->cache_place = last->cache_place;
+        next->graph_place = last->graph_place;
+    }
+    last = next;
+    return next;
+}
+
+}  // namespace
+
+exchange_core::exchange_core(identity const& who, exchange_options const& options)
+    : trace(who.rank, who.world_size, who.host),
+      who_(who),
+      options_(for_negotiation(options)),
+      deadline_(std::chrono::duration_cast<exchange_clock::duration>(options.deadline)),
+      gpu_(options.comm.device, who.local_rank),
+      shared_{options_, count, recorder, trace, lost_, gpu_, lost_on_device_, *this} {
+    thread_ = std::thread([this] { run(); });
+    {
+        std::unique_lock lock(start_guard_);
+        started_.wait(lock, [&] { return is_started_; });
+    }
+    if (start_problem_) {
+        thread_.join();
+        std::rethrow_exception(start_problem_);
+    }
+}
+
+exchange_core::~exchange_core() {
+    close(true);
+}
+
+void exchange_core::check_against_graph(request const& what, int set) const {
+    if (set != 0) return;
+    if (what.kind == exchange_kind::join)
+        throw comm_error(errc::usage, fmt::format("join (rank {} of {} on {}): ranks cannot join once the static graph is in use",
+                                                  who_.rank, who_.world_size, who_.host));
+    auto const found = static_names_.find(what.name);
+    if (found == static_names_.end() || is_repetition(found->second->what, what)) return;
+    auto const differs = compare(found->second->what, what);
+    throw comm_error(
+        errc::usage,
+        fmt::format("{} (rank {} of {} on {}): the static graph holds {}, this is {}; leave static_graph "
+                    "off for tensors that change",
+                    describe(what.kind, what.name), who_.rank, who_.world_size, who_.host, differs.mine, differs.theirs));
+}
+
+void exchange_core::refuse_in_flight(request const& what) const {
+    throw comm_error(errc::usage,
+                     fmt::format("{} (rank {} of {} on {}): a request of this name is in flight; wait for it first, or use "
+                                 "another name",
+                                 describe(what.kind, what.name), who_.rank, who_.world_size, who_.host));
+}
+
+std::unique_ptr<device_part> exchange_core::mark(exchange_kind kind, std::string_view name, void* stream) try {
+    return gpu_.mark(stream);
+} catch (error const& problem) {
+    throw comm_error(problem.code(), fmt::format("{} (rank {} of {} on {}) in device memory: {}", describe(kind, name), who_.rank,
+                                                 who_.world_size, who_.host, problem.what()));
+}
+
+void exchange_core::check_open() const {
+    if (failure_) throw_failure();
+    if (closing_) throw comm_error(errc::usage, "the exchange has ended");
+}
+
+exchange_clock::duration::rep exchange_core::deadline_from(exchange_clock::time_point submitted) const noexcept {
+    return deadline_.count() > 0 ? (submitted + deadline_).time_since_epoch().count() : 0;
+}
+
+void exchange_core::enqueue(pending_ptr what, bool& notify) {
+    queued_bytes_ += what->bytes;
+    // What is gathered needs no waking: the thread will look when the time is over, or when somebody waits.
+    bool const can_wait =
+        gathering_ && what->what->kind < exchange_kind::barrier && !what->many && queued_bytes_ < options_.fusion_bytes;
+    notify = asleep_ && !can_wait;
+    queue_.push_back(std::move(what));
+    if (!has_work_.load(std::memory_order_relaxed)) has_work_.store(true, std::memory_order_release);
+}
+
+void exchange_core::submit(pending_ptr what) {
+    bool notify = false;
+    what->submitted = exchange_clock::now();
+    what->deadline.store(deadline_from(what->submitted), std::memory_order_relaxed);
+    {
+        std::scoped_lock const lock(guard_);
+        check_open();
+        if (!static_names_.empty()) check_against_graph(*what->what, what->set);
+        pending_ptr& last = names_.last(what->set, what->what->name);
+        if (name_table::is_waiting(last)) refuse_in_flight(*what->what);
+        if (last && is_repetition(*last->what, *what->what)) {
+            what->what = last->what;
+            what->cache_place = last->cache_place;
+            what->graph_place = last->graph_place;
+        }
+        last = what;
+        enqueue(std::move(what), notify);
+    }
+    if (notify) work_.notify_one();
+}
+
+pending_ptr exchange_core::submit(single_allreduce const& what) {
+    bool notify = false;
+    pending_ptr next;
+    auto gpu = what.io.in.where == memory_kind::device ? mark(exchange_kind::allreduce, what.name, what.stream) : nullptr;
+    auto const now = exchange_clock::now();
+    {
+        std::scoped_lock const lock(guard_);
+        check_open();
+        pending_ptr& last = names_.last(what.set, what.name);
+        if (name_table::is_waiting(last)) refuse_in_flight(*last->what);
+        auto request = last && is_same(*last, what) ? last->what : make_request(what);
+        // What the graph has taken before it will take again.
+        bool const is_known = last && last->what == request && last->graph_place != pending::nowhere;
+        if (!static_names_.empty() && !is_known) check_against_graph(*request, what.set);
+        next = next_after(last, std::move(request));
+        next->set = what.set;
+        next->one = what.io;
+        next->result = what.io.out;
+        next->bytes = what.io.in.bytes();
+        next->gpu = std::move(gpu);
+        next->submitted = now;
+        next->deadline.store(deadline_from(now), std::memory_order_relaxed);
+        enqueue(next, notify);
+    }
+    if (notify) work_.notify_one();
+    return next;
+}
+
+pending_ptr exchange_core::start(prepared const& what, void* stream) {
+    bool notify = false;
+    pending_ptr next;
+    auto gpu = what.on_device ? mark(exchange_kind::allreduce, what.what->name, stream) : nullptr;
+    auto const now = exchange_clock::now();
+    {
+        std::scoped_lock const lock(guard_);
+        check_open();
+        pending_ptr& last = names_.last(what.set, what.what->name);
+        if (name_table::is_waiting(last)) refuse_in_flight(*what.what);
+        bool const is_known = last && last->what == what.what && last->graph_place != pending::nowhere;
+        if (!static_names_.empty() && !is_known) check_against_graph(*what.what, what.set);
+        next = next_after(last, what.what);
+        next->set = what.set;
+        next->many = what.tensors;
+        next->bytes = what.bytes;
+        next->gpu = std::move(gpu);
+        next->submitted = now;
+        next->deadline.store(deadline_from(now), std::memory_order_relaxed);
+        enqueue(next, notify);
+    }
+    if (notify) work_.notify_one();
+    return next;
+}
+
+comm_buffer exchange_core::allocate(std::size_t bytes) {
+    std::scoped_lock const lock(guard_);
+    check_open();
+    if (ranks_ == nullptr) throw comm_error(errc::peer_failed, "the exchange is failing: it has no memory to give any more");
+    return ranks_->allocate(bytes);
+}
+
+std::string exchange_core::free_name(exchange_kind kind, int set) {
+    std::scoped_lock const lock(guard_);
+    for (int number = 0;; ++number) {
+        std::string name = fmt::format("{}{}.{}", internal_name, to_string(kind), number);
+        if (!names_.is_in_flight(set, name)) return name;
+    }
+}
+
+void exchange_core::wake() {
+    hurry_.store(true, std::memory_order_release);
+    {
+        std::scoped_lock const lock(guard_);
+        nudged_ = true;
+        if (!asleep_) return;
+    }
+    work_.notify_one();
+}
+
+/// Whoever is about to wait has said so before it looked at the state, and the other way round here: by the order of changes of
+/// waiters_ one of the two sees the other.
+void exchange_core::finish(std::span<pending_ptr const> ended) {
+    if (waiters_.fetch_add(0, std::memory_order_acq_rel) == 0) return;
+    bool const waited = std::any_of(ended.begin(), ended.end(),
+                                    [](pending_ptr const& each) { return each->waited.load(std::memory_order_relaxed); });
+    if (!waited) return;
+    // Who waits has looked at the state with this lock held.
+    { std::scoped_lock const lock(ended_guard_); }
+    ended_.notify_all();
+}
+
+template <typename Until>
+bool exchange_core::wait_until(pending& what, exchange_clock::time_point until, Until&& is_over) {
+    if (is_over()) return true;
+    if (!what.waited.exchange(true, std::memory_order_relaxed)) wake();
+    waiters_.fetch_add(1, std::memory_order_acq_rel);
+    auto const begin = exchange_clock::now();
+    std::unique_lock lock(ended_guard_);
+    bool const over =
+        until == exchange_clock::time_point::max() ? (ended_.wait(lock, is_over), true) : ended_.wait_until(lock, until, is_over);
+    lock.unlock();
+    waiters_.fetch_sub(1, std::memory_order_relaxed);
+    counters::add(count.wait_ns, static_cast<std::uint64_t>((exchange_clock::now() - begin).count()));
+    return over;
+}
+
+bool exchange_core::wait(pending& what, exchange_clock::time_point until) {
+    return wait_until(what, until, [&] { return what.state.load(std::memory_order_acquire) != pending::phase::waiting; });
+}
+
+bool exchange_core::wait_handed(pending& what, exchange_clock::time_point until) {
+    return wait_until(what, until, [&] {
+        return what.handed.load(std::memory_order_acquire) ||
+               what.state.load(std::memory_order_acquire) != pending::phase::waiting;
+    });
+}
+
+std::vector<int> exchange_core::members(int set) const {
+    std::scoped_lock const lock(guard_);
+    if (set < 0 || static_cast<std::size_t>(set) >= sets_.size())
+        throw comm_error(errc::usage,
+                         fmt::format("there is no process set {}; there are {} (0 is all ranks)", set, sets_.size()));
+    return sets_[static_cast<std::size_t>(set)];
+}
+
+void exchange_core::close(bool unwinding) noexcept {
+    if (!thread_.joinable()) return;
+    try {
+        std::vector<pending_ptr> leaves;
+        bool failed = false;
+        {
+            std::scoped_lock const lock(guard_);
+            closing_ = true;
+            failed = failure_.has_value();
+            duration allowed{30.0};
+            if (options_.deadline.count() > 0 && options_.deadline < allowed) allowed = options_.deadline;
+            auto const now = exchange_clock::now();
+            for (std::size_t set = 0; set < sets_.size(); ++set) {
+                if (std::find(sets_[set].begin(), sets_[set].end(), who_.rank) == sets_[set].end()) continue;
+                auto what = std::make_shared<request>();
+                what->kind = exchange_kind::leave;
+                what->name = leave_name;
+                auto leave = pending_ptr::make();
+                leave->what = std::move(what);
+                leave->set = static_cast<int>(set);
+                leave->submitted = now;
+                leave->deadline =
+                    (now + std::chrono::duration_cast<exchange_clock::duration>(allowed)).time_since_epoch().count();
+                leaves.push_back(std::move(leave));
+            }
+            if (!failed && !unwinding) {
+                for (auto& each : leaves) queue_.push_back(std::move(each));
+                has_work_ = true;
+            }
+        }
+        if (unwinding) abandon_ = true;
+        wake();
+        thread_.join();
+    } catch (std::exception const& trouble) {
+        spdlog::error("exchange: {}", trouble.what());
+        if (thread_.joinable()) thread_.join();
+    }
+    try {
+        trace.stop();
+    } catch (std::exception const& trouble) {
+        spdlog::error("timeline: {}", trouble.what());
+    }
+}
+
+}  // namespace muster::detail

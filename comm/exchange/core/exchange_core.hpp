@@ -1,0 +1,148 @@
+// The inside of an exchange: its thread, and what that shares with those who submit.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "comm/exchange/batch/exchange_context.hpp"
+#include "comm/exchange/negotiation/graph_recorder.hpp"
+#include "comm/exchange/negotiation/graph_runner.hpp"
+#include "comm/exchange/negotiation/negotiator.hpp"
+#include "comm/exchange/request/exchange_options.hpp"
+#include "comm/exchange/request/name_table.hpp"
+#include "comm/exchange/request/prepared.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster::detail {
+
+class exchange_core final : public finisher {
+  public:
+    /// Starts the thread and waits until it has its communicator.
+    exchange_core(identity const& who, exchange_options const& options);
+    ~exchange_core();
+
+    // All of submit() and start() throw errc::usage if a request of that name is in flight, and the first failure if there was
+    // one.
+
+    /// Hands a request over.
+    void submit(pending_ptr what);
+    /// The same, using what is left of the last request of that name.
+    pending_ptr submit(single_allreduce const& what);
+    /// A group that was prepared.
+    pending_ptr start(prepared const& what, void* stream);
+
+    /// A name for a request that has none: the lowest number of its kind that is free.
+    std::string free_name(exchange_kind kind, int set);
+
+    comm_buffer allocate(std::size_t bytes);
+
+    /// Whether it has ended by then.
+    bool wait(pending& what, exchange_clock::time_point until);
+    /// Whether the device knows of all of it, or it has ended, by then.
+    bool wait_handed(pending& what, exchange_clock::time_point until);
+    void wake();
+    /// See gpu_access::mark; throws comm_error naming the request.
+    std::unique_ptr<device_part> mark(exchange_kind kind, std::string_view name, void* stream);
+
+    /// Collective end, then the thread's. `unwinding`: do not wait for other ranks.
+    void close(bool unwinding) noexcept;
+
+    identity const& who() const noexcept { return who_; }
+    std::string const& backend() const noexcept { return backend_; }
+    std::string const& why_backend() const noexcept { return why_backend_; }
+    exchange_options const& options() const noexcept { return options_; }
+    std::vector<int> members(int set) const;  ///< throws errc::usage if there is no such set
+    flight_dump dump() const;
+    bool is_static() const noexcept { return static_names_used_.load(std::memory_order_acquire); }
+
+    void finish(std::span<pending_ptr const> ended) override;
+
+    counters count;
+    timeline trace;
+    flight_recorder recorder;
+    clock_offset offset;
+
+  private:
+    // exchange_setup.cpp
+    void set_up(communicator ranks);
+    void measure_clocks(communicator& ranks);
+    std::vector<std::string> gather_places(communicator& ranks) const;
+    int make_set(communicator& ranks, std::vector<int> const& members);
+    void ask_for_device();
+    void open_device(communicator& ranks);
+    std::unique_ptr<device_lane> lane_over(std::vector<int> const& members);
+
+    // exchange_loop.cpp
+    void run();
+    void loop();
+    bool drain();
+    void pause(step_result const& overall, exchange_clock::time_point quiet_since);
+    void end_well();
+    void look_for_graph(channel& of);
+    void start_graph(channel& of);
+
+    // exchange_failure.cpp
+    void fail(std::exception_ptr const& problem);
+    void fail_what_is_left(std::vector<pending_ptr> left);
+    void dump_flight(std::string const& reason, std::vector<int> const& culprits);
+    [[noreturn]] void throw_failure() const;
+
+    // with guard_ held
+    void check_open() const;
+    void check_against_graph(request const& what, int set) const;
+    [[noreturn]] void refuse_in_flight(request const& what) const;
+    void enqueue(pending_ptr what, bool& notify);
+    template <typename Until>
+    bool wait_until(pending& what, exchange_clock::time_point until, Until&& is_over);
+    exchange_clock::duration::rep deadline_from(exchange_clock::time_point submitted) const noexcept;
+
+    identity const who_;
+    exchange_options const options_;
+    exchange_clock::duration const deadline_;
+    residuals lost_;  // the thread's own, as the next
+    device_residuals lost_on_device_;
+    gpu_access gpu_;  // before what has events of it
+    context shared_;
+    std::string backend_, why_backend_;
+    std::vector<std::string> places_;
+
+    mutable std::mutex guard_;  // of what follows
+    std::vector<pending_ptr> queue_;
+    name_table names_;
+    communicator* ranks_ = nullptr;  // all of them; only to be asked for memory by others than the thread; null at the end
+    std::vector<std::vector<int>> sets_;
+    std::unordered_map<std::string, std::shared_ptr<agreement const>> static_names_;
+    std::optional<failure_text> failure_;
+    bool asleep_ = false, gathering_ = false, nudged_ = false;
+    std::size_t queued_bytes_ = 0;
+    std::condition_variable work_;
+
+    std::atomic<bool> has_work_{false}, hurry_{false}, static_names_used_{false}, closing_{false}, abandon_{false};
+    std::atomic<int> waiters_{0};
+    std::mutex ended_guard_;
+    std::condition_variable ended_;
+    std::mutex start_guard_;
+    std::condition_variable started_;
+    bool is_started_ = false;
+    std::exception_ptr start_problem_;
+
+    // the thread's own
+    std::vector<pending_ptr> taken_;                  // out of the queue; kept for its memory
+    std::vector<std::unique_ptr<channel>> channels_;  // by number of the set; null: not a member
+    std::unique_ptr<static_channel> graph_;
+    bool asked_for_device_ = false;
+    device_lane* whole_lane_ = nullptr;  // of set 0
+    std::string no_device_;              // why there will be none
+    graph_recorder recorded_;
+    std::thread thread_;
+};
+
+}  // namespace muster::detail

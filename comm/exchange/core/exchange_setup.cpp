@@ -1,0 +1,155 @@
+// How an exchange meets the others: options, names, clocks, process sets.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/log.hpp"
+#include "comm/backend/collective_backend.hpp"
+#include "comm/backend/comm_error.hpp"
+#include "comm/exchange/core/exchange_core.hpp"
+#include "comm/exchange/observe/clock.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+tensor_view bytes_view(void* data, std::size_t bytes) {
+    return {data, bytes, dtype::u8, memory_kind::host};
+}
+
+/// Every rank sees every rank's, so all of them throw, or none.
+void check_options(communicator& ranks, exchange_options const& options) {
+    auto const rows = backends();
+    std::array<std::int64_t, 5> const mine{static_cast<std::int64_t>(options.fusion_bytes),
+                                           static_cast<std::int64_t>(options.cache_capacity), options.static_graph ? 1 : 0,
+                                           options.autotune ? 1 : 0, &device_row(options.comm.backend) - rows.data()};
+    static constexpr std::array names{"fusion_bytes", "cache_capacity", "static_graph", "autotune",
+                                      "comm.backend, for device memory,"};
+    auto const text = [&](std::size_t which, std::int64_t value) {
+        return which + 1 == names.size() ? std::string(rows[static_cast<std::size_t>(value)].name) : std::to_string(value);
+    };
+    std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(ranks.size()));
+    ranks.allgather("exchange options", input_of(std::span(mine)), view_of(std::span(all))).wait();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        std::size_t const which = i % mine.size();
+        if (all[i] == all[which]) continue;
+        int const rank = static_cast<int>(i / mine.size());
+        throw comm_error(
+            errc::usage,
+            fmt::format("the option {} of the exchange is {} on rank 0 ({}) and {} on rank {} ({}); give the same everywhere",
+                        names[which], text(which, all[which]), ranks.host_of(0), text(which, all[i]), rank, ranks.host_of(rank)),
+            {rank});
+    }
+}
+
+}  // namespace
+
+void exchange_core::set_up(communicator ranks) {
+    backend_ = ranks.backend();
+    why_backend_ = ranks.why_backend();
+    check_options(ranks, options_);
+    places_ = gather_places(ranks);
+    measure_clocks(ranks);
+    if (!options_.timeline_folder.empty()) trace.start(options_.timeline_folder, offset, options_.mark_cycles);
+    std::vector<int> everyone(static_cast<std::size_t>(ranks.size()));
+    for (std::size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
+    sets_.push_back(std::move(everyone));
+    channel::hooks calls;
+    calls.make_set = [this](communicator& all, std::vector<int> const& members) { return make_set(all, members); };
+    calls.open_device = [this](communicator& all) { open_device(all); };
+    if (options_.static_graph) calls.agreed = [this](channel& of) { look_for_graph(of); };
+    channels_.push_back(std::make_unique<channel>(0, std::move(ranks), shared_, places_, std::move(calls)));
+    ranks_ = &channels_.front()->ranks();
+    if (options_.autotune && who_.rank == 0) channels_.front()->tune();
+}
+
+std::vector<std::string> exchange_core::gather_places(communicator& ranks) const {
+    constexpr std::size_t longest = 48;
+    std::array<char, longest> mine{};
+    std::copy_n(options_.device_name.data(), std::min(options_.device_name.size(), longest - 1), mine.data());
+    std::vector<char> all(longest * static_cast<std::size_t>(ranks.size()));
+    ranks.allgather("devices", bytes_view(mine.data(), mine.size()), bytes_view(all.data(), all.size())).wait();
+    std::vector<std::string> places;
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+        std::string const device = all.data() + static_cast<std::size_t>(rank) * longest;
+        places.push_back(device.empty() ? ranks.host_of(rank) : ranks.host_of(rank) + ", " + device);
+    }
+    return places;
+}
+
+void exchange_core::measure_clocks(communicator& ranks) {
+    constexpr int readings = 8;
+    auto const size = static_cast<std::size_t>(ranks.size());
+    std::vector<std::array<std::int64_t, 2>> mine(readings);
+    std::int64_t ignored = 0;
+    for (auto& each : mine) {
+        each[0] = trace_time(exchange_clock::now());
+        ranks.allreduce("clocks", view_of(std::span(&ignored, 1)), reduction::max).wait();
+        each[1] = trace_time(exchange_clock::now());
+    }
+    std::size_t const bytes = readings * sizeof mine[0];
+    std::vector<std::array<std::int64_t, 2>> all(readings * size);
+    ranks.allgather("clocks", bytes_view(mine.data(), bytes), bytes_view(all.data(), bytes * size)).wait();
+    if (ranks.rank() == 0) return;
+    std::vector<clock_reading> pairs;
+    for (std::size_t i = 0; i < readings; ++i) pairs.push_back({all[i][0], all[i][1], mine[i][0], mine[i][1]});
+    offset = estimate_offset(pairs);
+    // Ranks of one host read the same clock.
+    if (ranks.host_of(0) == ranks.host_of(ranks.rank()) && std::abs(offset.offset_us) <= offset.error_us) offset = {};
+}
+
+int exchange_core::make_set(communicator& ranks, std::vector<int> const& members) {
+    communicator some = ranks.include(members);
+    std::vector<std::string> places;
+    for (int const rank : members) places.push_back(places_.at(static_cast<std::size_t>(rank)));
+    int const number = static_cast<int>(channels_.size());
+    channels_.push_back(some ? std::make_unique<channel>(number, std::move(some), shared_, std::move(places), channel::hooks{})
+                             : nullptr);
+    auto lane = whole_lane_ != nullptr ? lane_over(members) : nullptr;
+    if (channels_.back() && lane) channels_.back()->use_lane(std::move(lane));
+    if (channels_.back() && !no_device_.empty()) channels_.back()->refuse_device(no_device_);
+    std::scoped_lock const lock(guard_);
+    sets_.push_back(members);
+    return number;
+}
+
+/// By the channel of all ranks, since making communicators blocks and every rank is to do it at the same point of the order: a
+/// rank that were busy with one set while another one waits for it in the next would be waited for in vain.
+void exchange_core::ask_for_device() {
+    asked_for_device_ = true;
+    auto what = std::make_shared<request>();
+    what->kind = exchange_kind::open_device;
+    what->name = open_device_name;
+    auto ask = pending_ptr::make();
+    ask->what = std::move(what);
+    ask->submitted = exchange_clock::now();
+    channels_.front()->submit(std::move(ask));
+}
+
+void exchange_core::open_device(communicator& ranks) {
+    asked_for_device_ = true;
+    if (whole_lane_ != nullptr || !no_device_.empty()) return;
+    auto whole = open_lane(ranks, options_.comm, gpu_, no_device_);
+    if (!whole) {
+        for (auto const& each : channels_)
+            if (each) each->refuse_device(no_device_);
+        if (graph_) graph_->refuse_device(no_device_);
+        return;
+    }
+    whole_lane_ = whole.get();
+    channels_.front()->use_lane(std::move(whole));
+    for (std::size_t set = 1; set < sets_.size(); ++set) {
+        auto lane = lane_over(sets_[set]);
+        if (channels_[set]) channels_[set]->use_lane(std::move(lane));
+    }
+    if (graph_) graph_->use_lane(lane_over(sets_.front()));
+}
+
+/// Collective over all ranks; null on ranks that are not members.
+std::unique_ptr<device_lane> exchange_core::lane_over(std::vector<int> const& members) {
+    communicator part = whole_lane_->ranks.include(members);
+    return part ? std::make_unique<device_lane>(std::move(part), whole_lane_->on, whole_lane_->kernels) : nullptr;
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,88 @@
+// Who wants what, until all ranks want it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/exchange/request/exchange_request.hpp"
+
+namespace muster {
+
+/// What the ranks have agreed to do, or why they cannot.
+struct agreement {
+    request what;                       ///< as the lowest rank that announced it put it
+    std::vector<std::int64_t> numbers;  ///< allgather: rows of each rank; alltoall: rows from rank r to s at [r * ranks + s]
+    std::string fault;                  ///< not empty: an error on every rank
+    std::vector<int> culprits;          ///< of the fault: the ranks that differ from the lowest, or that have left
+    int last = -1;                      ///< join: the rank that joined last
+    bool whole = true;                  ///< no rank was joined: may be cached
+    bool operator==(agreement const&) const = default;
+};
+
+/// Something that some ranks wait for.
+struct incomplete {
+    request what;
+    std::vector<int> missing;
+};
+
+/// A plain value: every rank keeps one, feeds it the same announcements in the same order and so draws the same conclusions;
+/// nothing is decided by one rank for the others. Not thread safe.
+class coordinator {
+  public:
+    /// `hosts`, one for each rank, are for messages.
+    explicit coordinator(std::vector<std::string> hosts);
+
+    /// Rank `from` announces a request. A request that it has announced before and that is not ready yet is replaced.
+    void announce(int from, request what);
+
+    /// What has become ready by the announcements since the last call, in an order that depends on nothing else. A mismatch
+    /// becomes an agreement with a fault once every rank has announced its request, so that all hear of it.
+    std::vector<agreement> take_ready();
+
+    /// Drops what has been announced by that name.
+    void forget(std::string const& name);
+
+    /// An agreement from a cache, seen in the light of who has joined meanwhile.
+    agreement revise(agreement cached) const;
+
+    bool is_joined(int rank) const { return joined_.at(static_cast<std::size_t>(rank)); }
+    bool anyone_joined() const noexcept { return joined_count_ > 0; }
+    bool has_left(int rank) const { return left_.at(static_cast<std::size_t>(rank)); }
+    bool anyone_left() const noexcept { return left_count_ > 0; }
+    bool all_left() const noexcept { return left_count_ == ranks(); }
+
+    /// What has been announced by some and not by all, in order of name.
+    std::vector<incomplete> waiting() const;
+
+    int ranks() const noexcept { return static_cast<int>(hosts_.size()); }
+
+  private:
+    struct entry {
+        std::vector<std::optional<request>> of;  // by rank
+        int count = 0;
+    };
+
+    std::string who(int rank) const;
+    std::string who(std::span<int const> ranks) const;
+    static bool needs_no_consent(entry const& each);
+    bool is_complete(entry const& each) const;
+    agreement conclude(entry const& all) const;
+    void find_mismatch(entry const& all, int lowest, agreement& result) const;
+    void gather_numbers(entry const& all, agreement& result) const;
+    void apply_join(agreement& result) const;
+    agreement refuse(entry const& all) const;
+
+    std::vector<std::string> hosts_;
+    std::map<std::string, entry> entries_;
+    std::vector<std::string> touched_;  // names that may have become ready, in order
+    std::vector<bool> joined_, left_;
+    int joined_count_ = 0, left_count_ = 0;
+    int last_to_join_ = -1;
+    bool everything_touched_ = false;
+};
+
+}  // namespace muster

@@ -1,0 +1,168 @@
+// A process set at work: negotiates what its ranks have submitted and does it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "comm/backend/comm_error.hpp"
+#include "comm/communicator.hpp"
+#include "comm/exchange/batch/batch_runner.hpp"
+#include "comm/exchange/batch/exchange_context.hpp"
+#include "comm/exchange/batch/plan_batches.hpp"
+#include "comm/exchange/negotiation/autotuner.hpp"
+#include "comm/exchange/negotiation/coordinator.hpp"
+#include "comm/exchange/negotiation/response_cache.hpp"
+
+namespace muster::detail {
+
+/// What a step has left to do.
+struct step_result {
+    bool moved = false;      ///< something has happened: step again
+    bool busy = false;       ///< an operation is under way: step again soon
+    bool data = false;       ///< it moves data: its speed may depend on how soon
+    bool gathering = false;  ///< `wake` ends a time of gathering: single tensors until then need not wake the thread
+    exchange_clock::time_point wake = exchange_clock::time_point::max();  ///< if neither: when at the latest
+
+    void add(step_result const& other) noexcept;
+};
+
+/// A machine of states that never blocks, so that one thread can drive many. Each round of negotiation is one small allreduce
+/// (minimum) of a byte for each cached agreement: 2 - this rank wants it, or does not care; 1 - not yet; 0 - it no longer holds.
+/// Beyond these, a byte says how many bytes of announcements there are; then an allgather of these follows and every rank draws
+/// the same conclusions from them. A rank enters a round when it has something to say or waits for others, else ten times a
+/// second.
+///
+/// The exchange's thread only. Throws comm_error when ranks are dead or late: the exchange has then failed.
+class channel {
+  public:
+    struct hooks {
+        /// All ranks have agreed on a new process set: makes it (collective), returns its number.
+        std::function<int(communicator&, std::vector<int> const&)> make_set;
+        /// Some rank has tensors in device memory: prepares all process sets for such (collective). Perhaps again.
+        std::function<void(communicator&)> open_device;
+        /// What all ranks have agreed to do next, in the same order on all; may be null.
+        std::function<void(channel&)> agreed;
+    };
+
+    /// `places` names each rank's host and device, for messages.
+    channel(int set, communicator ranks, context& shared, std::vector<std::string> places, hooks calls);
+
+    void submit(pending_ptr one);
+    /// Somebody waits: what has been gathered is to be negotiated.
+    void hurry() noexcept { hurry_ = !waiting_.empty(); }
+    step_result step(exchange_clock::time_point now);
+
+    /// All ranks have left.
+    bool ended() const noexcept { return phase_ == phase::idle && coordinator_.all_left() && !runner_.flies(); }
+    /// Hands over everything that has not ended.
+    void give_back(std::vector<pending_ptr>& into);
+    /// Memory that others may still write to stays for good. For a failed exchange.
+    void leak() noexcept;
+    /// "allreduce of "x": missing rank 2 (n1)", for dumps.
+    std::vector<std::string> describe_waiting() const;
+
+    /// What has been agreed on in this round and has not begun; for `agreed`.
+    std::vector<std::shared_ptr<agreement const>> const& ready() const noexcept { return ready_; }
+    /// Takes out what waits under these names, and forgets them; called on all ranks at the same point of the order.
+    std::vector<pending_ptr> take_out(std::unordered_map<std::string, std::shared_ptr<agreement const>> const& names);
+
+    /// See batch_runner.
+    void use_lane(std::unique_ptr<device_lane> lane) { runner_.use_lane(std::move(lane)); }
+    void refuse_device(std::string why) { runner_.refuse_device(std::move(why)); }
+
+    communicator& ranks() noexcept { return ranks_; }
+    int set() const noexcept { return set_; }
+    std::size_t fusion_bytes() const noexcept { return fusion_bytes_; }
+    void use_settings(std::size_t fusion_bytes, duration cycle_time);
+    /// Tries other settings from now on. On rank 0 of the set; the others follow.
+    void tune();
+
+  private:
+    enum class phase { idle, agreeing, gathering, running };
+
+    /// Before the bytes of the cache. The first says how many bytes there are to announce, the rest is kept for later.
+    static constexpr std::size_t header_bytes = 8;
+    static bool is_cacheable(exchange_kind kind) noexcept { return kind <= exchange_kind::barrier; }
+
+    step_result step_on(exchange_clock::time_point now);
+    exchange_clock::time_point due(exchange_clock::time_point now) const;
+    bool flushes(exchange_clock::time_point now) const;
+    void enter_round(exchange_clock::time_point now);
+    void sort_waiting();
+    std::optional<response_cache::position> find_cached(pending& one);
+    void finish_round(exchange_clock::time_point now);
+    void plan();
+    bool run_batches();
+    void take_tuning_sample(exchange_clock::time_point now);
+
+    // channel_conclusions.cpp
+    void take_hits();
+    void take_announcements();
+    void conclude(agreement&& each);
+    void fail_unit(pending_ptr const& unit, errc code, std::string const& fault, std::vector<int> const& culprits);
+    void agreed_on(std::shared_ptr<agreement const> what, pending_ptr unit);
+    void forget_cache();
+
+    // channel_watch.cpp
+    bool advance(operation& what, exchange_clock::time_point now);
+    void look_for_the_dead(operation const& what, exchange_clock::time_point began, exchange_clock::time_point now);
+    void check_deadlines(exchange_clock::time_point now);
+    void check_stalls(exchange_clock::time_point now);
+    template <typename Body>
+    void for_pending(Body&& body) const;
+    void give_up(pending const& expired, exchange_clock::time_point now);
+    comm_error words_on(pending const& unit, bool stuck);
+    std::vector<int> missing_of(pending const& unit) const;
+    std::vector<late_rank> late_ranks();
+    std::string describe_unit(pending const& unit) const;
+
+    int set_;
+    communicator ranks_;
+    context& shared_;
+    std::vector<std::string> places_;
+    hooks calls_;
+    std::size_t fusion_bytes_;
+    exchange_clock::duration cycle_time_;
+    exchange_clock::duration
+        tell_stall_;  ///< a cached request older than this is announced in full, so that all see who is missing
+
+    phase phase_ = phase::idle;
+    coordinator coordinator_;
+    response_cache cache_;
+    std::vector<pending_ptr> waiting_;  // not sorted into the next round yet
+    std::size_t waiting_bytes_ = 0;
+    std::vector<pending_ptr> hits_;  // by position in the cache; null: none
+    std::vector<response_cache::position> hit_positions_;
+    std::vector<response_cache::position> outdated_;          // entries that no longer hold here
+    std::unordered_map<std::string, pending_ptr> announced_;  // by name
+    std::vector<shared_request> to_announce_;
+    bool joined_ = false, leaving_ = false, hurry_ = false;
+
+    operation operation_;
+    exchange_clock::time_point operation_began_{}, last_check_{}, last_stall_check_{}, round_began_{}, round_ended_{};
+    std::vector<std::uint8_t> mine_, all_;
+    std::vector<std::byte> message_, messages_;
+    exchange_clock::time_point last_round_{};
+    exchange_clock::duration pause_{0};
+    bool productive_ = false;
+
+    std::vector<std::shared_ptr<agreement const>> ready_;
+    std::vector<pending_ptr> units_;
+    std::optional<exchange_clock::time_point> expired_since_;
+    bool gave_up_ = false;  // the others are being told
+    std::optional<autotuner> tuner_;
+    bool tuning_asked_ = false;  // the next settings have been sent and are not in use yet
+    std::size_t window_bytes_ = 0, window_rounds_ = 0;
+    exchange_clock::time_point window_began_{};
+    batch_runner runner_;
+    death_watch watch_;
+    std::uint64_t trace_id_ = 0, agreeing_wait_ns_ = 0;  // the latter of this round
+    std::vector<pending_ptr> held_back_;                 // kept for its memory
+};
+
+}  // namespace muster::detail

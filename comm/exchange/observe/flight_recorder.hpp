@@ -1,0 +1,92 @@
+// The last operations of a rank, for the moment at which something has gone wrong.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/exchange/request/exchange_request.hpp"
+
+namespace muster {
+
+/// One operation as it is recorded. `sequence` counts the operations of a process set in the order in which all its ranks do
+/// them, so that equal numbers mean the same operation on all.
+struct flight_record {
+    std::uint64_t sequence = 0;
+    int set = 0;
+    exchange_kind kind = exchange_kind::barrier;
+    std::uint64_t bytes = 0;
+    std::int64_t started_us = 0;   ///< since the epoch (UTC)
+    std::int64_t finished_us = 0;  ///< 0: it has not finished
+    std::string name;
+    bool operator==(flight_record const&) const = default;
+};
+
+/// What a rank leaves behind. `waiting` names what was submitted and not agreed on, with the ranks that were missing, if known.
+struct flight_dump {
+    int rank = 0;
+    int ranks = 1;
+    std::string host;
+    std::string reason;
+    std::vector<int> culprits;
+    std::vector<flight_record> records;  ///< the oldest first
+    std::vector<std::string> waiting;
+    bool operator==(flight_dump const&) const = default;
+};
+
+/// A ring of the last 1,024 operations. begin() and end() neither allocate nor block but for the time of a copy; thread safe.
+class flight_recorder {
+  public:
+    static constexpr std::size_t depth = 1024;
+    static constexpr std::size_t longest_name = 79;  ///< bytes kept of a name
+
+    /// An operation starts. Returns what end() takes.
+    std::uint64_t begin(int set, std::uint64_t sequence, exchange_kind kind, std::string_view name, std::uint64_t bytes) noexcept;
+    void end(std::uint64_t which) noexcept;
+
+    /// begin() and end() of many at once, for the cost of one lock and one look at the clock. Others wait meanwhile.
+    class session {
+      public:
+        explicit session(flight_recorder& of) noexcept;
+        std::uint64_t begin(int set, std::uint64_t sequence, exchange_kind kind, std::string_view name,
+                            std::uint64_t bytes) noexcept;
+        void end(std::uint64_t which) noexcept;
+
+      private:
+        flight_recorder& of_;
+        std::unique_lock<std::mutex> lock_;
+        std::int64_t now_us_;
+    };
+
+    /// The oldest first.
+    std::vector<flight_record> records() const;
+
+  private:
+    struct slot {
+        std::uint64_t sequence = 0, bytes = 0;
+        std::int64_t started_us = 0, finished_us = 0;
+        int set = 0;
+        exchange_kind kind = exchange_kind::barrier;
+        std::uint8_t name_size = 0;
+        std::array<char, longest_name> name{};
+    };
+
+    mutable std::mutex guard_;
+    std::uint64_t next_ = 0;
+    std::array<slot, depth> ring_{};
+};
+
+/// The dump as JSON (schema "muster.flight/1").
+std::string to_json(flight_dump const& dump);
+
+/// Throws errc::invalid_data naming `origin` and what is wrong.
+flight_dump parse_flight_dump(std::string const& text, std::string const& origin);
+
+/// Writes FOLDER/flight-RANK.json, making the folder if need be; returns the path. Throws errc::system.
+std::string write_flight_dump(flight_dump const& dump, std::string const& folder);
+
+}  // namespace muster

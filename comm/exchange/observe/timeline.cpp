@@ -1,0 +1,170 @@
+#include "comm/exchange/observe/timeline.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t flush_at = std::size_t{1} << 18;
+
+std::string json_text(std::string_view text) {
+    return nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+timeline::timeline(int rank, int ranks, std::string host) : rank_(rank), ranks_(ranks), host_(std::move(host)) {
+    names_.push_back("\"\"");
+    numbers_.emplace("", 0);
+}
+
+timeline::~timeline() {
+    try {
+        stop();
+    } catch (std::exception const& problem) {
+        spdlog::warn("timeline: {}", problem.what());
+    }
+}
+
+std::uint32_t timeline::intern(std::string_view name) {
+    std::scoped_lock const lock(names_guard_);
+    auto const [found, is_new] = numbers_.try_emplace(std::string(name), static_cast<std::uint32_t>(names_.size()));
+    if (is_new) names_.push_back(json_text(name));
+    return found->second;
+}
+
+void timeline::start(std::string const& folder, clock_offset offset, bool mark_cycles) {
+    stop();
+    std::scoped_lock const lock(control_);
+    std::error_code ignored;
+    std::filesystem::create_directories(folder, ignored);
+    path_ = fmt::format("{}/timeline-{}.json", folder, rank_);
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd_ < 0) throw_system("open", path_, 0, "give a folder that can be written to");
+    if (ring_.empty()) ring_.resize(room);
+    tail_.store(head_.load());
+    buffer_ = "[\n";
+    auto const meta = [&](std::string_view name, int tid, std::string const& args) {
+        put(fmt::format(R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{{}}}}})", name, rank_, tid, args));
+    };
+    meta("process_name", 0, fmt::format(R"("name":{})", json_text(fmt::format("rank {} ({})", rank_, host_))));
+    meta("process_sort_index", 0, fmt::format(R"("sort_index":{})", rank_));
+    meta("thread_name", 1, R"("name":"collectives")");
+    meta("thread_name", 0, R"("name":"rounds")");
+    meta("muster_clock", 0,
+         fmt::format(R"("rank":{},"ranks":{},"host":{},"offset_us":{:.3f},"error_us":{:.3f})", rank_, ranks_, json_text(host_),
+                     offset.offset_us, offset.error_us));
+    ending_ = false;
+    marks_ = mark_cycles;
+    writer_ = std::thread([this] { write_events(); });
+    running_.store(true, std::memory_order_release);
+}
+
+void timeline::stop() {
+    std::scoped_lock const lock(control_);
+    if (!writer_.joinable()) return;
+    running_.store(false, std::memory_order_release);
+    {
+        std::scoped_lock const waking(wake_guard_);
+        ending_ = true;
+    }
+    wake_.notify_all();
+    writer_.join();
+    // One event more than a comma: the array ends with an event.
+    buffer_ +=
+        fmt::format(R"({{"ph":"M","name":"muster_end","pid":{},"tid":0,"args":{{"dropped":{}}}}})", rank_, dropped()) + "\n]\n";
+    drain();
+    ::close(std::exchange(fd_, -1));
+}
+
+bool timeline::add(trace_event const& event) noexcept {
+    auto const head = head_.load(std::memory_order_relaxed);
+    if (head - tail_.load(std::memory_order_acquire) >= room) {
+        dropped_.fetch_add(1, std::memory_order_relaxed);
+        return false;
+    }
+    ring_[head % room] = event;
+    head_.store(head + 1, std::memory_order_release);
+    return true;
+}
+
+void timeline::write_events() {
+    for (;;) {
+        bool const last = ending_;
+        auto tail = tail_.load(std::memory_order_relaxed);
+        for (auto const head = head_.load(std::memory_order_acquire); tail != head; ++tail) {
+            put(line_of(ring_[tail % room]));
+            tail_.store(tail + 1, std::memory_order_release);
+        }
+        drain();
+        if (last) return;
+        std::unique_lock lock(wake_guard_);
+        wake_.wait_for(lock, std::chrono::milliseconds(20), [&] { return ending_.load(); });
+    }
+}
+
+void timeline::put(std::string const& line) {
+    buffer_ += line;
+    buffer_ += ",\n";
+    if (buffer_.size() >= flush_at) drain();
+}
+
+void timeline::drain() {
+    std::size_t written = 0;
+    while (fd_ >= 0 && written < buffer_.size()) {
+        auto const now = ::write(fd_, buffer_.data() + written, buffer_.size() - written);
+        if (now < 0 && errno == EINTR) continue;
+        if (now < 0) {
+            spdlog::warn("timeline: write {}: {}; the rest of it is lost", path_, std::strerror(errno));
+            ::close(std::exchange(fd_, -1));
+            break;
+        }
+        written += static_cast<std::size_t>(now);
+    }
+    buffer_.clear();
+}
+
+std::string timeline::line_of(trace_event const& event) {
+    std::string name, detail;
+    {
+        std::scoped_lock const lock(names_guard_);
+        name = names_.at(event.name);
+        detail = names_.at(event.detail);
+    }
+    double const begin = static_cast<double>(event.begin_ns) / 1e3;
+    double const length = static_cast<double>(event.end_ns - event.begin_ns) / 1e3;
+    auto const async = [&](char const* what) {
+        return fmt::format(
+            R"({{"ph":"b","cat":"tensor","name":{0},"id":"{1}","pid":{2},"tid":0,"ts":{3:.3f},"args":{{"phase":"{4}","operation":{5},"bytes":{6}}}}},)"
+            "\n"
+            R"({{"ph":"e","cat":"tensor","name":{0},"id":"{1}","pid":{2},"tid":0,"ts":{7:.3f}}})",
+            fmt::format("\"{} {}\"", what, name.substr(1, name.size() - 2)), event.id, rank_, begin, what, detail, event.bytes,
+            begin + length);
+    };
+    auto const span = [&](std::string const& what) {
+        return fmt::format(
+            R"({{"ph":"X","cat":"collective","name":{},"pid":{},"tid":1,"ts":{:.3f},"dur":{:.3f},"args":{{"tensor":{},"bytes":{}}}}})",
+            what, rank_, begin, length, name, event.bytes);
+    };
+    switch (event.kind) {
+        case trace_kind::negotiate: return async("NEGOTIATE");
+        case trace_kind::queue: return async("QUEUE");
+        case trace_kind::pack: return span("\"PACK\"");
+        case trace_kind::collective: return span(detail);
+        case trace_kind::unpack: return span("\"UNPACK\"");
+        case trace_kind::cycle: break;
+    }
+    return fmt::format(R"({{"ph":"X","cat":"cycle","name":"ROUND","pid":{},"tid":0,"ts":{:.3f},"dur":{:.3f}}})", rank_, begin,
+                       length);
+}
+
+}  // namespace muster

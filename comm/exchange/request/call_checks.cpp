@@ -1,0 +1,117 @@
+#include "comm/exchange/request/call_checks.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numeric>
+
+namespace muster::detail {
+
+namespace {
+
+std::string fault_of_view(tensor_view const& view, char const* role) {
+    if (size_of(view.type) == 0) return fmt::format("\"{}\" has the unknown type {}", role, static_cast<int>(view.type));
+    if (view.data == nullptr && view.count != 0) return fmt::format("\"{}\" has {} elements at a null pointer", role, view.count);
+    if (reinterpret_cast<std::uintptr_t>(view.data) % size_of(view.type) != 0)
+        return fmt::format("\"{}\" at {} is not aligned for {}", role, view.data, to_string(view.type));
+    return {};
+}
+
+bool overlap(tensor_view const& a, tensor_view const& b) {
+    auto const first = reinterpret_cast<std::uintptr_t>(a.data), second = reinterpret_cast<std::uintptr_t>(b.data);
+    return a.count != 0 && b.count != 0 && first < second + b.bytes() && second < first + a.bytes();
+}
+
+bool is_reduced(exchange_kind kind) {
+    return kind == exchange_kind::allreduce || kind == exchange_kind::reducescatter || kind == exchange_kind::prepare;
+}
+
+bool has_one_size(exchange_kind kind) {
+    return kind == exchange_kind::allreduce || kind == exchange_kind::broadcast || kind == exchange_kind::prepare;
+}
+
+/// What a call says of all its tensors.
+struct call_rules {
+    exchange_kind kind = exchange_kind::allreduce;
+    exchange_reduction how = exchange_reduction::sum;
+    scaling scale{};
+};
+
+std::string fault_of_scale(scaling const& scale) {
+    if (std::isfinite(scale.before) && std::isfinite(scale.after)) return {};
+    return fmt::format("the factors {} and {} are not both finite", scale.before, scale.after);
+}
+
+std::string fault_of_tensor(call_rules const& what, tensor_shape const& shape, tensor_io const& io) {
+    if (auto fault = fault_of_view(io.in, "in"); !fault.empty()) return fault;
+    if (static_cast<std::size_t>(shape.elements()) != io.in.count)
+        return fmt::format("the shape {} has {} elements, \"in\" {}", to_string(shape), shape.elements(), io.in.count);
+    bool const same_size = has_one_size(what.kind);
+    bool const has_out = io.out.data != nullptr || (same_size && io.in.count != 0);
+    if (has_out) {
+        if (auto fault = fault_of_view(io.out, "out"); !fault.empty()) return fault;
+        if (io.out.type != io.in.type)
+            return fmt::format("\"in\" is {}, \"out\" is {}", to_string(io.in.type), to_string(io.out.type));
+        if (io.out.where != io.in.where)
+            return fmt::format("\"in\" lies in {} memory, \"out\" in {}", to_string(io.in.where), to_string(io.out.where));
+        if (same_size && io.out.count != io.in.count)
+            return fmt::format("\"in\" has {} elements, \"out\" {}", io.in.count, io.out.count);
+        if ((!same_size || io.out.data != io.in.data) && overlap(io.in, io.out))
+            return "\"in\" and \"out\" overlap; give the same memory twice where that is allowed, or apart";
+    }
+    if (!is_reduced(what.kind)) return {};
+    if (is_floating(io.in.type)) return {};
+    if (what.how == exchange_reduction::average || what.how == exchange_reduction::adasum)
+        return fmt::format("{} of {} is not an integer; reduce the sum, or convert", to_string(what.how), to_string(io.in.type));
+    if (!what.scale.is_one()) return fmt::format("{} cannot be scaled; convert to a floating type", to_string(io.in.type));
+    return {};
+}
+
+std::string fault_of_splits(request const& what, int ranks) {
+    if (what.numbers.size() != static_cast<std::size_t>(ranks))
+        return fmt::format("{} splits for {} ranks; give one for each", what.numbers.size(), ranks);
+    std::int64_t sum = 0;
+    std::int64_t const rows = what.tensors.front().shape.rows();
+    for (std::int64_t const each : what.numbers) {
+        if (each < 0 || each > rows) return fmt::format("the split {} of {} rows", each, rows);
+        sum += each;
+    }
+    return sum == rows ? std::string{} : fmt::format("the splits sum to {}, the tensor has {} rows", sum, rows);
+}
+
+}  // namespace
+
+std::string fault_of(single_allreduce const& what) {
+    if (auto fault = fault_of_tensor({exchange_kind::allreduce, what.how, what.scale}, what.shape, what.io); !fault.empty())
+        return fault;
+    return fault_of_scale(what.scale);
+}
+
+std::string fault_of(pending const& what, int ranks, int rank) {
+    request const& asked = *what.what;
+    auto const tensors = what.tensors();
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        auto fault = fault_of_tensor({asked.kind, asked.how, asked.scale}, asked.tensors[i].shape, tensors[i]);
+        if (!fault.empty()) return tensors.size() == 1 ? fault : fmt::format("tensor \"{}\": {}", asked.tensors[i].name, fault);
+    }
+    if (auto fault = fault_of_scale(asked.scale); !fault.empty()) return fault;
+    bool const has_rows = asked.kind == exchange_kind::allgather || asked.kind == exchange_kind::alltoall ||
+                          asked.kind == exchange_kind::reducescatter;
+    if (has_rows && asked.tensors.front().shape.dimensions == 0) return "a scalar has no rows; give it a shape of one dimension";
+    if (asked.kind == exchange_kind::reducescatter) {
+        if (asked.how == exchange_reduction::adasum) return "adasum is there for allreduce only";
+        auto const rows = static_cast<std::size_t>(asked.tensors.front().shape.rows());
+        auto const share =
+            share_of(rows, ranks, rank).count * static_cast<std::size_t>(asked.tensors.front().shape.row_elements());
+        tensor_view const& out = tensors.front().out;
+        if (out.data != nullptr && out.count != share)
+            return fmt::format("\"out\" has {} elements and this rank's share of {} is {}", out.count,
+                               to_string(asked.tensors.front().shape), share);
+    }
+    if (asked.kind == exchange_kind::broadcast && (asked.root < 0 || asked.root >= ranks))
+        return fmt::format("the root {} does not lie in a set of {}", asked.root, ranks);
+    if (asked.kind == exchange_kind::alltoall) return fault_of_splits(asked, ranks);
+    return {};
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,31 @@
+#include "comm/exchange/request/name_table.hpp"
+
+#include <algorithm>
+
+namespace muster::detail {
+
+pending_ptr& name_table::last(int set, std::string_view name) {
+    auto const index = static_cast<std::size_t>(set);
+    if (index >= by_set_.size()) by_set_.resize(index + 1);
+    names_of_set& names = by_set_[index];
+    if (auto const found = names.requests.find(name); found != names.requests.end()) return found->second;
+    if (names.requests.size() >= names.room) sweep(names);
+    return names.requests.try_emplace(std::string(name)).first->second;
+}
+
+bool name_table::is_in_flight(int set, std::string_view name) const {
+    auto const index = static_cast<std::size_t>(set);
+    if (index >= by_set_.size()) return false;
+    auto const found = by_set_[index].requests.find(name);
+    return found != by_set_[index].requests.end() && is_waiting(found->second);
+}
+
+/// What has not come back since the sweep before goes; so what is in use stays, and each name costs a few looks in all.
+void name_table::sweep(names_of_set& names) {
+    auto const since = std::exchange(names.last_sweep, exchange_clock::now());
+    std::erase_if(names.requests,
+                  [&](auto const& each) { return !each.second || (!is_waiting(each.second) && each.second->submitted < since); });
+    names.room = std::max<std::size_t>(4096, 2 * names.requests.size());
+}
+
+}  // namespace muster::detail

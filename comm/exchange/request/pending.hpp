@@ -1,0 +1,86 @@
+// A request on its way from the thread that submitted it to its end.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "comm/cuda/gpu_access.hpp"
+#include "comm/exchange/request/exchange_request.hpp"
+#include "comm/exchange/request/pending_ptr.hpp"
+
+namespace muster::detail {
+
+using exchange_clock = std::chrono::steady_clock;
+using shared_request = std::shared_ptr<request const>;
+
+/// Where a tensor is read from and written to.
+struct tensor_io {
+    tensor_view in;
+    tensor_view out;  ///< data null: the exchange gives it memory (allgather, alltoall, reducescatter)
+};
+
+/// An allreduce of one tensor, its arguments checked already.
+struct single_allreduce {
+    std::string_view name;
+    int set = 0;
+    exchange_reduction how = exchange_reduction::sum;
+    scaling scale{};
+    compression wire = compression::none;
+    bool error_feedback = false;
+    tensor_shape shape;
+    tensor_io io;
+    void* stream = nullptr;  ///< device memory
+};
+
+/// Written by the submitting thread until it is handed over, then by the exchange's thread until `state` says that it has ended,
+/// from when on it does not change any more, unless the table of names has it for itself and uses it again. `deadline` and
+/// `waited` may be changed by any thread meanwhile. What every request needs comes first.
+struct pending {
+    enum class phase : std::uint8_t { waiting, done, failed };
+
+    std::atomic<std::uint32_t> owners{0};
+    /// `state` and `waited` in one order for all threads, so that either the end sees who waits or that one sees the end.
+    std::atomic<phase> state{phase::waiting};
+    std::atomic<bool> waited{false};  ///< a thread blocks until it ends
+    bool has_extras = false;          ///< a fault, memory, rows or a number are set
+    bool stall_told = false;          ///< the exchange's thread only, as are `announced` and the places
+    int set = 0;
+    shared_request what;                                 ///< requests that repeat each other share it
+    tensor_io one;                                       ///< of a single tensor
+    std::shared_ptr<std::vector<tensor_io> const> many;  ///< of a group; else null
+    std::size_t bytes = 0;                               ///< of all inputs
+    exchange_clock::time_point submitted;
+    exchange_clock::time_point announced{};
+    std::atomic<exchange_clock::duration::rep> deadline{0};  ///< since the clock's epoch; 0: without end
+    std::unique_ptr<device_part> gpu;                        ///< where tensors lie in device memory
+    std::atomic<bool> handed{false};                         ///< the device knows of all that is to be done there
+
+    static constexpr std::size_t nowhere = ~std::size_t{0};
+    std::size_t cache_place = nowhere, graph_place = nowhere;  ///< where requests of this name were found last
+
+    tensor_view result;  ///< of a single tensor: where its output is, and its elements
+    errc code = errc::peer_failed;
+    std::string fault;
+    std::vector<int> culprits;
+    std::unique_ptr<std::byte[]> memory;  ///< of an output that the exchange gave
+    std::vector<std::int64_t> rows;       ///< allgather, alltoall: rows that came from each rank
+    int number = 0;                       ///< join: the last rank; include: the number of the new set
+
+    std::span<tensor_io const> tensors() const noexcept {
+        if (many) return *many;
+        return {&one, what->tensors.size()};
+    }
+
+    /// Forgets how it ended. It must have, and have no other owner than the caller.
+    void use_again() noexcept;
+};
+
+}  // namespace muster::detail

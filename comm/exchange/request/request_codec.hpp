@@ -1,0 +1,20 @@
+// Requests as bytes, as ranks send them to each other.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "comm/exchange/request/exchange_request.hpp"
+
+namespace muster {
+
+/// The requests, one after the other, preceded by their number. Numbers in this machine's order of bytes: ranks of one job share
+/// it. The format is private to a job whose ranks run the same muster.
+std::vector<std::byte> encode(std::span<request const> requests);
+
+/// The reverse; `bytes` may be followed by padding. Throws errc::invalid_data on anything that encode() does not make: bytes that
+/// end early, a number outside its enumeration, a shape of more elements than memory can hold.
+std::vector<request> decode_requests(std::span<std::byte const> bytes);
+
+}  // namespace muster

@@ -1,0 +1,267 @@
+#include "comm/hierarchical/hierarchical_backend.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <vector>
+
+#include "base/log.hpp"
+#include "comm/hierarchical/node_groups.hpp"
+#include "comm/hierarchical/node_reduction.hpp"
+#include "comm/mpi/mpi_backend.hpp"
+
+namespace muster {
+
+namespace {
+
+/// One collective in flight.
+struct slot {
+    enum class stage { idle, flat, scatter, across, gather, finished };
+    stage where = stage::idle;
+    ticket inner = 0;      // of the backend of the stage; 0: finished at once
+    bool waiting = false;  // the stage is over, the next has not begun: others go first
+    collective what;
+    std::exception_ptr failure;
+};
+
+/// Each stage has a backend of its own, on which all collectives start in the order in which the caller started them: on all
+/// ranks the same, however fast their stages end.
+struct stages {
+    std::unique_ptr<collective_backend> scatter, across, gather;
+};
+
+class hierarchical_backend final : public collective_backend {
+  public:
+    hierarchical_backend(std::unique_ptr<collective_backend> world, stages steps, node_layout layout, comm_options const& options)
+        : world_(std::move(world)),
+          steps_(std::move(steps)),
+          layout_(std::move(layout)),
+          from_bytes_(options.hierarchical_bytes) {}
+
+    std::vector<std::string> const& hosts() const noexcept override { return world_->hosts(); }
+    bool crowded() const noexcept override { return world_->crowded(); }
+    void const* native() const noexcept override { return world_->native(); }
+    comm_buffer allocate(std::size_t bytes) override { return steps_.scatter->allocate(bytes); }
+
+    ticket start(collective const& what) override {
+        bool const in_steps = what.what == collective::kind::allreduce && steps_.scatter != nullptr && what.out.count != 0 &&
+                              what.out.bytes() >= from_bytes_;
+        ticket flat = 0;
+        if (!in_steps) {
+            flat = world_->start(what);
+            if (flat == 0) return 0;
+        }
+        ticket const which = take_slot();
+        slot& next = slots_[which - 1];
+        next.failure = nullptr;
+        next.waiting = false;
+        next.where = in_steps ? slot::stage::scatter : slot::stage::flat;
+        next.inner = in_steps ? steps_.scatter->start(steps_of(what).scatter()) : flat;
+        if (!in_steps) return which;
+        next.what = what;
+        in_steps_.push_back(which);
+        return which;
+    }
+
+    bool done(ticket which) override {
+        slot& asked = slots_[which - 1];
+        if (asked.where == slot::stage::flat) {
+            advance_steps();
+            if (!finished_inside(asked)) return false;
+        } else {
+            if (asked.where != slot::stage::finished) advance_steps();
+            if (asked.where != slot::stage::finished) return false;
+        }
+        auto const failure = std::move(asked.failure);
+        asked.where = slot::stage::idle;
+        free_.push_back(which);
+        if (failure) std::rethrow_exception(failure);
+        return true;
+    }
+
+    void progress() override {
+        world_->progress();
+        advance_steps();
+    }
+
+    void abandon(ticket which) noexcept override {
+        slot& lost = slots_[which - 1];
+        // The whole world is to hear of it, and not only the group in which it happened.
+        if (lost.where != slot::stage::flat) world_->abandon(0);
+        if (auto* const inside = backend_of(lost); inside != nullptr && lost.inner != 0 && !lost.waiting) {
+            inside->late_ranks(lost.inner);
+            inside->abandon(lost.inner);
+        }
+        std::erase(in_steps_, which);
+        lost.where = slot::stage::idle;  // and never taken again
+    }
+
+    std::vector<late_rank> late_ranks(ticket which) noexcept override try {
+        slot& asked = slots_[which - 1];
+        if (asked.where == slot::stage::flat) return world_->late_ranks(asked.inner);
+        if (auto known = world_->late_ranks(0); !known.empty()) return known;
+        auto* const inside = backend_of(asked);
+        if (inside == nullptr || asked.inner == 0) return {};
+        auto late = inside->late_ranks(asked.inner);
+        auto const& members = inside == steps_.across.get() ? layout_.across : layout_.local;
+        for (auto& each : late) each.rank = members[static_cast<std::size_t>(each.rank)];
+        return late;
+    } catch (...) {
+        return {};
+    }
+
+    std::unique_ptr<collective_backend> subset(std::span<int const> ranks) override { return world_->subset(ranks); }
+
+  private:
+    ticket take_slot() {
+        if (free_.empty()) {
+            slots_.emplace_back();
+            free_.reserve(slots_.size());
+            in_steps_.reserve(slots_.size());
+            return static_cast<ticket>(slots_.size());
+        }
+        ticket const which = free_.back();
+        free_.pop_back();
+        return which;
+    }
+
+    collective_backend* backend_of(slot const& of) const noexcept {
+        switch (of.where) {
+            case slot::stage::flat: return world_.get();
+            case slot::stage::scatter: return steps_.scatter.get();
+            case slot::stage::across: return steps_.across.get();
+            case slot::stage::gather: return steps_.gather.get();
+            default: return nullptr;
+        }
+    }
+
+    node_steps steps_of(collective const& what) const noexcept { return {layout_, what}; }
+
+    /// Whether the current stage's collective is over; a failure is kept, and is the end.
+    bool finished_inside(slot& of) {
+        try {
+            return of.inner == 0 || backend_of(of)->done(of.inner);
+        } catch (...) {
+            of.failure = std::current_exception();
+            of.inner = 0;
+            return true;
+        }
+    }
+
+    /// One pass in the order of the starts. Of each stage, the first that has not come so far holds back those after it.
+    void advance_steps() {
+        bool across_open = true, gather_open = true;
+        for (ticket const which : in_steps_) {
+            slot& current = slots_[which - 1];
+            if (!current.waiting) current.waiting = finished_inside(current);
+            if (current.failure) {
+                current.where = slot::stage::finished;
+                continue;
+            }
+            if (current.where == slot::stage::scatter) {
+                if (current.waiting && across_open) begin(current, slot::stage::across);
+            }
+            if (current.where == slot::stage::across) {
+                if (!current.waiting) current.waiting = finished_inside(current);
+                if (current.failure) {
+                    current.where = slot::stage::finished;
+                    continue;
+                }
+                if (current.waiting && gather_open) begin(current, slot::stage::gather);
+            }
+            if (current.where == slot::stage::gather) {
+                if (!current.waiting) current.waiting = finished_inside(current);
+                if (current.waiting) current.where = slot::stage::finished;
+            }
+            across_open = across_open && current.where != slot::stage::scatter;
+            gather_open = gather_open && current.where != slot::stage::scatter && current.where != slot::stage::across;
+        }
+        std::erase_if(in_steps_, [&](ticket which) { return slots_[which - 1].where == slot::stage::finished; });
+    }
+
+    void begin(slot& next, slot::stage stage) {
+        next.waiting = false;
+        next.where = stage;
+        node_steps const steps = steps_of(next.what);
+        try {
+            if (stage == slot::stage::across) {
+                next.inner = steps_.across->start(steps.across(steps.share()));
+                return;
+            }
+            steps.finish(steps.share());
+            next.inner = steps_.gather->start(steps.gather());
+        } catch (...) {
+            next.failure = std::current_exception();
+            next.where = slot::stage::finished;
+        }
+    }
+
+    std::unique_ptr<collective_backend> world_;
+    stages steps_;  // null: everything goes flat
+    node_layout layout_;
+    std::size_t from_bytes_;
+    std::vector<slot> slots_;  // ticket t is slot t-1
+    std::vector<ticket> free_;
+    std::vector<ticket> in_steps_;  // in the order of their start
+};
+
+/// Whether the row serves every node, agreed by all ranks of the world; else why not here.
+bool serves_all_nodes(backend_row const& row, collective_backend& world, identity const& who, comm_options const& options,
+                      std::string& refusal) {
+    refusal = row.unavailable(who, options).value_or("");
+    std::int32_t serves = refusal.empty() ? 1 : 0;
+    auto const view = view_of(std::span(&serves, 1));
+    run_now(world, {collective::kind::allreduce, view, view, reduction::min}, options.deadline, "agreeing on the nodes' backend");
+    if (serves == 0 && refusal.empty()) refusal = "it does not serve another node";
+    return serves == 1;
+}
+
+/// The backends of the steps, and in words what they are.
+stages make_stages(collective_backend& world, identity const& who, node_layout const& layout, comm_options options,
+                   std::string& words) {
+    stages steps;
+    steps.across = world.subset(layout.across);
+    options.backend.clear();
+    for (auto const& row : backends()) {
+        if (row.name != "shm") continue;
+        std::string refusal;
+        if (serves_all_nodes(row, world, identity_on_node(who, layout, "scatter"), options, refusal)) {
+            steps.scatter = row.create(identity_on_node(who, layout, "scatter"), options);
+            steps.gather = row.create(identity_on_node(who, layout, "gather"), options);
+            words = "shm";
+            return steps;
+        }
+        words = fmt::format("mpi, since not by shm: {}", refusal);
+    }
+    if (words.empty()) words = "mpi";
+    steps.scatter = world.subset(layout.local);
+    steps.gather = world.subset(layout.local);
+    return steps;
+}
+
+}  // namespace
+
+std::optional<std::string> hierarchical_unavailable(identity const& who, comm_options const& options) {
+    if (auto const refusal = mpi_unavailable(who, options)) return "it needs mpi: " + *refusal;
+    if (who.node_count <= 1) return "all ranks are on one node";
+    if (who.world_size <= who.node_count) return fmt::format("{} ranks on {} nodes: one on each", who.world_size, who.node_count);
+    return std::nullopt;
+}
+
+std::unique_ptr<collective_backend> make_hierarchical_backend(identity const& who, comm_options const& options) {
+    auto world = make_mpi_backend(who, options);
+    auto layout = lay_out(gather_places(*world, who, options.deadline), who.rank);
+    stages steps;
+    if (layout.refusal.empty()) {
+        std::string words;
+        steps = make_stages(*world, who, layout, options, words);
+        spdlog::debug("communicator: hierarchical: {} nodes of {} ranks, from {} on; across them by mpi, within them by {}",
+                      layout.across.size(), layout.local.size(), format_bytes(options.hierarchical_bytes), words);
+    } else
+        spdlog::info("communicator: hierarchical goes flat over mpi: {}", layout.refusal);
+    return std::make_unique<hierarchical_backend>(std::move(world), std::move(steps), std::move(layout), options);
+}
+
+}  // namespace muster

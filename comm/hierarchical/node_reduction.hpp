@@ -1,0 +1,54 @@
+// A reduction over several nodes in steps: within the node, across the nodes, within the node. What backends that do so share.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "base/units.hpp"
+#include "comm/backend/collective_backend.hpp"
+#include "comm/hierarchical/node_groups.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster {
+
+/// Runs one collective to its end. Throws comm_error (errc::timeout) after the deadline (0: none), saying that `why` did not
+/// finish and who is late.
+void run_now(collective_backend& backend, collective const& what, duration deadline, std::string_view why);
+
+/// Where every rank of the world sits, in the order of the ranks. Collective. Throws as run_now().
+std::vector<node_place> gather_places(collective_backend& world, identity const& who, duration deadline);
+
+/// This rank among those of its node, as a world of their own. `purpose` keeps two such worlds apart. Pure.
+identity identity_on_node(identity const& who, node_layout const& layout, std::string_view purpose);
+
+/// The steps of one allreduce, all pure: a reducescatter on the node, by which this rank has its share of the node's result; an
+/// allreduce of the shares across the nodes; an allgather on the node. f16 is averaged in both reductions, lest its sums exceed
+/// 65,504; other averages are sums, divided once by finish(), which rounds less.
+class node_steps {
+  public:
+    /// `layout` is kept by the caller meanwhile, and has no refusal.
+    node_steps(node_layout const& layout, collective const& allreduce) noexcept : layout_(layout), whole_(allreduce) {}
+
+    /// This rank's share of the output.
+    tensor_view share() const noexcept { return part_of(whole_.out, range_of(layout_.local_place)); }
+
+    collective scatter() const;
+    /// In place on `share`: share(), or a copy of it in other memory.
+    collective across(tensor_view const& share) const;
+    collective gather() const;
+
+    /// What remains to be done to a reduced share in host memory: the division, the factor that comes after.
+    void finish(tensor_view const& share) const noexcept;
+
+  private:
+    element_range range_of(int place) const noexcept {
+        return share_of(whole_.out.count, static_cast<int>(layout_.local.size()), place);
+    }
+    bool divides_early() const noexcept { return whole_.how == reduction::average && whole_.in.type == dtype::f16; }
+    reduction step() const noexcept { return whole_.how == reduction::average && !divides_early() ? reduction::sum : whole_.how; }
+
+    node_layout const& layout_;
+    collective const& whole_;
+};
+
+}  // namespace muster

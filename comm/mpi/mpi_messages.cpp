@@ -1,0 +1,72 @@
+#include <algorithm>
+
+#include "comm/mpi/mpi_messages.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+constexpr std::size_t piece_bytes = std::size_t{1} << 28;
+
+/// Calls `body(offset, bytes)` for pieces of a message.
+template <typename Body>
+void for_pieces(std::size_t bytes, Body&& body) {
+    for (std::size_t first = 0; first < bytes; first += piece_bytes)
+        body(first, static_cast<int>(std::min(piece_bytes, bytes - first)));
+}
+
+}  // namespace
+
+void mpi_messages::clear() noexcept {
+    requests_.clear();
+    peers_.clear();
+    receives_ = 0;
+}
+
+void mpi_messages::receive(direct_world const& world, int peer, void* data, std::size_t bytes, int tag) {
+    for_pieces(bytes, [&](std::size_t first, int count) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        check(MPI_Irecv(static_cast<std::byte*>(data) + first, count, MPI_BYTE, peer, tag, world.comm, &request), "MPI_Irecv");
+        requests_.push_back(request);
+        peers_.push_back(peer);
+        ++receives_;
+    });
+}
+
+void mpi_messages::send(direct_world const& world, int peer, void const* data, std::size_t bytes, int tag) {
+    for_pieces(bytes, [&](std::size_t first, int count) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        check(MPI_Isend(static_cast<std::byte const*>(data) + first, count, MPI_BYTE, peer, tag, world.comm, &request),
+              "MPI_Isend");
+        if (request == MPI_REQUEST_NULL) return;
+        requests_.push_back(request);
+        peers_.push_back(peer);
+    });
+}
+
+bool mpi_messages::test() {
+    int done = 0;
+    check(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+    return done != 0;
+}
+
+void mpi_messages::cancel_receives() noexcept {
+    for (std::size_t i = 0; i < receives_ && i < requests_.size(); ++i)
+        if (requests_[i] != MPI_REQUEST_NULL) MPI_Cancel(&requests_[i]);
+}
+
+bool mpi_messages::released() noexcept {
+    int done = 0;
+    MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE);
+    return done != 0;
+}
+
+void mpi_messages::mark_pending(std::vector<bool>& ranks) noexcept {
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+        int done = 1;
+        if (requests_[i] != MPI_REQUEST_NULL) MPI_Request_get_status(requests_[i], &done, MPI_STATUS_IGNORE);
+        if (done == 0) ranks[static_cast<std::size_t>(peers_[i])] = true;
+    }
+}
+
+}  // namespace muster::detail

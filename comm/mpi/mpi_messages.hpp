@@ -1,0 +1,60 @@
+// Messages under way between this rank and others.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "comm/mpi/mpi_call.hpp"
+#include "comm/mpi/mpi_tags.hpp"
+
+namespace muster::detail {
+
+/// Who exchanges with whom.
+struct direct_world {
+    MPI_Comm comm = MPI_COMM_NULL;
+    int rank = 0;
+    int size = 1;
+    int largest_tag = 32767;
+    std::vector<std::string> const* hosts = nullptr;
+};
+
+/// Non-blocking sends and receives that are waited for together. Messages above 256 MiB go in pieces of that, since MPI counts in
+/// int. Receives come before sends.
+class mpi_messages {
+  public:
+    void clear() noexcept;
+    void receive(direct_world const& world, int peer, void* data, std::size_t bytes, int tag);     ///< throws mpi_error
+    void send(direct_world const& world, int peer, void const* data, std::size_t bytes, int tag);  ///< throws mpi_error
+
+    bool test();  ///< true once all are through; never blocks; throws mpi_error
+    void cancel_receives() noexcept;
+    bool released() noexcept;                              ///< true once MPI uses none of the memory any more
+    void mark_pending(std::vector<bool>& ranks) noexcept;  ///< sets the place of each rank of whom a message is not through
+
+  private:
+    std::vector<MPI_Request> requests_;
+    std::vector<int> peers_;    // of each request
+    std::size_t receives_ = 0;  // the first so many
+};
+
+/// The first rank from which a message has arrived that belongs to the operation of `tag`, by traffic and sequence number, but
+/// has another tag than `tag_from(rank)`: its arguments differ. -1 if there is none. Asks about all
+/// ranks, or `only` one. Throws mpi_error.
+template <typename TagFrom>
+int find_stranger(direct_world const& world, int tag, TagFrom&& tag_from, int only = -1) {
+    for (int k = 1; k < world.size; ++k) {
+        int const peer = (world.rank + k) % world.size;
+        if (only >= 0 && peer != only) continue;
+        int found = 0;
+        MPI_Status status;
+        check(MPI_Iprobe(peer, MPI_ANY_TAG, world.comm, &found, &status), "MPI_Iprobe");
+        if (found == 0 || status.MPI_TAG == last_words_tag(world.largest_tag)) continue;
+        if (traffic_of(status.MPI_TAG) == traffic_of(tag) && sequence_of(status.MPI_TAG) == sequence_of(tag) &&
+            status.MPI_TAG != tag_from(peer))
+            return peer;
+    }
+    return -1;
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,97 @@
+#include <algorithm>
+
+#include "comm/mpi/mpi_native.hpp"
+#include "comm/tensor/reduction_kernels.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+/// MPI counts in int, and algorithms within MPI have multiplied ints into bytes: larger tensors go in pieces of this.
+constexpr std::size_t piece_bytes = std::size_t{1} << 28;
+
+/// Calls `body(offset in elements, elements)` for pieces of the tensor.
+template <typename Body>
+void for_pieces(tensor_view const& view, Body&& body) {
+    std::size_t const most = piece_bytes / size_of(view.type);
+    for (std::size_t first = 0; first < view.count; first += most) body(first, std::min(most, view.count - first));
+}
+
+}  // namespace
+
+// All pieces are started at once: collectives of one communicator must start in the same order on all ranks, so none may
+// start later, whenever the piece before it happens to finish.
+
+void mpi_native::start(direct_world const& world, mpi_ops& ops, collective const& what) {
+    world_ = world;
+    what_ = what;
+    requests_.clear();
+    types_.clear();
+    switch (what.what) {
+        case collective::kind::allreduce: return start_allreduce(ops);
+        case collective::kind::broadcast: return start_broadcast();
+        case collective::kind::allgather: return start_allgather();
+        default: check(MPI_Ibarrier(world.comm, next_request()), "MPI_Ibarrier");
+    }
+}
+
+void mpi_native::start_allreduce(mpi_ops& ops) {
+    bool in_place = what_.in.data == what_.out.data;
+    if (what_.scale.before != 1) {
+        multiply(what_.in.type, what_.in.data, what_.out.data, what_.in.count, what_.scale.before);
+        in_place = true;
+    }
+    for_pieces(what_.in, [&](std::size_t first, std::size_t count) {
+        std::size_t const at = first * size_of(what_.in.type);
+        void const* const in = in_place ? MPI_IN_PLACE : static_cast<std::byte const*>(what_.in.data) + at;
+        check(MPI_Iallreduce(in, static_cast<std::byte*>(what_.out.data) + at, static_cast<int>(count), mpi_type(what_.in.type),
+                             ops.get(what_.in.type, what_.how), world_.comm, next_request()),
+              "MPI_Iallreduce");
+    });
+}
+
+void mpi_native::start_broadcast() {
+    for_pieces(what_.out, [&](std::size_t first, std::size_t count) {
+        check(MPI_Ibcast(static_cast<std::byte*>(what_.out.data) + first * size_of(what_.out.type), static_cast<int>(count),
+                         mpi_type(what_.out.type), what_.root, world_.comm, next_request()),
+              "MPI_Ibcast");
+    });
+}
+
+/// The places of one piece lie a whole `in` apart in `out`: a type of the piece's size with that extent says so.
+void mpi_native::start_allgather() {
+    auto* const own_place = static_cast<std::byte*>(what_.out.data) + static_cast<std::size_t>(world_.rank) * what_.in.bytes();
+    bool const in_place = what_.in.data == own_place;
+    for_pieces(what_.in, [&](std::size_t first, std::size_t count) {
+        std::size_t const at = first * size_of(what_.in.type);
+        MPI_Datatype piece = MPI_DATATYPE_NULL, spaced = MPI_DATATYPE_NULL;
+        check(MPI_Type_contiguous(static_cast<int>(count), mpi_type(what_.in.type), &piece), "MPI_Type_contiguous");
+        unique_type const owner(piece);
+        check(MPI_Type_create_resized(piece, 0, static_cast<MPI_Aint>(what_.in.bytes()), &spaced), "MPI_Type_create_resized");
+        types_.emplace_back(spaced);
+        check(MPI_Type_commit(&spaced), "MPI_Type_commit");
+        void const* const in = in_place ? MPI_IN_PLACE : static_cast<std::byte const*>(what_.in.data) + at;
+        check(MPI_Iallgather(in, static_cast<int>(count), mpi_type(what_.in.type), static_cast<std::byte*>(what_.out.data) + at,
+                             1, spaced, world_.comm, next_request()),
+              "MPI_Iallgather");
+    });
+}
+
+bool mpi_native::advance() {
+    int all = 0;
+    check(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE), "MPI_Testall");
+    if (all == 0) return false;
+    types_.clear();
+    if (what_.what != collective::kind::allreduce) return true;
+    if (what_.how == reduction::average) divide(what_.out.type, what_.out.data, what_.out.count, world_.size);
+    if (what_.scale.after != 1) multiply(what_.out.type, what_.out.data, what_.out.data, what_.out.count, what_.scale.after);
+    return true;
+}
+
+bool mpi_native::released() noexcept {
+    int all = 0;
+    MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE);
+    return all != 0;
+}
+
+}  // namespace muster::detail

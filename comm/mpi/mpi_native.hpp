@@ -1,0 +1,36 @@
+// Collectives that are left to MPI's own algorithms.
+#pragma once
+
+#include <vector>
+
+#include "comm/backend/collective_backend.hpp"
+#include "comm/mpi/mpi_messages.hpp"
+#include "comm/mpi/mpi_ops.hpp"
+
+namespace muster::detail {
+
+/// An allreduce, broadcast, even allgather or barrier as MPI's non-blocking collectives, in pieces that MPI can count.
+class mpi_native {
+  public:
+    /// Starts; the views must stay valid. Throws mpi_error.
+    void start(direct_world const& world, mpi_ops& ops, collective const& what);
+
+    /// True once `out` holds the result. Never blocks. Throws mpi_error.
+    bool advance();
+
+    /// True once MPI uses none of the memory any more.
+    bool released() noexcept;
+
+  private:
+    void start_allreduce(mpi_ops& ops);
+    void start_broadcast();
+    void start_allgather();
+    MPI_Request* next_request() { return &requests_.emplace_back(MPI_REQUEST_NULL); }
+
+    direct_world world_;
+    collective what_;
+    std::vector<MPI_Request> requests_;
+    std::vector<unique_type> types_;  // what the requests still need
+};
+
+}  // namespace muster::detail

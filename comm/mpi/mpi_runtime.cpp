@@ -1,0 +1,188 @@
+#include <fmt/format.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+
+#include "comm/backend/call_with_deadline.hpp"
+#include "comm/backend/rank_processes.hpp"
+#include "comm/mpi/mpi_call.hpp"
+#include "comm/mpi/mpi_runtime.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+constexpr duration between_looks{0.2};
+
+/// At this part of the deadline the other ranks are looked at for the first time, while those that wait as well still live.
+constexpr double before_the_end = 0.8;
+
+/// An initialisation that never came back still runs, and allows no second one.
+std::atomic<bool> stuck_in_init = false;
+
+char const* level_name(int level) {
+    switch (level) {
+        case MPI_THREAD_SINGLE: return "MPI_THREAD_SINGLE";
+        case MPI_THREAD_FUNNELED: return "MPI_THREAD_FUNNELED";
+        case MPI_THREAD_SERIALIZED: return "MPI_THREAD_SERIALIZED";
+        default: return "MPI_THREAD_MULTIPLE";
+    }
+}
+
+int level_wanted(bool several_threads) {
+    return several_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
+}
+
+[[noreturn]] void throw_stuck(identity const& who, duration deadline, std::vector<rank_process> const& first,
+                              std::vector<rank_process> const& before) {
+    stuck_in_init = true;
+    absence const why = explain_absence(who, with_the_gone(first, before), with_the_gone(first, find_rank_processes(who)));
+    throw comm_error(
+        errc::timeout,
+        fmt::format("communicator (rank {} of {} on {}): MPI did not come up within {}: {}. Look at the other ranks, "
+                    "or give a longer deadline",
+                    who.rank, who.world_size, who.host, format_duration(deadline), why.text),
+        why.culprits);
+}
+
+/// Returns what level MPI came up with. `seen`: the ranks of this node, at first sight.
+int initialise(identity const& who, comm_options const& options, std::vector<rank_process>& seen) {
+    auto const provided = std::make_shared<int>(MPI_THREAD_SINGLE);
+    auto const come_up = [provided, wanted = level_wanted(options.several_threads)] {
+        check(MPI_Init_thread(nullptr, nullptr, wanted, provided.get()), "MPI_Init_thread");
+    };
+    // Alone, nobody can be late, and MPI's main thread stays the caller.
+    if (who.world_size == 1 || options.deadline.count() <= 0) {
+        come_up();
+        return *provided;
+    }
+    // Of several nodes, who falls from now on was seen. On one node, whoever is not there is known by that.
+    if (who.node_count > 1) seen = find_rank_processes(who);
+    blocking_call call(come_up);
+    if (call.wait(options.deadline * before_the_end)) return *provided;
+    auto const before = find_rank_processes(who);
+    if (!call.wait(options.deadline * (1 - before_the_end))) throw_stuck(who, options.deadline, seen, before);
+    return *provided;
+}
+
+/// Open MPI writes to connections whose other end may be gone, and the signal for that ends a process that has no use for it: the
+/// survivor of a fall, for which it would then be blamed. A handler, and not SIG_IGN, which programs started from here would
+/// inherit.
+void survive_broken_connections() noexcept {
+    struct sigaction now {};
+    if (::sigaction(SIGPIPE, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) return;
+    now = {};
+    now.sa_handler = [](int) {};
+    now.sa_flags = SA_RESTART;
+    ::sigemptyset(&now.sa_mask);
+    ::sigaction(SIGPIPE, &now, nullptr);
+}
+
+}  // namespace
+
+/// The program's own initialisation decides; what it does not allow is refused here instead of going wrong later.
+void mpi_runtime::check_level(bool several_threads) {
+    int const wanted = level_wanted(several_threads);
+    int provided = MPI_THREAD_SINGLE;
+    int is_main = 0;
+    check(MPI_Query_thread(&provided), "MPI_Query_thread");
+    check(MPI_Is_thread_main(&is_main), "MPI_Is_thread_main");
+    any_thread_ = provided >= MPI_THREAD_SERIALIZED;
+    if (!any_thread_ && is_main == 0)
+        throw comm_error(errc::unavailable, fmt::format("MPI was initialised with {}: a communicator can then only be made by "
+                                                        "the thread that did it; initialise MPI with "
+                                                        "MPI_THREAD_SERIALIZED, or leave it to muster",
+                                                        level_name(provided)));
+    if (provided < wanted && wanted == MPI_THREAD_MULTIPLE)
+        throw comm_error(errc::unavailable, fmt::format("MPI offers {}, but several threads were asked for, which needs {}",
+                                                        level_name(provided), level_name(wanted)));
+}
+
+mpi_runtime::mpi_runtime(identity const& who, comm_options const& options) {
+    int initialized = 0, finalized = 0;
+    check(MPI_Initialized(&initialized), "MPI_Initialized");
+    check(MPI_Finalized(&finalized), "MPI_Finalized");
+    if (finalized != 0)
+        throw comm_error(errc::unavailable,
+                         "MPI has been finalised and cannot be initialised again; keep one communicator until the program ends");
+    if (stuck_in_init)
+        throw comm_error(errc::unavailable, "MPI did not come up before and is still at it; start the program again");
+    survive_broken_connections();
+    if (initialized == 0) {
+        int const provided = initialise(who, options, seen_);
+        owns_ = true;
+        log_->debug("communicator: MPI initialised, {}", level_name(provided));
+    }
+    try {
+        check_level(options.several_threads);
+    } catch (...) {
+        if (owns_) MPI_Finalize();
+        throw;
+    }
+}
+
+void mpi_runtime::remember(std::vector<world_record> ranks, int own, duration deadline) {
+    ranks_ = std::move(ranks);
+    own_ = own;
+    deadline_ = deadline;
+}
+
+/// The program has no use for MPI's world any more: its traffic and its error handler are free.
+bool mpi_runtime::all_say_farewell() noexcept try {
+    using clock = std::chrono::steady_clock;
+    check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    MPI_Request meeting = MPI_REQUEST_NULL;
+    check(MPI_Ibarrier(MPI_COMM_WORLD, &meeting), "MPI_Ibarrier");
+    auto const begin = clock::now();
+    duration next_look = between_looks;
+    for (;;) {
+        int done = 0;
+        check(MPI_Test(&meeting, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (done != 0) return true;
+        ::sched_yield();
+        duration const waited = clock::now() - begin;
+        if (waited <= next_look) continue;
+        next_look = waited + between_looks;
+        bool const late = deadline_.count() > 0 && waited > deadline_;
+        auto const lost = lost_ranks(ranks_, own_);
+        if (!late && std::none_of(lost.begin(), lost.end(), [](auto const& each) { return each.dead; })) continue;
+        for (auto const& each : lost)
+            log_->error("the program ends without rank {} on {}: {}; MPI is left unfinalised", each.rank,
+                        ranks_[static_cast<std::size_t>(each.rank)].host, each.why);
+        if (lost.empty())
+            log_->error("the program ends, and not all ranks have come to that within {}; MPI is left unfinalised",
+                        format_duration(deadline_));
+        return false;
+    }
+} catch (...) {
+    return false;  // MPI failed, or the log: nothing to be had from either
+}
+
+mpi_runtime::~mpi_runtime() {
+    if (!owns_ || !mpi_is_running()) return;
+    try {
+        if (leave_)
+            log_->warn("MPI is left unfinalised: operations were given up, and finalising would wait for the other ranks");
+        else if (all_say_farewell() && !came_back(bound(deadline_), [] { MPI_Finalize(); }))
+            log_->error("MPI_Finalize did not come back within {}; it is left alone", format_duration(deadline_));
+    } catch (...) {  // a log or a thread that fails is no reason to fail
+    }
+}
+
+std::shared_ptr<mpi_runtime> mpi_runtime::acquire(identity const& who, comm_options const& options) {
+    static std::mutex guard;
+    static std::weak_ptr<mpi_runtime> current;
+    std::scoped_lock const lock(guard);
+    if (auto runtime = current.lock()) {
+        runtime->check_level(options.several_threads);
+        return runtime;
+    }
+    std::shared_ptr<mpi_runtime> runtime(new mpi_runtime(who, options));
+    current = runtime;
+    return runtime;
+}
+
+}  // namespace muster::detail

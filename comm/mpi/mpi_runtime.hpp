@@ -1,0 +1,60 @@
+// MPI's initialisation, shared by all communicators of the process.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "base/log.hpp"
+#include "base/units.hpp"
+#include "comm/backend/comm_options.hpp"
+#include "comm/backend/rank_processes.hpp"
+#include "comm/backend/world_record.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster::detail {
+
+/// Finalises MPI with the last owner if it initialised it. Thread safe.
+class mpi_runtime {
+  public:
+    /// Initialises MPI unless it is initialised already: with MPI_THREAD_SERIALIZED, or MPI_THREAD_MULTIPLE if
+    /// options.several_threads. Throws mpi_error; errc::unavailable if MPI has been finalised, or if its thread level does not
+    /// allow calls from this thread; errc::timeout, naming ranks that are stopped or missing on this node, if it does not come up
+    /// within options.deadline, after which there is no other try.
+    static std::shared_ptr<mpi_runtime> acquire(identity const& who, comm_options const& options);
+
+    /// If it is to finalise MPI, it first meets the other ranks once more: if one of them is gone, or does not come within the
+    /// deadline, it leaves MPI as it is, since MPI_Finalize would wait for ever.
+    ~mpi_runtime();
+    mpi_runtime(mpi_runtime const&) = delete;
+    mpi_runtime& operator=(mpi_runtime const&) = delete;
+
+    /// Calls that block for other ranks may be given this long, on another thread; 0 where MPI may be called by this one only.
+    duration bound(duration deadline) const noexcept { return any_thread_ ? deadline : duration{0}; }
+
+    /// All ranks of MPI's world, for the destructor.
+    void remember(std::vector<world_record> ranks, int own, duration deadline);
+
+    /// The processes of this node's ranks, as they were seen before MPI came up; none if all are on one node
+    /// or the program had initialised it.
+    std::vector<rank_process> const& seen() const noexcept { return seen_; }
+
+    /// MPI_Finalize would wait for ranks that do not come: do not call it.
+    void leave_unfinalised() noexcept { leave_ = true; }
+
+  private:
+    mpi_runtime(identity const& who, comm_options const& options);
+    void check_level(bool several_threads);
+    bool all_say_farewell() noexcept;
+
+    std::shared_ptr<spdlog::logger> log_ = spdlog::default_logger();  // a static communicator may outlive the registry of loggers
+    bool owns_ = false;
+    bool any_thread_ = false;
+    std::atomic<bool> leave_ = false;
+    std::vector<rank_process> seen_;
+    std::vector<world_record> ranks_;
+    int own_ = 0;
+    duration deadline_{0};
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "comm/backend/call_with_deadline.hpp"
+#include "comm/backend/rank_processes.hpp"
+#include "comm/mpi/mpi_world.hpp"
+
+namespace muster::detail {
+
+namespace {
+
+constexpr int group_tag = 1;
+
+unique_comm own(MPI_Comm comm) {
+    unique_comm owner(comm);
+    check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    return owner;
+}
+
+mpi_world meet_now(identity const& who, comm_options const& options) {
+    int size = 0;
+    check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+    MPI_Comm copy = MPI_COMM_NULL;
+    check(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
+    mpi_world world{own(copy), {}, false};
+    world_record const mine = describe_world(who, options);
+    std::vector<world_record> records(static_cast<std::size_t>(size));
+    check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, records.data(), sizeof mine, MPI_BYTE, world.comm.get()), "MPI_Allgather");
+    check_world(records, who);
+    world.crowded = is_crowded(records, mine.host);
+    bool reordered = false;
+    world.ranks.resize(records.size());
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        reordered = reordered || static_cast<std::size_t>(records[i].rank) != i;
+        world.ranks[static_cast<std::size_t>(records[i].rank)] = records[i];
+    }
+    if (reordered) {
+        check(MPI_Comm_split(world.comm.get(), 0, who.rank, &copy), "MPI_Comm_split");
+        world.comm = own(copy);
+    }
+    return world;
+}
+
+struct mpi_group_traits {
+    using type = MPI_Group;
+    static type null() noexcept { return MPI_GROUP_NULL; }
+    static void close(type group) noexcept { MPI_Group_free(&group); }
+};
+using unique_group = unique_handle<mpi_group_traits>;
+
+unique_comm make_part(MPI_Comm whole, std::vector<int> const& ranks) {
+    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+    check(MPI_Comm_group(whole, &all), "MPI_Comm_group");
+    unique_group const of_all(all);
+    check(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some), "MPI_Group_incl");
+    unique_group const of_some(some);
+    MPI_Comm part = MPI_COMM_NULL;
+    check(MPI_Comm_create_group(whole, some, group_tag, &part), "MPI_Comm_create_group");
+    return own(part);
+}
+
+std::string name_lost(std::vector<late_rank> const& lost, std::vector<world_record> const& ranks, std::vector<int>& culprits) {
+    std::string text = lost.empty() ? "nothing is known of what keeps the others" : "waiting for";
+    for (auto const& each : lost) {
+        text += fmt::format("{} rank {} on {} ({})", culprits.empty() ? "" : ",", each.rank,
+                            ranks[static_cast<std::size_t>(each.rank)].host, each.why);
+        culprits.push_back(each.rank);
+    }
+    return text;
+}
+
+}  // namespace
+
+mpi_world meet(mpi_runtime& runtime, identity const& who, comm_options const& options) {
+    auto const world = std::make_shared<mpi_world>();
+    duration const deadline = runtime.bound(options.deadline);
+    if (!came_back(deadline, [world, who, options] { *world = meet_now(who, options); })) {
+        runtime.leave_unfinalised();
+        absence const why = explain_absence(who, with_the_gone(runtime.seen(), find_rank_processes(who)));
+        throw comm_error(
+            errc::timeout,
+            fmt::format("communicator (rank {} of {} on {}): the ranks did not meet within {}: {}. Look at the other "
+                        "ranks, or give a longer deadline",
+                        who.rank, who.world_size, who.host, format_duration(deadline), why.text),
+            why.culprits);
+    }
+    return std::move(*world);
+}
+
+mpi_world meet_some(mpi_runtime& runtime, mpi_world const& whole, std::span<int const> ranks, int own_rank, duration deadline) {
+    auto const comm = std::make_shared<unique_comm>();
+    std::vector<int> const list(ranks.begin(), ranks.end());
+    if (!came_back(runtime.bound(deadline), [comm, list, from = whole.comm.get()] { *comm = make_part(from, list); })) {
+        runtime.leave_unfinalised();
+        std::vector<int> culprits;
+        std::string const why = name_lost(lost_ranks(whole.ranks, own_rank), whole.ranks, culprits);
+        throw comm_error(errc::timeout,
+                         fmt::format("process set of {} ranks (rank {} of {} on {}): its ranks did not meet within {}: {}",
+                                     ranks.size(), own_rank, whole.ranks.size(),
+                                     whole.ranks[static_cast<std::size_t>(own_rank)].host, format_duration(deadline), why),
+                         culprits);
+    }
+    mpi_world part{std::move(*comm), {}, whole.crowded};
+    for (int const rank : ranks) part.ranks.push_back(whole.ranks[static_cast<std::size_t>(rank)]);
+    return part;
+}
+
+}  // namespace muster::detail

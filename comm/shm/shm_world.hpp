@@ -1,0 +1,81 @@
+// The ranks of one node and the memory that they share, as a rank's collectives see them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "comm/backend/collective_backend.hpp"
+#include "comm/backend/process_watch.hpp"
+#include "comm/shm/mapped_buffers.hpp"
+#include "comm/shm/segment.hpp"
+
+namespace muster::shm {
+
+struct aligned_delete {
+    void operator()(std::byte* memory) const noexcept { ::operator delete[](memory, std::align_val_t{4096}); }
+};
+using aligned_bytes = std::unique_ptr<std::byte[], aligned_delete>;
+inline aligned_bytes make_aligned(std::size_t bytes) {
+    return aligned_bytes(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{4096})));
+}
+
+/// Plain state; one rank's, used by one call at a time.
+struct world {
+    int rank = 0;
+    int size = 1;
+    geometry sizes;
+    std::shared_ptr<shared_memory> memory;
+    std::vector<region> regions;          ///< by rank
+    std::vector<process_name> processes;  ///< by rank
+    std::vector<std::string> hosts;       ///< by rank
+    bool crowded = false;                 ///< more ranks than processors
+    std::vector<int> beside;              ///< other ranks that may run on a processor that this one may run on
+    bool direct = false;                  ///< the kernel lets every rank read and write every other's memory
+    bool mappable = false;                ///< … map every other's shared buffers
+
+    std::uint64_t sequence = 0;                ///< of the collective that was announced last; they start at 1
+    std::uint64_t round = 0;                   ///< rounds of all finished collectives
+    std::vector<std::uint64_t> pair_sequence;  ///< of the exchange announced last to each rank
+    std::vector<std::uint64_t> pair_filled;    ///< rounds sent to each rank
+    std::vector<std::uint64_t> pair_worked;    ///< rounds received from each rank
+
+    aligned_bytes scratch;                ///< of scratch_bytes
+    std::vector<void const*> sources;     ///< room for one address of each rank
+    std::vector<void*> targets;           ///< the same
+    std::vector<mapped_buffers> mapped;   ///< by rank
+    std::vector<std::byte*> near_inputs;  ///< by rank: the tensors of the collective that goes on, where they are mapped here
+    std::vector<std::byte*> near_outputs;
+
+    region const& own() const noexcept { return regions[static_cast<std::size_t>(rank)]; }
+    region const& of(int other) const noexcept { return regions[static_cast<std::size_t>(other)]; }
+};
+
+/// Other ranks' input that is brought near at once: fits a second-level cache beside what it is combined with and into.
+inline constexpr std::size_t scratch_bytes = std::size_t{512} << 10;
+
+/// A world over `memory` of sizes.total_bytes(), with nobody in it yet.
+world make_world(std::shared_ptr<shared_memory> memory, geometry const& sizes, int rank);
+
+/// Gives every rank its region of the memory; the bytes of others are not touched.
+void divide(world& all);
+
+/// "rank 3 on n1 (process 4711)".
+std::string name_of(world const& all, int rank);
+
+/// Numbers by which a rank that holds the others up is told from those that only wait for it too: the least comes first.
+struct position {
+    std::uint64_t sequence = 0;
+    std::uint64_t steps = 0;
+    auto operator<=>(position const&) const = default;
+};
+position position_of(world const& all, int rank) noexcept;
+
+/// What is wrong with the ranks of `missing`: all that are dead, gave up, or are stopped; if there are none, those that are
+/// behind all others. By ascending rank. `sequence` is the collective that waits.
+std::vector<late_rank> blame(world const& all, std::vector<int> const& missing, std::uint64_t sequence);
+
+}  // namespace muster::shm

@@ -1,0 +1,134 @@
+#include "comm/trace/explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+namespace {
+
+/// The last operation of a rank in one process set.
+struct position {
+    std::uint64_t sequence = 0;
+    exchange_kind kind = exchange_kind::barrier;
+    std::string name;
+    bool finished = false;
+};
+
+std::string name_of(std::string const& name) {
+    return name.empty() || name.front() == internal_name ? std::string{} : fmt::format(" \"{}\"", name);
+}
+
+std::string spell(position const& at) {
+    return fmt::format("{} #{}{}{}", to_string(at.kind), at.sequence, name_of(at.name), at.finished ? " (finished)" : "");
+}
+
+std::string who(std::vector<flight_dump const*> const& dumps) {
+    std::vector<std::string> names;
+    for (auto const* each : dumps) names.push_back(fmt::format("{} ({})", each->rank, each->host));
+    return fmt::format("rank{} {}", dumps.size() == 1 ? "" : "s", join(names, ", "));
+}
+
+using place = std::pair<std::uint64_t, bool>;
+
+/// Groups of ranks at the same place of one process set, the earliest first.
+std::string explain_set(int set, std::map<place, std::pair<position, std::vector<flight_dump const*>>> const& groups) {
+    std::string const of = set == 0 ? std::string{} : fmt::format("process set {}: ", set);
+    if (groups.size() == 1) {
+        auto const& [at, ranks] = groups.begin()->second;
+        return fmt::format("{}all {} rank(s) that left a file are at {}\n", of, ranks.size(), spell(at));
+    }
+    auto const most = std::max_element(groups.begin(), groups.end(), [](auto const& a, auto const& b) {
+        return a.second.second.size() <= b.second.second.size();
+    });
+    std::string text;
+    for (auto one = groups.begin(); one != groups.end(); ++one) {
+        if (one == most) continue;
+        text += fmt::format("{}{} {} at {}, ", of, who(one->second.second), one->second.second.size() == 1 ? "is" : "are",
+                            spell(one->second.first));
+    }
+    return text + fmt::format("{} at {}\n", groups.size() == 2 ? "all others" : "the rest", spell(most->second.first));
+}
+
+std::string explain_reasons(std::span<flight_dump const> dumps) {
+    std::map<std::vector<int>, std::vector<flight_dump const*>> by_culprits;
+    for (auto const& each : dumps)
+        if (!each.reason.empty()) by_culprits[each.culprits].push_back(&each);
+    std::string text;
+    for (auto const& [culprits, ranks] : by_culprits) {
+        std::vector<std::string> names;
+        for (int const rank : culprits) names.push_back(std::to_string(rank));
+        text += fmt::format("{} {}: {}\n", who(ranks),
+                            culprits.empty() ? "could not name a culprit"
+                                             : fmt::format("blame{} rank {}", ranks.size() == 1 ? "s" : "", join(names, ", ")),
+                            ranks.front()->reason);
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string explain(std::span<flight_dump const> dumps) {
+    if (dumps.empty()) return "no flight recorder's files\n";
+    int ranks = 0;
+    std::set<int> present;
+    std::map<int, std::map<place, std::pair<position, std::vector<flight_dump const*>>>> sets;
+    for (auto const& dump : dumps) {
+        ranks = std::max(ranks, dump.ranks);
+        present.insert(dump.rank);
+        std::map<int, flight_record const*> last;
+        for (auto const& each : dump.records) {
+            // Operations are recorded in the order in which they begin; the first that has not finished is where the rank is.
+            auto& at = last[each.set];
+            if (at == nullptr || at->finished_us != 0) at = &each;
+        }
+        for (auto const& [set, at] : last) {
+            auto& group = sets[set][{at->sequence, at->finished_us != 0}];
+            group.first = {at->sequence, at->kind, at->name, at->finished_us != 0};
+            group.second.push_back(&dump);
+        }
+    }
+    std::string text;
+    for (auto const& [set, groups] : sets) text += explain_set(set, groups);
+    std::vector<std::string> missing;
+    for (int rank = 0; rank < std::min(ranks, 1 << 20); ++rank)
+        if (!present.contains(rank) && missing.size() < 100) missing.push_back(std::to_string(rank));
+    if (!missing.empty())
+        text += fmt::format("rank{} {} left no file: killed, stopped, or not failed\n", missing.size() == 1 ? "" : "s",
+                            join(missing, ", "));
+    for (auto const& dump : dumps)
+        if (!dump.waiting.empty())
+            text += fmt::format("rank {} ({}) waits for {}{}\n", dump.rank, dump.host,
+                                join(std::span(dump.waiting).first(std::min<std::size_t>(dump.waiting.size(), 5)), ", "),
+                                dump.waiting.size() > 5 ? fmt::format(" and {} more", dump.waiting.size() - 5) : "");
+    return text + explain_reasons(dumps);
+}
+
+std::vector<flight_dump> read_flight_dumps(std::string const& folder) {
+    std::vector<flight_dump> dumps;
+    std::error_code problem;
+    for (auto const& entry : std::filesystem::directory_iterator(folder, problem)) {
+        std::string const name = entry.path().filename();
+        if (!name.starts_with("flight-") || !name.ends_with(".json")) continue;
+        std::ifstream file(entry.path(), std::ios::binary);
+        std::string const text{std::istreambuf_iterator<char>(file), {}};
+        dumps.push_back(parse_flight_dump(text, entry.path()));
+    }
+    if (dumps.empty())
+        throw error(errc::not_found,
+                    fmt::format("{}: no files flight-RANK.json{}; give the folder that MUSTER_FLIGHT_RECORDER named", folder,
+                                problem ? " (" + problem.message() + ")" : ""));
+    std::sort(dumps.begin(), dumps.end(), [](auto const& a, auto const& b) { return a.rank < b.rank; });
+    return dumps;
+}
+
+}  // namespace muster

@@ -1,0 +1,19 @@
+// What flight recorders say together.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "comm/exchange/observe/flight_recorder.hpp"
+
+namespace muster {
+
+/// Where the ranks were, for people; of each process set that has operations: "rank 3 (node2) is at allreduce #512 "grad.7", all
+/// others at #513", or that all are at the same one. Ranks that left no file are named, as are the reasons that ranks gave (ranks
+/// of one reason together). Pure; dumps in any order.
+std::string explain(std::span<flight_dump const> dumps);
+
+/// Reads FOLDER/flight-*.json. Throws errc::not_found if there is none, errc::invalid_data naming the file.
+std::vector<flight_dump> read_flight_dumps(std::string const& folder);
+
+}  // namespace muster

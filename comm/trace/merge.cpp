@@ -1,0 +1,95 @@
+#include "comm/trace/merge.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+std::string shift_line(std::string_view line, double& offset_us, double& error_us) {
+    line = trim(line);
+    if (line.ends_with(',')) line.remove_suffix(1);
+    if (line.empty() || line == "[" || line == "]") return {};
+    auto event = nlohmann::json::parse(line);
+    if (!event.is_object()) throw error(errc::invalid_data, "not an event");
+    auto const name = event.value("name", "");
+    if (name == "muster_clock") {
+        offset_us = event.at("args").at("offset_us").get<double>();
+        error_us = event.at("args").at("error_us").get<double>();
+    }
+    if (auto const ts = event.find("ts"); ts != event.end()) *ts = ts->get<double>() + offset_us;
+    return event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+namespace {
+
+std::size_t dropped_in(std::string_view line) {
+    if (line.find("\"muster_end\"") == std::string_view::npos) return 0;
+    auto const event = nlohmann::json::parse(line);
+    return event.at("args").at("dropped").get<std::size_t>();
+}
+
+void merge_one(std::string const& path, std::ofstream& out, merge_summary& all) {
+    std::ifstream file(path);
+    if (!file) throw error(errc::not_found, fmt::format("{}: cannot be read", path));
+    double offset = 0, uncertain = 0;
+    bool ended = false;
+    std::string line;
+    for (std::size_t number = 1; std::getline(file, line); ++number) {
+        bool const whole = !file.eof();  // the last line of a rank that died may be cut
+        ended = ended || trim(line) == "]";
+        try {
+            std::string const moved = shift_line(line, offset, uncertain);
+            if (moved.empty()) continue;
+            all.dropped += dropped_in(moved);
+            if (all.events++ != 0) out << ",\n";
+            out << moved;
+        } catch (std::exception const& problem) {
+            if (!whole) break;
+            throw error(errc::invalid_data, fmt::format("{}:{}: not a line of a timeline: {}", path, number, problem.what()));
+        }
+    }
+    if (!ended) all.ended.push_back(path);
+    all.worst_error_us = std::max(all.worst_error_us, uncertain);
+    ++all.files;
+}
+
+}  // namespace
+
+merge_summary merge_timelines(std::span<std::string const> files, std::string const& out) {
+    std::ofstream to(out, std::ios::trunc);
+    if (!to) throw_system("open", out, 0, "give a file that can be written to");
+    merge_summary all;
+    to << "[\n";
+    for (auto const& each : files) merge_one(each, to, all);
+    to << "\n]\n";
+    to.flush();
+    if (!to) throw_system("write", out);
+    return all;
+}
+
+std::vector<std::string> find_timelines(std::string const& folder) {
+    std::vector<std::pair<std::int64_t, std::string>> found;
+    std::error_code problem;
+    for (auto const& entry : std::filesystem::directory_iterator(folder, problem)) {
+        std::string const name = entry.path().filename();
+        if (!name.starts_with("timeline-") || !name.ends_with(".json")) continue;
+        auto const rank = parse_integer(std::string_view(name).substr(9, name.size() - 14));
+        if (rank) found.emplace_back(*rank, entry.path());
+    }
+    if (found.empty())
+        throw error(errc::not_found, fmt::format("{}: no files timeline-RANK.json{}; give the folder that MUSTER_TIMELINE named",
+                                                 folder, problem ? " (" + problem.message() + ")" : ""));
+    std::sort(found.begin(), found.end());
+    std::vector<std::string> paths;
+    for (auto& [rank, path] : found) paths.push_back(std::move(path));
+    return paths;
+}
+
+}  // namespace muster

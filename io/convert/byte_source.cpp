@@ -1,0 +1,158 @@
+#include "io/convert/byte_source.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t buffer_bytes = 256 * 1024;
+constexpr std::uint64_t largest_ratio = 1032;  // deflate's best: 258 bytes from two bits
+
+unique_fd open_regular(std::string const& path, std::uint64_t& bytes) {
+    unique_fd fd(
+        ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // nonblocking: a FIFO must not hang us before it is refused
+    if (!fd) throw_system("open", path, 0, errno == ENOENT ? "check the path" : "check its permissions");
+    struct stat status {};
+    if (::fstat(fd.get(), &status) != 0) throw_system("fstat", path);
+    if (!S_ISREG(status.st_mode))
+        throw error(errc::invalid_data,
+                    fmt::format("{}: is not a regular file; give the file itself, no folder, pipe or device", path));
+    bytes = static_cast<std::uint64_t>(status.st_size);
+    return fd;
+}
+
+std::size_t read_fully(int fd, std::string const& path, std::uint64_t offset, std::span<std::uint8_t> out) {
+    std::size_t done = 0;
+    while (done < out.size()) {
+        ssize_t const got =
+            ::pread(fd, out.data() + done, std::min<std::size_t>(out.size() - done, 1u << 30), static_cast<off_t>(offset + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            int const code = errno;
+            throw error(errc::io, fmt::format("{}: read at offset {}: {} (errno {}); check the file system", path, offset + done,
+                                              std::generic_category().message(code), code));
+        }
+        if (got == 0) break;
+        done += static_cast<std::size_t>(got);
+    }
+    return done;
+}
+
+}  // namespace
+
+/// zlib's state and the compressed bytes it has not taken yet.
+struct byte_source::inflater {
+    inflater() {
+        if (int const code = inflateInit2(&stream, 15 + 16); code != Z_OK)  // 16: gzip with its CRC, nothing else
+            throw library_error("zlib", "inflateInit2", code, "no memory");
+    }
+    ~inflater() { inflateEnd(&stream); }
+    inflater(inflater const&) = delete;
+    inflater& operator=(inflater const&) = delete;
+
+    z_stream stream{};
+    std::vector<std::uint8_t> input = std::vector<std::uint8_t>(buffer_bytes);
+    bool ended = false;      ///< the last member is complete and nothing follows it
+    bool in_member = false;  ///< some of a member is read, but not its end
+};
+
+byte_source::byte_source(std::string path) : path_(std::move(path)), fd_(open_regular(path_, file_bytes_)) {
+    std::array<std::uint8_t, 2> magic{};
+    if (read_fully(fd_.get(), path_, 0, magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b)
+        inflater_ = std::make_unique<inflater>();
+    ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+}
+
+byte_source::byte_source(byte_source&&) noexcept = default;
+byte_source& byte_source::operator=(byte_source&&) noexcept = default;
+byte_source::~byte_source() = default;
+
+std::optional<std::uint64_t> byte_source::size() const noexcept {
+    if (compressed()) return std::nullopt;
+    return file_bytes_;
+}
+
+std::uint64_t byte_source::size_limit() const noexcept {
+    if (!compressed()) return file_bytes_;
+    return file_bytes_ > std::numeric_limits<std::uint64_t>::max() / largest_ratio ? std::numeric_limits<std::uint64_t>::max()
+                                                                                   : file_bytes_ * largest_ratio;
+}
+
+std::size_t byte_source::read(std::span<std::uint8_t> out) {
+    std::size_t const got = compressed() ? read_compressed(out) : read_plain(out);
+    offset_ += got;
+    return got;
+}
+
+std::uint64_t byte_source::skip(std::uint64_t bytes) {
+    if (!compressed()) {
+        std::uint64_t const step = std::min(bytes, file_bytes_ - std::min(file_bytes_, file_offset_));
+        file_offset_ += step;
+        offset_ += step;
+        return step;
+    }
+    std::vector<std::uint8_t> dropped(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, buffer_bytes)));
+    std::uint64_t done = 0;
+    while (done < bytes) {
+        std::size_t const ask = static_cast<std::size_t>(std::min<std::uint64_t>(bytes - done, dropped.size()));
+        std::size_t const got = read({dropped.data(), ask});
+        done += got;
+        if (got < ask) break;
+    }
+    return done;
+}
+
+std::size_t byte_source::read_plain(std::span<std::uint8_t> out) {
+    std::size_t const got = read_fully(fd_.get(), path_, file_offset_, out);
+    file_offset_ += got;
+    return got;
+}
+
+std::size_t byte_source::read_compressed(std::span<std::uint8_t> out) {
+    z_stream& stream = inflater_->stream;
+    auto const damaged = [&](std::size_t done, std::string_view what, std::string_view advice) {
+        throw error(errc::invalid_data, fmt::format("{}: gzip: {} at compressed offset {}, after {} uncompressed bytes; {}",
+                                                    path_, what, file_offset_ - stream.avail_in, offset_ + done, advice));
+    };
+    std::size_t done = 0;
+    while (done < out.size() && !inflater_->ended) {
+        if (stream.avail_in == 0) {
+            std::size_t const got = read_fully(fd_.get(), path_, file_offset_, inflater_->input);
+            file_offset_ += got;
+            stream.next_in = inflater_->input.data();
+            stream.avail_in = static_cast<uInt>(got);
+            if (got == 0 && inflater_->in_member)
+                damaged(done, "the file ends inside its compressed data", "copy or download it again");
+            if (got == 0) inflater_->ended = true;
+            continue;
+        }
+        std::size_t const ask = std::min<std::size_t>(out.size() - done, 1u << 30);
+        stream.next_out = out.data() + done;
+        stream.avail_out = static_cast<uInt>(ask);
+        inflater_->in_member = true;
+        int const code = inflate(&stream, Z_NO_FLUSH);
+        done += ask - stream.avail_out;
+        if (code == Z_STREAM_END) {  // another member may follow: a gzip file is a list of them
+            inflater_->in_member = false;
+            inflateReset(&stream);
+        } else if (code != Z_OK && code != Z_BUF_ERROR) {
+            damaged(done, stream.msg != nullptr ? stream.msg : "damaged data", "the file is damaged: copy or download it again");
+        }
+    }
+    return done;
+}
+
+}  // namespace muster

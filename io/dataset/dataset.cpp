@@ -1,0 +1,138 @@
+#include "io/dataset/dataset.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "io/dataset/checksum.hpp"
+#include "io/dataset/file_ranks.hpp"
+#include "io/dataset/format.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t piece_bytes = std::size_t{8} << 20;
+// MPI-IO counts with int, and HDF5 1.10 hands one transfer on as one call.
+constexpr std::size_t transfer_bytes = std::size_t{512} << 20;
+
+}  // namespace
+
+void dataset::transfer(hdf5::place const& where, hdf5::dataset const& from, hyperslab rows, std::size_t row_bytes,
+                       std::uint8_t* data) const {
+    bool const parallel = together::mpi_handle(comm_) != nullptr;
+    hdf5::property_list const list = hdf5::transfer(where, parallel);
+    std::size_t const step = std::max<std::size_t>(1, transfer_bytes / row_bytes);
+    std::uint64_t rounds = rows.count / step + (rows.count % step != 0 ? 1 : 0);
+    together::max(comm_, {&rounds, 1});
+    rounds = std::max<std::uint64_t>(rounds, 1);
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+        hyperslab const part = intersect(rows, {rows.first + round * step, step});
+        together::run(comm_, "reading a dataset", [&] {
+            hdf5::read(where, from, part.empty() ? hyperslab{0, 0} : part, hdf5::element::u8,
+                       part.empty() ? nullptr : data + (part.first - rows.first) * row_bytes, list);
+            if (parallel) hdf5::require_collective(where, list);
+        });
+    }
+}
+
+void dataset::read(std::size_t first, std::size_t count, std::span<std::uint8_t> images, std::span<std::uint8_t> labels) const {
+    std::uint64_t wanted[2] = {images.empty() ? 0u : 1u, labels.empty() ? 0u : 1u};
+    together::run(comm_, "reading a dataset", [&] {
+        if (first > size() || count > size() - first)
+            throw error(errc::usage, fmt::format("{}: read of samples {} to {}: /{} has {}; ask for fewer", info_.path, first,
+                                                 first + count, info_.split, size()));
+        if ((!images.empty() && images.size() != count * image_bytes()) || (!labels.empty() && labels.size() != count))
+            throw error(errc::usage,
+                        fmt::format("{}: read of {} samples into {} bytes for images and {} for labels; give {} and {}",
+                                    info_.path, count, images.size(), labels.size(), count * image_bytes(), count));
+    });
+    together::max(comm_, wanted);
+    hyperslab const rows{first, count};
+    std::string const group = "/" + info_.split;
+    if (wanted[0] != 0)
+        transfer({info_.path, group + "/images"}, images_, images.empty() ? hyperslab{} : rows, image_bytes(), images.data());
+    if (wanted[1] != 0) transfer({info_.path, group + "/labels"}, labels_, labels.empty() ? hyperslab{} : rows, 1, labels.data());
+}
+
+void dataset::verify_blocks(hyperslab rows, std::span<std::uint8_t const> images, std::span<std::uint8_t const> labels,
+                            std::span<std::uint64_t const> image_blocks, std::span<std::uint64_t const> label_blocks) const {
+    std::size_t const block = info_.checksum_block_samples;
+    std::size_t const first_block = rows.first / block;
+    std::size_t const blocks = format::block_count(rows.count, block);
+    std::vector<std::uint64_t> found(blocks);
+    auto const compare = [&](std::string_view what, std::span<std::uint64_t const> expected) {
+        for (std::size_t i = 0; i < blocks; ++i) {
+            if (found[i] == expected[first_block + i]) continue;
+            std::size_t const from = rows.first + i * block;
+            throw error(
+                errc::invalid_data,
+                fmt::format(
+                    "{}: /{}/{}: samples {} to {}: checksum {}, expected {}; the file is damaged: copy or convert it again",
+                    info_.path, info_.split, what, from, std::min(from + block, rows.end()) - 1, format_checksum(found[i]),
+                    format_checksum(expected[first_block + i])));
+        }
+    };
+    block_checksums(images, block * image_bytes(), found);
+    compare(format::images, image_blocks);
+    block_checksums(labels, block, found);
+    compare(format::labels, label_blocks);
+    for (std::size_t i = 0; i < labels.size(); ++i)
+        if (labels[i] >= info_.classes)
+            throw error(errc::invalid_data,
+                        fmt::format("{}: /{}/labels: sample {}: label {}, expected below {} (classes); convert it again",
+                                    info_.path, info_.split, rows.first + i, labels[i], info_.classes));
+}
+
+void dataset::verify(std::function<void(std::uint64_t)> const& progress) const {
+    hdf5::place const where{info_.path, "/" + info_.split};
+    std::size_t const block = info_.checksum_block_samples;
+    std::size_t const blocks = format::block_count(size(), block);
+    std::vector<std::uint64_t> expected[2];
+    std::vector<std::uint8_t> images;
+    std::vector<std::uint8_t> labels;
+    std::size_t const step = block * std::max<std::size_t>(1, piece_bytes / (block * image_bytes()));
+
+    // Every rank reads all block checksums: they are few (8 bytes a MiB), and the whole checksum needs all of them.
+    together::run(comm_, "reading checksums", [&] {
+        char const* const names[2] = {format::image_blocks, format::label_blocks};
+        std::uint64_t const whole[2] = {info_.checksum_images, info_.checksum_labels};
+        for (int i = 0; i < 2; ++i) {
+            hdf5::place const at{info_.path, where.object + "/" + names[i]};
+            hdf5::dataset const handle = hdf5::open_dataset(where, group_, names[i]);
+            hdf5::dataset_form const form = hdf5::form_of(at, handle);
+            if (form.extent.size() != 1 || form.extent[0] != blocks || !hdf5::holds(at, handle, hdf5::element::u64))
+                throw error(errc::invalid_data, fmt::format("{}: {}: expected {} checksums of 8 bytes; convert it again",
+                                                            info_.path, at.object, blocks));
+            expected[i].resize(blocks);
+            hdf5::read(at, handle, {0, blocks}, hdf5::element::u64, expected[i].data(),
+                       hdf5::transfer(at, together::mpi_handle(comm_) != nullptr));
+            if (std::uint64_t const found = fold_checksums(expected[i]); found != whole[i])
+                throw error(
+                    errc::invalid_data,
+                    fmt::format("{}: {}: checksum {}, expected {} (attribute of {}); the file is damaged: copy or convert it "
+                                "again",
+                                info_.path, at.object, format_checksum(found), format_checksum(whole[i]), where.object));
+        }
+        std::size_t const largest = std::min(step, size());
+        images.resize(largest * image_bytes());
+        labels.resize(largest);
+    });
+
+    hyperslab const mine = shard_of_blocks(size(), block, together::rank(comm_), together::size(comm_));
+    hyperslab const longest = shard_of_blocks(size(), block, 0, together::size(comm_));
+    std::uint64_t bytes = 0;
+    for (std::size_t done = 0; done < longest.count; done += step) {
+        hyperslab const rows = intersect(mine, {mine.first + done, step});
+        std::span<std::uint8_t> const image_part(images.data(), rows.count * image_bytes());
+        std::span<std::uint8_t> const label_part(labels.data(), rows.count);
+        transfer({info_.path, where.object + "/images"}, images_, rows, image_bytes(), images.data());
+        transfer({info_.path, where.object + "/labels"}, labels_, rows, 1, labels.data());
+        together::run(comm_, "verifying a dataset",
+                      [&] { verify_blocks(rows, image_part, label_part, expected[0], expected[1]); });
+        bytes += rows.count * (image_bytes() + 1);
+        if (progress) progress(bytes);
+    }
+}
+
+}  // namespace muster

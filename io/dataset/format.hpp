@@ -1,0 +1,49 @@
+// The names in a dataset file; io/FORMAT.md explains them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "io/dataset/image_shape.hpp"
+
+namespace muster::format {
+
+inline constexpr std::string_view name = "muster.dataset";
+inline constexpr std::uint64_t version = 1;
+inline constexpr std::string_view checksum_algorithm = "xxh3-64, seed 0, of the little-endian xxh3-64 of each block";
+
+// Attributes of the root.
+inline constexpr char const* format_attribute = "format";
+inline constexpr char const* version_attribute = "format_version";
+inline constexpr char const* name_attribute = "name";
+inline constexpr char const* created_by_attribute = "created_by";
+
+// Attributes of a split's group.
+inline constexpr char const* split_attribute = "split";
+inline constexpr char const* classes_attribute = "classes";
+inline constexpr char const* class_names_attribute = "class_names";
+inline constexpr char const* source_images_attribute = "source_images";
+inline constexpr char const* source_labels_attribute = "source_labels";
+inline constexpr char const* algorithm_attribute = "checksum_algorithm";
+inline constexpr char const* block_attribute = "checksum_block_samples";
+inline constexpr char const* image_checksum_attribute = "checksum_images";
+inline constexpr char const* label_checksum_attribute = "checksum_labels";
+
+// Datasets of a split's group.
+inline constexpr char const* images = "images";
+inline constexpr char const* labels = "labels";
+inline constexpr char const* image_blocks = "image_checksums";
+inline constexpr char const* label_blocks = "label_checksums";
+
+/// Samples in one block of checksums: as many whole images as fit 1 MiB, at least one.
+inline std::size_t block_samples(image_shape const& shape) {
+    return std::max<std::size_t>(1, (std::size_t{1} << 20) / std::max<std::size_t>(1, shape.bytes()));
+}
+
+inline std::size_t block_count(std::size_t samples, std::size_t block) {
+    return samples / block + (samples % block != 0 ? 1 : 0);
+}
+
+}  // namespace muster::format

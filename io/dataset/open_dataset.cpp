@@ -1,0 +1,172 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/text.hpp"
+#include "base/unique_fd.hpp"
+#include "io/dataset/dataset.hpp"
+#include "io/dataset/file_ranks.hpp"
+#include "io/dataset/format.hpp"
+
+namespace muster {
+
+namespace {
+
+[[noreturn]] void invalid(std::string const& path, std::string_view object, std::string_view what) {
+    throw error(errc::invalid_data, fmt::format("{}: {}: {}; convert it again with `muster-stage convert`", path, object, what));
+}
+
+// HDF5 tells a missing file only deep in its error stack.
+void require_readable(std::string const& path) {
+    unique_fd const fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd) throw_system("open", path, 0, errno == ENOENT ? "make it with `muster-stage convert`" : "check its permissions");
+}
+
+std::string text(hdf5::place const& where, hdf5::id object, char const* name, bool needed) {
+    auto const values = hdf5::read_strings(where, object, name);
+    if (!values && needed) invalid(where.file, where.object, fmt::format("has no attribute {}", name));
+    return values && !values->empty() ? values->front() : std::string();
+}
+
+std::uint64_t number(hdf5::place const& where, hdf5::id object, char const* name) {
+    auto const value = hdf5::read_number(where, object, name);
+    if (!value) invalid(where.file, where.object, fmt::format("has no attribute {}", name));
+    return *value;
+}
+
+void require_format(hdf5::place const& root, hdf5::file const& file) {
+    std::string const found = text(root, file.get(), format::format_attribute, false);
+    if (found != format::name)
+        throw error(errc::invalid_data,
+                    fmt::format("{}: attribute format is '{}', expected '{}': an HDF5 file, but no muster dataset; make one with "
+                                "`muster-stage convert`",
+                                root.file, found, format::name));
+    std::uint64_t const version = number(root, file.get(), format::version_attribute);
+    if (version != format::version)
+        throw error(errc::invalid_data,
+                    fmt::format("{}: format_version is {}, this muster reads {}; convert it again, or use the muster "
+                                "that wrote it",
+                                root.file, version, format::version));
+}
+
+hdf5::group find_split(hdf5::place const& root, hdf5::file const& file, std::string const& split) {
+    std::vector<std::string> const names = hdf5::group_names(root, file);
+    for (std::string const& name : names)
+        if (name == split) return hdf5::open_group(root, file, split);
+    auto const near = nearest(split, names);
+    throw error(errc::not_found,
+                fmt::format("{}: has no split '{}'; it has {}{}", root.file, split, names.empty() ? "none" : join(names, ", "),
+                            near ? fmt::format(": did you mean {}?", *near) : std::string()));
+}
+
+}  // namespace
+
+dataset dataset::open(std::string const& path, std::string const& split) {
+    return open_with(path, nullptr, split);
+}
+
+dataset dataset::open(std::string const& path, communicator& comm, std::string const& split) {
+    return open_with(path, &comm, split);
+}
+
+dataset dataset::open_with(std::string const& path, communicator* comm, std::string const& split) {
+    dataset opened;
+    opened.comm_ = comm;
+    opened.info_.path = path;
+    hdf5::place const root{path, "/"};
+    together::run(comm, "opening a dataset", [&] { require_readable(path); });
+    together::run(comm, "opening a dataset", [&] {
+        hdf5::place const file{path, ""};
+        opened.file_ = hdf5::open_file(file, hdf5::file_access(file, 1, together::mpi_handle(comm)));
+    });
+    together::run(comm, "opening a dataset", [&] {
+        require_format(root, opened.file_);
+        opened.group_ = find_split(root, opened.file_, split);
+        opened.read_info(opened.file_, opened.group_);
+        opened.check_forms(opened.group_);
+    });
+    return opened;
+}
+
+std::vector<std::string> dataset::splits(std::string const& path) {
+    require_readable(path);
+    hdf5::place const where{path, ""};
+    hdf5::place const root{path, "/"};
+    hdf5::file const file = hdf5::open_file(where, hdf5::file_access(where, 1, nullptr));
+    require_format(root, file);
+    std::vector<std::string> names = hdf5::group_names(root, file);
+    if (names.empty()) invalid(path, "/", "has no split");
+    return names;
+}
+
+std::vector<std::string> dataset::splits(std::string const& path, communicator& comm) {
+    std::vector<std::string> names;
+    together::run(&comm, "opening a dataset", [&] { names = splits(path); });
+    return names;
+}
+
+void dataset::read_info(hdf5::file const& file, hdf5::group const& group) {
+    hdf5::place const root{info_.path, "/"};
+    info_.format_version = number(root, file.get(), format::version_attribute);
+    info_.name = text(root, file.get(), format::name_attribute, false);
+    info_.created_by = text(root, file.get(), format::created_by_attribute, false);
+
+    info_.split = text(root, group.get(), format::split_attribute, true);
+    hdf5::place const where{info_.path, "/" + info_.split};
+    if (std::string const algorithm = text(where, group.get(), format::algorithm_attribute, true);
+        algorithm != format::checksum_algorithm)
+        invalid(info_.path, where.object,
+                fmt::format("checksum_algorithm is '{}', expected '{}'", algorithm, format::checksum_algorithm));
+    info_.classes = number(where, group.get(), format::classes_attribute);
+    if (info_.classes < 1 || info_.classes > 256)
+        invalid(info_.path, where.object, fmt::format("classes is {}, expected 1 to 256", info_.classes));
+    if (auto names = hdf5::read_strings(where, group.get(), format::class_names_attribute)) info_.class_names = std::move(*names);
+    if (!info_.class_names.empty() && info_.class_names.size() != info_.classes)
+        invalid(info_.path, where.object,
+                fmt::format("has {} class_names for {} classes", info_.class_names.size(), info_.classes));
+    info_.source_images = text(where, group.get(), format::source_images_attribute, false);
+    info_.source_labels = text(where, group.get(), format::source_labels_attribute, false);
+    info_.checksum_block_samples = number(where, group.get(), format::block_attribute);
+    info_.checksum_images = number(where, group.get(), format::image_checksum_attribute);
+    info_.checksum_labels = number(where, group.get(), format::label_checksum_attribute);
+}
+
+void dataset::check_forms(hdf5::group const& group) {
+    hdf5::place const where{info_.path, "/" + info_.split};
+    hdf5::place const at_images{info_.path, where.object + "/images"};
+    hdf5::place const at_labels{info_.path, where.object + "/labels"};
+    images_ = hdf5::open_dataset(where, group, format::images);
+    labels_ = hdf5::open_dataset(where, group, format::labels);
+    hdf5::dataset_form const images = hdf5::form_of(at_images, images_);
+    hdf5::dataset_form const labels = hdf5::form_of(at_labels, labels_);
+    if (images.extent.size() != 4)
+        invalid(info_.path, at_images.object, fmt::format("has {} dimensions, expected 4 (N x C x H x W)", images.extent.size()));
+    if (labels.extent.size() != 1)
+        invalid(info_.path, at_labels.object, fmt::format("has {} dimensions, expected 1 (N)", labels.extent.size()));
+    if (!hdf5::holds(at_images, images_, hdf5::element::u8))
+        invalid(info_.path, at_images.object, "does not hold unsigned bytes");
+    if (!hdf5::holds(at_labels, labels_, hdf5::element::u8))
+        invalid(info_.path, at_labels.object, "does not hold unsigned bytes");
+    if (images.extent[0] != labels.extent[0])
+        invalid(info_.path, where.object, fmt::format("has {} images and {} labels", images.extent[0], labels.extent[0]));
+    std::uint64_t bytes = 1;
+    for (std::uint64_t const size : images.extent)
+        if (size == 0 || __builtin_mul_overflow(bytes, size, &bytes))
+            invalid(info_.path, at_images.object, "has an impossible shape");
+    info_.samples = images.extent[0];
+    info_.shape = {images.extent[1], images.extent[2], images.extent[3]};
+    info_.chunk_samples = images.chunk.empty() ? 0 : images.chunk[0];
+    if (!images.filtered && images.stored_bytes == bytes) info_.image_offset = images.offset;
+    std::size_t const largest_block = format::block_samples(info_.shape);
+    if (info_.checksum_block_samples == 0 || info_.checksum_block_samples > largest_block)
+        invalid(info_.path, where.object,
+                fmt::format("checksum_block_samples is {}, expected 1 to {}", info_.checksum_block_samples, largest_block));
+    // Memory is allocated by what the shape promises only if the file really holds it (deflate makes at most 1032 bytes of one).
+    if (images.stored_bytes < bytes / (images.filtered ? 1032 : 1))
+        invalid(info_.path, at_images.object,
+                fmt::format("stores {} bytes of {}: was its writing cut short?", images.stored_bytes, bytes));
+}
+
+}  // namespace muster

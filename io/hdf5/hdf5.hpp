@@ -1,0 +1,132 @@
+// HDF5's C interface: handles, errors, and each call that muster needs, wrapped once and checked.
+//
+// No HDF5 type appears here: a handle is the 64-bit number that HDF5 (since 1.10) calls hid_t. HDF5 has one global lock or none
+// at all: use it from one thread of a process at a time. The library's automatic printing is off during these calls and as it was
+// afterwards.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/unique_handle.hpp"
+#include "io/hdf5/hyperslab.hpp"
+
+namespace muster {
+
+/// A failed HDF5 call. `what()` names the call, the file, the object inside it, HDF5's own words from the innermost cause
+/// outwards, and a hint where the cause is a known one (locks, a truncated file, not HDF5 at all).
+class hdf5_error : public library_error {
+  public:
+    hdf5_error(std::string_view call, std::string file, std::string object, std::vector<std::string> stack, int native_code);
+    std::string const& file() const noexcept { return file_; }
+    std::string const& object() const noexcept { return object_; }  ///< "/train/images"; empty if it is the file itself
+    std::vector<std::string> const& stack() const noexcept { return stack_; }  ///< HDF5's error stack, innermost first
+
+  private:
+    std::string file_;
+    std::string object_;
+    std::vector<std::string> stack_;
+};
+
+namespace hdf5 {
+
+using id = std::int64_t;
+
+enum class kind { file, group, dataset, dataspace, property_list, attribute, datatype };
+template <kind Kind>
+struct traits {
+    using type = id;
+    static type null() noexcept { return -1; }
+    static void close(type handle) noexcept;
+};
+using file = unique_handle<traits<kind::file>>;
+using group = unique_handle<traits<kind::group>>;
+using dataset = unique_handle<traits<kind::dataset>>;
+using dataspace = unique_handle<traits<kind::dataspace>>;
+using property_list = unique_handle<traits<kind::property_list>>;
+using attribute = unique_handle<traits<kind::attribute>>;
+using datatype = unique_handle<traits<kind::datatype>>;
+
+/// What a call works on: told in its error.
+struct place {
+    std::string file;
+    std::string object;
+};
+
+/// The element types of muster's format.
+enum class element { u8, u64 };
+
+/// An MPI communicator as HDF5 takes it, behind a pointer so that this header names no MPI type; null: no MPI.
+using mpi_handle = void const*;
+
+// Property lists.
+// --------------------------------------------------------------------------------------------------------------------
+
+/// File access: serial (the sec2 driver), or parallel over MPI-IO with collective metadata. Objects of 64 KiB or more begin at a
+/// multiple of `alignment_bytes`.
+property_list file_access(place const& where, std::size_t alignment_bytes, mpi_handle communicator);
+
+/// Transfer: independent, or collective if the file is open in parallel.
+property_list transfer(place const& where, bool collective);
+
+/// Throws hdf5_error unless the last transfer with `list` was collective on all the chunks it touched or had nothing to do; the
+/// message says why HDF5 fell back.
+void require_collective(place const& where, property_list const& list);
+
+// Files and groups.
+// ------------------------------------------------------------------------------------------------------------------
+
+file create_file(place const& where, property_list const& access);  ///< fails if the file exists
+file open_file(place const& where, property_list const& access);    ///< read only
+void close(place const& where, file&& handle);  ///< throws what a destructor would drop: here a write may fail
+group create_group(place const& where, file const& parent, std::string const& name);
+group open_group(place const& where, file const& parent, std::string const& name);
+std::vector<std::string> group_names(place const& where, file const& parent);  ///< the groups at the root, in order of name
+
+// Datasets.
+// --------------------------------------------------------------------------------------------------------------------------
+
+/// `chunk` empty: contiguous, its space allocated at once and not filled; else chunked, uncompressed.
+dataset create_dataset(place const& where, group const& parent, std::string const& name, element type,
+                       std::span<std::uint64_t const> extent, std::span<std::uint64_t const> chunk);
+dataset open_dataset(place const& where, group const& parent, std::string const& name);
+void close(place const& where, dataset&& handle);
+
+struct dataset_form {
+    std::vector<std::uint64_t> extent;
+    std::vector<std::uint64_t> chunk;     ///< empty if contiguous
+    std::optional<std::uint64_t> offset;  ///< of the first byte in the file, if contiguous and allocated
+    std::uint64_t stored_bytes = 0;
+    bool filtered = false;  ///< compressed or otherwise encoded
+};
+dataset_form form_of(place const& where, dataset const& handle);
+
+/// Whether the elements are unsigned integers of this size (byte order is converted by HDF5).
+bool holds(place const& where, dataset const& handle, element type);
+
+/// Rows `rows` of the first dimension, whole in the others, as bytes or numbers. `data` must have their exact size. Collective if
+/// `list` is: a rank with no rows takes part with an empty selection.
+void read(place const& where, dataset const& handle, hyperslab rows, element type, void* data, property_list const& list);
+void write(place const& where, dataset const& handle, hyperslab rows, element type, void const* data, property_list const& list);
+
+// Attributes of a file's root or of a group.
+// -------------------------------------------------------------------------------------------
+
+void write_attribute(place const& where, id object, std::string const& name, std::uint64_t value);
+void write_attribute(place const& where, id object, std::string const& name,
+                     std::string const& value);  ///< UTF-8, of fixed length
+void write_attribute(place const& where, id object, std::string const& name, std::vector<std::string> const& values);
+
+/// Nothing if there is no such attribute. Throws errc::invalid_data if it is of another kind. Strings may be of fixed or variable
+/// length.
+std::optional<std::uint64_t> read_number(place const& where, id object, std::string const& name);
+std::optional<std::vector<std::string>> read_strings(place const& where, id object, std::string const& name);
+
+}  // namespace hdf5
+}  // namespace muster

@@ -1,0 +1,37 @@
+// The one way an HDF5 call is made: quietly, and its failure turned into hdf5_error.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/hdf5/hdf5.hpp"
+
+namespace muster::hdf5 {
+
+/// Turns HDF5's automatic printing off and, when destroyed, back to what it was.
+class quiet {
+  public:
+    quiet() noexcept;
+    ~quiet();
+    quiet(quiet const&) = delete;
+    quiet& operator=(quiet const&) = delete;
+
+  private:
+    void* function_ = nullptr;
+    void* data_ = nullptr;
+};
+
+/// The calling thread's HDF5 error stack in words, innermost cause first.
+std::vector<std::string> error_stack();
+
+/// Calls `function` and returns what it returned; throws hdf5_error if that is negative.
+template <typename Function>
+auto checked(place const& where, std::string_view call, Function&& function) {
+    quiet const silence;
+    auto const result = function();
+    if (result < 0) throw hdf5_error(call, where.file, where.object, error_stack(), static_cast<int>(result));
+    return result;
+}
+
+}  // namespace muster::hdf5

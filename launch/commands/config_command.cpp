@@ -1,0 +1,135 @@
+#include "launch/commands/config_command.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "base/text_table.hpp"
+#include "launch/help/help.hpp"
+
+namespace muster {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+namespace {
+
+ordered_json json_of(setting const& row, settings_result const& given) {
+    switch (row.kind) {
+        case setting_kind::flag: return given.flag(row.name);
+        case setting_kind::list: return given.list(row.name);
+        case setting_kind::integer:
+            if (auto const value = given.integer(row.name)) return *value;
+            return nullptr;
+        case setting_kind::time:
+            if (auto const value = given.time(row.name)) return value->count();
+            return nullptr;
+        case setting_kind::text: break;
+    }
+    auto const value = given.text(row.name);
+    return value.empty() ? ordered_json() : ordered_json(value);
+}
+
+std::string shown(setting const& row, settings_result const& given) {
+    if (row.kind == setting_kind::flag) return given.flag(row.name) ? "true" : "false";
+    auto const entries = given.list(row.name);
+    if (row.kind == setting_kind::list) return entries.empty() ? "-" : shell_join(entries);
+    return entries.empty() ? "-" : entries.front();
+}
+
+/// Calls `take` for each setting that is to be shown.
+template <typename function>
+void for_each_shown(settings_result const& given, bool all, function take) {
+    for (auto const& row : settings())
+        if (row.is_configurable() && (all || given.given(row.name))) take(row, given.get(row.name));
+}
+
+int show(std::vector<std::string> const& args, settings_sources const& sources) {
+    auto const given = resolve_settings("config", args, sources);
+    if (print_help_if_asked("config", given)) return 0;
+    if (!given.command.empty())
+        throw error(errc::usage, fmt::format("muster config show takes no argument '{}'", given.command.front()));
+    bool const all = given.flag("all");
+    fmt::print("{}", given.flag("json") ? config_json(given, all) : config_table(given, all));
+    print_notes(given);
+    if (given.values.empty() && !all) fmt::print(stderr, "muster: note: nothing is set; --all shows what holds then\n");
+    return 0;
+}
+
+int path(std::vector<std::string> const& args, settings_sources const& sources) {
+    auto const given = resolve_settings("config", args, {});
+    if (print_help_if_asked("config", given)) return 0;
+    if (!given.command.empty())
+        throw error(errc::usage, fmt::format("muster config path takes no argument '{}'", given.command.front()));
+    text_table table({"file", "read"});
+    auto files = ordered_json::array();
+    for (auto const& name : {sources.project_file, sources.user_file}) {
+        if (name.empty()) continue;
+        std::error_code fault;
+        auto const whole = fs::absolute(name, fault).string();
+        bool const there = fs::exists(name, fault);
+        table.add({whole, there ? "yes" : "no, it is not there"});
+        files.push_back({{"path", whole}, {"exists", there}});
+    }
+    if (given.flag("json"))
+        fmt::print("{}\n", ordered_json{{"schema", "muster.config-path/1"}, {"files", files}}.dump(2));
+    else
+        fmt::print("{}", table.text());
+    return 0;
+}
+
+int check(std::vector<std::string> const& args, settings_sources const& sources) {
+    auto const given = resolve_settings("config", args, {});
+    if (print_help_if_asked("config", given)) return 0;
+    if (given.command.size() != 1) throw error(errc::usage, "muster config check takes one settings file");
+    auto const& file = given.command.front();
+    auto const text = sources.read_file(file);
+    if (!text) throw error(errc::usage, fmt::format("there is no settings file {}", file));
+    auto const found = parse_settings(*text, file);
+    if (given.flag("json"))
+        fmt::print("{}\n", ordered_json{{"schema", "muster.config-check/1"}, {"file", file}, {"settings", found.size()}}.dump(2));
+    else
+        fmt::print("{}: {} {}, all right\n", file, found.size(), found.size() == 1 ? "setting" : "settings");
+    return 0;
+}
+
+}  // namespace
+
+std::string config_table(settings_result const& given, bool all) {
+    text_table table({"setting", "value", "from", "where"});
+    for_each_shown(given, all, [&](setting const& row, setting_value const& value) {
+        table.add({std::string(row.name), shown(row, given), std::string(to_string(value.from)),
+                   value.where.empty() ? "-" : value.where});
+    });
+    return table.text();
+}
+
+std::string config_json(settings_result const& given, bool all) {
+    auto rows = ordered_json::array();
+    for_each_shown(given, all, [&](setting const& row, setting_value const& value) {
+        rows.push_back({{"name", row.name},
+                        {"value", json_of(row, given)},
+                        {"from", to_string(value.from)},
+                        {"where", value.where},
+                        {"variable", variable_of(row)}});
+    });
+    return ordered_json{{"schema", "muster.config/1"}, {"settings", rows}}.dump(2, ' ', false,
+                                                                                ordered_json::error_handler_t::replace) +
+           "\n";
+}
+
+int config_command(std::vector<std::string> const& args, environment const& variables) {
+    auto const sources = real_settings(variables);
+    auto const verb = args.empty() ? std::string() : args.front();
+    std::vector<std::string> const rest(args.begin() + (args.empty() ? 0 : 1), args.end());
+    if (verb == "show") return show(rest, sources);
+    if (verb == "path") return path(rest, sources);
+    if (verb == "check") return check(rest, sources);
+    if (verb.starts_with('-') && print_help_if_asked("config", resolve_settings("config", args, {}))) return 0;
+    throw error(errc::usage, fmt::format("muster config{}: say show, path or check", verb.empty() ? "" : " " + verb));
+}
+
+}  // namespace muster

@@ -1,0 +1,192 @@
+#include "launch/commands/doctor_command.hpp"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/cpuset.hpp"
+#include "base/error.hpp"
+#include "base/process.hpp"
+#include "base/text_table.hpp"
+#include "base/units.hpp"
+#include "base/version.hpp"
+#include "launch/commands/doctor_job.hpp"
+#include "launch/help/help.hpp"
+#include "launch/placement/this_node.hpp"
+#include "launch/run/guardian.hpp"
+#include "launch/settings/resolve_settings.hpp"
+#include "launch/settings/settings_to_options.hpp"
+#include "pmix/library/library_version.hpp"
+
+namespace muster {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using state = finding::state;
+
+constexpr std::uint64_t shm_wanted_bytes = 64u << 20;
+constexpr rlim_t files_wanted = 1024;
+
+std::string find_on_path(std::string const& program, environment const& variables) {
+    try {
+        return find_program(program, variables, "");
+    } catch (program_error const&) {
+        return {};
+    }
+}
+
+void examine_machine(std::vector<finding>& all, environment const& variables) {
+    try {
+        auto const t = discover_topology(short_host_name(), current_affinity(), variables);
+        all.push_back({state::ok, "cores", fmt::format("{} usable, CPUs {}", t.cores.size(), t.allowed().to_list()), ""});
+        if (t.gpus.empty())
+            all.push_back({state::note, "GPUs", "none: " + t.gpu_note,
+                           "ranks get cores as slots; on a GPU node install or load the NVIDIA driver"});
+        for (auto const& g : t.gpus)
+            all.push_back(
+                {state::ok, fmt::format("GPU {}", g.index), fmt::format("{} {} {} NUMA {}", g.name, g.uuid, g.pci, g.numa), ""});
+    } catch (error const& e) {
+        all.push_back({state::missing, "machine", e.what(), "mend what the message names"});
+    }
+}
+
+void examine_space(std::vector<finding>& all, std::string const& path) {
+    struct statvfs info {};
+    if (::statvfs(path.c_str(), &info) != 0 || ::access(path.c_str(), W_OK) != 0) {
+        all.push_back({state::missing, path, "not writable", "ranks' sockets and shared memory go there: mount or open it"});
+        return;
+    }
+    std::uint64_t const free_bytes = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
+    bool const enough = free_bytes >= shm_wanted_bytes;
+    all.push_back({enough ? state::ok : state::note, path, format_bytes(free_bytes) + " free",
+                   enough ? "" : "MPI and data loaders may fail; in a container give --shm-size"});
+}
+
+void examine_limits(std::vector<finding>& all) {
+    rlimit files{};
+    ::getrlimit(RLIMIT_NOFILE, &files);
+    bool const enough = files.rlim_max >= files_wanted;
+    all.push_back({enough ? state::ok : state::note, "open files", fmt::format("{} (at most {})", files.rlim_cur, files.rlim_max),
+                   enough ? "" : "128 ranks need about 1024: raise the hard limit"});
+}
+
+void examine_host_name(std::vector<finding>& all) {
+    auto const host = short_host_name();
+    addrinfo* found = nullptr;
+    int const rc = ::getaddrinfo(host.c_str(), nullptr, nullptr, &found);
+    if (found != nullptr) ::freeaddrinfo(found);
+    if (rc == 0)
+        all.push_back({state::ok, "host name", host + " resolves", ""});
+    else
+        all.push_back({state::note, "host name", fmt::format("{} does not resolve: {}", host, ::gai_strerror(rc)),
+                       "muster does without, other programs may not: add it to /etc/hosts"});
+}
+
+struct program_row {
+    char const* name;
+    char const* what;
+    char const* without;  ///< what to know if it is not there
+};
+constexpr program_row programs[]{
+    {"ssh", "how mpirun and mpiexec reach other nodes outside of a job", "needed for -H and --hostfile only"},
+    {"nvidia-smi", "NVIDIA's driver tools", "only on GPU nodes"},
+    {"gnuplot", "plots in reports", "apt-get install gnuplot-nox"},
+};
+
+void examine_programs(std::vector<finding>& all, environment const& variables) {
+    for (auto const& p : programs) {
+        auto const path = find_on_path(p.name, variables);
+        all.push_back({path.empty() ? state::note : state::ok, p.name,
+                       path.empty() ? fmt::format("no {} ({})", p.name, p.what) : path, path.empty() ? p.without : ""});
+    }
+    std::error_code fault;
+    auto const own = fs::read_symlink("/proc/self/exe", fault).parent_path();
+    for (auto const* name : {"muster-stage", "muster-bench"}) {
+        bool const there = fs::exists(own / name, fault);
+        all.push_back({there ? state::ok : state::note, name, there ? (own / name).string() : "not beside muster",
+                       there ? "" : "build with MPI and parallel HDF5: apt-get install libopenmpi-dev libhdf5-openmpi-dev"});
+    }
+}
+
+std::string_view mark(state how) {
+    return how == state::ok ? "ok" : how == state::note ? "note" : "MISSING";
+}
+
+std::string text_of(std::vector<finding> const& findings) {
+    text_table table({"", "what", "found", "do"});
+    for (auto const& f : findings) table.add({std::string(mark(f.how)), f.what, f.detail, f.advice});
+    return table.text();
+}
+
+nlohmann::ordered_json json_of(std::vector<finding> const& findings) {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (auto const& f : findings)
+        rows.push_back({{"state", mark(f.how)}, {"what", f.what}, {"found", f.detail}, {"do", f.advice}});
+    return rows;
+}
+
+run_options options_of(settings_result const& given) {
+    run_options options;
+    options.from = make_allocation_choice(given);
+    options.engine = given.text("engine");
+    options.engine_args = given.list("engine-args");
+    options.network_interface = given.text("network-interface");
+    if (given.flag("allocation")) options.command = given.command;
+    return options;
+}
+
+int print_all(std::vector<finding> const& own, node_survey const* survey, bool json) {
+    nlohmann::ordered_json all{{"schema", "muster.doctor/1"}, {"findings", json_of(own)}};
+    if (survey != nullptr) all["nodes"] = nodes_json(*survey);
+    if (json)
+        fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    else
+        fmt::print("{}{}{}", text_of(own), survey != nullptr ? "\n" : "", survey != nullptr ? nodes_text(*survey) : "");
+    bool const missing = std::any_of(own.begin(), own.end(), [](finding const& f) { return f.how == state::missing; });
+    return missing || (survey != nullptr && count_bad(*survey) > 0) ? 1 : 0;
+}
+
+}  // namespace
+
+std::vector<finding> examine(run_options const& options, environment const& variables) {
+    std::vector<finding> all{{state::ok, "muster", fmt::format("{}, PMIx {}", version(), pmix::library_version()), ""}};
+    examine_machine(all, variables);
+    examine_space(all, "/dev/shm");
+    examine_space(all, "/tmp");
+    examine_limits(all);
+    examine_host_name(all);
+    examine_job(all, options, variables);
+    examine_programs(all, variables);
+    return all;
+}
+
+int doctor_command(std::vector<std::string> const& args, environment const& variables) {
+    auto const given = resolve_settings("doctor", args, real_settings(variables));
+    if (print_help_if_asked("doctor", given)) return 0;
+    bool const allocation = given.flag("allocation");
+    if (!allocation && !given.command.empty())
+        throw error(errc::usage, fmt::format("muster doctor takes no argument '{}'; a program to look for goes with --allocation",
+                                             given.command.front()));
+    print_notes(given);
+    auto const options = options_of(given);
+    if (!allocation) return print_all(examine(options, variables), nullptr, given.flag("json"));
+    return run_guarded([&](std::string const& session_dir, int) {
+        try {
+            auto const survey = survey_allocation(options, variables, session_dir);
+            return print_all(examine(options, variables), &survey, given.flag("json"));
+        } catch (error const& e) {
+            fmt::print(stderr, "muster: error: {}\n", e.what());
+            return exit_code(e.code());
+        }
+    });
+}
+
+}  // namespace muster

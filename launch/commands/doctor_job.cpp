@@ -1,0 +1,193 @@
+#include "launch/commands/doctor_job.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "base/text_table.hpp"
+#include "launch/engine/engine_table.hpp"
+#include "launch/engine/srun_engine.hpp"
+#include "launch/placement/this_node.hpp"
+#include "launch/preflight/check_nodes.hpp"
+#include "launch/run/run_on_engine.hpp"
+
+namespace muster {
+
+namespace {
+
+using state = finding::state;
+
+std::vector<int> all_nodes(allocation const& given) {
+    std::vector<int> nodes(given.nodes.size());
+    for (std::size_t n = 0; n < nodes.size(); ++n) nodes[n] = static_cast<int>(n);
+    return nodes;
+}
+
+bool is_here_alone(allocation const& given) {
+    return given.nodes.size() == 1 && (given.scheduler == scheduler_kind::local || is_this_host(given.nodes.front()));
+}
+
+/// What Slurm's PMIx plugin is needed for, only where there is an srun.
+void examine_slurm(std::vector<finding>& all, scheduler_sources const& sources) {
+    auto const said = sources.run_command({"srun", "--mpi=list"});
+    if (said.exit_status == 127) return;
+    auto const plugins = parse_mpi_list(said.out + "\n" + said.err);
+    bool const pmix = std::any_of(plugins.begin(), plugins.end(), [](auto const& name) { return name.starts_with("pmix"); });
+    all.push_back({pmix ? state::ok : state::note, "Slurm's MPI plugins", plugins.empty() ? "none" : join(plugins, ", "),
+                   pmix ? "" : "no PMIx: Open MPI programs need --engine mpirun, or ask the site for Slurm with PMIx"});
+}
+
+void examine_engines(std::vector<finding>& all, run_options const& options, environment const& variables,
+                     scheduler_sources const& sources, allocation const& given) {
+    bool const alone = is_here_alone(given);
+    all.push_back({alone ? state::ok : state::note, "engine embedded",
+                   alone ? "starts the ranks on this node" : "starts ranks on this node only, and the job has others", ""});
+    mapping one_each;
+    one_each.ranks_per_node.assign(given.nodes.size(), 1);
+    auto const job = describe_engine_job(options, variables, given, one_each, "");
+    bool any = alone;
+    for (auto const& row : engines()) {
+        auto const why = row.unavailable(job, sources);
+        any = any || !why;
+        all.push_back({why ? state::note : state::ok, fmt::format("engine {}", row.name),
+                       why ? *why : fmt::format("can start ranks on {}", alone ? "this node" : "the job's nodes"), ""});
+    }
+    if (!any)
+        all.push_back({state::missing, "engines", "none can start ranks on the other nodes",
+                       "load the MPI that the program is built with, so that its mpirun or mpiexec is on PATH"});
+}
+
+std::string_view word_of(node_survey const& survey, int node) {
+    if (is_bad(survey.findings, node)) return "BAD";
+    bool const noted = std::any_of(survey.findings.begin(), survey.findings.end(), [&](auto const& f) { return f.node == node; });
+    return noted ? "note" : "ok";
+}
+
+std::string free_of(node_report const& report, std::string_view path) {
+    for (auto const& folder : report.folders)
+        if (folder.path == path) return folder.fault.empty() ? format_bytes(folder.free_bytes) : folder.fault;
+    return "?";
+}
+
+/// "4 NVIDIA A100", "3 A, 1 B", "4" where nobody knows what they are or each is called otherwise.
+std::string describe_gpus(node_report const& report) {
+    std::vector<std::pair<std::string, int>> kinds;
+    for (auto const& gpu : report.gpus) {
+        auto kind = std::find_if(kinds.begin(), kinds.end(), [&](auto const& k) { return k.first == gpu.name; });
+        if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {gpu.name, 0});
+        ++kind->second;
+    }
+    if (kinds.size() > 2) return std::to_string(report.gpus.size());
+    std::vector<std::string> words;
+    for (auto const& [name, count] : kinds) words.push_back(fmt::format("{}{}{}", count, name.empty() ? "" : " ", name));
+    return words.empty() ? "none" : join(words, ", ");
+}
+
+/// "2 things", told below the table.
+std::string count_of(node_survey const& survey, int node) {
+    auto const count =
+        std::count_if(survey.findings.begin(), survey.findings.end(), [&](auto const& f) { return f.node == node; });
+    return count == 0 ? "" : fmt::format("{} thing{}", count, count == 1 ? "" : "s");
+}
+
+/// What a node's clock shows against this one, where that is more than the measuring.
+std::string describe_clock(probed_node const& node) {
+    if (std::abs(node.clock_ahead_s) <= std::max(node.clock_error_s, 0.001)) return "same";
+    return fmt::format("{:+.3f} s", node.clock_ahead_s);
+}
+
+std::string table_of(node_survey const& survey) {
+    text_table table({"node", "", "address", "interface", "cores", "GPUs", "/dev/shm", "/tmp", "clock", "wrong"});
+    for (int n = 0; n < static_cast<int>(survey.nodes.size()); ++n) {
+        auto const& node = survey.nodes[static_cast<std::size_t>(n)];
+        std::vector<std::string> row{node.name, std::string(word_of(survey, n))};
+        if (auto const& r = node.report)
+            row.insert(row.end(), {r->address, r->interface, std::to_string(r->cores), describe_gpus(*r), free_of(*r, "/dev/shm"),
+                                   free_of(*r, "/tmp"), describe_clock(node)});
+        else
+            row.insert(row.end(), 7, "?");
+        row.push_back(count_of(survey, n));
+        table.add(std::move(row));
+    }
+    return table.text();
+}
+
+using json = nlohmann::ordered_json;
+
+json json_of(gpu_state const& gpu) {
+    json j{{"index", gpu.index}, {"uuid", gpu.uuid}, {"pci", gpu.pci}, {"name", gpu.name}};
+    if (gpu.memory_bytes > 0) j.update({{"memory_bytes", gpu.memory_bytes}, {"used_bytes", gpu.used_bytes}});
+    if (gpu.ecc_errors >= 0) j["ecc_errors"] = gpu.ecc_errors;
+    if (gpu.clock_mhz > 0) j["clock_mhz"] = gpu.clock_mhz;
+    if (gpu.most_clock_mhz > 0) j["most_clock_mhz"] = gpu.most_clock_mhz;
+    j.update({{"needs_reset", gpu.needs_reset}, {"slowed", gpu.slowed}, {"processes", gpu.processes}});
+    return j;
+}
+
+json json_of(node_survey const& survey, int number) {
+    auto const& node = survey.nodes[static_cast<std::size_t>(number)];
+    json j{{"node", node.name}, {"state", word_of(survey, number)}};
+    if (auto const& r = node.report) {
+        j.update({{"host", r->host}, {"version", r->version}, {"address", r->address}, {"interface", r->interface}});
+        j.update({{"cores", r->cores}, {"cpus", r->cpu_list}, {"gpu_note", r->gpu_note}, {"program", r->program}});
+        j["gpus"] = json::array();
+        for (auto const& gpu : r->gpus) j["gpus"].push_back(json_of(gpu));
+        j["folders"] = json::array();
+        for (auto const& f : r->folders)
+            j["folders"].push_back({{"path", f.path}, {"free_bytes", f.free_bytes}, {"fault", f.fault}});
+        if (!node.towards.empty() && node.connect_fault.empty()) j["connects_to"] = node.towards;
+        j.update({{"clock_ahead_s", node.clock_ahead_s}, {"clock_error_s", node.clock_error_s}});
+    }
+    j["findings"] = json::array();
+    for (auto const& f : survey.findings)
+        if (f.node == number)
+            j["findings"].push_back(
+                {{"severity", f.how == severity::error ? "error" : "note"}, {"what", f.what}, {"do", f.advice}});
+    return j;
+}
+
+}  // namespace
+
+void examine_job(std::vector<finding>& all, run_options const& options, environment const& variables) {
+    auto const sources = real_sources(variables, [&] { return node_of(discover_here(variables)); });
+    try {
+        auto const given = read_allocation(sources, options.from);
+        all.push_back({state::ok, "job",
+                       given.scheduler == scheduler_kind::local ? "none: ranks run on this node alone" : describe(given), ""});
+        examine_slurm(all, sources);
+        examine_engines(all, options, variables, sources, given);
+    } catch (error const& e) {
+        all.push_back({state::missing, "job", e.what(), ""});
+    }
+}
+
+node_survey survey_allocation(run_options const& options, environment const& variables, std::string const& scratch_dir) {
+    auto const sources = real_sources(variables, [&] { return node_of(discover_here(variables)); });
+    auto const given = read_allocation(sources, options.from);
+    return survey_nodes(options, variables, sources, given, all_nodes(given), scratch_dir);
+}
+
+int count_bad(node_survey const& survey) {
+    int bad = 0;
+    for (int n = 0; n < static_cast<int>(survey.nodes.size()); ++n) bad += is_bad(survey.findings, n) ? 1 : 0;
+    return bad;
+}
+
+std::string nodes_text(node_survey const& survey) {
+    auto text = fmt::format("{}{} of {} nodes are fit for ranks\n", table_of(survey),
+                            static_cast<int>(survey.nodes.size()) - count_bad(survey), survey.nodes.size());
+    for (auto const which : {severity::error, severity::note})
+        for (auto const& line : describe_findings(survey.findings, survey.nodes, which)) text += line + "\n";
+    return text;
+}
+
+nlohmann::ordered_json nodes_json(node_survey const& survey) {
+    json nodes = json::array();
+    for (int n = 0; n < static_cast<int>(survey.nodes.size()); ++n) nodes.push_back(json_of(survey, n));
+    return nodes;
+}
+
+}  // namespace muster

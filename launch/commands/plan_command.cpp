@@ -1,0 +1,64 @@
+#include "launch/commands/plan_command.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "base/error.hpp"
+#include "launch/hardware/given_gpus.hpp"
+#include "launch/help/help.hpp"
+#include "launch/placement/plan.hpp"
+#include "launch/placement/this_node.hpp"
+#include "launch/settings/settings_to_options.hpp"
+#include "launch/site/site_placement.hpp"
+
+namespace muster {
+
+namespace {
+
+/// The nodes: those of the job this is in, or one like the machine of --topology outside of any.
+allocation find_nodes(settings_result const& given, environment const& variables, known_machines& known) {
+    auto const choice = make_allocation_choice(given);
+    auto const this_node = [&]() -> node {
+        if (known.every_node) return node_of(*known.every_node);
+        if (!known.this_node) known.this_node = discover_here(variables);
+        return node_of(*known.this_node);
+    };
+    return read_allocation(real_sources(variables, this_node), choice);
+}
+
+plan make(settings_result const& given, environment const& variables) {
+    known_machines known;
+    if (auto const file = given.text("topology"); !file.empty()) {
+        known.every_node = load_topology(file);
+        if (auto const gpus = given.text("gpus"); !gpus.empty()) known.every_node = with_gpus(*known.every_node, gpus);
+    } else if (given.given("gpus")) {
+        throw error(errc::usage,
+                    "--gpus describes the machine of --topology FILE.xml; here, CUDA_VISIBLE_DEVICES says which GPUs to use");
+    }
+    auto const nodes = find_nodes(given, variables, known);
+    known.is_this_node = [&](node const& n) { return nodes.scheduler == scheduler_kind::local || is_this_host(n); };
+    bool here = false;
+    for (auto const& n : nodes.nodes) here = here || known.is_this_node(n);
+    if (here && !known.every_node && !known.this_node) known.this_node = discover_here(variables);
+    return make_plan(nodes, with_site(make_request(given), given.text("site"), variables), known);
+}
+
+}  // namespace
+
+int plan_command(std::vector<std::string> const& args, environment const& variables) {
+    auto const given = resolve_settings("plan", args, real_settings(variables));
+    if (print_help_if_asked("plan", given)) return 0;
+    print_notes(given);
+    auto const p = make(given, variables);
+    if (given.flag("json")) {
+        fmt::print("{}", plan_json(p));
+        return 0;
+    }
+    fmt::print("{}", plan_table(p));
+    if (!given.flag("quiet"))
+        for (auto const& note : p.notes) fmt::print(stderr, "muster: note: {}\n", note);
+    return 0;
+}
+
+}  // namespace muster

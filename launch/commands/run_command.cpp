@@ -1,0 +1,45 @@
+#include "launch/commands/run_command.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "base/error.hpp"
+#include "base/process.hpp"
+#include "launch/help/help.hpp"
+#include "launch/run/guardian.hpp"
+#include "launch/run/run_job.hpp"
+#include "launch/settings/settings_to_options.hpp"
+#include "launch/site/site_placement.hpp"
+
+namespace muster {
+
+std::optional<run_options> parse_run_options(std::vector<std::string> const& args, environment const& variables) {
+    auto const given = resolve_settings("run", args, real_settings(variables));
+    if (print_help_if_asked("run", given)) return std::nullopt;
+    print_notes(given);
+    auto options = make_run_options(given);
+    options.place = with_site(std::move(options.place), given.text("site"), variables);
+    return options;
+}
+
+int run_command(std::vector<std::string> const& args, environment const& variables) {
+    auto const options = parse_run_options(args, variables);
+    if (!options) return 0;
+    return run_guarded([&](std::string const& session_dir, int guardian_fd) {
+        try {
+            return run_job(*options, variables, session_dir, guardian_fd);
+        } catch (program_error const& e) {
+            fmt::print(stderr, "muster: error: {}\n", e.what());
+            return e.exit_status();
+        } catch (error const& e) {
+            fmt::print(stderr, "muster: error: {}\n", e.what());
+            return exit_code(e.code());
+        } catch (std::exception const& e) {
+            fmt::print(stderr, "muster: error: {}\n", e.what());
+            return exit_code(errc::internal);
+        }
+    });
+}
+
+}  // namespace muster

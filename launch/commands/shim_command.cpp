@@ -1,0 +1,28 @@
+#include "launch/commands/shim_command.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/placement/this_node.hpp"
+#include "launch/preflight/node_probe.hpp"
+#include "launch/shim/rank_shim.hpp"
+
+namespace muster {
+
+int shim_command(std::vector<std::string> const& args, environment const& variables) try {
+    if (args.size() == 2 && args[0] == "--probe") {
+        auto const first = parse_integer(args[1]);
+        // Not by return: what hangs in a thread must not keep the process.
+        if (first) std::_Exit(run_probe(variables, static_cast<int>(*first)));
+    }
+    if (!args.empty()) throw error(errc::usage, "muster shim takes no arguments; start ranks with: muster run");
+    rank_shim shim(variables);
+    return shim.run();
+} catch (error const& e) {
+    throw error(e.code(), fmt::format("on {}: {}", short_host_name(), e.what()));
+}
+
+}  // namespace muster

@@ -1,0 +1,107 @@
+#include "launch/engine/engine_table.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/engine/engine_job.hpp"
+#include "launch/engine/mpiexec_engine.hpp"
+#include "launch/engine/mpirun_engine.hpp"
+#include "launch/engine/srun_engine.hpp"
+
+namespace muster {
+
+namespace {
+
+std::vector<std::string> nothing_to_cancel(std::string const&) {
+    return {};
+}
+
+constexpr std::array table{
+    engine_row{"srun", srun_unavailable, srun_command, srun_cancel},
+    engine_row{"mpirun", mpirun_unavailable, mpirun_command, nothing_to_cancel},
+    engine_row{"mpiexec", mpiexec_unavailable, mpiexec_command, nothing_to_cancel},
+};
+
+/// Why this engine, though it could start the ranks, is not the one to choose without being told so; nothing if it is.
+std::optional<std::string> passed_over(engine_row const& row, engine_job const& job, scheduler_sources const& sources) {
+    if (row.name == "srun") return std::nullopt;  // it has looked at the program itself
+    auto const mpiexec = find_mpiexec(sources);
+    bool const pals = mpiexec && mpiexec->from == mpiexec_program::maker::pals;
+    if (row.name == "mpirun" && pals && job.given.scheduler == scheduler_kind::pbs)
+        return "PALS' mpiexec is here, which knows this machine's network; --engine mpirun takes it all the same";
+    auto const mpi = find_mpi(job);
+    if (row.name == "mpiexec" && pals) return std::nullopt;  // it can speak with both
+    if (is_foreign(mpi.family, row.name == "mpirun" ? wire_up::pmix : wire_up::pmi))
+        return fmt::format(
+            "{} is linked with {}, whose ranks would each come up alone under it; --engine {} takes it all the same", job.program,
+            mpi.library, row.name);
+    return std::nullopt;
+}
+
+engine_row const& forced_engine(engine_job const& job, scheduler_sources const& sources, std::string_view name) {
+    std::vector<std::string> names{"embedded"};
+    for (auto const& row : table) {
+        names.emplace_back(row.name);
+        if (row.name != name) continue;
+        if (auto const why = row.unavailable(job, sources))
+            throw error(errc::unavailable,
+                        fmt::format("--engine {} cannot run here: {}; without --engine muster takes one that can", name, *why));
+        return row;
+    }
+    if (name == "embedded")
+        throw error(errc::unavailable, fmt::format("--engine embedded starts ranks on this node only, and this job has {}; leave "
+                                                   "--engine out, or use fewer nodes (--nodes 1)",
+                                                   job.map.nodes_used()));
+    throw error(errc::usage, fmt::format("--engine {} is unknown; use {}", name, join(names, ", ")));
+}
+
+/// Lines that bring the file about, whatever it holds: no line of it may be the word that ends it.
+std::string here_document(std::string const& path, std::string const& contents) {
+    std::string end = "END";
+    while (("\n" + contents).find("\n" + end + "\n") != std::string::npos) end += "_";
+    auto const newline = contents.empty() || contents.back() == '\n' ? "" : "\n";
+    return fmt::format("cat >{} <<'{}'\n{}{}{}\n", shell_quote(path), end, contents, newline, end);
+}
+
+}  // namespace
+
+std::span<engine_row const> engines() noexcept {
+    return table;
+}
+
+engine_row const& choose_engine(engine_job const& job, scheduler_sources const& sources, std::string_view forced,
+                                std::vector<std::string>* tried) {
+    if (!forced.empty()) return forced_engine(job, sources, forced);
+    std::string refusals;
+    for (auto const& row : table) {
+        auto why = row.unavailable(job, sources);
+        if (!why) why = passed_over(row, job, sources);
+        if (!why) return row;
+        auto const line = fmt::format("{}: {}", row.name, *why);
+        if (tried != nullptr) tried->push_back(line);
+        refusals += "\n  " + line;
+    }
+    throw error(
+        errc::unavailable,
+        fmt::format("no engine can start the ranks on {} nodes:{}\nload the MPI that the program is built with, so that its "
+                    "mpirun or mpiexec is on PATH (module load openmpi)",
+                    job.map.nodes_used(), refusals));
+}
+
+std::string shell_text(engine_command const& command, environment const& base) {
+    std::string text;
+    for (auto const& [path, contents] : command.files) text += here_document(path, contents);
+    std::vector<std::string> words;
+    for (auto const& [name, value] : base)
+        if (!command.variables.has(name)) words.insert(words.end(), {"-u", name});
+    for (auto const& [name, value] : command.variables)
+        if (base.get(name) != value) words.push_back(name + "=" + value);
+    if (!words.empty()) words.insert(words.begin(), "env");
+    words.insert(words.end(), command.argv.begin(), command.argv.end());
+    return text + shell_join(words) + "\n";
+}
+
+}  // namespace muster

@@ -1,0 +1,64 @@
+// How a GPU is at the moment, as far as the driver tells.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/shared_library.hpp"
+#include "launch/hardware/gpu.hpp"
+#include "launch/hardware/nvml.hpp"
+
+namespace muster {
+
+struct gpu_state {
+    int index = 0;  ///< as gpu::index
+    std::string uuid;
+    std::string pci;
+    std::string name;
+    std::uint64_t memory_bytes = 0;  ///< 0: not known, nor is what is used of it
+    std::uint64_t used_bytes = 0;
+    std::int64_t ecc_errors = -1;  ///< uncorrected ones since the driver was loaded; -1: not known
+    bool needs_reset = false;      ///< a row of its memory is to be replaced, which a reset of the GPU does
+    std::string slowed;            ///< why its clocks are held down ("heat, power brake"); empty: they are not, or not known
+    int clock_mhz = 0;             ///< of its multiprocessors; 0: not known
+    int most_clock_mhz = 0;
+    std::vector<std::string> processes;  ///< that use it, "4711 (python3)"
+    bool operator==(gpu_state const&) const = default;
+};
+
+// NVML's record of a process, since version 11 (nvmlProcessInfo_t, nvmlProcessInfo_v2_t).
+struct nvml_process {
+    unsigned pid;
+    unsigned long long used_bytes;
+    unsigned gpu_instance;
+    unsigned compute_instance;
+};
+struct nvml_memory {
+    unsigned long long total, free, used;
+};
+
+/// The functions of NVML that tell about a GPU's state; each may be missing.
+struct nvml_state_api {
+    nvml_state_api() = default;
+    explicit nvml_state_api(shared_library const& library);
+
+    int (*init)() = nullptr;
+    int (*shutdown)() = nullptr;
+    int (*handle_of)(char const* uuid, nvml_device*) = nullptr;
+    int (*memory)(nvml_device, nvml_memory*) = nullptr;
+    int (*ecc_errors)(nvml_device, int type, int counter, unsigned long long*) = nullptr;
+    int (*remapped_rows)(nvml_device, unsigned* correctable, unsigned* uncorrectable, unsigned* pending,
+                         unsigned* failed) = nullptr;
+    int (*throttle_reasons)(nvml_device, unsigned long long*) = nullptr;
+    int (*clock)(nvml_device, int type, unsigned*) = nullptr;
+    int (*most_clock)(nvml_device, int type, unsigned*) = nullptr;
+    int (*processes)(nvml_device, unsigned* count, nvml_process*) = nullptr;
+};
+
+/// The state of each of these GPUs, in their order. Without NVML, and for GPUs that it does not know, only who they are.
+std::vector<gpu_state> read_gpu_states(std::vector<gpu> const& gpus);
+/// The same with NVML given.
+std::vector<gpu_state> read_gpu_states(nvml_state_api const& nvml, std::vector<gpu> const& gpus);
+
+}  // namespace muster

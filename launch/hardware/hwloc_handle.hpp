@@ -1,0 +1,30 @@
+// hwloc, for topology.cpp and topology_xml.cpp.
+#pragma once
+
+#include <hwloc.h>
+
+#include <vector>
+
+#include "base/unique_handle.hpp"
+#include "launch/hardware/topology.hpp"
+
+namespace muster {
+
+struct hwloc_traits {
+    using type = hwloc_topology_t;
+    static type null() noexcept { return nullptr; }
+    static void close(type t) noexcept { ::hwloc_topology_destroy(t); }
+};
+using hwloc_handle = unique_handle<hwloc_traits>;
+
+/// Not yet loaded: it will hold cores, packages and NUMA nodes, and PCI devices too if `with_devices`. Throws library_error.
+hwloc_handle make_hwloc(bool with_devices);
+
+/// The cores within `allowed`, or all. An object without a core of its own counts as one.
+std::vector<core> read_cores(hwloc_topology_t t, cpuset const* allowed);
+
+cpuset cpus_of(hwloc_obj_t object);
+/// The first NUMA node of an object that is part of the machine's tree of CPUs; 0 if there is none.
+int first_numa(hwloc_topology_t t, hwloc_obj_t object);
+
+}  // namespace muster

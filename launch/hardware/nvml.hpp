@@ -1,0 +1,52 @@
+// The GPUs of this node, by the NVML library if there is one.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "base/shared_library.hpp"
+#include "launch/hardware/gpu.hpp"
+#include "launch/hardware/sysfs.hpp"
+
+namespace muster {
+
+// The few declarations needed of NVML's documented ABI (nvml.h, "NVML API Reference Guide"), so that no CUDA toolkit is needed to
+// build.
+using nvml_device = struct nvml_device_record*;
+struct nvml_pci_info {
+    std::array<char, 16> bus_id_legacy;
+    unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
+    std::array<char, 32> bus_id;
+};
+
+/// NVML's functions, as loaded or as a test gives them. The MIG ones came with NVML 11 and may be missing.
+struct nvml_api {
+    nvml_api() = default;
+    explicit nvml_api(shared_library const& library);
+    bool complete() const { return init && shutdown && error_string && count && handle && uuid && name && pci && driver; }
+    bool knows_mig() const { return mig_mode && mig_count && mig_handle && gpu_instance && compute_instance; }
+
+    int (*init)() = nullptr;
+    int (*shutdown)() = nullptr;
+    char const* (*error_string)(int) = nullptr;
+    int (*count)(unsigned*) = nullptr;
+    int (*handle)(unsigned, nvml_device*) = nullptr;
+    int (*uuid)(nvml_device, char*, unsigned) = nullptr;
+    int (*name)(nvml_device, char*, unsigned) = nullptr;
+    int (*pci)(nvml_device, nvml_pci_info*) = nullptr;
+    int (*driver)(char*, unsigned) = nullptr;
+    int (*mig_mode)(nvml_device, unsigned* current, unsigned* pending) = nullptr;
+    int (*mig_count)(nvml_device, unsigned*) = nullptr;
+    int (*mig_handle)(nvml_device, unsigned, nvml_device*) = nullptr;
+    int (*gpu_instance)(nvml_device, unsigned*) = nullptr;
+    int (*compute_instance)(nvml_device, unsigned*) = nullptr;
+};
+
+/// Asks NVML, which is loaded at run time. No library, no driver or no device is no error: the list is empty and the note says
+/// why. GPUs that this process may not open, that are lost, or that are in MIG mode without a slice are left out; the note names
+/// them. Where a GPU sits is read from `files`.
+gpu_list read_nvml_gpus(sysfs const& files);
+/// The same with NVML given.
+gpu_list read_nvml_gpus(nvml_api const& nvml, sysfs const& files);
+
+}  // namespace muster

@@ -1,0 +1,29 @@
+// Small reads of kernel files, for sysfs.cpp and sysfs_gpus.cpp. Nothing throws: what cannot be read is empty.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/cpuset.hpp"
+
+namespace muster::sysfs_files {
+
+/// The first 4 KiB of a file, trimmed.
+std::string read_text(std::string const& path);
+/// A number from -1 to 2^20, or `otherwise`.
+int read_number(std::string const& path, int otherwise);
+/// "0x10de"; 0 if it is none.
+std::uint32_t read_hex(std::string const& path);
+cpuset read_cpus(std::string const& path);
+/// The name that a link points to, such as a device's driver.
+std::string link_name(std::string const& path);
+/// Names in a folder, sorted.
+std::vector<std::string> names_in(std::string const& folder);
+/// The value in the line "KEY: VALUE" or "KEY VALUE" of a text.
+std::string value_of(std::string_view text, std::string_view key);
+/// The steps from the root complex to a device: the end of its real path, "…/pci0000:00/0000:00:01.1/0000:07:00.0".
+std::vector<std::string> path_steps(std::string const& link);
+
+}  // namespace muster::sysfs_files

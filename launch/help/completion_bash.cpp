@@ -1,0 +1,142 @@
+#include <fmt/format.h>
+
+#include "launch/commands/completion_command.hpp"
+#include "launch/help/completion_values.hpp"
+
+namespace muster {
+
+namespace {
+
+/// The script but for its tables: {0} is the commands' names, {1} the cases of commands, {2} those of options.
+constexpr std::string_view script = R"SCRIPT(# Completion of muster for bash, printed by: muster completion bash
+_muster_words() {{ mapfile -t COMPREPLY < <(compgen -P "$3" -W "$1" -- "$2"); }}
+_muster_paths() {{
+    mapfile -t COMPREPLY < <(compgen -P "$3" "$1" -- "$2")
+    compopt -o filenames 2>/dev/null
+}}
+
+# OPTION CURRENT PREFIX: the value of an option.
+_muster_value() {{
+    case $1 in
+{2}        *) COMPREPLY=() ;;
+    esac
+}}
+
+_muster() {{
+    local cur=${{COMP_WORDS[COMP_CWORD]}} option=${{COMP_WORDS[COMP_CWORD - 1]}} options='' valued='' arguments='' program=
+    local first=2 i
+    COMPREPLY=()
+    if ((COMP_CWORD == 1)); then
+        _muster_words '{0} --help --version' "$cur"
+        return
+    fi
+    case ${{COMP_WORDS[1]}} in
+{1}    esac
+
+    if [[ -n $arguments && " $arguments " == *" ${{COMP_WORDS[2]}} "* ]]; then first=3; fi
+    for ((i = first; i < COMP_CWORD; i++)); do
+        case ${{COMP_WORDS[i]}} in
+            --) ((i++)) ;;
+            -*)
+                if [[ " $valued " == *" ${{COMP_WORDS[i]}} "* ]]; then
+                    [[ ${{COMP_WORDS[i + 1]}} == = ]] && ((i++)) # readline divides --bind-to=numa into three words
+                    ((i++))
+                fi
+                continue
+                ;;
+        esac
+        if [[ -z $program ]]; then
+            [[ ${{COMP_WORDS[1]}}\ ${{COMP_WORDS[2]}} == config\ check ]] && _muster_paths -f "$cur"
+        elif ((COMP_CWORD == i)); then
+            _muster_paths -c "$cur"
+        elif declare -F _command_offset >/dev/null; then
+            _command_offset "$i"
+        else
+            _muster_paths -f "$cur"
+        fi
+        return
+    done
+
+    if [[ $cur == --*=* ]]; then
+        _muster_value "${{cur%%=*}}" "${{cur#*=}}" "${{cur%%=*}}="
+    elif [[ $cur == = ]]; then
+        _muster_value "$option" ''
+    elif [[ $option == = ]]; then
+        _muster_value "${{COMP_WORDS[COMP_CWORD - 2]}}" "$cur"
+    elif ((COMP_CWORD > first)) && [[ " $valued " == *" $option "* ]]; then
+        _muster_value "$option" "$cur"
+    elif [[ $cur == -* ]]; then
+        _muster_words "$options" "$cur"
+    elif ((COMP_CWORD == 2)) && [[ -n $arguments ]]; then
+        _muster_words "$arguments" "$cur"
+    elif [[ ${{COMP_WORDS[1]}}\ ${{COMP_WORDS[2]}} == config\ check ]]; then
+        _muster_paths -f "$cur"
+    elif [[ -n $program ]]; then
+        _muster_paths -c "$cur"
+    else
+        _muster_words "$options" "$cur"
+    fi
+}}
+complete -F _muster muster
+)SCRIPT";
+
+/// Every way to write an option: its letter, its name, other tools' names for it.
+std::string spellings(setting const& row, std::string_view between) {
+    std::string text = fmt::format("--{}", row.name);
+    if (row.letter != 0) text += fmt::format("{}-{}", between, row.letter);
+    for (auto const alias : words_of(row.aliases)) {
+        bool const single = alias.front() == '-';
+        if (single) text += fmt::format("{}{}", between, alias);
+        if (alias.substr(single) != row.name) text += fmt::format("{}--{}", between, alias.substr(single));
+    }
+    return text;
+}
+
+std::string commands_text() {
+    std::string text;
+    for (auto const& row : commands())
+        if (!row.hidden) text += fmt::format("{}{}", text.empty() ? "" : " ", row.name);
+    return text;
+}
+
+std::string command_case(command_row const& command) {
+    std::string options, valued;
+    for (auto const& row : settings()) {
+        if (!takes(command.name, row)) continue;
+        options += fmt::format("--{}{} ", row.is_on_by_default() ? "no-" : "", row.name);
+        if (row.kind != setting_kind::flag) valued += spellings(row, " ") + " ";
+    }
+    return fmt::format(
+        "        {})\n            options='{}'\n            valued='{}'\n            arguments='{}'{}\n            ;;\n",
+        command.name, options, valued, command.arguments, takes_program(command) ? " program=yes" : "");
+}
+
+std::string value_case(setting const& row) {
+    auto const does = [&]() -> std::string {
+        switch (source_of(row)) {
+            case value_source::choices: return fmt::format("_muster_words '{}' \"$2\" \"$3\"", row.choices);
+            case value_source::files: return "_muster_paths -f \"$2\" \"$3\"";
+            case value_source::folders: return "_muster_paths -d \"$2\" \"$3\"";
+            case value_source::sites:
+                return R"WORDS(_muster_words "$("${COMP_WORDS[0]}" completion sites 2>/dev/null)" "$2" "$3")WORDS";
+            case value_source::variables: return "_muster_words \"$(compgen -e)\" \"$2\" \"$3\"";
+            case value_source::hosts: return "_muster_words \"$(compgen -A hostname)\" \"$2\" \"$3\"";
+            case value_source::interfaces: return "_muster_words \"$(ls /sys/class/net 2>/dev/null)\" \"$2\" \"$3\"";
+            case value_source::nothing: break;
+        }
+        return {};
+    }();
+    return does.empty() ? does : fmt::format("        {}) {} ;;\n", spellings(row, " | "), does);
+}
+
+}  // namespace
+
+std::string bash_completion() {
+    std::string of_commands, of_values;
+    for (auto const& row : commands())
+        if (!row.hidden) of_commands += command_case(row);
+    for (auto const& row : settings()) of_values += value_case(row);
+    return fmt::format(fmt::runtime(script), commands_text(), of_commands, of_values);
+}
+
+}  // namespace muster

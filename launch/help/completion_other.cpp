@@ -1,0 +1,127 @@
+// Completion for zsh and fish.
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "launch/commands/completion_command.hpp"
+#include "launch/help/completion_values.hpp"
+
+namespace muster {
+
+namespace {
+
+std::string name_of(setting const& row) {
+    return fmt::format("{}{}", row.is_on_by_default() ? "no-" : "", row.name);
+}
+
+/// `text` for a specification of zsh's _arguments, in single quotes of the shell.
+std::string zsh_text(std::string_view text) {
+    std::string escaped;
+    for (char const c : text) {
+        if (c == ':' || c == '[' || c == ']' || c == '\\') escaped += '\\';
+        escaped += c == '\'' ? "'\\''" : std::string(1, c);
+    }
+    return escaped;
+}
+
+std::string zsh_action(setting const& row) {
+    switch (source_of(row)) {
+        case value_source::choices: return fmt::format("({})", row.choices);
+        case value_source::files: return "_files";
+        case value_source::folders: return "_files -/";
+        case value_source::sites: return "{_values site ${(f)\"$($words[1] completion sites 2>/dev/null)\"}}";
+        case value_source::variables: return "_parameters -g \"*export*\"";
+        case value_source::hosts: return "_hosts";
+        case value_source::interfaces: return "_net_interfaces";
+        case value_source::nothing: break;
+    }
+    return " ";
+}
+
+std::string zsh_option(setting const& row) {
+    auto const name = name_of(row);
+    bool const is_flag = row.kind == setting_kind::flag;
+    auto const help = fmt::format("[{}]", zsh_text(row.help));
+    auto const value = is_flag ? std::string() : fmt::format(":{}:{}", zsh_text(row.argument), zsh_action(row));
+    auto const repeats = row.kind == setting_kind::list ? "*" : "";
+    if (row.letter == 0) return fmt::format("                '{}--{}{}{}{}'", repeats, name, is_flag ? "" : "=", help, value);
+    auto const excluded = row.kind == setting_kind::list ? std::string("'*'") : fmt::format("'(-{} --{})'", row.letter, name);
+    return fmt::format("                {}{{-{}{},--{}{}}}'{}{}'", excluded, row.letter, is_flag ? "" : "+", name,
+                       is_flag ? "" : "=", help, value);
+}
+
+std::string zsh_case(command_row const& command) {
+    auto text = fmt::format("        {})\n            _arguments -s -S \\\n", command.name);
+    for (auto const& row : settings())
+        if (is_listed(command.name, row)) text += zsh_option(row) + " \\\n";
+    if (takes_program(command))
+        text += "                '(-)1:program:_command_names -e' '*::arguments:_normal'\n";
+    else if (!command.arguments.empty())
+        text += fmt::format("                '1:what:({})' '*:file:_files'\n", command.arguments);
+    else
+        text += "                '*:file:_files'\n";
+    return text + "            ;;\n";
+}
+
+std::string fish_option(command_row const& command, setting const& row) {
+    auto text = fmt::format("complete -c muster -n '__fish_seen_subcommand_from {}' -l {}", command.name, name_of(row));
+    if (row.letter != 0) text += fmt::format(" -s {}", row.letter);
+    switch (source_of(row)) {
+        case value_source::choices: text += fmt::format(" -x -a '{}'", row.choices); break;
+        case value_source::files: text += " -r -F"; break;
+        case value_source::folders: text += " -x -a '(__fish_complete_directories)'"; break;
+        case value_source::sites: text += " -x -a '(muster completion sites 2>/dev/null)'"; break;
+        case value_source::variables: text += " -x -a '(set --names --export)'"; break;
+        case value_source::hosts: text += " -x -a '(__fish_print_hostnames)'"; break;
+        case value_source::interfaces: text += " -x -a '(__fish_print_interfaces)'"; break;
+        case value_source::nothing: text += row.kind == setting_kind::flag ? "" : " -x"; break;
+    }
+    return fmt::format("{} -d {}\n", text, shell_quote(row.help));
+}
+
+}  // namespace
+
+std::string zsh_completion() {
+    std::string names, cases;
+    for (auto const& row : commands()) {
+        if (row.hidden) continue;
+        names += fmt::format("        '{}:{}'\n", row.name, zsh_text(row.what));
+        cases += zsh_case(row);
+    }
+    return fmt::format(R"(#compdef muster
+# Completion of muster for zsh, printed by: muster completion zsh
+_muster() {{
+    local context state state_descr line curcontext=$curcontext
+    typeset -A opt_args
+    local -a commands=(
+{})
+    _arguments -C '--version[the version]' '--help[the commands]' '1:command:->command' '*::argument:->argument'
+    case $state in
+        command) _describe command commands ;;
+        argument)
+        case $words[1] in
+{}        esac
+        ;;
+    esac
+}}
+if [ "$funcstack[1]" = _muster ]; then _muster "$@"; else compdef _muster muster; fi
+)",
+                       names, cases);
+}
+
+std::string fish_completion() {
+    std::string text = "# Completion of muster for fish, printed by: muster completion fish\ncomplete -c muster -f\n";
+    for (auto const& command : commands()) {
+        if (command.hidden) continue;
+        text += fmt::format("complete -c muster -n __fish_use_subcommand -a {} -d {}\n", command.name, shell_quote(command.what));
+        if (!command.arguments.empty())
+            text +=
+                fmt::format("complete -c muster -n '__fish_seen_subcommand_from {}' -a '{}'\n", command.name, command.arguments);
+        if (takes_program(command))
+            text += fmt::format("complete -c muster -n '__fish_seen_subcommand_from {}' -F\n", command.name);
+        for (auto const& row : settings())
+            if (is_listed(command.name, row)) text += fish_option(command, row);
+    }
+    return text;
+}
+
+}  // namespace muster

@@ -1,0 +1,30 @@
+// What the value of an option can be, as far as a shell can complete it.
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+
+#include "launch/help/command_table.hpp"
+#include "launch/settings/setting.hpp"
+
+namespace muster {
+
+enum class value_source { nothing, choices, files, folders, sites, variables, hosts, interfaces };
+
+inline value_source source_of(setting const& row) noexcept {
+    if (!row.choices.empty()) return value_source::choices;
+    if (row.name == "site") return value_source::sites;
+    if (row.name == "env") return value_source::variables;
+    if (row.name == "hosts") return value_source::hosts;
+    if (row.name == "network-interface") return value_source::interfaces;
+    if (row.argument == "DIR") return value_source::folders;
+    if (row.argument.starts_with("FILE") || row.argument == "PATH") return value_source::files;
+    return value_source::nothing;
+}
+
+/// Whether a program and its arguments follow the options.
+inline bool takes_program(command_row const& row) noexcept {
+    return row.synopsis.find("program") != std::string_view::npos;
+}
+
+}  // namespace muster

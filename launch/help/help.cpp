@@ -1,0 +1,71 @@
+#include "launch/help/help.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/version.hpp"
+#include "launch/help/command_table.hpp"
+
+namespace muster {
+
+namespace {
+
+std::string line_of(setting const& row) {
+    bool const shows_fallback = row.kind != setting_kind::flag && !row.fallback.empty();
+    return fmt::format("  {:27} {}{}\n", synopsis_of(row), row.help, shows_fallback ? fmt::format(" [{}]", row.fallback) : "");
+}
+
+/// Every option under its group's name; without `all` the common ones in one block.
+std::string options_text(std::string_view command, bool all) {
+    std::string text;
+    for (auto const group : setting_groups()) {
+        std::string lines;
+        for (auto const& row : settings())
+            if (row.group == group && is_listed(command, row) && (all || row.is_common())) lines += line_of(row);
+        if (all && !lines.empty()) text += fmt::format("{}\n", to_string(group));
+        text += lines;
+    }
+    return text;
+}
+
+bool has_more(std::string_view command) {
+    return std::any_of(settings().begin(), settings().end(),
+                       [&](auto const& row) { return row.name == "help-all" && is_listed(command, row); });
+}
+
+}  // namespace
+
+std::string synopsis_of(setting const& row) {
+    std::string shown = row.letter == 0 ? std::string() : fmt::format("-{}, ", row.letter);
+    shown += fmt::format("--{}{}", row.is_on_by_default() ? "no-" : "", row.name);
+    if (!row.argument.empty()) shown += fmt::format(" {}", row.argument);
+    return shown;
+}
+
+std::string help_text(std::string_view command, bool all) {
+    auto const* row = find_command(command);
+    expect(row != nullptr, fmt::format("a command called {}", command));
+    auto text = fmt::format("muster {} {}      {}\n\n{}\n{}", command, row->synopsis, row->what, row->examples,
+                            options_text(command, all));
+    if (!all && has_more(command))
+        text += fmt::format("  {:27} all options; each is also a variable MUSTER_NAME and a key of muster.toml\n", "--help-all");
+    return text + std::string(row->closing);
+}
+
+std::string overview() {
+    auto text =
+        fmt::format("muster {}: one rank per GPU\n\n  muster run -- python train.py\n\ncommands (each has --help)\n", version());
+    for (auto const& row : commands())
+        if (!row.hidden) text += fmt::format("  {:12}{}\n", row.name, row.what);
+    return text;
+}
+
+bool print_help_if_asked(std::string_view command, settings_result const& given) {
+    if (!given.flag("help") && !given.flag("help-all")) return false;
+    fmt::print("{}", help_text(command, given.flag("help-all")));
+    return true;
+}
+
+}  // namespace muster

@@ -1,0 +1,44 @@
+#include "launch/placement/binding.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "base/error.hpp"
+#include "launch/placement/binding_steps.hpp"
+
+namespace muster {
+
+std::string counted(std::size_t count, std::string_view what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+void explain(binding& rank, std::string_view text) {
+    if (text.empty()) return;
+    if (!rank.why.empty()) rank.why += "; ";
+    rank.why += text;
+}
+
+std::vector<binding> bind_ranks(topology const& machine, request const& wanted, int local_size) {
+    expect(!machine.cores.empty(), "a machine with cores");
+    std::vector<binding> ranks(static_cast<std::size_t>(local_size));
+    assign_gpus(machine, wanted, ranks);
+    assign_cores(machine, wanted, ranks);
+    assign_visible(machine, wanted, ranks);
+    assign_nics(machine, ranks);
+    return ranks;
+}
+
+std::vector<std::string> binding_notes(topology const& machine, request const& wanted, std::vector<binding> const& ranks) {
+    std::vector<std::string> notes;
+    std::size_t const gpus = machine.gpus.size();
+    if (gpus > 0 && wanted.slots_per_node && ranks.size() > gpus)
+        notes.push_back(fmt::format("{}: {} share {} (--slots-per-node {}), so they share its memory and time too", machine.host,
+                                    counted(ranks.size(), "rank"), counted(gpus, "GPU"), *wanted.slots_per_node));
+    if (!wanted.gpu_cpus.empty() && gpus > 0 && static_cast<std::size_t>(machine.gpus_in_node) != wanted.gpu_cpus.size())
+        notes.push_back(fmt::format("{}: {} here, but the site's map is of {}: the machine's own locality is used", machine.host,
+                                    counted(static_cast<std::size_t>(machine.gpus_in_node), "GPU"), wanted.gpu_cpus.size()));
+    return notes;
+}
+
+}  // namespace muster

@@ -1,0 +1,32 @@
+// The steps of bind_ranks, one file each.
+#pragma once
+
+#include <vector>
+
+#include "launch/placement/binding.hpp"
+
+namespace muster {
+
+/// A core that ranks may have.
+struct usable_core {
+    cpuset cpus;     ///< what a rank gets of it
+    cpuset threads;  ///< all its allowed hardware threads
+    int numa = 0;
+    int package = 0;
+};
+
+/// binding_gpus.cpp: device and why it is shared, then which devices each rank's program sees.
+void assign_gpus(topology const& machine, request const& wanted, std::vector<binding>& ranks);
+void assign_visible(topology const& machine, request const& wanted, std::vector<binding>& ranks);
+/// binding_cores.cpp
+std::vector<usable_core> usable_cores(topology const& machine, request const& wanted);
+void assign_cores(topology const& machine, request const& wanted, std::vector<binding>& ranks);
+/// binding_nics.cpp; needs devices and cores.
+void assign_nics(topology const& machine, std::vector<binding>& ranks);
+
+/// "8 cores", "1 core".
+std::string counted(std::size_t count, std::string_view what);
+/// Adds `text` to why a rank is where it is.
+void explain(binding& rank, std::string_view text);
+
+}  // namespace muster

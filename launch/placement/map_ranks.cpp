@@ -1,0 +1,269 @@
+#include "launch/placement/mapping.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <optional>
+
+#include "base/error.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::int64_t most_ranks = 10'000'000;  // far above any machine: a slip of the finger must not eat the memory
+
+std::string plural(std::int64_t count, std::string_view what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+/// What a rank needs one of.
+enum class unit {
+    gpu,      ///< nodes tell their GPUs, and there are some
+    slot,     ///< no GPU anywhere
+    unknown,  ///< only the nodes themselves can tell whether they have GPUs
+    stated,   ///< --slots-per-node
+};
+
+std::string where(allocation const& a) {
+    if (a.scheduler == scheduler_kind::local) return fmt::format("node {}", a.nodes.front().name);
+    if (a.scheduler == scheduler_kind::hostfile) return "the list of hosts";
+    return fmt::format("job {} ({})", a.job_id, to_string(a.scheduler));
+}
+
+/// The nodes that may get ranks, as indices, and how many each takes.
+struct room {
+    unit counted = unit::slot;
+    std::vector<std::size_t> nodes;
+    std::vector<std::int64_t> capacity;  ///< of nodes[i]
+
+    std::int64_t total() const { return std::accumulate(capacity.begin(), capacity.end(), std::int64_t{0}); }
+};
+
+/// How many GPUs all nodes have; nothing if none of them tells. Throws if some tell and others do not.
+std::optional<std::int64_t> known_gpus(allocation const& a) {
+    node const* tells = nullptr;
+    node const* silent = nullptr;
+    std::int64_t sum = 0;
+    for (auto const& n : a.nodes) {
+        (n.gpus ? tells : silent) = &n;
+        sum += n.gpus.value_or(0);
+    }
+    if (tells == nullptr) return std::nullopt;
+    if (silent != nullptr)
+        throw error(errc::placement,
+                    fmt::format("{} says that {} has {}, and nothing of {}: ranks cannot be counted; give --slots-per-node N, or "
+                                "gpus=N for every host of a --hostfile",
+                                where(a), tells->name, plural(*tells->gpus, "GPU"), silent->name));
+    return sum;
+}
+
+unit unit_of(allocation const& a, request const& wanted) {
+    if (wanted.slots_per_node) return unit::stated;
+    auto const gpus = known_gpus(a);
+    return !gpus ? unit::unknown : *gpus > 0 ? unit::gpu : unit::slot;
+}
+
+std::int64_t capacity_of(node const& n, unit counted, request const& wanted) {
+    if (counted == unit::stated) return *wanted.slots_per_node;
+    return counted == unit::gpu ? std::int64_t{n.gpus.value_or(0)} * wanted.ranks_per_gpu : n.slots;
+}
+
+/// " (4 each)" where it is the same everywhere.
+std::string each(std::vector<std::int64_t> const& capacity, std::int64_t divisor) {
+    if (capacity.size() < 2 || std::adjacent_find(capacity.begin(), capacity.end(), std::not_equal_to<>()) != capacity.end())
+        return "";
+    return fmt::format(" ({} each)", capacity.front() / divisor);
+}
+
+/// "8 GPUs on 2 nodes (4 each)" or "2 slots (its cores; no GPU)", for errors.
+std::string inventory(allocation const& a, room const& r, request const& wanted) {
+    std::string const nodes =
+        r.nodes.size() == 1 && a.nodes.size() == 1 ? "" : " on " + plural(static_cast<std::int64_t>(r.nodes.size()), "node");
+    std::int64_t const per_unit = r.counted == unit::gpu ? wanted.ranks_per_gpu : 1;
+    std::string const count =
+        plural(r.total() / per_unit, r.counted == unit::gpu ? "GPU" : "slot") + nodes + each(r.capacity, per_unit);
+    if (r.counted == unit::stated) return count + " (--slots-per-node)";
+    if (r.counted == unit::slot) return count + (a.scheduler == scheduler_kind::local ? " (its cores; no GPU)" : " (no GPU)");
+    return count;
+}
+
+/// The option that makes room for `needed` ranks on a node that has room for `there`.
+std::string way_out(room const& r, request const& wanted, std::int64_t needed, std::int64_t there) {
+    if (r.counted != unit::gpu) return fmt::format("--slots-per-node {}", needed);
+    return fmt::format("--ranks-per-gpu {}", there == 0 ? needed : (needed * wanted.ranks_per_gpu + there - 1) / there);
+}
+
+void check_positive(std::optional<int> value, std::string_view option) {
+    if (value && *value < 1) throw error(errc::usage, fmt::format("{} must be at least 1, not {}", option, *value));
+}
+
+void check(request const& wanted) {
+    check_positive(wanted.ranks, "-n");
+    check_positive(wanted.nodes, "--nnodes");
+    check_positive(wanted.ranks_per_node, "--ranks-per-node");
+    check_positive(wanted.slots_per_node, "--slots-per-node");
+    check_positive(wanted.ranks_per_gpu, "--ranks-per-gpu");
+    check_positive(wanted.cpus_per_rank, "--cpus-per-rank");
+    if (wanted.ranks && *wanted.ranks > most_ranks)
+        throw error(errc::usage, fmt::format("-n {} is more than muster can place ({})", *wanted.ranks, most_ranks));
+}
+
+/// The first `wanted.nodes` of those that can take a rank, or all of them.
+room make_room(allocation const& given, request const& wanted) {
+    room r;
+    r.counted = unit_of(given, wanted);
+    for (std::size_t i = 0; i < given.nodes.size(); ++i) {
+        auto const capacity = capacity_of(given.nodes[i], r.counted, wanted);
+        if (capacity < 1) continue;
+        if (wanted.nodes && r.nodes.size() == static_cast<std::size_t>(*wanted.nodes)) break;
+        r.nodes.push_back(i);
+        r.capacity.push_back(capacity);
+    }
+    if (r.nodes.empty())
+        throw error(errc::placement,
+                    fmt::format("cannot map any rank: {} has no GPU and no slot; give --slots-per-node N", where(given)));
+    if (wanted.nodes && r.nodes.size() < static_cast<std::size_t>(*wanted.nodes))
+        throw error(errc::placement,
+                    fmt::format("cannot use {} nodes: {} has {}{}; use --nnodes {}", *wanted.nodes, where(given), r.nodes.size(),
+                                r.nodes.size() < given.nodes.size() ? " with GPUs" : "", r.nodes.size()));
+    return r;
+}
+
+/// Exactly so many on each node that is used; -n says on how many nodes.
+void map_by_node_count(allocation const& given, request const& wanted, room& r) {
+    int const each_node = *wanted.ranks_per_node;
+    if (wanted.ranks) {
+        if (*wanted.ranks % each_node != 0)
+            throw error(errc::usage,
+                        fmt::format("-n {} is no multiple of --ranks-per-node {}; use -n {}, or leave one of them out",
+                                    *wanted.ranks, each_node, (*wanted.ranks / each_node + 1) * each_node));
+        auto const nodes = static_cast<std::size_t>(*wanted.ranks / each_node);
+        if (wanted.nodes && nodes != static_cast<std::size_t>(*wanted.nodes))
+            throw error(errc::usage, fmt::format("-n {} is not --nnodes {} times --ranks-per-node {}; leave one of them out",
+                                                 *wanted.ranks, *wanted.nodes, each_node));
+        if (nodes > r.nodes.size())
+            throw error(errc::placement,
+                        fmt::format("cannot map {} ranks with {} on each node: {} has {}; use -n {}", *wanted.ranks, each_node,
+                                    where(given), plural(static_cast<std::int64_t>(r.nodes.size()), "node"),
+                                    r.nodes.size() * static_cast<std::size_t>(each_node)));
+        r.nodes.resize(nodes);
+        r.capacity.resize(nodes);
+    }
+    for (std::size_t i = 0; i < r.nodes.size(); ++i) {
+        auto const& n = given.nodes[r.nodes[i]];
+        // What nobody has counted is the user's to know, but for the node's hardware threads.
+        auto const most =
+            r.counted == unit::unknown ? std::max<std::int64_t>(n.cpus.value_or(each_node), r.capacity[i]) : r.capacity[i];
+        if (each_node > most && !(given.scheduler == scheduler_kind::local && r.counted == unit::slot))
+            throw error(errc::placement,
+                        fmt::format("cannot map {} ranks on {}: it has {}; use --ranks-per-node {}, or {}", each_node, n.name,
+                                    r.counted == unit::gpu ? plural(*n.gpus, "GPU") : plural(most, "slot"), most,
+                                    way_out(r, wanted, each_node, most)));
+        r.capacity[i] = each_node;
+    }
+}
+
+/// Where nothing is known of GPUs, -n may exceed the slots: the ranks are spread evenly, on as many as each node has hardware
+/// threads.
+bool spread_unknown(allocation const& given, std::int64_t ranks, room& r) {
+    bool const counted_by_user =
+        std::any_of(r.nodes.begin(), r.nodes.end(), [&](std::size_t n) { return given.nodes[n].slots_named; });
+    if (r.counted != unit::unknown || counted_by_user) return false;
+    auto const nodes = static_cast<std::int64_t>(r.nodes.size());
+    auto const most = (ranks + nodes - 1) / nodes;
+    for (std::size_t i = 0; i < r.nodes.size(); ++i)
+        if (auto const cpus = given.nodes[r.nodes[i]].cpus; cpus && *cpus < most) return false;
+    for (std::int64_t i = 0; i < nodes; ++i)
+        r.capacity[static_cast<std::size_t>(i)] = ranks / nodes + (i < ranks % nodes ? 1 : 0);
+    return true;
+}
+
+/// Room for `ranks`, or the error that says why not.
+void make_it_fit(allocation const& given, request const& wanted, std::int64_t ranks, room& r) {
+    std::int64_t const capacity = r.total();
+    if (ranks <= capacity) return;
+    if (given.scheduler == scheduler_kind::local && r.counted == unit::slot) {
+        r.capacity.assign(1, ranks);  // this machine is the user's own
+        return;
+    }
+    if (spread_unknown(given, ranks, r)) return;
+    auto const nodes = static_cast<std::int64_t>(r.nodes.size());
+    auto const gpus = r.counted == unit::gpu ? capacity / wanted.ranks_per_gpu : 0;
+    auto const way = r.counted == unit::gpu ? fmt::format("--ranks-per-gpu {}", (ranks + gpus - 1) / gpus)
+                                            : fmt::format("--slots-per-node {}", (ranks + nodes - 1) / nodes);
+    throw error(errc::placement, fmt::format("cannot map {} ranks: {} has {}; use -n {}, or {}", ranks, where(given),
+                                             inventory(given, r, wanted), capacity, way));
+}
+
+/// How many ranks each node gets if they are dealt in rounds, one a node that still has room. Linear but for a search by halves.
+void deal(std::int64_t ranks, std::vector<std::int64_t>& capacity) {
+    auto const taken_by = [&](std::int64_t rounds) {
+        std::int64_t sum = 0;
+        for (auto const c : capacity) sum += std::min(c, rounds);
+        return sum;
+    };
+    std::int64_t low = 0;  // rounds that all fit
+    std::int64_t high = ranks + 1;
+    while (high - low > 1) {
+        auto const middle = low + (high - low) / 2;
+        (taken_by(middle) <= ranks ? low : high) = middle;
+    }
+    std::int64_t left = ranks - taken_by(low);
+    for (auto& c : capacity) {
+        bool const one_more = c > low && left > 0;
+        left -= one_more ? 1 : 0;
+        c = std::min(c, low) + (one_more ? 1 : 0);
+    }
+}
+
+/// One node after the other.
+void fill(std::int64_t ranks, std::vector<std::int64_t>& capacity) {
+    for (auto& c : capacity) {
+        c = std::min(c, ranks);
+        ranks -= c;
+    }
+}
+
+std::string note_of(allocation const& given, request const& wanted, room const& r, std::int64_t ranks) {
+    if (given.scheduler == scheduler_kind::local && r.counted == unit::slot && ranks > given.nodes.front().slots)
+        return fmt::format("{} on {} of {} (no GPU): oversubscribed, so timings say little", plural(ranks, "rank"),
+                           plural(given.nodes.front().slots, "core"), given.nodes.front().name);
+    if (r.counted == unit::unknown && given.fixed && !wanted.ranks && !wanted.ranks_per_node)
+        return fmt::format(
+            "{} does not say how many GPUs its nodes have: one rank for each of its {}; give -n or --ranks-per-node "
+            "for another number",
+            where(given), plural(ranks, "slot"));
+    return "";
+}
+
+}  // namespace
+
+mapping map_ranks(allocation const& given, request const& wanted) {
+    check(wanted);
+    expect(!given.nodes.empty(), "an allocation with nodes");
+    room r = make_room(given, wanted);
+    if (wanted.ranks_per_node) map_by_node_count(given, wanted, r);
+    std::int64_t const ranks = wanted.ranks.value_or(0) > 0 ? *wanted.ranks : r.total();
+    if (ranks > most_ranks)
+        throw error(errc::placement, fmt::format("{} ranks are more than muster can place ({}); give -n", ranks, most_ranks));
+    make_it_fit(given, wanted, ranks, r);
+    if (wanted.nodes && ranks < *wanted.nodes)
+        throw error(errc::usage,
+                    fmt::format("-n {} leaves some of --nnodes {} without a rank; use --nnodes {}", ranks, *wanted.nodes, ranks));
+    mapping m;
+    m.order = wanted.map_by;
+    m.note = note_of(given, wanted, r, ranks);
+    if (wanted.nodes || wanted.map_by == map_policy::node)
+        deal(ranks, r.capacity);
+    else
+        fill(ranks, r.capacity);
+    m.ranks_per_node.assign(given.nodes.size(), 0);
+    for (std::size_t i = 0; i < r.nodes.size(); ++i) m.ranks_per_node[r.nodes[i]] = static_cast<int>(r.capacity[i]);
+    return m;
+}
+
+}  // namespace muster

@@ -1,0 +1,52 @@
+// Both halves of placement together, for people to look at: which node each rank would be on, and where there.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/hardware/topology.hpp"
+#include "launch/placement/binding.hpp"
+#include "launch/placement/mapping.hpp"
+#include "launch/scheduler/allocation.hpp"
+
+namespace muster {
+
+/// A node's machine, and the bindings of its ranks by local rank. Nodes that are alike share one.
+struct planned_node {
+    topology machine;
+    std::vector<binding> bindings;
+    bool operator==(planned_node const&) const = default;
+};
+
+struct plan {
+    allocation given;
+    mapping map;
+    std::vector<planned_node> shapes;
+    std::vector<int> shape_of_node;  ///< by node of the allocation: which of `shapes`; -1: not known from here, or without ranks
+    std::vector<std::string> notes;
+
+    /// Nothing where the node's half is not known from here.
+    binding const* binding_of(rank_place const& place) const;
+    /// Used nodes whose half is not known from here.
+    int unknown_nodes() const;
+    bool operator==(plan const&) const = default;
+};
+
+/// The machines that are known here.
+struct known_machines {
+    std::optional<topology> every_node;             ///< if given, each node is taken to be like it
+    std::optional<topology> this_node;              ///< the machine that muster plan is on
+    std::function<bool(node const&)> is_this_node;  ///< none: no node is
+};
+
+/// Maps and binds the ranks. Where each node is like one machine, the GPUs of a node are that machine's unless the scheduler says
+/// how many there are. Pure but for `is_this_node`. Throws errc::placement.
+plan make_plan(allocation given, request const& wanted, known_machines const& known);
+
+/// For people, and as JSON (schema "muster.plan/1"). Pure.
+std::string plan_table(plan const& p);
+std::string plan_json(plan const& p);
+
+}  // namespace muster

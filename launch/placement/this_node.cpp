@@ -1,0 +1,51 @@
+#include "launch/placement/this_node.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "base/error.hpp"
+#include "launch/system/network.hpp"
+
+namespace muster {
+
+std::string short_host_name() {
+    std::array<char, 256> name{};
+    if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+    std::string const full(name.data());
+    return full.substr(0, full.find('.'));
+}
+
+topology discover_here(environment const& variables) {
+    return discover_topology(short_host_name(), current_affinity(), variables);
+}
+
+node node_of(topology const& machine) {
+    return local_allocation(machine.host, static_cast<int>(machine.cores.size()), static_cast<int>(machine.gpus.size()))
+        .nodes.front();
+}
+
+bool is_this_host(node const& candidate) {
+    auto const short_name = [](std::string const& name) { return name.substr(0, name.find('.')); };
+    auto const is_number = [](std::string const& name) { return name.find_first_not_of("0123456789.:") == std::string::npos; };
+    for (auto const& name : {candidate.name, candidate.address}) {
+        if (name.empty()) continue;
+        if (name == "localhost" || name.starts_with("127.") || name == "::1") return true;
+        if (is_number(name) ? !interface_that_has(name).empty() : short_name(name) == short_host_name()) return true;
+    }
+    return false;
+}
+
+placement place_here(topology machine, allocation given, mapping map, request const& wanted) {
+    placement where{std::move(machine), std::move(given), std::move(map), {}};
+    where.bindings = bind_ranks(where.machine, wanted, where.map.world_size());
+    return where;
+}
+
+identity identity_of(placement const& where, int rank, std::string const& nspace) {
+    int const size = where.map.world_size();
+    return {nspace, rank, size, rank, size, 0, 1, where.machine.host, identity::source::muster};
+}
+
+}  // namespace muster

@@ -1,0 +1,163 @@
+#include "launch/preflight/check_nodes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "base/error.hpp"
+#include "base/version.hpp"
+#include "launch/placement/mapping.hpp"
+#include "launch/placement/this_node.hpp"
+#include "launch/preflight/inspect_node.hpp"
+#include "launch/preflight/make_node_question.hpp"
+#include "launch/preflight/probe_nodes.hpp"
+
+namespace muster {
+
+namespace {
+
+std::vector<int> all_nodes(allocation const& given) {
+    std::vector<int> nodes(given.nodes.size());
+    for (std::size_t n = 0; n < nodes.size(); ++n) nodes[n] = static_cast<int>(n);
+    return nodes;
+}
+
+/// Those that ranks would be on.
+std::vector<int> used_nodes(allocation const& given, request const& wanted) {
+    auto const map = map_ranks(given, wanted);
+    std::vector<int> nodes;
+    for (std::size_t n = 0; n < map.ranks_per_node.size(); ++n)
+        if (map.ranks_per_node[n] > 0) nodes.push_back(static_cast<int>(n));
+    return nodes;
+}
+
+/// Of some nodes the GPUs are known, of others not: ranks could not be counted.
+bool some_tell_gpus(allocation const& given) {
+    auto const tells = [](node const& n) { return n.gpus.has_value(); };
+    return std::any_of(given.nodes.begin(), given.nodes.end(), tells) &&
+           !std::all_of(given.nodes.begin(), given.nodes.end(), tells);
+}
+
+void learn(node& known, node_report const& seen, bool though_named) {
+    if (!known.gpus && (!known.slots_named || though_named)) {
+        known.gpus = static_cast<int>(seen.gpus.size());
+        known.gpus_counted = true;
+    }
+    if (!known.cpus && seen.cpus > 0) known.cpus = seen.cpus;
+}
+
+std::vector<std::string> bad_names(node_survey const& survey) {
+    std::vector<std::string> names;
+    for (int n = 0; n < static_cast<int>(survey.nodes.size()); ++n)
+        if (is_bad(survey.findings, n)) names.push_back(survey.nodes[static_cast<std::size_t>(n)].name);
+    return names;
+}
+
+void print_findings(run_options const& options, node_survey const& survey) {
+    for (auto const& line : describe_findings(survey.findings, survey.nodes, severity::error))
+        fmt::print(stderr, "muster: {}\n", line);
+    if (options.quiet) return;
+    for (auto const& line : describe_findings(survey.findings, survey.nodes, severity::note))
+        fmt::print(stderr, "muster: note: {}\n", line);
+}
+
+void print_nodes(node_survey const& survey, duration took) {
+    for (auto const& [name, address, report, silence, ahead, error, towards, fault, expected] : survey.nodes)
+        if (report)
+            fmt::print(stderr, "muster: {}: {} ({}), {} cores, {} GPUs ({}), clock {:+.3f} s\n", name, report->address,
+                       report->interface, report->cores, report->gpus.size(), report->gpu_note, ahead);
+    fmt::print(stderr, "muster: looked at {} nodes in {}\n", survey.nodes.size(), format_duration(took));
+}
+
+/// The allocation without its bad nodes. Throws if the ranks asked for do not fit the others.
+allocation without_bad_nodes(run_options const& options, allocation const& given, std::vector<int> const& nodes,
+                             node_survey const& survey) {
+    auto const bad = bad_names(survey);
+    allocation left = given;
+    left.nodes.clear();
+    for (std::size_t n = 0; n < nodes.size(); ++n)
+        if (!is_bad(survey.findings, static_cast<int>(n))) left.nodes.push_back(given.nodes[static_cast<std::size_t>(nodes[n])]);
+    auto const without = fmt::format("without {} ({} of {} nodes)", list_names(bad), bad.size(), nodes.size());
+    if (left.nodes.empty())
+        throw error(errc::unavailable, "every node is bad; see above, or look with muster doctor --allocation");
+    if (options.place.nodes && *options.place.nodes > static_cast<int>(left.nodes.size()))
+        throw error(errc::placement, fmt::format("{}: --nnodes {} are asked for and {} are left; ask for spare nodes", without,
+                                                 *options.place.nodes, left.nodes.size()));
+    try {
+        map_ranks(left, options.place);
+    } catch (error const& e) {
+        throw error(e.code(), fmt::format("{}: {}", without, e.what()));
+    }
+    if (!options.quiet) fmt::print(stderr, "muster: note: going on {}\n", without);
+    return left;
+}
+
+}  // namespace
+
+node_survey survey_nodes(run_options const& options, environment const& inherited, scheduler_sources const& sources,
+                         allocation const& given, std::vector<int> const& nodes, std::string const& scratch_dir) {
+    expectations wanted;
+    wanted.version = version();
+    node_survey survey;
+    auto const& only = given.nodes[static_cast<std::size_t>(nodes.front())];
+    bool const here = nodes.size() == 1 && (given.scheduler == scheduler_kind::local || is_this_host(only));
+    if (here) {
+        probed_node one;
+        one.name = only.name;
+        one.address = only.address;
+        one.gpus_expected = only.gpus;
+        auto asked = ask_about(options, inherited, given, nodes, nodes.front());
+        one.report = look_at_node(asked, inherited, -1);
+        survey.nodes.push_back(std::move(one));
+    } else {
+        survey.nodes = probe_nodes(options, inherited, sources, given, nodes, scratch_dir,
+                                   [&](std::vector<probed_node> const& seen) { return first_good(seen, wanted); });
+    }
+    survey.findings = judge(survey.nodes, wanted);
+    return survey;
+}
+
+bool must_ask_nodes(allocation const& given, request const& wanted) {
+    if (wanted.slots_per_node) return false;
+    if (some_tell_gpus(given)) return true;
+    if (wanted.ranks || wanted.ranks_per_node) return false;
+    if (std::all_of(given.nodes.begin(), given.nodes.end(), [](node const& n) { return n.gpus || n.slots_named; })) return false;
+    return given.nodes.size() > 1 || !is_this_host(given.nodes.front());
+}
+
+allocation check_nodes(run_options const& options, environment const& inherited, scheduler_sources const& sources,
+                       allocation const& given, std::string const& scratch_dir) {
+    bool const judged = options.preflight || options.exclude_bad_nodes;
+    bool const unknown = options.engine != "embedded" && must_ask_nodes(given, options.place);  // that one takes none elsewhere
+    if (!judged && !unknown) return given;
+    auto const nodes = options.exclude_bad_nodes || unknown ? all_nodes(given) : used_nodes(given, options.place);
+    auto const start = std::chrono::steady_clock::now();
+    auto const survey = survey_nodes(options, inherited, sources, given, nodes, scratch_dir);
+    allocation known = given;
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+        if (auto const& report = survey.nodes[i].report; unknown && report && report->machine_fault.empty())
+            learn(known.nodes[static_cast<std::size_t>(nodes[i])], *report, some_tell_gpus(given));
+    if (options.verbose) print_nodes(survey, std::chrono::steady_clock::now() - start);
+    if (!judged) {
+        for (auto const& one : survey.nodes)
+            if (!one.report)
+                throw error(errc::unavailable,
+                            fmt::format("cannot tell how many GPUs {} has: it {}; give the number of ranks (-n, "
+                                        "--ranks-per-node), or leave bad nodes out with --exclude-bad-nodes",
+                                        one.name, one.silence));
+        return known;
+    }
+    print_findings(options, survey);
+    auto const bad = bad_names(survey);
+    if (bad.empty()) return known;
+    if (!options.exclude_bad_nodes)
+        throw error(errc::unavailable,
+                    fmt::format("{} of {} nodes did not pass preflight: {}; mend what is said above, or go on without with "
+                                "--exclude-bad-nodes",
+                                bad.size(), nodes.size(), list_names(bad)));
+    return without_bad_nodes(options, known, nodes, survey);
+}
+
+}  // namespace muster

@@ -1,0 +1,201 @@
+#include "launch/preflight/inspect_node.hpp"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <system_error>
+#include <thread>
+
+#include "base/cpuset.hpp"
+#include "base/error.hpp"
+#include "base/process.hpp"
+#include "base/version.hpp"
+#include "launch/hardware/topology.hpp"
+#include "launch/placement/this_node.hpp"
+#include "launch/ranks/rank_environment.hpp"
+#include "launch/system/network.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t most_resolvers = 16;
+
+/// What a look adds to the report.
+using finding_out = std::function<void(node_report&)>;
+
+/// Looks that go on at the same time, each in a thread that may outlive this object.
+class parallel_looks {
+  public:
+    void start(std::string const& what, std::function<finding_out()> look) {
+        {
+            std::lock_guard const lock(shared_->mutex);
+            shared_->pending.insert(what);
+        }
+        auto const run = [shared = shared_, what, look = std::move(look)] {
+            auto add = look();
+            std::lock_guard const lock(shared->mutex);
+            add(shared->report);
+            shared->pending.erase(shared->pending.find(what));
+            shared->changed.notify_all();
+        };
+        try {
+            std::thread(run).detach();
+        } catch (std::system_error const&) {
+            run();  // no thread is to be had
+        }
+    }
+
+    node_report finish(duration limit) {
+        std::unique_lock lock(shared_->mutex);
+        shared_->changed.wait_for(lock, limit, [&] { return shared_->pending.empty(); });
+        auto report = shared_->report;
+        std::set<std::string> const open(shared_->pending.begin(), shared_->pending.end());
+        report.unfinished.assign(open.begin(), open.end());
+        return report;
+    }
+
+  private:
+    struct state {
+        std::mutex mutex;
+        std::condition_variable changed;
+        node_report report;
+        std::multiset<std::string> pending;
+    };
+    std::shared_ptr<state> shared_ = std::make_shared<state>();
+};
+
+/// Threads that are started while this lives take no signals: those are the main thread's.
+class without_signals {
+  public:
+    without_signals() {
+        sigset_t all;
+        sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~without_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    without_signals(without_signals const&) = delete;
+    without_signals& operator=(without_signals const&) = delete;
+
+  private:
+    sigset_t before_{};
+};
+
+finding_out look_at_machine(environment const& variables) {
+    node_report r;
+    try {
+        auto const machine = discover_here(variables);
+        r.cores = static_cast<int>(machine.cores.size());
+        auto const allowed = machine.allowed();
+        r.cpus = static_cast<int>(allowed.cpus.size());
+        r.cpu_list = allowed.to_list();
+        r.gpu_note = machine.gpu_note;
+        r.gpus = read_gpu_states(machine.gpus);
+    } catch (error const& e) {
+        r.machine_fault = e.what();
+    }
+    return [r](node_report& to) {
+        to.cores = r.cores;
+        to.cpus = r.cpus;
+        to.cpu_list = r.cpu_list;
+        to.gpu_note = r.gpu_note;
+        to.gpus = r.gpus;
+        to.machine_fault = r.machine_fault;
+    };
+}
+
+finding_out look_at_folder(std::string const& path) {
+    folder_state folder{path, 0, ""};
+    struct statvfs info {};
+    if (::statvfs(path.c_str(), &info) != 0 || ::access(path.c_str(), W_OK | X_OK) != 0)
+        folder.fault = std::strerror(errno);
+    else
+        folder.free_bytes = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
+    return [folder](node_report& to) { to.folders.push_back(folder); };
+}
+
+finding_out look_for_program(node_question const& asked, environment const& variables) {
+    std::string found, fault, folder_fault;
+    if (!asked.working_dir.empty() && ::access(asked.working_dir.c_str(), X_OK) != 0) folder_fault = std::strerror(errno);
+    try {
+        if (!asked.program.empty()) found = find_program(asked.program, variables, asked.working_dir);
+    } catch (error const& e) {
+        fault = e.what();
+    }
+    return [=](node_report& to) {
+        to.program = found;
+        to.program_fault = fault;
+        to.working_dir_fault = folder_fault;
+    };
+}
+
+std::string why_unresolved(std::string const& name) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    int const rc = ::getaddrinfo(name.c_str(), nullptr, &hints, &found);
+    if (found != nullptr) ::freeaddrinfo(found);
+    return rc == 0 ? std::string() : rc == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(rc);
+}
+
+finding_out resolve(std::vector<std::string> const& names) {
+    std::vector<name_fault> faults;
+    for (auto const& name : names)
+        if (auto why = why_unresolved(name); !why.empty()) faults.push_back({name, std::move(why)});
+    return [faults](node_report& to) { to.unresolved.insert(to.unresolved.end(), faults.begin(), faults.end()); };
+}
+
+finding_out look_at_address(node_question const& asked, int towards_launcher) {
+    std::string address, interface, fault;
+    try {
+        address = reachable_address(asked.address, asked.network_interface, towards_launcher);
+        interface = interface_that_has(address);
+    } catch (error const& e) {
+        fault = e.what();
+    }
+    return [=](node_report& to) {
+        to.address = address;
+        to.interface = interface;
+        to.address_fault = fault;
+    };
+}
+
+}  // namespace
+
+node_report look_at_node(node_question const& asked, environment const& own_variables, int towards_launcher) {
+    without_signals const guard;
+    auto const variables = rank_environment(asked.variables, own_variables, asked.own_step);
+    parallel_looks looks;
+    looks.start("cores and GPUs", [own_variables] { return look_at_machine(own_variables); });
+    std::set<std::string> folders{"/dev/shm", "/tmp"};
+    if (auto const own = variables.get("TMPDIR"); own && !own->empty()) folders.insert(*own);
+    for (auto const& path : folders) looks.start(path, [path] { return look_at_folder(path); });
+    looks.start("the program", [asked, variables] { return look_for_program(asked, variables); });
+    looks.start("the network", [asked, towards_launcher] { return look_at_address(asked, towards_launcher); });
+    std::vector<std::vector<std::string>> shares(std::min(most_resolvers, asked.names.size()));
+    for (std::size_t i = 0; i < asked.names.size(); ++i) shares[i % shares.size()].push_back(asked.names[i]);
+    for (auto const& share : shares) looks.start("host names", [share] { return resolve(share); });
+    auto report = looks.finish(asked.limit);
+    auto const by_path = [](folder_state const& a, folder_state const& b) { return a.path < b.path; };
+    std::sort(report.folders.begin(), report.folders.end(), by_path);
+    auto const by_name = [](name_fault const& a, name_fault const& b) { return a.name < b.name; };
+    std::sort(report.unresolved.begin(), report.unresolved.end(), by_name);
+    report.version = version();
+    report.host = short_host_name();
+    return report;
+}
+
+}  // namespace muster

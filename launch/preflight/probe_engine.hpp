@@ -1,0 +1,60 @@
+// One start of an engine that brings probes to nodes.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "launch/engine/engine_table.hpp"
+#include "launch/engine/spawn_engine.hpp"
+#include "launch/system/event_loop.hpp"
+
+namespace muster {
+
+/// "gpu12" of "user@gpu12.cluster.org".
+std::string short_name(std::string_view name);
+
+/// A running engine and what it prints. Used from the loop's thread, which must not outlive it.
+class probe_engine {
+  public:
+    using exit_callback = std::function<void(probe_engine&)>;
+
+    /// Starts `command` for the probes of these numbers. `on_exit` is called once, from the loop, when the process has ended and
+    /// so has its output. Throws errc::system, program_error.
+    probe_engine(event_loop& loop, engine_command const& command, more_open_files const& files, std::vector<std::size_t> visits,
+                 exit_callback on_exit);
+    ~probe_engine();
+    probe_engine(probe_engine const&) = delete;
+    probe_engine& operator=(probe_engine const&) = delete;
+
+    std::vector<std::size_t> const& visits() const noexcept { return visits_; }
+    bool brings(std::size_t visit) const noexcept;
+    bool ended() const noexcept { return ended_; }
+    int status() const noexcept { return status_; }  ///< of waitpid, once it has ended
+
+    /// ": " and what it printed about this node, else its last lines; two lines at most, empty if it printed nothing.
+    std::string quote(std::string const& node) const;
+
+    /// To its whole process group, also if that is stopped. Nothing if it has ended.
+    void kill(int signal_number) const;
+
+  private:
+    void on_output();
+    void reap();
+
+    event_loop& loop_;
+    std::vector<std::size_t> visits_;
+    exit_callback on_exit_;
+    pid_t pid_ = -1;
+    unique_fd output_;
+    std::string said_;
+    bool ended_ = false;
+    int status_ = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,28 @@
+#include "launch/ranks/exports.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace muster {
+
+void apply_exports(environment& variables, std::vector<std::string> const& exports) {
+    for (auto const& entry : exports) {
+        auto const equals = entry.find('=');
+        if (equals == 0 || entry.empty())
+            throw error(errc::usage, fmt::format("-x '{}' has no name; write -x NAME=value", entry));
+        if (equals != std::string::npos)
+            variables.set(entry.substr(0, equals), entry.substr(equals + 1));
+        else if (!variables.has(entry))
+            throw error(errc::usage,
+                        fmt::format("-x {}: there is no such variable here; set it, or write -x {}=value", entry, entry));
+    }
+}
+
+void set_explicit(environment& variables, std::vector<std::string> const& exports) {
+    for (auto const& entry : exports)
+        if (auto const equals = entry.find('='); equals != std::string::npos)
+            variables.set(entry.substr(0, equals), entry.substr(equals + 1));
+}
+
+}  // namespace muster

@@ -1,0 +1,57 @@
+// stdout and stderr of one rank: read, kept in files if asked, passed on in whole lines.
+#pragma once
+
+#include <string>
+
+#include "base/unique_fd.hpp"
+#include "launch/ranks/line_splitter.hpp"
+#include "launch/ranks/output_writer.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster {
+
+/// One stream of one rank. Reads never block.
+class rank_stream {
+  public:
+    /// `target` is 1 or 2, muster's own descriptor; `file_path` may be empty. Throws errc::system if the file cannot be made.
+    rank_stream(int target, line_format how, std::string const& file_path);
+
+    int read_fd() const noexcept { return read_.get(); }
+    int child_fd() const noexcept { return write_.get(); }
+    void close_child_end() noexcept { write_.reset(); }
+    void close() noexcept { read_.reset(); }
+    bool open() const noexcept { return static_cast<bool>(read_); }
+
+    /// Reads what is there, once, and passes it on. False when the stream has ended: then the last line is passed on too and it
+    /// is closed.
+    bool read_some(output_writer& writer);
+    /// Reads until there is nothing more for now or the stream ends.
+    void read_all(output_writer& writer);
+    /// Reads what fits in a pipe or two and no more: a rank may write faster than we read.
+    void read_for_now(output_writer& writer);
+    /// Passes on an unfinished line at the end.
+    void flush_partial(output_writer& writer) { writer.write(target_, lines_.finish()); }
+    /// Passes on an unfinished line that nothing has been added to since the last call, if it goes to a terminal, so that a
+    /// prompt or a progress bar shows there. False if there is one that waits for the next call.
+    bool flush_stale_partial(output_writer& writer);
+    /// Whether `flush_stale_partial` has anything to wait for.
+    bool awaits_flush() const noexcept { return terminal_ && lines_.has_partial(); }
+    line_splitter const& lines() const noexcept { return lines_; }
+
+  private:
+    int target_;
+    bool terminal_;
+    bool fresh_ = false;  ///< something was read since the last look at the unfinished line
+    line_splitter lines_;
+    unique_fd read_;
+    unique_fd write_;
+    unique_fd file_;
+};
+
+/// What goes before each line of a rank: "[node1:3] " and the time, as asked. A world of one needs no whole lines.
+line_format output_format(bool tag, bool timestamp, identity const& who);
+
+/// Makes OUTPUT_DIR/rank.07 and returns it; all ranks' names have the same width, so that they sort. Throws errc::io.
+std::string make_rank_dir(std::string const& output_dir, int rank, int world_size);
+
+}  // namespace muster

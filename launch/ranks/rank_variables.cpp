@@ -1,0 +1,93 @@
+#include "launch/ranks/rank_variables.hpp"
+
+#include <fmt/format.h>
+
+#include "launch/ranks/gpu_variables.hpp"
+
+namespace muster {
+
+namespace {
+
+void set_number(environment& v, std::string_view name, int value) {
+    v.set(name, std::to_string(value));
+}
+
+void set_muster(environment& v, identity const& who) {
+    v.set("MUSTER_NSPACE", who.nspace);
+    v.set("MUSTER_HOST", who.host);
+    set_number(v, "MUSTER_RANK", who.rank);
+    set_number(v, "MUSTER_WORLD_SIZE", who.world_size);
+    set_number(v, "MUSTER_LOCAL_RANK", who.local_rank);
+    set_number(v, "MUSTER_LOCAL_SIZE", who.local_size);
+    set_number(v, "MUSTER_NODE_RANK", who.node_rank);
+    set_number(v, "MUSTER_NODE_COUNT", who.node_count);
+}
+
+void set_torch(environment& v, identity const& who, rendezvous const& meeting) {
+    set_number(v, "RANK", who.rank);
+    set_number(v, "WORLD_SIZE", who.world_size);
+    set_number(v, "LOCAL_RANK", who.local_rank);
+    set_number(v, "LOCAL_WORLD_SIZE", who.local_size);
+    set_number(v, "GROUP_RANK", who.node_rank);
+    set_number(v, "GROUP_WORLD_SIZE", who.node_count);
+    set_number(v, "ROLE_RANK", who.rank);
+    set_number(v, "ROLE_WORLD_SIZE", who.world_size);
+    v.set("ROLE_NAME", "default");
+    v.set("MASTER_ADDR", meeting.address);
+    set_number(v, "MASTER_PORT", meeting.master_port);
+    v.set("TORCHELASTIC_RUN_ID", meeting.run_id);
+    v.set("TORCHELASTIC_RESTART_COUNT", "0");
+    v.set("TORCHELASTIC_MAX_RESTARTS", "0");
+    v.set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+    // Gloo looks its interface up by the host's own name, which need not resolve; on one node the loopback always does.
+    if (who.node_count == 1) v.set_default("GLOO_SOCKET_IFNAME", "lo");
+}
+
+void set_horovod(environment& v, identity const& who) {
+    v.set("HOROVOD_HOSTNAME", who.host);
+    set_number(v, "HOROVOD_RANK", who.rank);
+    set_number(v, "HOROVOD_SIZE", who.world_size);
+    set_number(v, "HOROVOD_LOCAL_RANK", who.local_rank);
+    set_number(v, "HOROVOD_LOCAL_SIZE", who.local_size);
+    set_number(v, "HOROVOD_CROSS_RANK", who.node_rank);
+    set_number(v, "HOROVOD_CROSS_SIZE", who.node_count);
+    // Its Gloo controller needs a rendezvous server; with MPI it only needs MPI to come up.
+    v.set_default("HOROVOD_CONTROLLER", "mpi");
+    v.set_default("HOROVOD_CPU_OPERATIONS", "mpi");
+}
+
+void set_jax(environment& v, identity const& who, rendezvous const& meeting) {
+    v.set("JAX_COORDINATOR_ADDRESS", fmt::format("{}:{}", meeting.address, meeting.jax_port));
+    set_number(v, "JAX_COORDINATOR_PORT", meeting.jax_port);
+    set_number(v, "JAX_NUM_PROCESSES", who.world_size);
+    set_number(v, "JAX_PROCESS_ID", who.rank);
+}
+
+void set_tensorflow(environment& v, identity const& who, rendezvous const& meeting) {
+    if (meeting.workers.empty()) return v.unset("TF_CONFIG");  // too many ranks to list in each rank's environment
+    std::string workers;
+    for (auto const& worker : meeting.workers) workers += fmt::format("{}\"{}\"", workers.empty() ? "" : ",", worker);
+    v.set("TF_CONFIG",
+          fmt::format(R"({{"cluster":{{"worker":[{}]}},"task":{{"type":"worker","index":{}}}}})", workers, who.rank));
+}
+
+}  // namespace
+
+void set_rank_variables(environment& v, identity const& who, binding const& place, topology const&, rendezvous const& meeting) {
+    set_muster(v, who);
+    set_torch(v, who, meeting);
+    set_horovod(v, who);
+    set_jax(v, who, meeting);
+    set_tensorflow(v, who, meeting);
+    set_gpu_variables(v, place);
+    if (!place.cores.empty()) {
+        v.set("MUSTER_CPUS", place.cores.to_list());
+        v.set_default("OMP_NUM_THREADS", std::to_string(place.cores.cpus.size()));
+    } else {
+        v.set_default("OMP_NUM_THREADS", "1");
+    }
+    // Python buffers what it prints into a pipe; then lines would come late, or never when a rank is killed.
+    v.set_default("PYTHONUNBUFFERED", "1");
+}
+
+}  // namespace muster

@@ -1,0 +1,30 @@
+// What the frameworks read: the variables of each rank.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "launch/placement/binding.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster {
+
+/// Where the ranks of a job find each other.
+struct rendezvous {
+    std::string address;               ///< MASTER_ADDR
+    int master_port = 0;               ///< MASTER_PORT
+    int jax_port = 0;                  ///< JAX's coordinator, which runs beside a torch store in one process
+    std::vector<std::string> workers;  ///< "address:port" of each rank, for TensorFlow's TF_CONFIG; empty: too many to list
+    std::string run_id;
+};
+
+inline constexpr int most_tensorflow_workers = 256;  ///< TF_CONFIG lists every rank in every rank's environment
+
+/// Sets in `variables` what muster's own libraries, PyTorch, Horovod, JAX and TensorFlow read (names and meaning: each
+/// framework's launcher documentation), the GPUs that stay visible and OMP_NUM_THREADS. What tells a rank who it is always
+/// overrides what was inherited; tuning (OMP_NUM_THREADS, GLOO_SOCKET_IFNAME, PYTHONUNBUFFERED, …) never overrides the user.
+void set_rank_variables(environment& variables, identity const& who, binding const& place, topology const& machine,
+                        rendezvous const& meeting);
+
+}  // namespace muster

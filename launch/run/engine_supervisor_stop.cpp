@@ -1,0 +1,210 @@
+// The engine supervisor's second half: ending ranks, the engine, and the run.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/run/engine_supervisor.hpp"
+#include "launch/run/rank_process.hpp"
+#include "base/process.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr duration beyond_grace{2};      ///< for the shims' last words after they have killed their ranks
+constexpr duration engine_patience{5};   ///< for an engine whose ranks are all gone, until we speak of it
+constexpr duration longest_wait{120};    ///< for the same: it may still be passing on output to a slow reader
+constexpr duration engine_grace{1.5};    ///< for an engine that was asked to end
+constexpr duration verdict_patience{3};  ///< for an engine's exit code when all ranks went at once
+constexpr double drain_limit_s = 2;
+
+std::string quote_lines(std::string_view text) {
+    std::string quoted;
+    for (auto const line : split(trim(text), '\n')) quoted += fmt::format("\n  | {}", line);
+    return quoted;
+}
+
+}  // namespace
+
+void engine_supervisor::fail(std::string const& message, int code) {
+    if (failed_) return;
+    failed_ = true;
+    say("error: " + message);
+    stop(code, SIGTERM);
+}
+
+void engine_supervisor::fail(remote_rank& rank, std::string const& what, int code, std::string const& advice,
+                             std::string const& last_lines) {
+    if (failed_) return;
+    culprit_ = rank.job.who.rank;
+    auto const lived = duration(event_loop::clock::now() - start_);
+    int const others = running() - (rank.now == remote_rank::state::running ? 1 : 0);
+    std::string message = fmt::format("{} {}, {} after the start", name_of(rank), what, format_duration(lived));
+    if (others > 0) message += fmt::format("; ending the other {}", others);
+    if (!advice.empty()) message += fmt::format("\n  {}", advice);
+    if (!last_lines.empty()) message += "\n  the last it wrote on stderr:" + quote_lines(last_lines);
+    fail(message, code);
+}
+
+void engine_supervisor::stop(int code, int signal_number) {
+    if (phase_ != phase::gathering && phase_ != phase::running) return;
+    phase_ = phase::stopping;
+    exit_code_ = code;
+    send_all(wire::signal{signal_number, true});
+    loop_.after(options_.grace + beyond_grace, [this] {
+        if (phase_ != phase::stopping) return;
+        for (auto& rank : ranks_)
+            if (rank.link && rank.link->open() && !rank.over()) rank.now = remote_rank::state::lost;
+        say(fmt::format("no answer {} after the ranks were asked to end: {}", format_duration(options_.grace + beyond_grace),
+                        list_ranks(remote_rank::state::lost)));
+        close_down();
+    });
+    look_whether_over();
+}
+
+void engine_supervisor::kill_all() {
+    if (phase_ == phase::closing) return end_engine(SIGTERM);  // no rank is left, only the engine
+    if (phase_ == phase::gathering || phase_ == phase::running) phase_ = phase::stopping;
+    send_all(wire::signal{SIGKILL, true});
+    for (auto& rank : ranks_)
+        if (rank.link) rank.link->flush(duration(0.5));
+    look_whether_over();
+}
+
+/// Ranks went without a word. If their own or the engine's word tells why, that is the reason; else their nodes are gone.
+void engine_supervisor::judge_losses() {
+    verdict_due_ = false;
+    if (failed_ || phase_ == phase::closing || phase_ == phase::done) return look_whether_over();
+    bool const all = count(remote_rank::state::lost) + count(remote_rank::state::gone) == static_cast<int>(ranks_.size());
+    if (all && !engine_status_ && !std::exchange(waited_for_engine_, true)) {
+        // The engine ended them all: MPI_Abort, a limit, scancel. Its exit code says more than we know.
+        verdict_due_ = true;
+        loop_.after(verdict_patience, [this] { judge_losses(); });
+        return;
+    }
+    // An engine ends a world out of which one has walked: Slurm's PMIx kills the others, with no word about the one.
+    auto const left = std::find_if(ranks_.begin(), ranks_.end(), [](auto const& r) { return r.walked_out; });
+    if (all && left != ranks_.end())
+        return fail(
+            *left,
+            fmt::format("exited with code 0 while others were still in their world, and {} ended them: without MPI_Finalize, "
+                        "it seems",
+                        engine_.name),
+            1, "call MPI_Finalize on every path");
+    if (engine_status_ && shell_code(*engine_status_) != 0)
+        return fail(
+            fmt::format("{} ended its ranks, {} as the first, and {} (MPI_Abort of a rank, a shim that was killed, or a limit "
+                        "of the scheduler: see above)",
+                        engine_.name, name_of(ranks_[static_cast<std::size_t>(first_lost_)]), describe_end(*engine_status_)),
+            shell_code(*engine_status_));
+    fail(fmt::format("lost {}: the node is gone, or what started the ranks there was killed; ending {} ranks",
+                     list_ranks(remote_rank::state::lost), running()),
+         exit_code(errc::peer_failed));
+}
+
+void engine_supervisor::look_whether_over() {
+    if (phase_ == phase::closing || phase_ == phase::done || phase_ == phase::gathering) return;
+    auto const here = [](remote_rank const& r) { return !r.over() && r.now != remote_rank::state::absent; };
+    if (std::any_of(ranks_.begin(), ranks_.end(), here)) return;
+    if (!failed_ && verdict_due_) return;  // some were lost: that is judged first
+    close_down();
+}
+
+/// No rank is left that we know of. An engine whose ranks all ended well ends by itself; another one may never.
+void engine_supervisor::close_down() {
+    phase_ = phase::closing;
+    for (auto& rank : ranks_)
+        if (rank.link && rank.link->open()) {
+            bool const tells = engine_.name == "srun" && rank.job.who.rank == culprit_;  // so that sacct shows it
+            rank.link->send(wire::encode(wire::bye{tells ? exit_code_ : 0}));
+        }
+    if (engine_status_) return finish();
+    bool const broken = std::any_of(ranks_.begin(), ranks_.end(), [](remote_rank const& r) { return !r.daemon_lost.empty(); });
+    if (broken || count(remote_rank::state::lost) > 0) return end_engine(SIGTERM);
+    bool const complete = count(remote_rank::state::absent) == 0;  // else some shims are still to come, and to be sent home
+    bool const clean = complete && !failed_;
+    if (clean)
+        loop_.after(engine_patience, [this] {
+            if (phase_ == phase::closing && !options_.quiet)
+                say(fmt::format("note: all ranks have ended well; waiting for {} to pass on the last of their output (Ctrl-C ends it)",
+                                engine_.name));
+        });
+    loop_.after(clean ? longest_wait : complete ? engine_patience : engine_grace, [this, complete] {
+        if (phase_ != phase::closing) return;
+        if (complete) say(fmt::format("{} is still there although its ranks have ended: ending it", engine_.name));
+        end_engine(SIGTERM);
+    });
+}
+
+void engine_supervisor::end_engine(int signal_number) {
+    if (phase_ != phase::closing || engine_status_) return;
+    ended_engine_ = true;
+    if (signal_number == SIGTERM) cancel_step();
+    ::kill(-engine_pid_, signal_number);
+    ::kill(-engine_pid_, SIGCONT);
+    if (signal_number == SIGKILL) return;
+    loop_.after(engine_grace, [this] { end_engine(SIGKILL); });
+}
+
+/// What the engine started may outlive it: on nodes that do not answer, the scheduler itself must end it.
+void engine_supervisor::cancel_step() {
+    if (std::exchange(cancelled_, true) || engine_.cancel == nullptr) return;
+    for (auto const& rank : ranks_) {
+        if (rank.step.empty()) continue;
+        auto const argv = engine_.cancel(rank.step);
+        if (argv.empty()) return;
+        try {
+            unique_fd const null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+            auto const variables = environment::capture();
+            rlimit files{};
+            ::getrlimit(RLIMIT_NOFILE, &files);
+            cancel_pid_ = spawn({.path = find_program(argv.front(), variables, ""),
+                   .arguments = &argv,
+                   .variables = &variables,
+                   .working_dir = "",
+                   .stdin_fd = null.get(),
+                   .stdout_fd = null.get(),
+                   .stderr_fd = null.get(),
+                   .open_files = files});
+        } catch (error const& e) {
+            say(fmt::format("cannot end step {} from outside: {}", rank.step, e.what()));
+        }
+        return;
+    }
+}
+
+/// It dies with us, and a scheduler may take its time to listen.
+void engine_supervisor::wait_for_cancel() {
+    auto const end = event_loop::clock::now() + std::chrono::seconds(10);
+    while (cancel_pid_ > 0 && event_loop::clock::now() < end) {
+        if (::waitpid(cancel_pid_, nullptr, WNOHANG) != 0) break;
+        timespec const a_moment{0, 20'000'000};
+        ::nanosleep(&a_moment, nullptr);
+    }
+    cancel_pid_ = -1;
+}
+
+void engine_supervisor::finish() {
+    if (phase_ == phase::done) return;
+    phase_ = phase::done;
+    wait_for_cancel();
+    if (!failed_ && !ended_engine_ && engine_status_ && shell_code(*engine_status_) != 0) {
+        say(fmt::format("error: every rank ended well, but {} {}; its own message is above", engine_.name,
+                        describe_end(*engine_status_)));
+        exit_code_ = shell_code(*engine_status_);
+    }
+    for (auto& rank : ranks_)
+        if (rank.link) rank.link->flush(duration(0.2));
+    writer_.drain(drain_limit_s);
+    loop_.stop();
+}
+
+}  // namespace muster

@@ -1,0 +1,178 @@
+#include "launch/run/run_embedded.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/process.hpp"
+#include "base/text.hpp"
+#include "launch/placement/this_node.hpp"
+#include "launch/ranks/exports.hpp"
+#include "launch/ranks/rank_variables.hpp"
+#include "launch/run/embedded_supervisor.hpp"
+#include "launch/shell_lines.hpp"
+#include "launch/system/held_ports.hpp"
+#include "pmix/scrub.hpp"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Two pipes a rank and the ranks' connections: 128 ranks need some 700 descriptors. Ranks get the old limit back.
+rlimit raise_open_files() {
+    rlimit before{};
+    if (::getrlimit(RLIMIT_NOFILE, &before) != 0) throw_system("getrlimit", "RLIMIT_NOFILE");
+    rlimit const raised{before.rlim_max, before.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &raised);
+    return before;
+}
+
+std::string absolute_working_dir(std::string const& wanted) {
+    if (wanted.empty()) return {};
+    std::error_code fault;
+    auto const path = fs::absolute(wanted, fault);
+    if (!fs::is_directory(path, fault)) throw error(errc::not_found, fmt::format("--wd {}: there is no such directory", wanted));
+    return path;
+}
+
+rank_process make_rank(run_options const& options, identity const& who, binding const& place) {
+    auto const how = output_format(options.tag_output, options.timestamp_output, who);
+    std::string const dir = options.output_dir.empty() ? "" : make_rank_dir(options.output_dir, who.rank, who.world_size) + "/";
+    return {.who = who,
+            .place = place,
+            .out = rank_stream(STDOUT_FILENO, how, dir.empty() ? "" : dir + "stdout"),
+            .err = rank_stream(STDERR_FILENO, how, dir.empty() ? "" : dir + "stderr")};
+}
+
+pmix::job describe_job(placement const& where, std::string const& session_dir, std::string const& program) {
+    pmix::job job;
+    job.nspace = fmt::format("muster.{}.{}", where.machine.host, ::getpid());
+    job.host = where.machine.host;
+    job.world_size = where.map.world_size();
+    job.session_dir = session_dir;
+    job.executable = program;
+    job.usable_cores = static_cast<int>(where.machine.cores.size());
+    for (auto const& b : where.bindings) job.cpusets.push_back(b.cores.to_list());
+    return job;
+}
+
+/// All that is the same for every rank.
+struct rank_starter {
+    run_options const& options;
+    placement const& where;
+    environment const& variables;
+    std::string const& program;
+    std::string const& working_dir;
+    std::string const& nspace;
+    rendezvous const& meeting;
+    rlimit open_files;
+    unique_fd null_input{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+
+    environment variables_of(int rank) const {
+        environment own = variables;
+        set_rank_variables(own, identity_of(where, rank, nspace), where.bindings[static_cast<std::size_t>(rank)], where.machine,
+                           meeting);
+        set_explicit(own, options.exports);
+        return own;
+    }
+
+    rank_process start(int rank, int stdin_fd, pmix::server& pmix_server, pmix::pmi1_server& pmi1_server) const {
+        auto const index = static_cast<std::size_t>(rank);
+        auto const who = identity_of(where, rank, nspace);
+        auto started = make_rank(options, who, where.bindings[index]);
+        environment own = variables_of(rank);
+        pmix_server.set_client_environment(rank, own);
+        pmi1_server.set_client_environment(rank, own);
+        started.pid = spawn({.path = program,
+                             .arguments = &options.command,
+                             .variables = &own,
+                             .working_dir = working_dir,
+                             .stdin_fd = stdin_fd >= 0 ? stdin_fd : null_input.get(),
+                             .stdout_fd = started.out.child_fd(),
+                             .stderr_fd = started.err.child_fd(),
+                             .cores = started.place.cores,
+                             .open_files = open_files});
+        return started;
+    }
+};
+
+rendezvous make_rendezvous(held_ports const& ports, int world_size, std::string const& nspace) {
+    auto const& numbers = ports.numbers();
+    rendezvous meeting{"127.0.0.1", numbers[0], numbers[1], {}, nspace};
+    if (world_size <= most_tensorflow_workers)
+        for (auto port = numbers.begin() + 2; port != numbers.end(); ++port)
+            meeting.workers.push_back(fmt::format("127.0.0.1:{}", *port));
+    return meeting;
+}
+
+/// What would run, as a shell would do it: the cores of each rank, then its command.
+void print_commands(run_options const& options, placement const& where) {
+    fmt::print("# muster itself starts {} ranks on {}; their variables: --print-env RANK\n", where.map.world_size(),
+               where.machine.host);
+    for (std::size_t r = 0; r < where.bindings.size(); ++r) {
+        auto const& cores = where.bindings[r].cores;
+        fmt::print("{}{}  # rank {}\n", cores.empty() ? "" : fmt::format("taskset -c {} ", cores.to_list()),
+                   shell_line(options.command), r);
+    }
+}
+
+void check_print_env(run_options const& options, int size) {
+    if (options.print_env && *options.print_env >= size)
+        throw error(errc::usage, fmt::format("--print-env {}: the {} ranks are 0 to {}", *options.print_env, size, size - 1));
+}
+
+}  // namespace
+
+int run_embedded(run_options const& options, environment const& inherited, placement const& where, std::string const& session_dir,
+                 int guardian_fd) {
+    int const size = where.map.world_size();
+    check_print_env(options, size);
+    if (options.dry_run) {
+        print_commands(options, where);
+        return 0;
+    }
+    if (!where.map.note.empty() && !options.quiet) fmt::print(stderr, "muster: note: {}\n", where.map.note);
+
+    environment variables = inherited;
+    pmix::scrub_inherited(variables);
+    apply_exports(variables, options.exports);
+    auto const working_dir = absolute_working_dir(options.working_dir);
+    auto const program = find_program(options.command.front(), variables, working_dir);
+    auto const open_files = raise_open_files();
+
+    held_ports ports(2 + (size <= most_tensorflow_workers ? size : 0));
+    auto const job = describe_job(where, session_dir, program);
+    // First, since it blocks the signals it reads: a thread started before could take them away.
+    supervisor watch(options, program, where.given.ends_at, guardian_fd);
+    pmix::server pmix_server(job);
+    pmix::pmi1_server pmi1_server(job);
+    stdin_forwarder input(watch.loop());
+    auto const meeting = make_rendezvous(ports, size, job.nspace);
+    rank_starter const starter{options, where, variables, program, working_dir, job.nspace, meeting, open_files};
+    ports.release();
+    if (options.print_env) {
+        fmt::print("{}# besides, what PMIx and PMI tell each rank of its server here\n",
+                   shell_lines(starter.variables_of(*options.print_env)));
+        return 0;
+    }
+    try {
+        for (int rank = 0; rank < size; ++rank)
+            watch.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, pmi1_server));
+    } catch (program_error const& e) {
+        watch.start_failed(e.what(), e.exit_status());
+    } catch (error const& e) {
+        watch.start_failed(e.what(), exit_code(e.code()));
+    }
+    input.child_started();
+    return watch.run(pmix_server, pmi1_server);
+}
+
+}  // namespace muster

@@ -1,0 +1,45 @@
+#include "launch/scheduler/allocation.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+namespace muster {
+
+std::string_view to_string(scheduler_kind kind) noexcept {
+    switch (kind) {
+        case scheduler_kind::slurm: return "slurm";
+        case scheduler_kind::pbs: return "pbs";
+        case scheduler_kind::cobalt: return "cobalt";
+        case scheduler_kind::lsf: return "lsf";
+        case scheduler_kind::flux: return "flux";
+        case scheduler_kind::hostfile: return "hostfile";
+        case scheduler_kind::local: return "local";
+    }
+    return "unknown";
+}
+
+std::string describe(allocation const& given) {
+    auto const plural = [](std::int64_t count, std::string_view what) {
+        return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+    };
+    std::int64_t gpus = 0;
+    std::int64_t slots = 0;
+    bool known = true;
+    for (auto const& n : given.nodes) {
+        gpus += n.gpus.value_or(0);
+        slots += n.slots;
+        known = known && n.gpus.has_value();
+    }
+    std::string const who = given.job_id.empty() ? fmt::format("({})", to_string(given.scheduler))
+                                                 : fmt::format("job {} ({})", given.job_id, to_string(given.scheduler));
+    std::string const what = gpus > 0 ? plural(gpus, "GPU") : known ? "no GPU" : "GPUs not known";
+    return fmt::format("{}: {}, {}, {}", who, plural(static_cast<std::int64_t>(given.nodes.size()), "node"), what,
+                       plural(slots, "slot"));
+}
+
+allocation local_allocation(std::string const& host, int cores, int gpus) {
+    return {scheduler_kind::local, "", {{host, "127.0.0.1", gpus > 0 ? gpus : cores, gpus, cores}}, std::nullopt, false};
+}
+
+}  // namespace muster

@@ -1,0 +1,65 @@
+#include "launch/scheduler/read_allocation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.hpp"
+#include "launch/scheduler/host_choice.hpp"
+#include "launch/scheduler/scheduler_rows.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::array rows{
+    scheduler_row{scheduler_kind::hostfile, hostfile_unavailable, read_hostfile},
+    scheduler_row{scheduler_kind::slurm, slurm_unavailable, read_slurm},
+    scheduler_row{scheduler_kind::pbs, pbs_unavailable, read_pbs},
+    scheduler_row{scheduler_kind::cobalt, cobalt_unavailable, read_cobalt},
+    scheduler_row{scheduler_kind::lsf, lsf_unavailable, read_lsf},
+    scheduler_row{scheduler_kind::flux, flux_unavailable, read_flux},
+    scheduler_row{scheduler_kind::local, local_unavailable, read_local},
+};
+
+/// A row whose job has nodes of its own, so that hosts that the user names are a choice among them.
+bool owns_nodes(scheduler_kind kind) {
+    return kind != scheduler_kind::hostfile && kind != scheduler_kind::local;
+}
+
+void check(allocation_choice const& choice) {
+    if (!choice.hostfile.empty() && !choice.hosts.empty())
+        throw error(errc::usage, "--hostfile and -H both say where the ranks go; give one of them");
+    if (choice.scheduler == scheduler_kind::local && !(choice.hostfile.empty() && choice.hosts.empty()))
+        throw error(errc::usage,
+                    "--scheduler local is this node alone; leave out --hostfile and -H, or give --scheduler hostfile");
+}
+
+}  // namespace
+
+std::span<scheduler_row const> schedulers() noexcept {
+    return rows;
+}
+
+allocation read_allocation(scheduler_sources const& sources, allocation_choice const& choice, std::vector<std::string>* tried) {
+    check(choice);
+    bool const hosts_named = !choice.hostfile.empty() || !choice.hosts.empty();
+    for (auto const& row : rows) {
+        if (choice.scheduler && row.kind != *choice.scheduler) continue;
+        // Hosts named inside a job: the job's row comes first, and the hosts are a choice among its nodes.
+        if (!choice.scheduler && hosts_named && row.kind == scheduler_kind::hostfile) continue;
+        if (auto const why = row.unavailable(sources, choice)) {
+            if (choice.scheduler) throw error(errc::unavailable, fmt::format("--scheduler {}: {}", to_string(row.kind), *why));
+            if (tried != nullptr) tried->push_back(fmt::format("{}: {}", to_string(row.kind), *why));
+            continue;
+        }
+        if (hosts_named && row.kind == scheduler_kind::local) break;
+        auto given = row.read(sources, choice);
+        if (hosts_named && owns_nodes(row.kind)) given = choose_hosts(given, named_hosts(sources, choice));
+        return given;
+    }
+    return read_hostfile(sources, choice);
+}
+
+}  // namespace muster

@@ -1,0 +1,191 @@
+#include "launch/settings/foreign_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+namespace {
+
+/// An option that means several words of muster's, none, or something that muster does not do.
+struct foreign {
+    std::string_view names;  ///< as in setting::aliases
+    std::string_view tool;
+    std::string_view meant;   ///< muster's word for it
+    std::string_view answer;  ///< why it is refused; empty with `meant` empty: it changes nothing
+};
+
+constexpr std::string_view elastic = "muster does not change the number of ranks while they run: give one number, -n N";
+constexpr std::string_view no_rendezvous = "muster sets MASTER_ADDR and MASTER_PORT for every rank by itself: leave it out";
+constexpr std::string_view one_launcher = "muster is started once, not once a node, and knows each node's rank: leave it out";
+constexpr std::string_view not_ssh = "how nodes are reached is the engine's: --engine mpirun --engine-args '…'";
+constexpr std::string_view where_in_node = "muster plan shows what each rank gets: leave it out";
+
+constexpr foreign foreigners[]{
+    // Same meaning, other words.
+    {"-pernode", "mpirun", "--ranks-per-node=1", ""},
+    {"-bynode", "mpirun", "--map-by=node", ""},
+    {"-byslot", "mpirun", "--map-by=slot", ""},
+    {"-bind-to-core", "mpirun", "--bind-to=core", ""},
+    {"-bind-to-socket", "mpirun", "--bind-to=socket", ""},
+    {"-bind-to-none", "mpirun", "--bind-to=none", ""},
+    // Without effect here: all variables reach the ranks anyway, and MPI is taken as the program has it.
+    {"-envall -genvall", "mpiexec", "", ""},
+    {"mpi use-mpi", "horovodrun", "", ""},
+    // Refused, with the way out.
+    {"-mca -gmca -omca -pmca -prtemca -pmixmca", "mpirun", "",
+     "it is for the engine: --engine mpirun --engine-args '--mca NAME VALUE', or set OMPI_MCA_NAME for the ranks with -x"},
+    {"-am -tune", "mpirun", "", "it is for the engine: --engine mpirun --engine-args '--tune FILE'"},
+    {"-oversubscribe", "mpirun", "", "say how many: --slots-per-node N, or --ranks-per-gpu N where there are GPUs"},
+    {"-nooversubscribe", "mpirun", "", "muster never oversubscribes unless told to: leave it out"},
+    {"-overload-allowed", "mpirun", "", "use --bind-to none, or --slots-per-node N"},
+    {"-allow-run-as-root", "mpirun", "",
+     "muster does not mind: leave it out (an mpirun below takes --engine-args --allow-run-as-root)"},
+    {"-report-bindings -display-map -display-allocation -display-devel-map -display-topo", "mpirun", "",
+     "muster plan shows where each rank goes and why, muster hosts the allocation"},
+    {"-display", "mpirun", "", "muster plan shows where each rank goes and why, muster hosts the allocation"},
+    {"-output", "mpirun", "", "write --tag-output, --timestamp-output or --output-dir DIR"},
+    {"-merge-stderr-to-stdout", "mpirun", "", "write 2>&1 behind muster run"},
+    {"-rankfile -rf", "mpirun", "", "muster reads no rank files: --cpu-map and --gpu-map say what each local rank gets"},
+    {"-cpu-set -cpu-list", "mpirun", "", "use --cpu-map, or --reserved-cpus for those that no rank may have"},
+    {"-use-hwthread-cpus", "mpirun", "", "muster uses hardware threads unless --no-smt: leave it out"},
+    {"-prefix -path", "mpirun", "", "set PATH and LD_LIBRARY_PATH for the ranks: -x PATH=…"},
+    {"-nolocal -do-not-launch", "mpirun", "", "name the hosts to be used: -H a,b; --dry-run starts nothing"},
+    {"-app -configfile", "mpirun", "", "muster runs one program: let it look at RANK and choose"},
+    {"-stdin", "mpirun", "", "rank 0 gets standard input"},
+    {"-env -genv", "mpiexec", "", "write -x NAME=VALUE"},
+    {"-envlist -genvlist", "mpiexec", "", "all of your variables reach the ranks: leave it out"},
+    {"-envnone -genvnone", "mpiexec", "", "start muster with the variables you want: env -i …"},
+    {"-launcher -rmk -bootstrap -launcher-exec -bootstrap-exec", "mpiexec", "",
+     "--engine and --scheduler choose, and find out by themselves"},
+    {"-N", "srun and mpirun", "", "it means nodes to srun and ranks a node to mpirun: write --nnodes or --ranks-per-node"},
+    {"-c", "srun and mpirun", "", "it means cores a rank to srun and ranks to mpirun: write --cpus-per-rank or -n"},
+    {"-G gres gpus-per-task gpus-per-node gpu-bind", "srun", "",
+     "muster gives each rank one GPU of the allocation: leave it out (or --ranks-per-gpu, --gpu-visibility)"},
+    {"cpu-bind", "srun", "", "use --bind-to or --cpu-map"},
+    {"gloo use-gloo", "horovodrun", "", "ranks come up over MPI: leave it out (HOROVOD_CONTROLLER and the like: -x NAME=VALUE)"},
+    {"jsrun use-jsrun tcp", "horovodrun", "", "muster chooses the engine, --engine forces one: leave it out"},
+    {"min-np max-np min-num-proc max-num-proc host-discovery-script slots reset-limit elastic-timeout blacklist-cooldown-range",
+     "horovodrun", "", elastic},
+    {"ssh-port ssh-identity-file", "horovodrun", "", not_ssh},
+    {"disable-cache", "horovodrun", "", "muster keeps no cache of hosts: leave it out"},
+    {"config-file", "horovodrun", "", "settings are read from muster.toml; set HOROVOD_… with -x NAME=VALUE"},
+    {"check-build", "horovodrun", "", "muster doctor says what is here"},
+    {"binding-args", "horovodrun", "", "use --bind-to"},
+    {"fusion-threshold-mb", "horovodrun", "", "write -x HOROVOD_FUSION_THRESHOLD=BYTES"},
+    {"cycle-time-ms", "horovodrun", "", "write -x HOROVOD_CYCLE_TIME=MS"},
+    {"cache-capacity", "horovodrun", "", "write -x HOROVOD_CACHE_CAPACITY=N"},
+    {"timeline-filename", "horovodrun", "", "write -x HOROVOD_TIMELINE=FILE"},
+    {"num-nccl-streams", "horovodrun", "", "write -x HOROVOD_NUM_NCCL_STREAMS=N"},
+    {"autotune", "horovodrun", "", "write -x HOROVOD_AUTOTUNE=1"},
+    {"hierarchical-allreduce", "horovodrun", "", "write -x HOROVOD_HIERARCHICAL_ALLREDUCE=1"},
+    {"no-stall-check", "horovodrun", "", "write -x HOROVOD_STALL_CHECK_DISABLE=1"},
+    {"log-level", "horovodrun", "", "write -x HOROVOD_LOG_LEVEL=LEVEL; muster's own log: MUSTER_LOG=LEVEL"},
+    {"standalone", "torchrun", "", "no rendezvous is needed: leave it out (--nnodes 1 keeps to one node)"},
+    {"rdzv-backend rdzv-endpoint rdzv-id rdzv-conf master-addr master-port local-addr", "torchrun", "", no_rendezvous},
+    {"node-rank", "torchrun", "", one_launcher},
+    {"max-restarts monitor-interval", "torchrun", "", "the first failure ends the run, so that the scheduler can requeue it"},
+    {"start-method role", "torchrun", "", "muster starts programs, not functions: leave it out"},
+    {"-m module", "torchrun", "", "write: muster run -- python -m MODULE"},
+    {"no-python run-path", "torchrun", "", "muster runs the program as it stands: muster run -- python train.py"},
+    {"log-dir logs-specs", "torchrun", "", "write --output-dir DIR"},
+    {"-r redirects -t tee local-ranks-filter", "torchrun", "",
+     "write --output-dir DIR, which keeps and shows every rank's output"},
+};
+
+/// A word's parts: "--np=4" is two dashes, "np" and "=4".
+struct option_word {
+    std::size_t dashes;
+    std::string name;  ///< in muster's hyphens
+    std::string rest;
+};
+
+option_word take_apart(std::string const& word) {
+    std::size_t const dashes = word.starts_with("--") ? 2 : 1;
+    auto const equals = std::min(word.find('='), word.size());
+    option_word parts{dashes, word.substr(dashes, equals - dashes), word.substr(equals)};
+    if (dashes == 2) std::replace(parts.name.begin(), parts.name.end(), '_', '-');
+    return parts;
+}
+
+bool is_called(std::string_view aliases, option_word const& parts) {
+    for (auto const alias : words_of(aliases)) {
+        bool const single = alias.front() == '-';
+        auto const name = single ? alias.substr(1) : alias;
+        if (name == parts.name && (parts.dashes == 2 ? !single || name.size() > 1 : single)) return true;
+    }
+    return false;
+}
+
+foreign const* find_foreign(option_word const& parts) {
+    for (auto const& row : foreigners)
+        if (is_called(row.names, parts)) return &row;
+    return nullptr;
+}
+
+/// The setting a word means, and whether it is its negation; by name, by letter or by another tool's name.
+std::pair<setting const*, bool> find_meant(std::string_view command, option_word const& parts) {
+    for (auto const& row : settings()) {
+        if (!takes(command, row)) continue;
+        if (parts.dashes == 2 && parts.name == row.name) return {&row, false};
+        if (parts.dashes == 2 && row.kind == setting_kind::flag && parts.name == "no-" + std::string(row.name))
+            return {&row, true};
+        if (is_called(row.aliases, parts)) return {&row, false};
+    }
+    if (parts.dashes == 1 && !parts.name.empty())
+        for (auto const& row : settings())
+            if (takes(command, row) && row.letter != 0 && parts.name.front() == row.letter) return {&row, false};
+    return {nullptr, false};
+}
+
+}  // namespace
+
+own_words rewrite_spellings(std::string_view command, std::vector<std::string> const& args) {
+    own_words own;
+    std::size_t i = 0;
+    for (; i < args.size() && args[i] != "--" && args[i].size() > 1 && args[i].front() == '-'; ++i) {
+        auto const parts = take_apart(args[i]);
+        auto const [row, negated] = find_meant(command, parts);
+        bool const by_letter = row != nullptr && parts.dashes == 1 && !is_called(row->aliases, parts);
+        // -np is an alias of mpirun's and not -n with the value p; likewise no foreign word is a letter with its value.
+        if (auto const* other = row == nullptr || by_letter ? find_foreign(parts) : nullptr; other != nullptr) {
+            if (!other->answer.empty())
+                throw error(errc::usage,
+                            fmt::format("{} is {}'s: {}", args[i].substr(0, args[i].find('=')), other->tool, other->answer));
+            if (!other->meant.empty()) own.options.emplace_back(other->meant);
+            continue;
+        }
+        if (row == nullptr) {
+            own.options.push_back(args[i]);
+            continue;
+        }
+        auto const name = (negated ? "--no-" : "--") + std::string(row->name);
+        own.spelled[std::string(row->name)] = by_letter ? args[i].substr(0, 2) : args[i].substr(0, args[i].find('='));
+        bool const attached = by_letter ? args[i].size() > 2 : !parts.rest.empty();
+        own.options.push_back(!by_letter ? name + parts.rest : row->kind == setting_kind::flag || attached ? args[i] : name);
+        if (row->kind == setting_kind::flag || attached || i + 1 == args.size()) continue;
+        // As one word, so that a value that begins with a dash is no option; but an empty one cannot be written so.
+        if (auto const& value = args[++i]; value.empty())
+            own.options.push_back(value);
+        else
+            own.options.back() += "=" + value;
+    }
+    if (i < args.size() && args[i] == "--") ++i;
+    own.command.assign(args.begin() + static_cast<std::ptrdiff_t>(i), args.end());
+    return own;
+}
+
+std::vector<std::string> foreign_spellings() {
+    std::vector<std::string> all;
+    for (auto const& row : foreigners)
+        for (auto const name : words_of(row.names))
+            all.push_back(name.front() == '-' ? std::string(name) : fmt::format("--{}", name));
+    return all;
+}
+
+}  // namespace muster

@@ -1,0 +1,178 @@
+#include "launch/settings/resolve_settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/settings/command_line.hpp"
+#include "launch/site/site.hpp"
+
+namespace muster {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Variables that begin with MUSTER_ and are no settings: what muster tells ranks and itself.
+constexpr std::array known_variables{"MUSTER_NSPACE",     "MUSTER_HOST",        "MUSTER_RANK",      "MUSTER_WORLD_SIZE",
+                                     "MUSTER_LOCAL_RANK", "MUSTER_LOCAL_SIZE",  "MUSTER_NODE_RANK", "MUSTER_NODE_COUNT",
+                                     "MUSTER_CPUS",       "MUSTER_LOG",         "MUSTER_SITE_PATH", "MUSTER_LAUNCHER",
+                                     "MUSTER_TOKEN",      "MUSTER_OWN_DEFAULTS"};
+
+bool is_known_variable(std::string const& name) {
+    return name.starts_with("MUSTER_GPU_") ||
+           std::find(known_variables.begin(), known_variables.end(), name) != known_variables.end();
+}
+
+std::optional<std::string> note_on(std::string const& name) {
+    if (is_known_variable(name)) return std::nullopt;
+    std::vector<std::string> names;
+    for (auto const& row : settings())
+        if (row.is_configurable()) names.push_back(variable_of(row));
+    auto const near = nearest(name.substr(7), [&] {
+        auto bare = names;
+        for (auto& n : bare) n.erase(0, 7);
+        return bare;
+    }());
+    if (!near) return std::nullopt;
+    return fmt::format("{} is no setting of muster's; did you mean MUSTER_{}?", name, *near);
+}
+
+void put(settings_result& result, std::string_view name, setting_value value) {
+    auto const [at, is_new] = result.values.try_emplace(std::string(name), value);
+    if (!is_new && at->second.from < value.from) at->second = std::move(value);
+}
+
+void add_variables(settings_result& result, environment const& variables) {
+    for (auto const& [name, text] : variables) {
+        if (!name.starts_with("MUSTER_") || text.empty()) continue;
+        auto const row = std::find_if(settings().begin(), settings().end(),
+                                      [&](auto const& r) { return r.is_configurable() && variable_of(r) == name; });
+        if (row == settings().end()) {
+            if (auto note = note_on(name)) result.notes.push_back(*note);
+            continue;
+        }
+        setting_value value{{}, setting_layer::variable, name};
+        for (auto const& entry : entries_of(*row, text, name, false)) {
+            if (auto const fault = fault_of(*row, entry))
+                throw parse_error(name, entry, fault->offset, fault->message, errc::config);
+            value.entries.push_back(entry);
+        }
+        put(result, row->name, std::move(value));
+    }
+}
+
+void add_file(settings_result& result, settings_sources const& sources, std::string const& path, setting_layer layer) {
+    if (path.empty() || !sources.read_file) return;
+    auto const text = sources.read_file(path);
+    if (!text) return;
+    for (auto& read : parse_settings(*text, path))
+        put(result, read.name, {std::move(read.entries), layer, std::move(read.where)});
+}
+
+void add_site(settings_result& result, settings_sources const& sources) {
+    if (!sources.load_site || !result.given("site")) return;
+    for (auto& read : sources.load_site(result.text("site")).settings)
+        put(result, read.name, {std::move(read.entries), setting_layer::site, std::move(read.where)});
+}
+
+/// Nothing if there is no such file; one that cannot be read is an error, since it would be missed.
+std::optional<std::string> read_whole(std::string const& path) {
+    std::error_code fault;
+    if (!fs::exists(path, fault)) return std::nullopt;
+    std::ifstream file(path, std::ios::binary);
+    if (!file.is_open() || fs::is_directory(path, fault))
+        throw error(errc::config, fmt::format("cannot read the settings file {}; make it a readable file or move it away", path));
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+std::string_view to_string(setting_layer layer) noexcept {
+    switch (layer) {
+        case setting_layer::built_in: return "built in";
+        case setting_layer::site: return "site";
+        case setting_layer::user_file: return "user's file";
+        case setting_layer::project_file: return "./muster.toml";
+        case setting_layer::variable: return "environment";
+        case setting_layer::option: return "command line";
+    }
+    return "?";
+}
+
+settings_sources real_settings(environment const& variables) {
+    settings_sources sources;
+    sources.variables = variables;
+    sources.project_file = "muster.toml";
+    if (auto const folder = variables.get_or("XDG_CONFIG_HOME", ""); !folder.empty())
+        sources.user_file = (fs::path(folder) / "muster" / "muster.toml").string();
+    else if (auto const home = variables.get_or("HOME", ""); !home.empty())
+        sources.user_file = (fs::path(home) / ".config" / "muster" / "muster.toml").string();
+    sources.read_file = read_whole;
+    sources.load_site = [folders = site_search_path(variables)](std::string const& name) {
+        auto const where = load_site(name, folders);
+        return site_settings{where.name, where.settings};
+    };
+    return sources;
+}
+
+setting_value settings_result::get(std::string_view name) const {
+    if (auto const found = values.find(name); found != values.end()) return found->second;
+    for (auto const& row : settings())
+        if (row.name == name) return row.fallback.empty() ? setting_value{} : setting_value{{std::string(row.fallback)}, {}, {}};
+    expect(false, fmt::format("a setting called {}", name));
+    return {};
+}
+
+bool settings_result::flag(std::string_view name) const {
+    auto const value = text(name);
+    return value == "true" || value == "yes" || value == "on" || value == "1";
+}
+
+std::optional<int> settings_result::integer(std::string_view name) const {
+    auto const value = parse_integer(text(name));
+    return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
+}
+
+std::string settings_result::text(std::string_view name) const {
+    auto const value = get(name);
+    return value.entries.empty() ? std::string() : value.entries.front();
+}
+
+std::optional<duration> settings_result::time(std::string_view name) const {
+    auto const value = get(name);
+    if (value.entries.empty()) return std::nullopt;
+    return parse_duration(value.entries.front(), name);
+}
+
+std::vector<std::string> settings_result::list(std::string_view name) const {
+    return get(name).entries;
+}
+
+settings_result resolve_settings(std::string_view command, std::vector<std::string> const& args,
+                                 settings_sources const& sources) {
+    settings_result result;
+    auto line = parse_command_line(command, args);
+    result.command = std::move(line.command);
+    for (auto& [name, words] : line.given) put(result, name, {std::move(words.entries), setting_layer::option, words.spelled});
+    if (result.flag("help") || result.flag("help-all")) return result;  // help helps, whatever the files say
+    add_variables(result, sources.variables);
+    add_file(result, sources, sources.project_file, setting_layer::project_file);
+    add_file(result, sources, sources.user_file, setting_layer::user_file);
+    add_site(result, sources);
+    return result;
+}
+
+void print_notes(settings_result const& given) {
+    if (given.flag("quiet")) return;
+    for (auto const& note : given.notes) fmt::print(stderr, "muster: note: {}\n", note);
+}
+
+}  // namespace muster

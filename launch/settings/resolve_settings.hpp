@@ -1,0 +1,71 @@
+// Every setting's value and where it came from: command line, environment, ./muster.toml, the user's file, the site, built in.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "base/units.hpp"
+#include "launch/settings/setting.hpp"
+#include "launch/settings/settings_file.hpp"
+
+namespace muster {
+
+/// In order of precedence, the weakest first.
+enum class setting_layer { built_in, site, user_file, project_file, variable, option };
+std::string_view to_string(setting_layer layer) noexcept;
+
+struct setting_value {
+    std::vector<std::string> entries;
+    setting_layer from = setting_layer::built_in;
+    std::string where;  ///< "--np", "MUSTER_RANKS", "/home/u/.config/muster/muster.toml:3"; empty: built in
+    bool operator==(setting_value const&) const = default;
+};
+
+/// What a site says.
+struct site_settings {
+    std::string origin;
+    std::vector<file_setting> settings;
+};
+
+/// Where settings are looked for besides the command line; plain functions, so that tests need no files.
+struct settings_sources {
+    environment variables;
+    std::string project_file;                                                      ///< "muster.toml"; empty: none is read
+    std::string user_file;                                                         ///< empty: none is read
+    std::function<std::optional<std::string>(std::string const& path)> read_file;  ///< nothing: there is no such file
+    std::function<site_settings(std::string const& name)> load_site;               ///< none: sites are not looked at
+};
+
+/// The real ones: ./muster.toml, $XDG_CONFIG_HOME (or ~/.config) /muster/muster.toml, and site files.
+settings_sources real_settings(environment const& variables);
+
+/// A setting is asked for by the name it has in the table. Values are checked already.
+class settings_result {
+  public:
+    std::vector<std::string> command;                          ///< the program and its arguments, or the command's own arguments
+    std::vector<std::string> notes;                            ///< for standard error
+    std::map<std::string, setting_value, std::less<>> values;  ///< what anybody has set
+
+    /// The value, the built-in one if nobody has set it.
+    setting_value get(std::string_view name) const;
+    bool given(std::string_view name) const { return values.contains(name); }
+    bool flag(std::string_view name) const;
+    std::optional<int> integer(std::string_view name) const;
+    std::string text(std::string_view name) const;  ///< empty if there is none
+    std::optional<duration> time(std::string_view name) const;
+    std::vector<std::string> list(std::string_view name) const;
+};
+
+/// Reads the options of `command` (the name of a command: "run") and everything below them. Throws errc::usage and errc::config
+/// for what the user can change, each with its place.
+settings_result resolve_settings(std::string_view command, std::vector<std::string> const& args, settings_sources const& sources);
+
+/// The notes as lines on standard error, unless --quiet.
+void print_notes(settings_result const& given);
+
+}  // namespace muster

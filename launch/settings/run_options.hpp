@@ -1,0 +1,49 @@
+// What `muster run` was asked to do.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "launch/placement/placement_request.hpp"
+#include "launch/scheduler/read_allocation.hpp"
+
+namespace muster {
+
+/// --signal-before-end USR1@120: what the ranks get so long before the job's time is up.
+struct early_signal {
+    int number = 0;
+    duration before{0};
+    bool operator==(early_signal const&) const = default;
+};
+
+struct run_options {
+    request place;
+    allocation_choice from;
+    std::string engine;                    ///< --engine; empty: muster chooses
+    std::vector<std::string> engine_args;  ///< --engine-args (--mpi-args), one word each
+    std::string network_interface;
+    bool dry_run = false;          ///< print the engine's command and start nothing
+    std::optional<int> print_env;  ///< print the environment of this rank and start nothing
+    bool preflight = false;
+    bool exclude_bad_nodes = false;
+    bool verbose = false;
+    std::vector<std::string> command;
+    std::vector<std::string> exports;  ///< -x: "NAME" or "NAME=value"
+    std::string working_dir;
+    std::string output_dir;
+    bool tag_output = false;
+    bool timestamp_output = false;
+    bool allow_singletons = false;  ///< ranks may use MPI without meeting their world
+    bool quiet = false;
+    std::optional<duration> timeout;
+    std::optional<duration> start_timeout;
+    std::optional<duration> idle_timeout;  ///< no rank has written anything for so long: 124
+    std::optional<early_signal> signal_before_end;
+    duration grace{5};
+    duration heartbeat{5};  ///< a node that has not answered for so long, and 10 s, is lost
+    bool operator==(run_options const&) const = default;
+};
+
+}  // namespace muster

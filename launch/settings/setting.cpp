@@ -1,0 +1,135 @@
+#include "launch/settings/setting.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::int64_t most = 10'000'000;
+constexpr std::array truths{"true", "yes", "on", "1"};
+constexpr std::array untruths{"false", "no", "off", "0"};
+
+bool holds(std::string_view words, std::string_view word) noexcept {
+    for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
+        auto const end = at + word.size();
+        if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' ')) return true;
+    }
+    return false;
+}
+
+std::optional<value_fault> fault_of_duration(std::string const& text) {
+    try {
+        parse_duration(text);
+        return std::nullopt;
+    } catch (parse_error const& e) {
+        return value_fault{e.column() - 1, "expected a time such as 90, 90s, 5min or 1:30:00"};
+    }
+}
+
+}  // namespace
+
+std::string_view to_string(setting_group group) noexcept {
+    switch (group) {
+        case setting_group::placement: return "placement";
+        case setting_group::nodes: return "nodes";
+        case setting_group::engine: return "engine";
+        case setting_group::ranks: return "the ranks";
+        case setting_group::output: return "output";
+        case setting_group::time: return "time";
+        case setting_group::checks: return "checks";
+        case setting_group::job: return "the job";
+        case setting_group::general: return "general";
+    }
+    return "?";
+}
+
+std::span<setting_group const> setting_groups() noexcept {
+    static constexpr std::array all{setting_group::placement, setting_group::nodes,  setting_group::engine,
+                                    setting_group::ranks,     setting_group::output, setting_group::time,
+                                    setting_group::checks,    setting_group::job,    setting_group::general};
+    return all;
+}
+
+std::vector<std::string_view> words_of(std::string_view text) {
+    std::vector<std::string_view> words;
+    for (auto const word : split(text, ' '))
+        if (!word.empty()) words.push_back(word);
+    return words;
+}
+
+bool is_listed(std::string_view command, setting const& row) noexcept {
+    return holds(row.commands, command);
+}
+
+bool takes(std::string_view command, setting const& row) noexcept {
+    if (is_listed(command, row)) return true;
+    return (command == "config" && row.is_configurable()) || (command == "plan" && is_listed("run", row));
+}
+
+setting const* find_setting(std::string_view name, std::string_view command) noexcept {
+    for (auto const& row : settings())
+        if (row.name == name && takes(command, row)) return &row;
+    return nullptr;
+}
+
+setting const* find_configurable(std::string_view name) noexcept {
+    for (auto const& row : settings())
+        if (row.name == name && row.is_configurable()) return &row;
+    return nullptr;
+}
+
+std::string variable_of(setting const& row) {
+    std::string name = "MUSTER_";
+    for (char const c : row.name) name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return name;
+}
+
+std::vector<std::string> entries_of(setting const& row, std::string const& text, std::string_view origin, bool from_option) {
+    if (row.kind != setting_kind::list || (row.separator == 0 && from_option)) return {text};
+    if (row.separator == ' ' || row.separator == 0) return shell_split(text, origin);
+    std::vector<std::string> entries;
+    for (auto const piece : split(text, row.separator)) entries.emplace_back(trim(piece));
+    return entries;
+}
+
+std::optional<value_fault> fault_of(setting const& row, std::string const& entry) {
+    if (entry.find('\0') != std::string::npos) return value_fault{entry.find('\0'), "a NUL byte"};
+    if (row.check != nullptr) return row.check(entry);
+    if (row.kind == setting_kind::list) return std::nullopt;
+    if (entry.empty()) return value_fault{0, "is empty; leave it out, or give a value"};
+    switch (row.kind) {
+        case setting_kind::flag:
+            for (auto const* word : truths)
+                if (entry == word) return std::nullopt;
+            for (auto const* word : untruths)
+                if (entry == word) return std::nullopt;
+            return value_fault{0, "expected true or false"};
+        case setting_kind::integer: {
+            auto const value = parse_integer(entry);
+            if (value && *value >= row.least && *value <= most) return std::nullopt;
+            return value_fault{0, fmt::format("expected a whole number from {} up", row.least)};
+        }
+        case setting_kind::time: return fault_of_duration(entry);
+        case setting_kind::text:
+        case setting_kind::list: break;
+    }
+    if (row.choices.empty() || holds(row.choices, entry)) return std::nullopt;
+    std::vector<std::string> const words = [&] {
+        auto const all = words_of(row.choices);
+        return std::vector<std::string>(all.begin(), all.end());
+    }();
+    auto const near = nearest(entry, words);
+    return value_fault{0, near ? fmt::format("must be one of {}; did you mean {}?", join(words, ", "), *near)
+                               : fmt::format("must be one of {}", join(words, ", "))};
+}
+
+}  // namespace muster

@@ -1,0 +1,74 @@
+#include "launch/settings/setting_values.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <string.h>
+
+#include <algorithm>
+
+#include "base/cpuset.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+std::optional<value_fault> check_cpus(std::string const& list) {
+    try {
+        if (!cpuset::from_list(list).empty()) return std::nullopt;
+    } catch (parse_error const& e) {
+        return value_fault{e.column() - 1, "expected hardware threads as in \"0-7,32-39\""};
+    }
+    return value_fault{0, "expected hardware threads as in \"0-7,32-39\""};
+}
+
+std::optional<value_fault> check_index(std::string const& number) {
+    auto const value = parse_integer(number);
+    if (value && *value >= 0 && *value < 1024) return std::nullopt;
+    return value_fault{0, "expected a GPU's place in PCI order, from 0"};
+}
+
+std::optional<value_fault> check_assignment(std::string const& text) {
+    if (text.empty() || text.front() == '=') return value_fault{0, "expected a variable's NAME or NAME=VALUE"};
+    return std::nullopt;
+}
+
+std::optional<int> signal_number(std::string_view name) {
+    if (auto const number = parse_integer(name))
+        return *number >= 1 && *number <= SIGRTMAX ? std::optional(static_cast<int>(*number)) : std::nullopt;
+    if (name.starts_with("SIG")) name.remove_prefix(3);
+    for (int number = 1; number < SIGRTMIN; ++number)
+        if (auto const* known = ::sigabbrev_np(number); known != nullptr && name == known) return number;
+    return std::nullopt;
+}
+
+std::optional<value_fault> check_early_signal(std::string const& text) {
+    auto const at = text.find('@');
+    if (at == std::string::npos) return value_fault{text.size(), "expected SIGNAL@TIME, as in USR1@120 or TERM@5min"};
+    if (!signal_number(std::string_view(text).substr(0, at)))
+        return value_fault{0, fmt::format("there is no signal '{}'; write USR1, TERM or a number", text.substr(0, at))};
+    try {
+        parse_duration(text.substr(at + 1));
+    } catch (parse_error const& e) {
+        return value_fault{at + e.column(), "expected a time behind the @, as in USR1@120 or TERM@5min"};
+    }
+    return std::nullopt;
+}
+
+early_signal parse_early_signal(std::string const& text, std::string_view origin) {
+    if (auto const fault = check_early_signal(text)) throw parse_error(origin, text, fault->offset, fault->message, errc::usage);
+    auto const at = text.find('@');
+    return {*signal_number(std::string_view(text).substr(0, at)), parse_duration(text.substr(at + 1), origin)};
+}
+
+scheduler_kind parse_scheduler_kind(std::string_view word) {
+    constexpr scheduler_kind kinds[]{scheduler_kind::slurm, scheduler_kind::pbs,      scheduler_kind::cobalt, scheduler_kind::lsf,
+                                     scheduler_kind::flux,  scheduler_kind::hostfile, scheduler_kind::local};
+    std::vector<std::string> names;
+    for (auto const kind : kinds) {
+        if (to_string(kind) == word) return kind;
+        names.emplace_back(to_string(kind));
+    }
+    throw error(errc::usage, fmt::format("--scheduler {}: must be one of {}", word, join(names, ", ")));
+}
+
+}  // namespace muster

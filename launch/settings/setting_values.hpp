@@ -1,0 +1,27 @@
+// Checks of single values, and their readings.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "launch/settings/run_options.hpp"
+#include "launch/settings/setting.hpp"
+
+namespace muster {
+
+std::optional<value_fault> check_cpus(std::string const& list);          ///< "24-31,56-63"
+std::optional<value_fault> check_index(std::string const& number);       ///< a whole number from 0
+std::optional<value_fault> check_assignment(std::string const& text);    ///< "NAME" or "NAME=value"
+std::optional<value_fault> check_early_signal(std::string const& text);  ///< "USR1@120"
+
+/// The number of "USR1", "SIGUSR1" or "10"; nothing if there is no such signal.
+std::optional<int> signal_number(std::string_view name);
+
+/// "USR1@120", "SIGTERM@5min". Throws parse_error (errc::usage) naming `origin`.
+early_signal parse_early_signal(std::string const& text, std::string_view origin = "--signal-before-end");
+
+/// Throws errc::usage naming the possible words.
+scheduler_kind parse_scheduler_kind(std::string_view word);
+
+}  // namespace muster

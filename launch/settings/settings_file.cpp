@@ -1,0 +1,120 @@
+#include "launch/settings/settings_file.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "launch/settings/setting.hpp"
+
+namespace muster {
+
+namespace {
+
+/// The text that an option would have; nothing for what no option can be.
+std::optional<std::string> text_of(toml::node const& node) {
+    if (auto const* text = node.as_string()) return text->get();
+    if (auto const* number = node.as_integer()) return std::to_string(number->get());
+    if (auto const* real = node.as_floating_point()) return fmt::format("{}", real->get());
+    if (auto const* truth = node.as_boolean()) return truth->get() ? "true" : "false";
+    return std::nullopt;
+}
+
+bool fits(setting const& row, toml::node const& node) {
+    switch (row.kind) {
+        case setting_kind::flag: return node.is_boolean();
+        case setting_kind::integer: return node.is_integer();
+        case setting_kind::time: return node.is_string() || node.is_integer() || node.is_floating_point();
+        case setting_kind::text: return node.is_string();
+        case setting_kind::list: return node.is_string() || node.is_integer();
+    }
+    return false;
+}
+
+std::string_view wanted_by(setting const& row) {
+    switch (row.kind) {
+        case setting_kind::flag: return "true or false";
+        case setting_kind::integer: return "a whole number";
+        case setting_kind::time: return "a time such as \"5min\", or seconds";
+        case setting_kind::text: return "a text in quotes";
+        case setting_kind::list: break;
+    }
+    return "a list of texts";
+}
+
+std::vector<std::string_view> known_keys() {
+    std::vector<std::string_view> names;
+    for (auto const& row : settings())
+        if (row.is_configurable()) names.push_back(row.name);
+    return names;
+}
+
+/// A key that options have under this name although files do not.
+void refuse_other_names(toml_reader const& in, toml::table const& table) {
+    for (auto const& [key, value] : table)
+        for (auto const& row : settings()) {
+            if (find_configurable(key.str()) != nullptr) continue;
+            if (row.name == key.str()) in.refuse_key(key.str(), fmt::format("'{}' is for the command line only", key.str()));
+            for (auto const alias : words_of(row.aliases))
+                if (row.is_configurable() && alias.substr(alias.front() == '-') == key.str())
+                    in.refuse_key(key.str(), fmt::format("unknown key '{}'; here it is called '{}'", key.str(), row.name));
+        }
+}
+
+class settings_reader {
+  public:
+    settings_reader(toml_document const& document, toml_reader const& in) : document_(document), in_(in) {}
+
+    file_setting read(setting const& row, toml::node const& node) const {
+        std::string const name(row.name);
+        file_setting read{name, {}, fmt::format("{}:{}", document_.origin, node.source().begin.line)};
+        if (auto const* list = node.as_array(); list != nullptr && row.kind == setting_kind::list) {
+            for (auto const& item : *list) {
+                if (!fits(row, item)) in_.refuse(name, fmt::format("'{}' must be {}", name, wanted_by(row)));
+                read.entries.push_back(checked(row, *text_of(item)));
+            }
+            return read;
+        }
+        if (!fits(row, node)) in_.refuse(name, fmt::format("'{}' must be {}", name, wanted_by(row)));
+        try {
+            for (auto const& entry : entries_of(row, *text_of(node), name, false)) read.entries.push_back(checked(row, entry));
+        } catch (parse_error const& e) {
+            if (e.code() == errc::config) throw;
+            in_.refuse(name, fmt::format("'{}' does not divide into words: a quote is open", name));
+        }
+        return read;
+    }
+
+  private:
+    std::string checked(setting const& row, std::string const& entry) const {
+        if (auto const fault = fault_of(row, entry))
+            in_.refuse(row.name, fmt::format("'{}' is \"{}\": {}", row.name, entry, fault->message));
+        return entry;
+    }
+
+    toml_document const& document_;
+    toml_reader const& in_;
+};
+
+}  // namespace
+
+std::vector<file_setting> read_settings(toml_document const& document, toml::table const& table, std::string const& path,
+                                        std::string_view meaningless) {
+    // Any key is known to this first reader, so that the better answers come before "unknown".
+    std::vector<std::string_view> own_keys;
+    for (auto const& [key, value] : table) own_keys.push_back(key.str());
+    toml_reader const any(document, table, path, own_keys);
+    refuse_other_names(any, table);
+    if (!meaningless.empty() && any.has(meaningless))
+        any.refuse_key(meaningless, fmt::format("'{}' has no meaning here", meaningless));
+    toml_reader const in(document, table, path, known_keys());
+    settings_reader const reader(document, in);
+    std::vector<file_setting> found;
+    for (auto const& [key, value] : table) found.push_back(reader.read(*find_configurable(key.str()), value));
+    return found;
+}
+
+std::vector<file_setting> parse_settings(std::string_view text, std::string_view origin) {
+    auto const document = toml_document::parse(text, origin);
+    return read_settings(document, document.root, "");
+}
+
+}  // namespace muster

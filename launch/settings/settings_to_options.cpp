@@ -1,0 +1,72 @@
+#include "launch/settings/settings_to_options.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/settings/setting_values.hpp"
+
+namespace muster {
+
+request make_request(settings_result const& given) {
+    request wanted;
+    wanted.ranks = given.integer("ranks");
+    wanted.nodes = given.integer("nnodes");
+    wanted.ranks_per_node = given.integer("ranks-per-node");
+    wanted.map_by = parse_map_policy(given.text("map-by"));
+    wanted.slots_per_node = given.integer("slots-per-node");
+    wanted.ranks_per_gpu = given.integer("ranks-per-gpu").value_or(wanted.ranks_per_gpu);
+    wanted.bind_to = parse_bind_policy(given.text("bind-to"));
+    wanted.cpus_per_rank = given.integer("cpus-per-rank");
+    wanted.gpus_seen = parse_gpu_visibility(given.text("gpu-visibility"));
+    wanted.smt = given.flag("smt");
+    wanted.cpu_map = given.list("cpu-map");
+    for (auto const& place : given.list("gpu-map")) wanted.gpu_map.push_back(static_cast<int>(*parse_integer(place)));
+    wanted.reserved_cpus = given.text("reserved-cpus");
+    return wanted;
+}
+
+allocation_choice make_allocation_choice(settings_result const& given) {
+    allocation_choice choice;
+    // -H on the command line is not held up by a hostfile or scheduler of muster.toml, and so on: of these three the strongest
+    // count.
+    auto const strongest = std::max({given.get("scheduler").from, given.get("hostfile").from, given.get("hosts").from});
+    auto const counts = [&](std::string_view name) { return given.given(name) && given.get(name).from == strongest; };
+    if (counts("scheduler")) choice.scheduler = parse_scheduler_kind(given.text("scheduler"));
+    if (counts("hostfile")) choice.hostfile = given.text("hostfile");
+    if (counts("hosts")) choice.hosts = given.text("hosts");
+    return choice;
+}
+
+run_options make_run_options(settings_result const& given) {
+    if (given.command.empty() || given.command.front().empty())
+        throw error(errc::usage, "no program to run; write: muster run [options] -- program args…");
+    run_options options;
+    options.place = make_request(given);
+    options.from = make_allocation_choice(given);
+    options.engine = given.text("engine");
+    options.engine_args = given.list("engine-args");
+    options.network_interface = given.text("network-interface");
+    options.dry_run = given.flag("dry-run");
+    options.print_env = given.integer("print-env");
+    options.preflight = given.flag("preflight");
+    options.exclude_bad_nodes = given.flag("exclude-bad-nodes");
+    options.verbose = given.flag("verbose");
+    options.command = given.command;
+    options.exports = given.list("env");
+    options.working_dir = given.text("wd");
+    options.output_dir = given.text("output-dir");
+    options.tag_output = given.flag("tag-output");
+    options.timestamp_output = given.flag("timestamp-output");
+    options.allow_singletons = given.flag("allow-singletons");
+    options.quiet = given.flag("quiet");
+    options.timeout = given.time("timeout");
+    options.start_timeout = given.time("start-timeout");
+    options.idle_timeout = given.time("idle-timeout");
+    if (auto const early = given.text("signal-before-end"); !early.empty()) options.signal_before_end = parse_early_signal(early);
+    options.grace = given.time("grace").value_or(options.grace);
+    options.heartbeat = given.time("heartbeat").value_or(options.heartbeat);
+    return options;
+}
+
+}  // namespace muster

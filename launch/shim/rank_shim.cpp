@@ -1,0 +1,276 @@
+#include "launch/shim/rank_shim.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+
+#include "base/error.hpp"
+#include "base/process.hpp"
+#include "launch/placement/this_node.hpp"
+#include "launch/system/mpi_library.hpp"
+#include "launch/system/process_tree.hpp"
+#include "launch/system/session_dir.hpp"
+#include "launch/system/signals.hpp"
+#include "launch/wire/launcher_link.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::array handled{SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT};
+constexpr std::array mpi_looks{duration(0.1), duration(0.5), duration(2), duration(5), duration(15)};
+constexpr duration leftover_patience{0.2};
+constexpr duration same_signal_window{0.5};
+constexpr duration last_word_limit{2};
+constexpr double drain_slice_s = 0.1;
+constexpr int most_kills = 50;  ///< 10 s
+constexpr std::size_t lines_shown = 8;
+constexpr std::size_t largest_frame_bytes = 64u << 20;
+
+std::string name_of_process(pid_t pid) {
+    std::ifstream file(fmt::format("/proc/{}/comm", pid));
+    std::string name;
+    std::getline(file, name);
+    return name;
+}
+
+}  // namespace
+
+rank_shim::rank_shim(environment variables)
+    : signals_(take_signals(handled, "the rank shim")),
+      variables_(std::move(variables)),
+      parent_(::getppid()),
+      started_(std::time(nullptr)) {
+    ::signal(SIGPIPE, SIG_IGN);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the program become ours, so that none is missed
+    ::prctl(PR_SET_PDEATHSIG, SIGHUP);   // of the engine's daemon
+    host_ = short_host_name();
+    loop_.watch_readable(signals_.get(), [this] { on_signal(); });
+}
+
+rank_shim::~rank_shim() = default;
+
+int rank_shim::run() {
+    connect();
+    introduce();
+    loop_.run();
+    return exit_code_;
+}
+
+void rank_shim::connect() {
+    auto socket = connect_to_launcher(variables_);
+    launcher_fd_ = socket.get();
+    launcher_ = std::make_unique<channel>(loop_, std::move(socket),
+                                          channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
+                                                             [this](std::string const& reason) { on_launcher_gone(reason); }},
+                                          largest_frame_bytes);
+}
+
+void rank_shim::introduce() {
+    tell(introduce_shim(variables_, host_));
+    phase_ = phase::placing;
+}
+
+void rank_shim::on_frame(std::string_view frame) {
+    std::visit([this](auto const& message) { on_message(message); }, wire::decode(frame));
+}
+
+void rank_shim::on_message(wire::job const& job) {
+    job_ = job;
+    detect_lost_peer(launcher_fd_, job_.lost_after);
+    try {
+        place();
+        phase_ = phase::waiting;
+    } catch (error const& e) {
+        tell(wire::failed{e.what(), exit_code(e.code())});
+    } catch (std::exception const& e) {
+        tell(wire::failed{e.what(), exit_code(errc::internal)});
+    }
+}
+
+void rank_shim::on_message(wire::go const& go) {
+    try {
+        start(go);
+        phase_ = phase::running;
+        tell(wire::started{pid_});
+        for (auto const when : mpi_looks) loop_.after(when, [this] { look_for_mpi(); });
+    } catch (program_error const& e) {
+        tell(wire::failed{e.what(), e.exit_status()});
+    } catch (error const& e) {
+        tell(wire::failed{e.what(), exit_code(e.code())});
+    } catch (std::exception const& e) {
+        tell(wire::failed{e.what(), exit_code(errc::internal)});
+    }
+}
+
+void rank_shim::on_message(wire::signal const& signal) {
+    if (pid_ < 0 || phase_ == phase::gone) {  // nothing was started, or nothing is left
+        if (signal.stop && phase_ != phase::gone) {
+            phase_ = phase::gone;
+            tell(wire::gone{});
+        }
+        return;
+    }
+    if (signal.stop && signal.number == SIGKILL) return end_leftovers(SIGKILL);
+    if (signal.stop) return end_rank(signal.number);
+    // A scheduler sends its signal to every process of the job, also to this one: then the rank has it already.
+    bool const had_it =
+        last_engine_signal_ == signal.number && event_loop::clock::now() - last_engine_signal_at_ < same_signal_window;
+    if (!had_it) signal_descendants(signal.number);
+}
+
+void rank_shim::on_message(wire::bye const& bye) {
+    exit_code_ = bye.exit_code;
+    loop_.stop();
+}
+
+void rank_shim::on_signal() {
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+        int const s = static_cast<int>(info.ssi_signo);
+        if (s == SIGCHLD)
+            on_child();
+        else if (s == SIGHUP && ::getppid() != parent_)
+            on_parent_gone();
+        else
+            on_engine_signal(s);
+    }
+}
+
+/// The engine sends signals to the rank's whole process group, so the program has had it as well. Before there is a program, a
+/// request to end is for this process.
+void rank_shim::on_engine_signal(int number) {
+    last_engine_signal_ = number;
+    last_engine_signal_at_ = event_loop::clock::now();
+    bool const ends = number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
+    if (!ends || pid_ > 0) return;
+    exit_code_ = 128 + number;
+    loop_.stop();
+}
+
+void rank_shim::on_child() {
+    int status = 0;
+    for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;)
+        if (pid == pid_ && !wait_status_) wait_status_ = status;
+    if (phase_ == phase::running && wait_status_) {
+        if (err_ && err_->open()) {
+            int const fd = err_->read_fd();
+            err_->read_for_now(*writer_);
+            if (!err_->open()) loop_.unwatch(fd);
+        }
+        tell(wire::ended{*wait_status_, err_ ? err_->lines().tail(lines_shown) : std::string()});
+        phase_ = phase::leftovers;
+        if (!descendants().empty()) loop_.after(kill_at_ ? duration(0) : leftover_patience, [this] { end_leftovers(SIGTERM); });
+    }
+    check_leftovers();
+}
+
+void rank_shim::end_rank(int signal_number) {
+    if (kill_at_ || phase_ == phase::gone) return;
+    kill_at_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(job_.grace);
+    bool const had_it =
+        last_engine_signal_ == signal_number && event_loop::clock::now() - last_engine_signal_at_ < same_signal_window;
+    if (!had_it) signal_descendants(signal_number);
+    signal_descendants(SIGCONT);  // a stopped process takes no signal
+    if (signal_number == SIGINT)
+        loop_.after(job_.grace / 2, [this] {
+            if (phase_ == phase::running) signal_descendants(SIGTERM);
+        });
+    loop_.after(job_.grace, [this] { end_leftovers(SIGKILL); });
+}
+
+/// SIGTERM first; SIGKILL when they have had their moment and, where the rank was asked to end, what is left of its grace.
+void rank_shim::end_leftovers(int signal_number) {
+    if (phase_ == phase::gone) return;
+    signal_descendants(signal_number);
+    signal_descendants(SIGCONT);
+    check_leftovers();
+    if (phase_ == phase::gone) return;
+    if (signal_number == SIGKILL && ++kills_ > most_kills && wait_status_) {
+        // In an uninterruptible wait, or another user's: nothing that we could do ends it.
+        say(fmt::format("rank {} on {}: leaving {} processes that SIGKILL does not end", job_.who.rank, host_,
+                        descendants().size()));
+        return finish();
+    }
+    duration wait = leftover_patience;
+    if (signal_number == SIGTERM && kill_at_) wait = std::max<duration>(wait, *kill_at_ - event_loop::clock::now());
+    loop_.after(wait, [this] { end_leftovers(SIGKILL); });
+}
+
+void rank_shim::check_leftovers() {
+    if (phase_ == phase::leftovers && descendants().empty()) finish();
+}
+
+/// Nothing is left below us: pass on the last output, then tell.
+void rank_shim::finish() {
+    phase_ = phase::gone;
+    for (auto* stream : {&out_, &err_}) {
+        if (!*stream) continue;
+        if ((*stream)->open()) loop_.unwatch((*stream)->read_fd());
+        (*stream)->read_all(*writer_);
+        (*stream)->flush_partial(*writer_);
+    }
+    drain_output();
+    // What is in use by the node's other ranks stays: the last of them removes it.
+    if (kill_at_ || !wait_status_ || *wait_status_ != 0) sweep_shared_memory(started_);
+    tell(wire::gone{});
+    if (!launcher_->open()) loop_.stop();
+}
+
+/// A reader that does not read holds a rank that ended well, as it would hold any program, but not against a request to end.
+void rank_shim::drain_output() {
+    if (!writer_) return;
+    if (kill_at_ || !launcher_->open()) {
+        writer_->drain(last_word_limit.count());
+        return;
+    }
+    pollfd launcher{launcher_fd_, POLLIN, 0};
+    while (!writer_->drain(drain_slice_s) && ::poll(&launcher, 1, 0) == 0) {
+    }
+    if (int const fault = writer_->fault(); fault != 0)
+        tell(
+            wire::failed{fmt::format("cannot write the rank's output: {}; free space or send it elsewhere", std::strerror(fault)),
+                         exit_code(errc::io)});
+}
+
+void rank_shim::on_launcher_gone(std::string const& reason) {
+    if (exit_code_ == 0) exit_code_ = 1;
+    if (phase_ == phase::gone || pid_ < 0) return loop_.stop();
+    say(fmt::format("rank {} on {}: lost muster run ({}): ending this rank", job_.who.rank, host_, reason));
+    end_rank(SIGTERM);
+}
+
+/// The daemon that started us is gone, and with it the way of our output; nobody else would end us.
+void rank_shim::on_parent_gone() {
+    tell(wire::orphaned{name_of_process(parent_)});
+    if (pid_ < 0) return loop_.stop();
+    end_rank(SIGTERM);
+}
+
+void rank_shim::look_for_mpi() {
+    if (phase_ != phase::running || job_.who.world_size < 2) return;
+    for (pid_t const pid : descendants())  // the program may be below a script
+        if (auto const library = pmix::maps_mpi(pid)) return tell(wire::uses{*library});
+}
+
+void rank_shim::say(std::string const& text) {
+    auto const line = fmt::format("muster: {}\n", text);
+    if (writer_)
+        writer_->write(STDERR_FILENO, line);
+    else
+        fmt::print(stderr, "{}", line);
+}
+
+void rank_shim::tell(wire::message const& message) {
+    launcher_->send(wire::encode(message));
+}
+
+}  // namespace muster

@@ -1,0 +1,104 @@
+// The small watcher beside each rank on its node.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "launch/hardware/topology.hpp"
+#include "launch/placement/binding.hpp"
+#include "launch/ranks/output_writer.hpp"
+#include "launch/ranks/rank_stream.hpp"
+#include "launch/system/event_loop.hpp"
+#include "launch/system/held_ports.hpp"
+#include "launch/wire/frame_channel.hpp"
+#include "launch/wire/messages.hpp"
+
+namespace muster {
+
+/// Started by an engine, once a rank. Says to the launcher who it is, places its rank on this node, holds its ports, and on the
+/// launcher's word starts the program as its child, in its own process group, so that what the engine sends to the group reaches
+/// the program too. Then it watches: tells how the program ended, ends what it left behind, passes on the launcher's signals, and
+/// ends the rank when the launcher or the engine's daemon is gone. It never speaks PMIx or PMI: the program is the one client.
+class rank_shim {
+  public:
+    /// `variables` are this process' own. Blocks signals; call before any thread is started.
+    explicit rank_shim(environment variables);
+    ~rank_shim();
+
+    /// Runs until the rank and all below it are gone and the launcher has said goodbye. Returns this process' exit code.
+    int run();
+
+  private:
+    enum class phase { connecting, placing, waiting, running, leftovers, gone };
+
+    // what happens (shim.cpp)
+    void connect();
+    void introduce();
+    void on_frame(std::string_view frame);
+    void on_message(wire::job const& job);
+    void on_message(wire::go const& go);
+    void on_message(wire::signal const& signal);
+    void on_message(wire::bye const& bye);
+    template <typename Other>
+    void on_message(Other const&) {}  // what only a launcher gets
+    void on_signal();
+    void on_engine_signal(int number);
+    void on_child();
+    void on_launcher_gone(std::string const& reason);
+    void on_parent_gone();
+    void look_for_mpi();
+
+    // what is done about it
+    void end_rank(int signal_number);
+    void end_leftovers(int signal_number);
+    void check_leftovers();
+    void finish();
+    void drain_output();
+    void say(std::string const& text);
+    void tell(wire::message const& message);
+
+    // the program (shim_start.cpp)
+    void place();
+    void start(wire::go const& go);
+    environment program_variables(wire::go const& go) const;
+    void open_streams();
+    void watch_stream(rank_stream& stream);
+    void on_writer_event();
+    void report_writing();
+
+    unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
+    environment variables_;
+    pid_t parent_;
+    std::time_t started_;
+    event_loop loop_;
+    std::unique_ptr<channel> launcher_;
+    int launcher_fd_ = -1;  ///< of `launcher_`, to know this end's address
+    phase phase_ = phase::connecting;
+    wire::job job_;
+    std::string host_;
+    topology machine_;
+    binding binding_;
+    std::optional<held_ports> ports_;
+    std::unique_ptr<output_writer> writer_;
+    std::optional<rank_stream> out_;
+    std::optional<rank_stream> err_;
+    pid_t pid_ = -1;
+    std::optional<int> wait_status_;
+    std::optional<event_loop::clock::time_point> kill_at_;
+    int last_engine_signal_ = 0;
+    event_loop::clock::time_point last_engine_signal_at_{};
+    bool paused_output_ = false;
+    bool writing_ = false;  ///< since the last report of it
+    bool report_due_ = false;
+    int kills_ = 0;
+    int exit_code_ = 0;
+};
+
+}  // namespace muster

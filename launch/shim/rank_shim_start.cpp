@@ -1,0 +1,140 @@
+// The shim's second half: placing the rank on this node, starting its program and passing on its output.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/process.hpp"
+#include "launch/ranks/exports.hpp"
+#include "launch/ranks/rank_environment.hpp"
+#include "launch/ranks/rank_variables.hpp"
+#include "launch/shim/rank_shim.hpp"
+#include "launch/system/network.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr duration report_every{1};
+
+}  // namespace
+
+void rank_shim::place() {
+    auto const& who = job_.who;
+    machine_ = discover_topology(who.host, current_affinity(), variables_);
+    auto const local = static_cast<std::size_t>(who.local_rank);
+    request wanted = job_.place;
+    // Ranks of an engine do not know that they share cores: bound to one they would spin against each other (Open MPI 4 over
+    // srun: most runs of 16 ranks on 2 cores never got through MPI_Init).
+    bool const crowded = who.local_size > static_cast<int>(machine_.cores.size()) && wanted.bind_to == bind_policy::share;
+    if (crowded) wanted.bind_to = bind_policy::none;
+    binding_ = bind_ranks(machine_, wanted, who.local_size).at(local);
+    if (crowded) binding_.why = fmt::format("not bound: {} ranks on {} cores", who.local_size, machine_.cores.size());
+
+    // MASTER_PORT and JAX's port lie on rank 0's node; each rank has one of its own for TensorFlow.
+    int const own_ports = (who.rank == 0 ? 2 : 0) + (job_.hold_worker_port ? 1 : 0);
+    if (own_ports > 0) ports_.emplace(own_ports);
+    wire::ready ready;
+    if (binding_.device) {
+        ready.gpu_index = binding_.device->index;
+        ready.gpu_uuid = binding_.device->uuid;
+        ready.gpu_name = binding_.device->name;
+    }
+    ready.cpus = binding_.cores.empty() ? "" : binding_.cores.to_list();
+    ready.numa = binding_.numa;
+    ready.nic = binding_.nic.value_or("");
+    ready.why = binding_.why;
+    ready.note = machine_.gpu_note;
+    ready.address = reachable_address(job_.address, job_.network_interface, launcher_fd_);
+    if (who.rank == 0) {
+        ready.master_port = ports_->numbers()[0];
+        ready.jax_port = ports_->numbers()[1];
+    }
+    if (job_.hold_worker_port) ready.worker_port = ports_->numbers().back();
+    tell(ready);
+}
+
+environment rank_shim::program_variables(wire::go const& go) const {
+    environment own = rank_environment(job_.variables, variables_, job_.own_step);
+    auto const interface = job_.network_interface.empty() ? interface_towards(go.address) : job_.network_interface;
+    if (!interface.empty()) own.set_default("GLOO_SOCKET_IFNAME", interface);
+    if (!job_.network_interface.empty()) own.set_default("NCCL_SOCKET_IFNAME", job_.network_interface);
+    rendezvous const meeting{go.address, go.master_port, go.jax_port, go.workers, job_.who.nspace};
+    set_rank_variables(own, job_.who, binding_, machine_, meeting);
+    set_explicit(own, job_.exports);
+    return own;
+}
+
+/// Output goes through us where something is to be done with it, and stderr always: its last lines are part of the report when
+/// the rank fails. stdout that nobody asks about is the engine's own descriptor.
+void rank_shim::open_streams() {
+    auto const how = output_format(job_.tag_output, job_.timestamp_output, job_.who);
+    std::string const dir =
+        job_.output_dir.empty() ? "" : make_rank_dir(job_.output_dir, job_.who.rank, job_.who.world_size) + "/";
+    writer_ = std::make_unique<output_writer>();
+    loop_.watch_readable(writer_->event_fd(), [this] { on_writer_event(); });
+    err_.emplace(STDERR_FILENO, how, dir.empty() ? "" : dir + "stderr");
+    if (how.tagged() || !dir.empty() || job_.watch_output) out_.emplace(STDOUT_FILENO, how, dir.empty() ? "" : dir + "stdout");
+}
+
+void rank_shim::start(wire::go const& go) {
+    auto const own = program_variables(go);
+    auto const program = find_program(job_.command.front(), own, job_.working_dir);
+    open_streams();
+    rlimit open_files{};
+    ::getrlimit(RLIMIT_NOFILE, &open_files);
+    ports_.reset();
+    pid_ = spawn({.path = program,
+                  .arguments = &job_.command,
+                  .variables = &own,
+                  .working_dir = job_.working_dir,
+                  .stdin_fd = STDIN_FILENO,
+                  .stdout_fd = out_ ? out_->child_fd() : STDOUT_FILENO,
+                  .stderr_fd = err_->child_fd(),
+                  .cores = binding_.cores,
+                  .own_group = false,
+                  .open_files = open_files});
+    for (auto* stream : {&out_, &err_}) {
+        if (!*stream) continue;
+        (*stream)->close_child_end();
+        watch_stream(**stream);
+    }
+}
+
+void rank_shim::watch_stream(rank_stream& stream) {
+    if (!stream.open()) return;
+    loop_.watch_readable(stream.read_fd(), [this, &stream] {
+        int const fd = stream.read_fd();
+        if (!stream.read_some(*writer_)) loop_.unwatch(fd);
+        report_writing();
+        if (!writer_->congested() || paused_output_) return;
+        paused_output_ = true;
+        for (auto* each : {&out_, &err_})
+            if (*each && (*each)->open()) loop_.unwatch((*each)->read_fd());
+    });
+}
+
+void rank_shim::on_writer_event() {
+    writer_->clear_event();
+    if (!paused_output_ || writer_->congested()) return;
+    paused_output_ = false;
+    for (auto* each : {&out_, &err_})
+        if (*each && phase_ != phase::gone) watch_stream(**each);
+}
+
+/// At most once in `report_every`: the launcher only wants to know that there is life.
+void rank_shim::report_writing() {
+    if (!job_.watch_output) return;
+    writing_ = true;
+    if (report_due_) return;
+    report_due_ = true;
+    loop_.after(report_every, [this] {
+        report_due_ = false;
+        if (writing_) tell(wire::wrote{});
+        writing_ = false;
+    });
+}
+
+}  // namespace muster

@@ -1,0 +1,107 @@
+#include "launch/site/site.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t longest_file_bytes = std::size_t{1} << 20;
+
+std::string read_text(fs::path const& path) {
+    std::error_code failed;
+    if (fs::is_directory(path, failed)) throw error(errc::usage, fmt::format("{} is a folder, not a site file", path.string()));
+    std::ifstream file(path, std::ios::binary);
+    if (!file) throw error(errc::usage, fmt::format("cannot open the site file {}; is it there and readable?", path.string()));
+    std::string text(longest_file_bytes + 1, '\0');
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+    if (file.bad()) throw error(errc::io, fmt::format("cannot read the site file {}", path.string()));
+    text.resize(static_cast<std::size_t>(file.gcount()));
+    return text;
+}
+
+site load_file(fs::path const& path) {
+    auto const text = read_text(path);
+    auto loaded = parse_site(text, path.string());
+    if (path.stem() != loaded.name)
+        throw parse_error(path.string(), text, text.find("name"),
+                          fmt::format("the site's name is '{}', so the file must be {}.toml", loaded.name, loaded.name),
+                          errc::config);
+    return loaded;
+}
+
+/// Name to file, over all folders.
+std::map<std::string, fs::path> find_files(std::vector<fs::path> const& folders) {
+    std::map<std::string, fs::path> found;
+    for (auto const& folder : folders) {
+        std::error_code failed;
+        for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed))
+            if (entry->path().extension() == ".toml") found.emplace(entry->path().stem().string(), entry->path());
+    }
+    return found;
+}
+
+}  // namespace
+
+std::vector<fs::path> site_search_path(environment const& env) {
+    std::vector<fs::path> folders;
+    if (auto const listed = env.get("MUSTER_SITE_PATH"))
+        for (auto const folder : split(*listed, ':'))
+            if (!folder.empty()) folders.emplace_back(folder);
+    if (auto const config = env.get("XDG_CONFIG_HOME"); config && !config->empty())
+        folders.push_back(fs::path(*config) / "muster" / "sites");
+    else if (auto const home = env.get("HOME"); home && !home->empty())
+        folders.push_back(fs::path(*home) / ".config" / "muster" / "sites");
+    // Beside the program rather than at a fixed place, so that an installed tree can be moved.
+    std::error_code failed;
+    auto const program = fs::read_symlink("/proc/self/exe", failed);
+    if (!failed) folders.push_back(program.parent_path().parent_path() / "share" / "muster" / "site-configs");
+    // The source tree only while running from the build tree: behind an installed program that folder may be anybody's.
+    if (!failed && program.string().starts_with(MUSTER_BUILD_DIR "/")) folders.emplace_back(MUSTER_SITE_CONFIGS_SOURCE);
+    return folders;
+}
+
+site load_site(std::string const& name_or_path, std::vector<fs::path> const& folders) {
+    if (name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".toml")) return load_file(name_or_path);
+    auto const files = find_files(folders);
+    if (auto const found = files.find(name_or_path); found != files.end()) return load_file(found->second);
+
+    std::vector<std::string> names;
+    for (auto const& [name, path] : files) names.push_back(name);
+    std::vector<std::string> looked;
+    for (auto const& folder : folders) {
+        std::error_code failed;
+        looked.push_back(folder.string() + (fs::is_directory(folder, failed) ? "" : " (not there)"));
+    }
+    auto const near = nearest(name_or_path, names);
+    throw error(errc::usage, fmt::format("there is no site '{}'{}; known sites: {}; looked for {}.toml in: {}", name_or_path,
+                                         near ? fmt::format(", did you mean '{}'?", *near) : "",
+                                         names.empty() ? "none" : join(names, ", "), name_or_path, join(looked, ", ")));
+}
+
+std::vector<site_entry> list_sites(std::vector<fs::path> const& folders) {
+    std::vector<site_entry> entries;
+    for (auto const& [name, path] : find_files(folders)) {
+        site_entry entry{name, path, {}, {}};
+        try {
+            entry.description = load_file(path).description;
+        } catch (error const& e) {
+            entry.problem = e.what();
+        }
+        entries.push_back(std::move(entry));
+    }
+    return entries;
+}
+
+}  // namespace muster

@@ -1,0 +1,124 @@
+// What a computing centre asks of its users and gives them: one TOML file a site, read into a value.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "base/units.hpp"
+#include "jobscripts/script_request.hpp"
+#include "launch/settings/setting.hpp"
+
+namespace muster {
+
+/// Bounds on a job, both ends included.
+struct queue_limits {
+    int min_nodes = 1;
+    std::optional<int> max_nodes;
+    std::optional<duration> min_walltime;
+    std::optional<duration> max_walltime;
+
+    bool operator==(queue_limits const&) const = default;
+};
+
+/// A queue behind a routing queue.
+struct queue_route {
+    std::string name;
+    queue_limits limits;
+
+    bool operator==(queue_route const&) const = default;
+};
+
+struct site_queue {
+    std::string name;
+    std::string note;
+    queue_limits limits;
+    std::vector<queue_route> routes;  ///< if there are any, a job must fit one of them
+
+    bool operator==(site_queue const&) const = default;
+};
+
+/// The shape of one node; what the site file does not say is empty.
+struct site_node {
+    std::optional<int> gpus;
+    std::string gpu_model;
+    std::optional<int> cores;           ///< physical ones
+    std::optional<int> cpus;            ///< hardware threads
+    std::vector<std::string> gpu_cpus;  ///< by GPU index: the hardware threads near it, as in "0-7,32-39"
+    std::vector<int> gpu_numa;          ///< by GPU index: its NUMA node
+    std::vector<int> nearest_gpu;       ///< by local rank, where the ranks fill the cores from 0 upwards
+    std::vector<int> nic_gpu;           ///< by network card: the GPU nearest to it
+
+    bool operator==(site_node const&) const = default;
+};
+
+/// What a job script's directives must or may say.
+struct site_header {
+    bool account_required = false;
+    std::string account_hint;
+    bool queue_required = false;
+    std::string default_queue;
+    bool queue_is_qos = false;  ///< Slurm: a quality of service, not a partition
+    gpu_request gpus_by = gpu_request::gpus_per_node;
+    std::string constraint;
+    bool whole_nodes = false;
+    std::string chunk;
+    std::string place;
+    std::string filesystems;
+    std::string attributes;
+    std::vector<std::string> directives;
+    bool login_shell = false;
+
+    bool operator==(site_header const&) const = default;
+};
+
+struct site {
+    std::string name;
+    std::string description;
+    script_kind scheduler = script_kind::slurm;
+    std::string source;       ///< where the facts are from
+    std::string source_date;  ///< YYYY-MM-DD
+    site_node node;
+    site_header header;
+    std::vector<site_queue> queues;  ///< empty: the site file knows nothing about queues
+    std::vector<std::string> modules;
+    std::vector<std::string> setup;                                ///< shell lines
+    std::vector<std::pair<std::string, std::string>> environment;  ///< in every job
+    std::vector<std::pair<std::string, std::string>>
+        environment_multi_node;          ///< besides, in jobs of several nodes; can be left out
+    std::vector<file_setting> settings;  ///< what holds at this site unless the user says otherwise
+
+    bool operator==(site const&) const = default;
+};
+
+/// The site in `text`. Pure. Every key is checked: an unknown one, a wrong type, a value out of range or against another one, a
+/// missing or a second one is a parse_error (errc::config) with `origin`, line and caret.
+site parse_site(std::string_view text, std::string_view origin);
+
+/// Folders that may hold site files, first one first: $MUSTER_SITE_PATH (divided by colons), the user's ($XDG_CONFIG_HOME or
+/// ~/.config, then /muster/sites), the one installed with this program, the one this program was built from. They need not exist.
+std::vector<std::filesystem::path> site_search_path(environment const& env);
+
+/// The site of that name in the first of `folders` that has it; a name with a slash or ending in ".toml" is a file. Throws
+/// errc::usage if there is none, with the nearest name and where it was looked for; errc::config if the file is not right or not
+/// named like its site.
+site load_site(std::string const& name_or_path, std::vector<std::filesystem::path> const& folders);
+
+struct site_entry {
+    std::string name;
+    std::filesystem::path path;
+    std::string description;
+    std::string problem;  ///< why the file cannot be used; empty if it can
+
+    bool operator==(site_entry const&) const = default;
+};
+
+/// Every site of `folders` in order of name; where two files have one name, the one that load_site takes. Does not throw for a
+/// file that is not right: see `problem`.
+std::vector<site_entry> list_sites(std::vector<std::filesystem::path> const& folders);
+
+}  // namespace muster

@@ -1,0 +1,38 @@
+#include "launch/site/site_placement.hpp"
+
+#include "base/cpuset.hpp"
+
+namespace muster {
+
+namespace {
+
+/// By GPU: the part of the cores where ranks that are nearest to it sit. Hardware threads are numbered as Linux does on most
+/// machines: the first ones of all cores, then the second ones.
+std::vector<std::string> parts_by_order(site_node const& node) {
+    int const gpus = static_cast<int>(node.nearest_gpu.size());
+    if (gpus == 0 || !node.cores || *node.cores % gpus != 0) return {};
+    int const part = *node.cores / gpus;
+    int const threads = node.cpus && *node.cpus % *node.cores == 0 ? *node.cpus / *node.cores : 1;
+    std::vector<std::string> parts(static_cast<std::size_t>(gpus));
+    for (int place = 0; place < gpus; ++place) {
+        cpuset cpus;
+        for (int thread = 0; thread < threads; ++thread)
+            for (int c = place * part; c < (place + 1) * part; ++c) cpus.cpus.push_back(thread * *node.cores + c);
+        parts[static_cast<std::size_t>(node.nearest_gpu[static_cast<std::size_t>(place)])] = cpus.to_list();
+    }
+    return parts;
+}
+
+}  // namespace
+
+request apply_site(request wanted, site_node const& node) {
+    if (wanted.gpu_cpus.empty()) wanted.gpu_cpus = node.gpu_cpus.empty() ? parts_by_order(node) : node.gpu_cpus;
+    return wanted;
+}
+
+request with_site(request wanted, std::string const& name, environment const& variables) {
+    if (name.empty()) return wanted;
+    return apply_site(std::move(wanted), load_site(name, site_search_path(variables)).node);
+}
+
+}  // namespace muster

@@ -1,0 +1,82 @@
+#include "launch/system/event_loop.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/error.hpp"
+
+namespace muster {
+
+event_loop::event_loop() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+    if (!epoll_) throw_system("epoll_create1", "for the launcher's loop");
+}
+
+void event_loop::watch(int fd, std::uint32_t events, callback when_ready) {
+    epoll_event event{};
+    event.events = events;
+    event.data.fd = fd;
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+        throw_system("epoll_ctl", fmt::format("for descriptor {}", fd));
+    watched_[fd] = std::make_shared<callback>(std::move(when_ready));
+}
+
+void event_loop::watch_readable(int fd, callback when_ready) {
+    watch(fd, EPOLLIN, std::move(when_ready));
+}
+
+void event_loop::watch_writable(int fd, callback when_ready) {
+    watch(fd, EPOLLOUT, std::move(when_ready));
+}
+
+void event_loop::unwatch(int fd) noexcept {
+    if (watched_.erase(fd) != 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+event_loop::timer event_loop::after(duration delay, callback when_due) {
+    auto const when = clock::now() + std::chrono::duration_cast<clock::duration>(delay);
+    timers_.emplace(when, due{next_timer_, std::move(when_due)});
+    return next_timer_++;
+}
+
+void event_loop::cancel(timer which) noexcept {
+    auto const found = std::find_if(timers_.begin(), timers_.end(), [&](auto const& t) { return t.second.id == which; });
+    if (found != timers_.end()) timers_.erase(found);
+}
+
+int event_loop::wait_ms() const {
+    if (timers_.empty()) return -1;
+    auto const left = std::chrono::ceil<std::chrono::milliseconds>(timers_.begin()->first - clock::now()).count();
+    return static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
+}
+
+void event_loop::fire_due_timers() {
+    auto const now = clock::now();
+    while (running_ && !timers_.empty() && timers_.begin()->first <= now) {
+        auto const call = std::move(timers_.begin()->second.call);
+        timers_.erase(timers_.begin());
+        call();
+    }
+}
+
+void event_loop::run() {
+    running_ = true;
+    std::array<epoll_event, 64> events;
+    while (running_) {
+        int const ready = ::epoll_wait(epoll_.get(), events.data(), events.size(), wait_ms());
+        if (ready < 0 && errno != EINTR) throw_system("epoll_wait", "in the launcher's loop");
+        for (int i = 0; i < ready && running_; ++i) {
+            // The callback is kept alive, since it may unwatch itself; one that an earlier callback unwatched is not called.
+            auto const found = watched_.find(events[static_cast<std::size_t>(i)].data.fd);
+            if (found == watched_.end()) continue;
+            auto const call = found->second;
+            (*call)();
+        }
+        fire_due_timers();
+    }
+}
+
+}  // namespace muster

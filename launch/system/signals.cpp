@@ -1,0 +1,50 @@
+#include "launch/system/signals.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+
+#include "base/error.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::chrono::milliseconds repeat_window{200};
+
+}  // namespace
+
+bool is_ignored(int signal_number) noexcept {
+    struct sigaction action {};
+    return ::sigaction(signal_number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+std::vector<int> launcher_signals() {
+    std::vector<int> numbers{SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT};
+    std::erase_if(numbers, is_ignored);
+    return numbers;
+}
+
+bool ends_the_run(int signal_number) noexcept {
+    return signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGHUP || signal_number == SIGQUIT;
+}
+
+bool signal_requests::is_repeat(int signal_number) {
+    auto const now = std::chrono::steady_clock::now();
+    auto const [last, first_time] = last_.try_emplace(signal_number, now);
+    bool const repeat = !first_time && now - last->second < repeat_window;
+    if (!repeat) last->second = now;
+    return repeat;
+}
+
+unique_fd take_signals(std::span<int const> numbers, std::string_view whom) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (int const s : numbers) sigaddset(&set, s);
+    ::sigprocmask(SIG_BLOCK, &set, nullptr);
+    unique_fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!fd) throw_system("signalfd", fmt::format("for {}", whom));
+    return fd;
+}
+
+}  // namespace muster

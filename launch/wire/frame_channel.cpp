@@ -1,0 +1,146 @@
+#include "launch/wire/frame_channel.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t header_bytes = 4;
+
+std::string with_header(std::string_view frame) {
+    auto const size = static_cast<std::uint32_t>(frame.size());
+    std::string bytes;
+    bytes.reserve(header_bytes + frame.size());
+    for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<char>(size >> shift & 0xff));
+    bytes.append(frame);
+    return bytes;
+}
+
+std::size_t frame_size(std::string_view header) {
+    std::size_t size = 0;
+    for (std::size_t i = 0; i < header_bytes; ++i) size = size << 8 | static_cast<unsigned char>(header[i]);
+    return size;
+}
+
+}  // namespace
+
+channel::channel(event_loop& loop, unique_fd socket, callbacks what_to_do, std::size_t largest_frame)
+    : loop_(loop),
+      socket_(std::move(socket)),
+      do_(std::make_shared<callbacks>(std::move(what_to_do))),
+      largest_frame_(largest_frame) {
+    ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
+    int const on = 1;
+    ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    loop_.watch_readable(socket_.get(), [this] { on_readable(); });
+}
+
+channel::~channel() {
+    close();
+}
+
+void channel::set_callbacks(callbacks what_to_do, std::size_t largest_frame) {
+    do_ = std::make_shared<callbacks>(std::move(what_to_do));
+    largest_frame_ = largest_frame;
+}
+
+void channel::close() noexcept {
+    if (writer_) loop_.unwatch(writer_.get());
+    if (socket_) loop_.unwatch(socket_.get());
+    writer_.reset();
+    socket_.reset();
+}
+
+void channel::fail(std::string const& reason) {
+    if (!open()) return;
+    close();
+    auto const kept = do_;
+    kept->on_closed(reason);
+}
+
+void channel::on_readable() {
+    std::array<char, 64 * 1024> bytes;
+    ssize_t const count = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count < 0) return fail(std::strerror(errno));
+    if (count == 0) return fail("the connection was closed");
+    received_.append(bytes.data(), static_cast<std::size_t>(count));
+    take_frames();
+}
+
+void channel::take_frames() {
+    std::size_t taken = 0;
+    while (open() && received_.size() - taken >= header_bytes) {
+        std::size_t const size = frame_size(std::string_view(received_).substr(taken));
+        if (size > largest_frame_) return fail(fmt::format("a message of {} bytes, more than one of ours has", size));
+        if (received_.size() - taken - header_bytes < size) break;
+        auto const kept = do_;
+        kept->on_frame(std::string_view(received_).substr(taken + header_bytes, size));
+        taken += header_bytes + size;
+    }
+    received_.erase(0, taken);
+}
+
+void channel::send(std::string_view frame) {
+    if (!open()) return;
+    waiting_ += with_header(frame);
+    if (!writer_) write_some();
+}
+
+void channel::write_some() {
+    while (open() && !waiting_.empty()) {
+        ssize_t const count = ::send(socket_.get(), waiting_.data(), waiting_.size(), MSG_NOSIGNAL);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0 && errno != EAGAIN) waiting_.clear();  // the reading side tells of it
+        if (count < 0) break;
+        waiting_.erase(0, static_cast<std::size_t>(count));
+    }
+    if (waiting_.empty() && writer_) {
+        loop_.unwatch(writer_.get());
+        writer_.reset();
+    } else if (!waiting_.empty() && !writer_ && open()) {
+        writer_.reset(::fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
+        if (writer_) loop_.watch_writable(writer_.get(), [this] { write_some(); });
+    }
+}
+
+void channel::flush(duration limit) noexcept {
+    auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(limit);
+    while (open() && !waiting_.empty()) {
+        auto const left = std::chrono::ceil<std::chrono::milliseconds>(end - event_loop::clock::now()).count();
+        pollfd one{socket_.get(), POLLOUT, 0};
+        if (left <= 0 || ::poll(&one, 1, static_cast<int>(left)) <= 0) return;
+        ssize_t const count = ::send(socket_.get(), waiting_.data(), waiting_.size(), MSG_NOSIGNAL);
+        if (count < 0 && errno != EAGAIN && errno != EINTR) return;
+        if (count > 0) waiting_.erase(0, static_cast<std::size_t>(count));
+    }
+}
+
+void detect_lost_peer(int socket, duration limit) noexcept {
+    int const on = 1;
+    int const seconds = std::max(3, static_cast<int>(limit.count()));
+    int const interval = 2;
+    int const probes = std::clamp(seconds / 2 / interval, 1, 5);
+    int const idle = std::max(1, seconds - probes * interval);
+    unsigned const unacknowledged_ms = static_cast<unsigned>(seconds) * 1000;
+    ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof unacknowledged_ms);
+}
+
+}  // namespace muster

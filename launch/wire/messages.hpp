@@ -1,0 +1,166 @@
+// What the launcher and the rank shims say to each other.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "base/units.hpp"
+#include "launch/placement/placement_request.hpp"
+#include "launch/wire/node_report.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster::wire {
+
+/// First word of a shim, after the launcher has shown its half of the token.
+struct hello {
+    std::string token;    ///< the shim's half
+    std::string version;  ///< of its muster
+    std::string host;     ///< short name of its node
+    int rank = -1;        ///< as the engine says; -1: a probe
+    int world_size = 0;
+    long pid = 0;
+    std::string step;   ///< what the engine calls all of this, for ending it from outside: "4242.0"
+    std::string fault;  ///< why it cannot go on (the engine's variables contradict each other); empty: all is well
+    bool operator==(hello const&) const = default;
+};
+
+/// All that a shim needs to know to place and start its rank.
+struct job {
+    identity who;
+    request place;
+    std::vector<std::string> command;
+    std::string working_dir;
+    environment variables;             ///< the launcher's, without what said who the launcher is
+    std::vector<std::string> exports;  ///< -x NAME=VALUE: the user's word, also against muster's
+    std::string output_dir;            ///< absolute, or empty
+    bool tag_output = false;
+    bool timestamp_output = false;
+    bool watch_output = false;  ///< tell when the rank writes (--idle-timeout)
+    bool own_step = false;      ///< the engine's step is the ranks' own (srun): its variables stay
+    std::string network_interface;
+    std::string address;  ///< what the other nodes call this rank's node, with the site's rule applied
+    duration grace{5};
+    duration lost_after{15};
+    bool hold_worker_port = false;  ///< the world is small enough for TF_CONFIG
+    bool operator==(job const&) const = default;
+};
+
+/// A shim has placed its rank and holds its ports.
+struct ready {
+    int gpu_index = -1;  ///< in the node's PCI order; -1: no GPU
+    std::string gpu_uuid;
+    std::string gpu_name;
+    std::string cpus;  ///< "0-7", or empty: not bound
+    int numa = -1;
+    std::string nic;
+    std::string why;
+    std::string note;
+    std::string address;  ///< where other nodes reach this one
+    int master_port = 0;  ///< of rank 0
+    int jax_port = 0;     ///< of rank 0
+    int worker_port = 0;  ///< if wanted
+    bool operator==(ready const&) const = default;
+};
+
+/// All ranks are ready: start.
+struct go {
+    std::string address;
+    int master_port = 0;
+    int jax_port = 0;
+    std::vector<std::string> workers;  ///< "address:port" of each rank, or empty
+    bool operator==(go const&) const = default;
+};
+
+/// The rank's program runs.
+struct started {
+    long pid = 0;
+    bool operator==(started const&) const = default;
+};
+
+/// It could not be placed or started: nothing runs.
+struct failed {
+    std::string what;
+    int exit_code = 125;
+    bool operator==(failed const&) const = default;
+};
+
+/// The rank's program has ended; descendants of it may be left.
+struct ended {
+    int wait_status = 0;
+    std::string last_lines;  ///< of its stderr
+    bool operator==(ended const&) const = default;
+};
+
+/// Nothing is left of the rank on its node; the shim waits for `bye`.
+struct gone {
+    bool operator==(gone const&) const = default;
+};
+
+/// The rank has written something since the last time this was said.
+struct wrote {
+    bool operator==(wrote const&) const = default;
+};
+
+/// The rank has loaded this MPI library.
+struct uses {
+    std::string mpi_library;
+    bool operator==(uses const&) const = default;
+};
+
+/// What started the shim has died (slurmstepd, orted): the rank is being ended.
+struct orphaned {
+    std::string parent;
+    bool operator==(orphaned const&) const = default;
+};
+
+/// From the launcher: send this to the rank and its descendants. With `stop` the rank is to end: SIGKILL follows after the grace.
+struct signal {
+    int number = 0;
+    bool stop = false;
+    bool operator==(signal const&) const = default;
+};
+
+/// From the launcher: end with this code.
+struct bye {
+    int exit_code = 0;
+    bool operator==(bye const&) const = default;
+};
+
+/// From the launcher to a probe: look at your node.
+struct examine {
+    node_question what;
+    bool operator==(examine const&) const = default;
+};
+
+/// From a probe: what it has seen.
+struct report {
+    node_report node;
+    bool operator==(report const&) const = default;
+};
+
+/// From the launcher to a probe: connect there, as ranks will to rank 0's node.
+struct reach {
+    std::string address;
+    int port = 0;
+    bool operator==(reach const&) const = default;
+};
+
+/// From a probe: it has connected, or not.
+struct reached {
+    std::string fault;  ///< empty: it has
+    bool operator==(reached const&) const = default;
+};
+
+using message = std::variant<hello, job, ready, go, started, failed, ended, gone, wrote, uses, orphaned, signal, bye, examine,
+                             report, reach, reached>;
+
+/// As CBOR (RFC 8949). Strings may hold any bytes.
+std::string encode(message const& m);
+
+/// Throws errc::invalid_data on anything that `encode` does not make.
+message decode(std::string_view bytes);
+
+}  // namespace muster::wire

@@ -1,0 +1,332 @@
+#include "pmix/client/client.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <variant>
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+#include "pmix/library/completion.hpp"
+#include "pmix/library/info_list.hpp"
+
+namespace muster::pmix {
+
+struct client::state {
+    identity who;
+    pmix_proc_t self{};
+    unique_fd wake{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    std::vector<std::size_t> handlers;
+    bool finalized = false;
+
+    std::mutex lock;  ///< of `news`, which the library's thread fills
+    std::vector<peer_event> news;
+};
+
+namespace {
+
+constexpr duration last_deadline{2};
+
+std::atomic<bool> in_use{false};
+
+/// A value of either kind, copied out of the library's memory.
+using value = std::variant<std::monostate, std::string, std::vector<std::byte>, std::uint64_t>;
+
+value copy_value(pmix_value_t const& from) {
+    switch (from.type) {
+        case PMIX_STRING: return std::string(from.data.string != nullptr ? from.data.string : "");
+        case PMIX_BYTE_OBJECT: {
+            auto const* bytes = reinterpret_cast<std::byte const*>(from.data.bo.bytes);
+            return std::vector<std::byte>(bytes, bytes + from.data.bo.size);
+        }
+        case PMIX_UINT16: return std::uint64_t{from.data.uint16};
+        case PMIX_UINT32: return std::uint64_t{from.data.uint32};
+        case PMIX_PROC_RANK: return std::uint64_t{from.data.rank};
+        case PMIX_SIZE: return std::uint64_t{from.data.size};
+        default: return std::monostate{};
+    }
+}
+
+/// A request for one value; shared with the callback, which may come after the asker has given up. The library copies neither key
+/// nor process nor directives, but reads them until then.
+struct pending_get {
+    std::string key;
+    pmix_proc_t of{};
+    info_list directives;
+    std::shared_ptr<completion> done = completion::create();
+    void* cookie = nullptr;
+    value result;
+};
+
+void got(pmix_status_t status, pmix_value_t* found, void* cookie) {
+    std::unique_ptr<std::shared_ptr<pending_get>> const request(static_cast<std::shared_ptr<pending_get>*>(cookie));
+    if (status == PMIX_SUCCESS && found != nullptr) (*request)->result = copy_value(*found);
+    completion::done(status, (*request)->cookie);
+}
+
+value get(pmix_proc_t const& of, std::string_view key, duration deadline) {
+    auto const request = std::make_shared<pending_get>();
+    request->key = key;
+    request->of = of;
+    // So that the server forgets the request as well.
+    request->directives.add_int(PMIX_TIMEOUT, static_cast<int>(std::min(std::ceil(deadline.count()), 1e6)));
+    request->cookie = request->done->expect_one();
+    auto* cookie = new std::shared_ptr<pending_get>(request);
+    auto const status =
+        PMIx_Get_nb(&request->of, request->key.c_str(), request->directives.data(), request->directives.size(), got, cookie);
+    if (status != PMIX_SUCCESS) {
+        delete cookie;
+        completion::cancel(request->cookie);
+        check(status, fmt::format("PMIx_Get_nb({})", key));
+    }
+    bool const answered = request->done->wait(deadline);
+    auto const outcome = answered ? request->done->status() : PMIX_ERR_TIMEOUT;
+    if (outcome == PMIX_ERR_NOT_FOUND || outcome == PMIX_ERR_PROC_ENTRY_NOT_FOUND)
+        throw error(errc::not_found, fmt::format("rank {} of {} has no key \"{}\"", of.rank, of.nspace, key));
+    if (outcome == PMIX_ERR_TIMEOUT)
+        throw error(errc::timeout, fmt::format("rank {} of {} did not give key \"{}\" within {}", of.rank, of.nspace, key,
+                                               format_duration(deadline)));
+    check(outcome, fmt::format("PMIx_Get_nb({}) of rank {}", key, of.rank));
+    return request->result;
+}
+
+int number_or(pmix_proc_t const& of, char const* key, int otherwise, duration deadline) {
+    try {
+        auto const found = get(of, key, deadline);
+        if (auto const* number = std::get_if<std::uint64_t>(&found)) return static_cast<int>(*number);
+    } catch (error const& failure) {
+        if (failure.code() == errc::timeout) throw;
+    }
+    return otherwise;
+}
+
+identity ask_who(pmix_proc_t const& self, duration deadline) {
+    auto const job = make_proc(self.nspace, PMIX_RANK_WILDCARD);
+    identity who;
+    who.from = identity::source::pmix;
+    who.nspace = self.nspace;
+    who.rank = static_cast<int>(self.rank);
+    who.world_size = number_or(job, PMIX_JOB_SIZE, 0, deadline);
+    if (who.world_size <= who.rank)
+        throw error(errc::singleton,
+                    fmt::format("the PMIx server knows a world of {} ranks, this is rank {}", who.world_size, who.rank));
+    who.local_size = number_or(job, PMIX_LOCAL_SIZE, 1, deadline);
+    who.local_rank = number_or(self, PMIX_LOCAL_RANK, 0, deadline);
+    who.node_count = number_or(job, PMIX_NUM_NODES, 1, deadline);
+    who.node_rank = number_or(self, PMIX_NODEID, 0, deadline);
+    try {
+        auto const found = get(self, PMIX_HOSTNAME, deadline);
+        if (auto const* name = std::get_if<std::string>(&found)) who.host = *name;
+    } catch (error const& failure) {
+        if (failure.code() == errc::timeout) throw;
+    }
+    return who;
+}
+
+peer_event::kind kind_of(pmix_status_t code) {
+    switch (code) {
+        case PMIX_ERR_PROC_ABORTED: return peer_event::kind::aborted;
+        case PMIX_ERR_PROC_ABORTED_BY_SIG: return peer_event::kind::killed;
+        case PMIX_ERR_PROC_TERM_WO_SYNC: return peer_event::kind::left_early;
+        default: return peer_event::kind::other;
+    }
+}
+
+/// Where the library's thread leaves news: its handlers carry no pointer of ours.
+std::mutex listener_lock;
+std::weak_ptr<void> listener;
+
+}  // namespace
+
+namespace {
+
+/// Enqueues and returns: runs on the library's thread.
+template <typename State>
+void on_event(size_t, pmix_status_t code, pmix_proc_t const* source, pmix_info_t info[], size_t ninfo, pmix_info_t*, size_t,
+              pmix_event_notification_cbfunc_fn_t finished, void* cookie) {
+    peer_event event{.what = kind_of(code), .code = code, .rank = -1, .nspace = {}, .exit_code = 0};
+    if (source != nullptr) {
+        event.rank = static_cast<int>(source->rank);
+        event.nspace = source->nspace;
+    }
+    for (size_t i = 0; i < ninfo; ++i) {
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) && info[i].value.type == PMIX_PROC &&
+            info[i].value.data.proc != nullptr) {
+            event.rank = static_cast<int>(info[i].value.data.proc->rank);
+            event.nspace = info[i].value.data.proc->nspace;
+        }
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EXIT_CODE) && info[i].value.type == PMIX_INT)
+            event.exit_code = info[i].value.data.integer;
+    }
+    {
+        std::scoped_lock const guard(listener_lock);
+        if (auto const mine = std::static_pointer_cast<State>(listener.lock())) {
+            std::scoped_lock const inner(mine->lock);
+            mine->news.push_back(std::move(event));
+            std::uint64_t const one = 1;
+            [[maybe_unused]] auto const written = write(mine->wake.get(), &one, sizeof one);
+        }
+    }
+    if (finished != nullptr) finished(PMIX_SUCCESS, nullptr, 0, nullptr, nullptr, cookie);
+}
+
+}  // namespace
+
+client::client(duration deadline) : state_(std::make_shared<state>()) {
+    if (!state_->wake) throw_system("eventfd", "for the PMIx client");
+    if (in_use.exchange(true)) throw error(errc::usage, "there is a PMIx client in this process already");
+    bool connected = false;
+    try {
+        auto const self = state_;  // a call that is late still writes into it
+        auto const done = call_with_deadline(deadline, [self] { return PMIx_Init(&self->self, nullptr, 0); });
+        auto const status = done->wait(duration{0}) ? done->status() : PMIX_SUCCESS;
+        if (status == PMIX_ERR_INVALID_NAMESPACE || status == PMIX_ERR_UNREACH || status == PMIX_ERR_INIT ||
+            status == PMIX_ERR_NOT_FOUND)
+            throw error(errc::unavailable,
+                        fmt::format("no PMIx server for this process ({}); start it with muster run", PMIx_Error_string(status)));
+        done->wait_or_throw(duration{0}, "PMIx_Init");
+        connected = true;
+        state_->who = ask_who(state_->self, deadline);
+        std::scoped_lock const guard(listener_lock);
+        listener = state_;
+    } catch (...) {
+        if (connected) call_with_deadline(last_deadline, [] { return PMIx_Finalize(nullptr, 0); });
+        in_use = false;
+        throw;
+    }
+}
+
+client::~client() {
+    try {
+        finalize(last_deadline);
+    } catch (std::exception const& failure) {
+        spdlog::debug("while leaving PMIx: {}", failure.what());
+    }
+}
+
+identity const& client::who() const noexcept {
+    return state_->who;
+}
+
+void client::put(std::string_view key, std::span<std::byte const> bytes) {
+    pmix_value_t box;
+    std::memset(&box, 0, sizeof box);
+    box.type = PMIX_BYTE_OBJECT;
+    box.data.bo.bytes = const_cast<char*>(reinterpret_cast<char const*>(bytes.data()));  // copied, not written to
+    box.data.bo.size = bytes.size();
+    check(PMIx_Put(PMIX_GLOBAL, std::string(key).c_str(), &box), fmt::format("PMIx_Put({})", key));
+}
+
+void client::put(std::string_view key, std::string_view text) {
+    std::string copy(text);
+    pmix_value_t box;
+    std::memset(&box, 0, sizeof box);
+    box.type = PMIX_STRING;
+    box.data.string = copy.data();
+    check(PMIx_Put(PMIX_GLOBAL, std::string(key).c_str(), &box), fmt::format("PMIx_Put({})", key));
+}
+
+void client::commit(duration deadline) {
+    call_with_deadline(deadline, [] { return PMIx_Commit(); })->wait_or_throw(duration{0}, "PMIx_Commit");
+}
+
+void client::fence(duration deadline) {
+    auto const done = completion::create();
+    auto const keys = std::make_shared<info_list>();
+    keys->add(PMIX_COLLECT_DATA, true);
+    auto const all = std::make_shared<pmix_proc_t>(make_proc(state_->who.nspace, PMIX_RANK_WILDCARD));
+    auto* cookie = done->expect_one();
+    auto const status = PMIx_Fence_nb(all.get(), 1, keys->data(), keys->size(), completion::done, cookie);
+    if (status != PMIX_SUCCESS) {
+        completion::cancel(cookie);
+        check(status, "PMIx_Fence_nb");
+    }
+    if (!done->wait(deadline)) {
+        new std::pair(keys, all);  // the library still reads them
+        throw error(errc::timeout, fmt::format("not all {} ranks came to the fence within {}", state_->who.world_size,
+                                               format_duration(deadline)));
+    }
+    auto const outcome = done->status();
+    if (outcome == PMIX_ERR_PARTIAL_SUCCESS || outcome == PMIX_ERR_LOST_CONNECTION || outcome == PMIX_ERR_PROC_ABORTED)
+        throw error(errc::peer_failed, fmt::format("a rank fell before the fence was complete ({})", PMIx_Error_string(outcome)));
+    check(outcome, "PMIx_Fence_nb");
+}
+
+std::vector<std::byte> client::get_bytes(int rank, std::string_view key, duration deadline) {
+    auto const found = get(make_proc(state_->who.nspace, static_cast<pmix_rank_t>(rank)), key, deadline);
+    if (auto const* bytes = std::get_if<std::vector<std::byte>>(&found)) return *bytes;
+    throw error(errc::invalid_data, fmt::format("key \"{}\" of rank {} holds no bytes; put and get must agree", key, rank));
+}
+
+std::string client::get_string(int rank, std::string_view key, duration deadline) {
+    auto const found = get(make_proc(state_->who.nspace, static_cast<pmix_rank_t>(rank)), key, deadline);
+    if (auto const* text = std::get_if<std::string>(&found)) return *text;
+    throw error(errc::invalid_data, fmt::format("key \"{}\" of rank {} holds no text; put and get must agree", key, rank));
+}
+
+void client::abort(int code, std::string_view text, duration deadline) {
+    call_with_deadline(deadline, [code, said = std::string(text)] {
+        return PMIx_Abort(code, said.c_str(), nullptr, 0);
+    })->wait_or_throw(duration{0}, "PMIx_Abort");
+}
+
+void client::watch_peers(duration deadline) {
+    constexpr int codes[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_ABORTED_BY_SIG, PMIX_ERR_PROC_TERM_WO_SYNC};
+    watch(codes, deadline);
+}
+
+void client::watch(std::span<int const> codes, duration deadline) {
+    struct registration {
+        std::shared_ptr<completion> done = completion::create();
+        std::vector<pmix_status_t> codes;
+        void* cookie = nullptr;
+        std::size_t id = 0;
+    };
+    auto const request = std::make_shared<registration>();
+    request->codes.assign(codes.begin(), codes.end());
+    request->cookie = request->done->expect_one();
+    auto const registered = [](pmix_status_t status, size_t id, void* cookie) {
+        std::unique_ptr<std::shared_ptr<registration>> const mine(static_cast<std::shared_ptr<registration>*>(cookie));
+        (*mine)->id = id;
+        completion::done(status, (*mine)->cookie);
+    };
+    // With a callback the outcome comes through it, and what is returned says nothing more.
+    PMIx_Register_event_handler(request->codes.data(), request->codes.size(), nullptr, 0, on_event<state>, registered,
+                                new std::shared_ptr<registration>(request));
+    request->done->wait_or_throw(deadline, "PMIx_Register_event_handler");
+    state_->handlers.push_back(request->id);
+}
+
+int client::event_fd() const noexcept {
+    return state_->wake.get();
+}
+
+std::vector<peer_event> client::poll() {
+    std::uint64_t count = 0;
+    [[maybe_unused]] auto const drained = read(state_->wake.get(), &count, sizeof count);
+    std::scoped_lock const guard(state_->lock);
+    return std::exchange(state_->news, {});
+}
+
+void client::finalize(duration deadline) {
+    if (std::exchange(state_->finalized, true)) return;
+    {
+        std::scoped_lock const guard(listener_lock);
+        listener.reset();
+    }
+    auto const handlers = std::exchange(state_->handlers, {});
+    in_use = false;
+    call_with_deadline(deadline, [handlers] {
+        for (auto const id : handlers) PMIx_Deregister_event_handler(id, nullptr, nullptr);
+        return PMIx_Finalize(nullptr, 0);
+    })->wait_or_throw(duration{0}, "PMIx_Finalize");
+}
+
+}  // namespace muster::pmix

@@ -1,0 +1,37 @@
+// A PMI-1 wire server, for programs of the MPICH family.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "pmix/server/server.hpp"
+
+namespace muster::pmix {
+
+/// Speaks PMI-1 ("cmd=init …") with every rank that asks for it, beside the PMIx server: a rank's environment carries both, so
+/// that the launcher need not know which MPI the program uses. PMI_SIZE may not be set beside PMIX_NAMESPACE (MPICH 5 refuses to
+/// start), and with an inherited descriptor (PMI_FD) there is no other way to tell the size; so ranks connect to a port of the
+/// loopback device (PMI_PORT) and are told rank and size over the wire. The port takes only this user's processes, and only those
+/// that know a rank's random number (PMI_ID). Single-threaded: all work is done inside `poll`.
+class pmi1_server {
+  public:
+    /// Listens. Only nspace and world_size of the job are used. Throws errc::system.
+    explicit pmi1_server(job const& description);
+    ~pmi1_server();
+    pmi1_server(pmi1_server const&) = delete;
+    pmi1_server& operator=(pmi1_server const&) = delete;
+
+    /// Sets the variables that rank needs: PMI_PORT, PMI_ID, MPI_LOCALRANKID, MPI_LOCALNRANKS, and MPIR_CVAR_PMI_VERSION unless
+    /// the user chose one. Removes PMI_FD, PMI_RANK and PMI_SIZE, which would be taken first.
+    void set_client_environment(int rank, environment& variables);
+
+    int event_fd() const noexcept;     ///< an epoll descriptor: readable while `poll` has something to do
+    std::vector<server_event> poll();  ///< answers what clients asked; never blocks
+
+  private:
+    struct state;
+    std::unique_ptr<state> state_;
+};
+
+}  // namespace muster::pmix

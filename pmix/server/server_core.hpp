@@ -1,0 +1,77 @@
+// What the server's upcalls and the launcher's loop share. Internal: names PMIx types.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "pmix/library/info_list.hpp"
+#include "pmix/server/server.hpp"
+
+namespace muster::pmix {
+
+/// The library's threads `post`; the thread that owns the server runs what they posted inside `run`. Everything but `post`
+/// belongs to that one thread, so that no upcall ever waits for the launcher and no launcher state needs a lock.
+class server_core {
+  public:
+    using work = std::function<void(server_core&)>;
+
+    explicit server_core(job description);
+
+    void post(work item) noexcept;  ///< from any thread; never blocks for longer than a queue's push
+    void run();                     ///< does all that was posted
+    int event_fd() const noexcept { return wake_.get(); }
+
+    /// The rank of a process of this job, or -1.
+    int rank_of(pmix_proc_t const& proc) const noexcept;
+    void emit(server_event event) { events.push_back(std::move(event)); }
+
+    job const description;
+    std::vector<server_event> events;
+
+    // Published data (PMIx_Publish, MPI_Publish_name) and the lookups that wait for it: server_publish.cpp.
+    struct published {
+        pmix_proc_t owner;
+        info_list value;  ///< one entry
+    };
+    struct pending_lookup {
+        std::vector<std::string> keys;
+        std::size_t needed;
+        pmix_lookup_cbfunc_t answer;
+        void* cookie;
+    };
+    std::map<std::string, published, std::less<>> data;
+    std::vector<pending_lookup> lookups;
+
+    // Groups by name, with the id that stands for each generation: server_group.cpp.
+    std::size_t next_context_id = 1;
+
+  private:
+    unique_fd wake_;
+    std::mutex lock_;
+    std::deque<work> queue_;
+};
+
+/// The server that upcalls belong to: the module's functions carry no pointer of ours. nullptr when there is none.
+server_core* active_core() noexcept;
+void set_active_core(server_core* core) noexcept;
+
+/// The upcalls, one file each.
+pmix_server_module_t upcalls() noexcept;
+
+/// The job's description as PMIx keys.
+info_list describe_job(job const& description, pmix_topology_t const* topology);
+
+/// How many processors the job's ranks may use together, from their cpusets, or from this process' own mask if they are not
+/// bound. Throws errc::usage on a cpuset that is none.
+int count_processors(job const& description);
+
+/// `status` as the answer to an operation, on the launcher's thread.
+void answer_later(pmix_op_cbfunc_t answer, void* cookie, pmix_status_t status);
+
+}  // namespace muster::pmix

@@ -1,0 +1,129 @@
+// The job's description, as PMIx keys.
+#include <hwloc.h>
+#include <sched.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+#include "base/error.hpp"
+#include "pmix/server/server_core.hpp"
+
+namespace muster::pmix {
+namespace {
+
+struct free_deleter {
+    void operator()(char* text) const noexcept { std::free(text); }
+};
+using c_string = std::unique_ptr<char, free_deleter>;
+
+std::string rank_list(int world_size) {
+    std::string list;
+    for (int rank = 0; rank < world_size; ++rank) list += (rank == 0 ? "" : ",") + std::to_string(rank);
+    return list;
+}
+
+struct bitmap_deleter {
+    void operator()(hwloc_bitmap_s* bitmap) const noexcept { hwloc_bitmap_free(bitmap); }
+};
+using bitmap = std::unique_ptr<hwloc_bitmap_s, bitmap_deleter>;
+
+bitmap parse_cpuset(std::string const& text) {
+    bitmap set(hwloc_bitmap_alloc());
+    if (!set || hwloc_bitmap_list_sscanf(set.get(), text.c_str()) != 0)
+        throw error(errc::usage, "\"" + text + "\" is no list of processors, as in 0-3,8");
+    return set;
+}
+
+/// "SK0:L30:L20:CR0:HT0" and so on: from the strings of two ranks MPI sees which caches they share. "" where unknown.
+std::string locality_of(std::string const& cpuset) {
+    auto const bits = parse_cpuset(cpuset);
+    pmix_cpuset_t set;
+    char source[] = "hwloc";
+    set.source = source;
+    set.bitmap = bits.get();
+    char* text = nullptr;
+    if (PMIx_server_generate_locality_string(&set, &text) != PMIX_SUCCESS || text == nullptr) return {};
+    c_string const owned(text);
+    return text;
+}
+
+info_list describe_rank(job const& description, int rank, std::map<std::string, std::string>& localities) {
+    info_list keys;
+    keys.reserve(12);
+    keys.add_rank(PMIX_RANK, static_cast<pmix_rank_t>(rank));  // must come first
+    keys.add_u16(PMIX_LOCAL_RANK, static_cast<std::uint16_t>(rank));
+    keys.add_u16(PMIX_NODE_RANK, static_cast<std::uint16_t>(rank));
+    keys.add_u32(PMIX_NODEID, 0);
+    keys.add_rank(PMIX_GLOBAL_RANK, static_cast<pmix_rank_t>(rank));
+    keys.add_rank(PMIX_APP_RANK, static_cast<pmix_rank_t>(rank));
+    keys.add_u32(PMIX_APPNUM, 0);
+    keys.add(PMIX_HOSTNAME, description.host);
+    keys.add(PMIX_PROCDIR, description.session_dir + "/mpi/job/" + std::to_string(rank));
+    auto const index = static_cast<std::size_t>(rank);
+    if (index < description.cpusets.size() && !description.cpusets[index].empty()) {
+        auto const& cpuset = description.cpusets[index];
+        auto [found, fresh] = localities.try_emplace(cpuset);
+        if (fresh) found->second = locality_of(cpuset);
+        keys.add(PMIX_CPUSET, "hwloc:" + cpuset);
+        if (!found->second.empty()) keys.add(PMIX_LOCALITY_STRING, found->second);
+    }
+    return keys;
+}
+
+}  // namespace
+
+int count_processors(job const& description) {
+    bitmap const all(hwloc_bitmap_alloc());
+    for (std::size_t i = 0; i < description.cpusets.size(); ++i) {
+        auto const& text = description.cpusets[i];
+        if (text.empty() || (i > 0 && text == description.cpusets[i - 1])) continue;
+        hwloc_bitmap_or(all.get(), all.get(), parse_cpuset(text).get());
+    }
+    if (int const bound = hwloc_bitmap_weight(all.get()); bound > 0) return bound;
+    cpu_set_t own;
+    // Fails on machines with more than 1024 processors: they are not oversubscribed by accident.
+    return sched_getaffinity(0, sizeof own, &own) == 0 ? CPU_COUNT(&own) : 0;
+}
+
+info_list describe_job(job const& description, pmix_topology_t const*) {
+    auto const size = static_cast<std::uint32_t>(description.world_size);
+    auto const ranks = rank_list(description.world_size);
+    char* node_map = nullptr;
+    check(PMIx_generate_regex(description.host.c_str(), &node_map), "PMIx_generate_regex");
+    c_string const owned_nodes(node_map);
+    char* rank_map = nullptr;
+    check(PMIx_generate_ppn(ranks.c_str(), &rank_map), "PMIx_generate_ppn");
+    c_string const owned_ranks(rank_map);
+
+    info_list keys;
+    keys.reserve(24 + size);
+    keys.add_regex(PMIX_NODE_MAP, node_map);
+    keys.add_regex(PMIX_PROC_MAP, rank_map);
+    keys.add(PMIX_JOBID, description.nspace);
+    keys.add_u32(PMIX_JOB_SIZE, size);
+    keys.add_u32(PMIX_UNIV_SIZE, size);
+    keys.add_u32(PMIX_MAX_PROCS, size);
+    keys.add_u32(PMIX_LOCAL_SIZE, size);
+    keys.add_u32(PMIX_NODE_SIZE, size);
+    keys.add_u32(PMIX_NUM_NODES, 1);
+    keys.add_u32(PMIX_NODEID, 0);
+    keys.add_u32(PMIX_JOB_NUM_APPS, 1);
+    keys.add_u32(PMIX_APPNUM, 0);
+    keys.add_u32(PMIX_APP_SIZE, size);
+    keys.add_rank(PMIX_LOCALLDR, 0);
+    keys.add_rank(PMIX_APPLDR, 0);
+    keys.add(PMIX_HOSTNAME, description.host);
+    keys.add(PMIX_LOCAL_PEERS, ranks);
+    // Open MPI asks for these folders to be emptied when one rank ends, so nothing that others need may lie in them.
+    keys.add(PMIX_TMPDIR, description.session_dir + "/mpi");
+    keys.add(PMIX_NSDIR, description.session_dir + "/mpi/job");
+    keys.add(PMIX_PROCDIR, description.session_dir + "/mpi/job/rank");
+    keys.add(PMIX_TDIR_RMCLEAN, true);  // the launcher removes the session's folder
+    std::map<std::string, std::string> localities;
+    for (int rank = 0; rank < description.world_size; ++rank)
+        keys.add_array(PMIX_PROC_DATA, describe_rank(description, rank, localities));
+    return keys;
+}
+
+}  // namespace muster::pmix
