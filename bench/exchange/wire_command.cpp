@@ -6,15 +6,13 @@
 #include <boost/program_options.hpp>
 #include <chrono>
 #include <cmath>
-#include <memory>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "bench/tools/options.hpp"
 #include "bench/tools/statistics.hpp"
-#include "comm/gradients/compressed_allreduce.hpp"
-#include "comm/run_with_ranks.hpp"
+#include "comm/exchange/exchange.hpp"
 
 namespace muster {
 
@@ -25,16 +23,17 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::string_view help_text = R"(muster-bench wire [options], started on several ranks
 
-Measures allreduces (sum) of f32 tensors as they are and with f16 or bf16 on the wire, taking turns: median time of a call, the slowest rank's.
+Measures sums of f32 tensors through the exchange: as they are, and with f16 or bf16 on the wire. The rows take turns; a time is the median of the calls, each the slowest rank's.
 
   mpirun -H a:1,b:1 --mca btl tcp,self muster-bench wire
 
   --sizes LIST       bytes of the tensor; default 64KiB,1MiB,16MiB,64MiB
   --repetitions N    default 15
-  --backend NAME     default the first that serves
+  --backend NAME     default: the first that can serve
   -h, --help         this text
 
-Every result is compared with the sum in double: a wrong one ends the measurement. GB/s is algorithm bandwidth: bytes of f32 reduced a second.
+A call is one submission and its wait(): a round of negotiation (the request is in the cache), rounding, the allreduce, widening.
+Every result is compared with the sum in double: a wrong one ends the measurement. GB/s is algorithm bandwidth: bytes of f32 reduced a second. gain is the time of f32 divided by the row's.
 )";
 
 struct row {
@@ -48,11 +47,11 @@ float value(std::size_t i, int rank) {
     return 1.0f + static_cast<float>((i * 31 + static_cast<std::size_t>(rank) * 17) % 251) / 256.0f;
 }
 
-void check(communicator& ranks, std::vector<float> const& sum, row const& of) {
+void check(int ranks, std::vector<float> const& sum, row const& of) {
     for (std::size_t i = 0; i < sum.size(); i += 97) {
         double exact = 0;
-        for (int rank = 0; rank < ranks.size(); ++rank) exact += static_cast<double>(value(i, rank));
-        // Two roundings of half a unit in the last place; feedback brings those of the step before.
+        for (int rank = 0; rank < ranks; ++rank) exact += static_cast<double>(value(i, rank));
+        // Two roundings of half a unit in the last place; feedback adds those of the step before.
         double const rounding = of.wire == compression::none ? 1e-6 : of.wire == compression::f16 ? 0x1p-10 : 0x1p-7;
         double const tolerance = 1.01 * exact * rounding * (of.feedback ? 2 : 1);
         if (std::abs(static_cast<double>(sum[i]) - exact) > tolerance)
@@ -61,25 +60,28 @@ void check(communicator& ranks, std::vector<float> const& sum, row const& of) {
     }
 }
 
-void measure(communicator& ranks, std::size_t bytes, int repetitions, std::vector<row>& rows) {
+void measure(exchange& ranks, std::size_t bytes, int repetitions, std::vector<row>& rows) {
     std::vector<float> in(bytes / sizeof(float)), out(in.size());
     for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(i, ranks.rank());
-    std::vector<std::unique_ptr<compressed_allreduce>> reducers;
-    for (auto const& each : rows) reducers.push_back(std::make_unique<compressed_allreduce>(ranks, each.wire, each.feedback));
-    for (int repetition = -1; repetition < repetitions; ++repetition)  // the first warms up
-        for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (int repetition = -1; repetition < repetitions; ++repetition)  // the first is not counted
+        for (auto& each : rows) {
+            exchange_call call;
+            call.wire = each.wire;
+            call.error_feedback = each.feedback;
             std::fill(out.begin(), out.end(), 0.0f);
             ranks.barrier().wait();
             auto const begin = clock::now();
-            reducers[i]->run("wire", view_of(std::span(in)), view_of(std::span(out)), reduction::sum);
+            // By its own name, since the residual of error feedback is kept by name.
+            ranks.allreduce(each.name, view_of(std::span(in)), view_of(std::span(out)), exchange_reduction::sum, call).wait();
             double seconds = std::chrono::duration<double>(clock::now() - begin).count();
-            ranks.allreduce("time", view_of(std::span(&seconds, 1)), reduction::max).wait();
-            check(ranks, out, rows[i]);
-            if (repetition >= 0) rows[i].seconds.push_back(seconds);
+            auto const time = view_of(std::span(&seconds, 1));
+            ranks.allreduce("time", time, time, exchange_reduction::max).wait();
+            check(ranks.size(), out, each);
+            if (repetition >= 0) each.seconds.push_back(seconds);
         }
 }
 
-int measure_all(communicator& ranks, std::vector<std::uint64_t> const& sizes, int repetitions) {
+void measure_all(exchange& ranks, std::vector<std::uint64_t> const& sizes, int repetitions) {
     if (ranks.rank() == 0)
         fmt::print("{} ranks, backend {}, {} repetitions\n{:>9}  {:<16}{:>10} {:>8} {:>7}\n", ranks.size(), ranks.backend(),
                    repetitions, "bytes", "wire", "us", "GB/s", "gain");
@@ -95,7 +97,6 @@ int measure_all(communicator& ranks, std::vector<std::uint64_t> const& sizes, in
         }
         std::fflush(stdout);
     }
-    return 0;
 }
 
 }  // namespace
@@ -114,11 +115,12 @@ int wire_command(std::vector<std::string> const& args, environment const& variab
         sizes.push_back(std::max<std::uint64_t>(parse_bytes(word, "--sizes"), sizeof(float)));
     int const repetitions = values["repetitions"].as<int>();
     if (repetitions < 1) throw error(errc::usage, fmt::format("--repetitions {} measures nothing; give 1 or more", repetitions));
-    comm_options options;
-    options.backend = values["backend"].as<std::string>();
+    exchange_options options = read_exchange_options(variables);
+    if (auto const& backend = values["backend"].as<std::string>(); !backend.empty()) options.comm.backend = backend;
     options.deadline = duration{120.0};
-    return with_ranks("muster-bench wire", identify(variables), options,
-                      [&](communicator& ranks) { return measure_all(ranks, sizes, repetitions); });
+    exchange ranks(identify(variables), options);
+    measure_all(ranks, sizes, repetitions);
+    return 0;
 }
 
 }  // namespace muster
