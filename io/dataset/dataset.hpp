@@ -1,4 +1,4 @@
-// Image classification datasets in HDF5 files of muster's format (io/FORMAT.md): reading.
+// Image classification datasets in HDF5 files of muster's format (docs/dataset-format.md): reading.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct dataset_info {
 };
 
 /// An open split, for reading. Holds HDF5 handles: one thread at a time. Errors: errc::not_found (no such file or split; the
-/// message says what there is), hdf5_error, errc::invalid_data where the file is not what io/FORMAT.md says.
+/// message says what there is), hdf5_error, errc::invalid_data where the file is not what docs/dataset-format.md says.
 class dataset {
   public:
     /// Opens for this process alone, serially: what a training rank does with a file on its node, whatever MPI it uses elsewhere.

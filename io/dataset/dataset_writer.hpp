@@ -1,4 +1,4 @@
-// Image classification datasets in HDF5 files of muster's format (io/FORMAT.md): writing.
+// Image classification datasets in HDF5 files of muster's format (docs/dataset-format.md): writing.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The names in a dataset file; io/FORMAT.md explains them.
+// The names in a dataset file; docs/dataset-format.md explains them.
 #pragma once
 
 #include <algorithm>

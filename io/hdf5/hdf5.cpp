@@ -123,7 +123,7 @@ std::optional<attribute> find_attribute(place const& at, id object, std::string 
 }
 
 [[noreturn]] void wrong_kind(place const& at, std::string_view expected) {
-    throw error(errc::invalid_data, fmt::format("{}: attribute {} is no {}; io/FORMAT.md says what a muster dataset holds",
+    throw error(errc::invalid_data, fmt::format("{}: attribute {} is no {}; docs/dataset-format.md says what a muster dataset holds",
                                                 at.file, at.object, expected));
 }
 

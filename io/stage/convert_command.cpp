@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view help_text =
     R"(muster-stage convert --images FILE --labels FILE -o OUT.h5 [options]
 
-Converts IDX files (the MNIST family; plain or gzip, seen from their contents) to one dataset file. io/FORMAT.md describes it.
+Converts IDX files (the MNIST family; plain or gzip, seen from their contents) to one dataset file. docs/dataset-format.md describes it.
 
   muster-stage convert --images train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz \
       --test-images t10k-images-idx3-ubyte.gz --test-labels t10k-labels-idx1-ubyte.gz -o fashion.h5

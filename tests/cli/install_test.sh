@@ -14,7 +14,7 @@ expect_exit 0 prefix/bin/muster script --site polaris --gpus 8 --time 30min --ac
 expect_exit 0 prefix/bin/muster stage --help
 
 mkdir app
-sed -n '/^```cpp$/,/^```$/p' "$MUSTER_SOURCE_DIR/README.md" | grep -v '^```' >app/main.cpp
+sed -n '/^```cpp$/,/^```$/p' "$MUSTER_SOURCE_DIR/docs/collectives.md" | grep -v '^```' >app/main.cpp
 cat >app/CMakeLists.txt <<'CMAKE'
 cmake_minimum_required(VERSION 3.25)
 project(app LANGUAGES C CXX)

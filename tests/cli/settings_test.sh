@@ -60,10 +60,10 @@ expect_exit 2 "$MUSTER" config
 expect_exit 2 "$MUSTER" config sho
 expect_exit 2 "$MUSTER" config check none.toml
 
-# The README's example.
-sed -n '/^```toml$/,/^```$/p' "$MUSTER_SOURCE_DIR/README.md" | grep -v '^```' >readme.toml
+# The example of docs/launching.md.
+sed -n '/^```toml$/,/^```$/p' "$MUSTER_SOURCE_DIR/docs/launching.md" | grep -v '^```' >readme.toml
 expect_exit 0 "$MUSTER" config check readme.toml
-expect_contains stdout 'readme.toml: 5 settings, all right'
+expect_contains stdout 'readme.toml: 4 settings, all right'
 
 # Help fits a screen.
 for command in "${commands[@]}" man; do
