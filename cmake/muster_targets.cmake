@@ -17,7 +17,7 @@ if(MUSTER_SANITIZE)
 endif()
 
 # muster_library(<folder> [PUBLIC <libs>...] [PRIVATE <libs>...] [WITHOUT <regexes>...]): library muster::<folder> from every .cpp
-# in this folder and below, but the mains (*_main.cpp) and what matches WITHOUT; its headers are installed.
+# in this folder and below, but the mains (*_main.cpp) and what matches WITHOUT.
 function(muster_library folder)
   cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE;WITHOUT" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
@@ -32,26 +32,16 @@ function(muster_library folder)
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/muster>)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:muster_options>)
-  install(TARGETS ${target} EXPORT muster-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(DIRECTORY ./ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/muster/${folder} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h"
-          PATTERN internal EXCLUDE PATTERN detail EXCLUDE)
   set_property(GLOBAL APPEND PROPERTY MUSTER_FOLDERS ${folder})
 endfunction()
 
-# muster_program(<name> <main source> <libs>...): a program, installed.
+# muster_program(<name> <main source> COMPONENT <component> [DESTINATION <folder>] <libs>...): a program, installed.
 function(muster_program name source)
+  cmake_parse_arguments(arg "" "COMPONENT;DESTINATION" "" ${ARGN})
+  if(NOT arg_DESTINATION)
+    set(arg_DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
   add_executable(${name} ${source})
-  target_link_libraries(${name} PRIVATE ${ARGN} muster_options)
-  install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
-endfunction()
-
-# find_package(muster) for programs that link muster::comm and its fellows.
-function(muster_install_package)
-  include(CMakePackageConfigHelpers)
-  set(where ${CMAKE_INSTALL_LIBDIR}/cmake/muster)
-  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/muster-config.cmake.in ${PROJECT_BINARY_DIR}/muster-config.cmake
-                                INSTALL_DESTINATION ${where})
-  write_basic_package_version_file(${PROJECT_BINARY_DIR}/muster-config-version.cmake COMPATIBILITY SameMinorVersion)
-  install(EXPORT muster-targets NAMESPACE muster:: DESTINATION ${where})
-  install(FILES ${PROJECT_BINARY_DIR}/muster-config.cmake ${PROJECT_BINARY_DIR}/muster-config-version.cmake DESTINATION ${where})
+  target_link_libraries(${name} PRIVATE ${arg_UNPARSED_ARGUMENTS} muster_options)
+  install(TARGETS ${name} DESTINATION ${arg_DESTINATION} COMPONENT ${arg_COMPONENT})
 endfunction()

@@ -64,6 +64,13 @@ std::string beside_us(std::string const& name) {
     return fs::read_symlink("/proc/self/exe", fault).parent_path() / name;
 }
 
+/// muster-bench-mpi: beside this program in a build tree, in libexec/muster where it is installed.
+std::string mpi_start_program() {
+    auto const own = beside_us("muster-bench-mpi");
+    std::error_code fault;
+    return fs::exists(own, fault) ? own : beside_us("../libexec/muster/muster-bench-mpi");
+}
+
 std::vector<peer> find_peers(std::string const& muster_path, environment const& variables) {
     std::vector<peer> peers{{fmt::format("muster {}", version()), {muster_path, "run", "-q", "-n"}, {"--"}}};
     if (auto const path = find_program("mpirun.openmpi", variables); !path.empty()) {
@@ -281,7 +288,7 @@ int launch_bench(std::vector<std::string> const& args, environment const& variab
     auto records = nlohmann::ordered_json::array();
     bool good = true;
     if (values["slurm"].as<bool>()) {
-        auto const mpi_program = beside_us("muster-bench-mpi");
+        auto const mpi_program = mpi_start_program();
         for (int const n : ranks)
             good = compare("/bin/true", "/bin/true", n, false, slurm_peers(muster_path, n, variables), repeats, variables,
                            records) &&
@@ -299,8 +306,7 @@ int launch_bench(std::vector<std::string> const& args, environment const& variab
     std::vector<peer> const open_mpi_peers(
         peers.begin(), peers.begin() + std::min<std::ptrdiff_t>(2, static_cast<std::ptrdiff_t>(peers.size())));
     for (int const n : mpi_ranks)
-        good = compare("MPI_Init + MPI_Finalize", beside_us("muster-bench-mpi"), n, false, open_mpi_peers, repeats, variables,
-                       records) &&
+        good = compare("MPI_Init + MPI_Finalize", mpi_start_program(), n, false, open_mpi_peers, repeats, variables, records) &&
                good;
     if (int const mib = values["output-mib"].as<int>(); mib > 0)
         compare_output(muster_path, mib, std::min(repeats, 5), variables, records);

@@ -1,0 +1,68 @@
+# What is installed, in components: launcher (muster and its data), libraries (libmuster_comm.so and its modules), development (headers, static libraries,
+# find_package, pkg-config), tools (muster-stage, muster-trace) and benchmark (muster-bench). Programs name theirs where they are added.
+
+# muster_headers_of(<variable> <headers>...): these headers and all that they include, and those in turn, by their paths from the source folder.
+function(muster_headers_of variable)
+  set(todo ${ARGN})
+  set(found "")
+  while(todo)
+    list(POP_FRONT todo header)
+    if(header IN_LIST found OR NOT EXISTS ${PROJECT_SOURCE_DIR}/${header})
+      continue()
+    endif()
+    list(APPEND found ${header})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${header})
+    file(STRINGS ${PROJECT_SOURCE_DIR}/${header} lines REGEX "^#include \"")
+    list(TRANSFORM lines REPLACE "^#include \"([^\"]+)\".*" "\\1")
+    list(APPEND todo ${lines})
+  endwhile()
+  set(${variable} ${found} PARENT_SCOPE)
+endfunction()
+
+# muster_install_headers(<headers>...): public headers, with what they include.
+function(muster_install_headers)
+  foreach(header IN LISTS ARGN)
+    if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${header})
+      message(FATAL_ERROR "the public header ${header} is not there")
+    endif()
+  endforeach()
+  muster_headers_of(headers ${ARGN})
+  foreach(header IN LISTS headers)
+    get_filename_component(folder ${header} DIRECTORY)
+    install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/muster/${folder} COMPONENT development)
+  endforeach()
+endfunction()
+
+# muster_install_archives(<part> <folders>...): static libraries for C++ programs, as muster::<folder> in the part of find_package.
+function(muster_install_archives part)
+  list(TRANSFORM ARGN PREPEND muster_ OUTPUT_VARIABLE targets)
+  install(TARGETS ${targets} EXPORT muster-${part} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+endfunction()
+
+# find_package(muster), pkg-config, documents.
+function(muster_install_package)
+  set(doc ${PROJECT_SOURCE_DIR})
+  install(FILES ${doc}/README.md ${doc}/LICENSE ${doc}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT launcher)
+  install(DIRECTORY ${doc}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT launcher OPTIONAL FILES_MATCHING PATTERN "*.md")
+  if(NOT TARGET muster_comm)
+    return()
+  endif()
+  include(CMakePackageConfigHelpers)
+  set(where ${CMAKE_INSTALL_LIBDIR}/cmake/muster)
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/muster-config.cmake.in ${PROJECT_BINARY_DIR}/muster-config.cmake
+                                INSTALL_DESTINATION ${where} NO_SET_AND_CHECK_MACRO)
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/muster-config-version.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${PROJECT_BINARY_DIR}/muster-config.cmake ${PROJECT_BINARY_DIR}/muster-config-version.cmake DESTINATION ${where} COMPONENT development)
+  set(parts comm_c comm)
+  if(TARGET muster_io)
+    list(APPEND parts io)
+  endif()
+  foreach(part IN LISTS parts)
+    install(EXPORT muster-${part} NAMESPACE muster:: FILE muster-${part}.cmake DESTINATION ${where} COMPONENT development)
+  endforeach()
+
+  set(folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  file(RELATIVE_PATH up /prefix/${folder} /prefix) # so that an installed tree can be moved
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/muster.pc.in ${PROJECT_BINARY_DIR}/muster.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/muster.pc DESTINATION ${folder} COMPONENT development)
+endfunction()

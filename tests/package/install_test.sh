@@ -1,0 +1,48 @@
+# What is installed: public headers and nothing else of the source, data, documents, programs that work where the tree was moved to; the components alone.
+. "$(dirname "$0")/../cli/lib.sh"
+here=$(dirname "$0")
+
+# Installed, and then moved.
+expect_exit 0 cmake --install "$MUSTER_BIN/.." --prefix "$PWD/first"
+rm -rf "$MUSTER_PREFIX"
+mv first "$MUSTER_PREFIX"
+prefix=$MUSTER_PREFIX
+
+for file in bin/muster bin/muster-trace share/muster/site-configs/polaris.toml share/muster/site-configs/README.md share/muster/topologies/polaris.xml \
+    share/muster/templates/slurm.mustache share/man/man1/muster-run.1 share/bash-completion/completions/muster share/doc/muster/README.md \
+    share/doc/muster/LICENSE share/doc/muster/CHANGELOG.md; do
+    expect_true test -e "$prefix/$file"
+done
+if [ "$MUSTER_HAVE_HDF5" = ON ]; then
+    for file in bin/muster-stage bin/muster-bench libexec/muster/muster-bench-mpi share/doc/muster/io/FORMAT.md; do
+        expect_true test -e "$prefix/$file"
+    done
+    expect_exit 0 "$prefix/bin/muster" stage --help
+    expect_exit 2 "$prefix/bin/muster" stage convert --images x
+fi
+expect_exit 0 "$prefix/bin/muster" script --site polaris --gpus 8 --time 30min --account A --queue debug -- ./a.out
+expect_exit 0 "$prefix/bin/muster" plan -n 4 --topology "$prefix/share/muster/topologies/polaris.xml"
+
+# No library of a program's own, no program that only muster-bench starts.
+found=$(find "$prefix" -name 'libmuster_launch*' -o -name 'libmuster_bench*' -o -name 'libmuster_jobscripts*' -o -path '*/bin/muster-bench-mpi')
+[ -z "$found" ] || fail "installed, and not to be: $found"
+
+# The public headers are those listed, and include nothing that is not installed.
+(cd "$prefix/include/muster" && find . -type f | sed 's#^\./##' | LC_ALL=C sort) >headers
+list=$here/public_headers.txt
+[ "$MUSTER_HAVE_HDF5" = ON ] || { grep -v '^io/' "$list" >fewer && list=fewer; }
+diff "$list" headers || fail "the installed headers are not those of public_headers.txt"
+sed 's/.*/#include "&"/' headers >all.cpp
+expect_exit 0 "$CXX" -std=c++20 -fsyntax-only -Wall -Wextra -Werror -I "$prefix/include/muster" all.cpp
+
+# Components. The launcher needs neither headers nor libraries.
+install_only() { expect_exit 0 cmake --install "$MUSTER_BIN/.." --component "$1" --prefix "$PWD/$1"; }
+install_only launcher
+expect_exit 0 launcher/bin/muster run -q -n 1 -- true
+expect_exit 0 launcher/bin/muster script --site polaris --gpus 8 --time 30min --account A --queue debug -- ./a.out
+found=$(find launcher -type d \( -name include -o -name lib -o -name libexec \) -o -path '*/bin/muster-*')
+[ -z "$found" ] || fail "in the component launcher: $found"
+install_only libraries
+found=$(find libraries -type f ! -name 'libmuster_comm*')
+[ -z "$found" ] || fail "in the component libraries: $found"
+find libraries -name 'libmuster_comm.so.*' | grep -q . || fail "no libmuster_comm.so in the component libraries"
