@@ -70,4 +70,10 @@ std::vector<std::string> environment::lines() const {
     return all;
 }
 
+std::string environment::shell_lines() const {
+    std::string text;
+    for (auto const& [name, value] : values_) text += name + "=" + shell_quote(value) + "\n";
+    return text;
+}
+
 }  // namespace muster

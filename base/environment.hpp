@@ -1,4 +1,4 @@
-// A snapshot of environment variables: read once at the start of main, then passed down as a value.
+// Environment variables as a value: a snapshot, taken once at the start of main and passed down.
 #pragma once
 
 #include <map>
@@ -33,6 +33,9 @@ class environment {
 
     /// "NAME=value" lines in order of name: what execve takes once the pointers are gathered.
     std::vector<std::string> lines() const;
+
+    /// The same, the values quoted for a shell where needed, each line ended.
+    std::string shell_lines() const;
 
     auto begin() const { return values_.begin(); }
     auto end() const { return values_.end(); }

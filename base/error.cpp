@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/text.hpp"
+#include "base/caret.hpp"
 
 namespace muster {
 
@@ -40,7 +40,8 @@ int exit_code(errc code) noexcept {
 }
 
 parse_error::parse_error(std::string_view origin, std::string_view text, std::size_t offset, std::string_view message, errc code)
-    : parse_error(code, render_caret(origin, text, offset, message), locate(text, offset).line, locate(text, offset).column) {}
+    : parse_error(code, render_caret(origin, text, offset, message, code == errc::config), locate(text, offset).line,
+                  locate(text, offset).column) {}
 
 library_error::library_error(std::string_view library, std::string_view call, int native_code, std::string_view text)
     : error(errc::library, fmt::format("{}: {} failed: {} (code {})", library, call, text, native_code)),

@@ -1,4 +1,4 @@
-// The one family of exceptions. A message says what failed, the values, why, and one thing to do.
+// Errors of all of muster: one family of exceptions. A message says what failed, the values, why, and one thing to do.
 #pragma once
 
 #include <source_location>
@@ -42,7 +42,8 @@ class error : public std::runtime_error {
     errc code_;
 };
 
-/// Text that does not parse: `what()` shows where it came from, the line, and a caret under the fault.
+/// Text that does not parse: `what()` shows where it came from, the line, and a caret under the fault; line and column are in it
+/// where the text has several lines or the code is errc::config, which is for files.
 class parse_error : public error {
   public:
     /// `text` is the whole text; `offset` (bytes, clamped to its size) the place of the fault; `origin` a file name,

@@ -1,4 +1,4 @@
-// Small helpers on text: splitting, carets, nearest names, shell quoting.
+// Functions on text: splitting, numbers, nearest names, shell quoting.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,6 @@
 #include <vector>
 
 namespace muster {
-
-/// Where a byte offset lies in a text; both from 1, the column in bytes.
-struct text_position {
-    std::size_t line = 1;
-    std::size_t column = 1;
-    bool operator==(text_position const&) const = default;
-};
-text_position locate(std::string_view text, std::size_t offset) noexcept;
-
-/// "ORIGIN:LINE:COLUMN: MESSAGE", the line, and a caret under the fault. Unprintable bytes are shown as '?', long lines are cut
-/// around the caret, so that any bytes can be shown on a terminal.
-std::string render_caret(std::string_view origin, std::string_view text, std::size_t offset, std::string_view message);
 
 std::string_view trim(std::string_view text) noexcept;
 

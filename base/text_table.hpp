@@ -1,4 +1,4 @@
-// Tables on a terminal.
+// Tables of text in columns, for terminals.
 #pragma once
 
 #include <string>
@@ -6,15 +6,26 @@
 
 namespace muster {
 
-/// Columns as wide as their widest cell (counted in code points), two blanks between them, the last one ragged.
+/// Rows of cells under a header, flush left.
 class text_table {
   public:
     explicit text_table(std::vector<std::string> header) { add(std::move(header)); }
     void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-    std::string text() const;
+
+    /// Columns as wide as their widest cell (counted in code points), two blanks between them. Lines that would be wider than
+    /// `most_width` are avoided: the widest columns become narrower and their cells go on in the next lines, divided at blanks.
+    /// 0: any width.
+    std::string text(std::size_t most_width = 0) const;
 
   private:
     std::vector<std::vector<std::string>> rows_;
 };
+
+/// The rows as text_table shows them, but numbers flush right: columns whose cells below the first row all begin with a digit, a
+/// sign or a dash. Rows may be shorter than the first.
+std::string align_columns(std::vector<std::vector<std::string>> const& rows);
+
+/// The width of the terminal that standard output is; 0: it is none.
+std::size_t terminal_width() noexcept;
 
 }  // namespace muster

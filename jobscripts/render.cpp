@@ -6,9 +6,9 @@
 #include <cmath>
 #include <kainjow/mustache.hpp>
 
+#include "base/embedded_text.hpp"
 #include "base/error.hpp"
 #include "jobscripts/quote.hpp"
-#include "jobscripts/templates.hpp"
 
 namespace muster {
 
@@ -20,10 +20,8 @@ using kainjow::mustache::partial;
 
 constexpr double longest_walltime_s = 366 * 86400.0;
 
-std::string_view built_in(std::string_view name) {
-    for (auto const& row : built_in_templates())
-        if (row.name == name) return row.text;
-    throw error(errc::internal, fmt::format("there is no template '{}' in this program", name));
+std::string built_in(std::string_view name) {
+    return std::string(find_text(script_templates(), fmt::format("{}.mustache", name)));
 }
 
 /// A count as text, checked.
@@ -130,7 +128,7 @@ std::string render(script_request const& request, std::string_view template_text
     set_shape(values, request);
     set_directives(values, request);
     set_body(values, request);
-    std::string const body(built_in("body"));
+    std::string const body = built_in("body");
     values.set("body", data(partial([body] { return body; })));
 
     mustache text{std::string(template_text)};

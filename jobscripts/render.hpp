@@ -1,12 +1,17 @@
-// From a request to the text of a job script.
+// Job scripts: renders a request by a mustache template.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "base/embedded_text.hpp"
 #include "jobscripts/script_request.hpp"
 
 namespace muster {
+
+/// The files jobscripts/templates/*.mustache, as they were when the program was built.
+std::span<embedded_text const> script_templates() noexcept;
 
 /// The script for `request`: bash, ended by a newline, with the scheduler's directives first. It becomes `muster run -n RANKS --
 /// COMMAND`: every word of the command arrives byte for byte, a signal to the script is one to muster, and muster's exit code is

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
-#include "bench/columns.hpp"
+#include "base/text_table.hpp"
 #include "bench/tools/statistics.hpp"
 
 namespace muster {

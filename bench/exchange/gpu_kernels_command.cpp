@@ -12,7 +12,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "bench/columns.hpp"
+#include "base/text_table.hpp"
 #include "bench/exchange/gpu_tensors.hpp"
 #include "bench/tools/gradient_sets.hpp"
 #include "bench/tools/options.hpp"

@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "bench/child.hpp"
-#include "bench/columns.hpp"
+#include "base/text_table.hpp"
 #include "bench/launching/timed_run.hpp"
 #include "bench/tools/machine.hpp"
 #include "bench/tools/mpi_version.hpp"

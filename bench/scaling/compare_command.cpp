@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "bench/child.hpp"
-#include "bench/columns.hpp"
+#include "base/text_table.hpp"
 #include "bench/peers/peer.hpp"
 #include "bench/scaling/scaling_table.hpp"
 #include "bench/tools/checked_json.hpp"

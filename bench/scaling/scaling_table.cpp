@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "bench/columns.hpp"
+#include "base/text_table.hpp"
 
 namespace muster {
 

@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/units.hpp"
-#include "bench/columns.hpp"
+#include "base/text_table.hpp"
 #include "bench/network/choose_kernels.hpp"
 #include "bench/tools/options.hpp"
 #include "bench/training/training.hpp"

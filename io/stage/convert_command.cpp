@@ -11,55 +11,41 @@
 #include "io/convert/convert.hpp"
 #include "io/dataset/file_ranks.hpp"
 #include "io/stage/commands.hpp"
-#include "io/stage/options.hpp"
 #include "io/stage/progress.hpp"
 
 namespace muster::stage {
 
 namespace {
 
-constexpr std::string_view help_text =
-    R"(muster-stage convert --images FILE --labels FILE -o OUT.h5 [options]
+constexpr option_row convert_options[]{
+    {"images", 0, "FILE", "images of the split train", ""},
+    {"labels", 0, "FILE", "labels of the split train", ""},
+    {"test-images", 0, "FILE", "images of the split test", ""},
+    {"test-labels", 0, "FILE", "labels of the split test", ""},
+    {"output", 'o', "FILE", "the dataset file", ""},
+    {"force", 0, "", "replace the dataset file if it exists", ""},
+    {"name", 0, "NAME", "name of the dataset, for people", ""},
+    {"classes", 0, "N", "labels are below N; default: the number of class names, else the largest label plus one", ""},
+    {"class-names", 0, "A,B,…", "names of the classes", ""},
+    {"chunk", 0, "N", "store chunks of N images; default: contiguous, which is fastest and can be mapped", ""},
+    {"align", 0, "BYTES", "arrays begin at a multiple, such as the stripe of the file system; default: 1MiB", ""},
+    {"json", 0, "", "report as JSON", ""},
+};
 
-Converts IDX files (the MNIST family; plain or gzip, seen from their contents) to one dataset file. docs/dataset-format.md describes it.
-
-  muster-stage convert --images train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz \
-      --test-images t10k-images-idx3-ubyte.gz --test-labels t10k-labels-idx1-ubyte.gz -o fashion.h5
-  muster run -n 4 -- muster-stage convert …       the same on 4 ranks, each with its part
-
-  --images FILE         images of the split train
-  --labels FILE         labels of the split train
-  --test-images FILE    images of the split test
-  --test-labels FILE    labels of the split test
-  -o, --output FILE     the dataset file
-  --force               replace the dataset file if it exists
-  --name NAME           of the dataset, for people
-  --classes N           labels must be below N; default: the number of class names, else the largest label plus one
-  --class-names A,B,…   what the classes are called
-  --chunk N             store chunks of N images; default: contiguous, which is fastest to read and can be mapped
-  --align BYTES         arrays begin at a multiple, such as the file system's stripe; default: 1MiB
-  --json                report as JSON
-  -h, --help            this text
-)";
-
-std::vector<option> const known{{"images"},      {"labels"},     {"test-images"}, {"test-labels"}, {"output,o"},
-                                {"name"},        {"classes"},    {"class-names"}, {"chunk"},       {"align"},
-                                {"force", true}, {"json", true}, {"help,h", true}};
-
-convert_request request_of(options const& given) {
+convert_request request_of(given_options const& given) {
     convert_request request;
     request.splits.push_back({"train", given.needed("images"), given.needed("labels")});
     if (given.has("test-images") || given.has("test-labels"))
         request.splits.push_back({"test", given.needed("test-images"), given.needed("test-labels")});
     request.output = given.needed("output");
-    request.classes = given.number("classes", 1, 256, 0);
-    if (auto const names = given.text("class-names"))
-        for (auto const& name : split(*names, ',')) request.class_names.emplace_back(trim(name));
-    request.chunk_samples = given.number("chunk", 1, 1'000'000'000, 0);
-    request.writer.name = given.text("name").value_or("");
-    if (auto const bytes = given.text("align")) {
+    if (given.has("classes")) request.classes = static_cast<std::size_t>(given.integer("classes", 1, 256));
+    if (given.has("class-names"))
+        for (auto const& name : split(given.text("class-names"), ',')) request.class_names.emplace_back(trim(name));
+    if (given.has("chunk")) request.chunk_samples = static_cast<std::size_t>(given.integer("chunk", 1, 1'000'000'000));
+    request.writer.name = given.text("name");
+    if (given.has("align")) {
         try {
-            request.writer.alignment_bytes = parse_bytes(*bytes, "--align");
+            request.writer.alignment_bytes = parse_bytes(given.text("align"), "--align");
         } catch (parse_error const& e) {
             throw error(errc::usage, e.what());
         }
@@ -90,12 +76,18 @@ void print(convert_request const& request, convert_report const& report, int ran
 
 }  // namespace
 
-int convert_command(std::vector<std::string> const& args, identity const& who) {
-    options const given("convert", known, args, 0);
-    if (given.has("help")) {
-        if (who.rank == 0) fmt::print("{}", help_text);
-        return 0;
-    }
+constexpr command_row convert_row{
+    .name = "convert",
+    .summary = "IDX files (MNIST, Fashion-MNIST, …) to one HDF5 dataset file",
+    .synopsis = "--images FILE --labels FILE -o OUT.h5 [options]",
+    .examples =
+        "  muster-stage convert --images train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz -o mnist.h5\n"
+        "  muster run -n 4 -- muster-stage convert …       the same on 4 ranks, each with its part\n",
+    .options = convert_options,
+    .description = "Reads plain or gzip files, seen from their contents. docs/dataset-format.md describes the dataset file.",
+};
+
+int convert_command(given_options const& given, identity const& who) {
     convert_request const request = request_of(given);
     return with_ranks("muster-stage", who, together::options_for_files(who), [&](communicator& ranks) {
         auto const begin = std::chrono::steady_clock::now();

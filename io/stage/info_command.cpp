@@ -8,25 +8,12 @@
 #include "io/dataset/checksum.hpp"
 #include "io/dataset/dataset.hpp"
 #include "io/stage/commands.hpp"
-#include "io/stage/options.hpp"
 
 namespace muster::stage {
 
 namespace {
 
-constexpr std::string_view help_text =
-    R"(muster-stage info FILE [--json]
-
-Shows what a dataset file says about itself, without reading the samples (muster-stage verify does).
-
-  muster-stage info fashion.h5
-  muster-stage info fashion.h5 --json | jq '.splits[].samples'
-
-  --json        as JSON
-  -h, --help    this text
-)";
-
-std::vector<option> const known{{"json", true}, {"help,h", true}};
+constexpr option_row info_options[]{{"json", 0, "", "as JSON", ""}};
 
 void print_table(std::vector<dataset_info> const& splits) {
     auto const row = [](std::string_view name, std::string_view value) { fmt::print("  {:<14}{}\n", name, value); };
@@ -79,18 +66,24 @@ void print_json(std::vector<dataset_info> const& splits) {
 
 }  // namespace
 
-int info_command(std::vector<std::string> const& args, identity const& who) {
-    options const given("info", known, args, 1);
-    if (who.rank != 0) return 0;  // nothing here is done together
-    if (given.has("help")) {
-        fmt::print("{}", help_text);
-        return 0;
-    }
-    if (given.files().empty())
-        throw error(errc::usage, "muster-stage info: give the dataset file; muster-stage info --help lists the options");
+constexpr command_row info_row{
+    .name = "info",
+    .summary = "show what a dataset file says about itself",
+    .synopsis = "FILE [--json]",
+    .examples =
+        "  muster-stage info fashion.h5\n"
+        "  muster-stage info fashion.h5 --json | jq '.splits[].samples'\n",
+    .options = info_options,
+    .description = "Does not read the samples; muster-stage verify does.",
+    .most_words = 1,
+};
+
+int info_command(given_options const& given, identity const& who) {
+    if (who.rank != 0) return 0;  // rank 0 alone reads and prints
+    if (given.words().empty()) throw error(errc::usage, "muster-stage info: the dataset file is missing; give its name");
+    auto const& file = given.words().front();
     std::vector<dataset_info> splits;
-    for (std::string const& split : dataset::splits(given.files().front()))
-        splits.push_back(dataset::open(given.files().front(), split).info());
+    for (std::string const& split : dataset::splits(file)) splits.push_back(dataset::open(file, split).info());
     if (given.has("json"))
         print_json(splits);
     else

@@ -8,36 +8,25 @@
 #include "comm/run_with_ranks.hpp"
 #include "io/dataset/checksum.hpp"
 #include "io/dataset/dataset.hpp"
-#include "io/stage/commands.hpp"
-#include "io/stage/options.hpp"
-#include "io/stage/progress.hpp"
 #include "io/dataset/file_ranks.hpp"
+#include "io/stage/commands.hpp"
+#include "io/stage/progress.hpp"
 
 namespace muster::stage {
 
 namespace {
 
-constexpr std::string_view help_text =
-    R"(muster-stage verify FILE [options]
+constexpr option_row verify_options[]{
+    {"split", 0, "NAME", "only this split", ""},
+    {"json", 0, "", "report as JSON", ""},
+};
 
-Reads every sample of a dataset file and checks shapes, checksums and the range of labels. Ends 0 if all is right, else says which samples are damaged.
-
-  muster-stage verify fashion.h5
-  muster run -n 4 -- muster-stage verify fashion.h5       the same on 4 ranks, each with its part
-
-  --split NAME    only this split
-  --json          report as JSON
-  -h, --help      this text
-)";
-
-std::vector<option> const known{{"split"}, {"json", true}, {"help,h", true}};
-
-int verify(std::string const& path, options const& given, communicator& ranks) {
+int verify(std::string const& path, given_options const& given, communicator& ranks) {
     bool const first = ranks.rank() == 0;
 
     std::vector<std::string> splits;
-    if (auto const only = given.text("split"))
-        splits = {*only};
+    if (given.has("split"))
+        splits = {given.text("split")};
     else
         splits = dataset::splits(path, ranks);
     nlohmann::ordered_json report = nlohmann::ordered_json::array();
@@ -68,16 +57,23 @@ int verify(std::string const& path, options const& given, communicator& ranks) {
 
 }  // namespace
 
-int verify_command(std::vector<std::string> const& args, identity const& who) {
-    options const given("verify", known, args, 1);
-    if (given.has("help")) {
-        if (who.rank == 0) fmt::print("{}", help_text);
-        return 0;
-    }
-    if (given.files().empty())
-        throw error(errc::usage, "muster-stage verify: give the dataset file; muster-stage verify --help lists the options");
-    std::string const path = given.files().front();
-    return with_ranks("muster-stage", who, together::options_for_files(who), [&](communicator& ranks) { return verify(path, given, ranks); });
+constexpr command_row verify_row{
+    .name = "verify",
+    .summary = "read a dataset file and check shapes, checksums and labels",
+    .synopsis = "FILE [options]",
+    .examples =
+        "  muster-stage verify fashion.h5\n"
+        "  muster run -n 4 -- muster-stage verify fashion.h5       the same on 4 ranks, each with its part\n",
+    .options = verify_options,
+    .description = "Reads every sample. Ends with 0 if all is right; else it prints which samples are damaged.",
+    .most_words = 1,
+};
+
+int verify_command(given_options const& given, identity const& who) {
+    if (given.words().empty()) throw error(errc::usage, "muster-stage verify: the dataset file is missing; give its name");
+    std::string const path = given.words().front();
+    return with_ranks("muster-stage", who, together::options_for_files(who),
+                      [&](communicator& ranks) { return verify(path, given, ranks); });
 }
 
 }  // namespace muster::stage

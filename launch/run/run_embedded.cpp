@@ -16,7 +16,6 @@
 #include "launch/ranks/exports.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/run/embedded_supervisor.hpp"
-#include "launch/shell_lines.hpp"
 #include "launch/system/held_ports.hpp"
 #include "pmix/scrub.hpp"
 
@@ -120,7 +119,7 @@ void print_commands(run_options const& options, placement const& where) {
     for (std::size_t r = 0; r < where.bindings.size(); ++r) {
         auto const& cores = where.bindings[r].cores;
         fmt::print("{}{}  # rank {}\n", cores.empty() ? "" : fmt::format("taskset -c {} ", cores.to_list()),
-                   shell_line(options.command), r);
+                   shell_join(options.command), r);
     }
 }
 
@@ -160,7 +159,7 @@ int run_embedded(run_options const& options, environment const& inherited, place
     ports.release();
     if (options.print_env) {
         fmt::print("{}# besides, what PMIx and PMI tell each rank of its server here\n",
-                   shell_lines(starter.variables_of(*options.print_env)));
+                   starter.variables_of(*options.print_env).shell_lines());
         return 0;
     }
     try {

@@ -14,7 +14,6 @@
 #include "launch/ranks/rank_environment.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/run/engine_supervisor.hpp"
-#include "launch/shell_lines.hpp"
 #include "pmix/scrub.hpp"
 
 namespace muster {
@@ -95,7 +94,7 @@ void print_environment(wire::job const& job) {
     fmt::print(
         "{}# set on {} when the rank is placed there: {}, CUDA_VISIBLE_DEVICES, MUSTER_GPU_INDEX, MUSTER_GPU_UUID, MUSTER_CPUS, "
         "GLOO_SOCKET_IFNAME, and the engine's own\n",
-        shell_lines(variables), job.who.host, fmt::join(left_open, ", "));
+        variables.shell_lines(), job.who.host, fmt::join(left_open, ", "));
 }
 
 }  // namespace

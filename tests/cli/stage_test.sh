@@ -36,13 +36,13 @@ expect_exit 2 "$STAGE" convrt
 expect_contains stderr "no command 'convrt', did you mean 'convert'?"
 expect_empty stdout
 expect_exit 2 "$STAGE" convert --image images
-expect_contains stderr "no option '--image', did you mean '--images'?"
+expect_contains stderr "unknown option '--image', did you mean --images?"
 expect_exit 2 "$STAGE" convert --images images -o out.h5
 expect_contains stderr "give --labels"
 expect_exit 2 "$STAGE" convert --images images --labels labels -o out.h5 stray
-expect_contains stderr "what is 'stray' for?"
+expect_contains stderr "unexpected word 'stray'"
 expect_exit 2 "$STAGE" convert --images images --labels labels -o out.h5 --classes many
-expect_contains stderr "expected a whole number from 1 to 256"
+expect_contains stderr "'many' is no whole number from 1 to 256"
 expect_exit 2 "$STAGE" convert --images images --labels labels -o out.h5 --test-images images
 expect_contains stderr "give --test-labels"
 expect_exit 2 "$STAGE" verify

@@ -7,24 +7,6 @@
 namespace muster {
 namespace {
 
-TEST(text, carets_point_at_the_fault) {
-    EXPECT_EQ(render_caret("site.toml", "a = 1\nb = x\n", 10, "no"), "site.toml:2:5: no\n  b = x\n      ^");
-    EXPECT_EQ(render_caret("v", "", 99, "empty"), "v:1:1: empty\n  \n  ^");
-}
-
-TEST(text, carets_show_no_control_characters_of_the_message_either) {
-    EXPECT_EQ(render_caret("v", "x", 0, std::string_view("unit 'a\0\nb'", 11)), "v:1:1: unit 'a??b'\n  x\n  ^");
-}
-
-TEST(text, carets_survive_any_bytes) {
-    std::string const noise = std::string(500, '\x80') + "\n\0\n" + std::string(300, 'y');
-    for (std::size_t i = 0; i < noise.size() + 5; ++i) {
-        auto const shown = render_caret("x", noise, i, "m");
-        EXPECT_EQ(shown.find('\x80'), std::string::npos);
-        EXPECT_LT(shown.size(), 400u);
-    }
-}
-
 TEST(text, splits_and_trims) {
     EXPECT_EQ(split("a,,b", ',').size(), 3u);
     EXPECT_EQ(split("", ',').size(), 1u);

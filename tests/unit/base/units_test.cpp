@@ -30,7 +30,7 @@ TEST(bytes, shows_the_fault) {
     } catch (parse_error const& e) {
         EXPECT_EQ(e.column(), 3u);
         EXPECT_STREQ(e.what(),
-                     "--bucket-size:1:3: unknown unit 'Mib'; use one of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB\n  64Mib\n    ^");
+                     "--bucket-size: unknown unit 'Mib'; use one of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB\n  64Mib\n    ^");
     }
 }
 

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "bench/columns.hpp"
 #include "bench/scaling/plot.hpp"
 #include "bench/scaling/report_html.hpp"
 #include "bench/scaling/scaling_table.hpp"
@@ -61,11 +60,6 @@ TEST(format_value, has_three_digits) {
     EXPECT_EQ(format_value(1.2345), "1.23");
     EXPECT_EQ(format_value(12.345), "12.3");
     EXPECT_EQ(format_value(59936), "59936");
-}
-
-TEST(align_columns, sets_numbers_right_and_text_left) {
-    EXPECT_EQ(align_columns({{"n", "what"}, {"1", "a"}, {"10", "bcdef"}}), " n  what\n 1  a\n10  bcdef\n");
-    EXPECT_EQ(align_columns({{"µ", "x"}, {"aé", "y"}}), "µ   x\naé  y\n");
 }
 
 TEST(parse_list, of_ranks) {

@@ -16,7 +16,6 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "jobscripts/templates.hpp"
 
 namespace muster {
 namespace {
@@ -319,13 +318,13 @@ TEST(templates, the_program_holds_the_files) {
     std::size_t files = 0;
     for (auto const& entry : fs::directory_iterator(fs::path(MUSTER_SOURCE_DIR) / "jobscripts" / "templates")) {
         ++files;
-        auto const name = entry.path().stem().string();
-        auto const rows = built_in_templates();
+        auto const name = entry.path().filename().string();
+        auto const rows = script_templates();
         auto const row = std::find_if(rows.begin(), rows.end(), [&](auto const& r) { return r.name == name; });
         ASSERT_NE(row, rows.end()) << name;
         EXPECT_EQ(row->text, read_file(entry.path()));
     }
-    EXPECT_EQ(files, built_in_templates().size());
+    EXPECT_EQ(files, script_templates().size());
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/settings/settings_to_options.hpp"
 #include "base/process.hpp"
-#include "base/text_table.hpp"
 
 namespace muster {
 namespace {
@@ -150,12 +149,6 @@ TEST(programs, are_found_as_a_shell_finds_them) {
     EXPECT_EQ(status("/no/such"), 127);
     EXPECT_EQ(status("/etc"), 126);
     EXPECT_EQ(status("/etc/passwd"), 126);
-}
-
-TEST(tables, line_up) {
-    text_table t({"a", "long"});
-    t.add({"größer", "x"});
-    EXPECT_EQ(t.text(), "a       long\ngrößer  x\n");
 }
 
 }  // namespace

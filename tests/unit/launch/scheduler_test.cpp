@@ -188,7 +188,7 @@ TEST(qstat, faults_are_shown_with_a_caret) {
         }
         return "";
     };
-    EXPECT_EQ(fault("n1/0", "(n1:ngpus=x)"), "exec_vnode:1:5: expected a number behind the '='\n  (n1:ngpus=x)\n      ^");
+    EXPECT_EQ(fault("n1/0", "(n1:ngpus=x)"), "exec_vnode: expected a number behind the '='\n  (n1:ngpus=x)\n      ^");
     EXPECT_THAT(fault("n1/0", "(n1:ngpus=1"), HasSubstr("1:1: this '(' is never closed"));
     EXPECT_THAT(fault("n1/0", "(n1:ngpus=1)x"), HasSubstr("1:13: expected '+'"));
     EXPECT_THAT(fault("n1/0+n2/0", "(n1:ngpus=1)"), HasSubstr("1 chunks for the 2 of exec_host=n1/0+n2/0"));

@@ -255,9 +255,9 @@ TEST(settings_files, what_is_wrong_is_shown_at_its_place) {
 
 TEST(settings_variables, a_wrong_value_is_an_error_and_a_name_nearly_right_a_note) {
     EXPECT_THAT(failure("run", {"a"}, sources_of({{"MUSTER_RANKS", "4x"}}, {})),
-                AllOf(HasSubstr("MUSTER_RANKS:1:1: "), HasSubstr("^")));
+                AllOf(HasSubstr("MUSTER_RANKS: "), HasSubstr("^")));
     EXPECT_THAT(failure("run", {"a"}, sources_of({{"MUSTER_ENGINE_ARGS", "--x \"y"}}, {})),
-                AllOf(HasSubstr("MUSTER_ENGINE_ARGS:1:5: "), HasSubstr("is not closed")));
+                AllOf(HasSubstr("MUSTER_ENGINE_ARGS: "), HasSubstr("is not closed")));
     auto const notes = [](char const* name) { return resolve_settings("run", {"a"}, sources_of({{name, "1"}}, {})).notes; };
     EXPECT_THAT(notes("MUSTER_RANK_PER_NODE"),
                 ElementsAre("MUSTER_RANK_PER_NODE is no setting of muster's; did you mean MUSTER_RANKS_PER_NODE?"));
@@ -272,7 +272,7 @@ TEST(command_lines, mistakes_are_named) {
     EXPECT_EQ(failure("run", {"-n", "4", "-np", "4", "a"}), "no error");
     EXPECT_EQ(failure("hosts", {"--timeout", "5"}), "muster hosts takes no --timeout; it is for muster run");
     EXPECT_EQ(failure("plan", {"--tag-output", "--timeout", "5", "--", "python", "train.py"}), "no error");
-    EXPECT_THAT(failure("run", {"-np", "x", "a"}), AllOf(HasSubstr("-np:1:1: expected a whole number"), HasSubstr("  x\n  ^")));
+    EXPECT_THAT(failure("run", {"-np", "x", "a"}), AllOf(HasSubstr("-np: expected a whole number"), HasSubstr("  x\n  ^")));
     EXPECT_THAT(failure("run", {"--hosts=", "a"}), HasSubstr("--hosts"));
     EXPECT_THAT(failure("run", {"-H", "", "a"}), HasSubstr("is empty"));
     EXPECT_THAT(failure("run", {"--engine-args", "-v 'x", "a"}), AllOf(HasSubstr("this ' is not closed"), HasSubstr("\n     ^")));

@@ -1,0 +1,109 @@
+#include "base/command/command_set.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "base/version.hpp"
+
+namespace muster {
+
+namespace {
+
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) noexcept {
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace
+
+std::string command_help(std::string_view program, command_row const& row, std::string_view options) {
+    auto text = fmt::format("{} {} {}      {}\n\n", program, row.name, row.synopsis, row.summary);
+    if (!row.description.empty()) text += fmt::format("{}\n\n", row.description);
+    if (!row.examples.empty()) text += fmt::format("{}\n", row.examples);
+    return text + std::string(options) + std::string(row.closing);
+}
+
+void command_set::add(command_row const& row, with_options run) {
+    add_unread(row, [this, &row, run = std::move(run)](std::vector<std::string> const& args) {
+        given_options const given(fmt::format("{} {}", program_.name, row.name), row.options, row.most_words, args);
+        if (!given.has("help")) return run(given);
+        std::vector<option_row> shown(row.options.begin(), row.options.end());
+        shown.push_back({"help", 'h', "", "this text", ""});
+        print(command_help(program_.name, row, options_help(shown)));
+        return 0;
+    });
+}
+
+void command_set::add_unread(command_row const& row, with_words run) {
+    entries_.push_back({&row, std::move(run)});
+}
+
+int command_set::run(std::vector<std::string> const& words) const {
+    if (words.empty()) {
+        if (prints_) fmt::print(stderr, "{}", overview());
+        return 2;
+    }
+    auto const& first = words.front();
+    if (first == "help" && words.size() == 2) return run({words.back(), "--help"});
+    if (is_one_of(first, {"--help", "-h", "help"})) {
+        print(overview());
+        return 0;
+    }
+    if (is_one_of(first, {"--version", "-v", "-V", "version"})) {
+        print(version());
+        return 0;
+    }
+    if (auto const* known = find(first)) return known->run({words.begin() + 1, words.end()});
+    std::vector<std::string> names;
+    for (auto const& each : entries_)
+        if (!each.row->hidden) names.emplace_back(each.row->name);
+    auto const near = nearest(first, names);
+    throw error(errc::usage, fmt::format("no command '{}'{}; {} --help lists them", first,
+                                         near ? fmt::format(", did you mean '{}'?", *near) : "", program_.name));
+}
+
+bool command_set::has(std::string_view name) const noexcept {
+    return find(name) != nullptr;
+}
+
+std::string command_set::overview() const {
+    std::size_t width = 0;
+    for (auto const& each : entries_)
+        if (!each.row->hidden) width = std::max(width, each.row->name.size());
+    auto text = fmt::format("{} {}: {}\n\n  {}\n\ncommands (each has --help)\n", program_.name, muster::version(),
+                            program_.summary, program_.example);
+    for (auto const& each : entries_)
+        if (!each.row->hidden) text += fmt::format("  {:{}}{}\n", each.row->name, width + 2, each.row->summary);
+    return program_.closing.empty() ? text : fmt::format("{}\n{}", text, program_.closing);
+}
+
+std::string command_set::version() const {
+    return program_.version.empty() ? fmt::format("{} {}\n", program_.name, muster::version()) : program_.version;
+}
+
+command_set::entry const* command_set::find(std::string_view name) const noexcept {
+    for (auto const& each : entries_)
+        if (each.row->name == name) return &each;
+    return nullptr;
+}
+
+void command_set::print(std::string_view text) const {
+    if (prints_) fmt::print("{}", text);
+}
+
+int run_program(std::string_view program, std::function<int()> const& body) noexcept {
+    try {
+        return body();
+    } catch (error const& e) {
+        fmt::print(stderr, "{}: error: {}\n", program, e.what());
+        return exit_code(e.code());
+    } catch (std::exception const& e) {
+        fmt::print(stderr, "{}: error: {}\n", program, e.what());
+        return exit_code(errc::internal);
+    }
+}
+
+}  // namespace muster

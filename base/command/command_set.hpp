@@ -1,0 +1,85 @@
+// The commands of a program: one table for dispatch, help and version, whatever the program.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/command/given_options.hpp"
+
+namespace muster {
+
+/// One command, as help shows it. Rows are static; a set keeps pointers to them.
+struct command_row {
+    std::string_view name;
+    std::string_view summary;             ///< one line
+    std::string_view synopsis;            ///< behind the name: "FILE [options]"
+    std::string_view examples;            ///< lines, indented by two, the commonest first
+    std::span<option_row const> options;  ///< in the order of display
+    std::string_view description;         ///< sentences that help shows above the examples
+    std::string_view closing;             ///< lines below the options
+    std::string_view arguments;           ///< the words that may come first: "show path check"; empty: none, or any
+    std::string_view manual;              ///< more paragraphs for the man page, an empty line between two
+    std::size_t most_words = 0;           ///< words that may stand beside the options
+    bool hidden = false;                  ///< not shown: the program itself starts it
+};
+
+/// A program, as its help shows it.
+struct program_text {
+    std::string_view name;
+    std::string_view summary;  ///< "datasets for training"
+    std::string_view example;  ///< the commonest command line
+    std::string_view closing;  ///< lines below the commands; empty: none
+    std::string version;       ///< what --version prints; empty: the name and the version of the build
+};
+
+/// What `PROGRAM COMMAND --help` prints: usage, examples and `options`, a line for each.
+std::string command_help(std::string_view program, command_row const& row, std::string_view options);
+
+/// A program's commands with the functions that run them. Not thread safe while commands are added.
+class command_set {
+  public:
+    using with_options = std::function<int(given_options const& given)>;
+    using with_words = std::function<int(std::vector<std::string> const& args)>;
+
+    /// `prints` false: help and version are not printed, as on all ranks but one.
+    explicit command_set(program_text program, bool prints = true) : program_(std::move(program)), prints_(prints) {}
+    command_set(command_set const&) = delete;
+    command_set& operator=(command_set const&) = delete;
+
+    /// A command whose options are read by its row; --help is answered here.
+    void add(command_row const& row, with_options run);
+    /// A command that reads its words itself.
+    void add_unread(command_row const& row, with_words run);
+
+    /// Runs the command that `words` names first and returns its exit code. --help, -h and help print the commands (help COMMAND:
+    /// that command's help), --version, -v and version the version; no word at all prints the commands on standard error and
+    /// returns 2. Throws errc::usage for an unknown command, with the nearest known one.
+    int run(std::vector<std::string> const& words) const;
+
+    bool has(std::string_view name) const noexcept;
+    /// What `PROGRAM --help` prints.
+    std::string overview() const;
+    std::string version() const;
+
+  private:
+    struct entry {
+        command_row const* row;
+        with_words run;
+    };
+    entry const* find(std::string_view name) const noexcept;
+    void print(std::string_view text) const;
+
+    program_text program_;
+    bool prints_;
+    std::vector<entry> entries_;
+};
+
+/// Runs `body`, which returns an exit code. An exception is printed as "PROGRAM: error: MESSAGE" on standard error and becomes
+/// its exit code.
+int run_program(std::string_view program, std::function<int()> const& body) noexcept;
+
+}  // namespace muster
