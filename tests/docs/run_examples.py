@@ -43,7 +43,7 @@ def can_run(need, folder):
     if need == "fashion-mnist":
         there = pathlib.Path("/usr/share/datasets/fashion-mnist").is_dir() and (BIN / "muster-stage").exists()
         return there, "no dataset-fashion-mnist, or built without HDF5"
-    if need == "the libraries":
+    if need == "the examples":
         for each in examples.glob("example_*"):
             if os.access(each, os.X_OK) and each.is_file():
                 shutil.copy(each, folder / each.name.removeprefix("example_"))

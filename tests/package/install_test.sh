@@ -8,13 +8,13 @@ rm -rf "$MUSTER_PREFIX"
 mv first "$MUSTER_PREFIX"
 prefix=$MUSTER_PREFIX
 
-for file in bin/muster bin/muster-trace share/muster/site-configs/polaris.toml share/muster/site-configs/README.md share/muster/topologies/polaris.xml \
+for file in bin/muster bin/muster-trace share/muster/site-configs/polaris.toml share/doc/muster/docs/sites.md share/muster/topologies/polaris.xml \
     share/muster/templates/slurm.mustache share/man/man1/muster-run.1 share/bash-completion/completions/muster share/doc/muster/README.md \
     share/doc/muster/LICENSE share/doc/muster/CHANGELOG.md; do
     expect_true test -e "$prefix/$file"
 done
 if [ "$MUSTER_HAVE_HDF5" = ON ]; then
-    for file in bin/muster-stage bin/muster-bench libexec/muster/muster-bench-mpi share/doc/muster/io/FORMAT.md; do
+    for file in bin/muster-stage bin/muster-bench libexec/muster/muster-bench-mpi share/doc/muster/docs/dataset-format.md; do
         expect_true test -e "$prefix/$file"
     done
     expect_exit 0 "$prefix/bin/muster" stage --help
