@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/unique_fd.hpp"
 
 namespace muster {
 
@@ -27,8 +28,9 @@ struct child_plan {
     int fds[3];
     cpu_set_t const* mask;
     std::size_t mask_bytes;
-    rlimit open_files;
+    rlimit const* open_files;
     bool own_group;
+    int death_signal;
     pid_t parent;
 };
 
@@ -54,11 +56,11 @@ void reset_signals() {
 /// Runs in the child; returns the step that failed. Only system calls.
 char const* prepare(child_plan const& plan) {
     if (plan.own_group) ::setpgid(0, 0);
-    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return "prctl(PR_SET_PDEATHSIG)";
-    if (::getppid() != plan.parent) ::_exit(1);  // the launcher died before the line above
+    if (::prctl(PR_SET_PDEATHSIG, plan.death_signal) != 0) return "prctl(PR_SET_PDEATHSIG)";
+    if (::getppid() != plan.parent) ::_exit(1);  // the parent died before the line above
     for (int i = 0; i < 3; ++i)
         if (::dup2(plan.fds[i], i) < 0) return "dup2";
-    if (::setrlimit(RLIMIT_NOFILE, &plan.open_files) != 0) return "setrlimit(RLIMIT_NOFILE)";
+    if (plan.open_files != nullptr && ::setrlimit(RLIMIT_NOFILE, plan.open_files) != 0) return "setrlimit(RLIMIT_NOFILE)";
     if (plan.mask != nullptr && ::sched_setaffinity(0, plan.mask_bytes, plan.mask) != 0) return "sched_setaffinity";
     if (plan.working_dir != nullptr && ::chdir(plan.working_dir) != 0) return "chdir";
     reset_signals();
@@ -99,7 +101,7 @@ std::vector<char*> pointers(std::vector<std::string> const& strings) {
     return all;
 }
 
-[[noreturn]] void throw_failure(child_failure const& failure, spawn_request const& request) {
+[[noreturn]] void throw_failure(child_failure const& failure, process_request const& request) {
     std::string_view const step = failure.step;
     if (step == "execve") {
         if (failure.error == ENOEXEC)
@@ -115,18 +117,20 @@ std::vector<char*> pointers(std::vector<std::string> const& strings) {
         if (failure.error == ENOENT)
             throw program_error(
                 errc::not_found,
-                fmt::format("cannot execute {}: the interpreter in its #! line, or its loader, is not there; mend its first line",
-                            request.path));
+                fmt::format(
+                    "cannot execute {}: the interpreter in its #! line, or its loader, is not there; correct its first line",
+                    request.path));
         throw program_error(errc::unavailable,
                             fmt::format("cannot execute {}: {}; check its permissions and those of its interpreter", request.path,
                                         std::strerror(failure.error)));
     }
     if (step == "vfork")
-        throw_system("vfork", "for a rank", failure.error, "raise the limit of processes with ulimit -u, or start fewer ranks");
-    if (step == "chdir") throw_system("chdir", request.working_dir, failure.error, "give another --wd");
+        throw_system("vfork", "for " + request.path, failure.error, "raise the limit of processes with ulimit -u");
+    if (step == "chdir") throw_system("chdir", request.working_dir, failure.error, "give another working directory");
     if (step == "sched_setaffinity")
-        throw_system("sched_setaffinity", "to CPUs " + request.cores.to_list(), failure.error, "use --bind-to none");
-    throw_system(step, "in a new rank", failure.error);
+        throw_system("sched_setaffinity", "to CPUs " + request.cores.to_list(), failure.error,
+                     "bind it to CPUs that this process may use, or to none");
+    throw_system(step, "in the new process of " + request.path, failure.error);
 }
 
 bool is_executable_file(std::string const& path) {
@@ -134,15 +138,33 @@ bool is_executable_file(std::string const& path) {
     return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && ::access(path.c_str(), X_OK) == 0;
 }
 
+std::string search_path(environment const& variables) {
+    return variables.get_or("PATH", "/usr/local/bin:/usr/bin:/bin");
+}
+
+/// The first executable file of that name along PATH; empty if there is none.
+std::string first_on_path(std::string const& program, environment const& variables) {
+    auto const folders = search_path(variables);
+    for (auto const folder : split(folders, ':')) {
+        std::string path = fmt::format("{}/{}", folder.empty() ? std::string_view(".") : folder, program);
+        if (is_executable_file(path)) return path;
+    }
+    return {};
+}
+
 std::string suggestion(std::string const& program) {
-    if (program.ends_with(".py")) return fmt::format("chmod +x it, or run: muster run -- python {}", program);
+    if (program.ends_with(".py")) return fmt::format("chmod +x it, or run: muster run -- python3 {}", program);
     if (program.ends_with(".sh")) return fmt::format("chmod +x it, or run: muster run -- bash {}", program);
     return "chmod +x it";
 }
 
 }  // namespace
 
-pid_t spawn(spawn_request const& request) {
+pid_t start_process(process_request const& request) {
+    bool const needs_null = request.stdin_fd < 0 || request.stdout_fd < 0 || request.stderr_fd < 0;
+    unique_fd const null(needs_null ? ::open("/dev/null", O_RDWR | O_CLOEXEC) : -1);
+    if (needs_null && !null) throw_system("open", "/dev/null");
+    auto const fd_or_null = [&](int fd) { return fd >= 0 ? fd : null.get(); };
     auto const lines = request.variables->lines();
     auto const argv = pointers(*request.arguments);
     auto const envp = pointers(lines);
@@ -155,11 +177,12 @@ pid_t spawn(spawn_request const& request) {
                           argv.data(),
                           envp.data(),
                           request.working_dir.empty() ? nullptr : request.working_dir.c_str(),
-                          {request.stdin_fd, request.stdout_fd, request.stderr_fd},
+                          {fd_or_null(request.stdin_fd), fd_or_null(request.stdout_fd), fd_or_null(request.stderr_fd)},
                           request.cores.empty() ? nullptr : mask.data(),
                           mask_bytes,
-                          request.open_files,
+                          request.open_files ? &*request.open_files : nullptr,
                           request.own_group,
+                          request.death_signal,
                           ::getpid()};
     child_failure volatile failure;
     pid_t const pid = vfork_exec(plan, failure);
@@ -181,17 +204,18 @@ std::string find_program(std::string const& program, environment const& variable
         throw program_error(errc::unavailable,
                             fmt::format("cannot execute {}: it has no execute permission; {}", path, suggestion(program)));
     }
-    auto const search = variables.get_or("PATH", "/usr/local/bin:/usr/bin:/bin");
-    for (auto const folder : split(search, ':')) {
-        std::string const path = fmt::format("{}/{}", folder.empty() ? std::string_view(".") : folder, program);
-        if (is_executable_file(path)) return path;
-    }
+    if (auto path = first_on_path(program, variables); !path.empty()) return path;
     std::string const here = working_dir.empty() ? program : working_dir + "/" + program;
     std::string hint = "install it, load its module, or give its path";
     if (::access(here.c_str(), F_OK) == 0)
         hint =
             is_executable_file(here) ? fmt::format("it lies in the working directory: write ./{}", program) : suggestion(program);
-    throw program_error(errc::not_found, fmt::format("no program '{}' along PATH={}; {}", program, search, hint));
+    throw program_error(errc::not_found, fmt::format("no program '{}' along PATH={}; {}", program, search_path(variables), hint));
+}
+
+std::string find_program_or_nothing(std::string const& program, environment const& variables) {
+    if (program.find('/') == std::string::npos) return first_on_path(program, variables);
+    return is_executable_file(program) ? program : "";
 }
 
 }  // namespace muster

@@ -1,9 +1,11 @@
-// Starting one process quickly.
+// Starts one process quickly, and finds the program that it is to run.
 #pragma once
 
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,27 +22,31 @@ class program_error : public error {
     int exit_status() const noexcept { return code() == errc::not_found ? 127 : 126; }
 };
 
-struct spawn_request {
+/// What to start, and how.
+struct process_request {
     std::string path;                           ///< absolute or with a slash: see find_program
     std::vector<std::string> const* arguments;  ///< argv, with argv[0]; must outlive the call
     environment const* variables;               ///< must outlive the call
     std::string working_dir;                    ///< empty: this process' own
-    int stdin_fd = -1;  ///< each becomes descriptor 0, 1, 2 of the child; the caller keeps and closes its own
+    int stdin_fd = -1;  ///< each becomes descriptor 0, 1, 2 of the child; below 0: /dev/null. The caller keeps and closes its own
     int stdout_fd = -1;
     int stderr_fd = -1;
-    cpuset cores;           ///< empty: affinity is inherited
-    bool own_group = true;  ///< it leads a process group of its own; else it stays in ours
-    rlimit open_files{};    ///< what the child gets, since the launcher raises its own
+    cpuset cores;                      ///< empty: affinity is inherited
+    bool own_group = true;             ///< it leads a process group of its own; else it stays in ours
+    std::optional<rlimit> open_files;  ///< nothing: inherited
+    int death_signal = SIGKILL;        ///< what the child gets when this process dies
 };
 
-/// Starts it (in a process group of its own, unless told otherwise) with default signal dispositions, and bound to be killed when
-/// this process dies; returns once it runs the program. vfork and exec: 0.4 ms however large the launcher is. Must be called from
-/// the main thread (the parent-death signal is bound to the thread). Throws errc::system naming the step that failed,
-/// program_error if the program cannot be executed.
-pid_t spawn(spawn_request const& request);
+/// Starts it with default signal dispositions; returns its process id once it runs the program. vfork and exec: 0.4 ms however
+/// large this process is. The child gets `death_signal` when the calling thread ends, so call it from the main thread. Throws
+/// errc::system naming the step that failed, program_error if the program cannot be executed.
+pid_t start_process(process_request const& request);
 
 /// The file that `program` names: itself if it has a slash (relative to `working_dir`), else the first executable along PATH of
 /// `variables`. Throws program_error with what to do.
 std::string find_program(std::string const& program, environment const& variables, std::string const& working_dir);
+
+/// The same from this process' working directory; empty if there is no such program.
+std::string find_program_or_nothing(std::string const& program, environment const& variables);
 
 }  // namespace muster

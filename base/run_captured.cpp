@@ -3,19 +3,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/process.hpp"
+#include "base/text.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {
@@ -24,14 +23,6 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-
-using pipe_ends = std::pair<unique_fd, unique_fd>;
-
-pipe_ends make_capture_pipe() {
-    auto ends = make_pipe();
-    ::fcntl(ends.first.get(), F_SETFL, O_NONBLOCK);
-    return ends;
-}
 
 /// Reads what is there; closes at the end of the file.
 void drain(unique_fd& from, std::string& into) {
@@ -48,21 +39,33 @@ void drain(unique_fd& from, std::string& into) {
     }
 }
 
-/// Waits for output, an end of it, or `most`.
-void wait_for_output(unique_fd const& out, unique_fd const& err, milliseconds most) {
-    std::array<pollfd, 2> fds{{{out ? out.get() : -1, POLLIN, 0}, {err ? err.get() : -1, POLLIN, 0}}};
-    ::poll(fds.data(), fds.size(), static_cast<int>(std::clamp<std::int64_t>(most.count(), 0, 1000)));
+/// Writes what the pipe takes; closes it when all is written, or when nobody reads it any more.
+void feed(unique_fd& to, std::string_view& input) {
+    while (to && !input.empty()) {
+        auto const put = ::write(to.get(), input.data(), input.size());
+        if (put > 0)
+            input.remove_prefix(static_cast<std::size_t>(put));
+        else if (put < 0 && errno == EAGAIN)
+            return;
+        else if (put < 0 && errno != EINTR)
+            input = {};
+    }
+    to.reset();
 }
 
 /// Ends the process and its group when it goes out of scope without having been waited for.
 class child {
   public:
-    explicit child(pid_t pid) : pid_(pid) {}
+    child(pid_t pid, bool own_group)
+        : pid_(pid), own_group_(own_group), end_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
     child(child const&) = delete;
     child& operator=(child const&) = delete;
     ~child() {
         if (pid_ > 0) kill_and_reap();
     }
+
+    /// Becomes readable when the process ends; -1 before Linux 5.3.
+    int end_fd() const noexcept { return end_ ? end_.get() : -1; }
 
     /// The exit status, 128+n for signal n, once it has ended.
     std::optional<int> ended() {
@@ -75,7 +78,7 @@ class child {
     }
 
     void kill_and_reap() {
-        ::kill(-pid_, SIGKILL);
+        if (own_group_) ::kill(-pid_, SIGKILL);
         ::kill(pid_, SIGKILL);
         int status = 0;
         while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
@@ -85,71 +88,122 @@ class child {
 
   private:
     pid_t pid_;
+    bool own_group_;
+    unique_fd end_;
+};
+
+/// A program that closes its input early must not end this process.
+class without_sigpipe {
+  public:
+    without_sigpipe() : before_(::signal(SIGPIPE, SIG_IGN)) {}
+    ~without_sigpipe() { ::signal(SIGPIPE, before_); }
+    without_sigpipe(without_sigpipe const&) = delete;
+    without_sigpipe& operator=(without_sigpipe const&) = delete;
+
+  private:
+    sighandler_t before_;
 };
 
 std::string last_line(std::string const& text) {
-    auto const end = text.find_last_not_of(" \t\r\n");
-    if (end == std::string::npos) return "";
-    auto const start = text.find_last_of('\n', end);
-    return text.substr(start == std::string::npos ? 0 : start + 1, end - (start == std::string::npos ? 0 : start + 1) + 1);
+    auto const trimmed = trim(text);
+    return std::string(trimmed.substr(trimmed.rfind('\n') + 1));
 }
 
-pid_t start(std::vector<std::string> const& argv, environment const& variables, pipe_ends const& out, pipe_ends const& err) {
-    unique_fd const empty(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    if (!empty) throw_system("open", "/dev/null");
-    spawn_request request;
-    request.path = find_program(argv.front(), variables, "");
-    request.arguments = &argv;
-    request.variables = &variables;
-    request.stdin_fd = empty.get();
-    request.stdout_fd = out.second.get();
-    request.stderr_fd = err.second.get();
-    ::getrlimit(RLIMIT_NOFILE, &request.open_files);
-    return spawn(request);
-}
+/// One run of one command. A pipe's end that this process uses never blocks.
+class captured_run {
+  public:
+    captured_run(std::vector<std::string> const& argv, environment const& variables, capture_options const& how)
+        : argv_(argv), how_(how), input_(how.input) {
+        unique_fd child_in, child_out, child_err;
+        if (!how.input.empty()) std::tie(child_in, in_) = make_pipe();
+        if (how.out_fd < 0) std::tie(out_, child_out) = make_pipe();
+        if (how.err_fd < 0) std::tie(err_, child_err) = make_pipe();
+        for (auto const* end : {&in_, &out_, &err_})
+            if (*end) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
+        process_request const request{.path = find_program(argv.front(), variables, ""),
+                                      .arguments = &argv,
+                                      .variables = &variables,
+                                      .working_dir = "",
+                                      .stdin_fd = child_in ? child_in.get() : -1,
+                                      .stdout_fd = child_out ? child_out.get() : how.out_fd,
+                                      .stderr_fd = child_err ? child_err.get() : how.err_fd,
+                                      .cores = {},
+                                      .own_group = how.own_group,
+                                      .open_files = {},
+                                      .death_signal = how.death_signal};
+        start_ = steady::now();
+        child_.emplace(start_process(request), how.own_group);
+    }
+
+    command_output finish() {
+        while (true) {
+            if (how_.limit && steady::now() - start_ >= *how_.limit) return give_up(124, late());
+            wait();
+            transfer();
+            if (std::max(result_.out.size(), result_.err.size()) > command_output_limit)
+                return give_up(125, fmt::format("{} printed more than {} MiB", argv_.front(), command_output_limit >> 20));
+            auto const status = child_->ended();
+            if (!status) continue;
+            transfer();  // what it wrote last; descendants that hold the pipes are not waited for
+            result_.exit_status = *status;
+            result_.wall = steady::now() - start_;
+            return std::move(result_);
+        }
+    }
+
+  private:
+    void transfer() {
+        drain(out_, result_.out);
+        drain(err_, result_.err);
+        feed(in_, input_);
+    }
+
+    /// Waits for output, for room for input, for the end of the process or for the limit.
+    void wait() const {
+        auto const fd = [](unique_fd const& end) { return end ? end.get() : -1; };
+        std::array<pollfd, 4> fds{
+            {{fd(out_), POLLIN, 0}, {fd(err_), POLLIN, 0}, {fd(in_), POLLOUT, 0}, {child_->end_fd(), POLLIN, 0}}};
+        milliseconds most{child_->end_fd() >= 0 ? 60'000 : 5};
+        if (how_.limit) most = std::min(most, std::chrono::ceil<milliseconds>(start_ + *how_.limit - steady::now()));
+        ::poll(fds.data(), fds.size(), static_cast<int>(std::max(most, milliseconds{0}).count()));
+    }
+
+    std::string late() const {
+        auto const last = last_line(result_.err);
+        return fmt::format("{} did not answer within {:.3g} s{}{}", argv_.front(),
+                           std::chrono::duration<double>(*how_.limit).count(), last.empty() ? "" : "; it printed: ", last);
+    }
+
+    command_output give_up(int status, std::string why) {
+        child_->kill_and_reap();
+        return {status, status == 124 ? std::move(result_.out) : "", std::move(why), steady::now() - start_};
+    }
+
+    std::vector<std::string> const& argv_;
+    capture_options const& how_;
+    std::string_view input_;
+    unique_fd in_, out_, err_;
+    command_output result_;
+    steady::time_point start_;
+    std::optional<child> child_;
+};
 
 }  // namespace
 
+command_output run_program(std::vector<std::string> const& argv, environment const& variables, capture_options const& how) {
+    expect(!argv.empty(), "a command has a program");
+    std::optional<without_sigpipe> guard;
+    if (!how.input.empty()) guard.emplace();
+    return captured_run(argv, variables, how).finish();
+}
+
 command_output run_captured(std::vector<std::string> const& argv, environment const& variables, milliseconds limit) {
-    command_output result;
-    auto const deadline = steady::now() + limit;
-    auto out = make_capture_pipe();
-    auto err = make_capture_pipe();
-    pid_t pid = -1;
+    capture_options how;
+    how.limit = limit;
     try {
-        pid = start(argv, variables, out, err);
+        return run_program(argv, variables, how);
     } catch (program_error const& e) {
         return {e.exit_status(), "", e.what()};
-    }
-    child running(pid);
-    out.second.reset();
-    err.second.reset();
-    milliseconds pause{1};  // between looks at a process that has closed its output and lives on
-    while (true) {
-        auto const left = std::chrono::duration_cast<milliseconds>(deadline - steady::now());
-        if (left.count() <= 0) {
-            running.kill_and_reap();
-            result.exit_status = 124;
-            auto const said = last_line(result.err);
-            result.err = fmt::format("{} did not answer within {:.3g} s{}{}", argv.front(),
-                                     static_cast<double>(limit.count()) / 1e3, said.empty() ? "" : "; it said: ", said);
-            return result;
-        }
-        bool const open = out.first || err.first;
-        pause = open ? milliseconds{20} : std::min(pause * 2, milliseconds{20});
-        wait_for_output(out.first, err.first, std::min(left, pause));
-        drain(out.first, result.out);
-        drain(err.first, result.err);
-        if (std::max(result.out.size(), result.err.size()) > command_output_limit) {
-            running.kill_and_reap();
-            return {125, "", fmt::format("{} printed more than {} MiB", argv.front(), command_output_limit >> 20)};
-        }
-        auto const status = running.ended();
-        if (!status) continue;
-        drain(out.first, result.out);  // what it wrote last; descendants that hold the pipe are not waited for
-        drain(err.first, result.err);
-        result.exit_status = *status;
-        return result;
     }
 }
 

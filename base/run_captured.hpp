@@ -1,23 +1,51 @@
-// Running a scheduler's command and keeping what it printed.
+// Runs a program to its end and keeps what it printed.
 #pragma once
 
+#include <signal.h>
+
 #include <chrono>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/environment.hpp"
-#include "launch/scheduler/read_allocation.hpp"
 
 namespace muster {
 
 inline constexpr std::chrono::milliseconds command_limit{10'000};
 inline constexpr std::size_t command_output_limit = std::size_t{64} << 20;  ///< of stdout; qstat of 10,000 nodes is about 1 MB
 
-/// Runs `argv` (found along PATH of `variables`, no shell) with an empty standard input. Returns once it has ended, or at the
-/// latest `limit` after its start: then it and its process group are killed, and the status is 124. Descendants that outlive it
-/// do not hold this call. 127: no such program; 126: it cannot be executed; 128+n: ended by signal n; 125: it printed more than
-/// command_output_limit. Never throws for what the command does; throws errc::system if no process can be made. Call from the
-/// main thread, as spawn().
+/// How a command ended, and what it printed.
+struct command_output {
+    int exit_status = 0;  ///< 128+n: ended by signal n
+    std::string out;
+    std::string err;
+    std::chrono::duration<double> wall{0};  ///< from before it was started until it had ended
+
+    bool operator==(command_output const& other) const {
+        return exit_status == other.exit_status && out == other.out && err == other.err;
+    }
+};
+
+/// How to run a command.
+struct capture_options {
+    std::optional<std::chrono::milliseconds> limit;  ///< nothing: however long it takes
+    std::string_view input;                          ///< given on standard input, which then ends
+    int out_fd = -1;                                 ///< where standard output goes; below 0: into the result
+    int err_fd = -1;                                 ///< where standard error goes; below 0: into the result
+    bool own_group = true;                           ///< it leads a process group of its own, which is killed at the limit
+    int death_signal = SIGKILL;                      ///< what it gets when this process dies
+};
+
+/// Runs `argv` (found along PATH of `variables`, no shell). Returns once it has ended, or at the latest `limit` after its start:
+/// then it and its process group are killed, and the status is 124. Descendants that outlive it do not hold this call. Status
+/// 125: it printed more than command_output_limit. Throws program_error if it is not there or cannot be executed, errc::system if
+/// no process can be made. Call it from the main thread, as start_process().
+command_output run_program(std::vector<std::string> const& argv, environment const& variables, capture_options const& how);
+
+/// The same with an empty standard input and all output kept. Never throws for what the command does; 127: there is no such
+/// program; 126: it cannot be executed.
 command_output run_captured(std::vector<std::string> const& argv, environment const& variables,
                             std::chrono::milliseconds limit = command_limit);
 

@@ -11,6 +11,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/self_program.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "launch/help/command_table.hpp"
@@ -32,9 +33,8 @@ void open_standard_descriptors() {
 
 /// Becomes muster-NAME, which lies beside this program; returns only if there is none.
 void exec_sibling(std::string const& name, std::vector<std::string> const& args) {
-    std::error_code fault;
-    auto const path = fs::read_symlink("/proc/self/exe", fault).parent_path() / ("muster-" + name);
-    if (fault || ::access(path.c_str(), X_OK) != 0) return;
+    auto const path = self_program().parent_path() / ("muster-" + name);
+    if (::access(path.c_str(), X_OK) != 0) return;
     std::vector<char*> argv{const_cast<char*>(path.c_str())};
     for (auto const& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
     argv.push_back(nullptr);

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/self_program.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "bench/collectives/raw_nccl.hpp"
@@ -96,8 +97,7 @@ collectives_plan read_collectives_plan(std::vector<std::string> const& args, boo
     collectives_plan what;
     wants_help = values["help"].as<bool>();
     if (wants_help) return what;
-    std::error_code fault;
-    what.self = fs::read_symlink("/proc/self/exe", fault).string();
+    what.self = self_program().string();
     what.muster = values.count("muster") != 0 ? values["muster"].as<std::string>()
                                               : (fs::path(what.self).parent_path() / "muster").string();
     if (::access(what.muster.c_str(), X_OK) != 0)

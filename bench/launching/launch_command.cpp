@@ -10,9 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/self_program.hpp"
+#include "base/text_table.hpp"
 #include "base/version.hpp"
 #include "bench/child.hpp"
-#include "base/text_table.hpp"
 #include "bench/launching/timed_run.hpp"
 #include "bench/tools/machine.hpp"
 #include "bench/tools/mpi_version.hpp"
@@ -60,8 +61,7 @@ struct measured {
 };
 
 std::string beside_us(std::string const& name) {
-    std::error_code fault;
-    return fs::read_symlink("/proc/self/exe", fault).parent_path() / name;
+    return self_program().parent_path() / name;
 }
 
 /// muster-bench-mpi: beside this program in a build tree, in libexec/muster where it is installed.

@@ -8,9 +8,10 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/self_program.hpp"
 #include "base/text.hpp"
-#include "bench/child.hpp"
 #include "base/text_table.hpp"
+#include "bench/child.hpp"
 #include "bench/peers/peer.hpp"
 #include "bench/scaling/scaling_table.hpp"
 #include "bench/tools/checked_json.hpp"
@@ -46,10 +47,7 @@ struct pair_of_runs {
 };
 
 train_record run_own(std::vector<std::string> const& options, environment const& variables) {
-    std::error_code fault;
-    auto const self = std::filesystem::read_symlink("/proc/self/exe", fault);
-    if (fault) throw error(errc::system, "cannot read /proc/self/exe to run this program again");
-    std::vector<std::string> command{self.string(), "train", "--json", "-"};
+    std::vector<std::string> command{self_program().string(), "train", "--json", "-"};
     command.insert(command.end(), options.begin(), options.end());
     child_options how;
     how.capture_output = true;

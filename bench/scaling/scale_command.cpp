@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/self_program.hpp"
 #include "base/text.hpp"
 #include "bench/child.hpp"
 #include "bench/scaling/report_command.hpp"
@@ -52,13 +53,6 @@ struct plan {
     bool html = true;
 };
 
-fs::path own_path() {
-    std::error_code fault;
-    auto const path = fs::read_symlink("/proc/self/exe", fault);
-    if (fault) throw error(errc::system, "cannot read /proc/self/exe to find the programs beside this one; give --muster");
-    return path;
-}
-
 plan read_plan(po::variables_map const& values) {
     plan p;
     p.data = required(values, "data", "--data fashion-mnist.h5");
@@ -75,7 +69,7 @@ plan read_plan(po::variables_map const& values) {
     std::sort(sorted.begin(), sorted.end());
     if (auto const twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
         throw error(errc::usage, fmt::format("--ranks names {} twice; use --repeats for more runs", *twice));
-    auto const self = own_path();
+    auto const self = self_program();
     p.self = self.string();
     p.muster = values["muster"].as<std::string>();
     if (p.muster.empty()) p.muster = (self.parent_path() / "muster").string();

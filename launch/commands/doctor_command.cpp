@@ -13,15 +13,16 @@
 #include "base/cpuset.hpp"
 #include "base/error.hpp"
 #include "base/process.hpp"
+#include "base/self_program.hpp"
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "launch/commands/doctor_job.hpp"
 #include "launch/help/help.hpp"
-#include "launch/placement/this_node.hpp"
 #include "launch/run/guardian.hpp"
 #include "launch/settings/resolve_settings.hpp"
 #include "launch/settings/settings_to_options.hpp"
+#include "launch/system/host_name.hpp"
 #include "pmix/library/library_version.hpp"
 
 namespace muster {
@@ -34,14 +35,6 @@ using state = finding::state;
 
 constexpr std::uint64_t shm_wanted_bytes = 64u << 20;
 constexpr rlim_t files_wanted = 1024;
-
-std::string find_on_path(std::string const& program, environment const& variables) {
-    try {
-        return find_program(program, variables, "");
-    } catch (program_error const&) {
-        return {};
-    }
-}
 
 void examine_machine(std::vector<finding>& all, environment const& variables) {
     try {
@@ -103,12 +96,12 @@ constexpr program_row programs[]{
 
 void examine_programs(std::vector<finding>& all, environment const& variables) {
     for (auto const& p : programs) {
-        auto const path = find_on_path(p.name, variables);
+        auto const path = find_program_or_nothing(p.name, variables);
         all.push_back({path.empty() ? state::note : state::ok, p.name,
                        path.empty() ? fmt::format("no {} ({})", p.name, p.what) : path, path.empty() ? p.without : ""});
     }
     std::error_code fault;
-    auto const own = fs::read_symlink("/proc/self/exe", fault).parent_path();
+    auto const own = self_program().parent_path();
     for (auto const* name : {"muster-stage", "muster-bench"}) {
         bool const there = fs::exists(own / name, fault);
         all.push_back({there ? state::ok : state::note, name, there ? (own / name).string() : "not beside muster",

@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "base/error.hpp"
+#include "base/self_program.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "jobscripts/render.hpp"
@@ -156,13 +157,6 @@ std::string read_template(std::string const& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Where a job finds this very program; the name alone if that cannot be told.
-std::string own_path() {
-    std::error_code failed;
-    auto const path = fs::read_symlink("/proc/self/exe", failed);
-    return failed ? "muster" : path.string();
-}
-
 }  // namespace
 
 script_options parse_script_options(std::vector<std::string> const& args, settings_sources const& sources) {
@@ -257,7 +251,7 @@ int script_command(std::vector<std::string> const& args, environment const& env)
         fmt::print("{}", help_text("script", false));
         return 0;
     }
-    if (options.muster.empty()) options.muster = own_path();
+    if (options.muster.empty()) options.muster = self_program().string();
     auto const where = load_site(options.site, site_search_path(env));
     // A file is found from the job's working directory too.
     if (options.site != where.name) options.site = std::filesystem::absolute(options.site);

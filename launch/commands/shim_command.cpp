@@ -6,9 +6,9 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/placement/this_node.hpp"
 #include "launch/preflight/node_probe.hpp"
 #include "launch/shim/rank_shim.hpp"
+#include "launch/system/host_name.hpp"
 
 namespace muster {
 

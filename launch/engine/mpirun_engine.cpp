@@ -33,12 +33,8 @@ search_result find_mpirun(scheduler_sources const& sources) {
 
 /// By its path, mpirun finds its own daemons on the other nodes too; in a system folder they are on PATH there as well.
 std::string with_folder(std::string const& name, environment const& variables) {
-    try {
-        auto const path = find_program(name, variables, "");
-        return path.starts_with("/usr/bin/") || path.starts_with("/bin/") ? name : path;
-    } catch (program_error const&) {
-        return name;
-    }
+    auto const path = find_program_or_nothing(name, variables);
+    return path.empty() || path.starts_with("/usr/bin/") || path.starts_with("/bin/") ? name : path;
 }
 
 class options {

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "launch/system/host_name.hpp"
 
 namespace muster {
 
@@ -19,10 +20,6 @@ std::string contents_of(std::string const& path) {
     std::ostringstream text;
     text << file.rdbuf();
     return text.str();
-}
-
-std::string_view short_name(std::string_view host) {
-    return host.substr(0, host.find('.'));
 }
 
 }  // namespace

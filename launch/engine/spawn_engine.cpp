@@ -1,11 +1,9 @@
 #include "launch/engine/spawn_engine.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/process.hpp"
-#include "base/unique_fd.hpp"
 
 namespace muster {
 
@@ -30,15 +28,14 @@ more_open_files::~more_open_files() {
 }
 
 pid_t spawn_engine(engine_command const& command, more_open_files const& files, standard_fds const& fds) {
-    unique_fd const null_input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    return spawn({.path = find_program(command.argv.front(), command.variables, ""),
-                  .arguments = &command.argv,
-                  .variables = &command.variables,
-                  .working_dir = "",
-                  .stdin_fd = fds.in >= 0 ? fds.in : null_input.get(),
-                  .stdout_fd = fds.out,
-                  .stderr_fd = fds.err,
-                  .open_files = files.inherited()});
+    return start_process({.path = find_program(command.argv.front(), command.variables, ""),
+                          .arguments = &command.argv,
+                          .variables = &command.variables,
+                          .working_dir = "",
+                          .stdin_fd = fds.in,
+                          .stdout_fd = fds.out,
+                          .stderr_fd = fds.err,
+                          .open_files = files.inherited()});
 }
 
 }  // namespace muster

@@ -1,21 +1,12 @@
 #include "launch/placement/this_node.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <array>
 
 #include "base/error.hpp"
+#include "launch/system/host_name.hpp"
 #include "launch/system/network.hpp"
 
 namespace muster {
-
-std::string short_host_name() {
-    std::array<char, 256> name{};
-    if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-    std::string const full(name.data());
-    return full.substr(0, full.find('.'));
-}
 
 topology discover_here(environment const& variables) {
     return discover_topology(short_host_name(), current_affinity(), variables);
@@ -27,7 +18,6 @@ node node_of(topology const& machine) {
 }
 
 bool is_this_host(node const& candidate) {
-    auto const short_name = [](std::string const& name) { return name.substr(0, name.find('.')); };
     auto const is_number = [](std::string const& name) { return name.find_first_not_of("0123456789.:") == std::string::npos; };
     for (auto const& name : {candidate.name, candidate.address}) {
         if (name.empty()) continue;

@@ -36,7 +36,4 @@ placement place_here(topology machine, allocation given, mapping map, request co
 /// Who rank `rank` of this placement is, in the job `nspace`.
 identity identity_of(placement const& where, int rank, std::string const& nspace);
 
-/// This machine's name up to the first dot, as schedulers and people write it.
-std::string short_host_name();
-
 }  // namespace muster

@@ -26,6 +26,7 @@
 #include "launch/hardware/topology.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/ranks/rank_environment.hpp"
+#include "launch/system/host_name.hpp"
 #include "launch/system/network.hpp"
 
 namespace muster {

@@ -5,6 +5,7 @@
 
 #include "launch/engine/engine_table.hpp"
 #include "launch/run/run_on_engine.hpp"
+#include "launch/system/host_name.hpp"
 
 namespace muster {
 

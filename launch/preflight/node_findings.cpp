@@ -11,6 +11,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "launch/system/host_name.hpp"
 
 namespace muster {
 

@@ -9,9 +9,9 @@
 #include <memory>
 
 #include "base/error.hpp"
-#include "launch/placement/this_node.hpp"
 #include "launch/preflight/inspect_node.hpp"
 #include "launch/system/event_loop.hpp"
+#include "launch/system/host_name.hpp"
 #include "launch/system/network.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/launcher_link.hpp"

@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "launch/system/host_name.hpp"
 #include "launch/wire/node_report.hpp"
 
 namespace muster {
@@ -22,11 +23,6 @@ constexpr duration look_again{0.02};
 constexpr std::size_t most_said_bytes = 64u << 10;
 
 }  // namespace
-
-std::string short_name(std::string_view name) {
-    auto const host = without_user(name);
-    return std::string(host.substr(0, host.find('.')));
-}
 
 probe_engine::probe_engine(event_loop& loop, engine_command const& command, more_open_files const& files,
                            std::vector<std::size_t> visits, exit_callback on_exit)
@@ -75,7 +71,7 @@ std::string probe_engine::quote(std::string const& node) const {
     for (auto const line : split(said_, '\n')) {
         auto const words = std::string(trim(line));
         if (words.empty()) continue;
-        if (words.find(short_name(node)) != std::string::npos) about.push_back(words);
+        if (words.find(short_name(without_user(node))) != std::string::npos) about.push_back(words);
         last.push_back(words);
     }
     auto& chosen = about.empty() ? last : about;

@@ -16,9 +16,6 @@
 
 namespace muster {
 
-/// "gpu12" of "user@gpu12.cluster.org".
-std::string short_name(std::string_view name);
-
 /// A running engine and what it prints. Used from the loop's thread, which must not outlive it.
 class probe_engine {
   public:

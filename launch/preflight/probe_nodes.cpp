@@ -18,6 +18,7 @@
 #include "launch/run/rank_process.hpp"
 #include "launch/run/run_on_engine.hpp"
 #include "launch/system/event_loop.hpp"
+#include "launch/system/host_name.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/messages.hpp"
 #include "launch/wire/shim_listener.hpp"
@@ -152,7 +153,7 @@ class prober {
         auto const number = static_cast<std::size_t>(hello.rank);
         if (hello.fault.empty() && number < visits_.size() && visits_[number].now == state::absent) return &visits_[number];
         for (auto& one : visits_)
-            if (one.now == state::absent && short_name(one.found.name) == hello.host) return &one;
+            if (one.now == state::absent && short_name(without_user(one.found.name)) == hello.host) return &one;
         return nullptr;
     }
 

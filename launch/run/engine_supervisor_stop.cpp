@@ -1,5 +1,4 @@
 // The engine supervisor's second half: ending ranks, the engine, and the run.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -10,10 +9,10 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "launch/run/engine_supervisor.hpp"
 #include "launch/run/rank_process.hpp"
-#include "base/process.hpp"
 
 namespace muster {
 
@@ -134,14 +133,18 @@ void engine_supervisor::close_down() {
     if (clean)
         loop_.after(engine_patience, [this] {
             if (phase_ == phase::closing && !options_.quiet)
-                say(fmt::format("note: all ranks have ended well; waiting for {} to pass on the last of their output (Ctrl-C ends it)",
-                                engine_.name));
+                say(fmt::format(
+                    "note: all ranks have ended well; waiting for {} to pass on the last of their output (Ctrl-C ends it)",
+                    engine_.name));
         });
-    loop_.after(clean ? longest_wait : complete ? engine_patience : engine_grace, [this, complete] {
-        if (phase_ != phase::closing) return;
-        if (complete) say(fmt::format("{} is still there although its ranks have ended: ending it", engine_.name));
-        end_engine(SIGTERM);
-    });
+    loop_.after(clean      ? longest_wait
+                : complete ? engine_patience
+                           : engine_grace,
+                [this, complete] {
+                    if (phase_ != phase::closing) return;
+                    if (complete) say(fmt::format("{} is still there although its ranks have ended: ending it", engine_.name));
+                    end_engine(SIGTERM);
+                });
 }
 
 void engine_supervisor::end_engine(int signal_number) {
@@ -162,18 +165,12 @@ void engine_supervisor::cancel_step() {
         auto const argv = engine_.cancel(rank.step);
         if (argv.empty()) return;
         try {
-            unique_fd const null(::open("/dev/null", O_RDWR | O_CLOEXEC));
             auto const variables = environment::capture();
-            rlimit files{};
-            ::getrlimit(RLIMIT_NOFILE, &files);
-            cancel_pid_ = spawn({.path = find_program(argv.front(), variables, ""),
-                   .arguments = &argv,
-                   .variables = &variables,
-                   .working_dir = "",
-                   .stdin_fd = null.get(),
-                   .stdout_fd = null.get(),
-                   .stderr_fd = null.get(),
-                   .open_files = files});
+            cancel_pid_ = start_process({
+                .path = find_program(argv.front(), variables, ""),
+                .arguments = &argv,
+                .variables = &variables,
+            });
         } catch (error const& e) {
             say(fmt::format("cannot end step {} from outside: {}", rank.step, e.what()));
         }

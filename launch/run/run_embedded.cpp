@@ -1,6 +1,5 @@
 #include "launch/run/run_embedded.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
@@ -73,7 +72,6 @@ struct rank_starter {
     std::string const& nspace;
     rendezvous const& meeting;
     rlimit open_files;
-    unique_fd null_input{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
 
     environment variables_of(int rank) const {
         environment own = variables;
@@ -90,15 +88,15 @@ struct rank_starter {
         environment own = variables_of(rank);
         pmix_server.set_client_environment(rank, own);
         pmi1_server.set_client_environment(rank, own);
-        started.pid = spawn({.path = program,
-                             .arguments = &options.command,
-                             .variables = &own,
-                             .working_dir = working_dir,
-                             .stdin_fd = stdin_fd >= 0 ? stdin_fd : null_input.get(),
-                             .stdout_fd = started.out.child_fd(),
-                             .stderr_fd = started.err.child_fd(),
-                             .cores = started.place.cores,
-                             .open_files = open_files});
+        started.pid = start_process({.path = program,
+                                     .arguments = &options.command,
+                                     .variables = &own,
+                                     .working_dir = working_dir,
+                                     .stdin_fd = stdin_fd,
+                                     .stdout_fd = started.out.child_fd(),
+                                     .stderr_fd = started.err.child_fd(),
+                                     .cores = started.place.cores,
+                                     .open_files = open_files});
         return started;
     }
 };

@@ -13,6 +13,7 @@
 #include "launch/run/run_embedded.hpp"
 #include "launch/run/run_on_engine.hpp"
 #include "launch/scheduler/read_allocation.hpp"
+#include "launch/system/host_name.hpp"
 
 namespace muster {
 

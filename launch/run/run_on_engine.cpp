@@ -8,12 +8,13 @@
 
 #include "base/error.hpp"
 #include "base/process.hpp"
+#include "base/self_program.hpp"
 #include "launch/engine/engine_table.hpp"
-#include "launch/placement/this_node.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/ranks/rank_environment.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/run/engine_supervisor.hpp"
+#include "launch/system/host_name.hpp"
 #include "pmix/scrub.hpp"
 
 namespace muster {
@@ -21,13 +22,6 @@ namespace muster {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string own_program() {
-    std::error_code fault;
-    auto const path = fs::read_symlink("/proc/self/exe", fault);
-    if (fault) throw error(errc::system, fmt::format("/proc/self/exe: {}", fault.message()));
-    return path;
-}
 
 /// The engine's process needs what Slurm said of the job, but nothing of an outer launcher.
 environment engine_variables(environment const& inherited) {
@@ -127,7 +121,7 @@ engine_job describe_engine_job(run_options const& options, environment const& in
     job.given = given;
     job.map = map;
     job.this_host = short_host_name();
-    job.shim = {own_program(), "shim"};
+    job.shim = {self_program(), "shim"};
     job.variables = engine_variables(inherited);
     apply_exports(job.variables, options.exports);
     job.shim_variables = {"MUSTER_LAUNCHER", "MUSTER_TOKEN"};

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "launch/scheduler/hostlist.hpp"
 #include "launch/scheduler/scheduler_rows.hpp"
+#include "launch/system/host_name.hpp"
 
 namespace muster {
 
@@ -18,7 +19,7 @@ char lower(char c) {
 }
 
 std::string short_key(std::string_view host) {
-    std::string key(host.substr(0, host.find('.')));
+    std::string key(short_name(host));
     std::transform(key.begin(), key.end(), key.begin(), lower);
     return key;
 }
@@ -73,15 +74,15 @@ std::vector<host_entry> named_hosts(scheduler_sources const& sources, allocation
 
 allocation choose_hosts(allocation const& job, std::span<host_entry const> chosen) {
     std::unordered_map<std::string, std::vector<std::size_t>> places;
-    for (std::size_t i = 0; i < job.nodes.size(); ++i) places[short_key(host_part(job.nodes[i].name))].push_back(i);
+    for (std::size_t i = 0; i < job.nodes.size(); ++i) places[short_key(without_user(job.nodes[i].name))].push_back(i);
     allocation some = job;
     some.nodes.clear();
     std::vector<bool> taken(job.nodes.size());
     for (auto const& entry : chosen) {
-        std::string const name(host_part(entry.name));
+        std::string const name(without_user(entry.name));
         std::optional<std::size_t> found;
         for (auto const i : places[short_key(name)])
-            if (same_host(name, host_part(job.nodes[i].name))) found = i;
+            if (same_host(name, without_user(job.nodes[i].name))) found = i;
         if (!found)
             throw error(errc::usage, fmt::format("{} is not in job {} ({}), whose nodes are {}; name some of these, or give "
                                                  "--scheduler hostfile to use hosts outside the job",
@@ -103,7 +104,7 @@ allocation read_hostfile(scheduler_sources const& sources, allocation_choice con
     allocation given;
     given.scheduler = scheduler_kind::hostfile;
     for (auto& entry : named_hosts(sources, choice)) {
-        std::string const address(host_part(entry.name));
+        std::string const address(without_user(entry.name));
         int const slots = entry.slots.value_or(std::max(entry.gpus.value_or(1), 1));
         given.nodes.push_back({std::move(entry.name), address, slots, entry.gpus, std::nullopt, entry.slots.has_value()});
     }

@@ -130,11 +130,6 @@ void read_line(std::string_view line, host_collector& into) {
 
 }  // namespace
 
-std::string_view host_part(std::string_view name) noexcept {
-    auto const at = name.find('@');
-    return at == std::string_view::npos ? name : name.substr(at + 1);
-}
-
 std::vector<host_entry> parse_hostfile(std::string_view text, std::string_view origin) {
     host_collector all(text, origin, errc::config);
     for (auto const line : split(text, '\n')) read_line(line.substr(0, line.find('#')), all);

@@ -15,9 +15,6 @@ struct host_entry {
     bool operator==(host_entry const&) const = default;
 };
 
-/// The host without "user@".
-std::string_view host_part(std::string_view name) noexcept;
-
 /// A host file: `[user@]host [slots=N] [max_slots=N] [gpus=N]` or `host:N` a line; a host may be a list, "node[1-4]". '#' begins
 /// a comment; blank lines and CRLF do no harm. A host named again adds to its slots. Throws parse_error (errc::config) with a
 /// caret.

@@ -10,6 +10,7 @@
 #include "launch/scheduler/node_file.hpp"
 #include "launch/scheduler/pbs_job.hpp"
 #include "launch/scheduler/scheduler_rows.hpp"
+#include "launch/system/host_name.hpp"
 
 namespace muster {
 
@@ -32,10 +33,6 @@ std::optional<pbs_job> ask_qstat(scheduler_sources const& sources, std::string c
     return parse_qstat_job(answer.out, job_id);
 }
 
-std::string short_name(std::string_view host) {
-    return std::string(host.substr(0, host.find('.')));
-}
-
 /// Node files spell hosts fully, exec_host shortly, and both forms can be in one file.
 class by_short_name {
   public:
@@ -52,7 +49,7 @@ class by_short_name {
     }
 
   private:
-    std::unordered_map<std::string, std::vector<node const*>> places_;
+    std::unordered_map<std::string_view, std::vector<node const*>> places_;
 };
 
 /// The nodes of the file in the order of exec_host. What pbs_tmrsh and mpirun take is the name as the file spells it.

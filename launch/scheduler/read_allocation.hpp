@@ -1,43 +1,15 @@
-// Which scheduler's job this is, and what it gave.
+// Reads the nodes of the scheduler's job that this process is in.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/environment.hpp"
 #include "launch/scheduler/allocation.hpp"
+#include "launch/scheduler/scheduler_sources.hpp"
 
 namespace muster {
-
-/// What a scheduler's command printed.
-struct command_output {
-    int exit_status = 0;  ///< 127: there is no such program; 124: it took too long and was killed
-    std::string out;
-    std::string err;
-};
-
-/// All that a reader may look at: plain functions, so that captured answers can stand in for a cluster.
-struct scheduler_sources {
-    environment const& variables;
-    std::function<std::optional<std::string>(std::string const& path)> read_file;  ///< nothing: there is no such file
-    std::function<command_output(std::vector<std::string> const& argv)> run_command;
-    std::function<node()> this_node;  ///< what this machine alone offers; costs a look at its hardware
-};
-
-/// The real ones. Commands are killed after `command_limit`; their standard input is empty. `variables` must outlive the result.
-scheduler_sources real_sources(environment const& variables, std::function<node()> this_node);
-
-/// What the user says about where the nodes come from; all empty: muster finds out.
-struct allocation_choice {
-    std::optional<scheduler_kind> scheduler;  ///< --scheduler
-    std::string hostfile;                     ///< --hostfile
-    std::string hosts;                        ///< -H: "a:4,b:4", or a hostlist "node[1-4]:4"
-    bool operator==(allocation_choice const&) const = default;
-};
 
 struct scheduler_row {
     scheduler_kind kind;

@@ -14,7 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/process.hpp"
-#include "launch/placement/this_node.hpp"
+#include "launch/system/host_name.hpp"
 #include "launch/system/mpi_library.hpp"
 #include "launch/system/process_tree.hpp"
 #include "launch/system/session_dir.hpp"

@@ -83,19 +83,16 @@ void rank_shim::start(wire::go const& go) {
     auto const own = program_variables(go);
     auto const program = find_program(job_.command.front(), own, job_.working_dir);
     open_streams();
-    rlimit open_files{};
-    ::getrlimit(RLIMIT_NOFILE, &open_files);
     ports_.reset();
-    pid_ = spawn({.path = program,
-                  .arguments = &job_.command,
-                  .variables = &own,
-                  .working_dir = job_.working_dir,
-                  .stdin_fd = STDIN_FILENO,
-                  .stdout_fd = out_ ? out_->child_fd() : STDOUT_FILENO,
-                  .stderr_fd = err_->child_fd(),
-                  .cores = binding_.cores,
-                  .own_group = false,
-                  .open_files = open_files});
+    pid_ = start_process({.path = program,
+                          .arguments = &job_.command,
+                          .variables = &own,
+                          .working_dir = job_.working_dir,
+                          .stdin_fd = STDIN_FILENO,
+                          .stdout_fd = out_ ? out_->child_fd() : STDOUT_FILENO,
+                          .stderr_fd = err_->child_fd(),
+                          .cores = binding_.cores,
+                          .own_group = false});
     for (auto* stream : {&out_, &err_}) {
         if (!*stream) continue;
         (*stream)->close_child_end();

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/self_program.hpp"
 #include "base/text.hpp"
 
 namespace muster {
@@ -64,11 +65,10 @@ std::vector<fs::path> site_search_path(environment const& env) {
     else if (auto const home = env.get("HOME"); home && !home->empty())
         folders.push_back(fs::path(*home) / ".config" / "muster" / "sites");
     // Beside the program rather than at a fixed place, so that an installed tree can be moved.
-    std::error_code failed;
-    auto const program = fs::read_symlink("/proc/self/exe", failed);
-    if (!failed) folders.push_back(program.parent_path().parent_path() / "share" / "muster" / "site-configs");
+    auto const program = self_program();
+    folders.push_back(program.parent_path().parent_path() / "share" / "muster" / "site-configs");
     // The source tree only while running from the build tree: behind an installed program that folder may be anybody's.
-    if (!failed && program.string().starts_with(MUSTER_BUILD_DIR "/")) folders.emplace_back(MUSTER_SITE_CONFIGS_SOURCE);
+    if (program.string().starts_with(MUSTER_BUILD_DIR "/")) folders.emplace_back(MUSTER_SITE_CONFIGS_SOURCE);
     return folders;
 }
 

@@ -77,10 +77,4 @@ struct probed_node {
     bool operator==(probed_node const&) const = default;
 };
 
-/// The host of "user@host", as host files may have it.
-inline std::string_view without_user(std::string_view name) noexcept {
-    auto const at = name.find('@');
-    return at == std::string_view::npos ? name : name.substr(at + 1);
-}
-
 }  // namespace muster

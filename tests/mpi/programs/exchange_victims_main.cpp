@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/self_program.hpp"
 #include "comm/backend/collective_backend.hpp"
 #include "victim_rank.hpp"
 
@@ -285,7 +286,7 @@ settings read_settings(int argc, char** argv) {
     std::map<std::string, std::string> given;
     for (int i = 1; i + 1 < argc; i += 2) given[argv[i]] = argv[i + 1];
     if (given.contains("--fate")) be_launched_rank(read_fate(given["--fate"]));
-    how.self = std::filesystem::read_symlink("/proc/self/exe").string();
+    how.self = self_program().string();
     auto const number = [&](char const* name, auto& into) {
         if (given.contains(name)) std::istringstream(given[name]) >> into;
     };

@@ -3,7 +3,6 @@
 #include "base/error.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/settings/settings_to_options.hpp"
-#include "base/process.hpp"
 
 namespace muster {
 namespace {
@@ -101,7 +100,8 @@ TEST(rank_variables, tell_every_framework_the_same) {
     place.visible_devices = "0,1";
     place.device_index = 1;
     environment v{{"RANK", "99"}, {"GLOO_SOCKET_IFNAME", "eth7"}};
-    set_rank_variables(v, who, place, machine, {"127.0.0.1", 29500, 29501, {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"}, "id"});
+    set_rank_variables(v, who, place, machine,
+                       {"127.0.0.1", 29500, 29501, {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"}, "id"});
     for (
         auto const& [name, value] : std::vector<std::pair<std::string, std::string>>{
             {"RANK", "3"},
@@ -130,25 +130,6 @@ TEST(rank_variables, tell_every_framework_the_same) {
              R"({"cluster":{"worker":["127.0.0.1:1","127.0.0.1:2","127.0.0.1:3","127.0.0.1:4"]},"task":{"type":"worker","index":3}})"}})
         EXPECT_EQ(v.get(name), value) << name;
     EXPECT_EQ(identify(v, "elsewhere").rank, 3);
-}
-
-TEST(programs, are_found_as_a_shell_finds_them) {
-    environment const v{{"PATH", "/nonexistent:/usr/bin:/bin"}};
-    EXPECT_NE(find_program("true", v, "").find("/true"), std::string::npos);
-    EXPECT_EQ(find_program("/bin/sh", v, ""), "/bin/sh");
-    EXPECT_EQ(find_program("./sh", v, "/bin"), "/bin/./sh");
-    auto const status = [&](char const* program) {
-        try {
-            find_program(program, v, "");
-        } catch (program_error const& e) {
-            return e.exit_status();
-        }
-        return 0;
-    };
-    EXPECT_EQ(status("no-such-program"), 127);
-    EXPECT_EQ(status("/no/such"), 127);
-    EXPECT_EQ(status("/etc"), 126);
-    EXPECT_EQ(status("/etc/passwd"), 126);
 }
 
 }  // namespace

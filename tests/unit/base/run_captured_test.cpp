@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/process.hpp"
+#include "base/unique_fd.hpp"
 
 namespace muster {
 namespace {
@@ -47,7 +50,7 @@ TEST(captured_commands, large_output_arrives_whole) {
 TEST(captured_commands, that_hang_are_killed_with_their_children) {
     auto const said = shell("echo waiting for slurmctld >&2; sleep 1000 & wait", milliseconds{200});
     EXPECT_EQ(said.exit_status, 124);
-    EXPECT_EQ(said.err, "sh did not answer within 0.2 s; it said: waiting for slurmctld");
+    EXPECT_EQ(said.err, "sh did not answer within 0.2 s; it printed: waiting for slurmctld");
     EXPECT_EQ(shell("exec >&- 2>&-; sleep 1000", milliseconds{100}).exit_status, 124);
     EXPECT_EQ(shell("trap '' TERM INT HUP; sleep 1000", milliseconds{100}).exit_status, 124);
     EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child was not waited for";
@@ -64,6 +67,38 @@ TEST(captured_commands, endless_output_is_cut_off) {
     auto const said = shell("yes");
     EXPECT_EQ(said.exit_status, 125);
     EXPECT_EQ(said.err, "sh printed more than 64 MiB");
+}
+
+TEST(programs_run, get_their_input_and_end_of_it) {
+    std::string const input(300'000, 'x');
+    capture_options how;
+    how.input = input;
+    EXPECT_EQ(run_program({"wc", "-c"}, environment::capture(), how).out, "300000\n");
+    EXPECT_EQ(run_program({"true"}, environment::capture(), how).exit_status, 0);  // reads none of it
+}
+
+TEST(programs_run, output_goes_where_it_is_told) {
+    auto [from, to] = make_pipe();
+    capture_options how;
+    how.out_fd = to.get();
+    auto const result = run_program({"sh", "-c", "echo out; echo err >&2"}, environment::capture(), how);
+    to.reset();
+    char bytes[16];
+    EXPECT_EQ(std::string(bytes, static_cast<std::size_t>(::read(from.get(), bytes, sizeof bytes))), "out\n");
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err, "err\n");
+}
+
+TEST(programs_run, time_is_that_of_the_process) {
+    capture_options how;
+    how.out_fd = how.err_fd = 2;  // no pipe tells of the end
+    auto const result = run_program({"sleep", "0.1"}, environment::capture(), how);
+    EXPECT_GE(result.wall.count(), 0.1);
+    EXPECT_LT(result.wall.count(), 2.0);
+}
+
+TEST(programs_run, that_are_not_there_throw) {
+    EXPECT_THROW(run_program({"no-such-program-at-all"}, environment::capture(), {}), program_error);
 }
 
 }  // namespace

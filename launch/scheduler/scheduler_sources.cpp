@@ -6,9 +6,8 @@
 #include <cerrno>
 
 #include "base/error.hpp"
-#include "base/run_captured.hpp"
 #include "base/unique_fd.hpp"
-#include "launch/scheduler/read_allocation.hpp"
+#include "launch/scheduler/scheduler_sources.hpp"
 
 namespace muster {
 

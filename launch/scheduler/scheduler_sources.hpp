@@ -1,0 +1,34 @@
+// The files, commands and variables that readers of schedulers may look at, and what the user chose among them.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "base/run_captured.hpp"
+#include "launch/scheduler/allocation.hpp"
+
+namespace muster {
+
+/// All that a reader may look at: plain functions, so that captured answers can stand in for a cluster.
+struct scheduler_sources {
+    environment const& variables;
+    std::function<std::optional<std::string>(std::string const& path)> read_file;  ///< nothing: there is no such file
+    std::function<command_output(std::vector<std::string> const& argv)> run_command;
+    std::function<node()> this_node;  ///< what this machine alone offers; costs a look at its hardware
+};
+
+/// The real ones. Commands are killed after `command_limit`; their standard input is empty. `variables` must outlive the result.
+scheduler_sources real_sources(environment const& variables, std::function<node()> this_node);
+
+/// What the user says about where the nodes come from; all empty: muster finds out.
+struct allocation_choice {
+    std::optional<scheduler_kind> scheduler;  ///< --scheduler
+    std::string hostfile;                     ///< --hostfile
+    std::string hosts;                        ///< -H: "a:4,b:4", or a hostlist "node[1-4]:4"
+    bool operator==(allocation_choice const&) const = default;
+};
+
+}  // namespace muster
