@@ -13,9 +13,9 @@
 #include "base/log.hpp"
 #include "base/self_program.hpp"
 #include "base/text.hpp"
-#include "base/version.hpp"
 #include "launch/help/command_table.hpp"
 #include "launch/help/help.hpp"
+#include "launch/help/version_text.hpp"
 
 namespace {
 
@@ -61,7 +61,7 @@ int dispatch(std::vector<std::string> words, environment const& variables) {
         return words.empty() ? 2 : 0;
     }
     if (words.front() == "--version") {
-        fmt::print("muster {}\n", version());
+        fmt::print("{}", version_text());
         return 0;
     }
     std::vector<std::string> const args(words.begin() + 1, words.end());

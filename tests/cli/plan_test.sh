@@ -79,4 +79,5 @@ expect_contains stderr "2 of 2 nodes are elsewhere"
 expect_exit 0 "$MUSTER" run --scheduler local -q -n 1 -- true
 
 expect_exit 0 "$MUSTER" --version
+expect_matches stdout "^muster [0-9.]+$" "^compiler +[A-Z]" "^PMIx +[0-9]" "^hwloc +[0-9]" "^MPI +[0-9n]"
 expect_exit 2 "$MUSTER"

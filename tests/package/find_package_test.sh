@@ -26,15 +26,11 @@ expect_exit 0 run -n 2 -- only_c/build/only_c
 expect_contains stdout "shm: 3 from 2 ranks"
 
 # C++: the static libraries, with the documented example.
-example=
-for document in README.md docs/collectives.md; do
-    [ -n "$example" ] || example=$(sed -n '/^```cpp$/,/^```$/p' "$MUSTER_SOURCE_DIR/$document" 2>/dev/null | grep -v '^```')
-done
-[ -n "$example" ] || fail "no example of C++ in README.md or docs/collectives.md"
-echo "$example" >main.cpp
+sed -n '/<!-- file: average.cpp -->/,/^```$/p' "$MUSTER_SOURCE_DIR/docs/collectives.md" | grep -v '^```\|^<!--' >main.cpp
 project only_cxx CXX "" main.cpp muster::comm
 ! grep -q 'Boost\|HDF5\|toml\|nlohmann\|hwloc' only_cxx/build/CMakeCache.txt || fail "a project of C++ looked for more than muster::comm needs"
 expect_exit 0 run -n 2 -- only_cxx/build/only_cxx
+expect_contains stdout "rank 1 of 2: 0.5"
 
 # Both.
 if [ "$MUSTER_HAVE_HDF5" = ON ]; then
