@@ -69,6 +69,12 @@ bool command_set::has(std::string_view name) const noexcept {
     return find(name) != nullptr;
 }
 
+std::vector<command_row const*> command_set::rows() const {
+    std::vector<command_row const*> all;
+    for (auto const& each : entries_) all.push_back(each.row);
+    return all;
+}
+
 std::string command_set::overview() const {
     std::size_t width = 0;
     for (auto const& each : entries_)

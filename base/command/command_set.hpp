@@ -61,6 +61,9 @@ class command_set {
     int run(std::vector<std::string> const& words) const;
 
     bool has(std::string_view name) const noexcept;
+    program_text const& program() const noexcept { return program_; }
+    /// In the order in which they were added.
+    std::vector<command_row const*> rows() const;
     /// What `PROGRAM --help` prints.
     std::string overview() const;
     std::string version() const;

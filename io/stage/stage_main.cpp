@@ -5,6 +5,7 @@
 #include "base/command/command_set.hpp"
 #include "base/environment.hpp"
 #include "base/log.hpp"
+#include "base/manual/man_page.hpp"
 #include "io/stage/commands.hpp"
 #include "pmix/identity.hpp"
 
@@ -26,6 +27,7 @@ int main(int argc, char** argv) {
         commands.add(stage::convert_row, [&](auto const& given) { return stage::convert_command(given, who); });
         commands.add(stage::verify_row, [&](auto const& given) { return stage::verify_command(given, who); });
         commands.add(stage::info_row, [&](auto const& given) { return stage::info_command(given, who); });
+        add_man_command(commands);
         return commands.run({argv + 1, argv + argc});
     });
 }
