@@ -70,3 +70,10 @@ def all_documents(source):
     """README.md and docs/*.md, as names relative to the source folder."""
     source = pathlib.Path(source)
     return ["README.md"] + sorted(str(p.relative_to(source)) for p in (source / "docs").glob("*.md"))
+
+
+if __name__ == "__main__":  # SOURCE DOCUMENT NEED: the text of the first block that needs this, for tests in other languages
+    import sys
+
+    source, document, need = sys.argv[1:]
+    print(next(one.text for one in read_blocks(pathlib.Path(source) / document, document) if one.marks.get("needs") == need), end="")
