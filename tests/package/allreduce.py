@@ -1,6 +1,6 @@
-"""The C interface by ctypes. allreduce.py LIBRARY [none | mpi4py | lost]
+"""The C interface by ctypes. allreduce.py LIBRARY [exit N | mpi4py | lost]
 
-none: loads the library, initialises nothing, and ends with 3. mpi4py: MPI is initialised by mpi4py before. lost: the same, with no variable left that tells
+exit N: loads the library, initialises nothing, and ends with N. mpi4py: MPI is initialised by mpi4py before. lost: the same, with no variable left that tells
 of the other ranks, so that only MPI can.
 """
 import ctypes
@@ -35,8 +35,8 @@ if what == "lost":
 muster = ctypes.CDLL(sys.argv[1])
 muster.muster_last_error.restype = ctypes.c_char_p
 muster.muster_comm_backend.restype = ctypes.c_char_p
-if what == "none":
-    sys.exit(3 if muster.muster_comm_abi() > 0 else 4)
+if what == "exit" and muster.muster_comm_abi() > 0:
+    sys.exit(int(sys.argv[3]))
 
 
 def check(code):

@@ -1,6 +1,6 @@
 # What is installed: public headers and nothing else of the source, data, documents, programs that work where the tree was moved to; the components alone.
 . "$(dirname "$0")/../cli/lib.sh"
-here=$(dirname "$0")
+here=$MUSTER_SOURCE_DIR/tests/package
 
 # Installed, and then moved.
 expect_exit 0 cmake --install "$MUSTER_BIN/.." --prefix "$PWD/first"

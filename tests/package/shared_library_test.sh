@@ -1,6 +1,6 @@
 # libmuster_comm.so: what it exports and needs; used from C by pkg-config, and from Python by ctypes, over shared memory and MPI.
 . "$(dirname "$0")/../cli/lib.sh"
-here=$(cd "$(dirname "$0")" && pwd)
+here=$MUSTER_SOURCE_DIR/tests/package
 library=$(find "$MUSTER_PREFIX" -name libmuster_comm.so)
 folder=$(dirname "$library")
 muster=$MUSTER_PREFIX/bin/muster
@@ -27,14 +27,16 @@ expect_exit 0 "$CC" -std=c11 -Wall -Wextra -Werror -o allreduce "$here/allreduce
 export LD_LIBRARY_PATH=$folder
 expect_exit 0 ./allreduce
 expect_contains stdout "self: 1 from 1 ranks"
-expect_exit 3 run -n 2 -- ./allreduce none
+expect_exit 0 run -n 2 -- ./allreduce exit 0
+expect_exit 3 run -n 2 -- ./allreduce exit 3
 expect_exit 0 run -n 2 -- ./allreduce
 expect_contains stdout "shm: 3 from 2 ranks"
 
 # Python.
 ctypes() { run -n 2 -- /usr/bin/python3 "$here/allreduce.py" "$library" "$@"; }
 if [ -x /usr/bin/python3 ]; then
-    expect_exit 3 ctypes none
+    expect_exit 0 ctypes exit 0
+    expect_exit 3 ctypes exit 3
     expect_exit 0 ctypes
     expect_contains stdout "shm: 3 from 2 ranks"
 fi
