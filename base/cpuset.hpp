@@ -1,4 +1,4 @@
-// A set of logical CPUs.
+// A set of logical CPUs: reads and writes lists such as 0-3,8.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Logging for libraries and programs; everything goes to standard error.
+// Logging of libraries and programs: writes to standard error.
 #pragma once
 
 #include <spdlog/spdlog.h>

@@ -1,4 +1,4 @@
-// Libraries looked for at run time (NVML, NCCL, the CUDA driver), so that one build serves machines with and without them.
+// Libraries loaded at run time (NVML, NCCL, the CUDA driver), so that one build serves machines with and without them.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// File descriptors as owned values.
+// An owner of a file descriptor: closes it once.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,4 @@
-// One owner for every C handle.
+// An owner of a C handle: closes it once.
 #pragma once
 
 #include <utility>

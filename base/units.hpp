@@ -1,4 +1,4 @@
-// Bytes and durations as people write and read them.
+// Bytes and durations: reads and writes them as people do.
 #pragma once
 
 #include <chrono>

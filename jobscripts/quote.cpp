@@ -54,19 +54,19 @@ std::string bash_quote(std::string_view word) {
 }
 
 std::optional<directive_fault> find_fault(std::string_view value, directive_text kind) {
-    if (value.empty()) return directive_fault{0, "is empty"};
+    if (value.empty()) return directive_fault{0, "the value is empty"};
     if (value.size() > longest_value)
-        return directive_fault{longest_value, fmt::format("is longer than {} characters", longest_value)};
+        return directive_fault{longest_value, fmt::format("the value is longer than {} characters", longest_value)};
     if (!may_begin(value.front(), kind))
-        return directive_fault{
-            0, kind == directive_text::directive ? "a directive begins with '-'" : "must begin with a letter, a digit or '_'"};
+        return directive_fault{0, kind == directive_text::directive ? "a directive begins with '-'"
+                                                                    : "the value must begin with a letter, a digit or '_'"};
     auto const extra = extra_characters(kind);
     for (std::size_t i = 0; i < value.size(); ++i) {
         if (!is_alphanumeric(value[i]) && extra.find(value[i]) == std::string_view::npos)
             return directive_fault{
-                i, fmt::format("only letters, digits and {} can stand here: a scheduler's directives have no quoting", extra)};
+                i, fmt::format("only letters, digits and {} are allowed: the directives of schedulers have no quoting", extra)};
         if (value[i] == ' ' && (i + 1 == value.size() || value[i + 1] == ' '))
-            return directive_fault{i, "more than one blank, or one at the end"};
+            return directive_fault{i, "there is more than one blank, or one at the end"};
     }
     return std::nullopt;
 }

@@ -1,4 +1,4 @@
-// How words get into a script without becoming anything else.
+// Words in scripts: quotes them for bash and checks those of directives, which have no quoting.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ enum class directive_text {
     directive,   ///< a whole directive: options and resources divided by single blanks, the first with its dash
 };
 
-/// What is wrong with a value, and where in it.
+/// A fault of a value, and where in it.
 struct directive_fault {
     std::size_t offset;
     std::string why;

@@ -27,7 +27,7 @@ std::string built_in(std::string_view name) {
 /// A count as text, checked.
 std::string counted(std::string_view what, int value, int least) {
     if (value < least)
-        throw error(errc::usage, fmt::format("a script for {} {} makes no sense; give at least {}", value, what, least));
+        throw error(errc::usage, fmt::format("a script for {} {} is not possible; give at least {}", value, what, least));
     return std::to_string(value);
 }
 
@@ -37,7 +37,7 @@ data list_of(std::vector<std::string> const& words) {
     return list;
 }
 
-/// Sets `name`, and has_`name` for the sections, to a value that is fit for a directive.
+/// Sets `name`, and has_`name` for the sections, to a value that a directive may hold.
 void set_directive(data& values, std::string const& name, std::string_view value, directive_text kind) {
     values.set("has_" + name, !value.empty());
     if (!value.empty()) values.set(name, directive_value(name, value, kind));
@@ -45,9 +45,8 @@ void set_directive(data& values, std::string const& name, std::string_view value
 
 std::string checked_walltime(script_request const& request) {
     if (!(request.walltime.count() > 0) || request.walltime.count() > longest_walltime_s)
-        throw error(errc::usage,
-                    fmt::format("a walltime of {} s cannot be asked for; give one of at most 366 days, such as 1:30:00",
-                                request.walltime.count()));
+        throw error(errc::usage, fmt::format("a walltime of {} s is not possible; give one of at most 366 days, such as 1:30:00",
+                                             request.walltime.count()));
     return format_walltime(request.walltime);
 }
 
@@ -88,11 +87,11 @@ void set_directives(data& values, script_request const& request) {
 
 void set_body(data& values, script_request const& request) {
     if (request.command.empty())
-        throw error(errc::usage, "there is no program to run; give it after --, as in: muster script … -- python train.py");
+        throw error(errc::usage, "the program is missing; give it after --, as in: muster script … -- python3 train.py");
     for (auto const& line : request.setup)
         if (line.find_first_of(std::string_view("\n\r\0", 3)) != std::string::npos)
-            throw parse_error("setup", line, line.find_first_of(std::string_view("\n\r\0", 3)), "a setup line is one line",
-                              errc::usage);
+            throw parse_error("setup", line, line.find_first_of(std::string_view("\n\r\0", 3)),
+                              "the setup line holds a line break; divide it into several", errc::usage);
     values.set("login_shell", request.login_shell);
     values.set("modules", list_of(request.modules));
     values.set("setup", list_of(request.setup));

@@ -1,4 +1,4 @@
-// Everything a job script is made from, as one value.
+// The request for a job script: everything that it is made from, as one value.
 #pragma once
 
 #include <string>

@@ -1,26 +1,45 @@
-// The program `muster`: a table of subcommands.
+// The program `muster`: the functions of its commands, and how the program becomes muster-NAME for commands that are programs.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "base/command/command_set.hpp"
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/self_program.hpp"
-#include "base/text.hpp"
+#include "base/process/self_program.hpp"
+#include "launch/commands/completion_command.hpp"
+#include "launch/commands/config_command.hpp"
+#include "launch/commands/doctor_command.hpp"
+#include "launch/commands/hosts_command.hpp"
+#include "launch/commands/man_command.hpp"
+#include "launch/commands/plan_command.hpp"
+#include "launch/commands/run_command.hpp"
+#include "launch/commands/script_command.hpp"
+#include "launch/commands/shim_command.hpp"
+#include "launch/engine/pbs_remote.hpp"
 #include "launch/help/command_table.hpp"
-#include "launch/help/help.hpp"
 #include "launch/help/version_text.hpp"
 
 namespace {
 
 using namespace muster;
-namespace fs = std::filesystem;
+
+/// Takes the words behind the command's name, and the environment of the process; returns the exit code, throws muster::error.
+using command_function = int (*)(std::vector<std::string> const& args, environment const& variables);
+
+constexpr struct {
+    std::string_view name;
+    command_function run;
+} functions[]{
+    {"run", run_command},       {"plan", plan_command},     {"hosts", hosts_command},
+    {"script", script_command}, {"doctor", doctor_command}, {"config", config_command},
+    {"shim", shim_command},     {"tmrsh", tmrsh_command},   {"completion", completion_command},
+    {"man", man_command},
+};
 
 /// Descriptors 0 to 2 must be open, or the first pipe made would become a rank's standard output by accident.
 void open_standard_descriptors() {
@@ -31,9 +50,9 @@ void open_standard_descriptors() {
         }
 }
 
-/// Becomes muster-NAME, which lies beside this program; returns only if there is none.
-void exec_sibling(std::string const& name, std::vector<std::string> const& args) {
-    auto const path = self_program().parent_path() / ("muster-" + name);
+/// Becomes muster-NAME, which is in the folder of this program; returns only if there is none.
+void exec_sibling(std::string_view name, std::vector<std::string> const& args) {
+    auto const path = self_program().parent_path() / fmt::format("muster-{}", name);
     if (::access(path.c_str(), X_OK) != 0) return;
     std::vector<char*> argv{const_cast<char*>(path.c_str())};
     for (auto const& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
@@ -42,46 +61,40 @@ void exec_sibling(std::string const& name, std::vector<std::string> const& args)
     throw_system("execv", path.string());
 }
 
-int unknown_command(std::string const& name) {
-    if (find_command(name) != nullptr)
-        throw error(errc::unavailable,
-                    fmt::format("muster-{0} does not lie beside muster; build with MPI and parallel HDF5 to have it", name));
-    std::vector<std::string> names;
-    for (auto const& row : commands())
-        if (!row.hidden) names.emplace_back(row.name);
-    auto const near = nearest(name, names);
-    throw error(errc::usage, fmt::format("no command '{}'{}; muster --help lists them", name,
-                                         near ? fmt::format(", did you mean '{}'?", *near) : ""));
+[[noreturn]] int run_sibling(std::string_view name, std::vector<std::string> const& args) {
+    exec_sibling(name, args);
+    throw error(errc::unavailable,
+                fmt::format("no program muster-{} beside muster; build with MPI and parallel HDF5 to have it", name));
 }
 
-int dispatch(std::vector<std::string> words, environment const& variables) {
-    if (words.size() == 2 && words.front() == "help") words = {words.back(), "--help"};
-    if (words.empty() || words.front() == "--help" || words.front() == "-h" || words.front() == "help") {
-        fmt::print("{}", overview());
-        return words.empty() ? 2 : 0;
+void add_commands(command_set& set, environment const& variables) {
+    for (auto const& row : commands()) {
+        command_function run = nullptr;
+        for (auto const& function : functions)
+            if (function.name == row.name) run = function.run;
+        set.add_unread(row, [run, &row, &variables](std::vector<std::string> const& args) {
+            return run != nullptr ? run(args, variables) : run_sibling(row.name, args);
+        });
     }
-    if (words.front() == "--version") {
-        fmt::print("{}", version_text());
-        return 0;
-    }
-    std::vector<std::string> const args(words.begin() + 1, words.end());
-    auto const* row = find_command(words.front());
-    if (row != nullptr && row->run != nullptr) return row->run(args, variables);
-    if (words.front().find('/') == std::string::npos) exec_sibling(words.front(), args);
-    return unknown_command(words.front());
 }
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-    open_standard_descriptors();
-    auto const variables = muster::environment::capture();
-    muster::init_log(variables.get_or("MUSTER_LOG", "warning"));
-    return dispatch({argv + 1, argv + argc}, variables);
-} catch (muster::error const& e) {
-    fmt::print(stderr, "muster: error: {}\n", e.what());
-    return muster::exit_code(e.code());
-} catch (std::exception const& e) {
-    fmt::print(stderr, "muster: error: {}\n", e.what());
-    return muster::exit_code(muster::errc::internal);
+int main(int argc, char** argv) {
+    return run_program("muster", [&] {
+        open_standard_descriptors();
+        auto const variables = environment::capture();
+        init_log(variables.get_or("MUSTER_LOG", "warning"));
+        command_set set({.name = "muster",
+                         .summary = "one rank per GPU",
+                         .example = "muster run -- python3 train.py",
+                         .closing = {},
+                         .version = version_text()});
+        add_commands(set, variables);
+        std::vector<std::string> const words(argv + 1, argv + argc);
+        // Other programs called muster-NAME are commands too.
+        if (!words.empty() && !set.has(words.front()) && words.front().find_first_of("/-") == std::string::npos)
+            exec_sibling(words.front(), {words.begin() + 1, words.end()});
+        return set.run(words);
+    });
 }

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
-#include "base/self_program.hpp"
+#include "base/process/self_program.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "bench/collectives/raw_nccl.hpp"

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/self_program.hpp"
+#include "base/process/self_program.hpp"
 #include "base/text_table.hpp"
 #include "base/version.hpp"
 #include "bench/child.hpp"

@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
-#include "base/self_program.hpp"
+#include "base/process/self_program.hpp"
 #include "base/text.hpp"
 #include "bench/child.hpp"
 #include "bench/scaling/report_command.hpp"

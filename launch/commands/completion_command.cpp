@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "launch/help/completion.hpp"
 #include "launch/help/help.hpp"
 #include "launch/site/site.hpp"
 
@@ -21,7 +22,7 @@ int completion_command(std::vector<std::string> const& args, environment const& 
     else if (shell == "sites")  // what these scripts ask for
         for (auto const& site : list_sites(site_search_path(variables))) fmt::print("{}\n", site.name);
     else
-        throw error(errc::usage, "muster completion: say for which shell: bash, zsh or fish");
+        throw error(errc::usage, "muster completion: the shell is missing; give bash, zsh or fish");
     return 0;
 }
 

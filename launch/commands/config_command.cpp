@@ -8,7 +8,9 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
+#include "launch/settings/settings_file.hpp"
 
 namespace muster {
 
@@ -51,11 +53,11 @@ int show(std::vector<std::string> const& args, settings_sources const& sources) 
     auto const given = resolve_settings("config", args, sources);
     if (print_help_if_asked("config", given)) return 0;
     if (!given.command.empty())
-        throw error(errc::usage, fmt::format("muster config show takes no argument '{}'", given.command.front()));
+        throw error(errc::usage, fmt::format("muster config show takes no argument '{}'; leave it out", given.command.front()));
     bool const all = given.flag("all");
     fmt::print("{}", given.flag("json") ? config_json(given, all) : config_table(given, all));
     print_notes(given);
-    if (given.values.empty() && !all) fmt::print(stderr, "muster: note: nothing is set; --all shows what holds then\n");
+    if (given.values.empty() && !all) fmt::print(stderr, "muster: note: nothing is set; --all shows the built-in values\n");
     return 0;
 }
 
@@ -63,7 +65,7 @@ int path(std::vector<std::string> const& args, settings_sources const& sources) 
     auto const given = resolve_settings("config", args, {});
     if (print_help_if_asked("config", given)) return 0;
     if (!given.command.empty())
-        throw error(errc::usage, fmt::format("muster config path takes no argument '{}'", given.command.front()));
+        throw error(errc::usage, fmt::format("muster config path takes no argument '{}'; leave it out", given.command.front()));
     text_table table({"file", "read"});
     auto files = ordered_json::array();
     for (auto const& name : {sources.project_file, sources.user_file}) {
@@ -84,15 +86,15 @@ int path(std::vector<std::string> const& args, settings_sources const& sources) 
 int check(std::vector<std::string> const& args, settings_sources const& sources) {
     auto const given = resolve_settings("config", args, {});
     if (print_help_if_asked("config", given)) return 0;
-    if (given.command.size() != 1) throw error(errc::usage, "muster config check takes one settings file");
+    if (given.command.size() != 1) throw error(errc::usage, "muster config check takes one settings file; give its name");
     auto const& file = given.command.front();
     auto const text = sources.read_file(file);
-    if (!text) throw error(errc::usage, fmt::format("there is no settings file {}", file));
+    if (!text) throw error(errc::usage, fmt::format("no settings file {}; check the name", file));
     auto const found = parse_settings(*text, file);
     if (given.flag("json"))
         fmt::print("{}\n", ordered_json{{"schema", "muster.config-check/1"}, {"file", file}, {"settings", found.size()}}.dump(2));
     else
-        fmt::print("{}: {} {}, all right\n", file, found.size(), found.size() == 1 ? "setting" : "settings");
+        fmt::print("{}: {} {}, no error\n", file, found.size(), found.size() == 1 ? "setting" : "settings");
     return 0;
 }
 
@@ -129,7 +131,8 @@ int config_command(std::vector<std::string> const& args, environment const& vari
     if (verb == "path") return path(rest, sources);
     if (verb == "check") return check(rest, sources);
     if (verb.starts_with('-') && print_help_if_asked("config", resolve_settings("config", args, {}))) return 0;
-    throw error(errc::usage, fmt::format("muster config{}: say show, path or check", verb.empty() ? "" : " " + verb));
+    throw error(errc::usage,
+                fmt::format("muster config{}: the command is missing; give show, path or check", verb.empty() ? "" : " " + verb));
 }
 
 }  // namespace muster

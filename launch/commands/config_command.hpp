@@ -1,4 +1,4 @@
-// muster config: every setting's value and where it came from.
+// `muster config`: shows the value of every setting and where it came from, and checks settings files.
 #pragma once
 
 #include <string>

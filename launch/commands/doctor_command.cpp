@@ -12,12 +12,14 @@
 
 #include "base/cpuset.hpp"
 #include "base/error.hpp"
-#include "base/process.hpp"
-#include "base/self_program.hpp"
+#include "base/process/process.hpp"
+#include "base/process/self_program.hpp"
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "launch/commands/doctor_job.hpp"
+#include "launch/commands/real_settings.hpp"
+#include "launch/hardware/discover_topology.hpp"
 #include "launch/help/help.hpp"
 #include "launch/run/guardian.hpp"
 #include "launch/settings/resolve_settings.hpp"
@@ -36,31 +38,33 @@ using state = finding::state;
 constexpr std::uint64_t shm_wanted_bytes = 64u << 20;
 constexpr rlim_t files_wanted = 1024;
 
-void examine_machine(std::vector<finding>& all, environment const& variables) {
+void examine_machine(std::vector<finding>& all, environment const& variables, bool verbose) {
     try {
         auto const t = discover_topology(short_host_name(), current_affinity(), variables);
         all.push_back({state::ok, "cores", fmt::format("{} usable, CPUs {}", t.cores.size(), t.allowed().to_list()), ""});
         if (t.gpus.empty())
-            all.push_back({state::note, "GPUs", "none: " + t.gpu_note,
-                           "ranks get cores as slots; on a GPU node install or load the NVIDIA driver"});
+            all.push_back({state::note, "GPUs",
+                           "none: " + t.gpu_note + (verbose && !t.gpu_detail.empty() ? fmt::format(" ({})", t.gpu_detail) : ""),
+                           "a slot is a core then; on a GPU node install or load the NVIDIA driver"});
         for (auto const& g : t.gpus)
             all.push_back(
                 {state::ok, fmt::format("GPU {}", g.index), fmt::format("{} {} {} NUMA {}", g.name, g.uuid, g.pci, g.numa), ""});
     } catch (error const& e) {
-        all.push_back({state::missing, "machine", e.what(), "mend what the message names"});
+        all.push_back({state::missing, "machine", e.what(), ""});
     }
 }
 
 void examine_space(std::vector<finding>& all, std::string const& path) {
     struct statvfs info {};
     if (::statvfs(path.c_str(), &info) != 0 || ::access(path.c_str(), W_OK) != 0) {
-        all.push_back({state::missing, path, "not writable", "ranks' sockets and shared memory go there: mount or open it"});
+        all.push_back({state::missing, path, "not writable",
+                       "mount it, or make it writable: the ranks keep sockets and shared memory there"});
         return;
     }
     std::uint64_t const free_bytes = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
     bool const enough = free_bytes >= shm_wanted_bytes;
     all.push_back({enough ? state::ok : state::note, path, format_bytes(free_bytes) + " free",
-                   enough ? "" : "MPI and data loaders may fail; in a container give --shm-size"});
+                   enough ? "" : "free some space, or give --shm-size to the container: MPI and data loaders may fail"});
 }
 
 void examine_limits(std::vector<finding>& all) {
@@ -68,7 +72,7 @@ void examine_limits(std::vector<finding>& all) {
     ::getrlimit(RLIMIT_NOFILE, &files);
     bool const enough = files.rlim_max >= files_wanted;
     all.push_back({enough ? state::ok : state::note, "open files", fmt::format("{} (at most {})", files.rlim_cur, files.rlim_max),
-                   enough ? "" : "128 ranks need about 1024: raise the hard limit"});
+                   enough ? "" : "raise the hard limit: 128 ranks need about 1024"});
 }
 
 void examine_host_name(std::vector<finding>& all) {
@@ -80,17 +84,17 @@ void examine_host_name(std::vector<finding>& all) {
         all.push_back({state::ok, "host name", host + " resolves", ""});
     else
         all.push_back({state::note, "host name", fmt::format("{} does not resolve: {}", host, ::gai_strerror(rc)),
-                       "muster does without, other programs may not: add it to /etc/hosts"});
+                       "add it to /etc/hosts: muster does not need it, other programs may"});
 }
 
 struct program_row {
     char const* name;
     char const* what;
-    char const* without;  ///< what to know if it is not there
+    char const* without;  ///< the advice if it is not there
 };
 constexpr program_row programs[]{
-    {"ssh", "how mpirun and mpiexec reach other nodes outside of a job", "needed for -H and --hostfile only"},
-    {"nvidia-smi", "NVIDIA's driver tools", "only on GPU nodes"},
+    {"ssh", "how mpirun and mpiexec reach other nodes outside of a job", "install it if you use -H or --hostfile"},
+    {"nvidia-smi", "NVIDIA's driver tools", "install the driver if this is a GPU node"},
     {"gnuplot", "plots in reports", "apt-get install gnuplot-nox"},
 };
 
@@ -116,7 +120,7 @@ std::string_view mark(state how) {
 std::string text_of(std::vector<finding> const& findings) {
     text_table table({"", "what", "found", "do"});
     for (auto const& f : findings) table.add({std::string(mark(f.how)), f.what, f.detail, f.advice});
-    return table.text();
+    return table.text(terminal_width());
 }
 
 nlohmann::ordered_json json_of(std::vector<finding> const& findings) {
@@ -129,6 +133,7 @@ nlohmann::ordered_json json_of(std::vector<finding> const& findings) {
 run_options options_of(settings_result const& given) {
     run_options options;
     options.from = make_allocation_choice(given);
+    options.verbose = given.flag("verbose");
     options.engine = given.text("engine");
     options.engine_args = given.list("engine-args");
     options.network_interface = given.text("network-interface");
@@ -142,7 +147,8 @@ int print_all(std::vector<finding> const& own, node_survey const* survey, bool j
     if (json)
         fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     else
-        fmt::print("{}{}{}", text_of(own), survey != nullptr ? "\n" : "", survey != nullptr ? nodes_text(*survey) : "");
+        fmt::print("{}{}{}", text_of(own), survey != nullptr ? "\n" : "",
+                   survey != nullptr ? nodes_text(*survey, terminal_width()) : "");
     bool const missing = std::any_of(own.begin(), own.end(), [](finding const& f) { return f.how == state::missing; });
     return missing || (survey != nullptr && count_bad(*survey) > 0) ? 1 : 0;
 }
@@ -151,7 +157,7 @@ int print_all(std::vector<finding> const& own, node_survey const* survey, bool j
 
 std::vector<finding> examine(run_options const& options, environment const& variables) {
     std::vector<finding> all{{state::ok, "muster", fmt::format("{}, PMIx {}", version(), pmix::library_version()), ""}};
-    examine_machine(all, variables);
+    examine_machine(all, variables, options.verbose);
     examine_space(all, "/dev/shm");
     examine_space(all, "/tmp");
     examine_limits(all);
@@ -166,7 +172,7 @@ int doctor_command(std::vector<std::string> const& args, environment const& vari
     if (print_help_if_asked("doctor", given)) return 0;
     bool const allocation = given.flag("allocation");
     if (!allocation && !given.command.empty())
-        throw error(errc::usage, fmt::format("muster doctor takes no argument '{}'; a program to look for goes with --allocation",
+        throw error(errc::usage, fmt::format("muster doctor takes no argument '{}'; give --allocation too to examine a program",
                                              given.command.front()));
     print_notes(given);
     auto const options = options_of(given);

@@ -1,22 +1,14 @@
-// muster doctor.
+// `muster doctor`: examines this machine and the job, and prints what is missing and what to do.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "base/environment.hpp"
+#include "launch/commands/finding.hpp"
 #include "launch/settings/run_options.hpp"
 
 namespace muster {
-
-struct finding {
-    enum class state { ok, note, missing };
-    state how;
-    std::string what;
-    std::string detail;
-    std::string advice;  ///< what to do about it; empty if nothing
-    bool operator==(finding const&) const = default;
-};
 
 /// Looks at what muster and the programs under it need on this machine, at the job and at what can start ranks on its nodes.
 /// Starts nothing but `mpirun --version` and its like.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -20,12 +21,6 @@ namespace {
 
 using state = finding::state;
 
-std::vector<int> all_nodes(allocation const& given) {
-    std::vector<int> nodes(given.nodes.size());
-    for (std::size_t n = 0; n < nodes.size(); ++n) nodes[n] = static_cast<int>(n);
-    return nodes;
-}
-
 bool is_here_alone(allocation const& given) {
     return given.nodes.size() == 1 && (given.scheduler == scheduler_kind::local || is_this_host(given.nodes.front()));
 }
@@ -37,7 +32,7 @@ void examine_slurm(std::vector<finding>& all, scheduler_sources const& sources) 
     auto const plugins = parse_mpi_list(said.out + "\n" + said.err);
     bool const pmix = std::any_of(plugins.begin(), plugins.end(), [](auto const& name) { return name.starts_with("pmix"); });
     all.push_back({pmix ? state::ok : state::note, "Slurm's MPI plugins", plugins.empty() ? "none" : join(plugins, ", "),
-                   pmix ? "" : "no PMIx: Open MPI programs need --engine mpirun, or ask the site for Slurm with PMIx"});
+                   pmix ? "" : "use --engine mpirun for Open MPI programs, or ask the site for Slurm with PMIx"});
 }
 
 void examine_engines(std::vector<finding>& all, run_options const& options, environment const& variables,
@@ -60,7 +55,7 @@ void examine_engines(std::vector<finding>& all, run_options const& options, envi
                        "load the MPI that the program is built with, so that its mpirun or mpiexec is on PATH"});
 }
 
-std::string_view word_of(node_survey const& survey, int node) {
+std::string_view state_of(node_survey const& survey, int node) {
     if (is_bad(survey.findings, node)) return "BAD";
     bool const noted = std::any_of(survey.findings.begin(), survey.findings.end(), [&](auto const& f) { return f.node == node; });
     return noted ? "note" : "ok";
@@ -72,7 +67,7 @@ std::string free_of(node_report const& report, std::string_view path) {
     return "?";
 }
 
-/// "4 NVIDIA A100", "3 A, 1 B", "4" where nobody knows what they are or each is called otherwise.
+/// "4 NVIDIA A100", "3 A, 1 B", "4" where the names are not known or more than two.
 std::string describe_gpus(node_report const& report) {
     std::vector<std::pair<std::string, int>> kinds;
     for (auto const& gpu : report.gpus) {
@@ -86,24 +81,24 @@ std::string describe_gpus(node_report const& report) {
     return words.empty() ? "none" : join(words, ", ");
 }
 
-/// "2 things", told below the table.
+/// "2 faults", which follow the table.
 std::string count_of(node_survey const& survey, int node) {
     auto const count =
         std::count_if(survey.findings.begin(), survey.findings.end(), [&](auto const& f) { return f.node == node; });
-    return count == 0 ? "" : fmt::format("{} thing{}", count, count == 1 ? "" : "s");
+    return count == 0 ? "" : fmt::format("{} fault{}", count, count == 1 ? "" : "s");
 }
 
-/// What a node's clock shows against this one, where that is more than the measuring.
+/// How far a node's clock is ahead of this one, if that is more than the error of measuring it.
 std::string describe_clock(probed_node const& node) {
     if (std::abs(node.clock_ahead_s) <= std::max(node.clock_error_s, 0.001)) return "same";
     return fmt::format("{:+.3f} s", node.clock_ahead_s);
 }
 
-std::string table_of(node_survey const& survey) {
+std::string table_of(node_survey const& survey, std::size_t most_width) {
     text_table table({"node", "", "address", "interface", "cores", "GPUs", "/dev/shm", "/tmp", "clock", "wrong"});
     for (int n = 0; n < static_cast<int>(survey.nodes.size()); ++n) {
         auto const& node = survey.nodes[static_cast<std::size_t>(n)];
-        std::vector<std::string> row{node.name, std::string(word_of(survey, n))};
+        std::vector<std::string> row{node.name, std::string(state_of(survey, n))};
         if (auto const& r = node.report)
             row.insert(row.end(), {r->address, r->interface, std::to_string(r->cores), describe_gpus(*r), free_of(*r, "/dev/shm"),
                                    free_of(*r, "/tmp"), describe_clock(node)});
@@ -112,7 +107,7 @@ std::string table_of(node_survey const& survey) {
         row.push_back(count_of(survey, n));
         table.add(std::move(row));
     }
-    return table.text();
+    return table.text(most_width);
 }
 
 using json = nlohmann::ordered_json;
@@ -129,7 +124,7 @@ json json_of(gpu_state const& gpu) {
 
 json json_of(node_survey const& survey, int number) {
     auto const& node = survey.nodes[static_cast<std::size_t>(number)];
-    json j{{"node", node.name}, {"state", word_of(survey, number)}};
+    json j{{"node", node.name}, {"state", state_of(survey, number)}};
     if (auto const& r = node.report) {
         j.update({{"host", r->host}, {"version", r->version}, {"address", r->address}, {"interface", r->interface}});
         j.update({{"cores", r->cores}, {"cpus", r->cpu_list}, {"gpu_note", r->gpu_note}, {"program", r->program}});
@@ -176,8 +171,8 @@ int count_bad(node_survey const& survey) {
     return bad;
 }
 
-std::string nodes_text(node_survey const& survey) {
-    auto text = fmt::format("{}{} of {} nodes are fit for ranks\n", table_of(survey),
+std::string nodes_text(node_survey const& survey, std::size_t most_width) {
+    auto text = fmt::format("{}{} of {} nodes are fit for ranks\n", table_of(survey, most_width),
                             static_cast<int>(survey.nodes.size()) - count_bad(survey), survey.nodes.size());
     for (auto const which : {severity::error, severity::note})
         for (auto const& line : describe_findings(survey.findings, survey.nodes, which)) text += line + "\n";

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/scheduler/hostlist.hpp"
@@ -48,7 +49,7 @@ std::string utc(std::chrono::system_clock::time_point when) {
                        parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
-/// How many ranks a node takes: one a GPU where there are GPUs.
+/// The number of ranks that a node takes: one a GPU where there are GPUs.
 int slots_of(node const& n) {
     return n.gpus.value_or(0) > 0 ? *n.gpus : n.slots;
 }
@@ -117,7 +118,7 @@ int hosts_command(std::vector<std::string> const& args, environment const& varia
     if (print_help_if_asked("hosts", values)) return 0;
     print_notes(values);
     if (!values.command.empty())
-        throw error(errc::usage, fmt::format("muster hosts takes no argument '{}'; --help shows how", values.command.front()));
+        throw error(errc::usage, fmt::format("muster hosts takes no argument '{}'; leave it out", values.command.front()));
     auto const& format = find_format(values.flag("json") ? "json" : values.text("format"));
     std::vector<std::string> tried;
     auto const given = read_allocation(real_sources(variables, [&] { return node_of(discover_here(variables)); }),

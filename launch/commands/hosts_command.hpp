@@ -1,4 +1,4 @@
-// `muster hosts`: the nodes that this job has, for people and for other launchers.
+// `muster hosts`: prints the nodes of this job, for people and for other launchers.
 #pragma once
 
 #include <string>

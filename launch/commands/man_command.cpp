@@ -89,7 +89,7 @@ std::string overview_page() {
     std::string page = fmt::format(".TH MUSTER 1 \"\" \"muster {}\" \"\"\n.SH NAME\nmuster \\- one rank per GPU\n", version());
     page += ".SH SYNOPSIS\n" + bold("muster") + " \\fICOMMAND\\fR [\\fIoptions\\fR]\n.SH COMMANDS\n";
     for (auto const& row : commands())
-        if (!row.hidden) page += fmt::format(".TP\n{}\n{}\n", bold(fmt::format("muster {}", row.name)), roff_quote(row.what));
+        if (!row.hidden) page += fmt::format(".TP\n{}\n{}\n", bold(fmt::format("muster {}", row.name)), roff_quote(row.summary));
     return page;
 }
 
@@ -98,7 +98,7 @@ std::string command_page(command_row const& row) {
     for (char& c : title)
         if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
     std::string page = fmt::format(".TH {} 1 \"\" \"muster {}\" \"\"\n.SH NAME\n{} \\- {}\n", roff_quote(title), version(),
-                                   roff_quote(fmt::format("muster-{}", row.name)), roff_quote(row.what));
+                                   roff_quote(fmt::format("muster-{}", row.name)), roff_quote(row.summary));
     page += fmt::format(".SH SYNOPSIS\n{} {}\n", bold(fmt::format("muster {}", row.name)), roff_quote(row.synopsis));
     page += ".SH DESCRIPTION\n" + paragraphs(row.manual) + options(row.name);
     return page + example_lines(row.examples);

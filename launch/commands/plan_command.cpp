@@ -5,7 +5,9 @@
 #include <cstdio>
 
 #include "base/error.hpp"
+#include "launch/commands/real_settings.hpp"
 #include "launch/hardware/given_gpus.hpp"
+#include "launch/hardware/topology_xml.hpp"
 #include "launch/help/help.hpp"
 #include "launch/placement/plan.hpp"
 #include "launch/placement/this_node.hpp"
@@ -16,7 +18,7 @@ namespace muster {
 
 namespace {
 
-/// The nodes: those of the job this is in, or one like the machine of --topology outside of any.
+/// The nodes of this job; outside of any job one like the machine of --topology.
 allocation find_nodes(settings_result const& given, environment const& variables, known_machines& known) {
     auto const choice = make_allocation_choice(given);
     auto const this_node = [&]() -> node {
@@ -33,15 +35,17 @@ plan make(settings_result const& given, environment const& variables) {
         known.every_node = load_topology(file);
         if (auto const gpus = given.text("gpus"); !gpus.empty()) known.every_node = with_gpus(*known.every_node, gpus);
     } else if (given.given("gpus")) {
-        throw error(errc::usage,
-                    "--gpus describes the machine of --topology FILE.xml; here, CUDA_VISIBLE_DEVICES says which GPUs to use");
+        throw error(
+            errc::usage,
+            "--gpus describes the machine of --topology FILE.xml, which is missing; give it, or choose GPUs of this machine with "
+            "CUDA_VISIBLE_DEVICES");
     }
     auto const nodes = find_nodes(given, variables, known);
     known.is_this_node = [&](node const& n) { return nodes.scheduler == scheduler_kind::local || is_this_host(n); };
     bool here = false;
     for (auto const& n : nodes.nodes) here = here || known.is_this_node(n);
     if (here && !known.every_node && !known.this_node) known.this_node = discover_here(variables);
-    return make_plan(nodes, with_site(make_request(given), given.text("site"), variables), known);
+    return make_plan(nodes, with_site(make_placement_request(given), given.text("site"), variables), known);
 }
 
 }  // namespace
@@ -58,6 +62,10 @@ int plan_command(std::vector<std::string> const& args, environment const& variab
     fmt::print("{}", plan_table(p));
     if (!given.flag("quiet"))
         for (auto const& note : p.notes) fmt::print(stderr, "muster: note: {}\n", note);
+    if (given.flag("verbose"))
+        for (auto const& shape : p.shapes)
+            if (!shape.machine.gpu_detail.empty())
+                fmt::print(stderr, "muster: note: {}: {}\n", shape.machine.host, shape.machine.gpu_detail);
     return 0;
 }
 

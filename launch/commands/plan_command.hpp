@@ -1,4 +1,4 @@
-// muster plan.
+// `muster plan`: prints where each rank would go.
 #pragma once
 
 #include <string>

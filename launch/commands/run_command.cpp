@@ -5,7 +5,8 @@
 #include <cstdio>
 
 #include "base/error.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
+#include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
 #include "launch/run/guardian.hpp"
 #include "launch/run/run_job.hpp"

@@ -1,4 +1,4 @@
-// muster run.
+// `muster run`: reads its options and runs the job.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// The hidden command `muster shim`, which engines start once a rank.
+// The hidden command `muster shim`: starts and watches one rank; engines start it once a rank.
 #pragma once
 
 #include <string>

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "launch/engine/srun_engine.hpp"
 

@@ -1,4 +1,4 @@
-// GPUs given by hand for a machine that is not at hand (muster plan --topology FILE --gpus SPEC).
+// GPUs given on the command line, for a machine that is not this one (muster plan --topology FILE --gpus SPEC).
 #pragma once
 
 #include <string_view>

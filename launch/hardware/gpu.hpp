@@ -1,4 +1,4 @@
-// A GPU, or a MIG slice of one, and those of a node that a process may see.
+// A GPU, or a MIG slice of one, and the list of those that a process may see.
 #pragma once
 
 #include <optional>
@@ -38,13 +38,14 @@ struct gpu {
     bool operator==(gpu const&) const = default;
 };
 
-/// What the variables of GPU visibility call it: its index, or the UUID of a MIG slice and of what a scheduler calls so.
+/// Its name in the variables of GPU visibility: its index, or the UUID of a MIG slice and of what a scheduler calls so.
 std::string visible_name(gpu const& device);
 
-/// What was found, or where it was looked for in vain.
+/// The GPUs that were found, or why there are none.
 struct gpu_list {
     std::vector<gpu> gpus;  ///< in order of index
-    std::string note;       ///< "NVML, driver 535.54" or "no NVML: …"
+    std::string note;       ///< "NVML, driver 535.54" or "no NVIDIA driver here"
+    std::string detail;     ///< what the loader of libraries reported, for --verbose; mostly empty
     bool operator==(gpu_list const&) const = default;
 };
 

@@ -1,4 +1,4 @@
-// How a GPU is at the moment, as far as the driver tells.
+// The state of a GPU at this moment (memory, errors, clocks, processes), read from the driver.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// hwloc, for topology.cpp and topology_xml.cpp.
+// An owner of an hwloc topology, and functions that read cores from it.
 #pragma once
 
 #include <hwloc.h>

@@ -79,7 +79,7 @@ std::variant<whole_gpu, std::string> read_whole(nvml_api const& nvml, unsigned n
 
 gpu_list enumerate(nvml_api const& nvml, sysfs const& files) {
     unsigned count = 0;
-    if (int const rc = nvml.count(&count); rc != nvml_success) return {{}, fmt::format("NVML: {}", nvml.error_string(rc))};
+    if (int const rc = nvml.count(&count); rc != nvml_success) return {{}, fmt::format("NVML: {}", nvml.error_string(rc)), {}};
     std::vector<whole_gpu> wholes;
     std::string left_out;
     unsigned refused = 0;
@@ -134,14 +134,14 @@ nvml_api::nvml_api(shared_library const& library)
 gpu_list read_nvml_gpus(sysfs const& files) {
     static std::array<std::string, 2> const names{"libnvidia-ml.so.1", "libnvidia-ml.so"};
     shared_library const library(names);
-    if (!library) return {{}, "no NVML: " + library.missing()};
+    if (!library) return {{}, "no NVIDIA driver here", library.missing()};
     nvml_api const nvml(library);
-    if (!nvml.complete()) return {{}, fmt::format("{} lacks the functions of NVML 10 or later", library.name())};
+    if (!nvml.complete()) return {{}, fmt::format("{} lacks functions of NVML 10; install a newer driver", library.name()), {}};
     return read_nvml_gpus(nvml, files);
 }
 
 gpu_list read_nvml_gpus(nvml_api const& nvml, sysfs const& files) {
-    if (int const rc = nvml.init(); rc != nvml_success) return {{}, fmt::format("NVML: {}", nvml.error_string(rc))};
+    if (int const rc = nvml.init(); rc != nvml_success) return {{}, fmt::format("NVML: {}", nvml.error_string(rc)), {}};
     struct closer {
         nvml_api const& api;
         ~closer() { api.shutdown(); }

@@ -1,4 +1,4 @@
-// The GPUs of this node, by the NVML library if there is one.
+// NVML: lists the GPUs of this node by the driver's library, if it is there.
 #pragma once
 
 #include <array>

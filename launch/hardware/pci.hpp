@@ -1,4 +1,4 @@
-// PCI: addresses, which devices are GPUs, and how far apart two devices are.
+// PCI: reads addresses, tells which devices are GPUs and how far apart two devices are.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What Linux shows of a node's devices below /sys and /proc.
+// The devices of a node as Linux shows them below /sys and /proc.
 #pragma once
 
 #include <string>

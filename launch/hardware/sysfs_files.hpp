@@ -1,4 +1,4 @@
-// Small reads of kernel files, for sysfs.cpp and sysfs_gpus.cpp. Nothing throws: what cannot be read is empty.
+// Files of the kernel: small reads that throw nothing; what cannot be read is empty.
 #pragma once
 
 #include <cstdint>

@@ -1,111 +1,11 @@
 #include "launch/hardware/topology.hpp"
 
-#include <fmt/format.h>
-#include <stdlib.h>
-
-#include <algorithm>
-#include <tuple>
-
-#include "base/error.hpp"
-#include "launch/hardware/hwloc_handle.hpp"
-#include "launch/hardware/nvml.hpp"
-#include "launch/hardware/sysfs.hpp"
-
 namespace muster {
-
-namespace {
-
-int package_of(hwloc_topology_t t, hwloc_obj_t object) {
-    hwloc_obj_t const package = ::hwloc_get_ancestor_obj_by_type(t, HWLOC_OBJ_PACKAGE, object);
-    return package != nullptr ? static_cast<int>(package->os_index) : 0;
-}
-
-/// NVML if it shows anything, else what the kernel shows, else what the scheduler says.
-gpu_list find_gpus(environment const& variables, bool& known_to_driver) {
-    sysfs const files;
-    auto found = read_nvml_gpus(files);
-    known_to_driver = true;
-    if (!found.gpus.empty()) return found;
-    auto by_kernel = files.read_gpus();
-    if (!by_kernel.gpus.empty()) {
-        by_kernel.note += "; " + found.note;
-        return by_kernel;
-    }
-    known_to_driver = false;
-    auto by_scheduler = scheduler_gpus(variables);
-    if (!by_scheduler.gpus.empty()) return by_scheduler;
-    return {{}, found.note + "; " + by_kernel.note};
-}
-
-}  // namespace
-
-hwloc_handle make_hwloc(bool with_devices) {
-    // hwloc's plugins (OpenCL, CUDA, GL, …) open driver libraries: 3 ms for things that are not asked for here.
-    ::setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 0);
-    hwloc_topology_t raw = nullptr;
-    if (::hwloc_topology_init(&raw) != 0) throw library_error("hwloc", "hwloc_topology_init", errno, "out of memory");
-    hwloc_handle handle(raw);
-    if (with_devices) {
-        // Everything, since a device hangs below the smallest object that is next to it: a group, a cache.
-        ::hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL);
-        return handle;
-    }
-    ::hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
-    for (auto const type : {HWLOC_OBJ_CORE, HWLOC_OBJ_PACKAGE})
-        ::hwloc_topology_set_type_filter(raw, type, HWLOC_TYPE_FILTER_KEEP_ALL);
-    return handle;
-}
-
-cpuset cpus_of(hwloc_obj_t object) {
-    cpuset set;
-    if (object->cpuset == nullptr) return set;
-    for (int cpu = ::hwloc_bitmap_first(object->cpuset); cpu >= 0; cpu = ::hwloc_bitmap_next(object->cpuset, cpu))
-        set.cpus.push_back(cpu);
-    return set;
-}
-
-int first_numa(hwloc_topology_t t, hwloc_obj_t object) {
-    int const numa = object->nodeset != nullptr ? ::hwloc_bitmap_first(object->nodeset) : -1;
-    return numa >= 0 && ::hwloc_get_numanode_obj_by_os_index(t, static_cast<unsigned>(numa)) != nullptr ? numa : 0;
-}
-
-std::vector<core> read_cores(hwloc_topology_t t, cpuset const* allowed) {
-    // A virtual machine may show no cores at all: then each logical CPU is taken for one.
-    int const cores = ::hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE);
-    auto const type = cores > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
-    std::vector<core> found;
-    for (hwloc_obj_t o = nullptr; (o = ::hwloc_get_next_obj_by_type(t, type, o)) != nullptr;) {
-        core c{cpus_of(o), first_numa(t, o), package_of(t, o)};
-        if (allowed != nullptr) c.cpus = intersect(c.cpus, *allowed);
-        if (!c.cpus.empty()) found.push_back(std::move(c));
-    }
-    auto const order = [](core const& c) { return std::tuple(c.package, c.numa, c.cpus.cpus.front()); };
-    std::sort(found.begin(), found.end(), [&](core const& a, core const& b) { return order(a) < order(b); });
-    return found;
-}
 
 cpuset topology::allowed() const {
     cpuset all;
     for (auto const& c : cores) all.add(c.cpus);
     return all;
-}
-
-topology discover_topology(std::string const& host, cpuset const& allowed, environment const& variables) {
-    auto const handle = make_hwloc(false);
-    if (::hwloc_topology_load(handle.get()) != 0)
-        throw library_error("hwloc", "hwloc_topology_load", errno, "cannot read this machine");
-    topology t;
-    t.host = host;
-    t.cores = read_cores(handle.get(), &allowed);
-    t.nics = sysfs().read_nics();
-    bool known_to_driver = false;
-    auto found = find_gpus(variables, known_to_driver);
-    t.gpus_in_node = static_cast<int>(found.gpus.size());
-    bool const by_scheduler = !known_to_driver && !found.gpus.empty();
-    auto seen = by_scheduler ? std::move(found) : visible_gpus(found, variables);
-    t.gpus = std::move(seen.gpus);
-    t.gpu_note = std::move(seen.note);
-    return t;
 }
 
 }  // namespace muster

@@ -1,3 +1,5 @@
+#include "launch/hardware/topology_xml.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>

@@ -1,97 +1,115 @@
 #include "launch/help/command_table.hpp"
 
-#include "launch/commands/completion_command.hpp"
-#include "launch/commands/config_command.hpp"
-#include "launch/commands/doctor_command.hpp"
-#include "launch/commands/hosts_command.hpp"
-#include "launch/commands/man_command.hpp"
-#include "launch/commands/plan_command.hpp"
-#include "launch/commands/run_command.hpp"
-#include "launch/commands/script_command.hpp"
-#include "launch/commands/shim_command.hpp"
-#include "launch/engine/pbs_remote.hpp"
-
 namespace muster {
 
 namespace {
 
 constexpr command_row rows[]{
-    {"run", "start a program on every GPU (or core) of the allocation", "[-n N] [options] [--] program [args…]",
-     "  muster run -- python train.py             one rank for each GPU (without GPUs: for each core)\n"
-     "  muster run -n 4 --tag-output -- ./a.out\n"
-     "  muster run -H a:4,b:4 -- ./a.out          on these hosts, outside of any job\n",
-     "", "exit code: of the rank that failed first (128+n for signal n); 124 time, 125 muster, 126/127 program, 2 usage\n",
-     "Starts one rank of the program for each GPU of the allocation that it finds itself in (or for each core where there "
-     "are no GPUs), each bound to the cores next to its GPU, with everything set that PyTorch, Horovod, JAX, TensorFlow, "
-     "Open MPI and MPICH read from their environment.\n\n"
-     "Options end at the first word that is none, or at --; what follows is the program and its arguments, "
-     "untouched.\n\n"
-     "The first failure ends the run: SIGTERM to every rank, after --grace SIGKILL. The rank that failed first is named, "
-     "and its exit code is muster's.",
-     run_command},
-    {"plan", "show where each rank would go", "[-n N] [options]",
-     "  muster plan                               one rank for each GPU (without GPUs: for each core)\n"
-     "  muster plan -n 4 --json\n"
-     "  muster plan --topology node.xml --site polaris\n",
-     "", "", "Shows where muster run with the same options would place each rank, and why. Starts nothing.", plan_command},
-    {"hosts", "the nodes of this job, also as a host file or list", "[options]",
-     "  muster hosts                              hosts, GPUs, slots, hardware threads\n"
-     "  muster hosts --format hostfile >hosts     for mpirun --hostfile hosts ./a.out\n"
-     "  srun -w \"$(muster hosts --format slurm)\" ./a.out\n",
-     "", "",
-     "Prints the nodes that muster run would use, as the scheduler gave them or as -H or --hostfile name them. Starts "
-     "nothing. Standard output holds nothing else, so that other programs can read it.\n\n"
-     "Inside a job, -H and --hostfile choose among its nodes; a host that is not in the job is an error. --scheduler "
-     "hostfile takes the hosts as they are named, whatever job this is.",
-     hosts_command},
-    {"script", "print an sbatch or qsub script for a site", "--site SITE --gpus N --time T [options] -- program [args…]",
-     "  muster script --site perlmutter --gpus 16 --time 1:30:00 --account m1234_g --queue regular -- python train.py >job.sh\n"
-     "  muster script --site generic-slurm --gpus 4 --time 30min -- ./train | sbatch\n",
-     "", "",
-     "Prints the job script that runs the program with one rank a GPU, for sbatch or qsub. Queue and walltime are checked "
-     "against what the site file says before anything is printed.",
-     script_command},
-    {"doctor", "what is here, what is missing, and what to do about it", "[--allocation [-- program]] [options]",
-     "  muster doctor                             this machine\n"
-     "  muster doctor --allocation                every node of the job\n"
-     "  muster doctor --allocation -- python      and whether this program is there\n",
-     "", "",
-     "Looks at this machine and tells, for everything that muster uses, whether it is there and what to do if it is not: the "
-     "scheduler's job, which engines can start ranks on its nodes, and why others cannot. Ends 1 if something is missing that "
-     "muster cannot do without.\n\n"
-     "With --allocation a probe on each node looks, all at the same time and within seconds, at what muster run --preflight "
-     "looks "
-     "at: the program and the working directory, whether the nodes know each other's names and can connect to where rank 0 would "
-     "be, the space in /tmp and /dev/shm, the GPUs, whether they are idle and well, the clock, the version of muster. Ends 1 if "
-     "a "
-     "node is unfit for ranks.",
-     doctor_command},
-    {"config", "every setting's value and where it came from", "show | path | check FILE [options]",
-     "  muster config show                        what is set, and where\n"
-     "  muster config show --all --json           every setting, for programs\n"
-     "  muster config path                        the files that are looked for\n"
-     "  muster config check muster.toml           is this file right?\n",
-     "show path check", "config show also takes every option of muster run that a file may set, and shows what would then hold\n",
-     "show lists the settings that somebody has set, with the option, the variable or the line of the file that "
-     "did.\n\n"
-     "path lists the files that settings are read from, the strongest first.\n\n"
-     "check reads a settings file and says what is wrong with it.",
-     config_command},
-    {"completion", "completion for a shell", "bash | zsh | fish",
-     "  source <(muster completion bash)          in ~/.bashrc\n"
-     "  muster completion zsh >~/.zfunc/_muster   a folder of $fpath\n"
-     "  muster completion fish >~/.config/fish/completions/muster.fish\n",
-     "bash zsh fish", "",
-     "Prints a script that lets a shell complete muster's commands, options, their values and the names of sites.",
-     completion_command},
-    {"stage", "convert, verify and inspect datasets (muster-stage)", "", "", "convert verify info", "", ""},
-    {"bench", "train, measure scaling, report (muster-bench)", "", "",
-     "train scale compare collectives exchange wire launch loader gpu-kernels report", "", ""},
-    {"trace", "merge timelines, explain what failed ranks left (muster-trace)", "", "", "merge explain", "", ""},
-    {"shim", "what muster starts beside each rank on other nodes", "", "", "", "", "", shim_command, true},
-    {"tmrsh", "what engines call in a PBS job in the place of ssh", "", "", "", "", "", tmrsh_command, true},
-    {"man", "a man page, as man reads it", "[COMMAND]", "  muster man run | man -l -\n", "", "",
-     "Prints the man page of muster or of a command.", man_command, true},
+    {
+        .name = "run",
+        .summary = "start a program on every GPU (or core) of the allocation",
+        .synopsis = "[-n N] [options] [--] program [args…]",
+        .examples = "  muster run -- python3 train.py            one rank for each GPU (without GPUs: for each core)\n"
+                    "  muster run -n 4 --tag-output -- ./a.out\n"
+                    "  muster run -H a:4,b:4 -- ./a.out          on these hosts, outside of any job\n",
+        .closing =
+            "exit code: of the rank that failed first (128+n for signal n); 124 time, 125 muster, 126/127 program, 2 usage\n",
+        .manual =
+            "Starts one rank of the program for each GPU of the allocation (without GPUs: for each core). Each rank is bound to "
+            "the "
+            "cores next to its GPU and gets the variables that PyTorch, Horovod, JAX, TensorFlow, Open MPI and MPICH read.\n\n"
+            "Options end at the first word that is no option, or at --. The program and its arguments follow and are passed on "
+            "unchanged.\n\n"
+            "The first failure ends the run: every rank gets SIGTERM, and SIGKILL after --grace. muster names the rank that "
+            "failed "
+            "first and ends with its exit code.",
+    },
+    {
+        .name = "plan",
+        .summary = "show where each rank would go",
+        .synopsis = "[-n N] [options]",
+        .examples = "  muster plan                               one rank for each GPU (without GPUs: for each core)\n"
+                    "  muster plan -n 4 --json\n"
+                    "  muster plan --topology node.xml --site polaris\n",
+        .manual = "Shows where muster run with the same options would place each rank, and why. Starts nothing.",
+    },
+    {
+        .name = "hosts",
+        .summary = "the nodes of this job, also as a host file or list",
+        .synopsis = "[options]",
+        .examples = "  muster hosts                              hosts, GPUs, slots, hardware threads\n"
+                    "  muster hosts --format hostfile >hosts     for mpirun --hostfile hosts ./a.out\n"
+                    "  srun -w \"$(muster hosts --format slurm)\" ./a.out\n",
+        .manual = "Prints the nodes that muster run would use: those of the job, or those that -H or --hostfile name. Starts "
+                  "nothing. Standard output holds the nodes alone, so that other programs can read it.\n\n"
+                  "Inside a job, -H and --hostfile choose among its nodes; a host that is not in the job is an error. With "
+                  "--scheduler hostfile muster ignores the job and takes the hosts as they are named.",
+    },
+    {
+        .name = "script",
+        .summary = "print an sbatch or qsub script for a site",
+        .synopsis = "--site SITE --gpus N --time T [options] -- program [args…]",
+        .examples =
+            "  muster script --site perlmutter --gpus 16 --time 1:30:00 --account m1234_g --queue regular -- python3 train.py "
+            ">job.sh\n"
+            "  muster script --site generic-slurm --gpus 4 --time 30min -- ./train | sbatch\n",
+        .manual = "Prints the job script, for sbatch or qsub, that runs the program with one rank a GPU. Queue and walltime are "
+                  "checked against the site file before anything is printed.",
+    },
+    {
+        .name = "doctor",
+        .summary = "what is here, what is missing, and what to do about it",
+        .synopsis = "[--allocation [-- program]] [options]",
+        .examples = "  muster doctor                             this machine\n"
+                    "  muster doctor --allocation                every node of the job\n"
+                    "  muster doctor --allocation -- python3     and whether this program is there\n",
+        .manual =
+            "Examines everything on this machine that muster uses: the scheduler's job, the engines that can start ranks on its "
+            "nodes, the GPUs, the limits. Prints what is missing and what to do. Ends with 1 if something is missing that "
+            "muster needs.\n\n"
+            "With --allocation a probe on each node examines what muster run --preflight examines: the program and the working "
+            "directory, whether the nodes know each other's names and can connect to the node of rank 0, the space in /tmp and "
+            "/dev/shm, the GPUs and whether they are idle and well, the clock, the version of muster. All nodes are examined at "
+            "the same time. Ends with 1 if a node is unfit for ranks.",
+    },
+    {
+        .name = "config",
+        .summary = "every setting's value and where it came from",
+        .synopsis = "show | path | check FILE [options]",
+        .examples = "  muster config show                        what is set, and where\n"
+                    "  muster config show --all --json           every setting, for programs\n"
+                    "  muster config path                        the files that settings are read from\n"
+                    "  muster config check muster.toml           read a settings file and report the first error\n",
+        .closing = "config show also takes every option of muster run that a file may set, and shows the value that results\n",
+        .arguments = "show path check",
+        .manual = "show lists the settings that somebody has set, with the option, the variable or the line of the file that set "
+                  "them.\n\n"
+                  "path lists the files that settings are read from, the strongest first.\n\n"
+                  "check reads a settings file and reports the first error in it.",
+    },
+    {
+        .name = "completion",
+        .summary = "completion for a shell",
+        .synopsis = "bash | zsh | fish",
+        .examples = "  source <(muster completion bash)          in ~/.bashrc\n"
+                    "  muster completion zsh >~/.zfunc/_muster   a folder of $fpath\n"
+                    "  muster completion fish >~/.config/fish/completions/muster.fish\n",
+        .arguments = "bash zsh fish",
+        .manual = "Prints a script that lets a shell complete muster's commands, options, their values and the names of sites.",
+    },
+    {.name = "stage", .summary = "convert, verify and inspect datasets (muster-stage)", .arguments = "convert verify info"},
+    {.name = "bench",
+     .summary = "train, measure scaling, report (muster-bench)",
+     .arguments = "train scale compare collectives exchange wire launch loader gpu-exchange gpu-kernels report"},
+    {.name = "trace", .summary = "merge timelines, explain what failed ranks left (muster-trace)", .arguments = "merge explain"},
+    {.name = "shim", .summary = "what muster starts beside each rank on other nodes", .hidden = true},
+    {.name = "tmrsh", .summary = "what engines call in a PBS job in the place of ssh", .hidden = true},
+    {.name = "man",
+     .summary = "a man page, as man reads it",
+     .synopsis = "[COMMAND]",
+     .examples = "  muster man run | man -l -\n",
+     .manual = "Prints the man page of muster or of a command.",
+     .hidden = true},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
+#include "launch/help/completion.hpp"
+
 #include <fmt/format.h>
 
-#include "launch/commands/completion_command.hpp"
 #include "launch/help/completion_values.hpp"
 
 namespace muster {
@@ -81,7 +82,7 @@ complete -F _muster muster
 )SCRIPT";
 
 /// Every way to write an option: its letter, its name, other tools' names for it.
-std::string spellings(setting const& row, std::string_view between) {
+std::string forms_of(setting const& row, std::string_view between) {
     std::string text = fmt::format("--{}", row.name);
     if (row.letter != 0) text += fmt::format("{}-{}", between, row.letter);
     for (auto const alias : words_of(row.aliases)) {
@@ -104,7 +105,7 @@ std::string command_case(command_row const& command) {
     for (auto const& row : settings()) {
         if (!takes(command.name, row)) continue;
         options += fmt::format("--{}{} ", row.is_on_by_default() ? "no-" : "", row.name);
-        if (row.kind != setting_kind::flag) valued += spellings(row, " ") + " ";
+        if (row.kind != setting_kind::flag) valued += forms_of(row, " ") + " ";
     }
     return fmt::format(
         "        {})\n            options='{}'\n            valued='{}'\n            arguments='{}'{}\n            ;;\n",
@@ -126,7 +127,7 @@ std::string value_case(setting const& row) {
         }
         return {};
     }();
-    return does.empty() ? does : fmt::format("        {}) {} ;;\n", spellings(row, " | "), does);
+    return does.empty() ? does : fmt::format("        {}) {} ;;\n", forms_of(row, " | "), does);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the value of an option can be, as far as a shell can complete it.
+// The kinds of values that a shell can complete for an option.
 #pragma once
 
 #include <algorithm>

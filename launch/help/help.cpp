@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/version.hpp"
 #include "launch/help/command_table.hpp"
 
 namespace muster {
@@ -47,19 +46,11 @@ std::string synopsis_of(setting const& row) {
 std::string help_text(std::string_view command, bool all) {
     auto const* row = find_command(command);
     expect(row != nullptr, fmt::format("a command called {}", command));
-    auto text = fmt::format("muster {} {}      {}\n\n{}\n{}", command, row->synopsis, row->what, row->examples,
-                            options_text(command, all));
+    auto options = options_text(command, all);
     if (!all && has_more(command))
-        text += fmt::format("  {:27} all options; each is also a variable MUSTER_NAME and a key of muster.toml\n", "--help-all");
-    return text + std::string(row->closing);
-}
-
-std::string overview() {
-    auto text =
-        fmt::format("muster {}: one rank per GPU\n\n  muster run -- python train.py\n\ncommands (each has --help)\n", version());
-    for (auto const& row : commands())
-        if (!row.hidden) text += fmt::format("  {:12}{}\n", row.name, row.what);
-    return text;
+        options +=
+            fmt::format("  {:27} all options; each is also a variable MUSTER_NAME and a key of muster.toml\n", "--help-all");
+    return command_help("muster", *row, options);
 }
 
 bool print_help_if_asked(std::string_view command, settings_result const& given) {

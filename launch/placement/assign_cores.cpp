@@ -21,10 +21,10 @@ struct vicinity {
     std::string text;  ///< "of NUMA 1, next to the GPU"
 };
 
-/// All that the ways of giving cores to ranks look at.
-struct bench {
+/// The input of every way of giving cores to ranks.
+struct binding_input {
     topology const& machine;
-    request const& wanted;
+    placement_request const& wanted;
     std::vector<usable_core> cores;
 
     core_ids all() const {
@@ -41,27 +41,27 @@ struct bench {
     }
 };
 
-core_ids cores_of_numa(bench const& at, int numa) {
+core_ids cores_of_numa(binding_input const& at, int numa) {
     return at.where([&](usable_core const& c) { return c.numa == numa; });
 }
 
-core_ids touching(bench const& at, cpuset const& cpus) {
+core_ids touching(binding_input const& at, cpuset const& cpus) {
     return at.where([&](usable_core const& c) { return !intersect(c.threads, cpus).empty(); });
 }
 
 /// The NUMA node that all of `ids` are of, or -1.
-int common_numa(bench const& at, core_ids const& ids) {
+int common_numa(binding_input const& at, core_ids const& ids) {
     if (ids.empty()) return -1;
     int const numa = at.cores[ids.front()].numa;
     bool const same = std::all_of(ids.begin(), ids.end(), [&](std::size_t i) { return at.cores[i].numa == numa; });
     return same ? numa : -1;
 }
 
-bool site_map_fits(bench const& at) {
+bool site_map_fits(binding_input const& at) {
     return !at.wanted.gpu_cpus.empty() && static_cast<std::size_t>(at.machine.gpus_in_node) == at.wanted.gpu_cpus.size();
 }
 
-vicinity near_gpu(bench const& at, gpu const& g) {
+vicinity near_gpu(binding_input const& at, gpu const& g) {
     vicinity near;
     auto const index = static_cast<std::size_t>(g.index);
     if (site_map_fits(at) && index < at.wanted.gpu_cpus.size()) {
@@ -78,7 +78,7 @@ vicinity near_gpu(bench const& at, gpu const& g) {
     return near;
 }
 
-void take(bench const& at, binding& rank, core_ids const& ids) {
+void assign(binding_input const& at, binding& rank, core_ids const& ids) {
     rank.cores = {};
     rank.numa = common_numa(at, ids);
     for (auto const i : ids) rank.cores.add(at.cores[i].cpus);
@@ -92,25 +92,25 @@ struct pool {
 };
 
 /// The pool's cores shared out evenly, `width` to each rank.
-void share_out(bench const& at, pool const& p, std::size_t width, std::vector<binding>& ranks) {
+void share_out(binding_input const& at, pool const& p, std::size_t width, std::vector<binding>& ranks) {
     for (std::size_t i = 0; i < p.ranks.size(); ++i) {
         auto const first = p.cores.begin() + static_cast<std::ptrdiff_t>(i * p.cores.size() / p.ranks.size());
-        take(at, ranks[p.ranks[i]], core_ids(first, first + static_cast<std::ptrdiff_t>(width)));
+        assign(at, ranks[p.ranks[i]], core_ids(first, first + static_cast<std::ptrdiff_t>(width)));
         explain(ranks[p.ranks[i]], fmt::format("{} {}", counted(width, "core"), p.text));
     }
 }
 
-/// More ranks than cores: they go round, so that those started one after the other do not queue for the same core.
-void go_round(bench const& at, std::vector<binding>& ranks) {
+/// More ranks than cores: cores are dealt in rounds, so that ranks started one after the other have different cores.
+void deal_in_rounds(binding_input const& at, std::vector<binding>& ranks) {
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-        take(at, ranks[r], {r % at.cores.size()});
+        assign(at, ranks[r], {r % at.cores.size()});
         explain(ranks[r],
                 fmt::format("shares a core: {} ranks on {} of the node", ranks.size(), counted(at.cores.size(), "core")));
     }
 }
 
 /// Too few cores next to some GPUs for the ranks there: each rank gets what is near as far as it goes, then of what is left.
-void share_scarce(bench const& at, std::vector<vicinity> const& near, std::size_t width, std::vector<binding>& ranks) {
+void share_scarce(binding_input const& at, std::vector<vicinity> const& near, std::size_t width, std::vector<binding>& ranks) {
     std::vector<core_ids> given(ranks.size());
     std::vector<bool> taken(at.cores.size(), false);
     std::map<core_ids, std::size_t> sharers;
@@ -131,7 +131,7 @@ void share_scarce(bench const& at, std::vector<vicinity> const& near, std::size_
         auto const beside = given[r].size();
         fill(r, at.all(), width);
         std::sort(given[r].begin(), given[r].end());
-        take(at, ranks[r], given[r]);
+        assign(at, ranks[r], given[r]);
         explain(ranks[r],
                 near[r].text.empty() ? fmt::format("{} of the node (where the GPU is is not known)", counted(width, "core"))
                 : beside == width    ? fmt::format("{} {}", counted(width, "core"), near[r].text)
@@ -140,17 +140,16 @@ void share_scarce(bench const& at, std::vector<vicinity> const& near, std::size_
     }
 }
 
-[[noreturn]] void refuse_width(bench const& at, std::size_t ranks, std::size_t width) {
+[[noreturn]] void refuse_width(binding_input const& at, std::size_t ranks, std::size_t width) {
     auto const cores = at.cores.size();
-    throw error(
-        errc::placement,
-        fmt::format("cannot bind {} ranks on {} to {} cores each: there are {} cores of the node; use --cpus-per-rank {}, "
-                    "fewer ranks, or --bind-to none",
-                    ranks, at.machine.host, width, cores, std::max<std::size_t>(1, cores / ranks)));
+    throw error(errc::placement,
+                fmt::format("cannot bind {} ranks on {} to {} cores each: the node has {} cores; use --cpus-per-rank {}, "
+                            "fewer ranks, or --bind-to none",
+                            ranks, at.machine.host, width, cores, std::max<std::size_t>(1, cores / ranks)));
 }
 
 /// The pools of ranks with the same vicinity, if no core is in two of them and each has `least` cores for each of its ranks.
-std::optional<std::vector<pool>> separate_pools(bench const& at, std::vector<vicinity> const& near, std::size_t least) {
+std::optional<std::vector<pool>> separate_pools(binding_input const& at, std::vector<vicinity> const& near, std::size_t least) {
     std::map<core_ids, pool> pools;
     for (std::size_t r = 0; r < near.size(); ++r) {
         auto& p = pools[near[r].cores];
@@ -177,7 +176,7 @@ std::optional<std::vector<pool>> separate_pools(bench const& at, std::vector<vic
 }
 
 /// The same number of whole cores to each rank: bind_to share and core.
-void bind_shares(bench const& at, std::vector<vicinity> const& near, std::vector<binding>& ranks) {
+void bind_shares(binding_input const& at, std::vector<vicinity> const& near, std::vector<binding>& ranks) {
     auto const& wanted = at.wanted;
     std::size_t const least = static_cast<std::size_t>(wanted.cpus_per_rank.value_or(1));
     bool const fixed = wanted.cpus_per_rank || wanted.bind_to == bind_policy::core;
@@ -190,11 +189,11 @@ void bind_shares(bench const& at, std::vector<vicinity> const& near, std::vector
     else if (wanted.cpus_per_rank)
         refuse_width(at, ranks.size(), least);
     else
-        go_round(at, ranks);
+        deal_in_rounds(at, ranks);
 }
 
 /// Each rank gets all of what it is near to: bind_to numa, socket and gpu. Ranks may share it, since that was asked for.
-void bind_wholes(bench const& at, std::vector<vicinity> const& near, std::vector<binding>& ranks) {
+void bind_wholes(binding_input const& at, std::vector<vicinity> const& near, std::vector<binding>& ranks) {
     auto const policy = at.wanted.bind_to;
     if (policy == bind_policy::gpu && at.machine.gpus.empty())
         throw error(errc::placement, fmt::format("--bind-to gpu: {} has no GPU{}; use --bind-to share", at.machine.host,
@@ -205,7 +204,7 @@ void bind_wholes(bench const& at, std::vector<vicinity> const& near, std::vector
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         if (policy == bind_policy::gpu) {
             auto const& cores = near[r].cores.empty() ? at.all() : near[r].cores;
-            take(at, ranks[r], cores);
+            assign(at, ranks[r], cores);
             explain(ranks[r], fmt::format("the {} {} (--bind-to gpu)", counted(cores.size(), "core"),
                                           near[r].cores.empty() ? "of the node: where the GPU is is not known" : near[r].text));
             continue;
@@ -215,14 +214,14 @@ void bind_wholes(bench const& at, std::vector<vicinity> const& near, std::vector
             *std::find_if(at.cores.begin(), at.cores.end(), [&](usable_core const& c) { return c.cpus.contains(first_cpu); });
         bool const numa = policy == bind_policy::numa;
         auto const cores = at.where([&](usable_core const& c) { return numa ? c.numa == base.numa : c.package == base.package; });
-        take(at, ranks[r], cores);
+        assign(at, ranks[r], cores);
         explain(ranks[r], fmt::format("the {} of {} {} (--bind-to {})", counted(cores.size(), "core"), numa ? "NUMA" : "socket",
                                       numa ? base.numa : base.package, to_string(policy)));
     }
 }
 
 /// Exactly what a map by local rank says, as far as this process may use it.
-void bind_mapped(bench const& at, std::vector<binding>& ranks) {
+void bind_mapped(binding_input const& at, std::vector<binding>& ranks) {
     auto const& map = at.wanted.cpu_map;
     if (ranks.size() > map.size())
         throw error(errc::placement, fmt::format("cannot bind {} ranks on {}: the CPU map has {} entries; give one for each rank",
@@ -244,7 +243,7 @@ void bind_mapped(bench const& at, std::vector<binding>& ranks) {
                 errc::placement,
                 fmt::format("cannot bind local rank {} on {} to {} cores: the map gives it {} ({}); use --cpus-per-rank {}", r,
                             at.machine.host, width, ids.size(), map[r], ids.size()));
-        take(at, ranks[r], ids);
+        assign(at, ranks[r], ids);
         if (at.wanted.smt) ranks[r].cores = intersect(ranks[r].cores, asked);
         explain(ranks[r],
                 ranks[r].cores == asked ? "CPUs by the map" : fmt::format("CPUs by the map ({}), as far as usable", map[r]));
@@ -253,7 +252,7 @@ void bind_mapped(bench const& at, std::vector<binding>& ranks) {
 
 }  // namespace
 
-std::vector<usable_core> usable_cores(topology const& machine, request const& wanted) {
+std::vector<usable_core> usable_cores(topology const& machine, placement_request const& wanted) {
     auto const reserved = cpuset::from_list(wanted.reserved_cpus, "reserved CPUs");
     std::vector<usable_core> usable;
     for (auto const& c : machine.cores) {
@@ -266,13 +265,13 @@ std::vector<usable_core> usable_cores(topology const& machine, request const& wa
     return usable;
 }
 
-void assign_cores(topology const& machine, request const& wanted, std::vector<binding>& ranks) {
+void assign_cores(topology const& machine, placement_request const& wanted, std::vector<binding>& ranks) {
     if (ranks.empty()) return;
     if (wanted.bind_to == bind_policy::none) {
         for (auto& rank : ranks) explain(rank, "not bound (--bind-to none)");
         return;
     }
-    bench const at{machine, wanted, usable_cores(machine, wanted)};
+    binding_input const at{machine, wanted, usable_cores(machine, wanted)};
     if (!wanted.cpu_map.empty()) return bind_mapped(at, ranks);
     std::vector<vicinity> near;
     for (auto const& rank : ranks) near.push_back(rank.device ? near_gpu(at, *rank.device) : vicinity{});

@@ -13,7 +13,7 @@ std::string note_of(topology const& t) {
     return t.gpu_note.empty() ? "" : fmt::format(" ({})", t.gpu_note);
 }
 
-void check_enough(topology const& t, request const& wanted, int local_size) {
+void check_enough(topology const& t, placement_request const& wanted, int local_size) {
     auto const gpus = static_cast<int>(t.gpus.size());
     if (local_size <= gpus * wanted.ranks_per_gpu) return;
     throw error(errc::placement,
@@ -30,7 +30,7 @@ gpu const* find_mapped(topology const& t, int number) {
     return nullptr;
 }
 
-void assign_by_map(topology const& t, request const& wanted, std::vector<binding>& ranks) {
+void assign_by_map(topology const& t, placement_request const& wanted, std::vector<binding>& ranks) {
     if (ranks.size() > wanted.gpu_map.size())
         throw error(errc::placement, fmt::format("cannot bind {} ranks on {}: the GPU map has {} entries; give one for each rank",
                                                  ranks.size(), t.host, wanted.gpu_map.size()));
@@ -54,7 +54,7 @@ void assign_by_map(topology const& t, request const& wanted, std::vector<binding
 
 }  // namespace
 
-void assign_gpus(topology const& t, request const& wanted, std::vector<binding>& ranks) {
+void assign_gpus(topology const& t, placement_request const& wanted, std::vector<binding>& ranks) {
     if (t.gpus.empty()) {
         if (!wanted.gpu_map.empty())
             throw error(errc::placement,
@@ -72,7 +72,7 @@ void assign_gpus(topology const& t, request const& wanted, std::vector<binding>&
     }
 }
 
-void assign_visible(topology const& t, request const& wanted, std::vector<binding>& ranks) {
+void assign_visible(topology const& t, placement_request const& wanted, std::vector<binding>& ranks) {
     for (auto& rank : ranks) {
         if (!rank.device) continue;
         auto const& own = *rank.device;

@@ -1,9 +1,13 @@
 // The steps of bind_ranks, one file each.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "launch/hardware/topology.hpp"
 #include "launch/placement/binding.hpp"
+#include "launch/placement/placement_request.hpp"
 
 namespace muster {
 
@@ -15,13 +19,13 @@ struct usable_core {
     int package = 0;
 };
 
-/// binding_gpus.cpp: device and why it is shared, then which devices each rank's program sees.
-void assign_gpus(topology const& machine, request const& wanted, std::vector<binding>& ranks);
-void assign_visible(topology const& machine, request const& wanted, std::vector<binding>& ranks);
-/// binding_cores.cpp
-std::vector<usable_core> usable_cores(topology const& machine, request const& wanted);
-void assign_cores(topology const& machine, request const& wanted, std::vector<binding>& ranks);
-/// binding_nics.cpp; needs devices and cores.
+/// assign_gpus.cpp: device and why it is shared, then which devices each rank's program sees.
+void assign_gpus(topology const& machine, placement_request const& wanted, std::vector<binding>& ranks);
+void assign_visible(topology const& machine, placement_request const& wanted, std::vector<binding>& ranks);
+/// assign_cores.cpp
+std::vector<usable_core> usable_cores(topology const& machine, placement_request const& wanted);
+void assign_cores(topology const& machine, placement_request const& wanted, std::vector<binding>& ranks);
+/// assign_nics.cpp; needs devices and cores.
 void assign_nics(topology const& machine, std::vector<binding>& ranks);
 
 /// "8 cores", "1 core".

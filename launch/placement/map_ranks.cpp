@@ -14,13 +14,13 @@ namespace muster {
 
 namespace {
 
-constexpr std::int64_t most_ranks = 10'000'000;  // far above any machine: a slip of the finger must not eat the memory
+constexpr std::int64_t most_ranks = 10'000'000;  // far above any machine, so that a mistyped number does not use up the memory
 
 std::string plural(std::int64_t count, std::string_view what) {
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-/// What a rank needs one of.
+/// The thing that a rank needs one of.
 enum class unit {
     gpu,      ///< nodes tell their GPUs, and there are some
     slot,     ///< no GPU anywhere
@@ -61,13 +61,13 @@ std::optional<std::int64_t> known_gpus(allocation const& a) {
     return sum;
 }
 
-unit unit_of(allocation const& a, request const& wanted) {
+unit unit_of(allocation const& a, placement_request const& wanted) {
     if (wanted.slots_per_node) return unit::stated;
     auto const gpus = known_gpus(a);
     return !gpus ? unit::unknown : *gpus > 0 ? unit::gpu : unit::slot;
 }
 
-std::int64_t capacity_of(node const& n, unit counted, request const& wanted) {
+std::int64_t capacity_of(node const& n, unit counted, placement_request const& wanted) {
     if (counted == unit::stated) return *wanted.slots_per_node;
     return counted == unit::gpu ? std::int64_t{n.gpus.value_or(0)} * wanted.ranks_per_gpu : n.slots;
 }
@@ -80,7 +80,7 @@ std::string each(std::vector<std::int64_t> const& capacity, std::int64_t divisor
 }
 
 /// "8 GPUs on 2 nodes (4 each)" or "2 slots (its cores; no GPU)", for errors.
-std::string inventory(allocation const& a, room const& r, request const& wanted) {
+std::string inventory(allocation const& a, room const& r, placement_request const& wanted) {
     std::string const nodes =
         r.nodes.size() == 1 && a.nodes.size() == 1 ? "" : " on " + plural(static_cast<std::int64_t>(r.nodes.size()), "node");
     std::int64_t const per_unit = r.counted == unit::gpu ? wanted.ranks_per_gpu : 1;
@@ -91,8 +91,8 @@ std::string inventory(allocation const& a, room const& r, request const& wanted)
     return count;
 }
 
-/// The option that makes room for `needed` ranks on a node that has room for `there`.
-std::string way_out(room const& r, request const& wanted, std::int64_t needed, std::int64_t there) {
+/// The option by which a node with room for `there` ranks takes `needed`.
+std::string remedy(room const& r, placement_request const& wanted, std::int64_t needed, std::int64_t there) {
     if (r.counted != unit::gpu) return fmt::format("--slots-per-node {}", needed);
     return fmt::format("--ranks-per-gpu {}", there == 0 ? needed : (needed * wanted.ranks_per_gpu + there - 1) / there);
 }
@@ -101,7 +101,7 @@ void check_positive(std::optional<int> value, std::string_view option) {
     if (value && *value < 1) throw error(errc::usage, fmt::format("{} must be at least 1, not {}", option, *value));
 }
 
-void check(request const& wanted) {
+void check(placement_request const& wanted) {
     check_positive(wanted.ranks, "-n");
     check_positive(wanted.nodes, "--nnodes");
     check_positive(wanted.ranks_per_node, "--ranks-per-node");
@@ -113,7 +113,7 @@ void check(request const& wanted) {
 }
 
 /// The first `wanted.nodes` of those that can take a rank, or all of them.
-room make_room(allocation const& given, request const& wanted) {
+room make_room(allocation const& given, placement_request const& wanted) {
     room r;
     r.counted = unit_of(given, wanted);
     for (std::size_t i = 0; i < given.nodes.size(); ++i) {
@@ -134,7 +134,7 @@ room make_room(allocation const& given, request const& wanted) {
 }
 
 /// Exactly so many on each node that is used; -n says on how many nodes.
-void map_by_node_count(allocation const& given, request const& wanted, room& r) {
+void map_by_node_count(allocation const& given, placement_request const& wanted, room& r) {
     int const each_node = *wanted.ranks_per_node;
     if (wanted.ranks) {
         if (*wanted.ranks % each_node != 0)
@@ -162,7 +162,7 @@ void map_by_node_count(allocation const& given, request const& wanted, room& r) 
             throw error(errc::placement,
                         fmt::format("cannot map {} ranks on {}: it has {}; use --ranks-per-node {}, or {}", each_node, n.name,
                                     r.counted == unit::gpu ? plural(*n.gpus, "GPU") : plural(most, "slot"), most,
-                                    way_out(r, wanted, each_node, most)));
+                                    remedy(r, wanted, each_node, most)));
         r.capacity[i] = each_node;
     }
 }
@@ -183,7 +183,7 @@ bool spread_unknown(allocation const& given, std::int64_t ranks, room& r) {
 }
 
 /// Room for `ranks`, or the error that says why not.
-void make_it_fit(allocation const& given, request const& wanted, std::int64_t ranks, room& r) {
+void make_it_fit(allocation const& given, placement_request const& wanted, std::int64_t ranks, room& r) {
     std::int64_t const capacity = r.total();
     if (ranks <= capacity) return;
     if (given.scheduler == scheduler_kind::local && r.counted == unit::slot) {
@@ -228,7 +228,7 @@ void fill(std::int64_t ranks, std::vector<std::int64_t>& capacity) {
     }
 }
 
-std::string note_of(allocation const& given, request const& wanted, room const& r, std::int64_t ranks) {
+std::string note_of(allocation const& given, placement_request const& wanted, room const& r, std::int64_t ranks) {
     if (given.scheduler == scheduler_kind::local && r.counted == unit::slot && ranks > given.nodes.front().slots)
         return fmt::format("{} on {} of {} (no GPU): oversubscribed, so timings say little", plural(ranks, "rank"),
                            plural(given.nodes.front().slots, "core"), given.nodes.front().name);
@@ -242,7 +242,7 @@ std::string note_of(allocation const& given, request const& wanted, room const& 
 
 }  // namespace
 
-mapping map_ranks(allocation const& given, request const& wanted) {
+mapping map_ranks(allocation const& given, placement_request const& wanted) {
     check(wanted);
     expect(!given.nodes.empty(), "an allocation with nodes");
     room r = make_room(given, wanted);

@@ -1,4 +1,4 @@
-// Which node each rank is on: the launcher's half of placement.
+// A mapping of ranks to nodes: the launcher's half of placement.
 #pragma once
 
 #include <string>
@@ -31,17 +31,15 @@ struct mapping {
 };
 
 /// Places ranks on nodes. Pure and linear in their number.
-/// - A node takes one rank a GPU (times `ranks_per_gpu`) where nodes tell their GPUs and there are some, else one a slot;
-///   `slots_per_node` stands in for both. Nodes that take none are passed over. Without `ranks` all room is used.
-/// - `ranks` are filled in node by node; with map_policy::node, or with `nodes` (the first so many that take ranks), they are
-/// dealt
-///   in rounds, so that all nodes are used alike. `ranks_per_node` puts exactly so many on each node used.
-/// - More ranks than room is an error. Except: on this machine alone and without GPUs `ranks` may exceed the cores, which the
-/// note
-///   says; and where nobody tells the GPUs, `ranks` and `ranks_per_node` may exceed the slots (unless a list of hosts states
-///   these), up to a node's hardware threads if they are known.
-/// - Some nodes telling their GPUs and others not is an error without `slots_per_node`.
-/// Throws errc::usage for values that contradict each other, errc::placement with the numbers and the way out.
-mapping map_ranks(allocation const& given, request const& wanted);
+/// - Where the GPUs of the nodes are known and there are some, a node takes `ranks_per_gpu` ranks for each; else one a slot.
+///   `slots_per_node` replaces both. Nodes that take none are left out. Without `ranks` all room is used.
+/// - `ranks` fill one node after the other. With map_policy::node, or with `nodes` (the first so many that take ranks), they are
+///   dealt in rounds, so that all nodes are used alike. `ranks_per_node` puts exactly so many on each node used.
+/// - More ranks than room is an error. Two exceptions: on this machine alone and without GPUs, `ranks` may exceed the cores, and
+///   the note tells; where the GPUs are not known, `ranks` and `ranks_per_node` may exceed the slots (unless a list of hosts
+///   gives these), up to the hardware threads of a node if they are known.
+/// - Nodes of which some GPUs are known and others not are an error without `slots_per_node`.
+/// Throws errc::usage for values that contradict each other, errc::placement with the numbers and what to do.
+mapping map_ranks(allocation const& given, placement_request const& wanted);
 
 }  // namespace muster

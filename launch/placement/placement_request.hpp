@@ -1,4 +1,4 @@
-// What the user asks of placement.
+// The placement that the user asks for: ranks, nodes, cores, GPUs.
 #pragma once
 
 #include <optional>
@@ -38,7 +38,7 @@ std::string_view to_string(gpu_visibility seen) noexcept;
 /// Throws errc::usage naming the possible words.
 gpu_visibility parse_gpu_visibility(std::string_view word);
 
-struct request {
+struct placement_request {
     std::optional<int> ranks;           ///< world size; without it: every slot one rank
     std::optional<int> nodes;           ///< use this many of the allocation's nodes, the first ones
     std::optional<int> ranks_per_node;  ///< exactly so many on each node used
@@ -52,9 +52,9 @@ struct request {
     std::vector<std::string> cpu_map;   ///< by local rank: its hardware threads, as a site or the user gives them ("24-31,56-63")
     std::vector<int> gpu_map;           ///< by local rank: which of the node's GPUs (place in PCI order); empty: in order
     std::vector<std::string> gpu_cpus;  ///< by the node's GPU: the hardware threads nearest to it, where a site knows better
-    std::string
-        reserved_cpus;  ///< hardware threads whose cores no rank gets ("0,8,16"), as where a site keeps them for the system
-    bool operator==(request const&) const = default;
+    /// Hardware threads whose cores no rank gets ("0,8,16"), as where a site keeps them for the system.
+    std::string reserved_cpus;
+    bool operator==(placement_request const&) const = default;
 };
 
 }  // namespace muster

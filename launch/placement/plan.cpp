@@ -6,13 +6,14 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "launch/placement/bind_ranks.hpp"
 
 namespace muster {
 
 namespace {
 
 /// The note on GPUs, once for all nodes that say the same.
-void add_notes(plan& p, request const& wanted) {
+void add_notes(plan& p, placement_request const& wanted) {
     std::set<std::string> said;
     auto const add = [&](std::string const& note) {
         if (said.insert(note).second) p.notes.push_back(note);
@@ -46,7 +47,7 @@ int plan::unknown_nodes() const {
     return count;
 }
 
-plan make_plan(allocation given, request const& wanted, known_machines const& known) {
+plan make_plan(allocation given, placement_request const& wanted, known_machines const& known) {
     plan p;
     p.given = std::move(given);
     if (known.every_node)

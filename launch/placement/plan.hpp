@@ -1,4 +1,4 @@
-// Both halves of placement together, for people to look at: which node each rank would be on, and where there.
+// A plan of the whole job: maps and binds the ranks, for muster plan to show.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ struct plan {
 
     /// Nothing where the node's half is not known from here.
     binding const* binding_of(rank_place const& place) const;
-    /// Used nodes whose half is not known from here.
+    /// Number of nodes in use whose half is not known from here.
     int unknown_nodes() const;
     bool operator==(plan const&) const = default;
 };
@@ -43,7 +43,7 @@ struct known_machines {
 
 /// Maps and binds the ranks. Where each node is like one machine, the GPUs of a node are that machine's unless the scheduler says
 /// how many there are. Pure but for `is_this_node`. Throws errc::placement.
-plan make_plan(allocation given, request const& wanted, known_machines const& known);
+plan make_plan(allocation given, placement_request const& wanted, known_machines const& known);
 
 /// For people, and as JSON (schema "muster.plan/1"). Pure.
 std::string plan_table(plan const& p);

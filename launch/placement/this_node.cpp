@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "launch/hardware/discover_topology.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/system/network.hpp"
 
@@ -25,17 +26,6 @@ bool is_this_host(node const& candidate) {
         if (is_number(name) ? !interface_that_has(name).empty() : short_name(name) == short_host_name()) return true;
     }
     return false;
-}
-
-placement place_here(topology machine, allocation given, mapping map, request const& wanted) {
-    placement where{std::move(machine), std::move(given), std::move(map), {}};
-    where.bindings = bind_ranks(where.machine, wanted, where.map.world_size());
-    return where;
-}
-
-identity identity_of(placement const& where, int rank, std::string const& nspace) {
-    int const size = where.map.world_size();
-    return {nspace, rank, size, rank, size, 0, 1, where.machine.host, identity::source::muster};
 }
 
 }  // namespace muster

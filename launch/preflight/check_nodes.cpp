@@ -18,14 +18,8 @@ namespace muster {
 
 namespace {
 
-std::vector<int> all_nodes(allocation const& given) {
-    std::vector<int> nodes(given.nodes.size());
-    for (std::size_t n = 0; n < nodes.size(); ++n) nodes[n] = static_cast<int>(n);
-    return nodes;
-}
-
 /// Those that ranks would be on.
-std::vector<int> used_nodes(allocation const& given, request const& wanted) {
+std::vector<int> used_nodes(allocation const& given, placement_request const& wanted) {
     auto const map = map_ranks(given, wanted);
     std::vector<int> nodes;
     for (std::size_t n = 0; n < map.ranks_per_node.size(); ++n)
@@ -96,6 +90,12 @@ allocation without_bad_nodes(run_options const& options, allocation const& given
 
 }  // namespace
 
+std::vector<int> all_nodes(allocation const& given) {
+    std::vector<int> nodes(given.nodes.size());
+    for (std::size_t n = 0; n < nodes.size(); ++n) nodes[n] = static_cast<int>(n);
+    return nodes;
+}
+
 node_survey survey_nodes(run_options const& options, environment const& inherited, scheduler_sources const& sources,
                          allocation const& given, std::vector<int> const& nodes, std::string const& scratch_dir) {
     expectations wanted;
@@ -119,7 +119,7 @@ node_survey survey_nodes(run_options const& options, environment const& inherite
     return survey;
 }
 
-bool must_ask_nodes(allocation const& given, request const& wanted) {
+bool must_ask_nodes(allocation const& given, placement_request const& wanted) {
     if (wanted.slots_per_node) return false;
     if (some_tell_gpus(given)) return true;
     if (wanted.ranks || wanted.ranks_per_node) return false;

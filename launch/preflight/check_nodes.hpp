@@ -23,9 +23,12 @@ struct node_survey {
 node_survey survey_nodes(run_options const& options, environment const& inherited, scheduler_sources const& sources,
                          allocation const& given, std::vector<int> const& nodes, std::string const& scratch_dir);
 
+/// The index of every node of the allocation.
+std::vector<int> all_nodes(allocation const& given);
+
 /// Whether only the nodes themselves can tell how many ranks they take: several of them, or another one than this, with GPUs that
 /// nobody has counted and no number of ranks asked for; or some with GPUs that are counted and some with GPUs that are not.
-bool must_ask_nodes(allocation const& given, request const& wanted);
+bool must_ask_nodes(allocation const& given, placement_request const& wanted);
 
 /// What --preflight and --exclude-bad-nodes do, and what an allocation that does not tell its GPUs needs: looks at the nodes that
 /// ranks would be on (at all, where bad ones may be left out), prints what is wrong, and returns the allocation with what was

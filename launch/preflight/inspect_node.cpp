@@ -21,7 +21,7 @@
 
 #include "base/cpuset.hpp"
 #include "base/error.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "base/version.hpp"
 #include "launch/hardware/topology.hpp"
 #include "launch/placement/this_node.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "launch/run/engine_supervisor.hpp"
 #include "launch/run/rank_process.hpp"

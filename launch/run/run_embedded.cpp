@@ -9,8 +9,9 @@
 #include <filesystem>
 
 #include "base/error.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "base/text.hpp"
+#include "launch/placement/local_placement.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/ranks/rank_variables.hpp"
@@ -50,7 +51,7 @@ rank_process make_rank(run_options const& options, identity const& who, binding 
             .err = rank_stream(STDERR_FILENO, how, dir.empty() ? "" : dir + "stderr")};
 }
 
-pmix::job describe_job(placement const& where, std::string const& session_dir, std::string const& program) {
+pmix::job describe_job(local_placement const& where, std::string const& session_dir, std::string const& program) {
     pmix::job job;
     job.nspace = fmt::format("muster.{}.{}", where.machine.host, ::getpid());
     job.host = where.machine.host;
@@ -65,7 +66,7 @@ pmix::job describe_job(placement const& where, std::string const& session_dir, s
 /// All that is the same for every rank.
 struct rank_starter {
     run_options const& options;
-    placement const& where;
+    local_placement const& where;
     environment const& variables;
     std::string const& program;
     std::string const& working_dir;
@@ -111,7 +112,7 @@ rendezvous make_rendezvous(held_ports const& ports, int world_size, std::string 
 }
 
 /// What would run, as a shell would do it: the cores of each rank, then its command.
-void print_commands(run_options const& options, placement const& where) {
+void print_commands(run_options const& options, local_placement const& where) {
     fmt::print("# muster itself starts {} ranks on {}; their variables: --print-env RANK\n", where.map.world_size(),
                where.machine.host);
     for (std::size_t r = 0; r < where.bindings.size(); ++r) {
@@ -128,8 +129,8 @@ void check_print_env(run_options const& options, int size) {
 
 }  // namespace
 
-int run_embedded(run_options const& options, environment const& inherited, placement const& where, std::string const& session_dir,
-                 int guardian_fd) {
+int run_embedded(run_options const& options, environment const& inherited, local_placement const& where,
+                 std::string const& session_dir, int guardian_fd) {
     int const size = where.map.world_size();
     check_print_env(options, size);
     if (options.dry_run) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "launch/placement/local_placement.hpp"
 #include "launch/placement/mapping.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/check_nodes.hpp"

@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "base/error.hpp"
-#include "base/process.hpp"
-#include "base/self_program.hpp"
+#include "base/process/process.hpp"
+#include "base/process/self_program.hpp"
 #include "launch/engine/engine_table.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/ranks/rank_environment.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
-#include "base/run_captured.hpp"
+#include "base/process/run_captured.hpp"
 #include "launch/scheduler/allocation.hpp"
 
 namespace muster {

@@ -2,36 +2,28 @@
 
 #include <fmt/format.h>
 
-#include <boost/program_options.hpp>
-
+#include "base/command/given_options.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/settings/foreign_options.hpp"
 
 namespace muster {
 
-namespace po = boost::program_options;
-
 namespace {
 
-/// The table as Boost.Program_options has it: a flag has a second option that turns it off.
-po::options_description describe(std::string_view command) {
-    po::options_description described;
+/// The options of the command: a flag has a second one that turns it off.
+std::vector<option_shape> shapes_of(std::string_view command) {
+    std::vector<option_shape> shapes;
     for (auto const& row : settings()) {
         if (!takes(command, row)) continue;
-        std::string const name(row.name);
-        auto const with_letter = row.letter == 0 ? name : fmt::format("{},{}", name, row.letter);
-        if (row.kind != setting_kind::flag) {
-            described.add_options()(with_letter.c_str(), po::value<std::string>());
-            continue;
-        }
-        described.add_options()(with_letter.c_str(), po::bool_switch());
-        described.add_options()(("no-" + name).c_str(), po::bool_switch());
+        bool const is_flag = row.kind == setting_kind::flag;
+        shapes.push_back({std::string(row.name), row.letter, !is_flag});
+        if (is_flag) shapes.push_back({fmt::format("no-{}", row.name), 0, false});
     }
-    return described;
+    return shapes;
 }
 
-/// The commands that do take an option of that name, as words.
+/// The commands that take an option of that name.
 std::string takers_of(std::string const& name) {
     for (auto const& row : settings())
         if (row.name == name) {
@@ -51,22 +43,10 @@ std::string takers_of(std::string const& name) {
         }
     auto const name = word.substr(0, word.find('='));
     auto const takers = name.starts_with("--") ? takers_of(name.substr(2)) : std::string();
-    if (!takers.empty()) throw error(errc::usage, fmt::format("muster {} takes no {}; it is for {}", command, name, takers));
+    if (!takers.empty()) throw error(errc::usage, fmt::format("muster {} takes no {}; use it with {}", command, name, takers));
     auto const near = nearest(name, names);
     throw error(errc::usage, fmt::format("unknown option '{}'{}; --help lists all", name,
                                          near ? fmt::format(", did you mean {}?", *near) : ""));
-}
-
-std::vector<po::option> parse(std::string_view command, std::vector<std::string> const& options) {
-    auto const described = describe(command);
-    try {
-        auto const style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-        return po::command_line_parser(options).options(described).style(style).run().options;
-    } catch (po::unknown_option const& e) {
-        throw_unknown(command, e.get_option_name());
-    } catch (po::error const& e) {
-        throw error(errc::usage, fmt::format("{}; --help shows how", e.what()));
-    }
 }
 
 void add(command_line& line, std::string_view command, std::string const& name, std::string const& value,
@@ -80,8 +60,7 @@ void add(command_line& line, std::string_view command, std::string const& name, 
     }
     known.spelled = spelled;
     for (auto& entry : entries_of(row, value, spelled, true)) {
-        if (auto const fault = fault_of(row, entry))
-            throw parse_error(spelled, entry, fault->offset, fault->message, errc::usage);
+        if (auto const fault = fault_of(row, entry)) throw_fault(spelled, entry, *fault);
         known.entries.push_back(std::move(entry));
     }
 }
@@ -89,23 +68,23 @@ void add(command_line& line, std::string_view command, std::string const& name, 
 }  // namespace
 
 command_line parse_command_line(std::string_view command, std::vector<std::string> const& args) {
-    auto own = rewrite_spellings(command, args);
+    auto rewritten = rewrite_foreign_options(command, args);
     command_line line;
-    line.command = std::move(own.command);
-    for (auto const& option : parse(command, own.options)) {
-        auto name = option.string_key;
-        if (name.empty()) throw_unknown(command, option.original_tokens.empty() ? "" : option.original_tokens.front());  // "--=x"
+    line.command = std::move(rewritten.command);
+    auto const read = read_option_words(shapes_of(command), rewritten.options);
+    if (read.unknown) throw_unknown(command, *read.unknown);
+    for (auto [name, value] : read.options) {
         bool const negated = find_setting(name, command) == nullptr;  // it can only be a flag's no-NAME
         if (negated) name = name.substr(3);
         auto const& row = *find_setting(name, command);
-        auto const found = own.spelled.find(name);
-        auto const spelled = found == own.spelled.end() ? fmt::format("--{}", name) : found->second;
+        auto const found = rewritten.spelled.find(name);
+        auto const spelled = found == rewritten.spelled.end() ? fmt::format("--{}", name) : found->second;
         if (row.kind == setting_kind::flag) {
             add(line, command, name, negated ? "false" : "true", spelled);
             continue;
         }
-        for (auto const& [meant, value] : rewrite_value(row, option.value.empty() ? "" : option.value.front()))
-            add(line, command, meant, value, spelled);
+        for (auto const& [meant, meant_value] : rewrite_foreign_value(row, value))
+            add(line, command, meant, meant_value, spelled);
     }
     return line;
 }

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-/// What a command line gave to one setting.
+/// The words that a command line gives to one setting.
 struct given_words {
     std::vector<std::string> entries;
     std::string spelled;  ///< the option as the user wrote it: "-np"

@@ -16,14 +16,14 @@ namespace {
 struct foreign {
     std::string_view names;  ///< as in setting::aliases
     std::string_view tool;
-    std::string_view meant;   ///< muster's word for it
+    std::string_view meant;   ///< muster's option for it
     std::string_view answer;  ///< why it is refused; empty with `meant` empty: it changes nothing
 };
 
 constexpr std::string_view elastic = "muster does not change the number of ranks while they run: give one number, -n N";
 constexpr std::string_view no_rendezvous = "muster sets MASTER_ADDR and MASTER_PORT for every rank by itself: leave it out";
 constexpr std::string_view one_launcher = "muster is started once, not once a node, and knows each node's rank: leave it out";
-constexpr std::string_view not_ssh = "how nodes are reached is the engine's: --engine mpirun --engine-args '…'";
+constexpr std::string_view not_ssh = "the engine connects to the nodes: --engine mpirun --engine-args '…'";
 constexpr std::string_view where_in_node = "muster plan shows what each rank gets: leave it out";
 
 constexpr foreign foreigners[]{
@@ -39,13 +39,14 @@ constexpr foreign foreigners[]{
     {"mpi use-mpi", "horovodrun", "", ""},
     // Refused, with the way out.
     {"-mca -gmca -omca -pmca -prtemca -pmixmca", "mpirun", "",
-     "it is for the engine: --engine mpirun --engine-args '--mca NAME VALUE', or set OMPI_MCA_NAME for the ranks with -x"},
-    {"-am -tune", "mpirun", "", "it is for the engine: --engine mpirun --engine-args '--tune FILE'"},
-    {"-oversubscribe", "mpirun", "", "say how many: --slots-per-node N, or --ranks-per-gpu N where there are GPUs"},
-    {"-nooversubscribe", "mpirun", "", "muster never oversubscribes unless told to: leave it out"},
+     "pass it to the engine: --engine mpirun --engine-args '--mca NAME VALUE', or set OMPI_MCA_NAME for the ranks with -x"},
+    {"-am -tune", "mpirun", "", "pass it to the engine: --engine mpirun --engine-args '--tune FILE'"},
+    {"-oversubscribe", "mpirun", "",
+     "muster needs the number: write --slots-per-node N, or --ranks-per-gpu N where there are GPUs"},
+    {"-nooversubscribe", "mpirun", "", "muster does not oversubscribe by itself: leave it out"},
     {"-overload-allowed", "mpirun", "", "use --bind-to none, or --slots-per-node N"},
     {"-allow-run-as-root", "mpirun", "",
-     "muster does not mind: leave it out (an mpirun below takes --engine-args --allow-run-as-root)"},
+     "muster runs as root too: leave it out (for mpirun as engine: --engine-args --allow-run-as-root)"},
     {"-report-bindings -display-map -display-allocation -display-devel-map -display-topo", "mpirun", "",
      "muster plan shows where each rank goes and why, muster hosts the allocation"},
     {"-display", "mpirun", "", "muster plan shows where each rank goes and why, muster hosts the allocation"},
@@ -56,13 +57,13 @@ constexpr foreign foreigners[]{
     {"-use-hwthread-cpus", "mpirun", "", "muster uses hardware threads unless --no-smt: leave it out"},
     {"-prefix -path", "mpirun", "", "set PATH and LD_LIBRARY_PATH for the ranks: -x PATH=…"},
     {"-nolocal -do-not-launch", "mpirun", "", "name the hosts to be used: -H a,b; --dry-run starts nothing"},
-    {"-app -configfile", "mpirun", "", "muster runs one program: let it look at RANK and choose"},
+    {"-app -configfile", "mpirun", "", "muster runs one program: let it choose by the variable RANK"},
     {"-stdin", "mpirun", "", "rank 0 gets standard input"},
     {"-env -genv", "mpiexec", "", "write -x NAME=VALUE"},
     {"-envlist -genvlist", "mpiexec", "", "all of your variables reach the ranks: leave it out"},
     {"-envnone -genvnone", "mpiexec", "", "start muster with the variables you want: env -i …"},
     {"-launcher -rmk -bootstrap -launcher-exec -bootstrap-exec", "mpiexec", "",
-     "--engine and --scheduler choose, and find out by themselves"},
+     "muster chooses the engine; --engine and --scheduler force one: leave it out"},
     {"-N", "srun and mpirun", "", "it means nodes to srun and ranks a node to mpirun: write --nnodes or --ranks-per-node"},
     {"-c", "srun and mpirun", "", "it means cores a rank to srun and ranks to mpirun: write --cpus-per-rank or -n"},
     {"-G gres gpus-per-task gpus-per-node gpu-bind", "srun", "",
@@ -74,7 +75,7 @@ constexpr foreign foreigners[]{
      "horovodrun", "", elastic},
     {"ssh-port ssh-identity-file", "horovodrun", "", not_ssh},
     {"disable-cache", "horovodrun", "", "muster keeps no cache of hosts: leave it out"},
-    {"config-file", "horovodrun", "", "settings are read from muster.toml; set HOROVOD_… with -x NAME=VALUE"},
+    {"config-file", "horovodrun", "", "muster reads muster.toml; set HOROVOD_… with -x NAME=VALUE"},
     {"check-build", "horovodrun", "", "muster doctor says what is here"},
     {"binding-args", "horovodrun", "", "use --bind-to"},
     {"fusion-threshold-mb", "horovodrun", "", "write -x HOROVOD_FUSION_THRESHOLD=BYTES"},
@@ -91,8 +92,8 @@ constexpr foreign foreigners[]{
     {"node-rank", "torchrun", "", one_launcher},
     {"max-restarts monitor-interval", "torchrun", "", "the first failure ends the run, so that the scheduler can requeue it"},
     {"start-method role", "torchrun", "", "muster starts programs, not functions: leave it out"},
-    {"-m module", "torchrun", "", "write: muster run -- python -m MODULE"},
-    {"no-python run-path", "torchrun", "", "muster runs the program as it stands: muster run -- python train.py"},
+    {"-m module", "torchrun", "", "write: muster run -- python3 -m MODULE"},
+    {"no-python run-path", "torchrun", "", "muster adds no interpreter: write muster run -- python3 train.py"},
     {"log-dir logs-specs", "torchrun", "", "write --output-dir DIR"},
     {"-r redirects -t tee local-ranks-filter", "torchrun", "",
      "write --output-dir DIR, which keeps and shows every rank's output"},
@@ -128,7 +129,7 @@ foreign const* find_foreign(option_word const& parts) {
     return nullptr;
 }
 
-/// The setting a word means, and whether it is its negation; by name, by letter or by another tool's name.
+/// The setting that a word means, by name, by letter or by another tool's name, and whether the word is its negation.
 std::pair<setting const*, bool> find_meant(std::string_view command, option_word const& parts) {
     for (auto const& row : settings()) {
         if (!takes(command, row)) continue;
@@ -145,8 +146,8 @@ std::pair<setting const*, bool> find_meant(std::string_view command, option_word
 
 }  // namespace
 
-own_words rewrite_spellings(std::string_view command, std::vector<std::string> const& args) {
-    own_words own;
+rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std::string> const& args) {
+    rewritten_line own;
     std::size_t i = 0;
     for (; i < args.size() && args[i] != "--" && args[i].size() > 1 && args[i].front() == '-'; ++i) {
         auto const parts = take_apart(args[i]);
@@ -155,8 +156,8 @@ own_words rewrite_spellings(std::string_view command, std::vector<std::string> c
         // -np is an alias of mpirun's and not -n with the value p; likewise no foreign word is a letter with its value.
         if (auto const* other = row == nullptr || by_letter ? find_foreign(parts) : nullptr; other != nullptr) {
             if (!other->answer.empty())
-                throw error(errc::usage,
-                            fmt::format("{} is {}'s: {}", args[i].substr(0, args[i].find('=')), other->tool, other->answer));
+                throw error(errc::usage, fmt::format("{} is an option of {}: {}", args[i].substr(0, args[i].find('=')),
+                                                     other->tool, other->answer));
             if (!other->meant.empty()) own.options.emplace_back(other->meant);
             continue;
         }
@@ -178,14 +179,6 @@ own_words rewrite_spellings(std::string_view command, std::vector<std::string> c
     if (i < args.size() && args[i] == "--") ++i;
     own.command.assign(args.begin() + static_cast<std::ptrdiff_t>(i), args.end());
     return own;
-}
-
-std::vector<std::string> foreign_spellings() {
-    std::vector<std::string> all;
-    for (auto const& row : foreigners)
-        for (auto const name : words_of(row.names))
-            all.push_back(name.front() == '-' ? std::string(name) : fmt::format("--{}", name));
-    return all;
 }
 
 }  // namespace muster

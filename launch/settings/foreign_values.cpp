@@ -1,4 +1,4 @@
-// Values of options as other tools write them.
+// Values of options as other tools write them: rewrites them as muster's own.
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -20,7 +20,7 @@ meant nodes_meant(setting const& row, std::string const& value) {
     auto const colon = value.find(':');
     if (colon == std::string::npos) return {{"nnodes", value}};
     if (value.substr(0, colon) != value.substr(colon + 1))
-        refuse(row, value, colon, "muster does not change the number of nodes while a program runs: give one number");
+        refuse(row, value, colon, "the number of nodes is fixed while a program runs; give one number");
     return {{"nnodes", value.substr(0, colon)}};
 }
 
@@ -33,19 +33,20 @@ meant map_meant(setting const& row, std::string const& value) {
     meant result;
     std::size_t next = 1;
     if (parts[0] == "ppr") {
-        if (parts.size() < 3) refuse(row, value, value.size(), "expected ppr:N:node");
+        if (parts.size() < 3) refuse(row, value, value.size(), "the part 'node' is missing; write ppr:N:node");
         if (parts[2] != "node")
-            refuse(row, value, offset_of(2), "muster counts ranks by node: ppr:N:node, and --bind-to says what each gets there");
+            refuse(row, value, offset_of(2),
+                   "muster counts ranks by node; write ppr:N:node, and --bind-to for what each gets there");
         result = {{"map-by", "slot"}, {"ranks-per-node", std::string(parts[1])}};
         next = 3;
     } else if (parts[0] == "slot" || parts[0] == "node") {
         result = {{"map-by", std::string(parts[0])}};
     } else {
-        refuse(row, value, 0, "--map-by chooses a rank's node: slot or node; --bind-to says what it gets there");
+        refuse(row, value, 0, "--map-by chooses the node of a rank; write slot or node, and --bind-to for what it gets there");
     }
     for (; next < parts.size(); ++next) {
         if (parts[next].size() < 4 || (!parts[next].starts_with("pe=") && !parts[next].starts_with("PE=")))
-            refuse(row, value, offset_of(next), "muster knows only the modifier PE=N, which is --cpus-per-rank N");
+            refuse(row, value, offset_of(next), "this modifier is unknown; use PE=N, which is --cpus-per-rank N");
         result.emplace_back("cpus-per-rank", std::string(parts[next].substr(3)));
     }
     return result;
@@ -53,7 +54,7 @@ meant map_meant(setting const& row, std::string const& value) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> rewrite_value(setting const& row, std::string const& value) {
+std::vector<std::pair<std::string, std::string>> rewrite_foreign_value(setting const& row, std::string const& value) {
     if (row.name == "nnodes") return nodes_meant(row, value);
     if (row.name == "map-by") return map_meant(row, value);
     // torchrun's words for what muster does anyway: one for each GPU, or each core.

@@ -5,18 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/settings/command_line.hpp"
-#include "launch/site/site.hpp"
+#include "launch/settings/settings_file.hpp"
 
 namespace muster {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -42,7 +37,7 @@ std::optional<std::string> note_on(std::string const& name) {
         return bare;
     }());
     if (!near) return std::nullopt;
-    return fmt::format("{} is no setting of muster's; did you mean MUSTER_{}?", name, *near);
+    return fmt::format("{} is no setting of muster; did you mean MUSTER_{}?", name, *near);
 }
 
 void put(settings_result& result, std::string_view name, setting_value value) {
@@ -61,8 +56,7 @@ void add_variables(settings_result& result, environment const& variables) {
         }
         setting_value value{{}, setting_layer::variable, name};
         for (auto const& entry : entries_of(*row, text, name, false)) {
-            if (auto const fault = fault_of(*row, entry))
-                throw parse_error(name, entry, fault->offset, fault->message, errc::config);
+            if (auto const fault = fault_of(*row, entry)) throw_fault(name, entry, *fault);
             value.entries.push_back(entry);
         }
         put(result, row->name, std::move(value));
@@ -83,16 +77,6 @@ void add_site(settings_result& result, settings_sources const& sources) {
         put(result, read.name, {std::move(read.entries), setting_layer::site, std::move(read.where)});
 }
 
-/// Nothing if there is no such file; one that cannot be read is an error, since it would be missed.
-std::optional<std::string> read_whole(std::string const& path) {
-    std::error_code fault;
-    if (!fs::exists(path, fault)) return std::nullopt;
-    std::ifstream file(path, std::ios::binary);
-    if (!file.is_open() || fs::is_directory(path, fault))
-        throw error(errc::config, fmt::format("cannot read the settings file {}; make it a readable file or move it away", path));
-    return std::string{std::istreambuf_iterator<char>(file), {}};
-}
-
 }  // namespace
 
 std::string_view to_string(setting_layer layer) noexcept {
@@ -105,22 +89,6 @@ std::string_view to_string(setting_layer layer) noexcept {
         case setting_layer::option: return "command line";
     }
     return "?";
-}
-
-settings_sources real_settings(environment const& variables) {
-    settings_sources sources;
-    sources.variables = variables;
-    sources.project_file = "muster.toml";
-    if (auto const folder = variables.get_or("XDG_CONFIG_HOME", ""); !folder.empty())
-        sources.user_file = (fs::path(folder) / "muster" / "muster.toml").string();
-    else if (auto const home = variables.get_or("HOME", ""); !home.empty())
-        sources.user_file = (fs::path(home) / ".config" / "muster" / "muster.toml").string();
-    sources.read_file = read_whole;
-    sources.load_site = [folders = site_search_path(variables)](std::string const& name) {
-        auto const where = load_site(name, folders);
-        return site_settings{where.name, where.settings};
-    };
-    return sources;
 }
 
 setting_value settings_result::get(std::string_view name) const {
@@ -162,7 +130,7 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     auto line = parse_command_line(command, args);
     result.command = std::move(line.command);
     for (auto& [name, words] : line.given) put(result, name, {std::move(words.entries), setting_layer::option, words.spelled});
-    if (result.flag("help") || result.flag("help-all")) return result;  // help helps, whatever the files say
+    if (result.flag("help") || result.flag("help-all")) return result;  // help is printed whatever the files say
     add_variables(result, sources.variables);
     add_file(result, sources, sources.project_file, setting_layer::project_file);
     add_file(result, sources, sources.user_file, setting_layer::user_file);

@@ -1,4 +1,5 @@
-// Every setting's value and where it came from: command line, environment, ./muster.toml, the user's file, the site, built in.
+// The value of every setting and where it came from: command line, environment, ./muster.toml, the user's file, the site, built
+// in.
 #pragma once
 
 #include <functional>
@@ -11,7 +12,6 @@
 #include "base/environment.hpp"
 #include "base/units.hpp"
 #include "launch/settings/setting.hpp"
-#include "launch/settings/settings_file.hpp"
 
 namespace muster {
 
@@ -26,7 +26,7 @@ struct setting_value {
     bool operator==(setting_value const&) const = default;
 };
 
-/// What a site says.
+/// The settings of a site.
 struct site_settings {
     std::string origin;
     std::vector<file_setting> settings;
@@ -40,9 +40,6 @@ struct settings_sources {
     std::function<std::optional<std::string>(std::string const& path)> read_file;  ///< nothing: there is no such file
     std::function<site_settings(std::string const& name)> load_site;               ///< none: sites are not looked at
 };
-
-/// The real ones: ./muster.toml, $XDG_CONFIG_HOME (or ~/.config) /muster/muster.toml, and site files.
-settings_sources real_settings(environment const& variables);
 
 /// A setting is asked for by the name it has in the table. Values are checked already.
 class settings_result {

@@ -1,4 +1,4 @@
-// What `muster run` was asked to do.
+// The options of `muster run` as plain values.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct early_signal {
 };
 
 struct run_options {
-    request place;
+    placement_request place;
     allocation_choice from;
     std::string engine;                    ///< --engine; empty: muster chooses
     std::vector<std::string> engine_args;  ///< --engine-args (--mpi-args), one word each

@@ -30,8 +30,8 @@ std::optional<value_fault> fault_of_duration(std::string const& text) {
     try {
         parse_duration(text);
         return std::nullopt;
-    } catch (parse_error const& e) {
-        return value_fault{e.column() - 1, "expected a time such as 90, 90s, 5min or 1:30:00"};
+    } catch (parse_error const&) {
+        return value_fault{0, fmt::format("'{}' is no time; write 90, 90s, 5min or 1:30:00", text)};
     }
 }
 
@@ -102,21 +102,21 @@ std::vector<std::string> entries_of(setting const& row, std::string const& text,
 }
 
 std::optional<value_fault> fault_of(setting const& row, std::string const& entry) {
-    if (entry.find('\0') != std::string::npos) return value_fault{entry.find('\0'), "a NUL byte"};
+    if (entry.find('\0') != std::string::npos) return value_fault{entry.find('\0'), "a NUL byte cannot be part of a value"};
     if (row.check != nullptr) return row.check(entry);
     if (row.kind == setting_kind::list) return std::nullopt;
-    if (entry.empty()) return value_fault{0, "is empty; leave it out, or give a value"};
+    if (entry.empty()) return value_fault{0, "the value is empty; leave it out, or give one"};
     switch (row.kind) {
         case setting_kind::flag:
             for (auto const* word : truths)
                 if (entry == word) return std::nullopt;
             for (auto const* word : untruths)
                 if (entry == word) return std::nullopt;
-            return value_fault{0, "expected true or false"};
+            return value_fault{0, fmt::format("'{}' is neither true nor false", entry)};
         case setting_kind::integer: {
             auto const value = parse_integer(entry);
             if (value && *value >= row.least && *value <= most) return std::nullopt;
-            return value_fault{0, fmt::format("expected a whole number from {} up", row.least)};
+            return value_fault{0, fmt::format("'{}' is no whole number from {} up", entry, row.least)};
         }
         case setting_kind::time: return fault_of_duration(entry);
         case setting_kind::text:
@@ -128,8 +128,13 @@ std::optional<value_fault> fault_of(setting const& row, std::string const& entry
         return std::vector<std::string>(all.begin(), all.end());
     }();
     auto const near = nearest(entry, words);
-    return value_fault{0, near ? fmt::format("must be one of {}; did you mean {}?", join(words, ", "), *near)
-                               : fmt::format("must be one of {}", join(words, ", "))};
+    return value_fault{0, near ? fmt::format("'{}' is not one of {}; did you mean {}?", entry, join(words, ", "), *near)
+                               : fmt::format("'{}' is not one of {}", entry, join(words, ", "))};
+}
+
+void throw_fault(std::string_view origin, std::string const& entry, value_fault const& fault) {
+    if (fault.offset == 0) throw error(errc::usage, fmt::format("{}: {}", origin, fault.message));
+    throw parse_error(origin, entry, fault.offset, fault.message, errc::usage);
 }
 
 }  // namespace muster

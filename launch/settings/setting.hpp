@@ -1,4 +1,4 @@
-// The one table of muster's settings: command-line options, MUSTER_* variables and keys of muster.toml are read by it, and help,
+// The table of muster's settings. Command-line options, MUSTER_* variables and keys of muster.toml are read by it; help,
 // completion and man pages are written from it.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace muster {
 
 enum class setting_kind { flag, integer, text, time, list };
 
-/// What settings are shown under, in this order.
+/// The groups that settings are shown in, in this order.
 enum class setting_group { placement, nodes, engine, ranks, output, time, checks, job, general };
 std::string_view to_string(setting_group group) noexcept;
 std::span<setting_group const> setting_groups() noexcept;
@@ -25,7 +25,7 @@ enum class setting_use {
     common_option  ///< an option only, that --help shows
 };
 
-/// What is wrong with a value, and where in it.
+/// A fault of a value. Where it is at the beginning the message quotes the value.
 struct value_fault {
     std::size_t offset = 0;
     std::string message;
@@ -83,7 +83,11 @@ std::string variable_of(setting const& row);
 /// The entries of a value: of a list's text the pieces, else the text itself. Throws parse_error for words that do not split.
 std::vector<std::string> entries_of(setting const& row, std::string const& text, std::string_view origin, bool from_option);
 
-/// What is wrong with one entry of a value; nothing if it can be used.
+/// The fault of one entry of a value; nothing if it can be used.
 std::optional<value_fault> fault_of(setting const& row, std::string const& entry);
+
+/// Throws errc::usage for a value that `origin`, an option or a variable, gives; a caret shows a fault that is not at the
+/// beginning.
+[[noreturn]] void throw_fault(std::string_view origin, std::string const& entry, value_fault const& fault);
 
 }  // namespace muster

@@ -15,20 +15,20 @@ namespace muster {
 std::optional<value_fault> check_cpus(std::string const& list) {
     try {
         if (!cpuset::from_list(list).empty()) return std::nullopt;
-    } catch (parse_error const& e) {
-        return value_fault{e.column() - 1, "expected hardware threads as in \"0-7,32-39\""};
+    } catch (parse_error const&) {
     }
-    return value_fault{0, "expected hardware threads as in \"0-7,32-39\""};
+    return value_fault{0, fmt::format("'{}' is no list of hardware threads; write one such as 0-7,32-39", list)};
 }
 
 std::optional<value_fault> check_index(std::string const& number) {
     auto const value = parse_integer(number);
     if (value && *value >= 0 && *value < 1024) return std::nullopt;
-    return value_fault{0, "expected a GPU's place in PCI order, from 0"};
+    return value_fault{0, fmt::format("'{}' is no GPU; write its place in PCI order, from 0", number)};
 }
 
 std::optional<value_fault> check_assignment(std::string const& text) {
-    if (text.empty() || text.front() == '=') return value_fault{0, "expected a variable's NAME or NAME=VALUE"};
+    if (text.empty() || text.front() == '=')
+        return value_fault{0, fmt::format("'{}' names no variable; write NAME or NAME=VALUE", text)};
     return std::nullopt;
 }
 
@@ -43,19 +43,20 @@ std::optional<int> signal_number(std::string_view name) {
 
 std::optional<value_fault> check_early_signal(std::string const& text) {
     auto const at = text.find('@');
-    if (at == std::string::npos) return value_fault{text.size(), "expected SIGNAL@TIME, as in USR1@120 or TERM@5min"};
+    if (at == std::string::npos)
+        return value_fault{0, fmt::format("'{}' has no time; write SIGNAL@TIME, such as USR1@120 or TERM@5min", text)};
     if (!signal_number(std::string_view(text).substr(0, at)))
         return value_fault{0, fmt::format("there is no signal '{}'; write USR1, TERM or a number", text.substr(0, at))};
     try {
         parse_duration(text.substr(at + 1));
     } catch (parse_error const& e) {
-        return value_fault{at + e.column(), "expected a time behind the @, as in USR1@120 or TERM@5min"};
+        return value_fault{at + e.column(), "no time follows the @; write SIGNAL@TIME, such as USR1@120 or TERM@5min"};
     }
     return std::nullopt;
 }
 
 early_signal parse_early_signal(std::string const& text, std::string_view origin) {
-    if (auto const fault = check_early_signal(text)) throw parse_error(origin, text, fault->offset, fault->message, errc::usage);
+    if (auto const fault = check_early_signal(text)) throw_fault(origin, text, *fault);
     auto const at = text.find('@');
     return {*signal_number(std::string_view(text).substr(0, at)), parse_duration(text.substr(at + 1), origin)};
 }
@@ -68,7 +69,7 @@ scheduler_kind parse_scheduler_kind(std::string_view word) {
         if (to_string(kind) == word) return kind;
         names.emplace_back(to_string(kind));
     }
-    throw error(errc::usage, fmt::format("--scheduler {}: must be one of {}", word, join(names, ", ")));
+    throw error(errc::usage, fmt::format("--scheduler: '{}' is not one of {}", word, join(names, ", ")));
 }
 
 }  // namespace muster

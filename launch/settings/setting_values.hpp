@@ -1,4 +1,4 @@
-// Checks of single values, and their readings.
+// Checks of single values of settings, and functions that read them.
 #pragma once
 
 #include <optional>

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "launch/settings/setting.hpp"
+#include "launch/settings/settings_section.hpp"
 
 namespace muster {
 
@@ -78,15 +78,14 @@ class settings_reader {
             for (auto const& entry : entries_of(row, *text_of(node), name, false)) read.entries.push_back(checked(row, entry));
         } catch (parse_error const& e) {
             if (e.code() == errc::config) throw;
-            in_.refuse(name, fmt::format("'{}' does not divide into words: a quote is open", name));
+            in_.refuse(name, fmt::format("'{}' cannot be divided into words: a quote is open; close it", name));
         }
         return read;
     }
 
   private:
     std::string checked(setting const& row, std::string const& entry) const {
-        if (auto const fault = fault_of(row, entry))
-            in_.refuse(row.name, fmt::format("'{}' is \"{}\": {}", row.name, entry, fault->message));
+        if (auto const fault = fault_of(row, entry)) in_.refuse(row.name, fmt::format("{}: {}", row.name, fault->message));
         return entry;
     }
 

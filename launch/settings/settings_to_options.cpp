@@ -8,8 +8,8 @@
 
 namespace muster {
 
-request make_request(settings_result const& given) {
-    request wanted;
+placement_request make_placement_request(settings_result const& given) {
+    placement_request wanted;
     wanted.ranks = given.integer("ranks");
     wanted.nodes = given.integer("nnodes");
     wanted.ranks_per_node = given.integer("ranks-per-node");
@@ -28,8 +28,8 @@ request make_request(settings_result const& given) {
 
 allocation_choice make_allocation_choice(settings_result const& given) {
     allocation_choice choice;
-    // -H on the command line is not held up by a hostfile or scheduler of muster.toml, and so on: of these three the strongest
-    // count.
+    // Of these three settings only those of the strongest source count: -H on the command line overrides a hostfile in
+    // muster.toml.
     auto const strongest = std::max({given.get("scheduler").from, given.get("hostfile").from, given.get("hosts").from});
     auto const counts = [&](std::string_view name) { return given.given(name) && given.get(name).from == strongest; };
     if (counts("scheduler")) choice.scheduler = parse_scheduler_kind(given.text("scheduler"));
@@ -40,9 +40,9 @@ allocation_choice make_allocation_choice(settings_result const& given) {
 
 run_options make_run_options(settings_result const& given) {
     if (given.command.empty() || given.command.front().empty())
-        throw error(errc::usage, "no program to run; write: muster run [options] -- program args…");
+        throw error(errc::usage, "the program is missing; write: muster run [options] -- program args…");
     run_options options;
-    options.place = make_request(given);
+    options.place = make_placement_request(given);
     options.from = make_allocation_choice(given);
     options.engine = given.text("engine");
     options.engine_args = given.list("engine-args");

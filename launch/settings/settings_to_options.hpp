@@ -1,4 +1,4 @@
-// Settings as the plain structs that the launcher works with.
+// Conversion of settings to the plain structs that the launcher works with.
 #pragma once
 
 #include "launch/placement/placement_request.hpp"
@@ -8,7 +8,7 @@
 
 namespace muster {
 
-request make_request(settings_result const& given);
+placement_request make_placement_request(settings_result const& given);
 allocation_choice make_allocation_choice(settings_result const& given);
 /// Throws errc::usage if there is no program.
 run_options make_run_options(settings_result const& given);

@@ -50,7 +50,7 @@ std::string_view name_of(toml::node_type type) noexcept {
 toml_document toml_document::parse(std::string_view text, std::string_view origin) {
     if (text.size() > longest_text_bytes)
         throw error(errc::config,
-                    fmt::format("{}: {} bytes are too many for a settings file; the most is 1 MiB", origin, text.size()));
+                    fmt::format("{}: {} bytes are too many for a settings file; make it at most 1 MiB", origin, text.size()));
     try {
         return {std::string(origin), std::string(text), toml::parse(text)};
     } catch (toml::parse_error const& e) {
@@ -62,7 +62,7 @@ toml_reader::toml_reader(toml_document const& document, toml::table const& table
                          std::span<std::string_view const> known)
     : document_(document), table_(table), path_(std::move(path)) {
     std::vector<std::string> const names(known.begin(), known.end());
-    // In the order of the text, not of the names: the first slip of the finger is shown first.
+    // In the order of the text, not of the names, so that the first mistake is shown first.
     std::vector<toml::key const*> keys;
     for (auto const& [key, value] : table_) keys.push_back(&key);
     std::sort(keys.begin(), keys.end(), [](auto* a, auto* b) { return a->source().begin < b->source().begin; });
@@ -95,7 +95,7 @@ std::string toml_reader::checked(toml::node const& node, std::string_view key) c
     if (text->get().empty()) refuse_at(node.source().begin, fmt::format("'{}' is empty; leave it out instead", key));
     for (char const c : text->get())
         if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-            refuse_at(node.source().begin, fmt::format("'{}' holds a control character (a new line?)", key));
+            refuse_at(node.source().begin, fmt::format("'{}' holds a control character, such as a line break; remove it", key));
     return text->get();
 }
 
@@ -106,7 +106,7 @@ std::optional<std::string> toml_reader::text(std::string_view key) const {
 
 std::string toml_reader::required_text(std::string_view key) const {
     auto value = text(key);
-    if (!value) refuse(key, fmt::format("there is no '{}', which must be given", key));
+    if (!value) refuse(key, fmt::format("'{}' is missing; add it", key));
     return *value;
 }
 
@@ -133,7 +133,7 @@ std::optional<duration> toml_reader::time(std::string_view key) const {
     try {
         return parse_duration(*value, key);
     } catch (parse_error const&) {
-        refuse(key, fmt::format("'{}' is no duration; write it as in \"1:30:00\", \"90min\" or \"3h\"", key));
+        refuse(key, fmt::format("'{}' is no duration; write \"1:30:00\", \"90min\" or \"3h\"", key));
     }
 }
 

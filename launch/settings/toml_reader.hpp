@@ -1,4 +1,4 @@
-// Reading TOML against a schema: every fault is shown with file, line and caret.
+// Reads TOML against a schema; shows every fault with file, line and caret.
 #pragma once
 
 #include <toml++/toml.h>

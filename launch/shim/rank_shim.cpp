@@ -13,7 +13,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/system/mpi_library.hpp"
 #include "launch/system/process_tree.hpp"

@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
+#include "launch/hardware/discover_topology.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/ranks/rank_environment.hpp"
 #include "launch/ranks/rank_variables.hpp"
@@ -25,7 +27,7 @@ void rank_shim::place() {
     auto const& who = job_.who;
     machine_ = discover_topology(who.host, current_affinity(), variables_);
     auto const local = static_cast<std::size_t>(who.local_rank);
-    request wanted = job_.place;
+    placement_request wanted = job_.place;
     // Ranks of an engine do not know that they share cores: bound to one they would spin against each other (Open MPI 4 over
     // srun: most runs of 16 ranks on 2 cores never got through MPI_Init).
     bool const crowded = who.local_size > static_cast<int>(machine_.cores.size()) && wanted.bind_to == bind_policy::share;

@@ -1,4 +1,4 @@
-// The schema of a site file.
+// Reads a site file by its schema.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "jobscripts/quote.hpp"
-#include "launch/settings/settings_file.hpp"
+#include "launch/settings/settings_section.hpp"
 #include "launch/settings/toml_reader.hpp"
 #include "launch/site/site.hpp"
 
@@ -60,7 +60,8 @@ void check_gpu_cpus(toml_reader const& in, site_node const& node) {
         if (near.empty() || near.cpus.back() >= most)
             in.refuse("gpu_cpus", fmt::format("'{}' is no list of hardware threads below {}, such as \"0-7,32-39\"", list, most));
         for (int const cpu : near.cpus)
-            if (!seen.insert(cpu).second) in.refuse("gpu_cpus", fmt::format("hardware thread {} stands there twice", cpu));
+            if (!seen.insert(cpu).second)
+                in.refuse("gpu_cpus", fmt::format("hardware thread {} is named twice; remove one", cpu));
         firsts.push_back(near.cpus.front());
     }
     if (!node.nearest_gpu.empty() && !firsts.empty() && order_by_first_cpu(firsts) != node.nearest_gpu)
@@ -83,7 +84,8 @@ site_node read_node(toml_document const& document, toml::table const& table) {
     node.gpu_model = in.text("gpu_model").value_or("");
     node.cores = in.integer("cores", 1, most_cpus);
     node.cpus = in.integer("cpus", 1, most_cpus);
-    if (node.cores && node.cpus && *node.cpus < *node.cores) in.refuse("cpus", "fewer hardware threads than cores");
+    if (node.cores && node.cpus && *node.cpus < *node.cores)
+        in.refuse("cpus", "'cpus' is smaller than 'cores'; give the number of hardware threads");
     int const last_gpu = node.gpus.value_or(most_gpus) - 1;
     node.gpu_cpus = in.texts("gpu_cpus");
     node.gpu_numa = in.integers("gpu_numa", 0, most_cpus);
@@ -93,7 +95,7 @@ site_node read_node(toml_document const& document, toml::table const& table) {
     check_per_gpu(in, "gpu_numa", node.gpu_numa.size(), node.gpus);
     check_per_gpu(in, "nearest_gpu", node.nearest_gpu.size(), node.gpus);
     if (std::set<int>(node.nearest_gpu.begin(), node.nearest_gpu.end()).size() != node.nearest_gpu.size())
-        in.refuse("nearest_gpu", "one GPU stands there twice");
+        in.refuse("nearest_gpu", "a GPU is named twice; remove one");
     check_gpu_cpus(in, node);
     return node;
 }
@@ -212,11 +214,11 @@ script_kind read_scheduler(toml_reader const& root) {
 void read_source(toml_document const& document, toml_reader const& root, site& result) {
     constexpr std::array<std::string_view, 2> known{"facts", "date"};
     auto const* table = root.table("source");
-    if (!table) root.refuse("source", "there is no [source] with 'facts' (where they are from) and 'date'");
+    if (!table) root.refuse("source", "[source] is missing; add it with 'facts' (where they are from) and 'date'");
     toml_reader const in(document, *table, "source", known);
     result.source = in.required_text("facts");
     auto const date = in.date("date");
-    if (!date) in.refuse("date", "there is no 'date': when the facts were looked up, such as 2026-01-31");
+    if (!date) in.refuse("date", "'date' is missing; add when the facts were looked up, such as 2026-01-31");
     result.source_date = *date;
 }
 

@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
-#include "base/self_program.hpp"
+#include "base/process/self_program.hpp"
 #include "base/text.hpp"
 
 namespace muster {
@@ -22,9 +22,12 @@ constexpr std::size_t longest_file_bytes = std::size_t{1} << 20;
 
 std::string read_text(fs::path const& path) {
     std::error_code failed;
-    if (fs::is_directory(path, failed)) throw error(errc::usage, fmt::format("{} is a folder, not a site file", path.string()));
+    if (fs::is_directory(path, failed))
+        throw error(errc::usage, fmt::format("{} is a folder, not a site file; give a file", path.string()));
     std::ifstream file(path, std::ios::binary);
-    if (!file) throw error(errc::usage, fmt::format("cannot open the site file {}; is it there and readable?", path.string()));
+    if (!file)
+        throw error(errc::usage,
+                    fmt::format("cannot open the site file {}; check its name and that it is readable", path.string()));
     std::string text(longest_file_bytes + 1, '\0');
     file.read(text.data(), static_cast<std::streamsize>(text.size()));
     if (file.bad()) throw error(errc::io, fmt::format("cannot read the site file {}", path.string()));
@@ -85,7 +88,7 @@ site load_site(std::string const& name_or_path, std::vector<fs::path> const& fol
         looked.push_back(folder.string() + (fs::is_directory(folder, failed) ? "" : " (not there)"));
     }
     auto const near = nearest(name_or_path, names);
-    throw error(errc::usage, fmt::format("there is no site '{}'{}; known sites: {}; looked for {}.toml in: {}", name_or_path,
+    throw error(errc::usage, fmt::format("no site '{}'{}; known sites: {}; searched for {}.toml in: {}", name_or_path,
                                          near ? fmt::format(", did you mean '{}'?", *near) : "",
                                          names.empty() ? "none" : join(names, ", "), name_or_path, join(looked, ", ")));
 }

@@ -1,4 +1,4 @@
-// What a computing centre asks of its users and gives them: one TOML file a site, read into a value.
+// A site: the rules and hardware of a computing centre, read from one TOML file.
 #pragma once
 
 #include <filesystem>

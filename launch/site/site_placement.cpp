@@ -25,12 +25,12 @@ std::vector<std::string> parts_by_order(site_node const& node) {
 
 }  // namespace
 
-request apply_site(request wanted, site_node const& node) {
+placement_request apply_site(placement_request wanted, site_node const& node) {
     if (wanted.gpu_cpus.empty()) wanted.gpu_cpus = node.gpu_cpus.empty() ? parts_by_order(node) : node.gpu_cpus;
     return wanted;
 }
 
-request with_site(request wanted, std::string const& name, environment const& variables) {
+placement_request with_site(placement_request wanted, std::string const& name, environment const& variables) {
     if (name.empty()) return wanted;
     return apply_site(std::move(wanted), load_site(name, site_search_path(variables)).node);
 }

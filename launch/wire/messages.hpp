@@ -30,7 +30,7 @@ struct hello {
 /// All that a shim needs to know to place and start its rank.
 struct job {
     identity who;
-    request place;
+    placement_request place;
     std::vector<std::string> command;
     std::string working_dir;
     environment variables;             ///< the launcher's, without what said who the launcher is

@@ -72,6 +72,10 @@ expect_exit 0 "$MUSTER" run --preflight -n 1 -- true
 expect_exit 125 "$MUSTER" run --preflight -n 1 -- no-such-program
 expect_contains stderr 'did not pass preflight'
 
+# What the loader says of a missing driver is for --verbose alone.
+"$MUSTER" doctor >"$OUT" 2>"$ERR"
+expect_not_contains stdout 'cannot open shared object file'
+
 # A job of several nodes is not quietly run on one.
 export SLURM_JOB_NUM_NODES=2 SLURM_JOB_ID=17 SLURM_JOB_NODELIST='n[1-2]'
 expect_exit 125 "$MUSTER" run --engine embedded -- true
@@ -79,5 +83,7 @@ expect_contains stderr "2 of 2 nodes are elsewhere"
 expect_exit 0 "$MUSTER" run --scheduler local -q -n 1 -- true
 
 expect_exit 0 "$MUSTER" --version
-expect_matches stdout "^muster [0-9.]+$" "^compiler +[A-Z]" "^PMIx +[0-9]" "^hwloc +[0-9]" "^MPI +[0-9n]"
+expect_matches stdout "^muster [0-9.]+$" "^compiler +[A-Z]" "^PMIx +[0-9]" "^hwloc +[0-9]" '^MPI +(none|[A-Z].* [0-9.]+)'
+expect_exit 0 "$MUSTER" version
+expect_matches stdout "^muster [0-9]"
 expect_exit 2 "$MUSTER"

@@ -122,7 +122,7 @@ expect_exit 127 "${run[@]}" -- no-such-program
 expect_contains stderr "no program 'no-such-program' along PATH="
 echo 'print(1)' >train.py
 expect_exit 126 "${run[@]}" -- ./train.py
-expect_contains stderr "run: muster run -- python ./train.py"
+expect_contains stderr "run: muster run -- python3 ./train.py"
 printf 'no shebang' >script
 chmod +x script
 expect_exit 126 "${run[@]}" -- ./script

@@ -64,4 +64,4 @@ expect_exit 0 "$MUSTER" run -q -n 2 -x COLOUR=red -x HOME --wd / -- sh -c 'echo 
 expect_contains stdout "red / $HOME"
 expect_exit 2 "$MUSTER" run -q -x NO_SUCH_VARIABLE -- true
 expect_exit 0 "$MUSTER" run --help
-expect_contains stdout "muster run -- python train.py"
+expect_contains stdout "muster run -- python3 train.py"

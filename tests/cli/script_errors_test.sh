@@ -19,7 +19,7 @@ refused 'would fit preemptable' --site polaris --gpus 8 --time 2h --account p --
 refused '--account' --site polaris --gpus 8 --time 1h --queue debug -- x
 refused '90min, 90h or HH:MM:SS' --site generic-slurm --gpus 2 --time 90 -- x
 refused 'did you mean --time?' --site generic-slurm --gpus 2 --tim 1h -- x
-refused 'no program to run' --site generic-slurm --gpus 2 --time 1h
+refused 'the program is missing' --site generic-slurm --gpus 2 --time 1h
 refused 'directives have no quoting' --site generic-slurm --gpus 2 --time 1h --account $'a\n#SBATCH --uid=0' -- x
 refused 'directives have no quoting' --site generic-slurm --gpus 2 --time 1h --job-name 'a b' -- x
 refused 'must begin with a letter' --site generic-slurm --gpus 2 --time 1h --queue=--wrap -- x

@@ -41,7 +41,7 @@ expect_not_contains stderr MUSTER_RANK=
 expect_exit 0 "$MUSTER" config path
 expect_matches stdout "^$PWD/muster.toml +yes$" "^$HOME/.config/muster/muster.toml +yes$"
 expect_exit 0 "$MUSTER" config check muster.toml
-expect_contains stdout 'muster.toml: 3 settings, all right'
+expect_contains stdout 'muster.toml: 3 settings, no error'
 printf 'ranks = 2\nbind-too = "numa"\n' >muster.toml
 for words in 'run true' 'plan' 'config show' 'config check muster.toml'; do
     # shellcheck disable=SC2086
@@ -63,7 +63,7 @@ expect_exit 2 "$MUSTER" config check none.toml
 # The example of docs/launching.md.
 sed -n '/^```toml$/,/^```$/p' "$MUSTER_SOURCE_DIR/docs/launching.md" | grep -v '^```' >readme.toml
 expect_exit 0 "$MUSTER" config check readme.toml
-expect_contains stdout 'readme.toml: 4 settings, all right'
+expect_contains stdout 'readme.toml: 4 settings, no error'
 
 # Help fits a screen.
 for command in "${commands[@]}" man; do

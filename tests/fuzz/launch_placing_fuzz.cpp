@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/hardware/given_gpus.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/binding.hpp"
 
 namespace {
@@ -42,7 +43,7 @@ void expect_known(error const& e) {
     if (e.code() == errc::internal || e.code() == errc::system) __builtin_trap();
 }
 
-void bind(topology const& t, request const& wanted) {
+void bind(topology const& t, placement_request const& wanted) {
     try {
         int const ranks = t.gpus.empty() ? 4 : static_cast<int>(t.gpus.size());
         for (auto const& b : bind_ranks(t, wanted, ranks))
@@ -82,7 +83,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     } catch (error const& e) {
         if (e.code() != errc::usage) __builtin_trap();
     }
-    request maps;
+    placement_request maps;
     for (auto const line : split(text, '\n')) maps.cpu_map.emplace_back(line);
     bind(here, maps);
     bind(here, {.gpu_cpus = maps.cpu_map});

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "jobscripts/render.hpp"
 #include "launch/commands/script_command.hpp"
+#include "launch/site/script_plan.hpp"
 #include "launch/site/site.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {

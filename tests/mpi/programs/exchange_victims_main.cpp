@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "base/self_program.hpp"
+#include "base/process/self_program.hpp"
 #include "comm/backend/collective_backend.hpp"
 #include "victim_rank.hpp"
 

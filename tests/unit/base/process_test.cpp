@@ -1,4 +1,4 @@
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
-#include "base/self_program.hpp"
+#include "base/process/self_program.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {

@@ -1,11 +1,11 @@
-#include "base/run_captured.hpp"
+#include "base/process/run_captured.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/binding.hpp"
 #include "launch/ranks/gpu_variables.hpp"
 

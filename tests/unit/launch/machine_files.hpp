@@ -4,6 +4,7 @@
 #include <string>
 
 #include "launch/hardware/topology.hpp"
+#include "launch/hardware/topology_xml.hpp"
 #include "launch/site/site.hpp"
 
 namespace muster {

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "launch/hardware/given_gpus.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/binding.hpp"
 #include "launch/site/site_placement.hpp"
 #include "tests/unit/launch/machine_files.hpp"
@@ -85,7 +86,7 @@ TEST(machines, frontier_binds_as_its_site_says) {
     auto const published = site_of("frontier");
     EXPECT_THAT(cores_of(bind_ranks(machine_of("frontier"), {.smt = false}, 8)), ElementsAreArray(published.node.gpu_cpus));
     // The first core of each L3 cache is the system's: 7 are left for a rank.
-    request wanted = apply_site({.smt = false}, published.node);
+    placement_request wanted = apply_site({.smt = false}, published.node);
     wanted.reserved_cpus = "0,8,16,24,32,40,48,56";
     EXPECT_THAT(cores_of(bind_ranks(machine_of("frontier"), wanted, 8)),
                 ElementsAre("49-55", "57-63", "17-23", "25-31", "1-7", "9-15", "33-39", "41-47"));
@@ -165,8 +166,8 @@ TEST(sites, give_their_map_and_leave_what_the_user_says) {
     EXPECT_THAT(apply_site({.gpu_cpus = {"0", "1"}}, node).gpu_cpus, ElementsAre("0", "1"));
     node.cores = 5;
     EXPECT_TRUE(apply_site({}, node).gpu_cpus.empty());
-    EXPECT_EQ(apply_site({}, site_node{}), request{});
-    EXPECT_EQ(with_site({}, "", {}), request{});
+    EXPECT_EQ(apply_site({}, site_node{}), placement_request{});
+    EXPECT_EQ(with_site({}, "", {}), placement_request{});
     EXPECT_THROW(with_site({}, "no-such-site", {{"MUSTER_SITE_PATH", "/nonexistent"}}), error);
 }
 

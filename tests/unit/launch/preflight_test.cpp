@@ -22,12 +22,13 @@ TEST(must_ask_nodes, only_where_nobody_says_how_many_ranks_they_take) {
     EXPECT_TRUE(must_ask_nodes(job_with({4, std::nullopt}), {}));
     EXPECT_TRUE(must_ask_nodes(job_with({std::nullopt}), {}));
     EXPECT_FALSE(must_ask_nodes(job_with({4, 0}), {}));
-    for (auto const member : {&request::ranks, &request::ranks_per_node, &request::slots_per_node}) {
-        request wanted;
+    for (auto const member :
+         {&placement_request::ranks, &placement_request::ranks_per_node, &placement_request::slots_per_node}) {
+        placement_request wanted;
         wanted.*member = 2;
         EXPECT_FALSE(must_ask_nodes(job_with({std::nullopt, std::nullopt}), wanted));
     }
-    request some;
+    placement_request some;
     some.ranks = 2;
     EXPECT_TRUE(must_ask_nodes(job_with({4, std::nullopt}), some));  // they could not even be counted
     auto named = job_with({std::nullopt, std::nullopt});

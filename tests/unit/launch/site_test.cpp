@@ -72,7 +72,7 @@ TEST(site_file, polaris_says_what_its_documentation_says) {
 
 TEST(site_file, the_least_that_must_be_there) {
     EXPECT_EQ(refusal(least), "");
-    EXPECT_THAT(refusal(""), HasSubstr("there is no 'name'"));
+    EXPECT_THAT(refusal(""), HasSubstr("'name' is missing"));
     for (std::string const key : {"name", "description", "scheduler", "facts", "date"}) {
         auto text = least;
         auto const start = text.find(key + " =");
@@ -98,9 +98,9 @@ TEST(site_file, each_fault_is_shown_at_its_place) {
         {"[node]\ngpus = 99999999999\n", ":8:8", "must be from 1 to"},
         {"[node]\ngpus = 4\ngpus = 4\n", ":9:", "redefine"},
         {"[node]\n[node]\n", ":8:", "redefine"},
-        {"[node]\ncores = 8\ncpus = 4\n", ":9:8", "fewer hardware threads than cores"},
+        {"[node]\ncores = 8\ncpus = 4\n", ":9:8", "'cpus' is smaller than 'cores'"},
         {"[node]\ngpus = 2\ngpu_cpus = [\"0-3\"]\n", ":9:12", "'gpu_cpus' has 1 entries for 2 GPUs"},
-        {"[node]\ngpus = 2\ngpu_cpus = [\"0-3\", \"3-7\"]\n", ":9:12", "hardware thread 3 stands there twice"},
+        {"[node]\ngpus = 2\ngpu_cpus = [\"0-3\", \"3-7\"]\n", ":9:12", "hardware thread 3 is named twice"},
         {"[node]\ngpus = 2\ncpus = 8\ngpu_cpus = [\"0-3\", \"4-8\"]\n", ":10:12", "below 8"},
         {"[node]\ngpus = 2\ngpu_cpus = [\"0-3\", \"4-\"]\n", ":9:12", "no list of hardware threads"},
         {"[node]\ngpus = 2\nnearest_gpu = [0, 2]\n", ":9:19", "'nearest_gpu' holds 2"},
@@ -114,7 +114,7 @@ TEST(site_file, each_fault_is_shown_at_its_place) {
         {"[header]\ndirectives = [\"-r y\", \"x\"]\n", ":8:14", "begins with '-'"},
         {"[header]\ndirectives = [\"-r y\\n#SBATCH -A x\"]\n", ":8:15", "control character"},
         {"[header]\ndefault_queue = \"b\"\n[[queue]]\nname = \"a\"\n", ":7:", "none of the queues"},
-        {"[[queue]]\nmax_nodes = 1\n", ":7:", "there is no 'name'"},
+        {"[[queue]]\nmax_nodes = 1\n", ":7:", "'name' is missing"},
         {"[[queue]]\nname = \"a\"\n[[queue]]\nname = \"a\"\n", ":10:8", "a second one named 'a'"},
         {"[[queue]]\nname = \"a\"\nmin_nodes = 4\nmax_nodes = 2\n", ":10:13", "below 'min_nodes'"},
         {"[[queue]]\nname = \"a\"\nmax_walltime = \"soon\"\n", ":9:16", "no duration"},
@@ -127,7 +127,7 @@ TEST(site_file, each_fault_is_shown_at_its_place) {
         {"[environment]\n\"A B\" = \"x\"\n", ":8:1", "a variable's name"},
         {"[environment]\nA = 1\n", ":8:5", "must be a text"},
         {"[script]\nsetup = \"x\"\n", ":8:9", "must be a list of texts"},
-        {"[settings]\nengine = \"ssh\"\n", ":8:10", "must be one of embedded, srun, mpirun, mpiexec"},
+        {"[settings]\nengine = \"ssh\"\n", ":8:10", "'ssh' is not one of embedded, srun, mpirun, mpiexec"},
         {"[settings]\nengin = \"srun\"\n", ":8:1", "settings: unknown key 'engin'; did you mean 'engine'?"},
         {"[settings]\nsite = \"other\"\n", ":8:1", "'site' has no meaning here"},
         {"[header]\naccount_hint = \"\"\n", ":8:16", "is empty"},

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "launch/hardware/pci.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/binding.hpp"
 
 namespace muster {

@@ -8,6 +8,8 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "launch/hardware/discover_topology.hpp"
+#include "launch/hardware/topology_xml.hpp"
 
 namespace muster {
 namespace {

@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-std::string failure(allocation const& a, request const& r) {
+std::string failure(allocation const& a, placement_request const& r) {
     try {
         map_ranks(a, r);
     } catch (error const& e) {
@@ -34,7 +34,7 @@ TEST(mapping, one_rank_a_core_without_gpus) {
 }
 
 TEST(mapping, nodes_fill_in_order) {
-    request r;
+    placement_request r;
     r.ranks = 5;
     auto const m = map_ranks(slurm_job({4, 4}), r);
     EXPECT_EQ(m.ranks_per_node, (std::vector<int>{4, 1}));
@@ -43,7 +43,7 @@ TEST(mapping, nodes_fill_in_order) {
 }
 
 TEST(mapping, more_ranks_than_gpus_names_numbers_and_ways_out) {
-    request r;
+    placement_request r;
     r.ranks = 9;
     EXPECT_EQ(failure(slurm_job({4, 4}), r),
               "cannot map 9 ranks: job 4242 (slurm) has 8 GPUs on 2 nodes (4 each); use -n 8, or --ranks-per-gpu 2");
@@ -54,13 +54,13 @@ TEST(mapping, more_ranks_than_gpus_names_numbers_and_ways_out) {
 }
 
 TEST(mapping, sharing_gpus_is_opt_in) {
-    request r;
+    placement_request r;
     r.ranks_per_gpu = 2;
     EXPECT_EQ(map_ranks(slurm_job({4, 4}), r).world_size(), 16);
 }
 
 TEST(mapping, oversubscribing_cores_is_said) {
-    request r;
+    placement_request r;
     r.ranks = 4;
     auto const m = map_ranks(local_allocation("h", 2, 0), r);
     EXPECT_EQ(m.world_size(), 4);
@@ -70,7 +70,7 @@ TEST(mapping, oversubscribing_cores_is_said) {
 }
 
 TEST(mapping, slots_per_node_is_a_limit) {
-    request r;
+    placement_request r;
     r.slots_per_node = 3;
     EXPECT_EQ(map_ranks(local_allocation("h", 2, 0), r).world_size(), 3);
     r.ranks = 4;
@@ -80,7 +80,7 @@ TEST(mapping, slots_per_node_is_a_limit) {
 }
 
 TEST(mapping, a_fixed_allocation_is_never_exceeded) {
-    request r;
+    placement_request r;
     r.ranks = 17;
     EXPECT_NE(failure(slurm_job({0, 0}), r).find("has 16 slots on 2 nodes"), std::string::npos);
 }
@@ -102,7 +102,7 @@ allocation unknown_job(std::vector<int> const& slots, std::optional<int> cpus = 
     return a;
 }
 
-std::vector<int> counts(allocation const& a, request const& r) {
+std::vector<int> counts(allocation const& a, placement_request const& r) {
     return map_ranks(a, r).ranks_per_node;
 }
 
@@ -126,7 +126,7 @@ TEST(mapping, nodes_without_gpus_take_no_rank_where_others_have_some) {
 }
 
 TEST(mapping, by_node_deals_in_rounds) {
-    request r{.ranks = 5, .map_by = map_policy::node};
+    placement_request r{.ranks = 5, .map_by = map_policy::node};
     auto const m = map_ranks(slurm_job({4, 4}), r);
     EXPECT_EQ(m.ranks_per_node, (std::vector{3, 2}));
     EXPECT_EQ(m.order, map_policy::node);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/binding.hpp"
 
 namespace muster {
@@ -47,8 +48,8 @@ class generator {
         return t;
     }
 
-    request wanted(topology const& t) {
-        request r;
+    placement_request wanted(topology const& t) {
+        placement_request r;
         r.bind_to = static_cast<bind_policy>(between(0, 5));
         r.gpus_seen = static_cast<gpu_visibility>(between(0, 2));
         r.smt = one_in(2);
@@ -69,7 +70,7 @@ bool overlap(binding const& a, binding const& b) {
     return !intersect(a.cores, b.cores).empty();
 }
 
-void check(topology const& t, request const& wanted, std::vector<binding> const& ranks) {
+void check(topology const& t, placement_request const& wanted, std::vector<binding> const& ranks) {
     auto const reserved = cpuset::from_list(wanted.reserved_cpus);
     std::map<int, int> on_gpu;
     std::set<int> used;

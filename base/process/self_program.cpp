@@ -1,4 +1,4 @@
-#include "base/self_program.hpp"
+#include "base/process/self_program.hpp"
 
 #include <fmt/format.h>
 

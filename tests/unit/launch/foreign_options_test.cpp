@@ -1,4 +1,4 @@
-// Command lines of other tools, and what muster makes of them.
+// Command lines of other tools, as muster reads them.
 #include "launch/settings/foreign_options.hpp"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ run_options meant(std::string const& line) {
     return make_run_options(resolve_settings("run", shell_split(line, "test"), {}));
 }
 
-TEST(spellings, mean_what_their_tools_mean) {
+TEST(foreign_options, mean_what_their_tools_mean) {
     // As other tools have it, and in muster's own words.
     struct {
         char const *tool, *given, *own;
@@ -57,7 +57,7 @@ TEST(spellings, mean_what_their_tools_mean) {
     EXPECT_EQ(meant("--start-timeout 30 x").start_timeout, duration(30));
 }
 
-TEST(spellings, what_muster_does_otherwise_is_refused_with_the_way_out) {
+TEST(foreign_options, of_what_muster_does_otherwise_are_refused_with_the_way_out) {
     struct {
         char const *given, *tool, *way;
     } const lines[]{
@@ -67,7 +67,7 @@ TEST(spellings, what_muster_does_otherwise_is_refused_with_the_way_out) {
         {"--rdzv_endpoint a:1 x", "torchrun", "MASTER_ADDR"},
         {"--node-rank 1 x", "torchrun", "started once"},
         {"--max-restarts=3 x", "torchrun", "requeue"},
-        {"-m train", "torchrun", "python -m MODULE"},
+        {"-m train", "torchrun", "python3 -m MODULE"},
         {"-t 3 x", "torchrun", "--output-dir"},
         {"-mca btl tcp x", "mpirun", "--engine-args"},
         {"--mca btl tcp x", "mpirun", "--engine-args"},
@@ -80,7 +80,7 @@ TEST(spellings, what_muster_does_otherwise_is_refused_with_the_way_out) {
         {"--map-by socket x", "--map-by: ", "--bind-to"},
         {"--map-by ppr:2:socket x", "--map-by: ", "ppr:N:node"},
         {"--map-by slot:SPAN x", "--map-by: ", "PE=N"},
-        {"--map-by ppr:x:node x", "--map-by", "whole number"},
+        {"--map-by ppr:x:node x", "--map-by", "'x' is no whole number"},
         {"-genv A 1 x", "mpiexec", "-x NAME=VALUE"},
         {"--gloo x", "horovodrun", "leave it out"},
         {"--min-np 2 x", "horovodrun", "-n N"},
@@ -96,13 +96,17 @@ TEST(spellings, what_muster_does_otherwise_is_refused_with_the_way_out) {
         }
 }
 
-TEST(spellings, none_of_another_tool_s_hides_one_of_muster_s) {
-    for (auto const& word : foreign_spellings())
-        for (auto const& row : settings())
-            if (is_listed("run", row)) {
-                EXPECT_NE(word, "--" + std::string(row.name));
-                EXPECT_FALSE(row.letter != 0 && word == std::string("-") + row.letter) << word;
-            }
+TEST(foreign_options, hide_none_of_muster_s) {
+    for (auto const& row : settings()) {
+        if (!is_listed("run", row)) continue;
+        std::vector<std::string> forms{"--" + std::string(row.name)};
+        if (row.letter != 0) forms.push_back(std::string("-") + row.letter);
+        for (auto const& form : forms) {
+            auto const line = rewrite_foreign_options("run", {form, "1"});
+            EXPECT_TRUE(line.spelled.contains(std::string(row.name))) << form;
+            EXPECT_EQ(line.options.size(), 1u) << form;
+        }
+    }
 }
 
 TEST(shell_split, reads_what_shell_join_writes) {

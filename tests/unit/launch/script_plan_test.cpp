@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "launch/site/script_plan.hpp"
 
 namespace muster {
 namespace {
@@ -90,7 +91,7 @@ TEST(plan_script, limits_of_queues_and_the_ones_that_fit) {
 }
 
 TEST(plan_script, what_the_site_wants) {
-    EXPECT_THAT(refusal("polaris", options(8, 1)), AllOf(HasSubstr("wants a queue"), HasSubstr("debug, debug-scaling")));
+    EXPECT_THAT(refusal("polaris", options(8, 1)), AllOf(HasSubstr("needs a queue"), HasSubstr("debug, debug-scaling")));
     EXPECT_THAT(refusal("polaris", options(8, 1, "debug", "")), HasSubstr("--account"));
     EXPECT_THAT(refusal("perlmutter", options(8, 1, "debug", "")), HasSubstr("PROJECT_g"));
     auto o = options(8, 1, "debug");

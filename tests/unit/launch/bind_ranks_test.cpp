@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "launch/placement/bind_ranks.hpp"
 
 namespace muster {
 namespace {

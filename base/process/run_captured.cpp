@@ -1,4 +1,4 @@
-#include "base/run_captured.hpp"
+#include "base/process/run_captured.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
 

@@ -1,8 +1,8 @@
-// Completion for zsh and fish.
+#include "launch/help/completion.hpp"
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "launch/commands/completion_command.hpp"
 #include "launch/help/completion_values.hpp"
 
 namespace muster {
@@ -84,7 +84,7 @@ std::string zsh_completion() {
     std::string names, cases;
     for (auto const& row : commands()) {
         if (row.hidden) continue;
-        names += fmt::format("        '{}:{}'\n", row.name, zsh_text(row.what));
+        names += fmt::format("        '{}:{}'\n", row.name, zsh_text(row.summary));
         cases += zsh_case(row);
     }
     return fmt::format(R"(#compdef muster
@@ -112,7 +112,8 @@ std::string fish_completion() {
     std::string text = "# Completion of muster for fish, printed by: muster completion fish\ncomplete -c muster -f\n";
     for (auto const& command : commands()) {
         if (command.hidden) continue;
-        text += fmt::format("complete -c muster -n __fish_use_subcommand -a {} -d {}\n", command.name, shell_quote(command.what));
+        text +=
+            fmt::format("complete -c muster -n __fish_use_subcommand -a {} -d {}\n", command.name, shell_quote(command.summary));
         if (!command.arguments.empty())
             text +=
                 fmt::format("complete -c muster -n '__fish_seen_subcommand_from {}' -a '{}'\n", command.name, command.arguments);

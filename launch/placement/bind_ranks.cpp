@@ -1,4 +1,4 @@
-#include "launch/placement/binding.hpp"
+#include "launch/placement/bind_ranks.hpp"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ void explain(binding& rank, std::string_view text) {
     rank.why += text;
 }
 
-std::vector<binding> bind_ranks(topology const& machine, request const& wanted, int local_size) {
+std::vector<binding> bind_ranks(topology const& machine, placement_request const& wanted, int local_size) {
     expect(!machine.cores.empty(), "a machine with cores");
     std::vector<binding> ranks(static_cast<std::size_t>(local_size));
     assign_gpus(machine, wanted, ranks);
@@ -29,7 +29,8 @@ std::vector<binding> bind_ranks(topology const& machine, request const& wanted, 
     return ranks;
 }
 
-std::vector<std::string> binding_notes(topology const& machine, request const& wanted, std::vector<binding> const& ranks) {
+std::vector<std::string> binding_notes(topology const& machine, placement_request const& wanted,
+                                       std::vector<binding> const& ranks) {
     std::vector<std::string> notes;
     std::size_t const gpus = machine.gpus.size();
     if (gpus > 0 && wanted.slots_per_node && ranks.size() > gpus)
