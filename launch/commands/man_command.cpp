@@ -108,7 +108,7 @@ std::string see_also(std::string_view command) {
     std::vector<std::string> pages;
     if (!command.empty()) pages.push_back("\\fBmuster\\fR(1)");
     for (auto const& row : commands())
-        if (!row.hidden && row.run != nullptr && row.name != command)
+        if (!row.hidden && !row.synopsis.empty() && row.name != command)
             pages.push_back(bold(fmt::format("muster-{}", row.name)) + "(1)");
     return ".SH \"SEE ALSO\"\n" + join(pages, ", ") + "\n";
 }
@@ -148,7 +148,7 @@ std::string man_page(std::string_view command) {
         page += overview_page();
     } else {
         auto const* row = find_command(command);
-        if (row == nullptr || row->run == nullptr)
+        if (row == nullptr || row->synopsis.empty())
             throw error(errc::usage,
                         fmt::format("there is no man page of a command '{}'; muster --help lists commands", command));
         page += command_page(*row);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
+#include "launch/hardware/topology.hpp"
 #include "launch/placement/binding.hpp"
 #include "pmix/identity.hpp"
 

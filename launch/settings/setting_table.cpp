@@ -81,7 +81,7 @@ constexpr setting rows[]{
     {"timeout", 0, "-timeout", "T", kind::time, "", running, group::time, use::common, "",
      "end the run after T (90, 90s, 5min, 1:30:00) with exit code 124"},
     {"start-timeout", 0, "", "T", kind::time, "", running, group::time, use::everywhere, "",
-     "end the run with 124 if not all ranks run after T, or some have initialised MPI and others not"},
+     "end the run with 124 if, after T, ranks are missing or only some have initialised MPI"},
     {"idle-timeout", 0, "", "T", kind::time, "", running, group::time, use::everywhere, "",
      "end the run with 124 if no rank has written anything for T"},
     {"grace", 0, "", "T", kind::time, "", running, group::time, use::everywhere, "5s",
