@@ -1,4 +1,4 @@
-// muster man: man pages, from the tables of commands and settings.
+// Man pages of muster and of its commands, and the command that prints them.
 #pragma once
 
 #include <string>
@@ -14,9 +14,5 @@ int man_command(std::vector<std::string> const& args, environment const& variabl
 
 /// The page; of muster itself for an empty `command`. Pure.
 std::string man_page(std::string_view command);
-
-/// `text` so that troff shows just that: no character of it commands anything, none is outside ASCII. A hyphen is a minus, as it
-/// is in options.
-std::string roff_quote(std::string_view text);
 
 }  // namespace muster
