@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <string>
+#include <system_error>
 
 #include "base/error.hpp"
+#include "base/self_program.hpp"
 #include "launch/commands/real_settings.hpp"
 #include "launch/hardware/given_gpus.hpp"
 #include "launch/hardware/topology_xml.hpp"
@@ -29,10 +33,18 @@ allocation find_nodes(settings_result const& given, environment const& variables
     return read_allocation(real_sources(variables, this_node), choice);
 }
 
+/// A file as it is given, or the installed one of that name: "polaris" is share/muster/topologies/polaris.xml.
+std::string topology_file(std::string const& given) {
+    if (given.find('/') != std::string::npos || given.ends_with(".xml")) return given;
+    auto const installed = self_program().parent_path().parent_path() / "share" / "muster" / "topologies" / (given + ".xml");
+    std::error_code failed;
+    return std::filesystem::exists(installed, failed) ? installed.string() : given;
+}
+
 plan make(settings_result const& given, environment const& variables) {
     known_machines known;
     if (auto const file = given.text("topology"); !file.empty()) {
-        known.every_node = load_topology(file);
+        known.every_node = load_topology(topology_file(file));
         if (auto const gpus = given.text("gpus"); !gpus.empty()) known.every_node = with_gpus(*known.every_node, gpus);
     } else if (given.given("gpus")) {
         throw error(

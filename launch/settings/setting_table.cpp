@@ -119,7 +119,7 @@ constexpr setting rows[]{
      "your own template (mustache; the built-in ones are in share/muster/templates)"},
 
     {"topology", 0, "", "FILE.xml", kind::text, "", "plan", group::nodes, use::common_option, "",
-     "take each node to be like the machine of this file, which lstopo FILE.xml wrote"},
+     "take each node to be like the machine of this file, which lstopo wrote, or of this name in share/muster/topologies"},
     {"gpus", 0, "", "SPEC", kind::text, "", "plan", group::nodes, use::common_option, "",
      "its GPUs: 4, numa:3,2,1,0, cpus:24-31/0-7 or none; default: those of the file"},
     {"all", 0, "", "", kind::flag, "", "config", group::general, use::common_option, "", "show also the settings that nobody has set"},

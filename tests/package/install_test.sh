@@ -22,6 +22,8 @@ if [ "$MUSTER_HAVE_HDF5" = ON ]; then
 fi
 expect_exit 0 "$prefix/bin/muster" script --site polaris --gpus 8 --time 30min --account A --queue debug -- ./a.out
 expect_exit 0 "$prefix/bin/muster" plan -n 4 --topology "$prefix/share/muster/topologies/polaris.xml"
+expect_exit 0 "$prefix/bin/muster" plan -n 4 --topology polaris
+expect_contains stdout "0000:07:00.0"
 
 # No library of a program's own, no program that only muster-bench starts.
 found=$(find "$prefix" -name 'libmuster_launch*' -o -name 'libmuster_bench*' -o -name 'libmuster_jobscripts*' -o -path '*/bin/muster-bench-mpi')
