@@ -6,9 +6,9 @@ function(muster_found what state)
   set_property(GLOBAL APPEND PROPERTY MUSTER_SUMMARY "${what}|${state}")
 endfunction()
 
-# muster_pkg(<target> <pkg-config module>): a required library as imported target PkgConfig::<target>.
+# muster_pkg(<target> <pkg-config module> [">=version"]): a required library as imported target PkgConfig::<target>.
 function(muster_pkg target module)
-  pkg_check_modules(${target} REQUIRED IMPORTED_TARGET GLOBAL ${module})
+  pkg_check_modules(${target} REQUIRED IMPORTED_TARGET GLOBAL "${module}${ARGN}")
   muster_found("${module}" "${${target}_VERSION}")
 endfunction()
 
@@ -20,7 +20,7 @@ find_package(tomlplusplus REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(Boost 1.74 REQUIRED COMPONENTS program_options)
 find_path(MUSTER_MUSTACHE_INCLUDE kainjow/mustache.hpp REQUIRED)
-muster_pkg(pmix pmix)
+muster_pkg(pmix pmix ">=4.2") # earlier ones lack codes of events
 muster_pkg(hwloc hwloc)
 muster_found("fmt, spdlog" "${fmt_VERSION}, ${spdlog_VERSION}")
 muster_found("Boost.Program_options" "${Boost_VERSION_STRING}")
