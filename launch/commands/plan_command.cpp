@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
-#include "base/self_program.hpp"
+#include "base/process/self_program.hpp"
 #include "launch/commands/real_settings.hpp"
 #include "launch/hardware/given_gpus.hpp"
 #include "launch/hardware/topology_xml.hpp"
