@@ -19,7 +19,7 @@ namespace {
 
 /// A request in the making.
 struct draft {
-    std::shared_ptr<request> what = std::make_shared<request>();
+    std::shared_ptr<exchange_request> what = std::make_shared<exchange_request>();
     pending_ptr one = pending_ptr::make();
 
     draft(exchange_kind kind, std::string_view name, int set) {
@@ -137,7 +137,7 @@ void exchange::check_name(exchange_kind kind, std::string_view name, int set) co
 }
 
 exchange_handle exchange::submit(detail::pending_ptr const& what, exchange_call const& call) {
-    request const& asked = *what->what;
+    exchange_request const& asked = *what->what;
     check_name(asked.kind, asked.name, what->set);
     int const set = what->set;
     auto const fault = detail::fault_of(*what, set == 0 ? size() : size_of_set(set), set == 0 ? rank() : rank_in(set));
@@ -188,7 +188,7 @@ prepared_group exchange::prepare(std::string_view name, std::span<named_tensor c
                                  exchange_call const& call) {
     auto const asked = group(exchange_kind::prepare, name, tensors, how, call);
     auto const tensors_of = asked->many;
-    auto started = std::make_shared<request>(*asked->what);
+    auto started = std::make_shared<exchange_request>(*asked->what);
     started->kind = exchange_kind::allreduce;
     bool const on_device = std::any_of(tensors.begin(), tensors.end(), is_on_device);
     submit(asked).wait();
@@ -280,10 +280,6 @@ counter_values exchange::count() const noexcept {
 
 flight_dump exchange::dump() const {
     return core_->dump();
-}
-
-bool exchange::is_static() const noexcept {
-    return core_->is_static();
 }
 
 }  // namespace muster

@@ -82,10 +82,6 @@ struct named_tensor {
 ///   is kept by name and added to the next tensor of that name (compress()); the second, half a unit in the last place of the
 ///   result, is not made good. A tensor that comes with another number of elements begins anew. It costs 4 bytes an element for
 ///   as long as the exchange lives.
-/// - **Static graph.** With exchange_options::static_graph, once two steps in a row have reduced the same tensors (a step ends
-///   when a name comes again), these are reduced in that order and in the same fused batches from then on, with no negotiation.
-///   The order of submission may change. A tensor of the graph with another shape, type, reduction or factor is an error where
-///   it is submitted (errc::usage), and so is join(). Other tensors are negotiated as ever.
 ///
 /// Thread safe, but for construction and destruction, which are collective.
 class exchange {
@@ -162,9 +158,6 @@ class exchange {
 
     /// The last operations, and what is waited for.
     flight_dump dump() const;
-
-    /// Whether the static graph is in use.
-    bool is_static() const noexcept;
 
   private:
     exchange_handle submit(detail::pending_ptr const& what, exchange_call const& call = {});

@@ -8,8 +8,8 @@
 namespace muster {
 
 using detail::exchange_clock;
-using detail::pending;
 using detail::pending_ptr;
+using detail::pending_request;
 
 namespace {
 
@@ -19,7 +19,7 @@ constexpr std::chrono::seconds slack{10};
 
 }  // namespace
 
-exchange_handle::exchange_handle(pending& what, std::shared_ptr<detail::exchange_core> core) noexcept
+exchange_handle::exchange_handle(pending_request& what, std::shared_ptr<detail::exchange_core> core) noexcept
     : what_(&what), core_(std::move(core)) {
     pending_ptr::hold(what_);
 }
@@ -33,11 +33,11 @@ void exchange_handle::release() noexcept {
 }
 
 bool exchange_handle::poll() const noexcept {
-    return !what_ || what_->state.load(std::memory_order_acquire) != pending::phase::waiting;
+    return !what_ || what_->state.load(std::memory_order_acquire) != pending_request::phase::waiting;
 }
 
 void exchange_handle::throw_if_failed() const {
-    if (what_->state.load(std::memory_order_acquire) == pending::phase::failed)
+    if (what_->state.load(std::memory_order_acquire) == pending_request::phase::failed)
         throw comm_error(what_->code, what_->fault, what_->culprits);
 }
 
@@ -99,17 +99,17 @@ bool exchange_handle::wait_for(duration at_most) const {
 }
 
 tensor_view exchange_handle::result() const noexcept {
-    if (!what_ || what_->state.load(std::memory_order_acquire) != pending::phase::done) return {};
+    if (!what_ || what_->state.load(std::memory_order_acquire) != pending_request::phase::done) return {};
     return what_->result;
 }
 
 std::span<std::int64_t const> exchange_handle::rows() const noexcept {
-    if (!what_ || what_->state.load(std::memory_order_acquire) != pending::phase::done) return {};
+    if (!what_ || what_->state.load(std::memory_order_acquire) != pending_request::phase::done) return {};
     return what_->rows;
 }
 
 int exchange_handle::number() const noexcept {
-    return !what_ || what_->state.load(std::memory_order_acquire) != pending::phase::done ? 0 : what_->number;
+    return !what_ || what_->state.load(std::memory_order_acquire) != pending_request::phase::done ? 0 : what_->number;
 }
 
 }  // namespace muster

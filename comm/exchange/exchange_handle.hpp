@@ -12,7 +12,7 @@
 namespace muster {
 
 namespace detail {
-struct pending;
+struct pending_request;
 class exchange_core;
 }  // namespace detail
 
@@ -66,13 +66,13 @@ class exchange_handle {
   private:
     friend class exchange;
     friend class prepared_group;
-    exchange_handle(detail::pending& what, std::shared_ptr<detail::exchange_core> core) noexcept;
+    exchange_handle(detail::pending_request& what, std::shared_ptr<detail::exchange_core> core) noexcept;
     void release() noexcept;
     void throw_if_failed() const;
     template <typename Wait>
     void wait_by(Wait&& wait) const;
 
-    detail::pending* what_ = nullptr;  ///< counts its owners itself
+    detail::pending_request* what_ = nullptr;  ///< counts its owners itself
     std::shared_ptr<detail::exchange_core> core_;
 };
 

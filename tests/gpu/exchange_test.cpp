@@ -373,10 +373,8 @@ TEST(exchange_on_device, adasum_is_that_of_host_memory) {
     EXPECT_EQ(tensor.values(), values);
 }
 
-TEST(exchange_on_device, process_sets_and_the_static_graph_have_lanes_of_their_own) {
-    auto options = quick();
-    options.static_graph = true;
-    exchange all(test::who(), options);
+TEST(exchange_on_device, process_sets_have_lanes_of_their_own) {
+    exchange all(test::who(), quick());
     std::vector<int> odd;
     for (int rank = 1; rank < all.size(); rank += 2) odd.push_back(rank);
     int const set = odd.empty() ? 0 : all.add_process_set(odd);
@@ -392,7 +390,6 @@ TEST(exchange_on_device, process_sets_and_the_static_graph_have_lanes_of_their_o
             EXPECT_THAT(c.values(), Each(2.0f * static_cast<float>(all.size_of_set(set))));
         }
     }
-    EXPECT_TRUE(all.is_static());
     EXPECT_THAT(a.values(), Each(1.0f));
     EXPECT_THAT(b.values(), Each(1.0f));
 }

@@ -185,26 +185,6 @@ TEST_F(exchange_group, prepared_in_a_process_set_and_when_ranks_have_joined) {
     EXPECT_THAT(set.all[1], Each(static_cast<float>(size)));
 }
 
-TEST(exchange_group_static, a_prepared_group_is_part_of_the_graph) {
-    auto options = quick();
-    options.static_graph = true;
-    exchange all(ranks().who(), options);
-    tensors set(30, 1);
-    std::vector<float> single(5);
-    auto group = all.prepare("group", set.group(), exchange_reduction::sum);
-    for (int step = 0; step < 6; ++step) {
-        set.fill(1.0f);
-        std::fill(single.begin(), single.end(), 2.0f);
-        auto const one = all.allreduce("single", view_of(std::span(single)), view_of(std::span(single)), exchange_reduction::sum);
-        group.start().wait();
-        one.wait();
-        ASSERT_THAT(set.all[29], Each(static_cast<float>(all.size()))) << step;
-        ASSERT_THAT(single, Each(static_cast<float>(2 * all.size()))) << step;
-    }
-    EXPECT_TRUE(all.is_static());
-    EXPECT_GE(all.count().static_tensors, 3 * 31u);
-}
-
 /// 1 and three quarters of what bf16 can tell apart there: every rounding goes up.
 constexpr float between = 1.0f + 0.75f / 128;
 constexpr float above = 1.0f + 1.0f / 128;

@@ -243,64 +243,6 @@ TEST_F(exchanging, process_sets_work_beside_each_other) {
     EXPECT_EQ(root[0], size - 1);
 }
 
-TEST(exchange_static, steps_after_the_second_need_no_negotiation) {
-    auto options = quick();
-    options.static_graph = true;
-    exchange all(ranks().who(), options);
-    constexpr std::size_t count = 20;
-    std::vector<std::vector<float>> tensors(count, std::vector<float>(100));
-    for (int step = 0; step < 6; ++step) {
-        std::vector<exchange_handle> handles;
-        for (std::size_t k = 0; k < count; ++k) {
-            std::size_t const i = (k + static_cast<std::size_t>(all.rank() + step) * 3) % count;  // any order
-            std::fill(tensors[i].begin(), tensors[i].end(), static_cast<float>(i + 1));
-            auto const view = view_of(std::span(tensors[i]));
-            handles.push_back(all.allreduce("g" + std::to_string(i), view, view, exchange_reduction::sum));
-        }
-        for (auto const& each : handles) each.wait();
-        for (std::size_t i = 0; i < count; ++i)
-            ASSERT_EQ(tensors[i][99], static_cast<float>(all.size()) * static_cast<float>(i + 1)) << step;
-    }
-    EXPECT_TRUE(all.is_static());
-    EXPECT_GE(all.count().static_tensors, 3 * count);
-    // others are negotiated beside it, and a change is refused where it is made
-    std::vector<float> other(7, 1.0f), changed(5);
-    auto const view = view_of(std::span(other));
-    all.allreduce("loss", view, view, exchange_reduction::sum).wait();
-    EXPECT_EQ(other[6], static_cast<float>(all.size()));
-    EXPECT_THAT(
-        message_of(
-            errc::usage,
-            [&] { all.allreduce("g3", view_of(std::span(changed)), view_of(std::span(changed)), exchange_reduction::sum); }),
-        HasSubstr("the static graph holds shape [100], this is shape [5]"));
-}
-
-TEST(exchange_tuning, settings_change_on_all_ranks_at_once) {
-    auto options = quick();
-    options.autotune = true;
-    options.fusion_bytes = 1 << 18;
-    exchange all(ranks().who(), options);
-    std::vector<std::vector<float>> tensors(8, std::vector<float>(20000));
-    auto const begin = std::chrono::steady_clock::now();
-    std::int32_t more = 1;
-    for (int step = 0; more != 0; ++step) {
-        std::vector<exchange_handle> handles;
-        for (std::size_t i = 0; i < tensors.size(); ++i) {
-            std::fill(tensors[i].begin(), tensors[i].end(), 1.0f);
-            auto const view = view_of(std::span(tensors[i]));
-            handles.push_back(all.allreduce("g" + std::to_string(i), view, view, exchange_reduction::sum));
-        }
-        for (auto const& each : handles) each.wait();
-        ASSERT_EQ(tensors[7][19999], static_cast<float>(all.size()));
-        // long enough for some changes; together, so that no rank stops before the others
-        more = step < 150 || std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(400) ? 1 : 0;
-        all.broadcast("more", view_of(std::span(&more, 1)), view_of(std::span(&more, 1)), 0).wait();
-    }
-    if (all.rank() == 0) {
-        EXPECT_GT(all.count().operations[static_cast<std::size_t>(exchange_kind::tune)], 0u);
-    }
-}
-
 TEST(exchange_options, that_differ_are_told_on_every_rank) {
     if (ranks().size() < 2) GTEST_SKIP() << "one rank agrees with itself";
     // And it is what the second half of this leaves to be chosen for host memory.

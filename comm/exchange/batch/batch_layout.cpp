@@ -34,7 +34,7 @@ void lay_out(fused_batch const& batch, std::span<std::shared_ptr<agreement const
     trail<std::byte> outputs;
     for (auto const& item : batch.items) {
         memory_run next;
-        if (pending const* const unit = units[item.unit].get()) {
+        if (pending_request const* const unit = units[item.unit].get()) {
             tensor_io const& io = unit->tensors()[item.tensor];
             next = {static_cast<std::byte const*>(io.in.data), static_cast<std::byte*>(io.out.data), io.in.bytes()};
         } else {

@@ -34,17 +34,10 @@ std::vector<unit_share> shares_of(fused_batch const& batch) {
 
 }  // namespace
 
-void complete(pending& unit, counters& count) {
-    counters::add(count.operations[static_cast<std::size_t>(unit.what->kind)]);
-    bool const spoiled = unit.has_extras && !unit.fault.empty();
-    if (spoiled) counters::add(count.errors);
-    unit.state.store(spoiled ? pending::phase::failed : pending::phase::done, std::memory_order_release);
-}
-
 batch_plan& batch_runner::find_plan() {
     batch_plan* oldest = nullptr;
     for (auto const& each : plans_) {
-        if (each->fusion_bytes == fusion_bytes_ && each->of == agreed_) {
+        if (each->of == agreed_) {
             each->used = loads_;
             return *each;
         }
@@ -52,14 +45,13 @@ batch_plan& batch_runner::find_plan() {
     }
     if (plans_.size() < most_plans) oldest = plans_.emplace_back(std::make_unique<batch_plan>()).get();
     oldest->of = agreed_;
-    oldest->fusion_bytes = fusion_bytes_;
     oldest->used = loads_;
-    oldest->batches = plan_batches(agreed_, fusion_bytes_);
+    oldest->batches = plan_batches(agreed_, shared_.options.fusion_bytes);
     oldest->units.clear();
     for (auto const& batch : oldest->batches) oldest->units.push_back(shares_of(batch));
     oldest->layouts.resize(oldest->batches.size());
     oldest->laid_out.assign(oldest->batches.size(), nullptr);
-    if (flies()) retired_.push_back(std::move(oldest->movers));
+    if (has_handed()) retired_.push_back(std::move(oldest->movers));
     oldest->movers.clear();
     oldest->on_device.clear();
     for (auto const& batch : oldest->batches) {
@@ -75,12 +67,7 @@ void batch_runner::load(std::vector<std::shared_ptr<agreement const>> agreed, st
     agreed_ = std::move(agreed);
     ++loads_;
     plan_ = &find_plan();
-    rewind();
     units_ = std::move(units);
-}
-
-void batch_runner::rewind() {
-    units_.assign(agreed_.size(), nullptr);
     tensors_left_.resize(agreed_.size());
     for (std::size_t i = 0; i < agreed_.size(); ++i) tensors_left_[i] = std::max<std::size_t>(agreed_[i]->what.tensors.size(), 1);
     records_.assign(agreed_.size(), not_recorded);
@@ -90,40 +77,40 @@ void batch_runner::rewind() {
 
 bool batch_runner::advance() {
     if (plan_->batches[next_batch_].where == memory_kind::device) {
-        if (!starting_) {
+        if (!device_) {
             if (!lane_ && no_lane_.empty()) return false;
             if (!start_on_device()) return true;
         }
         if (!is_on_lane_) {
-            if (flies() && !starting_->repeats()) return false;
-            starting_->start();
+            if (has_handed() && !device_->repeats()) return false;
+            device_->start();
             is_on_lane_ = true;
         }
-        if (!starting_->hand_over()) return false;
-        take_off();
+        if (!device_->hand_over()) return false;
+        note_handed();
         return true;
     }
-    if (!run_) start();
-    if (!run_->advance()) return false;
-    run_.reset();
+    if (!host_) start();
+    if (!host_->advance()) return false;
+    host_.reset();
     end_next();
     return true;
 }
 
-bool batch_runner::land() {
-    bool landed = false;
-    while (!flights_.empty() && flights_.front().done(*lane_)) {
-        device_flight arrived = std::move(flights_.front());
-        flights_.pop_front();
+bool batch_runner::end_finished() {
+    bool ended = false;
+    while (!handed_.empty() && handed_.front().done(*lane_)) {
+        handed_batch finished = std::move(handed_.front());
+        handed_.pop_front();
         if (shared_.trace.running())
-            shared_.trace.add({trace_kind::collective, shared_.trace.intern(arrived.label),
-                               shared_.trace.intern(to_string(arrived.kind)), 0, trace_time(arrived.began),
-                               trace_time(exchange_clock::now()), arrived.bytes});
-        end(arrived.ends);
-        landed = true;
+            shared_.trace.add({trace_kind::collective, shared_.trace.intern(finished.label),
+                               shared_.trace.intern(to_string(finished.kind)), 0, trace_time(finished.began),
+                               trace_time(exchange_clock::now()), finished.bytes});
+        end(finished.ends);
+        ended = true;
     }
-    if (flights_.empty()) retired_.clear();
-    return landed;
+    if (handed_.empty()) retired_.clear();
+    return ended;
 }
 
 /// The memory of a prepared group is where it was.
@@ -133,7 +120,7 @@ batch_layout& batch_runner::layout_of_next() {
     if (batch.kind != exchange_kind::allreduce) return layout;
     auto& laid_out = plan_->laid_out[next_batch_];
     auto const& units = plan_->units[next_batch_];
-    pending const* const only = units.size() == 1 ? units_[units.front().unit].get() : nullptr;
+    pending_request const* const only = units.size() == 1 ? units_[units.front().unit].get() : nullptr;
     if (only != nullptr && only->many && only->many == laid_out && !batch.error_feedback) return layout;
     lay_out(batch, agreed_, units_, batch.error_feedback, layout);
     laid_out = only != nullptr ? only->many : nullptr;
@@ -142,9 +129,9 @@ batch_layout& batch_runner::layout_of_next() {
 
 void batch_runner::start() {
     begin_records();
-    run_.emplace(run_parts{set_, ranks_, shared_, first_, second_}, plan_->batches[next_batch_], layout_of_next(), agreed_,
-                 units_);
-    run_->start();
+    host_.emplace(batch_parts{set_, ranks_, shared_, plan_->batches[next_batch_], agreed_, units_}, layout_of_next(), first_,
+                  second_);
+    host_->start();
 }
 
 /// False where this world cannot work on device memory: then the requests have ended, with the reason, on all ranks.
@@ -161,27 +148,27 @@ bool batch_runner::start_on_device() {
         end_next();
         return false;
     }
-    starting_.emplace(device_run::parts{set_, *lane_, ranks_, shared_, plan_->movers[next_batch_]}, plan_->batches[next_batch_],
-                      agreed_, units_);
+    device_.emplace(batch_parts{set_, lane_->ranks, shared_, plan_->batches[next_batch_], agreed_, units_}, *lane_, ranks_,
+                    plan_->movers[next_batch_]);
     return true;
 }
 
 /// Streams can wait from now on for the requests that the device knows as a whole.
-void batch_runner::take_off() {
-    device_flight flight = std::move(*starting_).take_off();
-    starting_.reset();
+void batch_runner::note_handed() {
+    handed_batch handed = std::move(*device_).take_handed();
+    device_.reset();
     is_on_lane_ = false;
     std::vector<pending_ptr> known;
     for (auto const& [index, tensors] : plan_->units[next_batch_]) {
         auto const& unit = units_[index];
         to_hand_[index] -= tensors;
         if (!unit || to_hand_[index] != 0) continue;
-        unit->gpu->finished = flight.finished;
+        unit->gpu->finished = handed.finished;
         unit->handed.store(true, std::memory_order_release);
         known.push_back(unit);
     }
-    take_ended(flight.ends);
-    flights_.push_back(std::move(flight));
+    take_ended(handed.ends);
+    handed_.push_back(std::move(handed));
     ++next_batch_;
     if (!known.empty()) shared_.finished.finish(known);
 }
@@ -195,8 +182,8 @@ void batch_runner::begin_records() {
         flight_recorder::session records(shared_.recorder);
         for (auto const& [index, tensors] : plan_->units[next_batch_]) {
             if (records_[index] != not_recorded) continue;
-            request const& what = agreed_[index]->what;
-            pending const* const unit = units_[index].get();
+            exchange_request const& what = agreed_[index]->what;
+            pending_request const* const unit = units_[index].get();
             std::uint64_t const bytes = unit != nullptr ? unit->bytes : 0;
             records_[index] = records.begin(set_, sequence_++, what.kind, what.name, bytes);
             bytes_of_batch += bytes;
@@ -222,16 +209,16 @@ void batch_runner::take_ended(std::vector<ending_unit>& into) {
     }
 }
 
-/// The next batch is over. What was on the device too ends with what flies, which arrives in order.
+/// The next batch has ended. Requests that the device works on too end with the handed batches, which end in order.
 void batch_runner::end_next() {
     take_ended(ending_);
     ++next_batch_;
-    if (flies()) {
+    if (has_handed()) {
         auto const on_device = [](ending_unit const& each) {
             return each.what && each.what->handed.load(std::memory_order_relaxed);
         };
         auto const first = std::stable_partition(ending_.begin(), ending_.end(), std::not_fn(on_device));
-        std::move(first, ending_.end(), std::back_inserter(flights_.back().ends));
+        std::move(first, ending_.end(), std::back_inserter(handed_.back().ends));
         ending_.erase(first, ending_.end());
     }
     end(ending_);
@@ -255,15 +242,15 @@ void batch_runner::end(std::span<ending_unit> all) {
 }
 
 void batch_runner::leak() noexcept {
-    if (run_) {
+    if (host_) {
         try {
-            run_->under_way().wait(duration{1e-9});  // gives it up: its destructor would wait for those who do not come
+            host_->under_way().wait(duration{1e-9});  // gives it up: its destructor would wait for ranks that have failed
         } catch (...) {
         }
-        run_->leak();
+        host_->leak();
     }
-    if (starting_) starting_->leak();
-    for (auto& each : flights_) each.leak();
+    if (device_) device_->leak();
+    for (auto& each : handed_) each.leak();
     first_.leak();
     second_.leak();
     if (!lane_) return;
@@ -271,20 +258,6 @@ void batch_runner::leak() noexcept {
     static_cast<void>(new (std::nothrow) std::vector<std::unique_ptr<batch_plan>>(std::move(plans_)));
     static_cast<void>(new (std::nothrow) std::vector<std::vector<device_movers>>(std::move(retired_)));
     static_cast<void>(new (std::nothrow) std::unique_ptr<device_lane>(std::move(lane_)));
-}
-
-std::vector<late_rank> death_watch::look(operation const& what, exchange_clock::time_point began,
-                                         exchange_clock::time_point now) {
-    using namespace std::chrono_literals;
-    bool const suspected = dead_since_ > began;
-    // What the dead have sent may still be on its way.
-    if (now - std::max(began, last_look_) < (suspected ? 100ms : 200ms)) return {};
-    last_look_ = now;
-    auto late = what.late_ranks();
-    std::erase_if(late, [](late_rank const& each) { return !each.dead; });
-    if (late.empty() || suspected) return late;
-    dead_since_ = now;
-    return {};
 }
 
 }  // namespace muster::detail

@@ -1,14 +1,9 @@
 #include "comm/exchange/batch/device_batch.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
-#include <new>
 
-#include "comm/backend/comm_error.hpp"
-#include "comm/exchange/batch/batch_counts.hpp"
-#include "comm/exchange/batch/host_batch.hpp"
+#include "comm/exchange/batch/neutral_elements.hpp"
 #include "comm/gradients/adasum.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
@@ -26,65 +21,24 @@ std::shared_ptr<cuda::unique_event const> record(device_lane& lane) {
     return made;
 }
 
-bool has_passed(device_lane& lane, cuda::unique_event const& event) {
-    int const code = lane.on->with().event_query(event.get().handle);
-    if (code == cuda::error_not_ready) return false;
-    lane.check(code, "cuEventQuery");
-    return true;
-}
-
 }  // namespace
 
-void device_mover::prepare(device_lane& lane, device_move what) {
-    last_ = {};  // should anything below throw
-    bool const converts = what.factor != 1 || (!what.from.empty() && what.from.front().type != what.to.front().type);
-    if (!lane.kernels && converts)
-        throw comm_error(
-            errc::unavailable,
-            fmt::format("compression on {} needs kernels that it cannot load; give compression none", lane.on->name()));
-    if (lane.kernels && !what.from.empty()) {
-        if (!launch_) launch_.emplace(lane.kernels);
-        launch_->prepare(what.from, what.to, what.factor, lane.queue(), 0, what.residuals);
-    }
-    last_ = std::move(what);
+device_batch::device_batch(batch_parts const& with, device_lane& lane, communicator& host, device_movers& movers)
+    : batch_collectives(with), lane_(lane), host_(host), movers_(movers) {
+    if (batch_.kind == exchange_kind::allreduce && batch_.how != exchange_reduction::adasum) lay_out();
 }
 
-void device_mover::move(device_lane& lane) {
-    if (lane.kernels && !last_.from.empty()) return launch_->run(lane.queue());
-    for (std::size_t i = 0; i < last_.from.size(); ++i)
-        if (last_.from[i].count != 0)
-            lane.check(lane.on->with().copy_device_to_device(address_of(last_.to[i].data), address_of(last_.from[i].data),
-                                                             last_.from[i].bytes(), lane.queue()),
-                       "cuMemcpyDtoDAsync");
+std::byte* device_batch::give_memory(pending_request& unit, std::size_t bytes) {
+    unit.gpu->memory = cuda::make_memory(*lane_.on, bytes);
+    return std::bit_cast<std::byte*>(unit.gpu->memory.get().handle);
 }
 
-device_run::device_run(parts const& with, fused_batch const& batch, std::span<std::shared_ptr<agreement const> const> agreed,
-                       std::span<pending_ptr const> units)
-    : set_(with.set),
-      lane_(with.lane),
-      host_(with.host),
-      shared_(with.shared),
-      movers_(with.movers),
-      batch_(batch),
-      agreed_(agreed),
-      units_(units) {
-    std::string const& name = unit_of(batch.items.front()).what.name;
-    label_ = batch.items.size() == 1 ? name : fmt::format("{} (+{})", name, batch.items.size() - 1);
-    if (batch.kind == exchange_kind::allreduce && batch.how != exchange_reduction::adasum) lay_out();
-}
-
-tensor_io const* device_run::io_of(fusion_item const& item) const {
-    auto const& unit = units_[item.unit];
-    return unit ? &unit->tensors()[item.tensor] : nullptr;
-}
-
-void device_run::copy(void* to, void const* from, std::size_t bytes) {
+void device_batch::copy(void* to, void const* from, std::size_t bytes) {
     if (bytes != 0 && to != from)
         lane_.check(with().copy_device_to_device(address_of(to), address_of(from), bytes, lane_.queue()), "cuMemcpyDtoDAsync");
 }
 
-/// Neutral elements, for what this rank has joined in.
-void device_run::fill(tensor_view const& view) {
+void device_batch::fill(tensor_view const& view) {
     if (view.count == 0) return;
     auto& values = read_by_device_.emplace_back(view.bytes());
     fill_neutral(view.type, batch_.how, values.data(), view.count);
@@ -93,31 +47,23 @@ void device_run::fill(tensor_view const& view) {
 }
 
 /// What the program was doing with the tensors when it submitted them comes first.
-void device_run::wait_for_programs() {
-    pending const* before = nullptr;
+void device_batch::wait_for_programs() {
+    pending_request const* before = nullptr;
     for (auto const& item : batch_.items) {
-        pending const* const unit = units_[item.unit].get();
+        pending_request const* const unit = units_[item.unit].get();
         if (unit == nullptr || unit == before) continue;
         before = unit;
         lane_.check(with().stream_wait_event(lane_.queue(), unit->gpu->given.get().handle, 0), "cuStreamWaitEvent");
     }
 }
 
-void device_run::start() {
-    begin_ = exchange_clock::now();
+void device_batch::start() {
     cuda::device::scope const current(*lane_.on);
     wait_for_programs();
-    switch (batch_.kind) {
-        case exchange_kind::allreduce: batch_.how == exchange_reduction::adasum ? start_adasum() : start_allreduce(); break;
-        case exchange_kind::broadcast: start_broadcast(); break;
-        case exchange_kind::allgather: start_allgather(); break;
-        case exchange_kind::reducescatter: start_reducescatter(); break;
-        case exchange_kind::alltoall: start_alltoall(); break;
-        default: break;
-    }
+    start_collective();
 }
 
-bool device_run::hand_over() {
+bool device_batch::hand_over() {
     if (finished_) return true;
     cuda::device::scope const current(*lane_.on);
     if (staged_) {
@@ -131,7 +77,7 @@ bool device_run::hand_over() {
     return true;
 }
 
-device_flight device_run::take_off() && {
+handed_batch device_batch::take_handed() && {
     return {std::move(operation_),
             std::move(finished_),
             std::move(label_),
@@ -142,8 +88,8 @@ device_flight device_run::take_off() && {
             {}};
 }
 
-void device_run::leak() noexcept {
-    device_flight left;
+void device_batch::leak() noexcept {
+    handed_batch left;
     left.under_way = std::move(operation_);
     left.read_by_device = std::move(read_by_device_);
     left.leak();
@@ -151,58 +97,53 @@ void device_run::leak() noexcept {
         if (auto const& unit = units_[item.unit]) static_cast<void>(unit->gpu->memory.release());
 }
 
-bool device_flight::done(device_lane& lane) {
-    return under_way.done() && has_passed(lane, *finished);
-}
-
-void device_flight::leak() noexcept {
-    try {
-        under_way.wait(duration{1e-9});  // gives it up: its destructor would wait for those who do not come
-    } catch (...) {
-    }
-    for (auto const& each : ends)
-        if (each.what && each.what->gpu) static_cast<void>(each.what->gpu->memory.release());
-    static_cast<void>(new (std::nothrow) std::vector<std::vector<std::byte>>(std::move(read_by_device)));
+std::byte* device_batch::find_buffer() const noexcept {
+    return lane_.first.find(std::max<std::size_t>(in_.bytes(), 1));
 }
 
 /// Several tensors lie in the fusion buffer each at a multiple of 16 bytes, so that all of them move in wide accesses. Where they
-/// lie so in the program's memory too, nothing is copied. The number of elements that travel depends on neither, since ranks may
-/// differ in that.
-void device_run::lay_out() {
+/// lie so in the program's memory too, nothing is copied. The number of elements that ranks send depends on neither, since ranks
+/// may differ in that.
+void device_batch::lay_out() {
     std::vector<std::size_t> counts;
-    std::size_t sum = 0;
-    for (auto const& item : batch_.items) sum += counts.emplace_back(count_of(item));
-    bool const compressed = is_compressed();
-    dtype const wire = !compressed ? batch_.type : batch_.wire == compression::f16 ? dtype::f16 : dtype::bf16;
-    auto const offsets = cuda::fused_offsets(counts, wire);
+    for (auto const& item : batch_.items) counts.push_back(count_of(item));
+    auto const offsets = cuda::fused_offsets(counts, sent_type());
     std::size_t const total = offsets[counts.size() - 1] + counts.back();
-    tensor_io const* const first = io_of(batch_.items.front());
-    // Between the tensors there must be nothing of anybody else's.
-    bool const can_lie_so = first != nullptr && !compressed && sum == total;
-    auto const lies_so = [&](tensor_view tensor_io::*which) {
-        for (std::size_t i = 0; can_lie_so && i < counts.size(); ++i) {
-            tensor_io const* const io = io_of(batch_.items[i]);
-            if (io == nullptr ||
-                (io->*which).data != static_cast<std::byte const*>((first->*which).data) + offsets[i] * size_of(wire))
-                return false;
-        }
-        return can_lie_so;
-    };
-    in_ = out_ = {nullptr, total, wire, memory_kind::device};
+    in_ = out_ = {nullptr, total, sent_type(), memory_kind::device};
     pack_ = unpack_ = {};
     missing_.clear();
+    find_gap_free(counts, offsets, total);
+    if (needs_no_buffer()) return;
+    auto* const buffer = find_buffer();
+    if (buffer != nullptr) plan_moves(buffer, counts, offsets);  // else make_room() makes one and comes here again
+}
+
+/// Where the program's tensors lie as in a fusion buffer, they are used instead of one.
+void device_batch::find_gap_free(std::span<std::size_t const> counts, std::span<std::size_t const> offsets, std::size_t total) {
+    tensor_io const* const first = io_of(batch_.items.front());
+    std::size_t sum = 0;
+    for (std::size_t const count : counts) sum += count;
+    // Between the tensors there must be nothing of anybody else's.
+    if (first == nullptr || is_compressed() || sum != total) return;
+    auto const lies_so = [&](tensor_view tensor_io::*which) {
+        for (std::size_t i = 0; i < counts.size(); ++i) {
+            tensor_io const* const io = io_of(batch_.items[i]);
+            auto const* const place = static_cast<std::byte const*>((first->*which).data) + offsets[i] * size_of(batch_.type);
+            if (io == nullptr || (io->*which).data != place) return false;
+        }
+        return true;
+    };
     if (lies_so(&tensor_io::in)) in_.data = first->in.data;
     if (lies_so(&tensor_io::out)) out_.data = first->out.data;
-    if (in_.data != nullptr && out_.data != nullptr && in_.data != out_.data) {
-        // Memory that partly overlaps itself is no input of a collective.
-        auto const *const a = static_cast<std::byte const*>(in_.data), *const b = static_cast<std::byte const*>(out_.data);
-        if (a < b + out_.bytes() && b < a + in_.bytes()) out_.data = nullptr;
-    }
-    if (in_.data != nullptr && out_.data != nullptr) return;
-    auto* const buffer = lane_.first.find(std::max<std::size_t>(in_.bytes(), 1));
-    if (buffer == nullptr) return;  // start() makes it and comes here again
+    if (!needs_no_buffer() || in_.data == out_.data) return;
+    // Memory that partly overlaps itself is no input of a collective.
+    auto const *const a = static_cast<std::byte const*>(in_.data), *const b = static_cast<std::byte const*>(out_.data);
+    if (a < b + out_.bytes() && b < a + in_.bytes()) out_.data = nullptr;
+}
+
+void device_batch::plan_moves(std::byte* buffer, std::span<std::size_t const> counts, std::span<std::size_t const> offsets) {
     for (std::size_t i = 0; i < counts.size(); ++i) {
-        tensor_view const place{buffer + offsets[i] * size_of(wire), counts[i], wire, memory_kind::device};
+        tensor_view const place{buffer + offsets[i] * size_of(in_.type), counts[i], in_.type, memory_kind::device};
         tensor_io const* const io = io_of(batch_.items[i]);
         if (io == nullptr) missing_.push_back(place);
         if (io == nullptr) continue;
@@ -216,26 +157,25 @@ void device_run::lay_out() {
             unpack_.to.push_back(io->out);
         }
     }
-    if (compressed) pack_.factor = batch_.scale.before;
-    if (compressed) unpack_.factor = batch_.scale.after;
+    if (is_compressed()) pack_.factor = batch_.scale.before;
+    if (is_compressed()) unpack_.factor = batch_.scale.after;
 }
 
-bool device_run::repeats() const {
+bool device_batch::repeats() const {
     if (batch_.kind != exchange_kind::allreduce || batch_.how == exchange_reduction::adasum) return false;
-    if (in_.data != nullptr && out_.data != nullptr) return true;
-    return lane_.first.find(std::max<std::size_t>(in_.bytes(), 1)) != nullptr && movers_.pack.repeats(pack_) &&
-           movers_.unpack.repeats(unpack_);
+    if (needs_no_buffer()) return true;
+    return find_buffer() != nullptr && movers_.pack.repeats(pack_) && movers_.unpack.repeats(unpack_);
 }
 
 /// Without data while there is none.
-tensor_view device_run::residual_of(fusion_item const& item) const {
+tensor_view device_batch::residual_of(fusion_item const& item) const {
     std::size_t const count = count_of(item);
     return {shared_.lost_on_device.find(set_, unit_of(item).what.name, spec_of(item).name, count), count, dtype::f32,
             memory_kind::device};
 }
 
 /// Asks the driver for what the batch needs, and finds its place in it.
-void device_run::make_room() {
+void device_batch::make_room() {
     lane_.first.get(std::max<std::size_t>(in_.bytes(), 1));
     for (auto const& item : batch_.items)
         if (feeds_back() && io_of(item) != nullptr)
@@ -246,23 +186,39 @@ void device_run::make_room() {
     if (!movers_.unpack.repeats(unpack_)) movers_.unpack.prepare(lane_, unpack_);
 }
 
-void device_run::start_allreduce() {
+void device_batch::start_allreduce() {
+    if (batch_.how == exchange_reduction::adasum)
+        start_adasum();
+    else
+        start_fused_allreduce();
+}
+
+void device_batch::start_fused_allreduce() {
     bool const reads = in_.data != nullptr, writes = out_.data != nullptr;
     if (reads && writes) counters::add(shared_.count.zero_copy_batches);
     if (!reads || !writes) {
         if (!repeats()) make_room();
-        auto* const buffer = lane_.first.find(std::max<std::size_t>(in_.bytes(), 1));
+        auto* const buffer = find_buffer();
         if (!reads) in_.data = buffer;
         if (!writes) out_.data = buffer;
         for (auto const& place : missing_) fill(place);
         if (!pack_.from.empty()) movers_.pack.move(lane_);
     }
     operation_ =
-        lane_.ranks.allreduce(label_, in_, out_, static_cast<reduction>(batch_.how), is_compressed() ? scaling{} : batch_.scale);
+        ranks_.allreduce(label_, in_, out_, static_cast<reduction>(batch_.how), is_compressed() ? scaling{} : batch_.scale);
+}
+
+/// Everything is reduced everywhere, and the share taken from it.
+void device_batch::start_uneven_reducescatter(tensor_view const& in, tensor_view const& out, element_range const& mine) {
+    tensor_view whole = in;
+    whole.data = lane_.first.get(std::max<std::size_t>(whole.bytes(), 1));
+    share_from_ = part_of(whole, mine);
+    share_to_ = out;
+    operation_ = ranks_.allreduce(label_, in, whole, static_cast<reduction>(batch_.how), batch_.scale);
 }
 
 /// Adasum weighs in f64 and has no kernels: the tensor goes through host memory.
-void device_run::start_adasum() {
+void device_batch::start_adasum() {
     fusion_item const& item = batch_.items.front();
     std::size_t const bytes = count_of(item) * size_of(batch_.type);
     if (bytes > lane_.staging_bytes) {
@@ -280,7 +236,7 @@ void device_run::start_adasum() {
     staged_ = record(lane_);
 }
 
-void device_run::finish_adasum() {
+void device_batch::finish_adasum() {
     staged_.reset();
     fusion_item const& item = batch_.items.front();
     tensor_view const view{lane_.staging.get().handle, count_of(item), batch_.type, memory_kind::host};
@@ -291,93 +247,6 @@ void device_run::finish_adasum() {
     if (io != nullptr && view.count != 0)
         lane_.check(with().copy_host_to_device(address_of(io->out.data), view.data, view.bytes(), lane_.queue()),
                     "cuMemcpyHtoDAsync");
-}
-
-tensor_view device_run::single_input(device_scratch& stand_in) {
-    fusion_item const& item = batch_.items.front();
-    if (tensor_io const* const io = io_of(item)) return io->in;
-    tensor_view view{nullptr, count_of(item), batch_.type, memory_kind::device};
-    view.data = stand_in.get(std::max<std::size_t>(view.bytes(), 1));
-    fill(view);
-    return view;
-}
-
-tensor_view device_run::output(std::size_t count, std::vector<std::int64_t> rows) {
-    tensor_view view{nullptr, count, batch_.type, memory_kind::device};
-    std::size_t const bytes = std::max<std::size_t>(view.bytes(), 1);
-    pending* const unit = single();
-    if (unit == nullptr) {
-        view.data = lane_.second.get(bytes);
-        return view;
-    }
-    view.data = own_output(*unit, lane_.ranks, count, std::move(rows));
-    if (view.data == nullptr) {
-        unit->gpu->memory = cuda::make_memory(*lane_.on, bytes);
-        view.data = std::bit_cast<void*>(unit->gpu->memory.get().handle);
-    }
-    unit->result = view;
-    return view;
-}
-
-void device_run::start_broadcast() {
-    fusion_item const& item = batch_.items.front();
-    tensor_io const* const io = io_of(item);
-    tensor_view const view = io != nullptr ? io->out : single_input(lane_.first);
-    if (io != nullptr && lane_.ranks.rank() == unit_of(item).what.root) copy(io->out.data, io->in.data, view.bytes());
-    operation_ = lane_.ranks.broadcast(label_, view, unit_of(item).what.root);
-}
-
-void device_run::start_allgather() {
-    agreement const& agreed = unit_of(batch_.items.front());
-    auto const counts = gather_counts(agreed);
-    std::size_t total = 0;
-    for (std::size_t const count : counts) total += count;
-    tensor_view const in =
-        single() != nullptr ? single_input(lane_.first) : tensor_view{nullptr, 0, batch_.type, memory_kind::device};
-    operation_ = lane_.ranks.allgather(label_, in, output(total, agreed.numbers), counts);
-}
-
-void device_run::start_reducescatter() {
-    tensor_shape const& shape = spec_of(batch_.items.front()).shape;
-    auto const rows = static_cast<std::size_t>(shape.rows()), row = static_cast<std::size_t>(shape.row_elements());
-    int const ranks = lane_.ranks.size();
-    tensor_view const in = single_input(lane_.first);
-    auto const mine = share_of(rows, ranks, lane_.ranks.rank());
-    tensor_view const out = output(mine.count * row, {static_cast<std::int64_t>(mine.count)});
-    auto const how = static_cast<reduction>(batch_.how);
-    // Shares are of rows here and of elements in the communicator.
-    if (row == 1 || rows % static_cast<std::size_t>(ranks) == 0) {
-        operation_ = lane_.ranks.reducescatter(label_, in, out, how, batch_.scale);
-        return;
-    }
-    // Else everything is reduced everywhere, and the share taken from it.
-    tensor_view whole = in;
-    whole.data = lane_.first.get(std::max<std::size_t>(whole.bytes(), 1));
-    share_from_ = part_of(whole, {mine.first * row, mine.count * row});
-    share_to_ = out;
-    operation_ = lane_.ranks.allreduce(label_, in, whole, how, batch_.scale);
-}
-
-void device_run::start_alltoall() {
-    agreement const& agreed = unit_of(batch_.items.front());
-    alltoall_counts counts(agreed, lane_.ranks.size(), lane_.ranks.rank());
-    tensor_view in{nullptr, 0, batch_.type, memory_kind::device};
-    if (pending const* const unit = single()) {
-        in = unit->tensors().front().in;
-        if (counts.sent != in.count) {
-            // A rank has joined: what was meant for it stays here, and the rest closes up.
-            std::byte const* from = static_cast<std::byte const*>(in.data);
-            std::byte* to = lane_.first.get(std::max<std::size_t>(counts.sent * size_of(in.type), 1));
-            in = {to, counts.sent, in.type, in.where};
-            for (std::size_t rank = 0; rank < counts.send.size(); ++rank) {
-                std::size_t const bytes = counts.send[rank] * size_of(in.type);
-                copy(to, from, bytes);
-                to += bytes;
-                from += static_cast<std::size_t>(unit->what->numbers[rank]) * counts.row * size_of(in.type);
-            }
-        }
-    }
-    operation_ = lane_.ranks.alltoall(label_, in, counts.send, output(counts.total, std::move(counts.rows)), counts.receive);
 }
 
 }  // namespace muster::detail

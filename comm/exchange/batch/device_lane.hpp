@@ -30,7 +30,7 @@ class device_scratch {
 /// A communicator for device memory, and a stream on which batches are packed, handed to it and unpacked, one after the other: so
 /// they share their fusion buffers, and the device need not wait for the host in between. The exchange's thread only.
 ///
-/// Every process set, and the static graph, has a lane of its own: their collectives may come in different orders on different
+/// Every process set has a lane of its own: their collectives may come in different orders on different
 /// ranks, which NCCL bears as long as the device has room for the kernels of all of them at once.
 struct device_lane {
     /// `over`: for device memory of `gpu`. Throws cuda_error.

@@ -1,4 +1,4 @@
-// What the parts of an exchange share.
+// The context that all parts of an exchange share: options, counters, recorders, residuals.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 #include "comm/exchange/observe/flight_recorder.hpp"
 #include "comm/exchange/observe/timeline.hpp"
 #include "comm/exchange/request/exchange_options.hpp"
-#include "comm/exchange/request/pending.hpp"
+#include "comm/exchange/request/pending_request.hpp"
 
 namespace muster::detail {
 
@@ -31,7 +31,7 @@ struct failure_text {
     std::vector<int> culprits;
 };
 
-struct context {
+struct exchange_context {
     exchange_options options;
     counters& count;
     flight_recorder& recorder;
@@ -43,12 +43,20 @@ struct context {
 };
 
 /// Marks a request as failed; the finisher is still to be told.
-inline void set_failed(pending& one, errc code, std::string const& fault, std::vector<int> const& culprits) {
+inline void set_failed(pending_request& one, errc code, std::string const& fault, std::vector<int> const& culprits) {
     one.code = code;
     one.fault = fault;
     one.culprits = culprits;
     one.has_extras = true;
-    one.state.store(pending::phase::failed, std::memory_order_release);
+    one.state.store(pending_request::phase::failed, std::memory_order_release);
+}
+
+/// Counts a request as ended, well or (with a fault of this rank's own) not; the finisher is still to be told.
+inline void complete(pending_request& unit, counters& count) {
+    counters::add(count.operations[static_cast<std::size_t>(unit.what->kind)]);
+    bool const failed = unit.has_extras && !unit.fault.empty();
+    if (failed) counters::add(count.errors);
+    unit.state.store(failed ? pending_request::phase::failed : pending_request::phase::done, std::memory_order_release);
 }
 
 }  // namespace muster::detail

@@ -1,25 +1,20 @@
-// A batch on its way through a communicator.
+// A batch in host memory: packs its tensors, runs the collective, unpacks the results.
 #pragma once
 
 #include <cstddef>
 #include <memory>
-#include <span>
-#include <string>
-#include <vector>
 
-#include "comm/communicator.hpp"
+#include "comm/exchange/batch/batch_collectives.hpp"
 #include "comm/exchange/batch/batch_layout.hpp"
-#include "comm/exchange/batch/exchange_context.hpp"
-#include "comm/exchange/batch/plan_batches.hpp"
 
 namespace muster::detail {
 
-/// Memory that grows and is kept: such as the communicator's collectives are fastest on.
+/// Memory that grows and is kept, of the kind that the communicator's collectives are fastest on.
 class scratch {
   public:
     explicit scratch(communicator& of) noexcept : of_(of) {}
     std::byte* get(std::size_t bytes);
-    /// Others may still write to it: it is given up for good.
+    /// Other ranks may still write to it: it is never freed.
     void leak() noexcept;
 
   private:
@@ -27,73 +22,43 @@ class scratch {
     comm_buffer memory_;
 };
 
-/// What a run is given: all of it outlives the run.
-struct run_parts {
-    int set = 0;
-    communicator& ranks;
-    context& shared;
-    scratch& first;
-    scratch& second;
-};
-
-/// Packs, starts the collective, unpacks. `units[i]` belongs to `agreed[i]` and is null where this rank has joined: it then takes
-/// part with neutral elements. `layout` is that of the batch, if it is an allreduce.
-class batch_run {
+class host_batch final : public batch_collectives {
   public:
-    batch_run(run_parts const& with, fused_batch const& batch, batch_layout& layout,
-              std::span<std::shared_ptr<agreement const> const> agreed, std::span<pending_ptr const> units);
+    /// `layout` is that of the batch, if it is an allreduce. All of it outlives the batch.
+    host_batch(batch_parts const& with, batch_layout& layout, scratch& first, scratch& second);
 
-    void start();
-    /// True once everything is where it belongs. Throws what the communicator throws.
+    void start() { start_collective(); }
+    /// True once all results are in the tensors. Throws what the communicator throws.
     bool advance();
 
-    /// The ranks have failed, and others may still write to memory that this run gave: it is given up for good.
+    /// The ranks have failed, and others may still write to memory that this batch gave: it is never freed.
     void leak() noexcept;
 
-    std::string const& label() const noexcept { return label_; }
-    operation& under_way() noexcept { return operation_; }
-
   private:
-    agreement const& unit_of(fusion_item const& item) const { return *agreed_[item.unit]; }
-    tensor_spec const& spec_of(fusion_item const& item) const { return unit_of(item).what.tensors.at(item.tensor); }
-    std::size_t bytes_of(fusion_item const& item) const;
-    tensor_io const* io_of(fusion_item const& item) const;
-    pending* single() const { return units_[batch_.items.front().unit].get(); }
+    std::byte* first_scratch(std::size_t bytes) override { return first_.get(bytes); }
+    std::byte* second_scratch(std::size_t bytes) override { return second_.get(bytes); }
+    std::byte* give_memory(pending_request& unit, std::size_t bytes) override;
+    void copy(void* to, void const* from, std::size_t bytes) override;
+    void fill(tensor_view const& view) override;
+    void start_allreduce() override;
+    void start_uneven_reducescatter(tensor_view const& in, tensor_view const& out, element_range const& mine) override;
 
-    bool is_compressed() const noexcept { return batch_.wire != compression::none && ranks_.size() > 1; }
     void find_residuals();
     void pack();
+    void pack_compressed();
     void unpack();
-    void start_allreduce();
     void start_adasum(std::byte const* in, std::byte* out, std::size_t count);
-    void start_broadcast();
-    void start_allgather();
-    void start_reducescatter();
-    void start_alltoall();
-    tensor_view single_input(scratch& stand_in);
-    tensor_view output(std::size_t count, std::vector<std::int64_t> rows);
     void combine_pieces();
+    void trace(trace_kind kind, exchange_clock::time_point begin);
 
-    int set_;
-    communicator& ranks_;
-    context& shared_;
+    batch_layout& layout_;
     scratch& first_;
     scratch& second_;
-    fused_batch const& batch_;
-    batch_layout& layout_;
-    std::span<std::shared_ptr<agreement const> const> agreed_;
-    std::span<pending_ptr const> units_;
-    operation operation_;
-    std::string label_;
     std::byte* packed_ = nullptr;  ///< the fusion buffer, if there is one
     bool unpacks_ = false;         ///< results are in it
-    tensor_view pieces_;           ///< reducescatter of rows that elements do not divide: what came from each rank
+    tensor_view pieces_;           ///< of an uneven reducescatter: what came from each rank
     std::unique_ptr<std::byte[]> pieces_memory_;
-    tensor_view share_;
-    exchange_clock::time_point begin_;
+    tensor_view share_;  ///< with it: this rank's
 };
-
-/// Elements that change nothing: 0 for a sum, 1 for a product, the largest for a minimum, …
-void fill_neutral(dtype type, exchange_reduction how, void* to, std::size_t count);
 
 }  // namespace muster::detail

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/exchange/negotiation/coordinator.hpp"
+#include "comm/exchange/request/agreement.hpp"
 
 namespace muster {
 

@@ -19,8 +19,8 @@ exchange_options for_negotiation(exchange_options options) {
 }
 
 /// Whether a request that was made is what is asked for now.
-bool is_same(pending const& before, single_allreduce const& now) {
-    request const& what = *before.what;
+bool is_same(pending_request const& before, single_allreduce const& now) {
+    exchange_request const& what = *before.what;
     if (what.kind != exchange_kind::allreduce || before.many || what.tensors.size() != 1) return false;
     tensor_spec const& spec = what.tensors.front();
     return what.how == now.how && what.scale == now.scale && what.wire == now.wire && what.error_feedback == now.error_feedback &&
@@ -28,7 +28,7 @@ bool is_same(pending const& before, single_allreduce const& now) {
 }
 
 shared_request make_request(single_allreduce const& from) {
-    auto made = std::make_shared<request>();
+    auto made = std::make_shared<exchange_request>();
     made->name = from.name;
     made->how = from.how;
     made->scale = from.scale;
@@ -48,10 +48,7 @@ pending_ptr next_after(pending_ptr& last, shared_request what) {
     }
     pending_ptr next = pending_ptr::make();
     next->what = std::move(what);
-    if (repeats) {
-        next->cache_place = last->cache_place;
-        next->graph_place = last->graph_place;
-    }
+    if (repeats) next->cache_place = last->cache_place;
     last = next;
     return next;
 }
@@ -80,26 +77,11 @@ exchange_core::~exchange_core() {
     close(true);
 }
 
-void exchange_core::check_against_graph(request const& what, int set) const {
-    if (set != 0) return;
-    if (what.kind == exchange_kind::join)
-        throw comm_error(errc::usage, fmt::format("join (rank {} of {} on {}): ranks cannot join once the static graph is in use",
-                                                  who_.rank, who_.world_size, who_.host));
-    auto const found = static_names_.find(what.name);
-    if (found == static_names_.end() || is_repetition(found->second->what, what)) return;
-    auto const differs = compare(found->second->what, what);
-    throw comm_error(
-        errc::usage,
-        fmt::format("{} (rank {} of {} on {}): the static graph holds {}, this is {}; leave static_graph "
-                    "off for tensors that change",
-                    describe(what.kind, what.name), who_.rank, who_.world_size, who_.host, differs.mine, differs.theirs));
-}
-
-void exchange_core::refuse_in_flight(request const& what) const {
+void exchange_core::refuse_in_flight(exchange_kind kind, std::string_view name) const {
     throw comm_error(errc::usage,
                      fmt::format("{} (rank {} of {} on {}): a request of this name is in flight; wait for it first, or use "
                                  "another name",
-                                 describe(what.kind, what.name), who_.rank, who_.world_size, who_.host));
+                                 describe(kind, name), who_.rank, who_.world_size, who_.host));
 }
 
 std::unique_ptr<device_part> exchange_core::mark(exchange_kind kind, std::string_view name, void* stream) try {
@@ -128,78 +110,58 @@ void exchange_core::enqueue(pending_ptr what, bool& notify) {
     if (!has_work_.load(std::memory_order_relaxed)) has_work_.store(true, std::memory_order_release);
 }
 
-void exchange_core::submit(pending_ptr what) {
-    bool notify = false;
-    what->submitted = exchange_clock::now();
-    what->deadline.store(deadline_from(what->submitted), std::memory_order_relaxed);
-    {
-        std::scoped_lock const lock(guard_);
-        check_open();
-        if (!static_names_.empty()) check_against_graph(*what->what, what->set);
-        pending_ptr& last = names_.last(what->set, what->what->name);
-        if (name_table::is_waiting(last)) refuse_in_flight(*what->what);
-        if (last && is_repetition(*last->what, *what->what)) {
-            what->what = last->what;
-            what->cache_place = last->cache_place;
-            what->graph_place = last->graph_place;
-        }
-        last = what;
-        enqueue(std::move(what), notify);
-    }
-    if (notify) work_.notify_one();
-}
-
-pending_ptr exchange_core::submit(single_allreduce const& what) {
+/// `choose` makes the next request of a name out of the last one, which it replaces; both may share what the table keeps.
+template <typename Choose>
+pending_ptr exchange_core::enter(int set, exchange_kind kind, std::string_view name, Choose&& choose) {
     bool notify = false;
     pending_ptr next;
-    auto gpu = what.io.in.where == memory_kind::device ? mark(exchange_kind::allreduce, what.name, what.stream) : nullptr;
     auto const now = exchange_clock::now();
     {
         std::scoped_lock const lock(guard_);
         check_open();
-        pending_ptr& last = names_.last(what.set, what.name);
-        if (name_table::is_waiting(last)) refuse_in_flight(*last->what);
-        auto request = last && is_same(*last, what) ? last->what : make_request(what);
-        // What the graph has taken before it will take again.
-        bool const is_known = last && last->what == request && last->graph_place != pending::nowhere;
-        if (!static_names_.empty() && !is_known) check_against_graph(*request, what.set);
-        next = next_after(last, std::move(request));
-        next->set = what.set;
+        pending_ptr& last = names_.last(set, name);
+        if (name_table::is_waiting(last)) refuse_in_flight(kind, name);
+        next = choose(last);
+        next->set = set;
+        next->submitted = now;
+        next->deadline.store(deadline_from(now), std::memory_order_relaxed);
+        enqueue(next, notify);
+    }
+    if (notify) work_.notify_one();
+    return next;
+}
+
+void exchange_core::submit(pending_ptr const& what) {
+    enter(what->set, what->what->kind, what->what->name, [&](pending_ptr& last) {
+        if (last && is_repetition(*last->what, *what->what)) {
+            what->what = last->what;
+            what->cache_place = last->cache_place;
+        }
+        return last = what;
+    });
+}
+
+pending_ptr exchange_core::submit(single_allreduce const& what) {
+    auto gpu = what.io.in.where == memory_kind::device ? mark(exchange_kind::allreduce, what.name, what.stream) : nullptr;
+    return enter(what.set, exchange_kind::allreduce, what.name, [&](pending_ptr& last) {
+        auto next = next_after(last, last && is_same(*last, what) ? last->what : make_request(what));
         next->one = what.io;
         next->result = what.io.out;
         next->bytes = what.io.in.bytes();
         next->gpu = std::move(gpu);
-        next->submitted = now;
-        next->deadline.store(deadline_from(now), std::memory_order_relaxed);
-        enqueue(next, notify);
-    }
-    if (notify) work_.notify_one();
-    return next;
+        return next;
+    });
 }
 
 pending_ptr exchange_core::start(prepared const& what, void* stream) {
-    bool notify = false;
-    pending_ptr next;
     auto gpu = what.on_device ? mark(exchange_kind::allreduce, what.what->name, stream) : nullptr;
-    auto const now = exchange_clock::now();
-    {
-        std::scoped_lock const lock(guard_);
-        check_open();
-        pending_ptr& last = names_.last(what.set, what.what->name);
-        if (name_table::is_waiting(last)) refuse_in_flight(*what.what);
-        bool const is_known = last && last->what == what.what && last->graph_place != pending::nowhere;
-        if (!static_names_.empty() && !is_known) check_against_graph(*what.what, what.set);
-        next = next_after(last, what.what);
-        next->set = what.set;
+    return enter(what.set, exchange_kind::allreduce, what.what->name, [&](pending_ptr& last) {
+        auto next = next_after(last, what.what);
         next->many = what.tensors;
         next->bytes = what.bytes;
         next->gpu = std::move(gpu);
-        next->submitted = now;
-        next->deadline.store(deadline_from(now), std::memory_order_relaxed);
-        enqueue(next, notify);
-    }
-    if (notify) work_.notify_one();
-    return next;
+        return next;
+    });
 }
 
 comm_buffer exchange_core::allocate(std::size_t bytes) {
@@ -240,7 +202,7 @@ void exchange_core::finish(std::span<pending_ptr const> ended) {
 }
 
 template <typename Until>
-bool exchange_core::wait_until(pending& what, exchange_clock::time_point until, Until&& is_over) {
+bool exchange_core::wait_until(pending_request& what, exchange_clock::time_point until, Until&& is_over) {
     if (is_over()) return true;
     if (!what.waited.exchange(true, std::memory_order_relaxed)) wake();
     waiters_.fetch_add(1, std::memory_order_acq_rel);
@@ -254,14 +216,14 @@ bool exchange_core::wait_until(pending& what, exchange_clock::time_point until, 
     return over;
 }
 
-bool exchange_core::wait(pending& what, exchange_clock::time_point until) {
-    return wait_until(what, until, [&] { return what.state.load(std::memory_order_acquire) != pending::phase::waiting; });
+bool exchange_core::wait(pending_request& what, exchange_clock::time_point until) {
+    return wait_until(what, until, [&] { return what.state.load(std::memory_order_acquire) != pending_request::phase::waiting; });
 }
 
-bool exchange_core::wait_handed(pending& what, exchange_clock::time_point until) {
+bool exchange_core::wait_handed(pending_request& what, exchange_clock::time_point until) {
     return wait_until(what, until, [&] {
         return what.handed.load(std::memory_order_acquire) ||
-               what.state.load(std::memory_order_acquire) != pending::phase::waiting;
+               what.state.load(std::memory_order_acquire) != pending_request::phase::waiting;
     });
 }
 
@@ -287,7 +249,7 @@ void exchange_core::close(bool unwinding) noexcept {
             auto const now = exchange_clock::now();
             for (std::size_t set = 0; set < sets_.size(); ++set) {
                 if (std::find(sets_[set].begin(), sets_[set].end(), who_.rank) == sets_[set].end()) continue;
-                auto what = std::make_shared<request>();
+                auto what = std::make_shared<exchange_request>();
                 what->kind = exchange_kind::leave;
                 what->name = leave_name;
                 auto leave = pending_ptr::make();

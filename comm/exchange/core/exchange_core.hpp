@@ -9,12 +9,9 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "comm/exchange/batch/exchange_context.hpp"
-#include "comm/exchange/negotiation/graph_recorder.hpp"
-#include "comm/exchange/negotiation/graph_runner.hpp"
 #include "comm/exchange/negotiation/negotiator.hpp"
 #include "comm/exchange/request/exchange_options.hpp"
 #include "comm/exchange/request/name_table.hpp"
@@ -33,7 +30,7 @@ class exchange_core final : public finisher {
     // one.
 
     /// Hands a request over.
-    void submit(pending_ptr what);
+    void submit(pending_ptr const& what);
     /// The same, using what is left of the last request of that name.
     pending_ptr submit(single_allreduce const& what);
     /// A group that was prepared.
@@ -45,9 +42,9 @@ class exchange_core final : public finisher {
     comm_buffer allocate(std::size_t bytes);
 
     /// Whether it has ended by then.
-    bool wait(pending& what, exchange_clock::time_point until);
+    bool wait(pending_request& what, exchange_clock::time_point until);
     /// Whether the device knows of all of it, or it has ended, by then.
-    bool wait_handed(pending& what, exchange_clock::time_point until);
+    bool wait_handed(pending_request& what, exchange_clock::time_point until);
     void wake();
     /// See gpu_access::mark; throws comm_error naming the request.
     std::unique_ptr<device_part> mark(exchange_kind kind, std::string_view name, void* stream);
@@ -61,7 +58,6 @@ class exchange_core final : public finisher {
     exchange_options const& options() const noexcept { return options_; }
     std::vector<int> members(int set) const;  ///< throws errc::usage if there is no such set
     flight_dump dump() const;
-    bool is_static() const noexcept { return static_names_used_.load(std::memory_order_acquire); }
 
     void finish(std::span<pending_ptr const> ended) override;
 
@@ -86,8 +82,6 @@ class exchange_core final : public finisher {
     bool drain();
     void pause(step_result const& overall, exchange_clock::time_point quiet_since);
     void end_well();
-    void look_for_graph(channel& of);
-    void start_graph(channel& of);
 
     // exchange_failure.cpp
     void fail(std::exception_ptr const& problem);
@@ -95,13 +89,16 @@ class exchange_core final : public finisher {
     void dump_flight(std::string const& reason, std::vector<int> const& culprits);
     [[noreturn]] void throw_failure() const;
 
+    /// The one way into the queue.
+    template <typename Choose>
+    pending_ptr enter(int set, exchange_kind kind, std::string_view name, Choose&& choose);
+
     // with guard_ held
     void check_open() const;
-    void check_against_graph(request const& what, int set) const;
-    [[noreturn]] void refuse_in_flight(request const& what) const;
+    [[noreturn]] void refuse_in_flight(exchange_kind kind, std::string_view name) const;
     void enqueue(pending_ptr what, bool& notify);
     template <typename Until>
-    bool wait_until(pending& what, exchange_clock::time_point until, Until&& is_over);
+    bool wait_until(pending_request& what, exchange_clock::time_point until, Until&& is_over);
     exchange_clock::duration::rep deadline_from(exchange_clock::time_point submitted) const noexcept;
 
     identity const who_;
@@ -110,7 +107,7 @@ class exchange_core final : public finisher {
     residuals lost_;  // the thread's own, as the next
     device_residuals lost_on_device_;
     gpu_access gpu_;  // before what has events of it
-    context shared_;
+    exchange_context shared_;
     std::string backend_, why_backend_;
     std::vector<std::string> places_;
 
@@ -119,13 +116,12 @@ class exchange_core final : public finisher {
     name_table names_;
     communicator* ranks_ = nullptr;  // all of them; only to be asked for memory by others than the thread; null at the end
     std::vector<std::vector<int>> sets_;
-    std::unordered_map<std::string, std::shared_ptr<agreement const>> static_names_;
     std::optional<failure_text> failure_;
     bool asleep_ = false, gathering_ = false, nudged_ = false;
     std::size_t queued_bytes_ = 0;
     std::condition_variable work_;
 
-    std::atomic<bool> has_work_{false}, hurry_{false}, static_names_used_{false}, closing_{false}, abandon_{false};
+    std::atomic<bool> has_work_{false}, hurry_{false}, closing_{false}, abandon_{false};
     std::atomic<int> waiters_{0};
     std::mutex ended_guard_;
     std::condition_variable ended_;
@@ -135,13 +131,11 @@ class exchange_core final : public finisher {
     std::exception_ptr start_problem_;
 
     // the thread's own
-    std::vector<pending_ptr> taken_;                  // out of the queue; kept for its memory
-    std::vector<std::unique_ptr<channel>> channels_;  // by number of the set; null: not a member
-    std::unique_ptr<static_channel> graph_;
+    std::vector<pending_ptr> taken_;                        // out of the queue; kept for its memory
+    std::vector<std::unique_ptr<negotiator>> negotiators_;  // by number of the set; null: not a member
     bool asked_for_device_ = false;
     device_lane* whole_lane_ = nullptr;  // of set 0
     std::string no_device_;              // why there will be none
-    graph_recorder recorded_;
     std::thread thread_;
 };
 

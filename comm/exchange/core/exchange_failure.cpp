@@ -71,7 +71,7 @@ flight_dump exchange_core::dump() const {
     all.host = who_.host;
     all.records = recorder.records();
     std::scoped_lock const lock(guard_);
-    names_.for_in_flight([&](pending const& each) {
+    names_.for_in_flight([&](pending_request const& each) {
         std::string const& name = each.what->name;
         if (all.waiting.size() < 100 && !name.empty() && name.front() != internal_name) all.waiting.push_back(name);
     });

@@ -31,8 +31,7 @@ void exchange_core::run() {
         set_up(communicator::create(who_, host_options(options_.comm)));
     } catch (...) {
         start_problem_ = std::current_exception();
-        graph_.reset();
-        channels_.clear();
+        negotiators_.clear();
     }
     {
         std::scoped_lock const lock(start_guard_);
@@ -51,16 +50,13 @@ void exchange_core::run() {
                 core.ranks_ = nullptr;
             }
             if (std::uncaught_exceptions() > 0) {
-                for (auto const& each : core.channels_)
+                for (auto const& each : core.negotiators_)
                     if (each) each->give_back(left);
-                if (core.graph_) core.graph_->give_back(left);
-                for (auto const& each : core.channels_)
+                for (auto const& each : core.negotiators_)
                     if (each) each->leak();
-                if (core.graph_) core.graph_->leak();
                 static_cast<void>(new (std::nothrow) device_residuals(std::move(core.lost_on_device_)));
             }
-            core.graph_.reset();
-            while (!core.channels_.empty()) core.channels_.pop_back();
+            while (!core.negotiators_.empty()) core.negotiators_.pop_back();
         }
     };
     try {
@@ -70,27 +66,6 @@ void exchange_core::run() {
         fail(std::current_exception());
         fail_what_is_left(std::move(left));
     }
-}
-
-void exchange_core::look_for_graph(channel& of) {
-    if (graph_ || !recorded_.note(of.ready())) return;
-    start_graph(of);
-}
-
-void exchange_core::start_graph(channel& of) {
-    communicator own = of.ranks().include(sets_.front());
-    graph_ = std::make_unique<static_channel>(std::move(own), shared_, places_, recorded_.graph(), recorded_.begun());
-    if (!no_device_.empty()) graph_->refuse_device(no_device_);
-    if (whole_lane_ != nullptr) graph_->use_lane(lane_over(sets_.front()));
-    std::unordered_map<std::string, std::shared_ptr<agreement const>> names;
-    for (auto const& each : recorded_.graph()) names.emplace(each->what.name, each);
-    for (auto& each : of.take_out(names)) graph_->submit(std::move(each));
-    spdlog::debug("exchange: static graph of {} allreduces", names.size());
-    {
-        std::scoped_lock const lock(guard_);
-        static_names_ = std::move(names);
-    }
-    static_names_used_.store(true, std::memory_order_release);
 }
 
 bool exchange_core::drain() {
@@ -103,10 +78,7 @@ bool exchange_core::drain() {
     }
     for (auto& each : taken_) {
         if (each->gpu && !asked_for_device_) ask_for_device();
-        if (graph_ && graph_->covers(*each))
-            graph_->submit(std::move(each));
-        else
-            channels_.at(static_cast<std::size_t>(each->set))->submit(std::move(each));
+        negotiators_.at(static_cast<std::size_t>(each->set))->submit(std::move(each));
     }
     taken_.clear();
     return true;
@@ -124,13 +96,12 @@ void exchange_core::loop() {
         auto const now = exchange_clock::now();
         bool all_ended = true;
         // Making a process set adds a channel meanwhile.
-        for (std::size_t i = 0; i < channels_.size(); ++i) {
-            if (!channels_[i]) continue;
-            if (hurry) channels_[i]->hurry();
-            overall.add(channels_[i]->step(now));
-            all_ended = all_ended && channels_[i]->ended();
+        for (std::size_t i = 0; i < negotiators_.size(); ++i) {
+            if (!negotiators_[i]) continue;
+            if (hurry) negotiators_[i]->hurry();
+            overall.add(negotiators_[i]->step(now));
+            all_ended = all_ended && negotiators_[i]->ended();
         }
-        if (graph_) overall.add(graph_->step(now));
         if (all_ended) break;
         if (overall.moved)
             quiet_since = now;
@@ -143,9 +114,8 @@ void exchange_core::loop() {
 void exchange_core::end_well() {
     // What waited for all ranks to leave has its wish.
     std::vector<pending_ptr> left;
-    for (auto const& each : channels_)
+    for (auto const& each : negotiators_)
         if (each) each->give_back(left);
-    if (graph_) graph_->give_back(left);
     for (auto const& each : left) {
         if (each->what->kind == exchange_kind::leave)
             complete(*each, count);

@@ -21,11 +21,10 @@ tensor_view bytes_view(void* data, std::size_t bytes) {
 /// Every rank sees every rank's, so all of them throw, or none.
 void check_options(communicator& ranks, exchange_options const& options) {
     auto const rows = backends();
-    std::array<std::int64_t, 5> const mine{static_cast<std::int64_t>(options.fusion_bytes),
-                                           static_cast<std::int64_t>(options.cache_capacity), options.static_graph ? 1 : 0,
-                                           options.autotune ? 1 : 0, &device_row(options.comm.backend) - rows.data()};
-    static constexpr std::array names{"fusion_bytes", "cache_capacity", "static_graph", "autotune",
-                                      "comm.backend, for device memory,"};
+    std::array<std::int64_t, 3> const mine{static_cast<std::int64_t>(options.fusion_bytes),
+                                           static_cast<std::int64_t>(options.cache_capacity),
+                                           &device_row(options.comm.backend) - rows.data()};
+    static constexpr std::array names{"fusion_bytes", "cache_capacity", "comm.backend, for device memory,"};
     auto const text = [&](std::size_t which, std::int64_t value) {
         return which + 1 == names.size() ? std::string(rows[static_cast<std::size_t>(value)].name) : std::to_string(value);
     };
@@ -55,13 +54,11 @@ void exchange_core::set_up(communicator ranks) {
     std::vector<int> everyone(static_cast<std::size_t>(ranks.size()));
     for (std::size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
     sets_.push_back(std::move(everyone));
-    channel::hooks calls;
+    negotiator::hooks calls;
     calls.make_set = [this](communicator& all, std::vector<int> const& members) { return make_set(all, members); };
     calls.open_device = [this](communicator& all) { open_device(all); };
-    if (options_.static_graph) calls.agreed = [this](channel& of) { look_for_graph(of); };
-    channels_.push_back(std::make_unique<channel>(0, std::move(ranks), shared_, places_, std::move(calls)));
-    ranks_ = &channels_.front()->ranks();
-    if (options_.autotune && who_.rank == 0) channels_.front()->tune();
+    negotiators_.push_back(std::make_unique<negotiator>(0, std::move(ranks), shared_, places_, std::move(calls)));
+    ranks_ = &negotiators_.front()->ranks();
 }
 
 std::vector<std::string> exchange_core::gather_places(communicator& ranks) const {
@@ -103,12 +100,12 @@ int exchange_core::make_set(communicator& ranks, std::vector<int> const& members
     communicator some = ranks.include(members);
     std::vector<std::string> places;
     for (int const rank : members) places.push_back(places_.at(static_cast<std::size_t>(rank)));
-    int const number = static_cast<int>(channels_.size());
-    channels_.push_back(some ? std::make_unique<channel>(number, std::move(some), shared_, std::move(places), channel::hooks{})
-                             : nullptr);
+    int const number = static_cast<int>(negotiators_.size());
+    negotiators_.push_back(
+        some ? std::make_unique<negotiator>(number, std::move(some), shared_, std::move(places), negotiator::hooks{}) : nullptr);
     auto lane = whole_lane_ != nullptr ? lane_over(members) : nullptr;
-    if (channels_.back() && lane) channels_.back()->use_lane(std::move(lane));
-    if (channels_.back() && !no_device_.empty()) channels_.back()->refuse_device(no_device_);
+    if (negotiators_.back() && lane) negotiators_.back()->use_lane(std::move(lane));
+    if (negotiators_.back() && !no_device_.empty()) negotiators_.back()->refuse_device(no_device_);
     std::scoped_lock const lock(guard_);
     sets_.push_back(members);
     return number;
@@ -118,13 +115,13 @@ int exchange_core::make_set(communicator& ranks, std::vector<int> const& members
 /// rank that were busy with one set while another one waits for it in the next would be waited for in vain.
 void exchange_core::ask_for_device() {
     asked_for_device_ = true;
-    auto what = std::make_shared<request>();
+    auto what = std::make_shared<exchange_request>();
     what->kind = exchange_kind::open_device;
     what->name = open_device_name;
     auto ask = pending_ptr::make();
     ask->what = std::move(what);
     ask->submitted = exchange_clock::now();
-    channels_.front()->submit(std::move(ask));
+    negotiators_.front()->submit(std::move(ask));
 }
 
 void exchange_core::open_device(communicator& ranks) {
@@ -132,18 +129,16 @@ void exchange_core::open_device(communicator& ranks) {
     if (whole_lane_ != nullptr || !no_device_.empty()) return;
     auto whole = open_lane(ranks, options_.comm, gpu_, no_device_);
     if (!whole) {
-        for (auto const& each : channels_)
+        for (auto const& each : negotiators_)
             if (each) each->refuse_device(no_device_);
-        if (graph_) graph_->refuse_device(no_device_);
         return;
     }
     whole_lane_ = whole.get();
-    channels_.front()->use_lane(std::move(whole));
+    negotiators_.front()->use_lane(std::move(whole));
     for (std::size_t set = 1; set < sets_.size(); ++set) {
         auto lane = lane_over(sets_[set]);
-        if (channels_[set]) channels_[set]->use_lane(std::move(lane));
+        if (negotiators_[set]) negotiators_[set]->use_lane(std::move(lane));
     }
-    if (graph_) graph_->use_lane(lane_over(sets_.front()));
 }
 
 /// Collective over all ranks; null on ranks that are not members.

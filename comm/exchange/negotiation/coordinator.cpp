@@ -23,7 +23,7 @@ std::string coordinator::who(std::span<int const> ranks) const {
     return text;
 }
 
-void coordinator::announce(int from, request what) {
+void coordinator::announce(int from, exchange_request what) {
     auto const index = static_cast<std::size_t>(from);
     if (what.kind == exchange_kind::join) {
         if (!joined_.at(index)) {
@@ -49,13 +49,8 @@ void coordinator::announce(int from, request what) {
     into.of[index] = std::move(what);
 }
 
-void coordinator::forget(std::string const& name) {
-    entries_.erase(name);
-}
-
-/// Rank 0's settings, and anybody's giving up or having tensors in device memory.
+/// Any rank's giving up or having tensors in device memory.
 bool coordinator::needs_no_consent(entry const& each) {
-    if (each.of[0] && each.of[0]->kind == exchange_kind::tune) return true;
     return std::any_of(each.of.begin(), each.of.end(), [](auto const& one) {
         return one && (one->kind == exchange_kind::give_up || one->kind == exchange_kind::open_device);
     });

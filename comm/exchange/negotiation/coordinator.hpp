@@ -1,4 +1,4 @@
-// Who wants what, until all ranks want it.
+// A coordinator collects the ranks' announcements of requests until all ranks have announced them.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "comm/exchange/request/exchange_request.hpp"
+#include "comm/exchange/request/agreement.hpp"
 
 namespace muster {
 
-/// What the ranks have agreed to do, or why they cannot.
-struct agreement {
-    request what;                       ///< as the lowest rank that announced it put it
-    std::vector<std::int64_t> numbers;  ///< allgather: rows of each rank; alltoall: rows from rank r to s at [r * ranks + s]
-    std::string fault;                  ///< not empty: an error on every rank
-    std::vector<int> culprits;          ///< of the fault: the ranks that differ from the lowest, or that have left
-    int last = -1;                      ///< join: the rank that joined last
-    bool whole = true;                  ///< no rank was joined: may be cached
-    bool operator==(agreement const&) const = default;
-};
-
 /// Something that some ranks wait for.
 struct incomplete {
-    request what;
+    exchange_request what;
     std::vector<int> missing;
 };
 
@@ -37,14 +26,11 @@ class coordinator {
     explicit coordinator(std::vector<std::string> hosts);
 
     /// Rank `from` announces a request. A request that it has announced before and that is not ready yet is replaced.
-    void announce(int from, request what);
+    void announce(int from, exchange_request what);
 
     /// What has become ready by the announcements since the last call, in an order that depends on nothing else. A mismatch
     /// becomes an agreement with a fault once every rank has announced its request, so that all hear of it.
     std::vector<agreement> take_ready();
-
-    /// Drops what has been announced by that name.
-    void forget(std::string const& name);
 
     /// An agreement from a cache, seen in the light of who has joined meanwhile.
     agreement revise(agreement cached) const;
@@ -62,7 +48,7 @@ class coordinator {
 
   private:
     struct entry {
-        std::vector<std::optional<request>> of;  // by rank
+        std::vector<std::optional<exchange_request>> of;  // by rank
         int count = 0;
     };
 

@@ -37,7 +37,7 @@ exchange_clock::duration ticks(duration seconds) {
 }
 
 std::vector<std::byte> encode_all(std::vector<shared_request> const& all) {
-    std::vector<request> copies;
+    std::vector<exchange_request> copies;
     copies.reserve(all.size());
     for (auto const& each : all) copies.push_back(*each);
     return encode(copies);
@@ -45,19 +45,17 @@ std::vector<std::byte> encode_all(std::vector<shared_request> const& all) {
 
 }  // namespace
 
-channel::channel(int set, communicator ranks, context& shared, std::vector<std::string> places, hooks calls)
+negotiator::negotiator(int set, communicator ranks, exchange_context& shared, std::vector<std::string> places, hooks calls)
     : set_(set),
       ranks_(std::move(ranks)),
       shared_(shared),
       places_(std::move(places)),
       calls_(std::move(calls)),
-      fusion_bytes_(shared.options.fusion_bytes),
       cycle_time_(ticks(shared.options.cycle_time)),
       coordinator_(places_),
       cache_(shared.options.cache_capacity),
       last_round_(exchange_clock::now()),
       runner_(set, ranks_, shared) {
-    runner_.use_fusion_bytes(fusion_bytes_);
     duration tell = shared.options.stall_warning;
     duration const quarter = shared.options.deadline / 4;
     if (tell.count() <= 0 || (quarter.count() > 0 && quarter < tell)) tell = quarter;
@@ -73,13 +71,7 @@ void step_result::add(step_result const& other) noexcept {
     wake = std::min(wake, other.wake);
 }
 
-void channel::use_settings(std::size_t fusion_bytes, duration cycle_time) {
-    fusion_bytes_ = fusion_bytes;
-    runner_.use_fusion_bytes(fusion_bytes);
-    cycle_time_ = ticks(cycle_time);
-}
-
-void channel::submit(pending_ptr one) {
+void negotiator::submit(pending_ptr one) {
     exchange_kind const kind = one->what->kind;
     if (kind == exchange_kind::join) joined_ = true;
     if (kind == exchange_kind::leave) leaving_ = true;
@@ -88,18 +80,18 @@ void channel::submit(pending_ptr one) {
     waiting_.push_back(std::move(one));
 }
 
-step_result channel::step(exchange_clock::time_point now) {
-    bool const landed = runner_.land();
+step_result negotiator::step(exchange_clock::time_point now) {
+    bool const ended = runner_.end_finished();
     step_result result = step_on(now);
-    result.moved = result.moved || landed;
-    if (!runner_.flies()) return result;
+    result.moved = result.moved || ended;
+    if (!runner_.has_handed()) return result;
     result.busy = result.data = true;
-    auto const& oldest = runner_.flights().front();
+    auto const& oldest = runner_.handed().front();
     look_for_the_dead(oldest.under_way, oldest.began, now);
     return result;
 }
 
-step_result channel::step_on(exchange_clock::time_point now) {
+step_result negotiator::step_on(exchange_clock::time_point now) {
     step_result result;
     if (now - last_check_ > between_checks) {
         last_check_ = now;
@@ -139,12 +131,12 @@ step_result channel::step_on(exchange_clock::time_point now) {
 }
 
 /// Whether what waits is to be negotiated now rather than gathered further.
-bool channel::flushes(exchange_clock::time_point now) const {
-    return hurry_ || waiting_bytes_ >= fusion_bytes_ || now - waiting_.front()->submitted >= cycle_time_;
+bool negotiator::flushes(exchange_clock::time_point now) const {
+    return hurry_ || waiting_bytes_ >= shared_.options.fusion_bytes || now - waiting_.front()->submitted >= cycle_time_;
 }
 
 /// When to enter the next round.
-exchange_clock::time_point channel::due(exchange_clock::time_point now) const {
+exchange_clock::time_point negotiator::due(exchange_clock::time_point now) const {
     auto at = last_round_ + heartbeat;
     if (!waiting_.empty() && !leaving_) at = std::min(at, flushes(now) ? now : waiting_.front()->submitted + cycle_time_);
     if (!announced_.empty() || !hit_positions_.empty() || joined_ || leaving_) at = std::min(at, last_round_ + pause_);
@@ -152,7 +144,7 @@ exchange_clock::time_point channel::due(exchange_clock::time_point now) const {
 }
 
 /// Where the cache has what a request repeats. It was there the last time, if it is the very same request; else it is looked for.
-std::optional<response_cache::position> channel::find_cached(pending& one) {
+std::optional<response_cache::position> negotiator::find_cached(pending_request& one) {
     if (cache_.holds(one.cache_place, one.what)) return one.cache_place;
     auto const found = cache_.find(one.what->name);
     if (!found) return std::nullopt;
@@ -166,10 +158,10 @@ std::optional<response_cache::position> channel::find_cached(pending& one) {
 }
 
 /// What the cache knows becomes a bit, the rest an announcement.
-void channel::sort_waiting() {
+void negotiator::sort_waiting() {
     auto const now = exchange_clock::now();
     // Who leaves does so when nothing of its own is left to be done.
-    bool const others = waiting_.size() > 1 || !hit_positions_.empty() || !announced_.empty() || runner_.flies();
+    bool const others = waiting_.size() > 1 || !hit_positions_.empty() || !announced_.empty() || runner_.has_handed();
     std::uint64_t hits = 0, misses = 0;
     held_back_.clear();
     for (auto& each : waiting_) {
@@ -195,7 +187,7 @@ void channel::sort_waiting() {
     waiting_bytes_ = 0;
 }
 
-void channel::enter_round(exchange_clock::time_point now) {
+void negotiator::enter_round(exchange_clock::time_point now) {
     productive_ = !waiting_.empty() && !leaving_;
     hurry_ = false;
     round_began_ = now;
@@ -217,7 +209,7 @@ void channel::enter_round(exchange_clock::time_point now) {
     phase_ = phase::agreeing;
 }
 
-void channel::finish_round(exchange_clock::time_point now) {
+void negotiator::finish_round(exchange_clock::time_point now) {
     last_round_ = now;
     round_ended_ = exchange_clock::now();
     take_hits();
@@ -241,7 +233,7 @@ void channel::finish_round(exchange_clock::time_point now) {
 }
 
 /// The round has ended: what it has brought becomes batches.
-void channel::plan() {
+void negotiator::plan() {
     auto const end = exchange_clock::now();
     last_round_ = end;
     if (shared_.trace.running() && shared_.trace.marks_cycles())
@@ -255,8 +247,6 @@ void channel::plan() {
         counters::add(shared_.count.agreeing_rounds);
         counters::add(shared_.count.agreeing_ns, static_cast<std::uint64_t>(trace_time(end) - trace_time(round_began_)));
     }
-    if (tuner_ && !ready_.empty()) take_tuning_sample(end);
-    if (calls_.agreed && !ready_.empty()) calls_.agreed(*this);
     if (ready_.empty()) {
         phase_ = phase::idle;
         return;
@@ -264,7 +254,7 @@ void channel::plan() {
     runner_.load(std::exchange(ready_, {}), std::exchange(units_, {}));
 }
 
-bool channel::run_batches() {
+bool negotiator::run_batches() {
     bool moved = false;
     while (!runner_.ended()) {
         if (!runner_.advance()) return moved;
@@ -272,27 +262,6 @@ bool channel::run_batches() {
     }
     phase_ = phase::idle;
     return true;
-}
-
-std::vector<pending_ptr> channel::take_out(std::unordered_map<std::string, std::shared_ptr<agreement const>> const& names) {
-    std::vector<pending_ptr> taken;
-    for (auto const& [name, unit] : names) {
-        if (auto const at = cache_.find(name)) {
-            if (*at < hits_.size() && hits_[*at]) taken.push_back(std::move(hits_[*at]));
-            if (*at < hits_.size()) hits_[*at] = nullptr;
-            cache_.erase(*at);
-        }
-        if (auto const found = announced_.find(name); found != announced_.end()) {
-            taken.push_back(std::move(found->second));
-            announced_.erase(found);
-        }
-        coordinator_.forget(name);
-    }
-    std::erase_if(hit_positions_, [&](response_cache::position at) { return at >= hits_.size() || hits_[at] == nullptr; });
-    for (auto& each : waiting_)
-        if (names.contains(each->what->name)) taken.push_back(std::move(each));
-    std::erase(waiting_, nullptr);
-    return taken;
 }
 
 }  // namespace muster::detail

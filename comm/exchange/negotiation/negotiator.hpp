@@ -13,9 +13,8 @@
 #include "comm/communicator.hpp"
 #include "comm/exchange/batch/batch_runner.hpp"
 #include "comm/exchange/batch/exchange_context.hpp"
-#include "comm/exchange/batch/plan_batches.hpp"
-#include "comm/exchange/negotiation/autotuner.hpp"
 #include "comm/exchange/negotiation/coordinator.hpp"
+#include "comm/exchange/negotiation/death_watch.hpp"
 #include "comm/exchange/negotiation/response_cache.hpp"
 
 namespace muster::detail {
@@ -38,19 +37,17 @@ struct step_result {
 /// second.
 ///
 /// The exchange's thread only. Throws comm_error when ranks are dead or late: the exchange has then failed.
-class channel {
+class negotiator {
   public:
     struct hooks {
         /// All ranks have agreed on a new process set: makes it (collective), returns its number.
         std::function<int(communicator&, std::vector<int> const&)> make_set;
         /// Some rank has tensors in device memory: prepares all process sets for such (collective). Perhaps again.
         std::function<void(communicator&)> open_device;
-        /// What all ranks have agreed to do next, in the same order on all; may be null.
-        std::function<void(channel&)> agreed;
     };
 
     /// `places` names each rank's host and device, for messages.
-    channel(int set, communicator ranks, context& shared, std::vector<std::string> places, hooks calls);
+    negotiator(int set, communicator ranks, exchange_context& shared, std::vector<std::string> places, hooks calls);
 
     void submit(pending_ptr one);
     /// Somebody waits: what has been gathered is to be negotiated.
@@ -58,7 +55,7 @@ class channel {
     step_result step(exchange_clock::time_point now);
 
     /// All ranks have left.
-    bool ended() const noexcept { return phase_ == phase::idle && coordinator_.all_left() && !runner_.flies(); }
+    bool ended() const noexcept { return phase_ == phase::idle && coordinator_.all_left() && !runner_.has_handed(); }
     /// Hands over everything that has not ended.
     void give_back(std::vector<pending_ptr>& into);
     /// Memory that others may still write to stays for good. For a failed exchange.
@@ -66,21 +63,11 @@ class channel {
     /// "allreduce of "x": missing rank 2 (n1)", for dumps.
     std::vector<std::string> describe_waiting() const;
 
-    /// What has been agreed on in this round and has not begun; for `agreed`.
-    std::vector<std::shared_ptr<agreement const>> const& ready() const noexcept { return ready_; }
-    /// Takes out what waits under these names, and forgets them; called on all ranks at the same point of the order.
-    std::vector<pending_ptr> take_out(std::unordered_map<std::string, std::shared_ptr<agreement const>> const& names);
-
     /// See batch_runner.
     void use_lane(std::unique_ptr<device_lane> lane) { runner_.use_lane(std::move(lane)); }
     void refuse_device(std::string why) { runner_.refuse_device(std::move(why)); }
 
     communicator& ranks() noexcept { return ranks_; }
-    int set() const noexcept { return set_; }
-    std::size_t fusion_bytes() const noexcept { return fusion_bytes_; }
-    void use_settings(std::size_t fusion_bytes, duration cycle_time);
-    /// Tries other settings from now on. On rank 0 of the set; the others follow.
-    void tune();
 
   private:
     enum class phase { idle, agreeing, gathering, running };
@@ -94,11 +81,10 @@ class channel {
     bool flushes(exchange_clock::time_point now) const;
     void enter_round(exchange_clock::time_point now);
     void sort_waiting();
-    std::optional<response_cache::position> find_cached(pending& one);
+    std::optional<response_cache::position> find_cached(pending_request& one);
     void finish_round(exchange_clock::time_point now);
     void plan();
     bool run_batches();
-    void take_tuning_sample(exchange_clock::time_point now);
 
     // channel_conclusions.cpp
     void take_hits();
@@ -115,19 +101,18 @@ class channel {
     void check_stalls(exchange_clock::time_point now);
     template <typename Body>
     void for_pending(Body&& body) const;
-    void give_up(pending const& expired, exchange_clock::time_point now);
-    comm_error words_on(pending const& unit, bool stuck);
-    std::vector<int> missing_of(pending const& unit) const;
+    void give_up(pending_request const& expired, exchange_clock::time_point now);
+    comm_error words_on(pending_request const& unit, bool stuck);
+    std::vector<int> missing_of(pending_request const& unit) const;
     std::vector<late_rank> late_ranks();
-    std::string describe_unit(pending const& unit) const;
+    std::string describe_unit(pending_request const& unit) const;
 
     int set_;
     communicator ranks_;
-    context& shared_;
+    exchange_context& shared_;
     std::vector<std::string> places_;
     hooks calls_;
-    std::size_t fusion_bytes_;
-    exchange_clock::duration cycle_time_;
+    exchange_clock::duration const cycle_time_;
     exchange_clock::duration
         tell_stall_;  ///< a cached request older than this is announced in full, so that all see who is missing
 
@@ -155,10 +140,6 @@ class channel {
     std::vector<pending_ptr> units_;
     std::optional<exchange_clock::time_point> expired_since_;
     bool gave_up_ = false;  // the others are being told
-    std::optional<autotuner> tuner_;
-    bool tuning_asked_ = false;  // the next settings have been sent and are not in use yet
-    std::size_t window_bytes_ = 0, window_rounds_ = 0;
-    exchange_clock::time_point window_began_{};
     batch_runner runner_;
     death_watch watch_;
     std::uint64_t trace_id_ = 0, agreeing_wait_ns_ = 0;  // the latter of this round

@@ -9,7 +9,7 @@
 
 namespace muster::detail {
 
-void channel::take_hits() {
+void negotiator::take_hits() {
     std::size_t const positions = all_.size() - header_bytes;
     std::uint8_t const* const bits = all_.data() + header_bytes;
     bool removed = false;
@@ -41,7 +41,7 @@ void channel::take_hits() {
         std::erase_if(hit_positions_, [&](response_cache::position at) { return at >= hits_.size() || hits_[at] == nullptr; });
 }
 
-void channel::take_announcements() {
+void negotiator::take_announcements() {
     round_ended_ = exchange_clock::now();
     std::size_t const bytes = messages_.size() / static_cast<std::size_t>(ranks_.size());
     bool const someone_had_left = coordinator_.anyone_left();
@@ -55,7 +55,7 @@ void channel::take_announcements() {
 }
 
 /// Nothing cached can come true any more; announced in full it becomes an error that says so.
-void channel::forget_cache() {
+void negotiator::forget_cache() {
     cache_.clear();
     for (auto const at : hit_positions_) {
         if (at < hits_.size() && hits_[at]) waiting_.push_back(std::move(hits_[at]));
@@ -64,14 +64,14 @@ void channel::forget_cache() {
     hit_positions_.clear();
 }
 
-void channel::fail_unit(pending_ptr const& unit, errc code, std::string const& fault, std::vector<int> const& culprits) {
+void negotiator::fail_unit(pending_ptr const& unit, errc code, std::string const& fault, std::vector<int> const& culprits) {
     counters::add(shared_.count.errors);
     set_failed(*unit, code, fmt::format("rank {} of {} on {}: {}", ranks_.rank(), ranks_.size(), ranks_.who().host, fault),
                culprits);
     shared_.finished.finish({&unit, 1});
 }
 
-void channel::conclude(agreement&& each) {
+void negotiator::conclude(agreement&& each) {
     pending_ptr unit;
     if (auto const found = announced_.find(each.what.name); found != announced_.end()) {
         unit = std::move(found->second);
@@ -96,9 +96,6 @@ void channel::conclude(agreement&& each) {
             break;
         }
         case exchange_kind::open_device: calls_.open_device(ranks_); break;
-        case exchange_kind::tune:
-            use_settings(static_cast<std::size_t>(each.what.numbers.at(0)), std::chrono::nanoseconds(each.what.numbers.at(1)));
-            break;
         default: {
             auto const shared = std::make_shared<agreement const>(std::move(each));
             if (shared->whole && unit && is_cacheable(shared->what.kind)) unit->cache_place = cache_.insert(shared, unit->what);
@@ -112,7 +109,7 @@ void channel::conclude(agreement&& each) {
         case exchange_kind::prepare: {
             // What is agreed on is the allreduce, which is in the cache when it is started.
             if (!each.whole || !unit) break;
-            auto started = std::make_shared<request>(*unit->what);
+            auto started = std::make_shared<exchange_request>(*unit->what);
             started->kind = exchange_kind::allreduce;
             each.what.kind = exchange_kind::allreduce;
             cache_.insert(std::make_shared<agreement const>(std::move(each)), std::move(started));
@@ -124,7 +121,7 @@ void channel::conclude(agreement&& each) {
     shared_.finished.finish({&unit, 1});
 }
 
-void channel::agreed_on(std::shared_ptr<agreement const> what, pending_ptr unit) {
+void negotiator::agreed_on(std::shared_ptr<agreement const> what, pending_ptr unit) {
     productive_ = true;
     if (unit) {
         agreeing_wait_ns_ += static_cast<std::uint64_t>(trace_time(round_ended_) - trace_time(unit->submitted));

@@ -26,13 +26,13 @@ exchange_clock::duration to_clock(duration seconds) {
 
 }  // namespace
 
-bool channel::advance(operation& what, exchange_clock::time_point now) {
+bool negotiator::advance(operation& what, exchange_clock::time_point now) {
     if (what.done()) return true;
     look_for_the_dead(what, operation_began_, now);
     return false;
 }
 
-std::string channel::describe_unit(pending const& unit) const {
+std::string negotiator::describe_unit(pending_request const& unit) const {
     std::string group;
     if (unit.many)
         group = fmt::format(" ({} tensors, \"{}\" … \"{}\")", unit.many->size(), unit.what->tensors.front().name,
@@ -42,7 +42,7 @@ std::string channel::describe_unit(pending const& unit) const {
 }
 
 template <typename Body>
-void channel::for_pending(Body&& body) const {
+void negotiator::for_pending(Body&& body) const {
     for (auto const& each : waiting_) body(each);
     for (auto const at : hit_positions_)
         if (at < hits_.size() && hits_[at]) body(hits_[at]);
@@ -50,13 +50,13 @@ void channel::for_pending(Body&& body) const {
     for (auto const* const units : {&units_, &runner_.units()})
         for (auto const& each : *units)
             if (each) body(each);
-    for (auto const& flight : runner_.flights())
-        for (auto const& each : flight.ends)
+    for (auto const& batch : runner_.handed())
+        for (auto const& each : batch.ends)
             if (each.what) body(each.what);
 }
 
 /// A rank whose process is gone is not waited for until the deadline.
-void channel::look_for_the_dead(operation const& what, exchange_clock::time_point began, exchange_clock::time_point now) {
+void negotiator::look_for_the_dead(operation const& what, exchange_clock::time_point began, exchange_clock::time_point now) {
     auto const late = watch_.look(what, began, now);
     if (late.empty()) return;
     std::vector<std::string> names;
@@ -72,8 +72,8 @@ void channel::look_for_the_dead(operation const& what, exchange_clock::time_poin
                      ranks_of(late));
 }
 
-void channel::check_deadlines(exchange_clock::time_point now) {
-    pending const* expired = nullptr;
+void negotiator::check_deadlines(exchange_clock::time_point now) {
+    pending_request const* expired = nullptr;
     for_pending([&](pending_ptr const& unit) {
         auto const deadline = unit->deadline.load(std::memory_order_relaxed);
         if (deadline == 0 || now.time_since_epoch().count() < deadline) return;
@@ -84,7 +84,7 @@ void channel::check_deadlines(exchange_clock::time_point now) {
 
 /// All ranks are to end with the same words, so they are told in the next round; a cached request is announced in full before, so
 /// that all see who is missing. Where the round does not come about, this rank ends by itself.
-void channel::give_up(pending const& expired, exchange_clock::time_point now) {
+void negotiator::give_up(pending_request const& expired, exchange_clock::time_point now) {
     if (!expired_since_) expired_since_ = now;
     duration const quarter = shared_.options.deadline / 4;
     auto const patience = std::min<exchange_clock::duration>(quarter.count() > 0 ? to_clock(quarter) : 1s, 1s);
@@ -97,7 +97,7 @@ void channel::give_up(pending const& expired, exchange_clock::time_point now) {
         return;
     }
     auto const words = words_on(expired, false);
-    auto what = std::make_shared<request>();
+    auto what = std::make_shared<exchange_request>();
     what->kind = exchange_kind::give_up;
     what->name = std::string(1, internal_name) + "give up";
     what->tensors = {{words.what(), dtype::u8, memory_kind::host, flat_shape(0)}};
@@ -110,15 +110,15 @@ void channel::give_up(pending const& expired, exchange_clock::time_point now) {
     submit(std::move(ask));
 }
 
-std::vector<int> channel::missing_of(pending const& unit) const {
+std::vector<int> negotiator::missing_of(pending_request const& unit) const {
     for (auto const& each : coordinator_.waiting())
         if (each.what.name == unit.what->name) return each.missing;
     return {};
 }
 
-std::vector<late_rank> channel::late_ranks() {
-    if (runner_.flies()) {
-        auto late = runner_.flights().front().under_way.late_ranks();
+std::vector<late_rank> negotiator::late_ranks() {
+    if (runner_.has_handed()) {
+        auto late = runner_.handed().front().under_way.late_ranks();
         if (!late.empty()) return late;
     }
     if (phase_ == phase::idle) return {};
@@ -126,7 +126,7 @@ std::vector<late_rank> channel::late_ranks() {
 }
 
 /// `stuck`: the round of negotiation does not end either.
-comm_error channel::words_on(pending const& unit, bool stuck) {
+comm_error negotiator::words_on(pending_request const& unit, bool stuck) {
     duration const allowed =
         exchange_clock::time_point(exchange_clock::duration(unit.deadline.load(std::memory_order_relaxed))) - unit.submitted;
     auto const late = late_ranks();
@@ -158,7 +158,7 @@ comm_error channel::words_on(pending const& unit, bool stuck) {
                       std::move(culprits));
 }
 
-void channel::check_stalls(exchange_clock::time_point now) {
+void negotiator::check_stalls(exchange_clock::time_point now) {
     if (tell_stall_ == exchange_clock::duration::max() ||
         now - last_stall_check_ < std::min<exchange_clock::duration>(tell_stall_ / 4, 1s))
         return;
@@ -188,7 +188,7 @@ void channel::check_stalls(exchange_clock::time_point now) {
     }
 }
 
-std::vector<std::string> channel::describe_waiting() const {
+std::vector<std::string> negotiator::describe_waiting() const {
     std::vector<std::string> all;
     for (auto const& each : coordinator_.waiting()) {
         std::vector<std::string> names;
@@ -199,7 +199,7 @@ std::vector<std::string> channel::describe_waiting() const {
     return all;
 }
 
-void channel::give_back(std::vector<pending_ptr>& into) {
+void negotiator::give_back(std::vector<pending_ptr>& into) {
     for_pending([&](pending_ptr const& each) { into.push_back(each); });
     waiting_.clear();
     announced_.clear();
@@ -208,7 +208,7 @@ void channel::give_back(std::vector<pending_ptr>& into) {
     units_.clear();
 }
 
-void channel::leak() noexcept {
+void negotiator::leak() noexcept {
     try {
         operation_.wait(duration{1e-9});  // gives it up: its destructor would wait for those who do not come
     } catch (...) {

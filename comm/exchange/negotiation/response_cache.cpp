@@ -15,7 +15,7 @@ std::optional<response_cache::position> response_cache::find(std::string const& 
     return found->second;
 }
 
-bool response_cache::repeats(position at, request const& now) const {
+bool response_cache::repeats(position at, exchange_request const& now) const {
     return is_repetition(*entries_.at(at)->mine, now);
 }
 
@@ -24,7 +24,8 @@ std::shared_ptr<agreement const> const& response_cache::at(position where) const
     return entries_[where]->what;
 }
 
-response_cache::position response_cache::insert(std::shared_ptr<agreement const> what, std::shared_ptr<request const> mine) {
+response_cache::position response_cache::insert(std::shared_ptr<agreement const> what,
+                                                std::shared_ptr<exchange_request const> mine) {
     std::string const name = what->what.name;
     if (auto const old = find(name)) erase(*old);
     if (used() >= capacity_ && evicted_.contains(name)) capacity_ = std::min(most_, capacity_ * 2);

@@ -13,7 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "comm/exchange/negotiation/coordinator.hpp"
+#include "comm/exchange/request/agreement.hpp"
 
 namespace muster {
 
@@ -32,20 +32,20 @@ class response_cache {
     std::optional<position> find(std::string const& name) const;
 
     /// Whether `now` repeats this rank's request of that entry: name, operation, types, shapes, reduction, scaling, root, splits.
-    bool repeats(position at, request const& now) const;
+    bool repeats(position at, exchange_request const& now) const;
 
     /// This rank's request of that entry, and what repeats it in its place: who asks with the same object need not compare.
-    std::shared_ptr<request const> const& mine(position at) const { return entries_.at(at)->mine; }
-    void replace_mine(position at, std::shared_ptr<request const> now) { entries_.at(at)->mine = std::move(now); }
+    std::shared_ptr<exchange_request const> const& mine(position at) const { return entries_.at(at)->mine; }
+    void replace_mine(position at, std::shared_ptr<exchange_request const> now) { entries_.at(at)->mine = std::move(now); }
     /// Whether that position, of any time, holds this very request.
-    bool holds(position at, std::shared_ptr<request const> const& now) const {
+    bool holds(position at, std::shared_ptr<exchange_request const> const& now) const {
         return at < entries_.size() && entries_[at] && entries_[at]->mine == now;
     }
 
     std::shared_ptr<agreement const> const& at(position where) const;
 
     /// Adds an agreement, `mine` being this rank's request for it, or replaces the one of the same name.
-    position insert(std::shared_ptr<agreement const> what, std::shared_ptr<request const> mine);
+    position insert(std::shared_ptr<agreement const> what, std::shared_ptr<exchange_request const> mine);
 
     void erase(position where);
     void clear();
@@ -60,7 +60,7 @@ class response_cache {
   private:
     struct entry {
         std::shared_ptr<agreement const> what;
-        std::shared_ptr<request const> mine;
+        std::shared_ptr<exchange_request const> mine;
         std::list<position>::iterator turn;
     };
 

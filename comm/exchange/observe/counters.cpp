@@ -27,7 +27,6 @@ constexpr row rows[]{
     {"agreeing_ns", "Nanoseconds that these rounds took", &counter_values::agreeing_ns, &counters::agreeing_ns},
     {"cache_hits", "Requests found in the response cache", &counter_values::cache_hits, &counters::cache_hits},
     {"cache_misses", "Requests not found in the response cache", &counter_values::cache_misses, &counters::cache_misses},
-    {"static_tensors", "Tensors reduced without negotiation", &counter_values::static_tensors, &counters::static_tensors},
     {"errors", "Requests that ended with an error", &counter_values::errors, &counters::errors},
     {"stalls", "Warnings of the stall inspector", &counter_values::stalls, &counters::stalls},
     {"wait_ns", "Nanoseconds that callers were blocked", &counter_values::wait_ns, &counters::wait_ns},

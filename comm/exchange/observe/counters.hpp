@@ -24,7 +24,6 @@ struct counter_values {
     std::uint64_t agreeing_rounds = 0;                       ///< rounds in which something was agreed on
     std::uint64_t agreeing_ns = 0;                           ///< that these took, waiting for other ranks included
     std::uint64_t cache_hits = 0, cache_misses = 0;          ///< requests that were, or were not, in the cache
-    std::uint64_t static_tensors = 0;                        ///< reduced without negotiation (static graph)
     std::uint64_t errors = 0;                                ///< requests that ended with an error
     std::uint64_t stalls = 0;                                ///< warnings of the stall inspector
     std::uint64_t wait_ns = 0;                               ///< callers blocked in wait()
@@ -49,8 +48,7 @@ class counters {
 
     std::array<number, exchange_kinds> operations{}, bytes{};
     number tensors{0}, fused_tensors{0}, batches{0}, zero_copy_batches{0}, rounds{0}, full_rounds{0}, agreeing_rounds{0},
-        agreeing_ns{0}, cache_hits{0}, cache_misses{0}, static_tensors{0}, errors{0}, stalls{0}, wait_ns{0}, negotiation_ns{0},
-        timeline_dropped{0};
+        agreeing_ns{0}, cache_hits{0}, cache_misses{0}, errors{0}, stalls{0}, wait_ns{0}, negotiation_ns{0}, timeline_dropped{0};
 
     static void add(number& to, std::uint64_t amount = 1) noexcept { to.fetch_add(amount, std::memory_order_relaxed); }
     counter_values values() const noexcept;

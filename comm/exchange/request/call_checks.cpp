@@ -67,7 +67,7 @@ std::string fault_of_tensor(call_rules const& what, tensor_shape const& shape, t
     return {};
 }
 
-std::string fault_of_splits(request const& what, int ranks) {
+std::string fault_of_splits(exchange_request const& what, int ranks) {
     if (what.numbers.size() != static_cast<std::size_t>(ranks))
         return fmt::format("{} splits for {} ranks; give one for each", what.numbers.size(), ranks);
     std::int64_t sum = 0;
@@ -87,8 +87,8 @@ std::string fault_of(single_allreduce const& what) {
     return fault_of_scale(what.scale);
 }
 
-std::string fault_of(pending const& what, int ranks, int rank) {
-    request const& asked = *what.what;
+std::string fault_of(pending_request const& what, int ranks, int rank) {
+    exchange_request const& asked = *what.what;
     auto const tensors = what.tensors();
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         auto fault = fault_of_tensor({asked.kind, asked.how, asked.scale}, asked.tensors[i].shape, tensors[i]);

@@ -1,5 +1,7 @@
 #include "comm/exchange/request/exchange_options.hpp"
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 
 namespace muster {
@@ -10,6 +12,15 @@ bool read_switch(environment const& variables, std::string_view name) {
     auto const value = variables.get_int(name);
     if (value && *value != 0 && *value != 1) throw parse_error(name, *variables.get(name), 0, "not 0 or 1", errc::usage);
     return value.value_or(0) == 1;
+}
+
+/// Programs that set them get no silent change of speed.
+void refuse_removed(environment const& variables, std::string_view name, std::string_view what) {
+    if (read_switch(variables, name))
+        throw error(errc::unavailable,
+                    fmt::format("{}=1: the exchange has no {}, since it made no step faster; unset it, and use prepare() "
+                                "(muster_allreduce_prepare in C) for tensors that are reduced again and again",
+                                name, what));
 }
 
 }  // namespace
@@ -31,8 +42,8 @@ exchange_options read_exchange_options(environment const& variables) {
     read_size("MUSTER_CACHE_CAPACITY", options.cache_capacity);
     options.wire = parse_compression(variables.get_or("MUSTER_COMPRESSION", "none"), "MUSTER_COMPRESSION");
     options.error_feedback = read_switch(variables, "MUSTER_ERROR_FEEDBACK");
-    options.static_graph = read_switch(variables, "MUSTER_STATIC_GRAPH");
-    options.autotune = read_switch(variables, "MUSTER_AUTOTUNE");
+    refuse_removed(variables, "MUSTER_STATIC_GRAPH", "static graph");
+    refuse_removed(variables, "MUSTER_AUTOTUNE", "autotuner");
     options.timeline_folder = variables.get_or("MUSTER_TIMELINE", "");
     options.mark_cycles = read_switch(variables, "MUSTER_TIMELINE_MARK_CYCLES");
     options.flight_folder = variables.get_or("MUSTER_FLIGHT_RECORDER", "");

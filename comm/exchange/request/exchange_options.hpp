@@ -37,13 +37,6 @@ struct exchange_options {
     compression wire = compression::none;
     bool error_feedback = false;
 
-    /// Record the order of the allreduces in the first steps, and from then on reduce these tensors without negotiation. See
-    /// exchange.
-    bool static_graph = false;
-
-    /// Try other values of fusion_bytes and cycle_time in the first steps and keep what is measurably faster.
-    bool autotune = false;
-
     /// What messages call this rank beside its host: "GPU 2"; its own on each rank.
     std::string device_name;
 
@@ -56,9 +49,9 @@ struct exchange_options {
 };
 
 /// The defaults, changed by MUSTER_COMM_BACKEND, MUSTER_GPU_INDEX, MUSTER_FUSION_BYTES, MUSTER_CYCLE_TIME, MUSTER_COMM_DEADLINE,
-/// MUSTER_STALL_WARNING, MUSTER_CACHE_CAPACITY, MUSTER_COMPRESSION (none, f16, bf16), MUSTER_ERROR_FEEDBACK, MUSTER_STATIC_GRAPH,
-/// MUSTER_AUTOTUNE (0 or 1), MUSTER_TIMELINE, MUSTER_TIMELINE_MARK_CYCLES (0 or 1) and MUSTER_FLIGHT_RECORDER (folders). Throws
-/// parse_error naming the variable.
+/// MUSTER_STALL_WARNING, MUSTER_CACHE_CAPACITY, MUSTER_COMPRESSION (none, f16, bf16), MUSTER_ERROR_FEEDBACK (0 or 1),
+/// MUSTER_TIMELINE, MUSTER_TIMELINE_MARK_CYCLES (0 or 1) and MUSTER_FLIGHT_RECORDER (folders). Throws parse_error naming the
+/// variable, and errc::unavailable if MUSTER_STATIC_GRAPH or MUSTER_AUTOTUNE asks for what was taken out.
 exchange_options read_exchange_options(environment const& variables);
 
 }  // namespace muster

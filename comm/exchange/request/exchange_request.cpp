@@ -18,7 +18,6 @@ std::string_view to_string(exchange_kind kind) noexcept {
         case exchange_kind::join: return "join";
         case exchange_kind::include: return "include";
         case exchange_kind::leave: return "leave";
-        case exchange_kind::tune: return "tune";
         case exchange_kind::prepare: return "prepare";
         case exchange_kind::give_up: return "give up";
         case exchange_kind::open_device: return "open device";
@@ -30,7 +29,7 @@ std::string_view to_string(exchange_reduction how) noexcept {
     return how == exchange_reduction::adasum ? "adasum" : to_string(static_cast<reduction>(how));
 }
 
-bool is_repetition(request const& before, request const& now) noexcept {
+bool is_repetition(exchange_request const& before, exchange_request const& now) noexcept {
     return before.kind == now.kind && before.how == now.how && before.scale == now.scale && before.wire == now.wire &&
            before.error_feedback == now.error_feedback && before.root == now.root && before.name == now.name &&
            before.numbers == now.numbers && before.tensors == now.tensors;
@@ -50,11 +49,11 @@ bool shapes_agree(exchange_kind kind, tensor_shape const& a, tensor_shape const&
     return first.empty() || std::equal(first.begin() + 1, first.end(), second.begin() + 1);
 }
 
-std::string describe_wire(request const& what) {
+std::string describe_wire(exchange_request const& what) {
     return fmt::format("compression {}{}", to_string(what.wire), what.error_feedback ? " with error feedback" : "");
 }
 
-disagreement compare_tensors(request const& mine, request const& theirs) {
+disagreement compare_tensors(exchange_request const& mine, exchange_request const& theirs) {
     if (mine.tensors.size() != theirs.tensors.size())
         return {fmt::format("{} tensors", mine.tensors.size()), fmt::format("{} tensors", theirs.tensors.size())};
     for (std::size_t i = 0; i < mine.tensors.size(); ++i) {
@@ -74,7 +73,7 @@ disagreement compare_tensors(request const& mine, request const& theirs) {
 
 }  // namespace
 
-disagreement compare(request const& mine, request const& theirs) {
+disagreement compare(exchange_request const& mine, exchange_request const& theirs) {
     if (mine.kind != theirs.kind)
         return {fmt::format("operation {}", to_string(mine.kind)), fmt::format("operation {}", to_string(theirs.kind))};
     if (mine.how != theirs.how)

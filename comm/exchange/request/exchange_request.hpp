@@ -22,12 +22,11 @@ enum class exchange_kind : std::uint8_t {
     join,         ///< this rank has no more tensors: it takes part with zeros until all have joined
     include,      ///< make a process set
     leave,        ///< this rank's exchange ends
-    tune,         ///< rank 0: use these settings from now on
     prepare,      ///< a grouped allreduce that is to be started again and again is checked
     give_up,      ///< a deadline has passed: the exchange ends on all ranks, for the reason that the name of its tensor tells
     open_device,  ///< some rank has tensors in device memory: all of them prepare for such
 };
-inline constexpr int exchange_kinds = 13;
+inline constexpr int exchange_kinds = 12;
 std::string_view to_string(exchange_kind kind) noexcept;
 
 /// Begins the names that the exchange itself gives; they are not shown.
@@ -51,7 +50,7 @@ struct tensor_spec {
 
 /// A unit of negotiation. One tensor, or, for a grouped allreduce, all of them: they become ready together or not at all.
 /// The process set is not part of it: every set negotiates by itself.
-struct request {
+struct exchange_request {
     std::string name;
     exchange_kind kind = exchange_kind::allreduce;
     exchange_reduction how = exchange_reduction::sum;  ///< allreduce, reducescatter
@@ -59,17 +58,17 @@ struct request {
     compression wire = compression::none;              ///< allreduce: of its f32 tensors
     bool error_feedback = false;                       ///< with it: what rounding loses is kept for the next time
     int root = 0;                                      ///< broadcast
-    std::vector<std::int64_t> numbers;                 ///< alltoall: rows for each rank; include: ranks; tune: settings
+    std::vector<std::int64_t> numbers;                 ///< alltoall: rows for each rank; include, give_up: ranks
     std::vector<tensor_spec> tensors;
     /// Where each tensor lies on that rank, or empty: fused tensors are put into this order, in which they may lie gap-free.
     std::vector<std::uint64_t> places{};
 
-    bool operator==(request const&) const = default;
+    bool operator==(exchange_request const&) const = default;
 };
 
 /// Whether a repetition of `before` is `now`, wherever it may lie in memory: what a cached answer may be used for. Own shapes and
 /// splits count, since the answer holds them.
-bool is_repetition(request const& before, request const& now) noexcept;
+bool is_repetition(exchange_request const& before, exchange_request const& now) noexcept;
 
 /// What must be the same on all ranks and is not, as two phrases to be attributed to their ranks ("shape [3, 4]", "shape [3,
 /// 5]"); both empty if the two ranks agree. The first dimension of allgather and alltoall, and alltoall's splits, may differ.
@@ -78,7 +77,7 @@ struct disagreement {
     std::string theirs;
     explicit operator bool() const noexcept { return !mine.empty(); }
 };
-disagreement compare(request const& mine, request const& theirs);
+disagreement compare(exchange_request const& mine, exchange_request const& theirs);
 
 /// "allreduce of "grad.7"", "barrier".
 std::string describe(exchange_kind kind, std::string_view name);

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "comm/exchange/request/pending.hpp"
+#include "comm/exchange/request/pending_request.hpp"
 
 namespace muster::detail {
 
@@ -29,7 +29,7 @@ class name_table {
     }
 
     static bool is_waiting(pending_ptr const& one) noexcept {
-        return one && one->state.load(std::memory_order_acquire) == pending::phase::waiting;
+        return one && one->state.load(std::memory_order_acquire) == pending_request::phase::waiting;
     }
 
   private:

@@ -6,7 +6,7 @@
 
 namespace muster::detail {
 
-struct pending;
+struct pending_request;
 
 /// Shares a pending, which counts its owners itself: so the table of names can see that it alone is left and use it again. Each
 /// pointer belongs to one thread at a time.
@@ -14,7 +14,7 @@ class pending_ptr {
   public:
     pending_ptr() noexcept = default;
     pending_ptr(std::nullptr_t) noexcept {}
-    explicit pending_ptr(pending* of) noexcept : of_(of) { hold(of_); }
+    explicit pending_ptr(pending_request* of) noexcept : of_(of) { hold(of_); }
     pending_ptr(pending_ptr const& other) noexcept : of_(other.of_) { hold(of_); }
     pending_ptr(pending_ptr&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
     pending_ptr& operator=(pending_ptr other) noexcept {
@@ -27,18 +27,18 @@ class pending_ptr {
 
     static pending_ptr make();
 
-    pending* get() const noexcept { return of_; }
-    pending* operator->() const noexcept { return of_; }
-    pending& operator*() const noexcept { return *of_; }
+    pending_request* get() const noexcept { return of_; }
+    pending_request* operator->() const noexcept { return of_; }
+    pending_request& operator*() const noexcept { return *of_; }
     explicit operator bool() const noexcept { return of_ != nullptr; }
     bool operator==(pending_ptr const& other) const noexcept { return of_ == other.of_; }
 
     // For those who count by themselves.
-    static void hold(pending* of) noexcept;
-    static void release(pending* of) noexcept;
+    static void hold(pending_request* of) noexcept;
+    static void release(pending_request* of) noexcept;
 
   private:
-    pending* of_ = nullptr;
+    pending_request* of_ = nullptr;
 };
 
 }  // namespace muster::detail

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/exchange/request/pending.hpp"
+#include "comm/exchange/request/pending_request.hpp"
 
 namespace muster::detail {
 

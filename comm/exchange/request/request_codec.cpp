@@ -98,7 +98,7 @@ tensor_spec read_tensor(reader& from) {
     return spec;
 }
 
-void write(writer& to, request const& what) {
+void write(writer& to, exchange_request const& what) {
     to.text(what.name);
     to.number(static_cast<std::uint8_t>(what.kind));
     to.number(static_cast<std::uint8_t>(what.how));
@@ -115,8 +115,8 @@ void write(writer& to, request const& what) {
     for (std::uint64_t const each : what.places) to.number(each);
 }
 
-request read_request(reader& from) {
-    request what;
+exchange_request read_request(reader& from) {
+    exchange_request what;
     what.name = from.text();
     what.kind = from.one_of(exchange_kind::open_device);
     what.how = from.one_of(exchange_reduction::adasum);
@@ -136,17 +136,17 @@ request read_request(reader& from) {
 
 }  // namespace
 
-std::vector<std::byte> encode(std::span<request const> requests) {
+std::vector<std::byte> encode(std::span<exchange_request const> requests) {
     writer to;
     to.number(static_cast<std::uint32_t>(requests.size()));
     for (auto const& each : requests) write(to, each);
     return to.take();
 }
 
-std::vector<request> decode_requests(std::span<std::byte const> bytes) {
+std::vector<exchange_request> decode_requests(std::span<std::byte const> bytes) {
     reader from(bytes);
     constexpr std::size_t least = 4 + 1 + 1 + 8 + 8 + 2 + 4 + 4 + 4 + 4;
-    std::vector<request> requests(from.count(least));
+    std::vector<exchange_request> requests(from.count(least));
     for (auto& each : requests) each = read_request(from);
     return requests;
 }

@@ -52,13 +52,13 @@ TEST(coordinator, a_mismatch_names_tensor_ranks_and_both_values) {
 }
 
 TEST(coordinator, everything_that_matters_is_compared) {
-    auto const fault = [](request const& a, request const& b) {
+    auto const fault = [](exchange_request const& a, exchange_request const& b) {
         coordinator all({"n0", "n1"});
         all.announce(0, a);
         all.announce(1, b);
         return all.take_ready().at(0).fault;
     };
-    request const base = tensor("w");
+    exchange_request const base = tensor("w");
     auto other = base;
     EXPECT_EQ(fault(base, other), "");
     other.kind = exchange_kind::broadcast;
@@ -143,14 +143,6 @@ TEST(coordinator, what_needs_a_rank_that_has_left_is_refused) {
     EXPECT_TRUE(all.all_left());
 }
 
-TEST(coordinator, what_rank_0_tunes_needs_nobodys_consent) {
-    coordinator all({"n0", "n1"});
-    auto settings = bare(exchange_kind::tune, "tune");
-    settings.numbers = {1, 2};
-    all.announce(0, settings);
-    EXPECT_THAT(all.take_ready().at(0).what.numbers, ElementsAre(1, 2));
-}
-
 TEST(coordinator, who_gives_up_needs_nobodys_consent) {
     coordinator all({"n0", "n1"});
     all.announce(0, tensor("w"));
@@ -173,7 +165,7 @@ TEST(request_codec, what_is_sent_is_what_comes) {
     one.error_feedback = true;
     one.places = {0x1234567890};
     one.tensors[0].shape = make_shape(std::vector<std::int64_t>{3, 4});
-    std::vector const all{one, bare(exchange_kind::tune, ""), tensor(std::string(300, 'x'), 0)};
+    std::vector const all{one, bare(exchange_kind::barrier, ""), tensor(std::string(300, 'x'), 0)};
     auto bytes = encode(all);
     EXPECT_EQ(decode_requests(bytes), all);
     bytes.resize(bytes.size() + 100);  // padding

@@ -1,10 +1,8 @@
-// What an exchange remembers of the steps before: the response cache, the static graph, what tuning has found.
+// The response cache, and shapes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "comm/exchange/negotiation/autotuner.hpp"
-#include "comm/exchange/negotiation/graph_recorder.hpp"
 #include "comm/exchange/negotiation/response_cache.hpp"
 #include "exchange_requests.hpp"
 
@@ -84,58 +82,6 @@ TEST(response_cache, names_that_never_come_back_keep_it_small) {
     EXPECT_EQ(cache.capacity(), 100u);
     EXPECT_EQ(cache.used(), 100u);
     EXPECT_EQ(cache.positions(), 100u);
-}
-
-/// Runs it on a machine on which `speed` says how fast a setting is.
-template <typename Speed>
-tuning tune(tuning const& start, Speed&& speed) {
-    autotuner tuner(start);
-    for (int i = 0; i < 10000 && !tuner.finished(); ++i) tuner.sample(speed(tuner.current()));
-    EXPECT_TRUE(tuner.finished());
-    return tuner.current();
-}
-
-TEST(autotuner, it_finds_what_is_faster_and_keeps_the_start_where_nothing_is) {
-    tuning const start{16u << 20, duration{1e-3}};
-    EXPECT_THAT(autotuner(start).candidates(), testing::Contains(start));
-    EXPECT_EQ(tune(start, [](tuning const&) { return 1e9; }), start);
-    EXPECT_EQ(tune(start, [](tuning const& t) { return t.fusion_bytes > 16u << 20 ? 1.02e9 : 1e9; }), start);  // not by enough
-    EXPECT_EQ(tune(start, [](tuning const& t) { return t.fusion_bytes > 16u << 20 ? 2e9 : 1e9; }).fusion_bytes, 64u << 20);
-    EXPECT_EQ(tune(start, [&](tuning const& t) { return t == start ? 1e9 : 0.9e9; }), start);
-}
-
-TEST(autotuner, luck_is_not_speed) {
-    tuning const start{16u << 20, duration{1e-3}};
-    std::uint32_t state = 7;
-    auto const noise = [&] { return static_cast<double>((state = state * 1664525u + 1013904223u) >> 8) / (1 << 24); };
-    int changed = 0;
-    for (int run = 0; run < 100; ++run)
-        if (tune(start, [&](tuning const&) { return 1e9 * (1 + 0.3 * noise()); }) != start) ++changed;
-    EXPECT_LE(changed, 15);
-}
-
-TEST(static_graph, two_like_steps_make_it) {
-    graph_recorder recorder;
-    auto const a = agreed(tensor("a")), b = agreed(tensor("b")), c = agreed(tensor("c"));
-    auto const note = [&](std::vector<graph_recorder::unit> const& round) { return recorder.note(round); };
-    EXPECT_FALSE(note({a, b}));
-    EXPECT_FALSE(note({c}));
-    EXPECT_FALSE(note({agreed(tensor("x", 1, exchange_kind::allgather))}));
-    EXPECT_FALSE(note({b, a, c}));  // in any order
-    EXPECT_TRUE(note({c}));
-    EXPECT_THAT(recorder.graph(), ElementsAre(b, a, c));
-    EXPECT_THAT(recorder.begun(), ElementsAre(c));
-}
-
-TEST(static_graph, another_shape_or_another_tensor_is_another_graph) {
-    graph_recorder recorder;
-    auto const a = agreed(tensor("a")), b = agreed(tensor("b")), wide = agreed(tensor("b", 9));
-    auto const note = [&](std::vector<graph_recorder::unit> const& round) { return recorder.note(round); };
-    EXPECT_FALSE(note({a, b}));
-    EXPECT_FALSE(note({a, wide}));
-    EXPECT_FALSE(note({a, wide}));  // the second step was not like the first
-    EXPECT_TRUE(note({a}));
-    EXPECT_EQ(recorder.graph().size(), 2u);
 }
 
 TEST(tensor_shape, extents_are_checked) {

@@ -18,7 +18,7 @@ namespace {
 using testing::Each;
 
 pending_ptr one_of(std::string name, tensor_io const& io) {
-    auto what = std::make_shared<request>();
+    auto what = std::make_shared<exchange_request>();
     what->name = std::move(name);
     what->tensors = {{"", io.in.type, memory_kind::host, flat_shape(io.in.count)}};
     auto made = pending_ptr::make();
@@ -28,7 +28,7 @@ pending_ptr one_of(std::string name, tensor_io const& io) {
     return made;
 }
 
-std::shared_ptr<agreement const> agreed(pending const& one) {
+std::shared_ptr<agreement const> agreed(pending_request const& one) {
     auto made = std::make_shared<agreement>();
     made->what = *one.what;
     return made;
@@ -120,7 +120,7 @@ TEST(name_table, a_name_is_in_flight_until_its_request_has_ended) {
     names.last(0, "a") = one;
     EXPECT_TRUE(names.is_in_flight(0, "a"));
     EXPECT_FALSE(names.is_in_flight(1, "a"));  // another process set
-    one->state.store(pending::phase::done);
+    one->state.store(pending_request::phase::done);
     EXPECT_FALSE(names.is_in_flight(0, "a"));
     EXPECT_EQ(names.last(0, "a"), one);  // to be used again
 }
@@ -130,12 +130,12 @@ TEST(name_table, names_that_do_not_come_back_are_forgotten_and_others_are_not) {
     std::array<float, 1> in{};
     pending_ptr const kept = one_of("kept", {view_of(std::span(in)), {}});
     pending_ptr const waits = one_of("waits", {view_of(std::span(in)), {}});
-    kept->state.store(pending::phase::done);
+    kept->state.store(pending_request::phase::done);
     names.last(0, "kept") = kept;
     names.last(0, "waits") = waits;
     for (int i = 0; i < 30000; ++i) {
         auto once = one_of("loss", {view_of(std::span(in)), {}});
-        once->state.store(pending::phase::done);
+        once->state.store(pending_request::phase::done);
         once->submitted = exchange_clock::now();
         names.last(0, std::to_string(i)) = std::move(once);
         kept->submitted = exchange_clock::now();

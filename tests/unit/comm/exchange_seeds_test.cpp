@@ -20,9 +20,9 @@ tensor_spec spec(std::string name, dtype type, extents const& shape, memory_kind
     return {std::move(name), type, where, make_shape(shape)};
 }
 
-request named(std::string name, exchange_kind kind, std::vector<tensor_spec> tensors = {},
-              std::vector<std::int64_t> numbers = {}) {
-    request made;
+exchange_request named(std::string name, exchange_kind kind, std::vector<tensor_spec> tensors = {},
+                       std::vector<std::int64_t> numbers = {}) {
+    exchange_request made;
     made.name = std::move(name);
     made.kind = kind;
     made.tensors = std::move(tensors);
@@ -31,7 +31,7 @@ request named(std::string name, exchange_kind kind, std::vector<tensor_spec> ten
 }
 
 /// Every kind of request, and every field with a value of its own somewhere.
-std::map<std::string, std::vector<request>> seeds() {
+std::map<std::string, std::vector<exchange_request>> seeds() {
     auto weight = named("conv1.weight", exchange_kind::allreduce, {spec("conv1.weight", dtype::f32, {64, 3, 7, 7})});
     weight.how = exchange_reduction::average;
     weight.wire = compression::bf16;
@@ -54,7 +54,7 @@ std::map<std::string, std::vector<request>> seeds() {
             {"groups", {group, again}},
             {"control",
              {named(std::string(join_name), exchange_kind::join), named("set", exchange_kind::include, {}, {0, 2}),
-              named("barrier", exchange_kind::barrier), named("\x01tune", exchange_kind::tune, {}, {1 << 26, 1000}),
+              named("barrier", exchange_kind::barrier),
               named("\x01give up", exchange_kind::give_up, {spec("deadline passed", dtype::i8, {})}),
               named(std::string(open_device_name), exchange_kind::open_device),
               named(std::string(leave_name), exchange_kind::leave)}}};

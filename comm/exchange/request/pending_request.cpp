@@ -1,20 +1,20 @@
-#include "comm/exchange/request/pending.hpp"
+#include "comm/exchange/request/pending_request.hpp"
 
 namespace muster::detail {
 
 pending_ptr pending_ptr::make() {
-    return pending_ptr(new pending);
+    return pending_ptr(new pending_request);
 }
 
-void pending_ptr::hold(pending* of) noexcept {
+void pending_ptr::hold(pending_request* of) noexcept {
     if (of != nullptr) of->owners.fetch_add(1, std::memory_order_relaxed);
 }
 
-void pending_ptr::release(pending* of) noexcept {
+void pending_ptr::release(pending_request* of) noexcept {
     if (of->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete of;
 }
 
-void pending::use_again() noexcept {
+void pending_request::use_again() noexcept {
     state.store(phase::waiting, std::memory_order_relaxed);
     waited.store(false, std::memory_order_relaxed);
     deadline.store(0, std::memory_order_relaxed);

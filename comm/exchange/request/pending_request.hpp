@@ -19,7 +19,7 @@
 namespace muster::detail {
 
 using exchange_clock = std::chrono::steady_clock;
-using shared_request = std::shared_ptr<request const>;
+using shared_request = std::shared_ptr<exchange_request const>;
 
 /// Where a tensor is read from and written to.
 struct tensor_io {
@@ -43,7 +43,7 @@ struct single_allreduce {
 /// Written by the submitting thread until it is handed over, then by the exchange's thread until `state` says that it has ended,
 /// from when on it does not change any more, unless the table of names has it for itself and uses it again. `deadline` and
 /// `waited` may be changed by any thread meanwhile. What every request needs comes first.
-struct pending {
+struct pending_request {
     enum class phase : std::uint8_t { waiting, done, failed };
 
     std::atomic<std::uint32_t> owners{0};
@@ -51,7 +51,7 @@ struct pending {
     std::atomic<phase> state{phase::waiting};
     std::atomic<bool> waited{false};  ///< a thread blocks until it ends
     bool has_extras = false;          ///< a fault, memory, rows or a number are set
-    bool stall_told = false;          ///< the exchange's thread only, as are `announced` and the places
+    bool stall_told = false;          ///< the exchange's thread only, as are `announced` and the place
     int set = 0;
     shared_request what;                                 ///< requests that repeat each other share it
     tensor_io one;                                       ///< of a single tensor
@@ -64,7 +64,7 @@ struct pending {
     std::atomic<bool> handed{false};                         ///< the device knows of all that is to be done there
 
     static constexpr std::size_t nowhere = ~std::size_t{0};
-    std::size_t cache_place = nowhere, graph_place = nowhere;  ///< where requests of this name were found last
+    std::size_t cache_place = nowhere;  ///< where the response cache had the last request of this name
 
     tensor_view result;  ///< of a single tensor: where its output is, and its elements
     errc code = errc::peer_failed;

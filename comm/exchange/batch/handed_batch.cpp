@@ -1,0 +1,28 @@
+#include "comm/exchange/batch/handed_batch.hpp"
+
+#include <new>
+
+namespace muster::detail {
+
+bool has_passed(device_lane& lane, cuda::unique_event const& event) {
+    int const code = lane.on->with().event_query(event.get().handle);
+    if (code == cuda::error_not_ready) return false;
+    lane.check(code, "cuEventQuery");
+    return true;
+}
+
+bool handed_batch::done(device_lane& lane) {
+    return under_way.done() && has_passed(lane, *finished);
+}
+
+void handed_batch::leak() noexcept {
+    try {
+        under_way.wait(duration{1e-9});  // gives it up: its destructor would wait for ranks that have failed
+    } catch (...) {
+    }
+    for (auto const& each : ends)
+        if (each.what && each.what->gpu) static_cast<void>(each.what->gpu->memory.release());
+    static_cast<void>(new (std::nothrow) std::vector<std::vector<std::byte>>(std::move(read_by_device)));
+}
+
+}  // namespace muster::detail
