@@ -1,4 +1,4 @@
-/* Collectives of named tensors for C, and for whatever can call C.
+/* Collectives on named tensors: an interface that C, and every language that calls C, can use.
  *
  * Every function returns MUSTER_OK or a code; muster_last_error() then tells what went wrong, of the calling thread's last failed call. No C++
  * exception leaves a function. Null where something is needed is MUSTER_E_USAGE. All but creation and destruction may be called by any thread.
@@ -15,8 +15,9 @@
 extern "C" {
 #endif
 
-/* Grows when something is added, never otherwise: what a program was compiled for is at most muster_comm_abi(). */
-#define MUSTER_COMM_ABI 3
+/* Grows when something is added or, as in 4, an option is taken out (see muster_comm_create_with); never otherwise. What a program was compiled for is at most
+ * muster_comm_abi(). */
+#define MUSTER_COMM_ABI 4
 int muster_comm_abi(void);
 
 typedef struct muster_comm muster_comm;     /* all ranks: owned by who created it */
@@ -71,7 +72,9 @@ typedef struct muster_call {
 
 /* Collective. Who this rank is, and options (MUSTER_COMM_BACKEND, MUSTER_FUSION_BYTES, …), come from the environment. */
 int muster_comm_create(muster_comm** made);
-/* The same with variables of its own ("MUSTER_CYCLE_TIME=500us"), which go before those of the environment; ends with a null. */
+/* The same with variables of its own ("MUSTER_CYCLE_TIME=500us"), which go before those of the environment; ends with a null. Since ABI 4
+ * MUSTER_STATIC_GRAPH=1 and MUSTER_AUTOTUNE=1 are MUSTER_E_UNAVAILABLE, from the environment too: there is no static graph and no autotuner any more; use
+ * muster_allreduce_prepare. */
 int muster_comm_create_with(const char* const* variables, muster_comm** made);
 /* Collective, but does not hang when ranks have failed. Null is allowed. Handles may outlive it. */
 int muster_comm_destroy(muster_comm* comm);

@@ -10,6 +10,8 @@ namespace muster {
 
 namespace {
 
+// Not CBOR, which takes a hundred times as long (10,000 requests: 50 ms instead of 0.4 to write, 140 instead of 1.3 to read): every
+// rank reads the requests of all ranks.
 class writer {
   public:
     template <typename T>
@@ -49,10 +51,10 @@ class reader {
             fail(fmt::format("{} is beyond the last value {}", value, static_cast<int>(last)));
         return static_cast<E>(value);
     }
-    /// A number of things of which each takes at least `least` bytes.
+    /// A number of items of which each takes at least `least` bytes.
     std::size_t count(std::size_t least) {
         auto const value = number<std::uint32_t>();
-        if (value > bytes_.size() / least) fail(fmt::format("{} things do not fit into the {} bytes left", value, bytes_.size()));
+        if (value > bytes_.size() / least) fail(fmt::format("{} items do not fit into the {} bytes left", value, bytes_.size()));
         return value;
     }
     std::string text() {
@@ -60,12 +62,12 @@ class reader {
         return {reinterpret_cast<char const*>(take(size)), size};
     }
     [[noreturn]] static void fail(std::string const& why) {
-        throw error(errc::invalid_data, "requests of another rank do not decode: " + why + "; do all ranks run the same muster?");
+        throw error(errc::invalid_data, "requests of another rank cannot be decoded: " + why + "; run the same muster version on all ranks");
     }
 
   private:
     std::byte const* take(std::size_t size) {
-        if (size > bytes_.size()) fail(fmt::format("{} bytes are wanted where {} are left", size, bytes_.size()));
+        if (size > bytes_.size()) fail(fmt::format("{} bytes are needed where {} are left", size, bytes_.size()));
         std::byte const* const from = bytes_.data();
         bytes_ = bytes_.subspan(size);
         return from;

@@ -262,9 +262,15 @@ int main(int argc, char** argv) {
     const int device = argc > 2 && strcmp(argv[2], "fake-device") == 0;
     const char* const variables[] = {"MUSTER_CYCLE_TIME=200us", "MUSTER_COMM_DEADLINE=30s", strcmp(backend, "mpi") == 0 ? "MUSTER_COMM_BACKEND=mpi" : NULL, NULL};
     const char* const unreadable[] = {"MUSTER_CYCLE_TIME=soon", NULL};
+    const char* const graph[] = {"MUSTER_STATIC_GRAPH=1", NULL};
+    const char* const tuner[] = {"MUSTER_AUTOTUNE=1", NULL};
     muster_comm* comm = NULL;
     CHECK(muster_comm_abi() >= MUSTER_COMM_ABI);
     CHECK(muster_comm_create_with(unreadable, &comm) == MUSTER_E_USAGE && strstr(muster_last_error(), "MUSTER_CYCLE_TIME") != NULL);
+    CHECK(MUSTER_COMM_ABI >= 4); /* from which on these two are refused */
+    CHECK(muster_comm_create_with(graph, &comm) == MUSTER_E_UNAVAILABLE && strstr(muster_last_error(), "MUSTER_STATIC_GRAPH=1") != NULL);
+    CHECK(strstr(muster_last_error(), "muster_allreduce_prepare") != NULL);
+    CHECK(muster_comm_create_with(tuner, &comm) == MUSTER_E_UNAVAILABLE && strstr(muster_last_error(), "MUSTER_AUTOTUNE=1") != NULL);
     CHECK(muster_comm_create_with(variables, &comm) == MUSTER_OK);
     rank = muster_comm_rank(comm);
     size = muster_comm_size(comm);

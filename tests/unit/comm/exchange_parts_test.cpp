@@ -158,6 +158,24 @@ TEST(residuals, begin_at_zero_and_again_when_the_tensor_has_another_size) {
     EXPECT_THAT(lost.of(0, "group", "a", 3), Each(0.0f));
 }
 
+TEST(exchange_options, the_static_graph_and_the_autotuner_are_refused_where_they_are_asked_for) {
+    for (char const* const name : {"MUSTER_STATIC_GRAPH", "MUSTER_AUTOTUNE"}) {
+        environment variables;
+        variables.set(name, "0");
+        EXPECT_NO_THROW(read_exchange_options(variables));
+        variables.set(name, "1");
+        try {
+            read_exchange_options(variables);
+            ADD_FAILURE() << name;
+        } catch (error const& problem) {
+            EXPECT_EQ(problem.code(), errc::unavailable);
+            EXPECT_THAT(problem.what(), testing::StartsWith(std::string(name) + "=1: "));
+            EXPECT_THAT(problem.what(), testing::EndsWith("use prepare() (muster_allreduce_prepare in C) for tensors that are "
+                                                          "reduced again and again"));
+        }
+    }
+}
+
 TEST(exchange_options, compression_is_read_from_the_environment) {
     environment variables;
     EXPECT_EQ(read_exchange_options(variables).wire, compression::none);
