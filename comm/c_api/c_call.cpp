@@ -59,7 +59,7 @@ int code_of_current() noexcept {
     } catch (std::exception const& problem) {
         return failed(MUSTER_E_INTERNAL, problem.what());
     } catch (...) {
-        return failed(MUSTER_E_INTERNAL, "an exception that tells nothing");
+        return failed(MUSTER_E_INTERNAL, "an unknown exception");
     }
 }
 

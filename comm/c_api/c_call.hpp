@@ -1,4 +1,4 @@
-// What the functions of the C interface share: errors that become codes, and C's structs as C++'s.
+// Calls of the C interface: errors become codes, C's structs become C++'s.
 #pragma once
 
 #include <fmt/format.h>

@@ -43,7 +43,7 @@ enum { MUSTER_HOST = 0, MUSTER_DEVICE = 1 };
 /* A tensor. Stays the caller's; valid and untouched until its request has ended. */
 typedef struct muster_tensor {
     size_t struct_size;
-    const char* name;     /* what it meets the other ranks' tensors by */
+    const char* name;     /* the same on all ranks: tensors of one name are reduced together */
     const void* in;
     void* out;            /* the same as in: in place. Null for allgather, reducescatter, alltoall: the handle holds the result */
     size_t out_elements;  /* of those three, if out is given */
@@ -53,7 +53,7 @@ typedef struct muster_tensor {
     int memory;           /* MUSTER_HOST or MUSTER_DEVICE */
 } muster_tensor;
 
-/* What f32 tensors of sums and averages are on their way. The default is what MUSTER_COMPRESSION says, or none. */
+/* How f32 tensors of sums and averages are sent. The default is what MUSTER_COMPRESSION says, or none. */
 enum { MUSTER_WIRE_DEFAULT = 0, MUSTER_WIRE_NONE, MUSTER_WIRE_F16, MUSTER_WIRE_BF16 };
 
 /* What else a call may say. A null pointer is the same as all zero. */

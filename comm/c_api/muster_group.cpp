@@ -1,4 +1,4 @@
-// Of the C interface: prepared groups, and memory that the ranks of a node share.
+// The C interface's prepared groups, and memory that the ranks of a node share.
 #include <cstring>
 #include <memory>
 #include <mutex>

@@ -77,7 +77,7 @@ struct compressible {
     }
 };
 
-/// What travels: what the call asks for, which must be possible then, or what the exchange's options say, where it is.
+/// How tensors are sent: as the call says, which must be possible then, or as the exchange's options say, where it is.
 struct wire_choice {
     compression wire = compression::none;
     bool error_feedback = false;
@@ -130,9 +130,9 @@ std::string const& exchange::why_backend() const noexcept {
 }
 
 void exchange::check_name(exchange_kind kind, std::string_view name, int set) const {
-    if (name.empty()) refuse(kind, name, "it has no name; tensors meet by name");
+    if (name.empty()) refuse(kind, name, "it has no name; give it one, the same on all ranks");
     if (name.front() == internal_name && kind < exchange_kind::barrier)
-        refuse(kind, name, "a name must not begin with the byte 1");
+        refuse(kind, name, "the name begins with the byte 1, which is kept for the exchange; give another");
     if (set != 0 && rank_in(set) < 0) refuse(kind, name, fmt::format("this rank is not a member of process set {}", set));
 }
 
@@ -173,7 +173,7 @@ exchange_handle exchange::allreduce_group(std::string_view name, std::span<named
 
 detail::pending_ptr exchange::group(exchange_kind kind, std::string_view name, std::span<named_tensor const> tensors,
                                     exchange_reduction how, exchange_call const& call) {
-    if (tensors.empty()) refuse(kind, name, "a group of no tensors");
+    if (tensors.empty()) refuse(kind, name, "the group has no tensors; give it one at least");
     compressible f32;
     for (auto const& each : tensors) f32.add(each.in);
     auto const wire = choose_wire(core_->options(), call, how, f32);
@@ -243,8 +243,9 @@ int exchange::add_process_set(std::span<int const> ranks) {
     bool const wrong = ranks.empty() || sorted.front() < 0 || sorted.back() >= size() ||
                        std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
     if (wrong)
-        throw comm_error(errc::usage, fmt::format("process set (rank {} of {} on {}): its ranks are distinct and lie in 0 … {}",
-                                                  rank(), size(), who().host, size() - 1));
+        throw comm_error(errc::usage,
+                         fmt::format("process set (rank {} of {} on {}): its ranks must be distinct and lie in 0 … {}", rank(),
+                                     size(), who().host, size() - 1));
     made.what->numbers.assign(ranks.begin(), ranks.end());
     auto const handle = submit(made.one);
     handle.wait();

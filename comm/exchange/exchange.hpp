@@ -1,4 +1,4 @@
-// Named tensors from any thread in any order.
+// An exchange runs collectives on named tensors, submitted from any thread in any order.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct exchange_call {
     scaling scale{};                      ///< allreduce, reducescatter
     std::optional<tensor_shape> shape{};  ///< of the input, if it is not a vector
     int set = 0;                          ///< a process set; 0 is all ranks
-    /// allreduce of f32, sum or average: what its elements are on their way, if not what exchange_options::wire says; for any
+    /// allreduce of f32, sum or average: what its elements are sent as, if not what exchange_options::wire says; for any
     /// other it is refused (errc::usage).
     std::optional<compression> wire{};
     std::optional<bool> error_feedback{};  ///< with it; if not what exchange_options::error_feedback says
@@ -74,7 +74,7 @@ struct named_tensor {
 ///   through host memory. Each process set has a communicator of NCCL's: where sets share ranks, wait for the tensors of one
 ///   before those of another are submitted, since NCCL may otherwise wait without end when ranks start them in different orders
 ///   and a GPU has no room for all of them at once.
-/// - **Compression.** With exchange_options::wire, or exchange_call::wire for one call, f32 tensors of sums and averages travel
+/// - **Compression.** With exchange_options::wire, or exchange_call::wire for one call, f32 tensors of sums and averages are sent
 ///   as f16 or bf16. Each rank rounds its own (times scale.before) as it is gathered, the ranks' are added as
 ///   communicator::allreduce adds f16 and bf16 (in f32, rounded once; in device memory as NCCL adds) and the result is scaled by
 ///   scale.after in f32 as it is handed out; all ranks get the same bits. On one rank nothing is rounded. With error feedback

@@ -13,8 +13,8 @@ using detail::pending_request;
 
 namespace {
 
-/// The thread of the exchange ends requests at their deadlines, but its looking at the clock and its farewell to the others take
-/// time.
+/// The thread of the exchange ends requests at their deadlines, but it looks at the clock only now and then, and it
+/// tells the other ranks before.
 constexpr std::chrono::seconds slack{10};
 
 }  // namespace
@@ -65,7 +65,7 @@ void exchange_handle::wait() const {
 
 void exchange_handle::order(void* stream) const {
     if (!what_) return;
-    // The thread of the exchange takes nothing of it away before it has ended, and then only the mark of its submission.
+    // The exchange's thread takes nothing away from it before it has ended, and then only the event of its submission.
     if (!what_->gpu)
         throw comm_error(errc::usage,
                          fmt::format("{} (rank {} of {} on {}): a stream can only wait for tensors in device memory; "

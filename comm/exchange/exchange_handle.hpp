@@ -1,4 +1,4 @@
-// What a thread holds of a request that is under way.
+// A handle waits for a submitted request and gives its result.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A group of tensors that is reduced again and again.
+// A prepared group reduces the same tensors again and again, checked once.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What flight recorders say together.
+// An explanation tells, from the flight recorders of all ranks, where each rank was and whom it blames.
 #pragma once
 
 #include <span>

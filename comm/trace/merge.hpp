@@ -1,4 +1,4 @@
-// The timelines of all ranks as one.
+// A merge joins the timelines of all ranks into one, on rank 0's clock.
 #pragma once
 
 #include <cstddef>

@@ -38,7 +38,7 @@ class batch_collectives {
     batch_collectives(batch_collectives const&) = delete;
     batch_collectives& operator=(batch_collectives const&) = delete;
 
-    // Scratch memory of at least so many bytes: the first for inputs, the second for outputs that nobody wants here.
+    // Scratch memory of at least so many bytes: the first for inputs, the second for outputs that this rank does not want.
     virtual std::byte* first_scratch(std::size_t bytes) = 0;
     virtual std::byte* second_scratch(std::size_t bytes) = 0;
     /// Memory that belongs to the request.

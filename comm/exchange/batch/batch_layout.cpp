@@ -8,11 +8,11 @@ bool overlap(std::byte const* a, std::byte const* b, std::size_t bytes) {
     return a < b + bytes && b < a + bytes;
 }
 
-/// Follows memory for as long as each piece begins where the one before ends.
+/// Memory that has no gaps for as long as each piece begins where the one before ends.
 template <typename Byte>
-class trail {
+class gap_free_memory {
   public:
-    void follow(Byte* at, std::size_t bytes) {
+    void add(Byte* at, std::size_t bytes) {
         if (first_ == nullptr) first_ = next_ = at;
         broken_ = broken_ || at == nullptr || at != next_;
         next_ = at + bytes;
@@ -30,8 +30,8 @@ class trail {
 void lay_out(fused_batch const& batch, std::span<std::shared_ptr<agreement const> const> agreed,
              std::span<pending_ptr const> units, bool apart, batch_layout& into) {
     into.runs.clear();
-    trail<std::byte const> inputs;
-    trail<std::byte> outputs;
+    gap_free_memory<std::byte const> inputs;
+    gap_free_memory<std::byte> outputs;
     for (auto const& item : batch.items) {
         memory_run next;
         if (pending_request const* const unit = units[item.unit].get()) {
@@ -42,8 +42,8 @@ void lay_out(fused_batch const& batch, std::span<std::shared_ptr<agreement const
                 static_cast<std::size_t>(agreed[item.unit]->what.tensors[item.tensor].shape.elements()) * size_of(batch.type);
         }
         if (next.bytes == 0) continue;
-        inputs.follow(next.in, next.bytes);
-        outputs.follow(next.out, next.bytes);
+        inputs.add(next.in, next.bytes);
+        outputs.add(next.out, next.bytes);
         if (!apart && !into.runs.empty() && next.in != nullptr) {
             memory_run& before = into.runs.back();
             if (before.in != nullptr && before.in + before.bytes == next.in && before.out + before.bytes == next.out) {

@@ -1,4 +1,4 @@
-// Where the tensors of a batch lie on this rank.
+// A batch layout finds where the tensors of a batch lie in this rank's memory.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace muster::detail {
 /// Elements that lie one after the other in the input, in the output and in the fusion buffer.
 struct memory_run {
     std::byte const* in = nullptr;  ///< null: neutral elements, since this rank has joined
-    std::byte* out = nullptr;       ///< null: nobody wants them here
+    std::byte* out = nullptr;       ///< null: this rank does not want them
     std::size_t bytes = 0;
     float* residual = nullptr;  ///< with error feedback: one for each element
 };
@@ -26,7 +26,7 @@ struct batch_layout {
 };
 
 /// `units[i]` is this rank's request for `agreed[i]`, or null. With `apart` each tensor that has elements is a run of its own.
-/// Puts the result into `into`, whose memory is used again. Pure but for that.
+/// Writes the result to `into`, whose memory is used again. Pure otherwise.
 void lay_out(fused_batch const& batch, std::span<std::shared_ptr<agreement const> const> agreed,
              std::span<pending_ptr const> units, bool apart, batch_layout& into);
 

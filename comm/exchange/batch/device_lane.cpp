@@ -19,7 +19,7 @@ std::shared_ptr<cuda::fusion_kernels const> find_kernels(std::shared_ptr<cuda::d
         return cuda::fusion_kernels::load(on);
     } catch (error const& problem) {
         if (problem.code() != errc::unavailable) throw;
-        spdlog::warn("tensors are copied one by one to travel together on {}: {}", on->name(), problem.what());
+        spdlog::warn("tensors are copied one by one into the fusion buffer on {}: {}", on->name(), problem.what());
         return nullptr;
     }
 }

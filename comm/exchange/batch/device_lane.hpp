@@ -1,4 +1,4 @@
-// What a process set has on this rank's GPU.
+// A device lane holds what a process set needs on this rank's GPU: communicator, stream, scratch memory.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Which tensors travel together.
+// A plan of batches groups tensors that one collective reduces together.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct fused_batch {
     exchange_kind kind = exchange_kind::allreduce;
     exchange_reduction how = exchange_reduction::sum;
     scaling scale{};
-    compression wire = compression::none;  ///< what f32 elements are on their way
+    compression wire = compression::none;  ///< how f32 elements are sent
     bool error_feedback = false;
     dtype type = dtype::f32;
     memory_kind where = memory_kind::host;

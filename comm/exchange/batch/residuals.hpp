@@ -1,4 +1,4 @@
-// What rounding has lost, tensor by tensor.
+// Residuals keep what rounding has lost, tensor by tensor.
 #pragma once
 
 #include <cstddef>

@@ -102,7 +102,7 @@ exchange_clock::duration::rep exchange_core::deadline_from(exchange_clock::time_
 
 void exchange_core::enqueue(pending_ptr what, bool& notify) {
     queued_bytes_ += what->bytes;
-    // What is gathered needs no waking: the thread will look when the time is over, or when somebody waits.
+    // Gathered requests need not wake the thread: it looks when the time is over, or when a thread waits.
     bool const can_wait =
         gathering_ && what->what->kind < exchange_kind::barrier && !what->many && queued_bytes_ < options_.fusion_bytes;
     notify = asleep_ && !can_wait;
@@ -167,7 +167,7 @@ pending_ptr exchange_core::start(prepared const& what, void* stream) {
 comm_buffer exchange_core::allocate(std::size_t bytes) {
     std::scoped_lock const lock(guard_);
     check_open();
-    if (ranks_ == nullptr) throw comm_error(errc::peer_failed, "the exchange is failing: it has no memory to give any more");
+    if (ranks_ == nullptr) throw comm_error(errc::peer_failed, "the exchange has failed and gives no memory any more");
     return ranks_->allocate(bytes);
 }
 
@@ -183,20 +183,20 @@ void exchange_core::wake() {
     hurry_.store(true, std::memory_order_release);
     {
         std::scoped_lock const lock(guard_);
-        nudged_ = true;
+        woken_ = true;
         if (!asleep_) return;
     }
     work_.notify_one();
 }
 
-/// Whoever is about to wait has said so before it looked at the state, and the other way round here: by the order of changes of
-/// waiters_ one of the two sees the other.
+/// A thread that waits counts itself in waiters_ before it reads the state; here the state is written before waiters_ is read. So
+/// by the order of changes of waiters_ one of the two sees the other.
 void exchange_core::finish(std::span<pending_ptr const> ended) {
     if (waiters_.fetch_add(0, std::memory_order_acq_rel) == 0) return;
     bool const waited = std::any_of(ended.begin(), ended.end(),
                                     [](pending_ptr const& each) { return each->waited.load(std::memory_order_relaxed); });
     if (!waited) return;
-    // Who waits has looked at the state with this lock held.
+    // A waiting thread reads the state with this lock held.
     { std::scoped_lock const lock(ended_guard_); }
     ended_.notify_all();
 }

@@ -1,4 +1,4 @@
-// The inside of an exchange: its thread, and what that shares with those who submit.
+// The exchange core runs the thread of an exchange and holds what it shares with threads that submit.
 #pragma once
 
 #include <atomic>
@@ -117,7 +117,7 @@ class exchange_core final : public finisher {
     communicator* ranks_ = nullptr;  // all of them; only to be asked for memory by others than the thread; null at the end
     std::vector<std::vector<int>> sets_;
     std::optional<failure_text> failure_;
-    bool asleep_ = false, gathering_ = false, nudged_ = false;
+    bool asleep_ = false, gathering_ = false, woken_ = false;
     std::size_t queued_bytes_ = 0;
     std::condition_variable work_;
 

@@ -1,4 +1,4 @@
-// How an exchange ends when ranks fail, and what it leaves behind.
+// Failure of an exchange: ends its requests and writes the flight recorder's file.
 #include <fmt/format.h>
 
 #include <algorithm>

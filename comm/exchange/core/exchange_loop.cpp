@@ -1,4 +1,4 @@
-// The thread of an exchange.
+// The loop of an exchange's thread: takes submissions, steps the negotiators, sleeps.
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -40,7 +40,7 @@ void exchange_core::run() {
     started_.notify_all();
     if (start_problem_) return;
     std::vector<pending_ptr> left;
-    // A communicator that is destroyed while an exception passes does not wait for ranks that do not come.
+    // A communicator that is destroyed while an exception passes does not wait for other ranks.
     struct ending {
         exchange_core& core;
         std::vector<pending_ptr>& left;
@@ -95,7 +95,7 @@ void exchange_core::loop() {
         overall.moved = drain();
         auto const now = exchange_clock::now();
         bool all_ended = true;
-        // Making a process set adds a channel meanwhile.
+        // Making a process set adds a negotiator meanwhile.
         for (std::size_t i = 0; i < negotiators_.size(); ++i) {
             if (!negotiators_[i]) continue;
             if (hurry) negotiators_[i]->hurry();
@@ -112,7 +112,7 @@ void exchange_core::loop() {
 }
 
 void exchange_core::end_well() {
-    // What waited for all ranks to leave has its wish.
+    // Requests to leave end well: all ranks have left.
     std::vector<pending_ptr> left;
     for (auto const& each : negotiators_)
         if (each) each->give_back(left);
@@ -128,25 +128,25 @@ void exchange_core::end_well() {
     finish(left);
 }
 
-/// Between two looks at operations under way: first the processor is only offered to others, later the thread sleeps, for a
+/// Between two checks of operations under way: first the processor is only offered to others, later the thread sleeps, for a
 /// fraction of the time it has waited already, so that it is late by that fraction only.
 void exchange_core::pause(step_result const& overall, exchange_clock::time_point quiet_since) {
     if (!overall.busy) {
         std::unique_lock lock(guard_);
-        if (!queue_.empty() || nudged_ || abandon_) {
-            nudged_ = false;
+        if (!queue_.empty() || woken_ || abandon_) {
+            woken_ = false;
             return;
         }
         asleep_ = true;
         gathering_ = overall.gathering;
-        // A loop would sleep again on what does not matter; waking once too often does no harm.
+        // No predicate: to wake once too often does no harm.
         work_.wait_until(lock, std::min(overall.wake, exchange_clock::now() + 100ms));
         asleep_ = gathering_ = false;
-        nudged_ = false;
+        woken_ = false;
         return;
     }
     auto const quiet = exchange_clock::now() - quiet_since;
-    // All ranks are at the same data, and many backends only move it within calls.
+    // All ranks work on the same data, and many backends move it within calls only.
     if (quiet < (overall.data ? 200ms : 200us)) {
         ::sched_yield();
         return;

@@ -1,4 +1,4 @@
-// How an exchange meets the others: options, names, clocks, process sets.
+// Setup of an exchange with the other ranks: compares options, gathers names, measures clocks, makes process sets.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -111,8 +111,8 @@ int exchange_core::make_set(communicator& ranks, std::vector<int> const& members
     return number;
 }
 
-/// By the channel of all ranks, since making communicators blocks and every rank is to do it at the same point of the order: a
-/// rank that were busy with one set while another one waits for it in the next would be waited for in vain.
+/// By the negotiator of all ranks: making communicators blocks, so every rank must do it at the same point of the order. Two
+/// ranks that were at different sets would wait for each other without end.
 void exchange_core::ask_for_device() {
     asked_for_device_ = true;
     auto what = std::make_shared<exchange_request>();

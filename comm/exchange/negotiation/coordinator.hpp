@@ -37,7 +37,6 @@ class coordinator {
 
     bool is_joined(int rank) const { return joined_.at(static_cast<std::size_t>(rank)); }
     bool anyone_joined() const noexcept { return joined_count_ > 0; }
-    bool has_left(int rank) const { return left_.at(static_cast<std::size_t>(rank)); }
     bool anyone_left() const noexcept { return left_count_ > 0; }
     bool all_left() const noexcept { return left_count_ == ranks(); }
 

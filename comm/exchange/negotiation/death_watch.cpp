@@ -4,8 +4,8 @@
 
 namespace muster::detail {
 
-std::vector<late_rank> death_watch::look(operation const& what, exchange_clock::time_point began,
-                                         exchange_clock::time_point now) {
+std::vector<late_rank> death_watch::find_dead(operation const& what, exchange_clock::time_point began,
+                                              exchange_clock::time_point now) {
     using namespace std::chrono_literals;
     bool const suspected = dead_since_ > began;
     // What the dead have sent may still be on its way.

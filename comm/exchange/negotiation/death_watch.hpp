@@ -11,7 +11,7 @@ namespace muster::detail {
 class death_watch {
   public:
     /// The dead ranks, once they have been so for a while; asks seldom, and returns none between.
-    std::vector<late_rank> look(operation const& what, exchange_clock::time_point began, exchange_clock::time_point now);
+    std::vector<late_rank> find_dead(operation const& what, exchange_clock::time_point began, exchange_clock::time_point now);
 
   private:
     exchange_clock::time_point last_look_{}, dead_since_{};

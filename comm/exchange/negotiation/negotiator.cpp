@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How often an idle rank shows up. Nothing can become ready without it, so nobody waits for this but for news of joins and ends.
+/// How often an idle rank enters a round. Nothing can become ready without it, so only joins and ends wait for this.
 constexpr auto heartbeat = 100ms;
 /// Between rounds in which nothing happened, at most.
 constexpr auto longest_pause = 1ms;
@@ -87,7 +87,7 @@ step_result negotiator::step(exchange_clock::time_point now) {
     if (!runner_.has_handed()) return result;
     result.busy = result.data = true;
     auto const& oldest = runner_.handed().front();
-    look_for_the_dead(oldest.under_way, oldest.began, now);
+    check_for_dead(oldest.under_way, oldest.began, now);
     return result;
 }
 
@@ -124,13 +124,13 @@ step_result negotiator::step_on(exchange_clock::time_point now) {
         case phase::running:
             result.busy = result.data = true;
             result.moved = run_batches();
-            if (phase_ == phase::running && runner_.has_started()) look_for_the_dead(runner_.under_way(), runner_.began(), now);
+            if (phase_ == phase::running && runner_.has_started()) check_for_dead(runner_.under_way(), runner_.began(), now);
             return result;
     }
     return result;
 }
 
-/// Whether what waits is to be negotiated now rather than gathered further.
+/// Whether waiting requests are to be negotiated now rather than gathered further.
 bool negotiator::flushes(exchange_clock::time_point now) const {
     return hurry_ || waiting_bytes_ >= shared_.options.fusion_bytes || now - waiting_.front()->submitted >= cycle_time_;
 }
@@ -143,7 +143,7 @@ exchange_clock::time_point negotiator::due(exchange_clock::time_point now) const
     return at;
 }
 
-/// Where the cache has what a request repeats. It was there the last time, if it is the very same request; else it is looked for.
+/// Where the cache has what a request repeats: where it was the last time, if it is the very same request; else by name.
 std::optional<response_cache::position> negotiator::find_cached(pending_request& one) {
     if (cache_.holds(one.cache_place, one.what)) return one.cache_place;
     auto const found = cache_.find(one.what->name);
@@ -157,7 +157,7 @@ std::optional<response_cache::position> negotiator::find_cached(pending_request&
     return found;
 }
 
-/// What the cache knows becomes a bit, the rest an announcement.
+/// Requests that the cache knows become a bit each, the others an announcement.
 void negotiator::sort_waiting() {
     auto const now = exchange_clock::now();
     // Who leaves does so when nothing of its own is left to be done.
@@ -197,7 +197,7 @@ void negotiator::enter_round(exchange_clock::time_point now) {
     if (!to_announce_.empty()) message_ = encode_all(to_announce_);
     mine_.assign(header_bytes + cache_.positions(), 1);
     mine_[0] = static_cast<std::uint8_t>(255 - size_class(message_.size()));
-    // Not before the others have heard of it: they would take it for having a tensor.
+    // Not before the others have heard of it: they would believe that this rank has a tensor.
     if (coordinator_.is_joined(ranks_.rank())) std::fill(mine_.begin() + header_bytes, mine_.end(), std::uint8_t{2});
     for (auto const at : hit_positions_) mine_[header_bytes + at] = 2;
     for (auto const at : outdated_) mine_[header_bytes + at] = 0;

@@ -1,4 +1,4 @@
-// A process set at work: negotiates what its ranks have submitted and does it.
+// A negotiator agrees with a process set's ranks on what all have submitted, and runs it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace muster::detail {
 
-/// What a step has left to do.
+/// What is left to do after a step.
 struct step_result {
     bool moved = false;      ///< something has happened: step again
     bool busy = false;       ///< an operation is under way: step again soon
@@ -31,9 +31,9 @@ struct step_result {
 };
 
 /// A machine of states that never blocks, so that one thread can drive many. Each round of negotiation is one small allreduce
-/// (minimum) of a byte for each cached agreement: 2 - this rank wants it, or does not care; 1 - not yet; 0 - it no longer holds.
-/// Beyond these, a byte says how many bytes of announcements there are; then an allgather of these follows and every rank draws
-/// the same conclusions from them. A rank enters a round when it has something to say or waits for others, else ten times a
+/// (minimum) of a byte for each cached agreement: 2 - this rank has submitted it, or has joined; 1 - not yet; 0 - it no longer
+/// holds. Beyond these, a byte says how many bytes of announcements there are; then an allgather of these follows and every rank
+/// draws the same conclusions from them. A rank enters a round when it has something to say or waits for others, else ten times a
 /// second.
 ///
 /// The exchange's thread only. Throws comm_error when ranks are dead or late: the exchange has then failed.
@@ -58,11 +58,8 @@ class negotiator {
     bool ended() const noexcept { return phase_ == phase::idle && coordinator_.all_left() && !runner_.has_handed(); }
     /// Hands over everything that has not ended.
     void give_back(std::vector<pending_ptr>& into);
-    /// Memory that others may still write to stays for good. For a failed exchange.
+    /// Memory that other ranks may still write to is never freed. For a failed exchange.
     void leak() noexcept;
-    /// "allreduce of "x": missing rank 2 (n1)", for dumps.
-    std::vector<std::string> describe_waiting() const;
-
     /// See batch_runner.
     void use_lane(std::unique_ptr<device_lane> lane) { runner_.use_lane(std::move(lane)); }
     void refuse_device(std::string why) { runner_.refuse_device(std::move(why)); }
@@ -86,7 +83,7 @@ class negotiator {
     void plan();
     bool run_batches();
 
-    // channel_conclusions.cpp
+    // negotiator_conclusions.cpp
     void take_hits();
     void take_announcements();
     void conclude(agreement&& each);
@@ -94,18 +91,19 @@ class negotiator {
     void agreed_on(std::shared_ptr<agreement const> what, pending_ptr unit);
     void forget_cache();
 
-    // channel_watch.cpp
+    // negotiator_watch.cpp
     bool advance(operation& what, exchange_clock::time_point now);
-    void look_for_the_dead(operation const& what, exchange_clock::time_point began, exchange_clock::time_point now);
+    void check_for_dead(operation const& what, exchange_clock::time_point began, exchange_clock::time_point now);
     void check_deadlines(exchange_clock::time_point now);
     void check_stalls(exchange_clock::time_point now);
     template <typename Body>
     void for_pending(Body&& body) const;
     void give_up(pending_request const& expired, exchange_clock::time_point now);
-    comm_error words_on(pending_request const& unit, bool stuck);
+    comm_error deadline_error(pending_request const& unit, bool stuck);
     std::vector<int> missing_of(pending_request const& unit) const;
     std::vector<late_rank> late_ranks();
     std::string describe_unit(pending_request const& unit) const;
+    std::string name_of(int rank) const;  ///< "rank 2 (n1, GPU 0)"
 
     int set_;
     communicator ranks_;

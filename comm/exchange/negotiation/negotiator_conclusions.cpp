@@ -1,4 +1,4 @@
-// What a channel concludes from a round: the same on all ranks.
+// Conclusions that a negotiator draws from a round: the same on all ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ void negotiator::take_hits() {
         if (at < hits_.size()) hits_[at] = nullptr;
         removed = removed || unit != nullptr;
         if (bits[at] == 0) {
-            // Some rank gives it another meaning now, or wants to know who is missing: announced anew.
+            // On some rank the request is another now, or some rank asks who is missing: it is announced anew.
             cache_.erase(at);
             if (unit) waiting_.push_back(std::move(unit));
             continue;
@@ -54,7 +54,7 @@ void negotiator::take_announcements() {
     phase_ = phase::running;
 }
 
-/// Nothing cached can come true any more; announced in full it becomes an error that says so.
+/// No cached request can be done any more; announced in full it becomes an error that says so.
 void negotiator::forget_cache() {
     cache_.clear();
     for (auto const at : hit_positions_) {

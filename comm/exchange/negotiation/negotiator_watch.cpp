@@ -1,4 +1,4 @@
-// How a channel notices that something does not happen.
+// The watch of a negotiator: finds deadlines that pass, tensors that are missing, ranks that have died.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ exchange_clock::duration to_clock(duration seconds) {
 
 bool negotiator::advance(operation& what, exchange_clock::time_point now) {
     if (what.done()) return true;
-    look_for_the_dead(what, operation_began_, now);
+    check_for_dead(what, operation_began_, now);
     return false;
 }
 
@@ -39,6 +39,10 @@ std::string negotiator::describe_unit(pending_request const& unit) const {
                             unit.what->tensors.back().name);
     return fmt::format("{}{} (rank {} of {} on {})", describe(unit.what->kind, unit.what->name), group, ranks_.rank(),
                        ranks_.size(), ranks_.who().host);
+}
+
+std::string negotiator::name_of(int rank) const {
+    return fmt::format("rank {} ({})", rank, places_.at(static_cast<std::size_t>(rank)));
 }
 
 template <typename Body>
@@ -56,18 +60,18 @@ void negotiator::for_pending(Body&& body) const {
 }
 
 /// A rank whose process is gone is not waited for until the deadline.
-void negotiator::look_for_the_dead(operation const& what, exchange_clock::time_point began, exchange_clock::time_point now) {
-    auto const late = watch_.look(what, began, now);
+void negotiator::check_for_dead(operation const& what, exchange_clock::time_point began, exchange_clock::time_point now) {
+    auto const late = watch_.find_dead(what, began, now);
     if (late.empty()) return;
     std::vector<std::string> names;
     for (auto const& each : late)
-        names.push_back(fmt::format("rank {} ({}): {}", each.rank, places_.at(static_cast<std::size_t>(each.rank)), each.why));
-    std::string victim = "the next round of negotiation";
+        names.push_back(name_of(each.rank) + ": " + each.why);
+    std::string unfinished = "the next round of negotiation";
     for_pending([&](pending_ptr const& unit) {
-        if (victim.starts_with("the next")) victim = describe(unit->what->kind, unit->what->name);
+        if (unfinished.starts_with("the next")) unfinished = describe(unit->what->kind, unit->what->name);
     });
     throw comm_error(errc::peer_failed,
-                     fmt::format("{} (rank {} of {} on {}) cannot finish: {}. Look at what that rank wrote last", victim,
+                     fmt::format("{} (rank {} of {} on {}) cannot finish: {}; look at what that rank wrote last", unfinished,
                                  ranks_.rank(), ranks_.size(), ranks_.who().host, join(names, "; ")),
                      ranks_of(late));
 }
@@ -82,7 +86,7 @@ void negotiator::check_deadlines(exchange_clock::time_point now) {
     if (expired != nullptr) give_up(*expired, now);
 }
 
-/// All ranks are to end with the same words, so they are told in the next round; a cached request is announced in full before, so
+/// All ranks are to end with the same message, so it is sent in the next round; a cached request is announced in full before, so
 /// that all see who is missing. Where the round does not come about, this rank ends by itself.
 void negotiator::give_up(pending_request const& expired, exchange_clock::time_point now) {
     if (!expired_since_) expired_since_ = now;
@@ -90,18 +94,18 @@ void negotiator::give_up(pending_request const& expired, exchange_clock::time_po
     auto const patience = std::min<exchange_clock::duration>(quarter.count() > 0 ? to_clock(quarter) : 1s, 1s);
     auto const& late = late_ranks();
     bool const dead = std::any_of(late.begin(), late.end(), [](late_rank const& each) { return each.dead; });
-    if (dead || now - *expired_since_ >= patience) throw words_on(expired, true);
+    if (dead || now - *expired_since_ >= patience) throw deadline_error(expired, true);
     if (gave_up_) return;
     if (missing_of(expired).empty()) {
         if (cache_.holds(expired.cache_place, expired.what)) outdated_.push_back(expired.cache_place);
         return;
     }
-    auto const words = words_on(expired, false);
+    auto const told = deadline_error(expired, false);
     auto what = std::make_shared<exchange_request>();
     what->kind = exchange_kind::give_up;
     what->name = std::string(1, internal_name) + "give up";
-    what->tensors = {{words.what(), dtype::u8, memory_kind::host, flat_shape(0)}};
-    what->numbers.assign(words.culprits().begin(), words.culprits().end());
+    what->tensors = {{told.what(), dtype::u8, memory_kind::host, flat_shape(0)}};
+    what->numbers.assign(told.culprits().begin(), told.culprits().end());
     auto ask = pending_ptr::make();
     ask->what = std::move(what);
     ask->set = set_;
@@ -126,18 +130,18 @@ std::vector<late_rank> negotiator::late_ranks() {
 }
 
 /// `stuck`: the round of negotiation does not end either.
-comm_error negotiator::words_on(pending_request const& unit, bool stuck) {
+comm_error negotiator::deadline_error(pending_request const& unit, bool stuck) {
     duration const allowed =
         exchange_clock::time_point(exchange_clock::duration(unit.deadline.load(std::memory_order_relaxed))) - unit.submitted;
     auto const late = late_ranks();
     std::vector<int> culprits = missing_of(unit);
     std::vector<std::string> names;
     auto const name = [&](int rank, std::string_view why) {
-        names.push_back(fmt::format("rank {} ({}): {}", rank, places_.at(static_cast<std::size_t>(rank)), why));
+        names.push_back(fmt::format("{}: {}", name_of(rank), why));
     };
-    std::erase(culprits, ranks_.rank());  // what it has submitted since nobody has heard of yet
+    std::erase(culprits, ranks_.rank());  // no rank has heard yet of what it has submitted since
     if (stuck && !late.empty()) {
-        // Nor has anybody of what other ranks have, which are not at fault then.
+        // Nor has any rank heard of what others have submitted: those are not at fault then.
         std::erase_if(culprits, [&](int rank) {
             return std::none_of(late.begin(), late.end(), [&](late_rank const& each) { return each.rank == rank; });
         });
@@ -180,23 +184,11 @@ void negotiator::check_stalls(exchange_clock::time_point now) {
         while (std::find(each.missing.begin(), each.missing.end(), lowest) != each.missing.end()) ++lowest;
         if (lowest != ranks_.rank()) continue;
         std::vector<std::string> names;
-        for (int const rank : each.missing)
-            names.push_back(fmt::format("rank {} ({})", rank, places_.at(static_cast<std::size_t>(rank))));
+        for (int const rank : each.missing) names.push_back(name_of(rank));
         spdlog::warn("{}: submitted {} ago and still missing on {}; all others wait for them",
                      describe(each.what.kind, each.what.name), format_duration(now - found->second->submitted),
                      join(names, ", "));
     }
-}
-
-std::vector<std::string> negotiator::describe_waiting() const {
-    std::vector<std::string> all;
-    for (auto const& each : coordinator_.waiting()) {
-        std::vector<std::string> names;
-        for (int const rank : each.missing)
-            names.push_back(fmt::format("rank {} ({})", rank, places_.at(static_cast<std::size_t>(rank))));
-        all.push_back(fmt::format("{}: missing on {}", describe(each.what.kind, each.what.name), join(names, ", ")));
-    }
-    return all;
 }
 
 void negotiator::give_back(std::vector<pending_ptr>& into) {
@@ -210,7 +202,7 @@ void negotiator::give_back(std::vector<pending_ptr>& into) {
 
 void negotiator::leak() noexcept {
     try {
-        operation_.wait(duration{1e-9});  // gives it up: its destructor would wait for those who do not come
+        operation_.wait(duration{1e-9});  // gives it up: its destructor would wait for ranks that have failed
     } catch (...) {
     }
     runner_.leak();

@@ -1,4 +1,4 @@
-// Agreements that may hold again: in the steady state a bit for each is all that ranks tell each other.
+// A response cache keeps agreements that may hold again, so that ranks tell each other one bit for each.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +34,7 @@ class response_cache {
     /// Whether `now` repeats this rank's request of that entry: name, operation, types, shapes, reduction, scaling, root, splits.
     bool repeats(position at, exchange_request const& now) const;
 
-    /// This rank's request of that entry, and what repeats it in its place: who asks with the same object need not compare.
-    std::shared_ptr<exchange_request const> const& mine(position at) const { return entries_.at(at)->mine; }
+    /// Puts what repeats this rank's request of that entry in its place: the same object need not be compared again.
     void replace_mine(position at, std::shared_ptr<exchange_request const> now) { entries_.at(at)->mine = std::move(now); }
     /// Whether that position, of any time, holds this very request.
     bool holds(position at, std::shared_ptr<exchange_request const> const& now) const {

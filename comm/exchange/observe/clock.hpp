@@ -1,4 +1,4 @@
-// How far apart the ranks' clocks are.
+// Clock readings of two ranks bound how far their clocks are apart.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What an exchange has done so far, in numbers.
+// Counters count what an exchange has done, and print it as JSON or for Prometheus.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The flight recorder's files.
+// Files of the flight recorder: written and read as JSON.
 #include <fmt/format.h>
 
 #include <filesystem>

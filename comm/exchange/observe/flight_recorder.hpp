@@ -1,4 +1,4 @@
-// The last operations of a rank, for the moment at which something has gone wrong.
+// A flight recorder keeps a rank's last operations, to be read after a failure.
 #pragma once
 
 #include <array>

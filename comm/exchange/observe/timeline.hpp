@@ -1,4 +1,4 @@
-// When everything happened on this rank, as a file that chrome://tracing and Perfetto open.
+// A timeline writes when everything happened on this rank, as a file that chrome://tracing and Perfetto open.
 #pragma once
 
 #include <atomic>

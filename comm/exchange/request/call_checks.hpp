@@ -1,4 +1,4 @@
-// What can be wrong with the arguments of an exchange's call, seen on this rank alone.
+// Call checks find wrong arguments of an exchange's call, on this rank alone.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How an exchange is to work.
+// Options of an exchange; read from MUSTER_* variables.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct exchange_options {
     /// How many names the response cache holds before it has seen that more are needed.
     std::size_t cache_capacity = 1024;
 
-    /// What f32 tensors of sums and averages in host memory are on their way, unless a call says otherwise, and whether what
+    /// How f32 tensors of sums and averages are sent, unless a call says otherwise, and whether what
     /// rounding loses is kept for the next tensor of that name. See exchange.
     compression wire = compression::none;
     bool error_feedback = false;

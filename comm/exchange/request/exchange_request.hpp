@@ -1,4 +1,4 @@
-// What one rank wants done to a named tensor, or to a group of them: the unit of negotiation.
+// A request tells what one rank wants done to a named tensor, or to a group of them: the unit of negotiation.
 #pragma once
 
 #include <cstdint>

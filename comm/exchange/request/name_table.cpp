@@ -20,7 +20,7 @@ bool name_table::is_in_flight(int set, std::string_view name) const {
     return found != by_set_[index].requests.end() && is_waiting(found->second);
 }
 
-/// What has not come back since the sweep before goes; so what is in use stays, and each name costs a few looks in all.
+/// Forgets names that were not used since the sweep before: so names in use stay, and each costs a few comparisons in all.
 void name_table::sweep(names_of_set& names) {
     auto const since = std::exchange(names.last_sweep, exchange_clock::now());
     std::erase_if(names.requests,

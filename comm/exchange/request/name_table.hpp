@@ -1,4 +1,4 @@
-// The names under which requests are submitted.
+// A name table finds the last request of each name.
 #pragma once
 
 #include <cstddef>

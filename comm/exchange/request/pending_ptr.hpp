@@ -1,4 +1,4 @@
-// A counted pointer to a request that is under way.
+// A counted pointer shares a request that is under way.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A request on its way from the thread that submitted it to its end.
+// A pending request holds what the exchange knows of a request, from its submission to its end.
 #pragma once
 
 #include <atomic>

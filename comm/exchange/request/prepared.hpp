@@ -1,4 +1,4 @@
-// The inside of a prepared group.
+// The inside of a prepared group: holds its request and where its tensors lie.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Requests as bytes, as ranks send them to each other.
+// A codec turns requests into bytes, as ranks send them to each other, and back.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The extents of a named tensor.
+// A shape holds the extents of a named tensor.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Who wants what: the pure half of the negotiation, and how it travels.
+// The coordinator and the request codec: the pure half of the negotiation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

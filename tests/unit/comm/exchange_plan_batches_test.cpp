@@ -1,4 +1,4 @@
-// What travels together.
+// plan_batches: which tensors one collective reduces together.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ std::vector<std::vector<std::size_t>> units(std::vector<fused_batch> const& batc
     return all;
 }
 
-TEST(fusion, like_goes_with_like_up_to_the_threshold) {
+TEST(plan_batches, like_goes_with_like_up_to_the_threshold) {
     auto half = tensor("h");
     half.tensors[0].type = dtype::f16;
     auto scaled = tensor("s");
@@ -37,7 +37,7 @@ TEST(fusion, like_goes_with_like_up_to_the_threshold) {
     EXPECT_EQ(plan_batches(ready, 1 << 20)[0].bytes, 501 * 4u);
 }
 
-TEST(fusion, what_is_compressed_goes_by_itself_and_is_gathered_however_long) {
+TEST(plan_batches, what_is_compressed_goes_by_itself_and_is_gathered_however_long) {
     auto const in = [](std::string name, compression wire, std::uint64_t place, bool error_feedback = false) {
         auto what = tensor(std::move(name), 65'536);
         what.wire = wire;
@@ -58,7 +58,7 @@ TEST(fusion, what_is_compressed_goes_by_itself_and_is_gathered_however_long) {
     EXPECT_EQ(batches[4].wire, compression::none);
 }
 
-TEST(fusion, device_memory_goes_by_itself_and_is_gathered_up_to_larger_stretches) {
+TEST(plan_batches, device_memory_goes_by_itself_and_is_gathered_up_to_larger_stretches) {
     auto const in = [](std::string name, std::int64_t count, std::uint64_t place) {
         auto what = tensor(std::move(name), count);
         what.tensors[0].where = memory_kind::device;
@@ -84,7 +84,7 @@ TEST(fusion, device_memory_goes_by_itself_and_is_gathered_up_to_larger_stretches
     EXPECT_TRUE(batches[4].error_feedback);
 }
 
-TEST(fusion, tensors_go_in_the_order_of_their_places) {
+TEST(plan_batches, tensors_go_in_the_order_of_their_places) {
     auto const at = [](std::string name, std::uint64_t place) {
         auto what = tensor(std::move(name));
         what.places = {place};
@@ -98,7 +98,7 @@ TEST(fusion, tensors_go_in_the_order_of_their_places) {
     EXPECT_THAT(units(plan_batches(same, 1 << 20)), ElementsAre(ElementsAre(0, 1)));
 }
 
-TEST(fusion, long_stretches_of_memory_are_not_copied) {
+TEST(plan_batches, long_stretches_of_memory_are_not_copied) {
     auto const at = [](std::string name, std::int64_t count, std::uint64_t place) {
         auto what = tensor(std::move(name), count);
         what.places = {place};
