@@ -5,7 +5,7 @@
 
 namespace muster::c_api {
 
-// The places of fields that callers were compiled with never change; new ones come at the end.
+// Programs have the offsets of these fields compiled in: they never change, and new fields come at the end.
 static_assert(offsetof(muster_tensor, memory) == 56 && offsetof(muster_call, splits) == 32 &&
                   offsetof(muster_call, compression) == 40 && offsetof(muster_call, stream) == 48,
               "the C interface is stable");
@@ -42,7 +42,7 @@ int failed(int code, char const* message, std::vector<int> ranks) noexcept {
         kept.message = message;
         kept.ranks = std::move(ranks);
     } catch (...) {
-        kept.message.clear();  // no memory even for that
+        kept.message.clear();  // no memory for the message
     }
     return code;
 }
@@ -74,7 +74,7 @@ void check_size(void const* at, std::size_t given, std::size_t known, char const
     if (given > known && std::any_of(bytes + known, bytes + given, [](std::byte each) { return each != std::byte{}; }))
         throw comm_error(errc::unavailable,
                          fmt::format("{} has fields set that this muster (ABI {}) does not know: the program was compiled "
-                                     "for a newer one",
+                                     "for a newer one; load that one",
                                      what, MUSTER_COMM_ABI));
 }
 
@@ -91,10 +91,10 @@ call_parts parts_of(muster_call const* given) {
         case MUSTER_WIRE_NONE: parts.call.wire = compression::none; break;
         case MUSTER_WIRE_F16: parts.call.wire = compression::f16; break;
         case MUSTER_WIRE_BF16: parts.call.wire = compression::bf16; break;
-        default: refuse(fmt::format("{} is no compression", what.compression));
+        default: refuse(fmt::format("{} is no compression; give MUSTER_WIRE_DEFAULT … MUSTER_WIRE_BF16", what.compression));
     }
     if (what.error_feedback < 0 || what.error_feedback > 2)
-        refuse(fmt::format("error_feedback is {}, not 0, 1 or 2", what.error_feedback));
+        refuse(fmt::format("error_feedback is {}; give 0, 1 or 2", what.error_feedback));
     if (what.error_feedback != 0) parts.call.error_feedback = what.error_feedback == 2;
     parts.call.stream = what.stream;
     return parts;
@@ -105,9 +105,10 @@ tensor_parts parts_of(muster_tensor const* given, bool own_size) {
     auto const what = whole(given, "the tensor");
     tensor_parts parts;
     parts.name = &need(what.name, "the tensor's name");
-    if (what.type < MUSTER_F32 || what.type > MUSTER_I8) refuse(fmt::format("\"{}\": {} is no type", parts.name, what.type));
+    if (what.type < MUSTER_F32 || what.type > MUSTER_I8)
+        refuse(fmt::format("\"{}\": {} is no type; give MUSTER_F32 … MUSTER_I8", parts.name, what.type));
     if (what.memory != MUSTER_HOST && what.memory != MUSTER_DEVICE)
-        refuse(fmt::format("\"{}\": {} is no kind of memory", parts.name, what.memory));
+        refuse(fmt::format("\"{}\": {} is no kind of memory; give MUSTER_HOST or MUSTER_DEVICE", parts.name, what.memory));
     if (what.dimensions < 0 || (what.dimensions > 0 && what.shape == nullptr))
         refuse(
             fmt::format("\"{}\": {} dimensions{}", parts.name, what.dimensions, what.shape == nullptr ? " without a shape" : ""));
@@ -133,7 +134,7 @@ std::vector<named_tensor> tensors_of(muster_tensor const* tensors, std::size_t c
 }
 
 exchange_reduction reduction_of(int how) {
-    if (how < MUSTER_SUM || how > MUSTER_ADASUM) refuse(fmt::format("{} is no reduction", how));
+    if (how < MUSTER_SUM || how > MUSTER_ADASUM) refuse(fmt::format("{} is no reduction; give MUSTER_SUM … MUSTER_ADASUM", how));
     return static_cast<exchange_reduction>(how);
 }
 

@@ -48,7 +48,8 @@ int muster_comm_create_with(char const* const* variables, muster_comm** made) {
         for (; variables != nullptr && *variables != nullptr; ++variables) {
             std::string_view const one = *variables;
             auto const equals = one.find('=');
-            if (equals == std::string_view::npos || equals == 0) refuse(fmt::format("\"{}\" is not NAME=VALUE", one));
+            if (equals == std::string_view::npos || equals == 0)
+                refuse(fmt::format("the variable \"{}\" is not NAME=VALUE; write it so", one));
             all.set(one.substr(0, equals), one.substr(equals + 1));
         }
         *made = new muster_comm(identify(all), read_exchange_options(all));
@@ -89,7 +90,7 @@ int muster_process_set_add(muster_comm* comm, int const* ranks, int count, int* 
     return guarded([&] {
         need(set, "the place for the number");
         if (count < 0 || (count > 0 && ranks == nullptr))
-            refuse(fmt::format("{} ranks at {}", count, static_cast<void const*>(ranks)));
+            refuse(fmt::format("{} ranks at {} are no list; give one", count, static_cast<void const*>(ranks)));
         *set = of(comm).add_process_set({ranks, static_cast<std::size_t>(count)});
     });
 }
@@ -260,7 +261,8 @@ int muster_timeline_stop(muster_comm* comm) {
 
 int muster_counters(muster_comm const* comm, int format, char* buffer, size_t* size) {
     return guarded([&] {
-        if (format != MUSTER_JSON && format != MUSTER_PROMETHEUS) refuse(fmt::format("{} is no format", format));
+        if (format != MUSTER_JSON && format != MUSTER_PROMETHEUS)
+            refuse(fmt::format("{} is no format; give MUSTER_JSON or MUSTER_PROMETHEUS", format));
         auto const values = of(comm).count();
         std::string const text =
             format == MUSTER_JSON ? to_json(values, of(comm).rank()) : to_prometheus(values, of(comm).rank());

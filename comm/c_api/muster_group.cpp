@@ -61,7 +61,7 @@ void muster_group_free(muster_group* group) {
 int muster_alloc(muster_comm* comm, size_t bytes, void** made) {
     return guarded([&] {
         need(made, "the place for the address");
-        if (bytes == 0) refuse("0 bytes were asked for");
+        if (bytes == 0) refuse("0 bytes were asked for; ask for 1 at least");
         auto buffer = of(comm).allocate(bytes);
         void* const address = buffer.data();
         auto& given = buffers();
@@ -78,7 +78,8 @@ int muster_free(void* memory) {
         auto& given = buffers();
         std::scoped_lock const lock(given.guard);
         auto const found = given.all.find(memory);
-        if (found == given.all.end()) refuse(fmt::format("{} was not given by muster_alloc, or has been freed", memory));
+        if (found == given.all.end())
+            refuse(fmt::format("{} was not given by muster_alloc, or has been freed; free memory of muster_alloc once", memory));
         last_owner = std::move(found->second);
         given.all.erase(found);
     });
