@@ -56,8 +56,8 @@ struct named_tensor {
 /// - **Memory.** Tensors must stay valid and untouched until their request has ended; if it ended because ranks have failed,
 ///   until the process ends.
 /// - **Waiting.** What is submitted is gathered for cycle_time, but not beyond the moment at which somebody waits; so a call
-///   followed by wait() takes no longer for it. The background thread sleeps when there is nothing to do, and meets the other
-///   ranks ten times a second then.
+///   followed by wait() takes no longer for it. The background thread sleeps when there is nothing to do, and negotiates
+///   with the other ranks ten times a second then.
 /// - **Never submitted.** Where the deadline of a tensor passes that other ranks have not submitted, all ranks are told: each
 ///   of their requests ends with the error (errc::timeout) that names the tensor and these ranks. Where a rank does not answer
 ///   any more, up to a second later.

@@ -33,7 +33,7 @@ class device_residuals {
   public:
     /// Null where there is none of so many elements.
     float* find(int set, std::string_view request, std::string_view tensor, std::size_t count);
-    /// Makes it where there is none, zeroed on `stream`. Asks the driver for memory: see device_run. Throws cuda_error.
+    /// Makes it where there is none, zeroed on `stream`. Asks the driver for memory: see device_batch. Throws cuda_error.
     void make(int set, std::string_view request, std::string_view tensor, std::size_t count,
               std::shared_ptr<cuda::device const> const& on, cuda::stream_handle stream);
 
