@@ -1,4 +1,4 @@
-// The bytes of a file, plain or gzip-compressed: which of them is seen from the contents, never from the name.
+// The bytes of a file, plain or gzip-compressed: detects by the contents, never by the name.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class byte_source {
     std::uint64_t file_bytes() const noexcept { return file_bytes_; }  ///< the length of the file itself
     std::uint64_t offset() const noexcept { return offset_; }          ///< of the next byte, in the uncompressed stream
 
-    /// The length of the uncompressed stream; nothing if compressed, since a gzip file does not tell it reliably.
+    /// The length of the uncompressed stream; nothing if compressed, since a gzip file does not hold it reliably.
     std::optional<std::uint64_t> size() const noexcept;
 
     /// The most bytes that the stream can hold: the size, or what gzip can make of the file at best (1032 times its length).

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <memory>
 
 #include "base/log.hpp"
@@ -27,11 +26,10 @@ struct source {
     idx_reader labels;
 };
 
-/// The contents decide, and a name that says otherwise is worth a word.
+/// The contents decide; a name that contradicts them is warned about.
 void warn_of_name(idx_reader const& file) {
     if (file.path().ends_with(".gz") != file.compressed())
-        spdlog::warn("{}: its contents are {}, whatever its name says", file.path(),
-                     file.compressed() ? "gzip data" : "no gzip data");
+        spdlog::warn("{}: the contents are {}, against its name", file.path(), file.compressed() ? "gzip data" : "no gzip data");
 }
 
 void check_labels(idx_reader const& file, std::size_t first, std::span<std::uint8_t const> labels, std::size_t classes) {
@@ -43,19 +41,18 @@ void check_labels(idx_reader const& file, std::size_t first, std::span<std::uint
 }
 
 /// Every rank must have opened the same file: a stale copy on one node would make them create different arrays.
-void require_equal(communicator* comm, idx_pair const& pair, source const& opened) {
+void require_equal(communicator& ranks, idx_pair const& pair, source const& opened) {
     image_shape const shape = opened.images.shape();
-    std::uint64_t const mine[4] = {opened.images.items(), shape.channels, shape.height, shape.width};
-    constexpr std::uint64_t top = std::numeric_limits<std::int64_t>::max();
-    std::uint64_t bounds[8];
+    std::size_t const mine[4] = {opened.images.items(), shape.channels, shape.height, shape.width};
+    std::int64_t bounds[8];
     for (std::size_t i = 0; i < 4; ++i) {
-        bounds[i] = mine[i];
-        bounds[i + 4] = top - mine[i];  // its maximum gives the minimum
+        bounds[i] = static_cast<std::int64_t>(mine[i]);
+        bounds[i + 4] = -bounds[i];  // its maximum gives the minimum
     }
-    together::max(comm, bounds);
+    ranks.allreduce("shapes", view_of(std::span(bounds)), reduction::max).wait();
     static constexpr char const* fields[] = {"samples", "channels", "rows", "columns"};
     for (std::size_t i = 0; i < 4; ++i)
-        if (std::uint64_t const least = top - bounds[i + 4]; bounds[i] != least)
+        if (std::int64_t const least = -bounds[i + 4]; bounds[i] != least)
             throw error(errc::invalid_data,
                         fmt::format("{}: the ranks see different files: {} {} and {} {}; give a path that is the "
                                     "same file on every node",
@@ -64,23 +61,23 @@ void require_equal(communicator* comm, idx_pair const& pair, source const& opene
 
 class converter {
   public:
-    converter(convert_request const& request, communicator* comm, convert_progress const& progress, std::uint64_t total)
-        : request_(request), comm_(comm), progress_(progress), total_(total), writer_(request.output, request.writer, comm) {}
+    converter(convert_request const& request, communicator& ranks, convert_progress const& progress, std::uint64_t total)
+        : request_(request), ranks_(ranks), progress_(progress), total_(total), writer_(request.output, request.writer, ranks) {}
 
     void split(idx_pair const& pair, source& opened) {
         writer_.begin({pair.split, opened.images.items(), opened.images.shape(), request_.chunk_samples});
         hyperslab const mine = writer_.share();
-        hyperslab const longest = shard_of_blocks(opened.images.items(), writer_.block_samples(), 0, together::size(comm_));
+        hyperslab const longest = shard_of_blocks(opened.images.items(), writer_.block_samples(), 0, ranks_.size());
         std::size_t const block_bytes = writer_.block_samples() * opened.images.item_bytes();
         std::size_t const step = writer_.block_samples() * std::max<std::size_t>(1, piece_bytes / block_bytes);
         for (std::size_t done = 0; done < longest.count; done += step) {
             hyperslab const rows = intersect(mine, {mine.first + done, step});
-            together::run(comm_, "reading samples to convert", [&] { read(opened, rows); });
+            run_step(ranks_, "reading samples to convert", [&] { read(opened, rows); });
             writer_.write(rows, images_, labels_);
             bytes_ += images_.size() + labels_.size();
             if (progress_) progress_(bytes_, total_);
         }
-        together::run(comm_, "reading the end of the files to convert", [&] {
+        run_step(ranks_, "reading the end of the files to convert", [&] {
             if (mine.empty() || mine.end() != opened.images.items()) return;
             opened.images.finish();
             opened.labels.finish();
@@ -103,7 +100,7 @@ class converter {
     }
 
     convert_request const& request_;
-    communicator* comm_;
+    communicator& ranks_;
     convert_progress const& progress_;
     std::uint64_t total_;
     dataset_writer writer_;
@@ -133,7 +130,7 @@ std::vector<std::unique_ptr<source>> open_all(convert_request const& request) {
     return sources;
 }
 
-/// The number of classes is an attribute of every split, so that the labels of all are looked through first; they are few bytes.
+/// The number of classes is an attribute of every split, so that the labels of all are read first; they are few bytes.
 std::size_t count_classes(convert_request const& request) {
     std::uint8_t largest = 0;
     for (idx_pair const& pair : request.splits) {
@@ -149,11 +146,11 @@ std::size_t count_classes(convert_request const& request) {
 }
 
 /// Bytes of images and labels that this rank will write.
-std::uint64_t share_bytes(std::vector<std::unique_ptr<source>> const& sources, communicator* comm) {
+std::uint64_t share_bytes(std::vector<std::unique_ptr<source>> const& sources, communicator& ranks) {
     std::uint64_t bytes = 0;
     for (auto const& opened : sources) {
         std::size_t const block = format::block_samples(opened->images.shape());
-        hyperslab const mine = shard_of_blocks(opened->images.items(), block, together::rank(comm), together::size(comm));
+        hyperslab const mine = shard_of_blocks(opened->images.items(), block, ranks.rank(), ranks.size());
         bytes += mine.count * (opened->images.item_bytes() + 1);
     }
     return bytes;
@@ -161,27 +158,31 @@ std::uint64_t share_bytes(std::vector<std::unique_ptr<source>> const& sources, c
 
 }  // namespace
 
-convert_report convert(convert_request const& asked, communicator* comm, convert_progress const& progress) {
+convert_report convert(convert_request const& request, convert_progress const& progress) {
+    return convert(request, *alone(), progress);
+}
+
+convert_report convert(convert_request const& asked, communicator& ranks, convert_progress const& progress) {
     convert_request request = asked;
     if (request.classes == 0) request.classes = request.class_names.size();
 
     // All headers, and the number of classes, are known before the first byte is written.
     std::vector<std::unique_ptr<source>> sources;
-    together::run(comm, "opening files to convert", [&] {
+    run_step(ranks, "opening files to convert", [&] {
         check(request);
         sources = open_all(request);
     });
     for (std::size_t i = 0; i < sources.size(); ++i) {
-        require_equal(comm, request.splits[i], *sources[i]);
-        if (together::rank(comm) != 0) continue;
+        require_equal(ranks, request.splits[i], *sources[i]);
+        if (ranks.rank() != 0) continue;
         warn_of_name(sources[i]->images);
         warn_of_name(sources[i]->labels);
     }
-    if (request.classes == 0) together::run(comm, "reading labels", [&] { request.classes = count_classes(request); });
+    if (request.classes == 0) run_step(ranks, "reading labels", [&] { request.classes = count_classes(request); });
 
     convert_report report;
     report.classes = request.classes;
-    converter work(request, comm, progress, share_bytes(sources, comm));
+    converter work(request, ranks, progress, share_bytes(sources, ranks));
     for (std::size_t i = 0; i < sources.size(); ++i) {
         idx_pair const& pair = request.splits[i];
         idx_reader const& images = sources[i]->images;

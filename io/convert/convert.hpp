@@ -1,4 +1,4 @@
-// From a pair of IDX files a split to one dataset file.
+// Conversion: makes one dataset file from pairs of IDX files.
 #pragma once
 
 #include <cstddef>
@@ -51,6 +51,7 @@ using convert_progress = std::function<void(std::uint64_t done, std::uint64_t to
 /// not depend on the number of ranks. Needs about 8 MiB of memory, or one image if that is larger. On a failure all ranks throw
 /// and no file is left: idx_error, errors of dataset_writer, errc::usage (splits of different shape, no class names for some
 /// classes).
-convert_report convert(convert_request const& request, communicator* comm = nullptr, convert_progress const& progress = {});
+convert_report convert(convert_request const& request, convert_progress const& progress = {});
+convert_report convert(convert_request const& request, communicator& ranks, convert_progress const& progress = {});
 
 }  // namespace muster

@@ -27,7 +27,7 @@ std::string_view type_name(unsigned type) {
     }
 }
 
-/// What a file that is no IDX file begins like, to say so.
+/// Names the known formats that other files begin with.
 std::string_view known_format(std::span<std::uint8_t const> head) {
     struct beginning {
         std::string_view bytes;
@@ -136,22 +136,22 @@ void idx_reader::check_size() {
     if (auto const size = source_.size(); size && *size < end)
         fail({*size, "data", fmt::format("the end of the file after {} bytes", *size),
               fmt::format("{} bytes ({} of header and {})", end, header_bytes_, product),
-              "the file is truncated or its header lies: copy or download it again"});
+              "the file is truncated or its header is wrong: copy or download it again"});
     if (auto const size = source_.size(); size && *size > end)
         fail({end, "trailing bytes", fmt::format("{} bytes after the last element", *size - end),
               fmt::format("the end of the file at {} ({})", end, product),
-              "the header lies or something was appended: copy or download it again"});
+              "the header is wrong or something was appended: copy or download it again"});
     if (end > source_.size_limit())
         fail({4, "size", fmt::format("{} bytes ({})", end, product),
               fmt::format("at most {}, the most that gzip makes of {} bytes", source_.size_limit(), source_.file_bytes()),
-              "the header lies or the file is truncated: copy or download it again"});
+              "the header is wrong or the file is truncated: copy or download it again"});
 }
 
 void idx_reader::missing(std::uint64_t end) const {
     std::uint64_t const all = offset_of(items_);
     fail({end, "data", fmt::format("the end of the data after {} bytes", end),
           fmt::format("{} bytes ({} items of {})", all, items_, item_bytes()),
-          "the file is truncated or its header lies: copy or download it again"});
+          "the file is truncated or its header is wrong: copy or download it again"});
 }
 
 void idx_reader::skip_to(std::size_t item) {
@@ -173,7 +173,7 @@ void idx_reader::finish() {
     std::uint8_t extra = 0;
     if (source_.read({&extra, 1}) != 0)
         fail({end, "trailing bytes", "more bytes after the last element", fmt::format("the end of the data at {}", end),
-              "the header lies or something was appended: copy or download it again"});
+              "the header is wrong or something was appended: copy or download it again"});
 }
 
 void require_pair(idx_reader const& images, idx_reader const& labels) {

@@ -1,4 +1,4 @@
-// The IDX format of the MNIST family: a header of big-endian numbers, then the elements.
+// The IDX format of the MNIST family: reads a header of big-endian numbers, then the elements.
 //
 //   offset 0  two zero bytes
 //   offset 2  type: 0x08 unsigned byte, 0x09 signed byte, 0x0b int16, 0x0c int32, 0x0d float32, 0x0e float64

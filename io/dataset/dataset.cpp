@@ -20,15 +20,15 @@ constexpr std::size_t transfer_bytes = std::size_t{512} << 20;
 
 void dataset::transfer(hdf5::place const& where, hdf5::dataset const& from, hyperslab rows, std::size_t row_bytes,
                        std::uint8_t* data) const {
-    bool const parallel = together::mpi_handle(comm_) != nullptr;
+    bool const parallel = mpi_handle(*ranks_) != nullptr;
     hdf5::property_list const list = hdf5::transfer(where, parallel);
     std::size_t const step = std::max<std::size_t>(1, transfer_bytes / row_bytes);
-    std::uint64_t rounds = rows.count / step + (rows.count % step != 0 ? 1 : 0);
-    together::max(comm_, {&rounds, 1});
-    rounds = std::max<std::uint64_t>(rounds, 1);
-    for (std::uint64_t round = 0; round < rounds; ++round) {
-        hyperslab const part = intersect(rows, {rows.first + round * step, step});
-        together::run(comm_, "reading a dataset", [&] {
+    auto rounds = static_cast<std::int64_t>(rows.count / step + (rows.count % step != 0 ? 1 : 0));
+    ranks_->allreduce("rounds of reading", view_of(std::span(&rounds, 1)), reduction::max).wait();
+    rounds = std::max<std::int64_t>(rounds, 1);
+    for (std::int64_t round = 0; round < rounds; ++round) {
+        hyperslab const part = intersect(rows, {rows.first + static_cast<std::size_t>(round) * step, step});
+        run_step(*ranks_, "reading a dataset", [&] {
             hdf5::read(where, from, part.empty() ? hyperslab{0, 0} : part, hdf5::element::u8,
                        part.empty() ? nullptr : data + (part.first - rows.first) * row_bytes, list);
             if (parallel) hdf5::require_collective(where, list);
@@ -37,8 +37,8 @@ void dataset::transfer(hdf5::place const& where, hdf5::dataset const& from, hype
 }
 
 void dataset::read(std::size_t first, std::size_t count, std::span<std::uint8_t> images, std::span<std::uint8_t> labels) const {
-    std::uint64_t wanted[2] = {images.empty() ? 0u : 1u, labels.empty() ? 0u : 1u};
-    together::run(comm_, "reading a dataset", [&] {
+    std::int64_t wanted[2] = {images.empty() ? 0 : 1, labels.empty() ? 0 : 1};
+    run_step(*ranks_, "reading a dataset", [&] {
         if (first > size() || count > size() - first)
             throw error(errc::usage, fmt::format("{}: read of samples {} to {}: /{} has {}; ask for fewer", info_.path, first,
                                                  first + count, info_.split, size()));
@@ -47,7 +47,7 @@ void dataset::read(std::size_t first, std::size_t count, std::span<std::uint8_t>
                         fmt::format("{}: read of {} samples into {} bytes for images and {} for labels; give {} and {}",
                                     info_.path, count, images.size(), labels.size(), count * image_bytes(), count));
     });
-    together::max(comm_, wanted);
+    ranks_->allreduce("arrays to read", view_of(std::span(wanted)), reduction::max).wait();
     hyperslab const rows{first, count};
     std::string const group = "/" + info_.split;
     if (wanted[0] != 0)
@@ -94,7 +94,7 @@ void dataset::verify(std::function<void(std::uint64_t)> const& progress) const {
     std::size_t const step = block * std::max<std::size_t>(1, piece_bytes / (block * image_bytes()));
 
     // Every rank reads all block checksums: they are few (8 bytes a MiB), and the whole checksum needs all of them.
-    together::run(comm_, "reading checksums", [&] {
+    run_step(*ranks_, "reading checksums", [&] {
         char const* const names[2] = {format::image_blocks, format::label_blocks};
         std::uint64_t const whole[2] = {info_.checksum_images, info_.checksum_labels};
         for (int i = 0; i < 2; ++i) {
@@ -106,7 +106,7 @@ void dataset::verify(std::function<void(std::uint64_t)> const& progress) const {
                                                             info_.path, at.object, blocks));
             expected[i].resize(blocks);
             hdf5::read(at, handle, {0, blocks}, hdf5::element::u64, expected[i].data(),
-                       hdf5::transfer(at, together::mpi_handle(comm_) != nullptr));
+                       hdf5::transfer(at, mpi_handle(*ranks_) != nullptr));
             if (std::uint64_t const found = fold_checksums(expected[i]); found != whole[i])
                 throw error(
                     errc::invalid_data,
@@ -119,8 +119,8 @@ void dataset::verify(std::function<void(std::uint64_t)> const& progress) const {
         labels.resize(largest);
     });
 
-    hyperslab const mine = shard_of_blocks(size(), block, together::rank(comm_), together::size(comm_));
-    hyperslab const longest = shard_of_blocks(size(), block, 0, together::size(comm_));
+    hyperslab const mine = shard_of_blocks(size(), block, ranks_->rank(), ranks_->size());
+    hyperslab const longest = shard_of_blocks(size(), block, 0, ranks_->size());
     std::uint64_t bytes = 0;
     for (std::size_t done = 0; done < longest.count; done += step) {
         hyperslab const rows = intersect(mine, {mine.first + done, step});
@@ -128,8 +128,7 @@ void dataset::verify(std::function<void(std::uint64_t)> const& progress) const {
         std::span<std::uint8_t> const label_part(labels.data(), rows.count);
         transfer({info_.path, where.object + "/images"}, images_, rows, image_bytes(), images.data());
         transfer({info_.path, where.object + "/labels"}, labels_, rows, 1, labels.data());
-        together::run(comm_, "verifying a dataset",
-                      [&] { verify_blocks(rows, image_part, label_part, expected[0], expected[1]); });
+        run_step(*ranks_, "verifying a dataset", [&] { verify_blocks(rows, image_part, label_part, expected[0], expected[1]); });
         bytes += rows.count * (image_bytes() + 1);
         if (progress) progress(bytes);
     }

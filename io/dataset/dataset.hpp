@@ -1,9 +1,10 @@
-// Image classification datasets in HDF5 files of muster's format (docs/dataset-format.md): reading.
+// Image classification datasets in HDF5 files of muster's format (docs/dataset-format.md): opens, reads and verifies them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,7 +60,6 @@ class dataset {
     image_shape shape() const noexcept { return info_.shape; }
     std::size_t image_bytes() const noexcept { return info_.shape.bytes(); }
     std::size_t classes() const noexcept { return info_.classes; }
-    bool collective() const noexcept { return comm_ != nullptr; }
 
     /// Samples first … first+count-1: count * image_bytes() bytes into `images`, count into `labels`; an empty span leaves that
     /// part out (on every rank alike). errc::usage if they do not fit. Collective if opened so: every rank calls it, with its own
@@ -76,7 +76,7 @@ class dataset {
 
   private:
     dataset() = default;
-    static dataset open_with(std::string const& path, communicator* comm, std::string const& split);
+    static dataset open_with(std::string const& path, std::shared_ptr<communicator> ranks, std::string const& split);
     void read_info(hdf5::file const& file, hdf5::group const& group);
     void check_forms(hdf5::group const& group);
     void transfer(hdf5::place const& where, hdf5::dataset const& from, hyperslab rows, std::size_t row_bytes,
@@ -85,7 +85,7 @@ class dataset {
                        std::span<std::uint64_t const> image_blocks, std::span<std::uint64_t const> label_blocks) const;
 
     dataset_info info_;
-    communicator* comm_ = nullptr;
+    std::shared_ptr<communicator> ranks_;  ///< its own for one process alone, else the caller's, not owned
     hdf5::file file_;
     hdf5::group group_;
     hdf5::dataset images_;

@@ -31,29 +31,35 @@ void check(split_plan const& plan) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
     });
     if (!good || plan.split == "." || plan.split == "..")
-        throw error(errc::usage, fmt::format("split '{}': a name has letters, digits, '-', '_' and '.' only", plan.split));
+        throw error(errc::usage, fmt::format("split '{}': not a name; use letters, digits, '-', '_' and '.' only", plan.split));
     if (plan.samples == 0 || plan.shape.bytes() == 0)
-        throw error(errc::usage, fmt::format("split {}: {} images of {}: there is nothing to write", plan.split, plan.samples,
-                                             to_string(plan.shape)));
+        throw error(errc::usage, fmt::format("split {}: {} images of {}: nothing to write; give at least one image", plan.split,
+                                             plan.samples, to_string(plan.shape)));
 }
 
 }  // namespace
 
-dataset_writer::dataset_writer(std::string path, writer_options options, communicator* comm)
-    : path_(std::move(path)), partial_(path_ + ".partial"), options_(std::move(options)), comm_(comm) {
-    together::run(comm_, "creating a dataset file", [&] {
-        if (together::rank(comm_) != 0) return;
+dataset_writer::dataset_writer(std::string path, writer_options options)
+    : dataset_writer(std::move(path), std::move(options), alone()) {}
+
+dataset_writer::dataset_writer(std::string path, writer_options options, communicator& ranks)
+    : dataset_writer(std::move(path), std::move(options), std::shared_ptr<communicator>(std::shared_ptr<void>(), &ranks)) {}
+
+dataset_writer::dataset_writer(std::string path, writer_options options, std::shared_ptr<communicator> ranks)
+    : path_(std::move(path)), partial_(path_ + ".partial"), options_(std::move(options)), ranks_(std::move(ranks)) {
+    run_step(*ranks_, "creating a dataset file", [&] {
+        if (ranks_->rank() != 0) return;
         if (!options_.replace && ::access(path_.c_str(), F_OK) == 0)
             throw error(errc::usage, fmt::format("{}: exists; remove it, choose another name, or give --force", path_));
         if (::unlink(partial_.c_str()) != 0 && errno != ENOENT) throw_system("unlink", partial_);
-        // HDF5 would tell a missing folder only deep in its error stack.
+        // HDF5 would report a missing folder only deep in its error stack.
         unique_fd const probe(::open(partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
         if (!probe) throw_system("create", partial_, 0, "check that its folder exists and is writable");
         ::unlink(partial_.c_str());
     });
     hdf5::place const where{partial_, ""};
-    together::run(comm_, "creating a dataset file", [&] {
-        file_ = hdf5::create_file(where, hdf5::file_access(where, options_.alignment_bytes, together::mpi_handle(comm_)));
+    run_step(*ranks_, "creating a dataset file", [&] {
+        file_ = hdf5::create_file(where, hdf5::file_access(where, options_.alignment_bytes, mpi_handle(*ranks_)));
         created_ = true;
         hdf5::place const root{partial_, "/"};
         hdf5::write_attribute(root, file_.get(), format::format_attribute, std::string(format::name));
@@ -67,7 +73,7 @@ dataset_writer::~dataset_writer() {
     for (hdf5::dataset& handle : arrays_) handle.reset();
     group_.reset();
     file_.reset();
-    if (created_ && together::rank(comm_) == 0) ::unlink(partial_.c_str());
+    if (created_ && ranks_->rank() == 0) ::unlink(partial_.c_str());
 }
 
 hdf5::place dataset_writer::at(char const* array) const {
@@ -75,11 +81,11 @@ hdf5::place dataset_writer::at(char const* array) const {
 }
 
 void dataset_writer::begin(split_plan plan) {
-    together::run(comm_, "planning a split", [&] { check(plan); });
+    run_step(*ranks_, "planning a split", [&] { check(plan); });
     plan_ = std::move(plan);
     block_ = format::block_samples(plan_.shape);
     std::size_t const blocks = format::block_count(plan_.samples, block_);
-    together::run(comm_, "creating a split", [&] {
+    run_step(*ranks_, "creating a split", [&] {
         for (auto& checksums : checksums_) checksums.assign(blocks, 0);
         hdf5::place const root{partial_, "/"};
         hdf5::place const where{partial_, "/" + plan_.split};
@@ -96,13 +102,13 @@ void dataset_writer::begin(split_plan plan) {
 }
 
 hyperslab dataset_writer::share() const {
-    return shard_of_blocks(plan_.samples, block_, together::rank(comm_), together::size(comm_));
+    return shard_of_blocks(plan_.samples, block_, ranks_->rank(), ranks_->size());
 }
 
 void dataset_writer::write_array(char const* array, hdf5::dataset const& to, hyperslab rows, hdf5::element type, void const* data,
                                  bool must_be_collective) {
-    bool const parallel = together::mpi_handle(comm_) != nullptr;
-    together::run(comm_, "writing samples", [&] {
+    bool const parallel = mpi_handle(*ranks_) != nullptr;
+    run_step(*ranks_, "writing samples", [&] {
         hdf5::property_list const list = hdf5::transfer(at(array), parallel);
         hdf5::write(at(array), to, rows, type, data, list);
         if (parallel && must_be_collective) hdf5::require_collective(at(array), list);
@@ -112,7 +118,7 @@ void dataset_writer::write_array(char const* array, hdf5::dataset const& to, hyp
 void dataset_writer::write(hyperslab rows, std::span<std::uint8_t const> image_data, std::span<std::uint8_t const> label_data) {
     if (rows.empty()) rows = {0, 0};
     std::size_t const image_bytes = plan_.shape.bytes();
-    together::run(comm_, "writing samples", [&] {
+    run_step(*ranks_, "writing samples", [&] {
         hyperslab const mine = share();
         bool const inside = rows.empty() || (rows.first >= mine.first && rows.end() <= mine.end());
         expect(inside && rows.first % block_ == 0 && (rows.count % block_ == 0 || rows.end() == plan_.samples),
@@ -128,14 +134,16 @@ void dataset_writer::write(hyperslab rows, std::span<std::uint8_t const> image_d
 }
 
 void dataset_writer::end(split_facts const& facts) {
-    bool const first = together::rank(comm_) == 0;
+    bool const first = ranks_->rank() == 0;
     for (std::size_t i = 0; i < 2; ++i) {
-        together::sum(comm_, checksums_[i]);
+        // Blocks of other ranks are 0 here. The same bits: a signed and an unsigned type of one size may alias, and both wrap.
+        std::span const bits(reinterpret_cast<std::int64_t*>(checksums_[i].data()), checksums_[i].size());
+        ranks_->allreduce("checksums", view_of(bits), reduction::sum).wait();
         array const to = i == 0 ? image_blocks : label_blocks;
         hyperslab const rows{0, first ? checksums_[i].size() : 0};
         write_array(array_names[to], arrays_[to], rows, hdf5::element::u64, checksums_[i].data(), true);
     }
-    together::run(comm_, "writing attributes", [&] {
+    run_step(*ranks_, "writing attributes", [&] {
         hdf5::place const where{partial_, "/" + plan_.split};
         hdf5::id const group = group_.get();
         hdf5::write_attribute(where, group, format::split_attribute, plan_.split);
@@ -153,9 +161,9 @@ void dataset_writer::end(split_facts const& facts) {
 }
 
 void dataset_writer::close() {
-    together::run(comm_, "closing a dataset file", [&] { hdf5::close({partial_, ""}, std::move(file_)); });
-    together::run(comm_, "naming a dataset file", [&] {
-        if (together::rank(comm_) != 0) return;
+    run_step(*ranks_, "closing a dataset file", [&] { hdf5::close({partial_, ""}, std::move(file_)); });
+    run_step(*ranks_, "naming a dataset file", [&] {
+        if (ranks_->rank() != 0) return;
         make_durable(partial_);
         if (std::rename(partial_.c_str(), path_.c_str()) != 0) throw_system("rename", fmt::format("{} to {}", partial_, path_));
     });

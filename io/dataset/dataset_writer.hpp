@@ -1,8 +1,9 @@
-// Image classification datasets in HDF5 files of muster's format (docs/dataset-format.md): writing.
+// Image classification datasets in HDF5 files of muster's format (docs/dataset-format.md): writes them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,15 +39,17 @@ struct split_facts {
     bool operator==(split_facts const&) const = default;
 };
 
-/// Writes one file: begin, write, end for each split, then close. With a communicator every call is collective and the file is
-/// written through MPI-IO; without, by this process alone. Either way the file holds the same. It grows under PATH.partial and
-/// gets its name only in close(): a writer destroyed before leaves nothing, and the file that had the name as it was. If a call
-/// fails on one rank it throws on all. One thread at a time. Errors: errc::usage (the file exists, an impossible plan),
-/// errc::system, hdf5_error.
+/// Writes one file: begin, write, end for each split, then close. With a communicator every call is collective and several ranks
+/// write the file through MPI-IO; without, this process writes it alone. Either way the file holds the same. It grows under
+/// PATH.partial and gets its name only in close(): a writer destroyed before leaves nothing, and the file that had the name as it
+/// was. If a call fails on one rank it throws on all. One thread at a time. Errors: errc::usage (the file exists, an impossible
+/// plan), errc::system, hdf5_error.
 class dataset_writer {
   public:
-    /// The communicator must outlive the writer; null: alone.
-    dataset_writer(std::string path, writer_options options, communicator* comm = nullptr);
+    /// Alone.
+    dataset_writer(std::string path, writer_options options);
+    /// Collective. The communicator must outlive the writer.
+    dataset_writer(std::string path, writer_options options, communicator& ranks);
     dataset_writer(dataset_writer const&) = delete;
     dataset_writer& operator=(dataset_writer const&) = delete;
     ~dataset_writer();
@@ -69,6 +72,7 @@ class dataset_writer {
     void close();
 
   private:
+    dataset_writer(std::string path, writer_options options, std::shared_ptr<communicator> ranks);
     hdf5::place at(char const* array) const;
     void write_array(char const* array, hdf5::dataset const& to, hyperslab rows, hdf5::element type, void const* data,
                      bool checked);
@@ -76,7 +80,7 @@ class dataset_writer {
     std::string path_;
     std::string partial_;
     writer_options options_;
-    communicator* comm_;
+    std::shared_ptr<communicator> ranks_;  ///< its own for one process alone, else the caller's, not owned
     bool created_ = false;
     hdf5::file file_;
     split_plan plan_;

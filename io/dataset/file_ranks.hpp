@@ -1,50 +1,33 @@
-// The same code alone and with others: what io needs of a communicator, with a null one meaning a single process.
+// Ranks that read or write one file together: their communicator and their steps.
 #pragma once
 
-#include <cstdint>
-#include <exception>
-#include <span>
+#include <memory>
 #include <string_view>
 
-#include "comm/backend/comm_options.hpp"
-#include "pmix/identity.hpp"
+#include "comm/communicator.hpp"
+#include "comm/fail_together.hpp"
 
 namespace muster {
 
-class communicator;
-
-namespace together {
-
-int rank(communicator* comm);
-int size(communicator* comm);
+/// A communicator of this process alone, which uses no MPI whatever the program uses elsewhere.
+std::shared_ptr<communicator> alone();
 
 /// How a communicator is made whose ranks read or write one file together: several do so over MPI, which the backend chosen by
 /// itself need not be.
 comm_options options_for_files(identity const& who);
 
-/// HDF5's view of the communicator (io/hdf5/hdf5.hpp, mpi_handle), or null if there is none or it is a single process without
-/// MPI.
-void const* mpi_handle(communicator* comm);
+/// HDF5's view of the communicator (io/hdf5/hdf5.hpp, mpi_handle); null for a single rank without MPI. Throws errc::unavailable
+/// for several ranks without MPI.
+void const* mpi_handle(communicator const& ranks);
 
-/// Collective: returns if no rank brings a failure. Else every rank throws: alone its own exception, among others comm_error
-/// (comm/fail_together.hpp) that says what failed and repeats the message of each failed rank.
-void agree(communicator* comm, std::string_view what, std::exception_ptr failure);
-
-/// Collective: element by element over all ranks, in place. Values below 2^63; sums modulo 2^64.
-void sum(communicator* comm, std::span<std::uint64_t> values);
-void max(communicator* comm, std::span<std::uint64_t> values);
-
-/// Runs `step` on this rank, then agrees on its outcome.
+/// Collective: runs `step` on every rank. If it fails on one, every rank throws: a single rank its own exception, several what
+/// comm/fail_together.hpp says. `step` itself is not collective, but for calls to HDF5.
 template <typename Step>
-void run(communicator* comm, std::string_view what, Step&& step) {
-    std::exception_ptr failure;
-    try {
+void run_step(communicator& ranks, std::string_view what, Step&& step) {
+    if (ranks.size() == 1)
         step();
-    } catch (...) {
-        failure = std::current_exception();
-    }
-    agree(comm, what, failure);
+    else
+        agreed(ranks, what, step);
 }
 
-}  // namespace together
 }  // namespace muster

@@ -18,7 +18,7 @@ namespace {
     throw error(errc::invalid_data, fmt::format("{}: {}: {}; convert it again with `muster-stage convert`", path, object, what));
 }
 
-// HDF5 tells a missing file only deep in its error stack.
+// HDF5 reports a missing file only deep in its error stack.
 void require_readable(std::string const& path) {
     unique_fd const fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd) throw_system("open", path, 0, errno == ENOENT ? "make it with `muster-stage convert`" : "check its permissions");
@@ -58,30 +58,31 @@ hdf5::group find_split(hdf5::place const& root, hdf5::file const& file, std::str
     auto const near = nearest(split, names);
     throw error(errc::not_found,
                 fmt::format("{}: has no split '{}'; it has {}{}", root.file, split, names.empty() ? "none" : join(names, ", "),
-                            near ? fmt::format(": did you mean {}?", *near) : std::string()));
+                            near ? fmt::format("; did you mean {}?", *near) : std::string()));
 }
 
 }  // namespace
 
 dataset dataset::open(std::string const& path, std::string const& split) {
-    return open_with(path, nullptr, split);
+    return open_with(path, alone(), split);
 }
 
 dataset dataset::open(std::string const& path, communicator& comm, std::string const& split) {
-    return open_with(path, &comm, split);
+    return open_with(path, {std::shared_ptr<void>(), &comm}, split);
 }
 
-dataset dataset::open_with(std::string const& path, communicator* comm, std::string const& split) {
+dataset dataset::open_with(std::string const& path, std::shared_ptr<communicator> with, std::string const& split) {
     dataset opened;
-    opened.comm_ = comm;
+    opened.ranks_ = std::move(with);
+    communicator& ranks = *opened.ranks_;
     opened.info_.path = path;
     hdf5::place const root{path, "/"};
-    together::run(comm, "opening a dataset", [&] { require_readable(path); });
-    together::run(comm, "opening a dataset", [&] {
+    run_step(ranks, "opening a dataset", [&] { require_readable(path); });
+    run_step(ranks, "opening a dataset", [&] {
         hdf5::place const file{path, ""};
-        opened.file_ = hdf5::open_file(file, hdf5::file_access(file, 1, together::mpi_handle(comm)));
+        opened.file_ = hdf5::open_file(file, hdf5::file_access(file, 1, mpi_handle(ranks)));
     });
-    together::run(comm, "opening a dataset", [&] {
+    run_step(ranks, "opening a dataset", [&] {
         require_format(root, opened.file_);
         opened.group_ = find_split(root, opened.file_, split);
         opened.read_info(opened.file_, opened.group_);
@@ -103,7 +104,7 @@ std::vector<std::string> dataset::splits(std::string const& path) {
 
 std::vector<std::string> dataset::splits(std::string const& path, communicator& comm) {
     std::vector<std::string> names;
-    together::run(&comm, "opening a dataset", [&] { names = splits(path); });
+    run_step(comm, "opening a dataset", [&] { names = splits(path); });
     return names;
 }
 
@@ -165,8 +166,7 @@ void dataset::check_forms(hdf5::group const& group) {
                 fmt::format("checksum_block_samples is {}, expected 1 to {}", info_.checksum_block_samples, largest_block));
     // Memory is allocated by what the shape promises only if the file really holds it (deflate makes at most 1032 bytes of one).
     if (images.stored_bytes < bytes / (images.filtered ? 1032 : 1))
-        invalid(info_.path, at_images.object,
-                fmt::format("stores {} bytes of {}: was its writing cut short?", images.stored_bytes, bytes));
+        invalid(info_.path, at_images.object, fmt::format("stores {} bytes of {}", images.stored_bytes, bytes));
 }
 
 }  // namespace muster

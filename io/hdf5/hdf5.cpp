@@ -123,7 +123,7 @@ std::optional<attribute> find_attribute(place const& at, id object, std::string 
 }
 
 [[noreturn]] void wrong_kind(place const& at, std::string_view expected) {
-    throw error(errc::invalid_data, fmt::format("{}: attribute {} is no {}; docs/dataset-format.md says what a muster dataset holds",
+    throw error(errc::invalid_data, fmt::format("{}: attribute {} is no {}; docs/dataset-format.md describes a muster dataset",
                                                 at.file, at.object, expected));
 }
 
@@ -233,7 +233,7 @@ std::vector<std::string> group_names(place const& where, file const& parent) {
         std::string name(static_cast<std::size_t>(length) + 1, '\0');
         checked(where, "H5Lget_name_by_idx", [&] { return name_of(name.data(), name.size()); });
         name.pop_back();
-        // A link out of the file, or to nothing, is not followed: a dataset file stands for itself.
+        // A link out of the file, or to nothing, is not followed: a dataset is in one file.
         H5L_info_t link{};
         checked(where, "H5Lget_info", [&] { return H5Lget_info(parent.get(), name.c_str(), &link, H5P_DEFAULT); });
         if (link.type != H5L_TYPE_HARD) continue;

@@ -1,4 +1,4 @@
-// HDF5's C interface: handles, errors, and each call that muster needs, wrapped once and checked.
+// HDF5's C interface: wraps handles, errors and each call that muster needs.
 //
 // No HDF5 type appears here: a handle is the 64-bit number that HDF5 (since 1.10) calls hid_t. HDF5 has one global lock or none
 // at all: use it from one thread of a process at a time. The library's automatic printing is off during these calls and as it was
@@ -19,7 +19,7 @@
 
 namespace muster {
 
-/// A failed HDF5 call. `what()` names the call, the file, the object inside it, HDF5's own words from the innermost cause
+/// A failed HDF5 call. `what()` names the call, the file, the object inside it, HDF5's messages from the innermost cause
 /// outwards, and a hint where the cause is a known one (locks, a truncated file, not HDF5 at all).
 class hdf5_error : public library_error {
   public:
@@ -53,7 +53,7 @@ using property_list = unique_handle<traits<kind::property_list>>;
 using attribute = unique_handle<traits<kind::attribute>>;
 using datatype = unique_handle<traits<kind::datatype>>;
 
-/// What a call works on: told in its error.
+/// The file and object that a call works on, for its error.
 struct place {
     std::string file;
     std::string object;

@@ -1,4 +1,4 @@
-// The one way an HDF5 call is made: quietly, and its failure turned into hdf5_error.
+// Checked HDF5 calls: turns printing off and a failure into hdf5_error.
 #pragma once
 
 #include <string>

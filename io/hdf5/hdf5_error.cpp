@@ -20,8 +20,7 @@ constexpr std::array known_causes{
                 "HDF5_USE_FILE_LOCKING=FALSE in the environment of every rank"},
     known_cause{"file is already open for write",
                 "if its writer died, remove the file and convert again; if no program has it open, the file system's locks are "
-                "at fault: set "
-                "HDF5_USE_FILE_LOCKING=FALSE"},
+                "wrong: set HDF5_USE_FILE_LOCKING=FALSE"},
     known_cause{"truncated file", "the copy is incomplete: copy or convert it again"},
     known_cause{"file signature not found", "this is no HDF5 file: make one with `muster-stage convert`"},
     known_cause{"bad object header version number", "the file is damaged: copy or convert it again"},
@@ -35,7 +34,7 @@ std::string describe(std::string const& file, std::string const& object, std::ve
     if (!object.empty()) text += fmt::format(", {}", object);
     std::string_view hint;
     for (std::size_t i = 0; i < stack.size(); ++i) {
-        // The innermost cause and the outermost two tell most; the frames between are HDF5's own plumbing.
+        // The innermost cause and the outermost two say most; the frames between are HDF5's internal calls.
         if (i == 0 || i + 2 >= stack.size()) text += fmt::format("{}{}", i == 0 ? ": " : " <- ", stack[i]);
         for (known_cause const& cause : known_causes)
             if (hint.empty() && stack[i].find(cause.words) != std::string::npos) hint = cause.hint;

@@ -1,4 +1,4 @@
-// A run of consecutive samples, and how a dataset is cut into one run a rank.
+// A run of consecutive samples, and the cut of a dataset into one run a rank.
 #pragma once
 
 #include <cstddef>

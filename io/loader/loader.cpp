@@ -49,11 +49,12 @@ memory_mode choose(dataset const& from, sampler const& order, loader_options con
 void check(dataset const& from, sampler const& order, loader_options const& options) {
     if (options.batch == 0) throw error(errc::usage, "loader: batches of 0 samples; give at least 1");
     if (options.world < 1 || options.rank < 0 || options.rank >= options.world || options.local_size < 1)
-        throw error(errc::usage, fmt::format("loader: rank {} of {}, {} on this node: no such place", options.rank, options.world,
-                                             options.local_size));
+        throw error(errc::usage, fmt::format("loader: rank {} of {}, {} on this node: no such rank; give 0 <= rank < world",
+                                             options.rank, options.world, options.local_size));
     if (order.size() != from.size())
         throw error(errc::usage,
-                    fmt::format("loader: the sampler is for {} samples, {} has {}", order.size(), from.info().path, from.size()));
+                    fmt::format("loader: the sampler is for {} samples, {} has {}; make the sampler of the dataset's size",
+                                order.size(), from.info().path, from.size()));
     if (options.memory == memory_mode::shard && order.options().spread != spread_rule::sharded)
         throw error(
             errc::usage,

@@ -1,4 +1,4 @@
-// Batches of shuffled samples out of memory.
+// A loader: delivers batches of shuffled samples from memory.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct loader_options {
     std::size_t batch = 64;  ///< samples
     int rank = 0;
     int world = 1;
-    int local_size = 1;  ///< ranks on this node: what `automatic` reckons with
+    int local_size = 1;  ///< ranks on this node: for `automatic`
     memory_mode memory = memory_mode::automatic;
     /// Batches that a thread gathers ahead; 0: none, the consumer gathers each batch itself when it comes to it; nothing: 3 if
     /// this process may run on more than one core and a batch is 1 MiB or more, else 0, since waking a thread costs more than

@@ -1,4 +1,4 @@
-// Memory straight from the system: large pages for a shard, or a part of a file as it lies in the page cache.
+// Memory from the system: maps large pages for a shard, or a part of a file in the page cache.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// One thread that prepares numbered items ahead of their consumer, in a ring of slots.
+// A thread that prepares numbered items ahead of their consumer, in a ring of slots.
 #pragma once
 
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// Which samples a rank takes in an epoch, and in which order.
+// A sampler: tells a rank its samples of an epoch and their order.
 #pragma once
 
 #include <cstddef>

@@ -89,11 +89,11 @@ constexpr command_row convert_row{
 
 int convert_command(given_options const& given, identity const& who) {
     convert_request const request = request_of(given);
-    return with_ranks("muster-stage", who, together::options_for_files(who), [&](communicator& ranks) {
+    return with_ranks("muster-stage", who, options_for_files(who), [&](communicator& ranks) {
         auto const begin = std::chrono::steady_clock::now();
         bool const shown = ranks.rank() == 0 && !given.has("json");
         std::function<void(std::uint64_t)> show;
-        convert_report const report = convert(request, &ranks, [&](std::uint64_t done, std::uint64_t total) {
+        convert_report const report = convert(request, ranks, [&](std::uint64_t done, std::uint64_t total) {
             if (!show) show = progress("convert", total, shown);
             show(done);
         });

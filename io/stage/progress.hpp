@@ -1,4 +1,4 @@
-// Progress on a terminal.
+// Progress on a terminal: shows the share of the bytes done.
 #pragma once
 
 #include <cstdint>

@@ -114,7 +114,7 @@ expect_contains stderr "this is no HDF5 file: make one with"
 expect_exit 125 "$STAGE" verify nowhere.h5
 expect_contains stderr "nowhere.h5: No such file"
 expect_exit 125 "$STAGE" verify renamed.h5 --split tran
-expect_contains stderr "has no split 'tran'; it has train: did you mean train?"
+expect_contains stderr "has no split 'tran'; it has train; did you mean train?"
 
 # On several ranks: the same contents, one report, an error told once.
 for ranks in 2 3; do

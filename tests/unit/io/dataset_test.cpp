@@ -67,7 +67,6 @@ TEST_F(dataset_file, conversion_keeps_every_byte_and_says_what_it_is) {
     dataset const train = dataset::open(dir.path("out.h5"));
     EXPECT_EQ(train.size(), 4000u);
     EXPECT_EQ(train.shape(), (image_shape{1, 20, 30}));
-    EXPECT_FALSE(train.collective());
     dataset_info const& info = train.info();
     EXPECT_EQ(info.name, "made up");
     EXPECT_EQ(info.split, "train");

@@ -1,4 +1,4 @@
-// Files for the tests of io: a folder that vanishes, IDX files good and bad.
+// Files for the tests of io: a folder that is removed, IDX files good and bad.
 #pragma once
 
 #include <unistd.h>
