@@ -1,4 +1,4 @@
-// The program `muster-bench`: a table of subcommands.
+// The program `muster-bench`: calls the subcommand that the first word names.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -37,13 +37,13 @@ constexpr subcommand subcommands[]{
     {"train", "train the MNIST network, data-parallel, timed", train_command},
     {"scale", "train on several numbers of ranks: table, results, report", scale_command},
     {"compare", "one rank against PyTorch, one thread each", compare_command},
-    {"exchange", "negotiation and fusion, beside one call a tensor", exchange_bench},
-    {"launch", "start ranks by muster, mpirun and Hydra, taking turns", launch_bench},
+    {"exchange", "negotiation and fusion, beside one call a tensor", exchange_command},
+    {"launch", "start ranks by muster, mpirun and Hydra, taking turns", launch_command},
     {"wire", "allreduces with f16 or bf16 on the wire", wire_command},
-    {"loader", "shuffled samples out of memory, beside memcpy", loader_bench},
+    {"loader", "shuffled samples out of memory, beside memcpy", loader_command},
     {"collectives", "collectives beside Open MPI, MPICH, Gloo and NCCL", collectives_command},
-    {"gpu-exchange", "gradients on GPUs through the exchange, beside NCCL alone", gpu_exchange_bench},
-    {"gpu-kernels", "packing and converting tensors on a GPU, beside the driver's copies", gpu_kernels_bench},
+    {"gpu-exchange", "gradients on GPUs through the exchange, beside NCCL alone", gpu_exchange_command},
+    {"gpu-kernels", "packing and converting tensors on a GPU, beside the driver's copies", gpu_kernels_command},
     {"report", "table, JSON and HTML page of a scaling study", report_command},
     {"collectives-rank", nullptr, collectives_rank},  // started by collectives
 };

@@ -61,7 +61,7 @@ std::vector<Value> parse(std::array<spelling<Value>, Count> const& known, std::s
         auto const word = trim(piece);
         auto const found = std::find_if(known.begin(), known.end(), [&](auto const& each) { return each.word == word; });
         if (found == known.end())
-            throw error(errc::usage, fmt::format("{} {}: there are {} and all", option, word, join(words, ", ")));
+            throw error(errc::usage, fmt::format("{} {}: no such choice; give {} or all", option, word, join(words, ", ")));
         chosen.push_back(found->value);
     }
     return chosen;

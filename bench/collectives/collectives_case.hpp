@@ -1,4 +1,4 @@
-// Which collective is measured, on what elements, and what follows from that: counts, nccl-tests' factors, bounds. Pure.
+// A collective to measure: its elements, counts, nccl-tests' factors and bounds. Pure.
 #pragma once
 
 #include <cstddef>

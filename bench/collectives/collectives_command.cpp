@@ -1,11 +1,9 @@
 #include "bench/collectives/collectives_command.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -16,10 +14,10 @@
 #include "bench/collectives/collectives_plan.hpp"
 #include "bench/collectives/collectives_table.hpp"
 #include "bench/collectives/collectives_values.hpp"
+#include "bench/tools/other_work.hpp"
+#include "bench/tools/temporary_folder.hpp"
 
 namespace muster {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -59,25 +57,6 @@ constexpr double sample_s = 0.02;
 constexpr std::size_t sample_bytes = std::size_t{32} << 20;
 constexpr std::size_t bound_bytes = std::size_t{64} << 20;
 
-/// A folder that goes with what is in it.
-class temporary_folder {
-  public:
-    temporary_folder() {
-        path_ = (fs::temp_directory_path() / "muster-collectives-XXXXXX").string();
-        if (::mkdtemp(path_.data()) == nullptr) throw_system("mkdtemp", path_);
-    }
-    temporary_folder(temporary_folder const&) = delete;
-    temporary_folder& operator=(temporary_folder const&) = delete;
-    ~temporary_folder() {
-        std::error_code ignored;
-        fs::remove_all(path_, ignored);
-    }
-    std::string const& path() const noexcept { return path_; }
-
-  private:
-    std::string path_;
-};
-
 /// "tensors 3 2 64 128": three sets of two.
 std::string order_of(int sets, std::vector<std::size_t> const& tensors) {
     std::string order = fmt::format("tensors {} {}", sets, tensors.size());
@@ -85,7 +64,7 @@ std::string order_of(int sets, std::vector<std::size_t> const& tensors) {
     return order;
 }
 
-/// How many sets fill a sample: made, and tried once.
+/// Makes as many sets as fill a sample, tries them once, and returns their number.
 int prepare(collectives_job& job, std::vector<std::size_t> const& tensors, int in_place) {
     auto const try_once = [&](int seed) { return job.ask(fmt::format("run {} {}", seed, in_place), order_deadline); };
     job.ask(order_of(1, tensors), order_deadline);
@@ -113,7 +92,7 @@ void measure_set(collectives_plan const& what, std::vector<contender*>& all, std
             return false;
         } catch (error const& problem) {
             if (each->facts.own) throw;
-            // A peer may lack what others of its kind have; it ends then.
+            // A peer may lack what others of its kind have; its job then ends.
             results.notes.push_back(fmt::format("{} is left out from here on: {}", each->facts.name, problem.what()));
             each->job.reset();
             return true;
@@ -126,11 +105,11 @@ void measure_set(collectives_plan const& what, std::vector<contender*>& all, std
                 (in_place != 0 ? cells[i].in_place_us : cells[i].out_of_place_us).push_back(told.first);
                 (in_place != 0 ? cells[i].wrong_in : cells[i].wrong_out) += told.second;
             }
-    for (auto* each : all) each->job->ask(order_of(1, {std::size_t{64}}), order_deadline);  // lets the memory go
+    for (auto* each : all) each->job->ask(order_of(1, {std::size_t{64}}), order_deadline);  // frees the memory
     results.cells.insert(results.cells.end(), cells.begin(), cells.end());
 }
 
-/// Those that have such a collective, told of it; a word about the others.
+/// Tells those that have such a collective the case; notes why the others are left out.
 std::vector<contender*> choose_contenders(std::vector<contender>& all, collectives_results& results) {
     std::vector<contender*> chosen;
     for (auto& each : all) {
@@ -146,10 +125,10 @@ std::vector<contender*> choose_contenders(std::vector<contender>& all, collectiv
     return chosen;
 }
 
-/// One result for each case, given away as soon as it is there.
+/// Gives `give` one result for each case as soon as it is complete.
 template <typename Give>
 void measure(collectives_plan const& what, int ranks, std::string const& command, environment const& variables, Give&& give) {
-    temporary_folder const folder;
+    temporary_folder const folder("muster-collectives", variables);
     collectives_results common;
     common.created = utc_now();
     common.command = command;
@@ -158,7 +137,8 @@ void measure(collectives_plan const& what, int ranks, std::string const& command
     common.ranks = ranks;
     common.gradients = what.gradients;
     auto all = start_contenders(what, ranks, folder.path(), variables);
-    if (all.empty()) throw error(errc::unavailable, "nothing to measure: no backend and no peer could be started");
+    if (all.empty())
+        throw error(errc::unavailable, "nothing to measure: no backend and no peer could be started; their messages are above");
     if (all.front().facts.own) {
         auto const told = all.front().job->ask(fmt::format("bound {}", bound_bytes), order_deadline);
         double const gigabytes = static_cast<double>(bound_bytes) * ranks / 1e9;
@@ -184,6 +164,7 @@ int collectives_command(std::vector<std::string> const& args, environment const&
         fmt::print("{}", help);
         return 0;
     }
+    other_work const others;
     auto documents = nlohmann::ordered_json::array();
     bool good = true;
     for (int const ranks : what.ranks)
@@ -193,13 +174,14 @@ int collectives_command(std::vector<std::string> const& args, environment const&
             for (auto const& cell : results.cells) good = good && cell.wrong_out == 0 && cell.wrong_in == 0;
             documents.push_back(to_json(results));
         });
+    fmt::print("{}", others.note());  // once all processes that were measured have ended
     if (!what.json.empty()) {
         std::ofstream file(what.json);
         file << documents.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
         file.close();
-        if (!file) throw error(errc::io, fmt::format("cannot write {}; check --json", what.json));
+        if (!file) throw error(errc::io, fmt::format("cannot write {}; give another file with --json", what.json));
     }
-    if (!good) fmt::print(stderr, "muster-bench: wrong results: see #wrong\n");
+    if (!good) fmt::print(stderr, "muster-bench: error: results are wrong: see the column #wrong\n");
     return good ? 0 : 1;
 }
 

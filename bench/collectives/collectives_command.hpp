@@ -1,4 +1,4 @@
-// muster-bench collectives.
+// `muster-bench collectives`: measures collectives beside the other libraries of this machine.
 #pragma once
 
 #include <string>

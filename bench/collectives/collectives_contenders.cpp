@@ -17,7 +17,7 @@ constexpr duration start_deadline{60};
 
 using commands = std::vector<std::vector<std::string>>;
 
-/// The peer's path, compiled by that compiler; "" with a word about it if that fails.
+/// The peer's path, compiled by that compiler; "" with a message if that fails.
 std::string compile(std::string const& compiler, std::string const& folder, environment const& variables) {
     std::string const path = find_program(compiler, variables);
     if (path.empty()) return {};
@@ -25,7 +25,8 @@ std::string compile(std::string const& compiler, std::string const& folder, envi
     std::ofstream(source) << mpi_peer_source;
     auto const made = run_child({path, "-O3", "-o", program, source}, variables);
     if (made.exit_code == 0) return program;
-    fmt::print(stderr, "muster-bench: {} does not compile the peer (exit code {}): left out\n", compiler, made.exit_code);
+    fmt::print(stderr, "muster-bench: note: {} does not compile the peer (exit code {}), which is left out\n", compiler,
+               made.exit_code);
     return {};
 }
 
@@ -36,7 +37,7 @@ commands own_command(collectives_plan const& what, std::string const& name, std:
              backend, std::to_string(nodes), std::string(to_string(memory))}};
 }
 
-/// Whether its allocate() gives other memory than anybody's.
+/// True where the backend's allocate() gives memory that ranks share.
 bool shares_memory(std::string const& backend) {
     return backend == "shm" || backend == "hierarchical";
 }
@@ -81,7 +82,7 @@ std::vector<contender> start_contenders(collectives_plan const& what, int ranks,
             next.job = std::make_unique<collectives_job>(folder, name, ranks, start, variables);
             next.facts.version = next.job->version(start_deadline);
         } catch (error const& problem) {
-            fmt::print(stderr, "muster-bench: left out: {}\n", problem.what());
+            fmt::print(stderr, "muster-bench: note: a contender is left out: {}\n", problem.what());
             return;
         }
         all.push_back(std::move(next));

@@ -1,4 +1,4 @@
-// The jobs of a comparison: muster's backends and the libraries of this machine, started.
+// The jobs of a comparison: starts muster's backends and the libraries of this machine.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct contender {
 };
 
 /// Compiles the MPI peers with each compiler that is found and starts everything that the plan names; what cannot be started is
-/// left out, with a word about it on standard error. `folder` is for their files.
+/// left out, with a note on standard error. `folder` is for their files.
 std::vector<contender> start_contenders(collectives_plan const& what, int ranks, std::string const& folder,
                                         environment const& variables);
 

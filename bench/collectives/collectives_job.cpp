@@ -26,7 +26,7 @@ using clock = std::chrono::steady_clock;
 
 unique_fd make_named_pipe(std::string const& path) {
     if (::mkfifo(path.c_str(), 0600) != 0) throw_system("mkfifo", path);
-    // Both ways, so that opening waits for nobody and the pipe never ends.
+    // Opened for both ways: opening then does not wait for a reader, and the pipe has no end of file.
     unique_fd made(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!made) throw_system("open", path);
     return made;
@@ -130,7 +130,7 @@ std::string collectives_job::line(duration deadline) {
         if (ended || clock::now() > until)
             throw error(
                 ended ? errc::peer_failed : errc::timeout,
-                fmt::format("{}: {}; its last words:\n{}", name_,
+                fmt::format("{}: {}; the end of its output:\n{}", name_,
                             ended ? "a process ended before it answered" : "no answer within " + format_duration(deadline),
                             end_of_log()));
     }
@@ -143,8 +143,7 @@ collectives_job::answer collectives_job::ask(std::string const& order, duration 
         std::istringstream words(line(deadline));
         int rank = 0;
         double first = 0, second = 0;
-        if (!(words >> rank >> first >> second))
-            throw error(errc::invalid_data, name_ + ": an answer of other than three numbers");
+        if (!(words >> rank >> first >> second)) throw error(errc::invalid_data, name_ + ": an answer is not three numbers");
         all.first = std::max(all.first, first);
         all.second += second;
     }

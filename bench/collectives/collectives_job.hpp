@@ -1,4 +1,4 @@
-// Ranks that wait for orders: one job of a comparison of collectives.
+// One job of a comparison of collectives: starts ranks, gives them orders and reads their answers.
 #pragma once
 
 #include <sys/types.h>

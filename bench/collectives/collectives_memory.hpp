@@ -1,4 +1,4 @@
-// Tensors of a measurement, in host or device memory, as the host fills and reads them.
+// Tensors of a measurement, in host or device memory, which the host fills and reads.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace muster {
 
-/// Where the tensors of a measurement lie: in anybody's memory, in that of communicator::allocate(), or on the GPU.
+/// Memory of the tensors of a measurement: plain, from communicator::allocate(), or on the GPU.
 enum class memory_of_tensors { plain, allocated, device };
 std::string_view to_string(memory_of_tensors memory) noexcept;
 
@@ -22,7 +22,7 @@ class collectives_memory {
     /// In host memory where `on` is null. Touched. Throws cuda_error.
     collectives_memory(std::size_t bytes, cuda::device const* on);
 
-    /// A part of host memory that somebody else owns and that outlives this.
+    /// A part of host memory, not owned, that outlives this.
     collectives_memory(std::byte* lent, std::size_t bytes) noexcept;
 
     /// `fill(std::byte*)` writes all bytes, in host memory; what it writes is in this memory when the call returns.
@@ -37,7 +37,7 @@ class collectives_memory {
         upload(stage.data());
     }
 
-    /// `look(std::byte const*)` on all bytes, in host memory; returns what it returns.
+    /// `look(std::byte const*)` reads all bytes, in host memory; returns what it returns.
     template <typename Look>
     auto read(Look&& look) const {
         if (on_ == nullptr) return look(static_cast<std::byte const*>(host_));

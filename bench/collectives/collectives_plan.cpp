@@ -30,7 +30,7 @@ std::vector<std::string> choose(std::string const& text, std::vector<std::string
     for (auto const piece : split(text, ',')) {
         std::string const word(trim(piece));
         if (std::find(known.begin(), known.end(), word) == known.end())
-            throw error(errc::usage, fmt::format("{} {}: there are {}, all and none", option, word, join(known, ", ")));
+            throw error(errc::usage, fmt::format("{} {}: no such choice; give {}, all or none", option, word, join(known, ", ")));
         if (std::find(chosen.begin(), chosen.end(), word) == chosen.end()) chosen.push_back(word);
     }
     return chosen;
@@ -48,7 +48,7 @@ void read_contenders(collectives_plan& what, po::variables_map const& values) {
 
 void read_memory(collectives_plan& what, std::string const& text) {
     if (text != "plain" && text != "allocated" && text != "both")
-        throw error(errc::usage, fmt::format("--memory {}: there are plain, allocated and both", text));
+        throw error(errc::usage, fmt::format("--memory {}: no such choice; give plain, allocated or both", text));
     what.plain = text != "allocated";
     what.allocated = text != "plain";
 }
@@ -64,8 +64,8 @@ void read_sizes(collectives_plan& what, po::variables_map const& values) {
     auto const least = parse_bytes(values["min"].as<std::string>(), "--min"),
                most = parse_bytes(values["max"].as<std::string>(), "--max");
     int const factor = values["factor"].as<int>();
-    if (factor < 2) throw error(errc::usage, fmt::format("--factor {}: must be at least 2", factor));
-    if (least < 1 || most < least) throw error(errc::usage, "--min must be at least 1 byte, and --max not below it");
+    if (factor < 2) throw error(errc::usage, fmt::format("--factor is {}, expected at least 2", factor));
+    if (least < 1 || most < least) throw error(errc::usage, "--min is below 1 byte, or --max below --min; give 1 <= min <= max");
     for (auto bytes = least; bytes < most; bytes *= static_cast<unsigned>(factor)) what.sizes.push_back(bytes);
     what.sizes.push_back(most);
 }
@@ -75,10 +75,10 @@ void read_cases(collectives_plan& what, po::variables_map const& values) {
     int const root = values["root"].as<int>();
     int const least_ranks = *std::min_element(what.ranks.begin(), what.ranks.end());
     if (root < 0 || root >= least_ranks)
-        throw error(errc::usage, fmt::format("--root {}: must be a rank, 0 to {}", root, least_ranks - 1));
+        throw error(errc::usage, fmt::format("--root is {}, expected a rank from 0 to {}", root, least_ranks - 1));
     what.cases = cases_of(parse_kinds(word("op")), parse_types(word("type")), parse_reductions(word("reduction")), root);
     if (what.cases.empty())
-        throw error(errc::usage, fmt::format("--reduction {} --type {}: integers have no average; reduce the sum",
+        throw error(errc::usage, fmt::format("--reduction {} --type {}: integers have no average; give --reduction sum",
                                              word("reduction"), word("type")));
 }
 
@@ -101,13 +101,13 @@ collectives_plan read_collectives_plan(std::vector<std::string> const& args, boo
     what.muster = values.count("muster") != 0 ? values["muster"].as<std::string>()
                                               : (fs::path(what.self).parent_path() / "muster").string();
     if (::access(what.muster.c_str(), X_OK) != 0)
-        throw error(errc::not_found, fmt::format("no launcher {}; give --muster PATH", what.muster));
+        throw error(errc::not_found, fmt::format("no launcher at {}; give --muster PATH", what.muster));
     what.python = values["python"].as<std::string>();
     what.json = values["json"].as<std::string>();
     what.repeats = values["repeats"].as<int>();
-    if (what.repeats < 1) throw error(errc::usage, fmt::format("--repeats {}: must be at least 1", what.repeats));
+    if (what.repeats < 1) throw error(errc::usage, fmt::format("--repeats is {}, expected at least 1", what.repeats));
     what.nodes = values["pretend-nodes"].as<int>();
-    if (what.nodes < 1) throw error(errc::usage, fmt::format("--pretend-nodes {}: must be at least 1", what.nodes));
+    if (what.nodes < 1) throw error(errc::usage, fmt::format("--pretend-nodes is {}, expected at least 1", what.nodes));
     what.ranks = parse_list(values["ranks"].as<std::string>(), "--ranks", 1, 1024);
     read_contenders(what, values);
     read_memory(what, values["memory"].as<std::string>());

@@ -1,4 +1,4 @@
-// What muster-bench collectives is asked to do.
+// The plan of `muster-bench collectives`: reads the options into cases, sizes and contenders.
 #pragma once
 
 #include <string>

@@ -30,13 +30,13 @@ double micros_since(clock::time_point begin) {
     return std::chrono::duration<double, std::micro>(clock::now() - begin).count();
 }
 
-/// How a way to the other ranks is used.
+/// One way to the other ranks: a backend, or NCCL alone.
 struct way {
     int rank = 0;
     int ranks = 1;
     std::string version;
     std::function<void(collective_case const&, tensor_view, tensor_view)> run;
-    std::function<void()> meet;
+    std::function<void()> barrier;
     cuda::device const* gpu = nullptr;
     std::function<comm_buffer(std::size_t)> allocate{};  ///< where the tensors are to lie, if not in plain memory
 };
@@ -59,7 +59,7 @@ class measured_rank {
         of_.what = parse_kinds(what).front();
         of_.type = parse_types(type).front();
         of_.how = how == "none" ? reduction::sum : parse_reductions(how).front();
-        tell(0, 0);
+        answer(0, 0);
     }
 
     void make(std::istringstream& words) {
@@ -79,40 +79,40 @@ class measured_rank {
         }
         for (std::size_t set = 0; set < sets_; ++set)
             for (auto const each : bytes) tensors_.push_back({memory_of(in_bytes(each)), memory_of(out_bytes(each)), {}, {}});
-        tell(0, 0);
+        answer(0, 0);
     }
 
     void run(unsigned seed, bool in_place) {
         for (std::size_t k = 0; k < tensors_.size(); ++k) fill(tensors_[k], {static_cast<unsigned>(k), seed}, in_place);
-        by_.meet();
+        by_.barrier();
         auto const begin = clock::now();
         for (auto const& each : tensors_) by_.run(of_, each.from, each.to);
         double const micros = micros_since(begin) / static_cast<double>(sets_);
         std::size_t wrong = 0;
         for (std::size_t k = 0; k < tensors_.size(); ++k) wrong += check(tensors_[k], {static_cast<unsigned>(k), seed}, in_place);
-        tell(micros, static_cast<double>(wrong));
+        answer(micros, static_cast<double>(wrong));
     }
 
-    /// The best of a few, all ranks at once; of host memory.
+    /// Times copies in host memory on all ranks at once, and answers the best of a few.
     void bound(std::size_t bytes) {
         std::size_t const count = bytes / sizeof(double);
         aligned_vector<double> a(count, 1.0), b(count, 2.0), c(count, 3.0);
         double copied = std::numeric_limits<double>::max(), triad = copied;
         for (int i = 0; i < 5; ++i) {
-            by_.meet();
+            by_.barrier();
             auto begin = clock::now();
             std::memcpy(a.data(), b.data(), count * sizeof(double));
             copied = std::min(copied, micros_since(begin));
-            by_.meet();
+            by_.barrier();
             begin = clock::now();
             for (std::size_t k = 0; k < count; ++k) a[k] = b[k] + 3.0 * c[k];
             triad = std::min(triad, micros_since(begin));
         }
-        by_.meet();
-        tell(copied, triad);
+        by_.barrier();
+        answer(copied, triad);
     }
 
-    void tell(double first, double second) {
+    void answer(double first, double second) {
         answer_ << fmt::format("{} {:.4f} {:.4f}\n", by_.rank, first, second) << std::flush;
     }
 
@@ -191,7 +191,7 @@ void run_ours(communicator& all, std::vector<std::size_t>& counts, collective_ca
     all.alltoall("x", in, counts, out, counts).wait();
 }
 
-/// As if the ranks, which are all on one node, were on several, each with as many.
+/// Changes an identity on one node to one on several nodes with equal numbers of ranks.
 void pretend(identity& who, int nodes) {
     int const each = (who.world_size + nodes - 1) / nodes;
     who.node_count = (who.world_size + each - 1) / each;
@@ -200,7 +200,7 @@ void pretend(identity& who, int nodes) {
     who.local_size = each;
 }
 
-void obey(std::string const& folder, std::string const& name, way const& by) {
+void follow_orders(std::string const& folder, std::string const& name, way const& by) {
     std::ifstream orders(fmt::format("{}/{}.{}", folder, name, by.rank));
     std::ofstream answer(fmt::format("{}/{}.out", folder, name));
     measured_rank measured(by, answer);
@@ -229,7 +229,7 @@ void obey(std::string const& folder, std::string const& name, way const& by) {
 }  // namespace
 
 int collectives_rank(std::vector<std::string> const& args, environment const& variables) {
-    if (args.size() != 5) throw error(errc::usage, "collectives-rank is started by muster-bench collectives");
+    if (args.size() != 5) throw error(errc::usage, "collectives-rank: not to be started by hand; give muster-bench collectives");
     identity who = identify(variables);
     std::string const& backend = args[2];
     way by{who.rank, who.world_size, "", {}, {}, nullptr, {}};
@@ -241,8 +241,8 @@ int collectives_rank(std::vector<std::string> const& args, environment const& va
         raw_nccl all(who, gpu, deadline);
         by.version = all.version();
         by.run = [&](auto const& of, auto in, auto out) { all.run(of, in, out); };
-        by.meet = [&] { all.meet(); };
-        obey(args[0], args[1], by);
+        by.barrier = [&] { all.barrier(); };
+        follow_orders(args[0], args[1], by);
         return 0;
     }
     int const nodes = std::stoi(args[3]);
@@ -258,9 +258,9 @@ int collectives_rank(std::vector<std::string> const& args, environment const& va
     if (gpu) by.version += fmt::format(" on {}", gpu->name());
     if (nodes > 1) by.version += fmt::format(", one node pretending to be {}", who.node_count);
     by.run = [&](auto const& of, auto in, auto out) { run_ours(all, counts, of, in, out); };
-    by.meet = [&] { all.barrier().wait(); };
+    by.barrier = [&] { all.barrier().wait(); };
     if (args[4] == to_string(memory_of_tensors::allocated)) by.allocate = [&](std::size_t bytes) { return all.allocate(bytes); };
-    obey(args[0], args[1], by);
+    follow_orders(args[0], args[1], by);
     return 0;
 }
 

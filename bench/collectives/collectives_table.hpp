@@ -1,4 +1,4 @@
-// What a comparison of collectives found, and how it is told: nccl-tests' columns.
+// The results of a comparison of collectives: prints them in nccl-tests' columns and writes them as JSON.
 #pragma once
 
 #include <cstddef>

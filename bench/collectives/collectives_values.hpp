@@ -1,4 +1,4 @@
-// The elements that collectives are measured and checked with: whole numbers whose every reduction is exact in their type.
+// The elements of measured tensors: whole numbers whose every reduction is exact in their type.
 #pragma once
 
 #include <cstddef>

@@ -22,7 +22,8 @@ nccl::nccl_comm connect(identity const& who, std::shared_ptr<cuda::device const>
         if (int const code = with.get_unique_id(&id); code != nccl::success)
             throw nccl_error("ncclGetUniqueId", code, with.error_string(code));
     auto const ids = gather_by_pmix(who, "muster.bench.raw-nccl", std::as_bytes(std::span(&id, 1)), deadline);
-    if (ids.front().size() != sizeof id) throw error(errc::invalid_data, "raw-nccl: rank 0 gave no id of NCCL's");
+    if (ids.front().size() != sizeof id)
+        throw error(errc::invalid_data, "raw-nccl: the id from rank 0 is not as long as an id of NCCL");
     std::memcpy(&id, ids.front().data(), sizeof id);
     return nccl::nccl_comm::create(nccl::runtime::acquire(with), with, on, id, who.rank, who.world_size,
                                    fmt::format("rank {} of {} on {}", who.rank, who.world_size, who.host), deadline);
@@ -89,7 +90,7 @@ void raw_nccl::run(collective_case const& of, tensor_view in, tensor_view out) {
     put(what, op_of(of.how));
 }
 
-void raw_nccl::meet() {
+void raw_nccl::barrier() {
     put({}, nccl::op::sum);
 }
 

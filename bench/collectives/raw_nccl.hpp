@@ -1,4 +1,4 @@
-// NCCL's own calls, as a program makes them that uses NCCL alone: a peer of the nccl backend.
+// NCCL alone, as a peer of the nccl backend: makes NCCL's own calls as other programs do.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ class raw_nccl {
 
     /// Puts the collective on the stream by NCCL's own call and waits for the stream.
     void run(collective_case const& of, tensor_view in, tensor_view out);
-    /// Returns when all ranks are in it.
-    void meet();
+    /// Returns when all ranks have called it.
+    void barrier();
     std::string version() const;  ///< "NCCL 2.28.9"
 
   private:

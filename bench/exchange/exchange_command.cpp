@@ -14,6 +14,7 @@
 #include "base/units.hpp"
 #include "bench/tools/gradient_sets.hpp"
 #include "bench/tools/options.hpp"
+#include "bench/tools/other_work.hpp"
 #include "bench/tools/statistics.hpp"
 #include "comm/communicator.hpp"
 #include "comm/exchange/exchange.hpp"
@@ -32,14 +33,22 @@ Measures the exchange (named tensors, negotiated and fused) beside one MPI_Allre
 
   --backend NAME     shm, mpi, …; default: the first that can serve
   --repetitions N    default 15, after two that are not counted
-  --fusion SIZE      default: the exchange's
-  --cycle TIME       default: the exchange's
+  --fusion SIZE      most bytes that one collective reduces for several tensors; default: the exchange's
+  --cycle TIME       how long a rank gathers tensors before it negotiates them; default: the exchange's
   --small N          number of tensors of 256 bytes; default 10000
   --json             the results as JSON
   -h, --help         this text
 
-One repetition runs every row once (tensors of 4 B 50 times, those of 256 B five times in a row, as steps of a training do), in turns; of its times on the ranks the longest counts. Medians of repetitions, with the smallest and the largest. All sums
-are checked.
+Rows:
+  exchange           every tensor is submitted under its own name, the last first; then all are waited for
+  as a group         one call submits all tensors under one name
+  prepared           the ranks have checked the group once before; a repetition only starts it
+  gap-free           the tensors lie one after the other in one piece of memory, so that fusion copies nothing
+  allocated          gap-free, in memory from exchange::allocate(), which the ranks of a node share
+  with the copies    the tensors are copied into one buffer, reduced by one call, and copied back
+  its backend        the exchange's backend reduces without the exchange
+One repetition runs every row once (tensors of 4 B 50 times, those of 256 B five times in a row, as the steps of a training do), in turns. A
+repetition's time is that of the slowest rank. The table has the median, the smallest and the largest of them. All sums are checked.
 )";
 
 struct request {
@@ -73,7 +82,9 @@ class mpi_peer {
     mpi_peer() {
         int provided = MPI_THREAD_SINGLE;
         MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
-        if (provided < MPI_THREAD_MULTIPLE) throw error(errc::unavailable, "this MPI has no MPI_THREAD_MULTIPLE");
+        if (provided < MPI_THREAD_MULTIPLE)
+            throw error(errc::unavailable,
+                        "this MPI has no MPI_THREAD_MULTIPLE, which the peer needs beside the exchange; use an MPI that has it");
     }
     ~mpi_peer() { MPI_Finalize(); }
     mpi_peer(mpi_peer const&) = delete;
@@ -82,7 +93,12 @@ class mpi_peer {
     static void sum(float* values, std::size_t count) {
         MPI_Allreduce(MPI_IN_PLACE, values, static_cast<int>(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     }
-    static void meet() { MPI_Barrier(MPI_COMM_WORLD); }
+    static double sum(double mine) {
+        double all = 0;
+        MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        return all;
+    }
+    static void barrier() { MPI_Barrier(MPI_COMM_WORLD); }
     static double longest(double mine) {
         double all = 0;
         MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -190,7 +206,7 @@ int measure(exchange& all, std::vector<row>& rows, int repetitions) {
     for (int repetition = -2; repetition < repetitions; ++repetition) {
         for (auto& each : rows) {
             each.set->fill(1.0f);
-            mpi_peer::meet();
+            mpi_peer::barrier();
             auto const begin = clock::now();
             for (int time = 0; time < each.times; ++time) each.run();
             double const us = std::chrono::duration<double, std::micro>(clock::now() - begin).count() / each.times;
@@ -234,13 +250,14 @@ void print(exchange const& all, request const& asked, std::vector<row> const& ro
 
 }  // namespace
 
-int exchange_bench(std::vector<std::string> const& args, environment const& variables) {
+int exchange_command(std::vector<std::string> const& args, environment const& variables) {
     auto const asked = read_request(args, variables);
     if (!asked) {
         fmt::print("{}", help_text);
         return 0;
     }
     identity const who = identify(variables);
+    other_work const others;  // before MPI starts, whose ranks poll while they wait
     mpi_peer const mpi;
     communicator bare = communicator::create(who, asked->options.comm);
     int wrong = 0;
@@ -293,7 +310,9 @@ int exchange_bench(std::vector<std::string> const& args, environment const& vari
         double const round_us = count.agreeing_rounds == 0
                                     ? 0.0
                                     : static_cast<double>(count.agreeing_ns) / 1e3 / static_cast<double>(count.agreeing_rounds);
+        double const measured_s = mpi_peer::sum(others.own_s());
         if (all.rank() == 0) print(all, *asked, rows, round_us, count, wrong);
+        if (all.rank() == 0 && !asked->json && who.node_count == 1) fmt::print("{}", others.note(measured_s));
     }
     return wrong == 0 ? 0 : 1;
 }

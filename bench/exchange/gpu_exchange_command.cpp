@@ -69,7 +69,7 @@ struct row {
     std::vector<double> us{};
 };
 
-/// The tensors and what is done with them. All ranks make the same.
+/// The tensors and the ways of reducing them. All ranks make the same.
 class gpu_exchange {
   public:
     gpu_exchange(identity const& who, exchange_options const& options, std::shared_ptr<cuda::device const> on,
@@ -125,7 +125,7 @@ class gpu_exchange {
         host_.allreduce("longest", view_of(std::span(&us, 1)), reduction::max).wait();
         return us;
     }
-    void meet() { host_.barrier().wait(); }
+    void barrier() { host_.barrier().wait(); }
     exchange& all() noexcept { return all_; }
     std::size_t tensors() const noexcept { return names_.size(); }
     std::size_t bytes() const noexcept { return fused_in_.bytes(); }
@@ -179,7 +179,7 @@ int measure(gpu_exchange& bench, std::vector<row>& rows, int repetitions) {
     for (int repetition = -2; repetition < repetitions; ++repetition)
         for (auto& each : rows) {
             bench.clear();
-            bench.meet();
+            bench.barrier();
             auto const begin = clock::now();
             each.run();
             double const us = bench.longest(std::chrono::duration<double, std::micro>(clock::now() - begin).count());
@@ -217,7 +217,7 @@ void print(gpu_exchange& bench, request const& asked, std::string const& gpu, st
 
 }  // namespace
 
-int gpu_exchange_bench(std::vector<std::string> const& args, environment const& variables) {
+int gpu_exchange_command(std::vector<std::string> const& args, environment const& variables) {
     auto const asked = read_request(args);
     if (!asked) {
         fmt::print("{}", help_text);

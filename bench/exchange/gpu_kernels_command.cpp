@@ -77,7 +77,7 @@ std::vector<tensor_set> sets() {
 constexpr std::size_t copies = 4;
 constexpr int runs_a_repetition = 20;
 
-/// A row: what is put on the stream for set of memory number `which`.
+/// A row: puts its work on the stream, for the memory set of number `which`.
 struct row {
     std::string set, name;
     std::size_t bytes = 0;  ///< read and written by one run
@@ -174,7 +174,7 @@ void measure(std::vector<row>& rows, std::size_t first, cuda::device const& on, 
         std::string const fault = rows[i].target != nullptr ? rows[i].target->fault(stream, rows[i].scale) : "";
         if (!fault.empty())
             throw error(errc::invalid_data,
-                        fmt::format("{}, {}: {}; this is a fault in muster, please report it", rows[i].set, rows[i].name, fault));
+                        fmt::format("{}, {}: {}; please report this fault in muster", rows[i].set, rows[i].name, fault));
     }
     for (int repetition = 0; repetition < repetitions; ++repetition)
         for (std::size_t i = first; i < rows.size(); ++i)
@@ -212,13 +212,14 @@ request read_request(std::vector<std::string> const& args, bool& help) {
         "repetitions", po::value(&asked.repetitions))("blocks", po::value(&asked.blocks))("driver", po::value(&asked.driver))(
         "json", po::bool_switch(&asked.json));
     read_options(args, known);
-    if (asked.repetitions < 1) throw error(errc::usage, fmt::format("--repetitions {}: at least 1 is needed", asked.repetitions));
+    if (asked.repetitions < 1)
+        throw error(errc::usage, fmt::format("--repetitions is {}, expected at least 1", asked.repetitions));
     return asked;
 }
 
 }  // namespace
 
-int gpu_kernels_bench(std::vector<std::string> const& args, environment const&) {
+int gpu_kernels_command(std::vector<std::string> const& args, environment const&) {
     bool help = false;
     request const asked = read_request(args, help);
     if (help) {

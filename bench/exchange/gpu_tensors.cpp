@@ -25,7 +25,7 @@ void put(std::byte* to, dtype type, double value) {
         case dtype::f64: return write(value);
         case dtype::f16: return write(half(static_cast<float>(value)));
         case dtype::bf16: return write(bfloat16(static_cast<float>(value)));
-        default: throw error(errc::usage, fmt::format("no benchmark of {}", to_string(type)));
+        default: throw error(errc::usage, fmt::format("no GPU benchmark of type {}; give f32, f16 or bf16", to_string(type)));
     }
 }
 

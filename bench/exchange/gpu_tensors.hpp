@@ -1,4 +1,4 @@
-// Tensors in a GPU's memory for the kernel benchmark: sets of given sizes, filled with known numbers and checked.
+// Tensors in a GPU's memory for the GPU benchmarks: fills them with known numbers and checks them.
 #pragma once
 
 #include <cstddef>

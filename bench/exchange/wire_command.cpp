@@ -114,7 +114,7 @@ int wire_command(std::vector<std::string> const& args, environment const& variab
     for (auto const& word : split(values["sizes"].as<std::string>(), ','))
         sizes.push_back(std::max<std::uint64_t>(parse_bytes(word, "--sizes"), sizeof(float)));
     int const repetitions = values["repetitions"].as<int>();
-    if (repetitions < 1) throw error(errc::usage, fmt::format("--repetitions {} measures nothing; give 1 or more", repetitions));
+    if (repetitions < 1) throw error(errc::usage, fmt::format("--repetitions is {}, expected at least 1", repetitions));
     exchange_options options = read_exchange_options(variables);
     if (auto const& backend = values["backend"].as<std::string>(); !backend.empty()) options.comm.backend = backend;
     options.deadline = duration{120.0};

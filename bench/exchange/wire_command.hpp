@@ -1,4 +1,4 @@
-// `muster-bench wire`: what compression on the wire gains.
+// `muster-bench wire`: measures what f16 and bf16 on the wire gain.
 #pragma once
 
 #include <string>

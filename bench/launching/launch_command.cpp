@@ -107,10 +107,10 @@ std::vector<std::string> command_of(peer const& p, int ranks, std::string const&
     return command;
 }
 
-/// One rank in the middle says so and kills itself while the others sleep: wall from its line to the end of the run.
+/// One rank in the middle prints a line and kills itself while the others sleep: wall time from its line to the end of the run.
 void compare_deaths(int ranks, std::vector<peer> peers, int repeats, environment const& variables,
                     nlohmann::ordered_json& records) {
-    peers.back().before.insert(peers.back().before.end() - 1, "--kill-on-bad-exit=1");  // srun's own way
+    peers.back().before.insert(peers.back().before.end() - 1, "--kill-on-bad-exit=1");  // srun's option for the same
     auto const script = fmt::format("[ \"$SLURM_PROCID\" = {} ] || exec sleep 1000; sleep 1; echo dying; kill -9 $$", ranks / 2);
     std::map<std::string, std::vector<double>> times;
     for (int i = 0; i < repeats; ++i)
@@ -119,7 +119,8 @@ void compare_deaths(int ranks, std::vector<peer> peers, int repeats, environment
             command.insert(command.end(), {"-c", script});
             auto const r = run_timed_from_output(command, variables, deadline);
             if (r.timed_out || r.wall.count() == 0) {
-                fmt::print(stderr, "{}: exit code {}, {}\n", p.name, r.exit_code, r.timed_out ? "hung" : "the rank never ran");
+                fmt::print(stderr, "muster-bench: note: {} ended with exit code {}: {}\n", p.name, r.exit_code,
+                           r.timed_out ? "it hung" : "the rank did not run");
                 continue;
             }
             times[p.name].push_back(r.wall.count());
@@ -155,7 +156,7 @@ void record(measured& m, timed_result const& r) {
 bool compare(std::string const& title, std::string const& program, int ranks, bool bare, std::vector<peer> const& peers,
              int repeats, environment const& variables, nlohmann::ordered_json& records) {
     std::map<std::string, measured> results;
-    for (int i = 0; i <= repeats; ++i) {  // the first round only warms caches up
+    for (int i = 0; i <= repeats; ++i) {  // the first round is not counted
         if (bare) {
             auto const wall = run_bare({program}, variables, ranks);
             if (i > 0) results["bare"].wall_s.push_back(wall.count());
@@ -198,8 +199,7 @@ bool compare(std::string const& title, std::string const& program, int ranks, bo
     return muster_runs.failed == 0 && muster_runs.hung == 0;
 }
 
-/// What muster's forwarding costs a rank that prints as fast as it can: the same program read through a pipe with and without
-/// muster.
+/// The cost of forwarding for a rank that prints as fast as it can: the same program read through a pipe with and without muster.
 void compare_output(std::string const& muster_path, int mib, int repeats, environment const& variables,
                     nlohmann::ordered_json& records) {
     std::string const program =
@@ -214,8 +214,8 @@ void compare_output(std::string const& muster_path, int mib, int repeats, enviro
         for (auto const& [name, command] : ways) {
             auto const r = run_child(command, variables, {.capture_output = true});
             if (r.exit_code != 0 || r.output.size() < static_cast<std::size_t>(mib) << 20)
-                throw error(errc::internal,
-                            fmt::format("{}: exit code {}, {} bytes of {} MiB arrived", name, r.exit_code, r.output.size(), mib));
+                throw error(errc::internal, fmt::format("{}: exit code {}, and {} bytes of {} MiB were received", name,
+                                                        r.exit_code, r.output.size(), mib));
             rates[name].push_back(static_cast<double>(mib) * 1.048576 / r.wall_s);
             records.push_back({{"what", "output"},
                                {"launcher", name},
@@ -257,12 +257,12 @@ void write_json(std::string const& path, nlohmann::ordered_json const& records) 
     std::ofstream file(path);
     file << document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
     file.close();
-    if (!file) throw error(errc::io, fmt::format("cannot write {}; check --json", path));
+    if (!file) throw error(errc::io, fmt::format("cannot write {}; give another file with --json", path));
 }
 
 }  // namespace
 
-int launch_bench(std::vector<std::string> const& args, environment const& variables) {
+int launch_command(std::vector<std::string> const& args, environment const& variables) {
     po::options_description known;
     known.add_options()("ranks", po::value<std::string>()->default_value("32"))(
         "mpi-ranks", po::value<std::string>()->default_value("8"))("repeats", po::value<int>()->default_value(15))(
@@ -276,10 +276,10 @@ int launch_bench(std::vector<std::string> const& args, environment const& variab
     auto const ranks = parse_list(values["ranks"].as<std::string>(), "--ranks", 1, 1024);
     auto const mpi_ranks = parse_list(values["mpi-ranks"].as<std::string>(), "--mpi-ranks", 1, 1024);
     int const repeats = values["repeats"].as<int>();
-    if (repeats < 1) throw error(errc::usage, fmt::format("--repeats {}: must be at least 1", repeats));
+    if (repeats < 1) throw error(errc::usage, fmt::format("--repeats is {}, expected at least 1", repeats));
     auto const muster_path = values.count("muster") != 0 ? values["muster"].as<std::string>() : beside_us("muster");
     if (::access(muster_path.c_str(), X_OK) != 0)
-        throw error(errc::not_found, fmt::format("no launcher {}; give --muster PATH", muster_path));
+        throw error(errc::not_found, fmt::format("no launcher at {}; give --muster PATH", muster_path));
     auto const peers = find_peers(muster_path, variables);
     if (values.count("endurance") != 0) return endure(peers.front(), ranks, values["endurance"].as<int>(), variables);
 

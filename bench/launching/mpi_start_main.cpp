@@ -1,4 +1,4 @@
-// The program `muster-bench-mpi`: what `muster-bench launch` starts to time how MPI comes up.
+// The program `muster-bench-mpi`: initialises and finalises MPI, so that `muster-bench launch` can time it.
 #include <mpi.h>
 
 int main(int argc, char** argv) {

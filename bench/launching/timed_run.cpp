@@ -28,7 +28,7 @@ std::vector<char*> pointers(std::vector<std::string> const& strings) {
     return all;
 }
 
-/// Between vfork and exec the child shares our memory: only system calls there.
+/// Between vfork and exec the child shares this memory: only system calls there.
 [[gnu::noinline]] pid_t start(char* const* argv, char* const* envp, int null_fd, int output_fd) {
     pid_t const pid = ::vfork();
     if (pid == 0) {

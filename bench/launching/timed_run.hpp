@@ -1,4 +1,4 @@
-// Runs a program to its end, or to a deadline.
+// Timed runs: starts a program and waits for its end or for a deadline.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct timed_result {
 /// Throws errc::system.
 timed_result run_timed(std::vector<std::string> const& command, environment const& variables, duration deadline);
 
-/// The same, but the clock runs from the first byte of its standard output, which a pipe to us is; its standard error is thrown
+/// The same, but the clock runs from the first byte of its standard output, a pipe to this program; its standard error is thrown
 /// away. A command that ends without having printed anything has the `wall` 0.
 timed_result run_timed_from_output(std::vector<std::string> const& command, environment const& variables, duration deadline);
 

@@ -1,4 +1,4 @@
-// `muster-bench loader`: how fast shuffled samples come out of the loader, beside memcpy of the same bytes.
+// `muster-bench loader`: measures the delivery of shuffled samples beside memcpy of the same bytes.
 #pragma once
 
 #include <string>
@@ -11,6 +11,6 @@ namespace muster {
 /// Measures on this process alone (no MPI), prints a table or, with --json, JSON, on standard output. Every byte delivered is
 /// checked against the checksums of its samples. Returns an exit code; throws muster::error, errc::invalid_data if a checksum is
 /// wrong.
-int loader_bench(std::vector<std::string> const& args, environment const& variables);
+int loader_command(std::vector<std::string> const& args, environment const& variables);
 
 }  // namespace muster

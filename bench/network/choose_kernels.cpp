@@ -47,7 +47,7 @@ kernel_table const& choose_kernels(std::string_view name) {
             throw error(errc::unavailable, fmt::format("this processor cannot run the {} kernels; use --kernels auto", name));
         }
     }
-    throw error(errc::usage, fmt::format("no kernels named '{}'; known here:{}, or auto", name, known));
+    throw error(errc::usage, fmt::format("no kernels named '{}'; give one of{}, or auto", name, known));
 }
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// Which kernels this processor can run, and the choice among them.
+// The choice of compute kernels: the fastest that this processor can run, or those named.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Convolution 5x5, optional dropout of whole channels, max-pooling 2x2, ReLU: one fused layer.
+// One fused layer: convolution 5x5, optional dropout of whole channels, max-pooling 2x2, ReLU.
 #pragma once
 
 #include <cstdint>

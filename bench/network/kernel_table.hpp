@@ -48,7 +48,7 @@ struct kernel_table {
     void (*convolution_forward)(convolution_shape const&, float const* image, float const* weights, float const* bias,
                                 std::uint16_t const* channels, int count, float scale, float* out, std::uint8_t* winners);
 
-    /// sums[in_channels][5][padded_row] += value * (the window at offset), over the list; lanes 5 to 7 of a row hold rubbish.
+    /// sums[in_channels][5][padded_row] += value * (the window at offset), over the list; lanes 5 to 7 of a row are undefined.
     void (*convolution_weight_gradient)(convolution_shape const&, float const* image, gradient_list, float* sums);
 
     /// gradient[(offset + 5x5 window)][padded_channels] += value * weights, over the list. weights: [25][padded_channels], one
@@ -69,8 +69,8 @@ struct kernel_table {
     /// velocity = momentum * velocity + gradient; parameter -= rate * velocity
     void (*sgd)(float* parameters, float const* gradients, float* velocity, std::size_t count, float rate, float momentum);
 
-    /// Does `rounds` x peak_flops floating-point operations in registers, as fast as this instruction set can: the bound that the
-    /// other kernels are held against. The result only keeps the compiler from dropping them.
+    /// Does `rounds` x peak_flops floating-point operations in registers, as fast as this instruction set can: the bound for the
+    /// other kernels. The result only keeps the compiler from dropping them.
     float (*peak)(long rounds);
     int peak_flops;
 };

@@ -1,5 +1,5 @@
-// What a layer of the training benchmark is. The CPU layers here work on plain pointers through a kernel_table; layers on another
-// device would implement the same interface with their own memory.
+// The interface of a layer of the training benchmark. The CPU layers work on plain pointers through a kernel_table; layers on
+// another device would implement the same interface with their own memory.
 #pragma once
 
 #include <memory>

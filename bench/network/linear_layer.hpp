@@ -1,4 +1,4 @@
-// Fully connected layer with optional ReLU and dropout.
+// A fully connected layer with optional ReLU and dropout.
 #pragma once
 
 #include "bench/network/kernel_table.hpp"

@@ -15,8 +15,8 @@ loss_result softmax_loss(std::span<float const> outputs, int stride, int classes
     for (std::size_t n = 0; n < labels.size(); ++n) {
         if (labels[n] >= classes)
             throw error(errc::invalid_data,
-                        fmt::format("label {} of image {} of this batch is none of the {} classes 0 to {}; was the "
-                                    "data set converted for another network?",
+                        fmt::format("label {} of image {} of this batch is none of the {} classes 0 to {}; give a "
+                                    "dataset of so many classes",
                                     labels[n], n, classes, classes - 1));
         auto const row = outputs.subspan(n * static_cast<std::size_t>(stride), static_cast<std::size_t>(classes));
         auto const largest = std::max_element(row.begin(), row.end());

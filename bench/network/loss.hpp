@@ -1,4 +1,4 @@
-// log_softmax followed by the negative log-likelihood.
+// The loss: log_softmax followed by the negative log-likelihood.
 #pragma once
 
 #include <cstdint>

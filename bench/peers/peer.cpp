@@ -30,7 +30,7 @@ peer_record run_torch_peer(std::string const& python, std::vector<std::string> c
                 result.exit_code, python));
     std::string const origin = "what the PyTorch peer printed";
     auto const document = parse_json(result.output, origin);
-    json_reader const from(document, origin);
+    checked_json const from(document, origin);
     peer_record r;
     r.name = from.at("name").text();
     r.version = from.at("version").text();

@@ -1,4 +1,4 @@
-// The peers that training is compared with: scripts that this program carries along.
+// The peers of comparisons: scripts and sources that this program holds, and a runner of the PyTorch one.
 #pragma once
 
 #include <string>

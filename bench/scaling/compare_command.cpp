@@ -47,7 +47,10 @@ struct pair_of_runs {
 };
 
 train_record run_own(std::vector<std::string> const& options, environment const& variables) {
-    std::vector<std::string> command{self_program().string(), "train", "--json", "-"};
+    std::error_code fault;
+    auto const self = std::filesystem::read_symlink("/proc/self/exe", fault);
+    if (fault) throw error(errc::system, "cannot read /proc/self/exe, by which this program starts itself again; mount /proc");
+    std::vector<std::string> command{self.string(), "train", "--json", "-"};
     command.insert(command.end(), options.begin(), options.end());
     child_options how;
     how.capture_output = true;
@@ -56,7 +59,7 @@ train_record run_own(std::vector<std::string> const& options, environment const&
         throw error(errc::peer_failed,
                     fmt::format("{} ended with exit code {}; its messages are above", shell_join(command), result.exit_code));
     auto const document = parse_json(result.output, "what muster-bench train printed");
-    return read_train_record(json_reader(document, "what muster-bench train printed"));
+    return read_train_record(checked_json(document, "what muster-bench train printed"));
 }
 
 template <class Measure>
@@ -163,8 +166,9 @@ int compare_command(std::vector<std::string> const& args, environment const& var
         r.own = run_own(options, variables);
         r.peer = run_torch_peer(values["python"].as<std::string>(), options, variables);
         if (r.peer.parameters != 21840)
-            throw error(errc::internal, fmt::format("the peer's network has {} parameters, ours 21840: they are not the same",
-                                                    r.peer.parameters));
+            throw error(errc::internal,
+                        fmt::format("the peer's network has {} parameters, expected 21840: it is not the same network",
+                                    r.peer.parameters));
         fmt::print(stderr, "[{}/{}] seed {}: {:.0f} images/s, accuracy {:.2f}%; {}: {:.0f}, {:.2f}%\n", i + 1, repeats, r.seed,
                    own_rate(r), own_accuracy(r), r.peer.name, r.peer.images_per_s, peer_accuracy(r));
         runs.push_back(std::move(r));

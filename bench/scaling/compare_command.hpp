@@ -1,4 +1,4 @@
-// muster-bench compare
+// `muster-bench compare`: trains on one rank and with PyTorch, one thread each.
 #pragma once
 
 #include <string>

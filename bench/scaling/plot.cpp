@@ -138,9 +138,10 @@ plot x with lines ls 2 title "ideal", \
 
 std::string draw_svg(std::string const& script, environment const& variables) {
     if (find_program("gnuplot", variables).empty())
-        throw error(errc::unavailable,
-                    "the HTML report's plots are drawn by gnuplot, which is not in PATH; install it (Debian: apt install "
-                    "gnuplot-nox), or ask for the table alone with --no-html");
+        throw error(
+            errc::unavailable,
+            "gnuplot, which draws the plots of the HTML report, is not in PATH; install it (Debian: apt install gnuplot-nox), "
+            "or give --no-html for the table alone");
     child_options options;
     options.capture_output = true;
     options.input = script;

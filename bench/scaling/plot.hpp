@@ -1,4 +1,4 @@
-// The report's plots: SVG drawn by gnuplot.
+// The report's plots: writes gnuplot scripts and draws them as SVG.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The published table of 1 to 32 GPUs that this benchmark's protocol is taken from.
+// The published table of 1 to 32 GPUs from which this benchmark takes its protocol.
 #pragma once
 
 #include <array>

@@ -36,7 +36,7 @@ nlohmann::json to_json(summary const& s) {
             {"smallest", s.smallest}, {"largest", s.largest}, {"count", s.count}};
 }
 
-// What the table says, for programs; the runs themselves stay in results.json.
+// The table for programs; the runs themselves stay in results.json.
 nlohmann::json summary_json(study const& results) {
     nlohmann::json out{{"schema", "muster.scaling-summary/1"},
                        {"created", results.created},
@@ -94,7 +94,8 @@ int report_command(std::vector<std::string> const& args, environment const& vari
     fs::path file = required(values, "results", "--results scaling/results.json");
     std::error_code ignored;
     if (fs::is_directory(file, ignored)) file /= "results.json";
-    auto const results = read_study(read_json_file(file.string()), file.string());
+    auto const results =
+        read_study(read_json_file(file.string(), "give the results.json that muster-bench scale wrote"), file.string());
     if (values["json"].as<bool>())
         fmt::print("{}\n", summary_json(results).dump(1));
     else
@@ -106,7 +107,7 @@ int report_command(std::vector<std::string> const& args, environment const& vari
     fs::create_directories(folder, ignored);
     if (!fs::is_directory(folder, ignored))
         throw error(errc::io,
-                    fmt::format("cannot write the report into '{}': it is no folder and cannot be made one; give another with -o",
+                    fmt::format("cannot write the report into '{}': it is no folder and cannot be made; give another with -o",
                                 folder.string()));
     write_json_file((folder / "summary.json").string(), summary_json(results));
     if (values["no-html"].as<bool>()) return 0;

@@ -1,4 +1,4 @@
-// muster-bench report
+// `muster-bench report`: writes table, JSON and HTML page of a scaling study.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The scaling report as one HTML page that needs nothing else.
+// The scaling report: renders a study as one HTML page that needs nothing else.
 #pragma once
 
 #include <string>

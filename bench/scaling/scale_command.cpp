@@ -19,6 +19,7 @@
 #include "bench/scaling/study.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/options.hpp"
+#include "bench/tools/other_work.hpp"
 
 namespace muster {
 
@@ -53,11 +54,18 @@ struct plan {
     bool html = true;
 };
 
+fs::path own_path() {
+    std::error_code fault;
+    auto const path = fs::read_symlink("/proc/self/exe", fault);
+    if (fault) throw error(errc::system, "cannot read /proc/self/exe, by which this program starts itself again; mount /proc");
+    return path;
+}
+
 plan read_plan(po::variables_map const& values) {
     plan p;
     p.data = required(values, "data", "--data fashion-mnist.h5");
     if (std::error_code fault; !fs::exists(p.data, fault))
-        throw error(errc::not_found, fmt::format("--data: no file '{}'; muster-stage convert makes one", p.data));
+        throw error(errc::not_found, fmt::format("--data: no file '{}'; make one with muster-stage convert", p.data));
     p.data = fs::absolute(p.data).string();
     p.ranks = parse_list(values["ranks"].as<std::string>(), "--ranks", 1, 4096);
     p.repeats = values["repeats"].as<int>();
@@ -74,13 +82,12 @@ plan read_plan(po::variables_map const& values) {
     p.muster = values["muster"].as<std::string>();
     if (p.muster.empty()) p.muster = (self.parent_path() / "muster").string();
     if (::access(p.muster.c_str(), X_OK) != 0)
-        throw error(errc::not_found, fmt::format("no launcher '{}': {}; give the path of muster with --muster", p.muster,
-                                                 "not there or not executable"));
+        throw error(errc::not_found, fmt::format("no launcher at '{}'; give --muster PATH", p.muster));
     p.folder = values["output"].as<std::string>();
     std::error_code ignored;
     fs::create_directories(p.folder, ignored);
     if (!fs::is_directory(p.folder, ignored))
-        throw error(errc::io, fmt::format("cannot write into '{}': it is no folder and cannot be made one; give another with -o",
+        throw error(errc::io, fmt::format("cannot write into '{}': it is no folder and cannot be made; give another with -o",
                                           p.folder.string()));
     for (auto const* name : handed_on)
         if (values.count(name) != 0)
@@ -90,7 +97,7 @@ plan read_plan(po::variables_map const& values) {
 }
 
 std::vector<std::string> launch_command(plan const& p, int ranks, std::string const& json) {
-    // Slots are told, since training is on cores: neither their number nor that of the GPUs is to limit the ranks.
+    // --slots-per-node, since neither the number of cores nor that of GPUs is to limit the ranks.
     auto const number = std::to_string(ranks);
     std::vector<std::string> command{p.muster, "run", "-q", "-n", number, "--slots-per-node", number};
     command.insert(command.end(), {"--", p.self, "train", "--data", p.data, "--json", json});
@@ -123,11 +130,11 @@ study_run run_once(plan const& p, int ranks, int cores, environment const& varia
     auto const command = launch_command(p, ranks, json);
     auto const result = run_child(command, variables, options);
     if (result.exit_code != 0)
-        throw error(errc::peer_failed, fmt::format("{} ended with exit code {}; its messages, in {}:{}", shell_join(command),
-                                                   result.exit_code, messages, last_lines(messages)));
+        throw error(errc::peer_failed, fmt::format("{} ended with exit code {}; the end of its messages in {}:{}",
+                                                   shell_join(command), result.exit_code, messages, last_lines(messages)));
     run.wall_s = result.wall_s;
     auto const document = read_json_file(json);
-    run.train = read_train_record(json_reader(document, json));
+    run.train = read_train_record(checked_json(document, json));
     fs::remove(json, ignored);
     return run;
 }
@@ -153,6 +160,7 @@ int scale_command(std::vector<std::string> const& args, environment const& varia
     results.command = "muster-bench scale " + shell_join(args);
     results.machine = describe_machine();
     int const cores = results.machine.cores;
+    other_work const others;
     results.launch_command = shell_join(launch_command(p, p.ranks.front(), "FILE"));
     for (int i = 0; i < p.warmup; ++i)
         for (int const ranks : p.ranks) run_once(p, ranks, cores, variables);
@@ -170,7 +178,7 @@ int scale_command(std::vector<std::string> const& args, environment const& varia
                             to_json(results));  // after every run: an interrupted study keeps what it has
         }
     }
-    fmt::print("{}", scaling_text(results));
+    fmt::print("{}{}", scaling_text(results), others.note());
     std::fflush(stdout);
     fmt::print(stderr, "wrote {}\n", (p.folder / "results.json").string());
     if (p.html) fmt::print(stderr, "wrote {}\n", write_html_report(results, p.folder.string(), variables));

@@ -1,4 +1,4 @@
-// muster-bench scale
+// `muster-bench scale`: trains on several numbers of ranks and compares them.
 #pragma once
 
 #include <string>

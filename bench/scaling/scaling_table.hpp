@@ -1,4 +1,4 @@
-// From the runs of a study to the rows of a scaling table.
+// The scaling table: computes its rows from the runs of a study and prints them.
 #pragma once
 
 #include <string>

@@ -16,7 +16,7 @@ json to_json(machine_facts const& m) {
             {"compiler", m.compiler}, {"virtualised", m.virtualised},   {"gpus", m.gpus}};
 }
 
-machine_facts read_machine(json_reader const& from) {
+machine_facts read_machine(checked_json const& from) {
     machine_facts m;
     m.host = from.at("host").text();
     m.processor = from.at("processor").text();
@@ -35,8 +35,8 @@ machine_facts read_machine(json_reader const& from) {
 }  // namespace
 
 json to_json(study const& s) {
-    json out{{"schema", results_schema}, {"kind", "training-scaling"},         {"created", s.created},
-             {"command", s.command},     {"launch_command", s.launch_command}, {"context", to_json(s.machine)},
+    json out{{"schema", study_schema}, {"kind", "training-scaling"},         {"created", s.created},
+             {"command", s.command},   {"launch_command", s.launch_command}, {"context", to_json(s.machine)},
              {"runs", json::array()}};
     for (auto const& r : s.runs)
         out["runs"].push_back({{"ranks", r.ranks},
@@ -52,11 +52,11 @@ json to_json(study const& s) {
 }
 
 study read_study(json const& document, std::string const& origin) {
-    json_reader const from(document, origin);
-    if (auto const schema = from.at("schema").text(); schema != results_schema)
-        from.at("schema").complain(fmt::format("is '{}', expected '{}'", schema, results_schema));
+    checked_json const from(document, origin);
+    if (auto const schema = from.at("schema").text(); schema != study_schema)
+        from.at("schema").fail(fmt::format("is '{}', expected '{}'", schema, study_schema));
     if (auto const kind = from.at("kind").text(); kind != "training-scaling")
-        from.at("kind").complain(fmt::format("is '{}'; this report knows 'training-scaling'", kind));
+        from.at("kind").fail(fmt::format("is '{}', expected 'training-scaling'", kind));
     study s;
     s.created = from.at("created").text();
     s.command = from.at("command").text();
@@ -74,11 +74,11 @@ study read_study(json const& document, std::string const& origin) {
         r.simulated = item.at("simulated").boolean();
         r.train = read_train_record(item.at("train"));
         if (r.train.world_size != r.ranks)
-            item.at("train").complain(fmt::format("is a run of {} ranks, where the study says {}", r.train.world_size, r.ranks));
-        if (!(r.train.train_s() > 0)) item.at("train").complain("took no time to train");
+            item.at("train").fail(fmt::format("is a run of {} ranks, where the study says {}", r.train.world_size, r.ranks));
+        if (!(r.train.train_s() > 0)) item.at("train").fail("took no time to train");
         s.runs.push_back(std::move(r));
     }
-    if (s.runs.empty()) from.at("runs").complain("is empty: the study made no run");
+    if (s.runs.empty()) from.at("runs").fail("is empty: the study made no run");
     return s;
 }
 

@@ -1,4 +1,4 @@
-// What a scaling study leaves behind: schema "muster.results/1".
+// A scaling study: its runs, and their JSON (schema "muster.results/1").
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -33,7 +33,7 @@ struct study {
     bool operator==(study const&) const = default;
 };
 
-inline constexpr char const* results_schema = "muster.results/1";
+inline constexpr char const* study_schema = "muster.results/1";
 
 nlohmann::json to_json(study const& results);
 /// Throws errc::invalid_data naming `origin` and the place.

@@ -20,7 +20,7 @@ nlohmann::json parse_json(std::string_view text, std::string const& origin) {
         std::string_view what = e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error …"
         if (auto const at = what.find(": "); at != what.npos) what.remove_prefix(at + 2);
         throw parse_error(origin, text, e.byte > 0 ? e.byte - 1 : 0, std::string(what), errc::invalid_data);
-    } catch (nlohmann::json::out_of_range const& e) {  // "… number overflow parsing '1e999'", which tells no place
+    } catch (nlohmann::json::out_of_range const& e) {  // "… number overflow parsing '1e999'", which names no place
         std::string_view const what = e.what();
         auto const quote = what.find('\'');
         auto const number = quote == what.npos ? std::string_view() : what.substr(quote + 1, what.rfind('\'') - quote - 1);
@@ -29,12 +29,12 @@ nlohmann::json parse_json(std::string_view text, std::string const& origin) {
     }
 }
 
-nlohmann::json read_json_file(std::string const& path) {
+nlohmann::json read_json_file(std::string const& path, std::string_view hint) {
     std::ifstream file(path, std::ios::binary);
-    if (!file) throw_system("open", path, 0, "give the results.json that muster-bench scale wrote");
+    if (!file) throw_system("open", path, 0, hint);
     std::ostringstream text;
     text << file.rdbuf();
-    if (file.bad() || text.bad()) throw_system("read", path, 0, "is it a directory?");
+    if (file.bad() || text.bad()) throw_system("read", path, 0, "give a file, not a folder");
     return parse_json(text.str(), path);
 }
 
@@ -42,67 +42,67 @@ void write_json_file(std::string const& path, nlohmann::json const& value) {
     auto const unfinished = fmt::format("{}.{}.tmp", path, ::getpid());
     {
         std::ofstream file(unfinished, std::ios::binary);
-        // Bytes that are no UTF-8, in a host name or path, are replaced: a result is worth more than its spelling.
+        // Bytes that are no UTF-8, in a host name or path, are replaced: a result must not be lost for them.
         file << value.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
         file.close();
         if (!file) {
             int const code = errno;
             std::remove(unfinished.c_str());
-            throw_system("write", unfinished, code, "does the folder exist, and is there room?");
+            throw_system("write", unfinished, code, "check that its folder exists and has room");
         }
     }
     if (std::rename(unfinished.c_str(), path.c_str()) != 0) throw_system("rename", path);
 }
 
-void json_reader::complain(std::string const& what) const {
+void checked_json::fail(std::string const& what) const {
     throw error(errc::invalid_data, fmt::format("{}: {}: {}", origin_, place_.empty() ? "/" : place_, what));
 }
 
-bool json_reader::has(std::string_view name) const {
+bool checked_json::has(std::string_view name) const {
     return value_->is_object() && value_->contains(name);
 }
 
-json_reader json_reader::at(std::string_view name) const {
-    if (!value_->is_object()) complain(fmt::format("is {}, expected an object with '{}'", value_->type_name(), name));
+checked_json checked_json::at(std::string_view name) const {
+    if (!value_->is_object()) fail(fmt::format("is {}, expected an object with '{}'", value_->type_name(), name));
     auto const found = value_->find(name);
-    if (found == value_->end()) complain(fmt::format("has no '{}'", name));
+    if (found == value_->end()) fail(fmt::format("has no '{}'", name));
     return {*found, origin_, fmt::format("{}/{}", place_, name)};
 }
 
-std::vector<json_reader> json_reader::items() const {
-    if (!value_->is_array()) complain(fmt::format("is {}, expected an array", value_->type_name()));
-    std::vector<json_reader> out;
-    for (auto const& item : *value_) out.push_back(json_reader(item, origin_, fmt::format("{}/{}", place_, out.size())));
+std::vector<checked_json> checked_json::items() const {
+    if (!value_->is_array()) fail(fmt::format("is {}, expected an array", value_->type_name()));
+    std::vector<checked_json> out;
+    for (auto const& item : *value_) out.push_back(checked_json(item, origin_, fmt::format("{}/{}", place_, out.size())));
     return out;
 }
 
-std::string json_reader::text() const {
-    if (!value_->is_string()) complain(fmt::format("is {}, expected a string", value_->type_name()));
+std::string checked_json::text() const {
+    if (!value_->is_string()) fail(fmt::format("is {}, expected a string", value_->type_name()));
     return value_->get<std::string>();
 }
 
-double json_reader::number() const {
-    if (!value_->is_number()) complain(fmt::format("is {}, expected a number", value_->type_name()));
+double checked_json::number() const {
+    if (!value_->is_number()) fail(fmt::format("is {}, expected a number", value_->type_name()));
     double const x = value_->get<double>();
-    if (!std::isfinite(x)) complain("is not finite");
+    if (!std::isfinite(x)) fail("is not finite");
     return x;
 }
 
-std::int64_t json_reader::integer() const {
-    if (!value_->is_number_integer()) complain(fmt::format("is {}, expected a whole number", value_->dump()));
+std::int64_t checked_json::integer() const {
+    if (!value_->is_number_integer()) fail(fmt::format("is {}, expected a whole number", value_->dump()));
     if (value_->is_number_unsigned() && value_->get<std::uint64_t>() > INT64_MAX)
-        complain(fmt::format("is {}, expected a whole number below 2^63", value_->dump()));
+        fail(fmt::format("is {}, expected a whole number below 2^63", value_->dump()));
     return value_->get<std::int64_t>();
 }
 
-std::int64_t json_reader::integer(std::int64_t low, std::int64_t high) const {
+std::int64_t checked_json::integer(std::int64_t low, std::int64_t high) const {
     auto const x = integer();
-    if (x < low || x > high) complain(fmt::format("is {}, expected {} to {}", x, low, high));
+    if (x < low || x > high) fail(fmt::format("is {}, expected {} to {}", x, low, high));
     return x;
 }
 
-bool json_reader::boolean() const {
-    if (!value_->is_boolean()) complain(fmt::format("is {}, expected true or false", value_->type_name()));
+bool checked_json::boolean() const {
+    if (!value_->is_boolean()) fail(fmt::format("is {}, expected true or false", value_->type_name()));
     return value_->get<bool>();
 }
 

@@ -1,4 +1,4 @@
-// Reads JSON that somebody may have damaged: every complaint names the file and the place in it.
+// Checked JSON: reads documents that may be damaged; every error names the file and the place in it.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,22 @@ namespace muster {
 /// The JSON value in `text`. Throws parse_error (errc::invalid_data) with `origin`, line and caret.
 nlohmann::json parse_json(std::string_view text, std::string const& origin);
 
-/// The same, from a file. Throws errc::not_found or errc::io too.
-nlohmann::json read_json_file(std::string const& path);
+/// The same, from a file. Throws errc::not_found or errc::io too, with the caller's `hint` where the file cannot be opened.
+nlohmann::json read_json_file(std::string const& path, std::string_view hint = {});
 
 /// Writes the file whole or not at all: beside it first, then renamed. Ends with a line feed. Throws errc::io.
 void write_json_file(std::string const& path, nlohmann::json const& value);
 
-/// A value within a document, knowing its place. Refers to the document; copy freely while that lives.
-class json_reader {
+/// A value within a document, and its place there. Refers to the document; copy freely while that lives.
+class checked_json {
   public:
-    json_reader(nlohmann::json const& document, std::string origin) : value_(&document), origin_(std::move(origin)) {}
+    checked_json(nlohmann::json const& document, std::string origin) : value_(&document), origin_(std::move(origin)) {}
 
     /// The member of an object; errc::invalid_data "FILE: /runs/0: has no 'ranks'" if there is none.
-    json_reader at(std::string_view name) const;
+    checked_json at(std::string_view name) const;
     bool has(std::string_view name) const;
     /// The elements of an array.
-    std::vector<json_reader> items() const;
+    std::vector<checked_json> items() const;
 
     std::string text() const;
     double number() const;         ///< finite
@@ -37,10 +37,11 @@ class json_reader {
     bool boolean() const;
 
     nlohmann::json const& value() const noexcept { return *value_; }
-    [[noreturn]] void complain(std::string const& what) const;
+    /// Throws errc::invalid_data with file and place.
+    [[noreturn]] void fail(std::string const& what) const;
 
   private:
-    json_reader(nlohmann::json const& value, std::string origin, std::string place)
+    checked_json(nlohmann::json const& value, std::string origin, std::string place)
         : value_(&value), origin_(std::move(origin)), place_(std::move(place)) {}
     nlohmann::json const* value_;
     std::string origin_;

@@ -81,7 +81,7 @@ std::size_t gradient_set::parameters() const noexcept {
 gradient_set gradients_of(std::string_view name) {
     for (auto* const make : {resnet50, cifar, mnist, gpt2})
         if (auto set = make(); set.name == name) return set;
-    throw error(errc::usage, fmt::format("no gradients of '{}'; there are resnet50, cifar, mnist, gpt2", name));
+    throw error(errc::usage, fmt::format("no gradients of '{}'; give resnet50, cifar, mnist or gpt2", name));
 }
 
 }  // namespace muster

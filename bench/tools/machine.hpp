@@ -1,4 +1,4 @@
-// What a measurement ran on, as far as the system tells.
+// Facts about the machine: reads what the system tells of processor, memory, system and load.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which MPI library this program runs with.
+// The MPI library's version: asks the library that this program runs with.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The benchmark's random numbers: counted, not carried, so that any rank can draw any of them in any order.
+// Random numbers of the benchmark: any rank can draw any of them in any order, as each follows from its number alone.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Medians and how sure one may be of them.
+// Medians of repeated measurements and their confidence intervals.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// muster-bench train
+// `muster-bench train`: trains the MNIST network, data-parallel, timed.
 #pragma once
 
 #include <string>

@@ -32,7 +32,7 @@ json to_json(epoch_record const& e) {
             {"accuracy", e.accuracy()}};
 }
 
-epoch_record read_epoch(json_reader const& from) {
+epoch_record read_epoch(checked_json const& from) {
     epoch_record e;
     e.epoch = static_cast<int>(from.at("epoch").integer(0, 1'000'000));
     e.steps = from.at("steps").integer(0, many);
@@ -99,9 +99,9 @@ json to_json(train_record const& r) {
     return out;
 }
 
-train_record read_train_record(json_reader const& from) {
+train_record read_train_record(checked_json const& from) {
     if (auto const schema = from.at("schema").text(); schema != train_schema)
-        from.at("schema").complain(fmt::format("is '{}', expected '{}'", schema, train_schema));
+        from.at("schema").fail(fmt::format("is '{}', expected '{}'", schema, train_schema));
     train_record r;
     r.data = from.at("data").text();
     r.world_size = static_cast<int>(from.at("world_size").integer(1, 1'000'000));
@@ -127,7 +127,7 @@ train_record read_train_record(json_reader const& from) {
         r.ranks.push_back(
             {static_cast<int>(p.at("rank").integer(0, r.world_size - 1)), p.at("host").text(), p.at("cores").text()});
     for (auto const& e : from.at("epochs_done").items()) r.epochs_done.push_back(read_epoch(e));
-    if (r.epochs_done.empty()) from.at("epochs_done").complain("is empty: the run finished no epoch");
+    if (r.epochs_done.empty()) from.at("epochs_done").fail("is empty: the run finished no epoch");
     for (auto const& l : from.at("profile").items())
         r.profile.push_back(
             {l.at("layer").text(), l.at("forward_us").number(), l.at("backward_us").number(), l.at("dense_mflop").number()});

@@ -1,4 +1,4 @@
-// What one training run reports, and its JSON (schema "muster.train/1").
+// The record of one training run, and its JSON (schema "muster.train/1").
 #pragma once
 
 #include <cstdint>
@@ -36,11 +36,11 @@ struct epoch_record {
 };
 
 /// Where a rank ran.
-struct rank_place {
+struct rank_location {
     int rank = 0;
     std::string host;
     std::string cores;  ///< that it was allowed to run on, as "0,2-3"
-    bool operator==(rank_place const&) const = default;
+    bool operator==(rank_location const&) const = default;
 };
 
 struct layer_time {
@@ -64,7 +64,7 @@ struct train_record {
     // what it ran on
     std::string kernels, backend, identity_source;
     std::string version, mpi_library;
-    std::vector<rank_place> ranks;
+    std::vector<rank_location> ranks;
     // what came of it
     double startup_s =
         0;  ///< from main() to the barrier before the first step, the slowest rank's: MPI, opening and reading the data, buffers
@@ -81,6 +81,6 @@ inline constexpr char const* train_schema = "muster.train/1";
 
 nlohmann::json to_json(train_record const& record);
 /// Throws errc::invalid_data with the place.
-train_record read_train_record(json_reader const& from);
+train_record read_train_record(checked_json const& from);
 
 }  // namespace muster

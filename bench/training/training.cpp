@@ -190,7 +190,7 @@ epoch_record trainer::train(int epoch) {
     record.train_loss = sums[0] / static_cast<double>(record.images);
     record.allreduce_wait_mean_s = sums[1] / ranks_.size();
     record.loader_wait_mean_s = sums[2] / ranks_.size();
-    // The weights are looked at too: ReLU turns a NaN into 0, so that the loss may stay finite over weights that are not.
+    // The weights are checked too: ReLU turns a NaN into 0, so that the loss may stay finite over weights that are not.
     auto const weights = net_.parameters();
     bool const finite = std::all_of(weights.begin(), weights.end(), [](float w) { return std::isfinite(w); });
     if (!finite || !std::isfinite(record.train_loss))

@@ -44,16 +44,16 @@ expect_contains stderr "left out: nccl"
 expect_contains stderr "nothing to measure"
 
 expect_exit 2 "$bench" collectives --peers nobody
-expect_contains stderr "there are openmpi, mpich, gloo, raw-nccl, all and none"
+expect_contains stderr "give openmpi, mpich, gloo, raw-nccl, all or none"
 expect_exit 2 "$bench" collectives --memory shared
-expect_contains stderr "there are plain, allocated and both"
+expect_contains stderr "give plain, allocated or both"
 expect_exit 2 "$bench" collectives --op gather
-expect_contains stderr "allreduce, allgather, broadcast, reducescatter, alltoall and all"
+expect_contains stderr "allreduce, allgather, broadcast, reducescatter, alltoall or all"
 expect_exit 2 "$bench" collectives --type f8
 expect_exit 2 "$bench" collectives --type i32 --reduction avg
 expect_contains stderr "integers have no average"
 expect_exit 2 "$bench" collectives --root 2
 expect_exit 2 "$bench" collectives --gradients vgg
-expect_contains stderr "resnet50, cifar, mnist, gpt2"
+expect_contains stderr "resnet50, cifar, mnist or gpt2"
 expect_exit 2 "$bench" collectives --min 64 --max 8
 expect_exit 2 "$bench" collectives --factor 1

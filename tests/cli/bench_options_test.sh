@@ -53,7 +53,7 @@ done
 expect_exit 2 "$bench" scale --data text.h5 --ranks 2,1,2
 expect_contains stderr "names 2 twice"
 expect_exit 125 "$bench" scale --data text.h5 --muster ./no-muster
-expect_contains stderr "no launcher './no-muster'" "--muster"
+expect_contains stderr "no launcher at './no-muster'" "--muster"
 expect_exit 125 "$bench" scale --data text.h5 -o text.h5
 expect_contains stderr "cannot write into 'text.h5'"
 expect_exit 125 "$bench" scale --data text.h5 --ranks 1

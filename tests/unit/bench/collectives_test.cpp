@@ -1,4 +1,4 @@
-// What muster-bench collectives measures and how it is told: cases, values, sizes of gradients, bandwidths, comparisons.
+// Tests of muster-bench collectives: cases, values, sizes of gradients, bandwidths, comparisons.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The network and its layers once more, naively and in double precision: what the kernels are held against.
+// A reference of the network and its layers: computes in double precision with plain loops.
 #pragma once
 
 #include <cmath>

@@ -1,0 +1,41 @@
+// Work of other programs on this machine: counts it before and during a measurement, and warns of it.
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+/// CPU seconds that these CPUs have worked since the machine started, by the text of /proc/stat and the clock ticks a second.
+/// Pure.
+double worked_s(std::string_view stat, std::span<int const> cpus, double ticks_per_s);
+
+/// "busy: other programs used 1.9 of 2 CPUs before the runs (load average 8.9); these figures mean little\n", or "" if they used
+/// no more than half of the CPUs before and during the runs. Pure.
+std::string busy_note(double before, double during, double load_average, std::size_t cpus);
+
+/// Counts on the CPUs that this process may run on. Where the system tells nothing, no work is seen.
+class other_work {
+  public:
+    /// Sleeps for a quarter of a second and takes what is done meanwhile for the work of others before the runs, which begin now.
+    other_work();
+
+    /// CPU seconds of this process and of its children that have ended, since the runs began.
+    double own_s() const;
+
+    /// The warning for below a table. `measured_s`: CPU seconds that all measured processes have used since the runs began.
+    std::string note(double measured_s) const;
+    std::string note() const { return note(own_s()); }
+
+  private:
+    double load_average_ = 0;
+    std::vector<int> cpus_;
+    double before_ = 0;  ///< CPUs that others used
+    double worked_at_start_ = 0, own_at_start_ = 0;
+    std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace muster

@@ -1,0 +1,55 @@
+#include "bench/tools/other_work.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace muster {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(worked_s, counts_all_but_idling_and_waiting_on_the_cpus_asked_for) {
+    constexpr auto stat =
+        "cpu  600 0 0 9000 0 0 0 0 0 0\n"
+        "cpu0 100 10 20 5000 300 1 2 3 50 0\n"
+        "cpu1 400 0 0 5000 0 0 0 0 0 0\n"
+        "cpu10 100 0 0 5000 0 0 0 0 0 0\n"
+        "intr 5 6 7\n";
+    std::vector<int> const first{0}, some{0, 10}, none;
+    EXPECT_DOUBLE_EQ(worked_s(stat, first, 100), 1.36);
+    EXPECT_DOUBLE_EQ(worked_s(stat, some, 100), 2.36);
+    EXPECT_DOUBLE_EQ(worked_s(stat, none, 100), 0);
+    EXPECT_DOUBLE_EQ(worked_s("", first, 100), 0);
+}
+
+TEST(busy_note, warns_beyond_half_of_the_cpus) {
+    EXPECT_THAT(busy_note(1.0, 1.0, 8.9, 2), IsEmpty()) << "the past minute does not count";
+    EXPECT_EQ(busy_note(1.94, 0, 8.9, 2),
+              "busy: other programs used 1.9 of 2 CPUs before the runs (load average 8.9); these figures mean little\n");
+    EXPECT_EQ(busy_note(0.1, 1.5, 0.2, 2),
+              "busy: other programs used 1.5 of 2 CPUs during the runs; these figures mean little\n");
+    EXPECT_THAT(busy_note(0.6, 0, -1, 1), HasSubstr("0.6 of 1 CPU before the runs; these"));
+}
+
+// The work of this process is its own, not that of others.
+TEST(other_work, leaves_out_what_is_measured) {
+    other_work const seen;
+    std::atomic<bool> stop = false;
+    std::thread busy([&] {
+        while (!stop) {
+        }
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    stop = true;
+    busy.join();
+    EXPECT_GT(seen.own_s(), 0.01);
+    double const all = seen.own_s();
+    EXPECT_THAT(seen.note(all + 1e6), testing::Not(HasSubstr("during")));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,66 @@
+#include "bench/scaling/study.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "tests/unit/bench/sample_study.hpp"
+
+namespace muster {
+namespace {
+
+using testing::HasSubstr;
+
+// The error message of a study changed by `damage`.
+std::string message_after(std::function<void(nlohmann::json&)> const& damage) {
+    auto document = to_json(sample_study());
+    damage(document);
+    try {
+        read_study(document, "results.json");
+    } catch (error const& e) {
+        EXPECT_EQ(e.code(), errc::invalid_data);
+        return e.what();
+    }
+    return "no error";
+}
+
+TEST(study, survive_writing_and_reading) {
+    auto const before = sample_study();
+    EXPECT_EQ(read_study(nlohmann::json::parse(to_json(before).dump()), "x"), before);
+}
+
+TEST(study, large_seeds_survive) {
+    auto before = sample_study();
+    before.runs[0].train.seed = 0xffffffffffffffff;
+    EXPECT_EQ(read_study(nlohmann::json::parse(to_json(before).dump()), "x"), before);
+}
+
+TEST(study, damage_is_told_with_file_and_place) {
+    EXPECT_THAT(message_after([](auto& j) { j["runs"][2].erase("ranks"); }), HasSubstr("results.json: /runs/2: has no 'ranks'"));
+    EXPECT_THAT(message_after([](auto& j) { j["runs"][1]["train"]["epochs_done"][0]["train_s"] = "fast"; }),
+                HasSubstr("/runs/1/train/epochs_done/0/train_s: is string, expected a number"));
+    EXPECT_THAT(message_after([](auto& j) { j["runs"][0]["ranks"] = 2.5; }),
+                HasSubstr("/runs/0/ranks: is 2.5, expected a whole number"));
+    EXPECT_THAT(message_after([](auto& j) { j["runs"][0]["ranks"] = 0; }),
+                HasSubstr("/runs/0/ranks: is 0, expected 1 to 1000000"));
+    EXPECT_THAT(message_after([](auto& j) { j["runs"][0]["ranks"] = 3; }),
+                HasSubstr("/runs/0/train: is a run of 1 ranks, where the study says 3"));
+    EXPECT_THAT(message_after([](auto& j) { j["schema"] = "muster.results/9"; }),
+                HasSubstr("is 'muster.results/9', expected 'muster.results/1'"));
+    EXPECT_THAT(message_after([](auto& j) { j["runs"] = nlohmann::json::array(); }), HasSubstr("/runs: is empty"));
+    EXPECT_THAT(message_after([](auto& j) { j["runs"] = 7; }), HasSubstr("/runs: is number, expected an array"));
+    EXPECT_THAT(message_after([](auto& j) { j = nlohmann::json::array(); }),
+                HasSubstr("results.json: /: is array, expected an object with 'schema'"));
+    EXPECT_THAT(message_after([](auto& j) { j["runs"][0]["train"]["epochs_done"][0]["correct"] = 10001; }),
+                HasSubstr("expected 0 to 10000"));
+    EXPECT_THAT(message_after([](auto& j) { j["runs"][0]["train"]["epochs_done"][0]["train_s"] = 0; }),
+                HasSubstr("took no time"));
+    EXPECT_THAT(message_after([](auto& j) { j["context"]["cores"] = -1; }), HasSubstr("/context/cores"));
+    EXPECT_THAT(message_after([](auto& j) { j["runs"][0]["train"]["seed"] = -1; }), HasSubstr("/runs/0/train/seed"));
+}
+
+}  // namespace
+}  // namespace muster
