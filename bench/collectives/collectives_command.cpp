@@ -21,36 +21,26 @@ namespace muster {
 
 namespace {
 
-constexpr char const* help = R"(muster-bench collectives [options]      collectives, beside the libraries of this machine
-
-  muster-bench collectives                                 allreduce: muster's shm and mpi, Open MPI, MPICH, Gloo; 2 ranks, 8 B to 64 MiB
-  muster-bench collectives --op all --type f32,bf16        every collective on two types
-  muster-bench collectives --gradients resnet50            the tensors of a network instead, one after the other
-
-  --ranks LIST          numbers of ranks (2)
-  --op LIST             allreduce, allgather, broadcast, reducescatter, alltoall, or all (allreduce)
-  --type, -d LIST       f32, f64, f16, bf16, i32, i64, u8, i8, or all (f32)
-  --reduction, -o LIST  of allreduce and reducescatter: sum, prod, min, max, avg, or all (sum)
-  --root, -r RANK       of broadcast (0)
-  --backend LIST        muster's: shm, mpi, hierarchical, nccl, or all, or none (all: shm, mpi, and nccl where there is a GPU)
-  --memory WHICH        of shm's and hierarchical's tensors: plain; allocated, from communicator::allocate(), which ranks share (rows shm-allocated …); or both (both)
-  --peers LIST          openmpi, mpich, gloo, raw-nccl, or all, or none (all that are here; MPI ones are compiled by mpicc.openmpi and mpicc.mpich)
-  --min, -b SIZE        of a tensor (8); the larger of a rank's input and output, as nccl-tests counts
-  --max, -e SIZE        (64MiB)
-  --factor, -f N        from one size to the next (4)
-  --gradients NAME      resnet50, cifar, mnist, gpt2
-  --repeats N           samples of each, taking turns (7)
-  --pretend-nodes N     the hierarchical backend's ranks behave as if on N nodes: simulated, and marked so (1, where that backend refuses)
-  --python PATH         that has torch (/usr/bin/python3)
-  --muster PATH         the launcher (the muster beside this program)
-  --json FILE           every sample, schema muster.collectives/1: a document for each number of ranks, collective, type and reduction
-
-Columns as in nccl-tests: busbw is algbw x 2(n-1)/n for allreduce, x (n-1)/n for the others but broadcast; 1 GB/s is 1e9 bytes/s. A sample fills
-all buffers anew, calls once for each buffer and waits, and checks every element of the results; its time is that of the slowest rank, divided by the
-calls. broadcast has no out of place, alltoall no in place. Gloo reduces in place only: out of place its copy counts. Peers have plain memory. All ranks of all libraries stay
-alive and sleep while another has its turn. The bound is the time of STREAM's triad, measured in the same run, over the bytes that must be moved;
-of an allreduce in allocated memory that is only S 2P, so that more than 100% can come of it.
-)";
+constexpr option_row collectives_options[]{
+    {"ranks", 0, "LIST", "numbers of ranks", "2"},
+    {"op", 0, "LIST", "allreduce, allgather, broadcast, reducescatter, alltoall, or all", "allreduce"},
+    {"type", 'd', "LIST", "f32, f64, f16, bf16, i32, i64, u8, i8, or all", "f32"},
+    {"reduction", 'o', "LIST", "of allreduce and reducescatter: sum, prod, min, max, avg, or all", "sum"},
+    {"root", 'r', "RANK", "of broadcast", "0"},
+    {"backend", 0, "LIST", "muster's: shm, mpi, hierarchical, nccl, none, or all: shm, mpi, and nccl where there is a GPU",
+     "all"},
+    {"memory", 0, "WHICH", "of shm's and hierarchical's tensors: plain, allocated (rows shm-allocated …), or both", "both"},
+    {"peers", 0, "LIST", "openmpi, mpich, gloo, raw-nccl, none, or all that are here", "all"},
+    {"min", 'b', "SIZE", "smallest tensor: the larger of a rank's input and output, as nccl-tests counts", "8"},
+    {"max", 'e', "SIZE", "largest tensor", "64MiB"},
+    {"factor", 'f', "N", "from one size to the next", "4"},
+    {"gradients", 0, "NAME", "the tensors of resnet50, cifar, mnist or gpt2 instead of sizes", ""},
+    {"repeats", 0, "N", "samples of each, taking turns", "7"},
+    {"pretend-nodes", 0, "N", "the hierarchical backend's ranks behave as if on N nodes: simulated, and marked so", "1"},
+    {"python", 0, "PATH", "an interpreter with torch, for gloo", "/usr/bin/python3"},
+    {"muster", 0, "PATH", "the launcher; default: the muster beside this program", ""},
+    {"json", 0, "FILE", "every sample (schema muster.collectives/1): a document for each table", ""},
+};
 
 constexpr duration order_deadline{120};
 constexpr double sample_s = 0.02;
@@ -157,18 +147,36 @@ void measure(collectives_plan const& what, int ranks, std::string const& command
 
 }  // namespace
 
-int collectives_command(std::vector<std::string> const& args, environment const& variables) {
-    bool wants_help = false;
-    auto const what = read_collectives_plan(args, wants_help);
-    if (wants_help) {
-        fmt::print("{}", help);
-        return 0;
-    }
+constexpr command_row collectives_row{
+    .name = "collectives",
+    .summary = "collectives beside Open MPI, MPICH, Gloo and NCCL",
+    .synopsis = "[options]",
+    .examples =
+        "  muster-bench collectives                               allreduce of 8 B to 64 MiB on 2 ranks, beside what is here\n"
+        "  muster-bench collectives --op all --type f32,bf16      every collective on two types\n"
+        "  muster-bench collectives --gradients resnet50          the tensors of a network instead, one after the other\n",
+    .options = collectives_options,
+    .description = "Measures collectives of muster's backends, beside the libraries of this machine. It starts the ranks itself.",
+    .closing = R"(
+Columns as in nccl-tests: busbw is algbw x 2(n-1)/n for allreduce, x (n-1)/n for the others but broadcast; 1 GB/s is 1e9 bytes/s.
+A sample fills all buffers anew, calls once for each buffer and waits, and checks every element of the results; its time is that
+of the slowest rank, divided by the calls. broadcast has no out of place, alltoall no in place. All ranks of all libraries stay
+alive and sleep while another has its turn.
+Peers have plain memory; the MPI ones are compiled by mpicc.openmpi and mpicc.mpich. Gloo reduces in place only: out of place its
+copy counts. Allocated memory is that of communicator::allocate(), which the ranks of a node share. The hierarchical backend
+refuses one node: give --pretend-nodes.
+The bound is the time of STREAM's triad, measured in the same run, over the bytes that must be moved; of an allreduce in allocated
+memory that is only S 2P, so that more than 100% can come of it.
+)",
+};
+
+int collectives_command(given_options const& given, environment const& variables, std::string const& line) {
+    auto const what = read_collectives_plan(given);
     other_work const others;
     auto documents = nlohmann::ordered_json::array();
     bool good = true;
     for (int const ranks : what.ranks)
-        measure(what, ranks, "muster-bench collectives " + shell_join(args), variables, [&](collectives_results const& results) {
+        measure(what, ranks, line, variables, [&](collectives_results const& results) {
             fmt::print("{}\n", describe(results));
             std::fflush(stdout);
             for (auto const& cell : results.cells) good = good && cell.wrong_out == 0 && cell.wrong_in == 0;

@@ -1,15 +1,15 @@
 // `muster-bench collectives`: measures collectives beside the other libraries of this machine.
 #pragma once
 
-#include <string>
-#include <vector>
-
+#include "base/command/command_set.hpp"
 #include "base/environment.hpp"
 
 namespace muster {
 
-/// Measures allreduce over muster's backends and over the libraries found on this machine, taking turns, and prints the table.
-/// Returns the exit code: 1 if any result was wrong.
-int collectives_command(std::vector<std::string> const& args, environment const& variables);
+extern command_row const collectives_row;
+
+/// `line` is the command line, for the JSON. Measures collectives over muster's backends and over the libraries found on this
+/// machine, taking turns, and prints the tables. Returns the exit code: 1 if any result was wrong.
+int collectives_command(given_options const& given, environment const& variables, std::string const& line);
 
 }  // namespace muster

@@ -1,10 +1,8 @@
 #include "bench/collectives/collectives_plan.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/error.hpp"
 #include "base/process/self_program.hpp"
@@ -15,9 +13,6 @@
 #include "bench/tools/options.hpp"
 
 namespace muster {
-
-namespace po = boost::program_options;
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -36,14 +31,14 @@ std::vector<std::string> choose(std::string const& text, std::vector<std::string
     return chosen;
 }
 
-void read_contenders(collectives_plan& what, po::variables_map const& values) {
+void read_contenders(collectives_plan& what, given_options const& given) {
     std::vector<std::string> backends{"shm", "mpi"}, peers{"openmpi", "mpich", "gloo"};
     if (nccl_lacks().empty()) {
         backends.emplace_back("nccl");
         peers.emplace_back("raw-nccl");
     }
-    what.backends = choose(values["backend"].as<std::string>(), {"shm", "mpi", "hierarchical", "nccl"}, backends, "--backend");
-    what.peers = choose(values["peers"].as<std::string>(), {"openmpi", "mpich", "gloo", "raw-nccl"}, peers, "--peers");
+    what.backends = choose(given.text("backend"), {"shm", "mpi", "hierarchical", "nccl"}, backends, "--backend");
+    what.peers = choose(given.text("peers"), {"openmpi", "mpich", "gloo", "raw-nccl"}, peers, "--peers");
 }
 
 void read_memory(collectives_plan& what, std::string const& text) {
@@ -53,66 +48,46 @@ void read_memory(collectives_plan& what, std::string const& text) {
     what.allocated = text != "plain";
 }
 
-void read_sizes(collectives_plan& what, po::variables_map const& values) {
-    if (values.count("gradients") != 0) {
-        auto const set = gradients_of(values["gradients"].as<std::string>());
+void read_sizes(collectives_plan& what, given_options const& given) {
+    if (given.has("gradients")) {
+        auto const set = gradients_of(given.text("gradients"));
         what.gradients =
             fmt::format("{}: {} tensors, {} parameters ({})", set.name, set.elements.size(), set.parameters(), set.source);
         what.gradient_elements = set.elements;
         return;
     }
-    auto const least = parse_bytes(values["min"].as<std::string>(), "--min"),
-               most = parse_bytes(values["max"].as<std::string>(), "--max");
-    int const factor = values["factor"].as<int>();
-    if (factor < 2) throw error(errc::usage, fmt::format("--factor is {}, expected at least 2", factor));
+    auto const least = parse_bytes(given.text("min"), "--min"), most = parse_bytes(given.text("max"), "--max");
+    int const factor = count_of(given, "factor", 2);
     if (least < 1 || most < least) throw error(errc::usage, "--min is below 1 byte, or --max below --min; give 1 <= min <= max");
     for (auto bytes = least; bytes < most; bytes *= static_cast<unsigned>(factor)) what.sizes.push_back(bytes);
     what.sizes.push_back(most);
 }
 
-void read_cases(collectives_plan& what, po::variables_map const& values) {
-    auto const word = [&](char const* name) { return values[name].as<std::string>(); };
-    int const root = values["root"].as<int>();
+void read_cases(collectives_plan& what, given_options const& given) {
     int const least_ranks = *std::min_element(what.ranks.begin(), what.ranks.end());
-    if (root < 0 || root >= least_ranks)
-        throw error(errc::usage, fmt::format("--root is {}, expected a rank from 0 to {}", root, least_ranks - 1));
-    what.cases = cases_of(parse_kinds(word("op")), parse_types(word("type")), parse_reductions(word("reduction")), root);
+    auto const root = static_cast<int>(given.integer("root", 0, least_ranks - 1));
+    what.cases =
+        cases_of(parse_kinds(given.text("op")), parse_types(given.text("type")), parse_reductions(given.text("reduction")), root);
     if (what.cases.empty())
         throw error(errc::usage, fmt::format("--reduction {} --type {}: integers have no average; give --reduction sum",
-                                             word("reduction"), word("type")));
+                                             given.text("reduction"), given.text("type")));
 }
 
 }  // namespace
 
-collectives_plan read_collectives_plan(std::vector<std::string> const& args, bool& wants_help) {
-    po::options_description known;
-    auto const text = [](char const* usual) { return po::value<std::string>()->default_value(usual); };
-    known.add_options()("ranks", text("2"))("op", text("allreduce"))("type,d", text("f32"))("reduction,o", text("sum"))(
-        "root,r", po::value<int>()->default_value(0))("backend", text("all"))("peers", text("all"))("min,b", text("8"))(
-        "max,e", text("64MiB"))("factor,f", po::value<int>()->default_value(4))("gradients", po::value<std::string>())(
-        "memory", text("both"))("repeats", po::value<int>()->default_value(7))(
-        "pretend-nodes", po::value<int>()->default_value(1))("python", text("/usr/bin/python3"))(
-        "muster", po::value<std::string>())("json", text(""))("help,h", po::bool_switch());
-    auto const values = read_options(args, known);
+collectives_plan read_collectives_plan(given_options const& given) {
     collectives_plan what;
-    wants_help = values["help"].as<bool>();
-    if (wants_help) return what;
-    what.self = self_program().string();
-    what.muster = values.count("muster") != 0 ? values["muster"].as<std::string>()
-                                              : (fs::path(what.self).parent_path() / "muster").string();
-    if (::access(what.muster.c_str(), X_OK) != 0)
-        throw error(errc::not_found, fmt::format("no launcher at {}; give --muster PATH", what.muster));
-    what.python = values["python"].as<std::string>();
-    what.json = values["json"].as<std::string>();
-    what.repeats = values["repeats"].as<int>();
-    if (what.repeats < 1) throw error(errc::usage, fmt::format("--repeats is {}, expected at least 1", what.repeats));
-    what.nodes = values["pretend-nodes"].as<int>();
-    if (what.nodes < 1) throw error(errc::usage, fmt::format("--pretend-nodes is {}, expected at least 1", what.nodes));
-    what.ranks = parse_list(values["ranks"].as<std::string>(), "--ranks", 1, 1024);
-    read_contenders(what, values);
-    read_memory(what, values["memory"].as<std::string>());
-    read_cases(what, values);
-    read_sizes(what, values);
+    what.self = own_path();
+    what.muster = launcher_of(given);
+    what.python = given.text("python");
+    what.json = given.text("json");
+    what.repeats = count_of(given, "repeats");
+    what.nodes = count_of(given, "pretend-nodes");
+    what.ranks = parse_list(given.text("ranks"), "--ranks", 1, 1024);
+    read_contenders(what, given);
+    read_memory(what, given.text("memory"));
+    read_cases(what, given);
+    read_sizes(what, given);
     return what;
 }
 

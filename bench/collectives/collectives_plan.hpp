@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/environment.hpp"
+#include "base/command/given_options.hpp"
 #include "bench/collectives/collectives_case.hpp"
 
 namespace muster {
@@ -23,8 +23,8 @@ struct collectives_plan {
     std::string muster, self, python, json;
 };
 
-/// Reads the command's words. Throws errc::usage, errc::not_found where there is no launcher.
-collectives_plan read_collectives_plan(std::vector<std::string> const& args, bool& wants_help);
+/// Reads the options of collectives_row. Throws errc::usage, errc::not_found where there is no launcher.
+collectives_plan read_collectives_plan(given_options const& given);
 
 /// The tensors that are measured, each set in bytes, as they fit the case and the ranks; sizes that become alike come once.
 std::vector<std::vector<std::size_t>> tensor_sets(collectives_plan const& what, collective_case const& of, int ranks);

@@ -228,6 +228,8 @@ void follow_orders(std::string const& folder, std::string const& name, way const
 
 }  // namespace
 
+constexpr command_row collectives_rank_row{.name = "collectives-rank", .hidden = true};
+
 int collectives_rank(std::vector<std::string> const& args, environment const& variables) {
     if (args.size() != 5) throw error(errc::usage, "collectives-rank: not to be started by hand; give muster-bench collectives");
     identity who = identify(variables);

@@ -4,9 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "base/command/command_set.hpp"
 #include "base/environment.hpp"
 
 namespace muster {
+
+extern command_row const collectives_rank_row;
 
 /// `collectives-rank FOLDER NAME BACKEND NODES MEMORY`: speaks as bench/peers/mpi_collectives.c does, over the named backend, on
 /// as many pretended nodes, with tensors in plain, allocated or device memory; besides that `bound BYTES` measures this core's

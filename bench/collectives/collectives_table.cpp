@@ -6,8 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/units.hpp"
 #include "base/text_table.hpp"
+#include "base/units.hpp"
 #include "bench/tools/statistics.hpp"
 
 namespace muster {

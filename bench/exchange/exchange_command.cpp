@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include <boost/program_options.hpp>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -24,32 +23,16 @@ namespace muster {
 
 namespace {
 
-namespace po = boost::program_options;
 using clock = std::chrono::steady_clock;
 
-constexpr std::string_view help_text = R"(muster run -n N -- muster-bench exchange [options]
-
-Measures the exchange (named tensors, negotiated and fused) beside one MPI_Allreduce a tensor and beside its own backend without it.
-
-  --backend NAME     shm, mpi, …; default: the first that can serve
-  --repetitions N    default 15, after two that are not counted
-  --fusion SIZE      most bytes that one collective reduces for several tensors; default: the exchange's
-  --cycle TIME       how long a rank gathers tensors before it negotiates them; default: the exchange's
-  --small N          number of tensors of 256 bytes; default 10000
-  --json             the results as JSON
-  -h, --help         this text
-
-Rows:
-  exchange           every tensor is submitted under its own name, the last first; then all are waited for
-  as a group         one call submits all tensors under one name
-  prepared           the ranks have checked the group once before; a repetition only starts it
-  gap-free           the tensors lie one after the other in one piece of memory, so that fusion copies nothing
-  allocated          gap-free, in memory from exchange::allocate(), which the ranks of a node share
-  with the copies    the tensors are copied into one buffer, reduced by one call, and copied back
-  its backend        the exchange's backend reduces without the exchange
-One repetition runs every row once (tensors of 4 B 50 times, those of 256 B five times in a row, as the steps of a training do), in turns. A
-repetition's time is that of the slowest rank. The table has the median, the smallest and the largest of them. All sums are checked.
-)";
+constexpr option_row exchange_command_options[]{
+    {"backend", 0, "NAME", "shm, mpi, …; default: the first that can serve", ""},
+    {"repetitions", 0, "N", "repetitions that are counted, after two that are not", "15"},
+    {"fusion", 0, "SIZE", "most bytes that one collective reduces for several tensors; default: the exchange's", ""},
+    {"cycle", 0, "TIME", "how long a rank gathers tensors before it negotiates them; default: the exchange's", ""},
+    {"small", 0, "N", "number of tensors of 256 bytes", "10000"},
+    {"json", 0, "", "the results as JSON", ""},
+};
 
 struct request {
     exchange_options options;
@@ -58,21 +41,16 @@ struct request {
     bool json = false;
 };
 
-std::optional<request> read_request(std::vector<std::string> const& args, environment const& variables) {
-    po::options_description known;
-    known.add_options()("backend", po::value<std::string>())("repetitions", po::value<int>())("fusion", po::value<std::string>())(
-        "cycle", po::value<std::string>())("small", po::value<std::size_t>())("json", "")("help,h", "");
-    auto const values = read_options(args, known);
-    if (values.count("help") != 0) return std::nullopt;
+request read_request(given_options const& given, environment const& variables) {
     request asked;
     asked.options = read_exchange_options(variables);
     asked.options.deadline = duration{120};
-    if (values.count("backend") != 0) asked.options.comm.backend = values["backend"].as<std::string>();
-    if (values.count("repetitions") != 0) asked.repetitions = std::max(1, values["repetitions"].as<int>());
-    if (values.count("fusion") != 0) asked.options.fusion_bytes = parse_bytes(values["fusion"].as<std::string>(), "--fusion");
-    if (values.count("cycle") != 0) asked.options.cycle_time = parse_duration(values["cycle"].as<std::string>(), "--cycle");
-    if (values.count("small") != 0) asked.small = std::max<std::size_t>(1, values["small"].as<std::size_t>());
-    asked.json = values.count("json") != 0;
+    if (given.has("backend")) asked.options.comm.backend = given.text("backend");
+    asked.repetitions = count_of(given, "repetitions");
+    if (given.has("fusion")) asked.options.fusion_bytes = parse_bytes(given.text("fusion"), "--fusion");
+    if (given.has("cycle")) asked.options.cycle_time = parse_duration(given.text("cycle"), "--cycle");
+    asked.small = static_cast<std::size_t>(count_of(given, "small"));
+    asked.json = given.has("json");
     return asked;
 }
 
@@ -250,25 +228,47 @@ void print(exchange const& all, request const& asked, std::vector<row> const& ro
 
 }  // namespace
 
-int exchange_command(std::vector<std::string> const& args, environment const& variables) {
-    auto const asked = read_request(args, variables);
-    if (!asked) {
-        fmt::print("{}", help_text);
-        return 0;
-    }
+constexpr command_row exchange_row{
+    .name = "exchange",
+    .summary = "negotiation and fusion, beside one call a tensor",
+    .synopsis = "[options]",
+    .examples = "  muster run -n 2 -- muster-bench exchange\n",
+    .options = exchange_command_options,
+    .description =
+        "Measures the exchange (named tensors, negotiated and fused) beside one MPI_Allreduce a tensor and beside its own "
+        "backend\n"
+        "without it. To be started on several ranks.",
+    .closing = R"(
+Rows:
+  exchange           every tensor is submitted under its own name, the last first; then all are waited for
+  as a group         one call submits all tensors under one name
+  prepared           the ranks have checked the group once before; a repetition only starts it
+  gap-free           the tensors lie one after the other in one piece of memory, so that fusion copies nothing
+  allocated          gap-free, in memory from exchange::allocate(), which the ranks of a node share
+  with the copies    the tensors are copied into one buffer, reduced by one call, and copied back
+  its backend        the exchange's backend reduces without the exchange
+A repetition runs every row once, in turns (tensors of 4 B 50 times, those of 256 B five times in a row, as the steps of a
+training do); its time is that of the slowest rank. The table has the median, the smallest and the largest repetition.
+A cycle is how long a rank gathers tensors before it negotiates them; full rounds are those that the cache did not shorten.
+All sums are checked.
+)",
+};
+
+int exchange_command(given_options const& given, environment const& variables) {
+    request const asked = read_request(given, variables);
     identity const who = identify(variables);
     other_work const others;  // before MPI starts, whose ranks poll while they wait
     mpi_peer const mpi;
-    communicator bare = communicator::create(who, asked->options.comm);
+    communicator bare = communicator::create(who, asked.options.comm);
     int wrong = 0;
     {
-        exchange all(who, asked->options);
+        exchange all(who, asked.options);
         auto const sizes = gradients_of("resnet50").elements;
         tensor_set tiny("tiny.", std::vector<std::size_t>(161, 1), false), one("one.", {1}, false), apart("layer.", sizes, false),
             flat("flat.", sizes, true), shared("shared.", sizes, all),
-            small("small.", std::vector<std::size_t>(asked->small, 64), false), large("large.", {std::size_t{16} << 20}, true),
-            small_flat("small flat.", std::vector<std::size_t>(asked->small, 64), true),
-            small_shared("small shared.", std::vector<std::size_t>(asked->small, 64), all);
+            small("small.", std::vector<std::size_t>(asked.small, 64), false), large("large.", {std::size_t{16} << 20}, true),
+            small_flat("small flat.", std::vector<std::size_t>(asked.small, 64), true),
+            small_shared("small shared.", std::vector<std::size_t>(asked.small, 64), all);
         auto prepared = all.prepare("prepared", group_of(small), exchange_reduction::sum);
         auto prepared_flat = all.prepare("prepared flat", group_of(small_flat), exchange_reduction::sum);
         auto prepared_shared = all.prepare("prepared shared", group_of(small_shared), exchange_reduction::sum);
@@ -285,17 +285,17 @@ int exchange_command(std::vector<std::string> const& args, environment const& va
             {"ResNet-50: one MPI_Allreduce a tensor", &apart, [&] { one_call_each(apart); }},
             {"ResNet-50, allocated: one MPI_Allreduce a tensor", &shared, [&] { one_call_each(shared); }},
             {"ResNet-50: one MPI_Allreduce, with the copies", &apart, [&] { concatenated(apart, buffer); }},
-            {fmt::format("{} tensors of 256 B: exchange", asked->small), &small, [&] { submit_all(all, small); }, false, steps},
-            {fmt::format("{} tensors of 256 B: exchange, as a group", asked->small), &small, [&] { submit_group(all, small); },
+            {fmt::format("{} tensors of 256 B: exchange", asked.small), &small, [&] { submit_all(all, small); }, false, steps},
+            {fmt::format("{} tensors of 256 B: exchange, as a group", asked.small), &small, [&] { submit_group(all, small); },
              false, steps},
-            {fmt::format("{} tensors of 256 B: prepared", asked->small), &small, [&] { prepared.start().wait(); }, false, steps},
-            {fmt::format("{} tensors of 256 B: prepared, gap-free", asked->small), &small_flat,
+            {fmt::format("{} tensors of 256 B: prepared", asked.small), &small, [&] { prepared.start().wait(); }, false, steps},
+            {fmt::format("{} tensors of 256 B: prepared, gap-free", asked.small), &small_flat,
              [&] { prepared_flat.start().wait(); }, false, steps},
-            {fmt::format("{} tensors of 256 B: prepared, allocated", asked->small), &small_shared,
+            {fmt::format("{} tensors of 256 B: prepared, allocated", asked.small), &small_shared,
              [&] { prepared_shared.start().wait(); }, false, steps},
-            {fmt::format("{} tensors of 256 B: one MPI_Allreduce each", asked->small), &small, [&] { one_call_each(small); },
+            {fmt::format("{} tensors of 256 B: one MPI_Allreduce each", asked.small), &small, [&] { one_call_each(small); },
              false, steps},
-            {fmt::format("{} tensors of 256 B: one exchange call each", asked->small), &small,
+            {fmt::format("{} tensors of 256 B: one exchange call each", asked.small), &small,
              [&] {
                  for (std::size_t i = 0; i < small.tensors.size(); ++i) {
                      auto const view = view_of(small.tensors[i]);
@@ -305,14 +305,14 @@ int exchange_command(std::vector<std::string> const& args, environment const& va
             {"64 MiB: exchange", &large, [&] { all.allreduce("large", large_view, large_view, exchange_reduction::sum).wait(); }},
             {"64 MiB: its backend", &large, [&] { bare.allreduce("large", large_view, reduction::sum).wait(); }},
         };
-        wrong = measure(all, rows, asked->repetitions);
+        wrong = measure(all, rows, asked.repetitions);
         auto const count = all.count();
         double const round_us = count.agreeing_rounds == 0
                                     ? 0.0
                                     : static_cast<double>(count.agreeing_ns) / 1e3 / static_cast<double>(count.agreeing_rounds);
         double const measured_s = mpi_peer::sum(others.own_s());
-        if (all.rank() == 0) print(all, *asked, rows, round_us, count, wrong);
-        if (all.rank() == 0 && !asked->json && who.node_count == 1) fmt::print("{}", others.note(measured_s));
+        if (all.rank() == 0) print(all, asked, rows, round_us, count, wrong);
+        if (all.rank() == 0 && !asked.json && who.node_count == 1) fmt::print("{}", others.note(measured_s));
     }
     return wrong == 0 ? 0 : 1;
 }

@@ -1,15 +1,15 @@
 // `muster-bench exchange`: measures the exchange beside one MPI_Allreduce a tensor.
 #pragma once
 
-#include <string>
-#include <vector>
-
+#include "base/command/command_set.hpp"
 #include "base/environment.hpp"
 
 namespace muster {
 
+extern command_row const exchange_row;
+
 /// Runs as one of the ranks that `muster run` started; rank 0 prints a table or, with --json, JSON, on standard output. Every
 /// result is checked while it is timed. Returns an exit code, 1 if one was wrong; throws muster::error.
-int exchange_command(std::vector<std::string> const& args, environment const& variables);
+int exchange_command(given_options const& given, environment const& variables);
 
 }  // namespace muster

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/program_options.hpp>
 #include <chrono>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -25,41 +24,15 @@ namespace muster {
 
 namespace {
 
-namespace po = boost::program_options;
 using clock = std::chrono::steady_clock;
 
 constexpr int skipped = 77;
 
-constexpr std::string_view help_text = R"(muster run -n N -- muster-bench gpu-exchange [options]
-
-Measures allreduces of a network's gradients in device memory: through the exchange (named, negotiated, packed by kernels), and on its backend without it.
-
-  --gradients SET    resnet50 (default), mnist, cifar or gpt2
-  --repetitions N    default 15, after two that are not counted
-  --json             the results as JSON
-  -h, --help         this text
-
-A repetition runs every row once, in turns: from the first submission until the device is through with the last tensor, on the slowest rank. Results are checked. Without a GPU
-or NCCL it says so and ends with 77.
-)";
-
-struct request {
-    std::string set = "resnet50";
-    int repetitions = 15;
-    bool json = false;
+constexpr option_row gpu_exchange_options[]{
+    {"gradients", 0, "SET", "resnet50, mnist, cifar or gpt2", "resnet50"},
+    {"repetitions", 0, "N", "repetitions that are counted, after two that are not", "15"},
+    {"json", 0, "", "the results as JSON", ""},
 };
-
-std::optional<request> read_request(std::vector<std::string> const& args) {
-    po::options_description known;
-    known.add_options()("gradients", po::value<std::string>())("repetitions", po::value<int>())("json", "")("help,h", "");
-    auto const values = read_options(args, known);
-    if (values.count("help") != 0) return std::nullopt;
-    request asked;
-    if (values.count("gradients") != 0) asked.set = values["gradients"].as<std::string>();
-    if (values.count("repetitions") != 0) asked.repetitions = std::max(1, values["repetitions"].as<int>());
-    asked.json = values.count("json") != 0;
-    return asked;
-}
 
 struct row {
     std::string name;
@@ -190,14 +163,14 @@ int measure(gpu_exchange& bench, std::vector<row>& rows, int repetitions) {
     return static_cast<int>(all_wrong);
 }
 
-void print(gpu_exchange& bench, request const& asked, std::string const& gpu, std::vector<row> const& rows, int wrong) {
+void print(gpu_exchange& bench, given_options const& given, std::string const& gpu, std::vector<row> const& rows, int wrong) {
     double const ranks = bench.all().size();
     auto const busbw = [&](double us) { return 2 * (ranks - 1) / ranks * static_cast<double>(bench.bytes()) / us / 1e3; };
-    if (asked.json) {
+    if (given.has("json")) {
         nlohmann::json out{{"schema", "muster.gpu-exchange/1"},
                            {"ranks", bench.all().size()},
                            {"gpu", gpu},
-                           {"gradients", asked.set},
+                           {"gradients", given.text("gradients")},
                            {"tensors", bench.tensors()},
                            {"bytes", bench.bytes()},
                            {"wrong", wrong},
@@ -206,8 +179,8 @@ void print(gpu_exchange& bench, request const& asked, std::string const& gpu, st
         fmt::print("{}\n", out.dump(1));
         return;
     }
-    fmt::print("{} ranks, {}, {} of {} tensors, {} bytes\n\n{:46}{:>12}{:>12}{:>12}{:>14}\n", bench.all().size(), gpu, asked.set,
-               bench.tensors(), bench.bytes(), "", "median us", "smallest", "largest", "busbw GB/s");
+    fmt::print("{} ranks, {}, {} of {} tensors, {} bytes\n\n{:46}{:>12}{:>12}{:>12}{:>14}\n", bench.all().size(), gpu,
+               given.text("gradients"), bench.tensors(), bench.bytes(), "", "median us", "smallest", "largest", "busbw GB/s");
     for (auto const& each : rows) {
         auto const s = summarise(each.us);
         fmt::print("{:46}{:12.1f}{:12.1f}{:12.1f}{:14.2f}\n", each.name, s.median, s.smallest, s.largest, busbw(s.median));
@@ -217,12 +190,25 @@ void print(gpu_exchange& bench, request const& asked, std::string const& gpu, st
 
 }  // namespace
 
-int gpu_exchange_command(std::vector<std::string> const& args, environment const& variables) {
-    auto const asked = read_request(args);
-    if (!asked) {
-        fmt::print("{}", help_text);
-        return 0;
-    }
+constexpr command_row gpu_exchange_row{
+    .name = "gpu-exchange",
+    .summary = "gradients on GPUs through the exchange, beside NCCL alone",
+    .synopsis = "[options]",
+    .examples = "  muster run -n 2 -- muster-bench gpu-exchange --gradients resnet50\n",
+    .options = gpu_exchange_options,
+    .description =
+        "Measures allreduces of a network's gradients in device memory: through the exchange (named, negotiated, packed by "
+        "kernels),\n"
+        "and on its backend without it. To be started on several ranks.",
+    .closing = R"(
+A repetition runs every row once, in turns: from the first submission until the device has finished the last tensor, on the
+slowest rank. Results are checked. Without a GPU or NCCL it prints so and ends with 77.
+)",
+};
+
+int gpu_exchange_command(given_options const& given, environment const& variables) {
+    auto const set = gradients_of(given.text("gradients"));
+    int const repetitions = count_of(given, "repetitions");
     identity const who = identify(variables);
     auto options = read_exchange_options(variables);
     if (auto const why = nccl_unavailable(who, options.comm)) {
@@ -232,10 +218,10 @@ int gpu_exchange_command(std::vector<std::string> const& args, environment const
     auto const on =
         cuda::device::open(cuda::find_driver(), cuda::choose_device(cuda::find_driver(), options.comm.device, who.local_rank));
     options.comm.device = on->ordinal();
-    gpu_exchange bench(who, options, on, gradients_of(asked->set).elements);
+    gpu_exchange bench(who, options, on, set.elements);
     auto rows = bench.rows();
-    int const wrong = measure(bench, rows, asked->repetitions);
-    if (who.rank == 0) print(bench, *asked, on->name(), rows, wrong);
+    int const wrong = measure(bench, rows, repetitions);
+    if (who.rank == 0) print(bench, given, on->name(), rows, wrong);
     return wrong == 0 ? 0 : 1;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/program_options.hpp>
 #include <cstdio>
 #include <deque>
 #include <functional>
@@ -23,33 +22,15 @@ namespace muster {
 
 namespace {
 
-namespace po = boost::program_options;
-
 constexpr int skipped = 77;
 constexpr double factor = 0.5;
 
-constexpr std::string_view help_text = R"(muster-bench gpu-kernels [options]
-
-Measures the kernels that pack tensors into a fused buffer, convert and scale them, beside the driver's own copies on the same GPU.
-
-  --device N         which GPU, of those CUDA shows; default 0
-  --repetitions N    default 15
-  --blocks N         blocks of a launch; default 0, as many as the GPU runs at once
-  --driver FILE      the CUDA driver's library; default libcuda.so.1
-  --json             the results as JSON
-  -h, --help         this text
-
-GB/s is 1e9 bytes a second, bytes read and written counted both; the last column is a row's median as a part of that of the driver's single copy of the same
-tensors. A repetition runs every row once, in turns: 20 times between two events of the device, over 4 sets of memory in turns so that the caches do not flatter.
-Results are checked on the CPU. Without a GPU, or without kernels in this build, it says so and ends with 77.
-)";
-
-struct request {
-    int device = 0;
-    int repetitions = 15;
-    std::uint32_t blocks = 0;
-    std::string driver;
-    bool json = false;
+constexpr option_row gpu_kernels_options[]{
+    {"device", 0, "N", "which GPU, of those CUDA shows", "0"},
+    {"repetitions", 0, "N", "repetitions that are counted", "15"},
+    {"blocks", 0, "N", "blocks of a launch; 0: as many as the GPU runs at once", "0"},
+    {"driver", 0, "FILE", "the CUDA driver's library; default: libcuda.so.1", ""},
+    {"json", 0, "", "the results as JSON", ""},
 };
 
 struct tensor_set {
@@ -205,35 +186,37 @@ void print_json(std::vector<row> const& rows, cuda::device const& on) {
     fmt::print("{}\n", out.dump(2));
 }
 
-request read_request(std::vector<std::string> const& args, bool& help) {
-    request asked;
-    po::options_description known;
-    known.add_options()("help,h", po::bool_switch(&help))("device", po::value(&asked.device))(
-        "repetitions", po::value(&asked.repetitions))("blocks", po::value(&asked.blocks))("driver", po::value(&asked.driver))(
-        "json", po::bool_switch(&asked.json));
-    read_options(args, known);
-    if (asked.repetitions < 1)
-        throw error(errc::usage, fmt::format("--repetitions is {}, expected at least 1", asked.repetitions));
-    return asked;
-}
-
 }  // namespace
 
-int gpu_kernels_command(std::vector<std::string> const& args, environment const&) {
-    bool help = false;
-    request const asked = read_request(args, help);
-    if (help) {
-        fmt::print("{}", help_text);
-        return 0;
-    }
-    std::array<std::string, 1> const file{asked.driver};
-    auto const found = asked.driver.empty() ? cuda::find_driver() : cuda::find_driver(file);
+constexpr command_row gpu_kernels_row{
+    .name = "gpu-kernels",
+    .summary = "packing and converting tensors on a GPU, beside the driver's copies",
+    .synopsis = "[options]",
+    .examples = "  muster-bench gpu-kernels --device 0\n",
+    .options = gpu_kernels_options,
+    .description =
+        "Measures the kernels that pack tensors into a fused buffer, convert and scale them, beside the driver's own copies on "
+        "the\n"
+        "same GPU.",
+    .closing = R"(
+GB/s is 1e9 bytes a second, bytes read and written counted both; the last column is a row's median as a part of that of the
+driver's single copy of the same tensors. A repetition runs every row once, in turns: 20 times between two events of the device,
+over 4 sets of memory in turns, so that the caches do not hold them. Results are checked on the CPU. Without a GPU, or without
+kernels in this build, it prints so and ends with 77.
+)",
+};
+
+int gpu_kernels_command(given_options const& given, environment const&) {
+    int const repetitions = count_of(given, "repetitions");
+    auto const blocks = static_cast<std::uint32_t>(count_of(given, "blocks", 0));
+    std::array<std::string, 1> const file{given.text("driver")};
+    auto const found = file[0].empty() ? cuda::find_driver() : cuda::find_driver(file);
     auto const missing = cuda::kernels_missing();
     if (found.use == nullptr || missing) {
         fmt::print(stderr, "muster-bench gpu-kernels: skipped: {}\n", missing ? *missing : found.why_not);
         return skipped;
     }
-    auto const on = cuda::device::open(found, asked.device);
+    auto const on = cuda::device::open(found, count_of(given, "device", 0));
     auto const kernels = cuda::fusion_kernels::load(on);
     cuda::device::scope const current(*on);
     auto const stream = cuda::make_stream(*on);
@@ -241,10 +224,10 @@ int gpu_kernels_command(std::vector<std::string> const& args, environment const&
     auto const all = sets();
     for (auto const& set : all) {
         std::size_t const first = rows.size();
-        set_bench const memory(set, kernels, stream.get().handle, asked.blocks, rows);
-        measure(rows, first, *on, stream.get().handle, asked.repetitions);
+        set_bench const memory(set, kernels, stream.get().handle, blocks, rows);
+        measure(rows, first, *on, stream.get().handle, repetitions);
     }
-    asked.json ? print_json(rows, *on) : print_table(rows, *on);
+    given.has("json") ? print_json(rows, *on) : print_table(rows, *on);
     return 0;
 }
 

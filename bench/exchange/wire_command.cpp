@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/program_options.hpp>
 #include <chrono>
 #include <cmath>
 
@@ -18,23 +17,13 @@ namespace muster {
 
 namespace {
 
-namespace po = boost::program_options;
 using clock = std::chrono::steady_clock;
 
-constexpr std::string_view help_text = R"(muster-bench wire [options], started on several ranks
-
-Measures sums of f32 tensors through the exchange: as they are, and with f16 or bf16 on the wire. The rows take turns; a time is the median of the calls, each the slowest rank's.
-
-  mpirun -H a:1,b:1 --mca btl tcp,self muster-bench wire
-
-  --sizes LIST       bytes of the tensor; default 64KiB,1MiB,16MiB,64MiB
-  --repetitions N    default 15
-  --backend NAME     default: the first that can serve
-  -h, --help         this text
-
-A call is one submission and its wait(): a round of negotiation (the request is in the cache), rounding, the allreduce, widening.
-Every result is compared with the sum in double: a wrong one ends the measurement. GB/s is algorithm bandwidth: bytes of f32 reduced a second. gain is the time of f32 divided by the row's.
-)";
+constexpr option_row wire_options[]{
+    {"sizes", 0, "LIST", "bytes of the tensor", "64KiB,1MiB,16MiB,64MiB"},
+    {"repetitions", 0, "N", "calls of each row that are counted", "15"},
+    {"backend", 0, "NAME", "shm, mpi, hierarchical; default: the first that can serve", ""},
+};
 
 struct row {
     std::string name;
@@ -101,22 +90,30 @@ void measure_all(exchange& ranks, std::vector<std::uint64_t> const& sizes, int r
 
 }  // namespace
 
-int wire_command(std::vector<std::string> const& args, environment const& variables) {
-    po::options_description known;
-    known.add_options()("help,h", "")("sizes", po::value<std::string>()->default_value("64KiB,1MiB,16MiB,64MiB"), "")(
-        "repetitions", po::value<int>()->default_value(15), "")("backend", po::value<std::string>()->default_value(""), "");
-    auto const values = read_options(args, known);
-    if (values.count("help") != 0) {
-        fmt::print("{}", help_text);
-        return 0;
-    }
+constexpr command_row wire_row{
+    .name = "wire",
+    .summary = "sums of f32 tensors with f16 or bf16 on the wire",
+    .synopsis = "[options]",
+    .examples = "  mpirun -H a:1,b:1 --mca btl tcp,self muster-bench wire\n",
+    .options = wire_options,
+    .description =
+        "Measures sums of f32 tensors through the exchange: as they are, and with f16 or bf16 on the wire. To be started on "
+        "several\n"
+        "ranks. The rows take turns; a time is the median of the calls, each the slowest rank's.",
+    .closing = R"(
+A call is one submission and its wait(): a round of negotiation (the request is in the cache), rounding, the allreduce, widening.
+GB/s is algorithm bandwidth: bytes of f32 reduced a second. gain is the time of f32 divided by the row's.
+Every result is compared with the sum in double: a wrong one ends the measurement.
+)",
+};
+
+int wire_command(given_options const& given, environment const& variables) {
     std::vector<std::uint64_t> sizes;
-    for (auto const& word : split(values["sizes"].as<std::string>(), ','))
+    for (auto const& word : split(given.text("sizes"), ','))
         sizes.push_back(std::max<std::uint64_t>(parse_bytes(word, "--sizes"), sizeof(float)));
-    int const repetitions = values["repetitions"].as<int>();
-    if (repetitions < 1) throw error(errc::usage, fmt::format("--repetitions is {}, expected at least 1", repetitions));
+    int const repetitions = count_of(given, "repetitions");
     exchange_options options = read_exchange_options(variables);
-    if (auto const& backend = values["backend"].as<std::string>(); !backend.empty()) options.comm.backend = backend;
+    if (given.has("backend")) options.comm.backend = given.text("backend");
     options.deadline = duration{120.0};
     exchange ranks(identify(variables), options);
     measure_all(ranks, sizes, repetitions);

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/process/self_program.hpp"
 #include "base/text_table.hpp"
 #include "base/version.hpp"
 #include "bench/child.hpp"
@@ -22,29 +21,20 @@
 
 namespace muster {
 
-namespace po = boost::program_options;
 namespace fs = std::filesystem;
 
 namespace {
 
-constexpr char const* help = R"(muster-bench launch [options]      how long it takes to start and end ranks
-
-  muster-bench launch                       /bin/true on 32 ranks and MPI_Init + MPI_Finalize on 8, beside mpirun and Hydra
-  muster-bench launch --endurance 200 --ranks 128      only muster, looking for hangs
-
-  --ranks LIST      numbers of ranks for /bin/true (32)
-  --mpi-ranks LIST  numbers of ranks for MPI_Init + MPI_Finalize (8)
-  --output-mib N    MiB of text lines that a rank prints, through muster and through a pipe alone (256); 0: leave this out
-  --repeats N       runs of each, taking turns (15)
-  --slurm           inside a Slurm job: over its nodes, beside a bare srun of the same programs and layout; and how long a run lasts
-                    after the death of one rank. As many ranks on each node: give --ranks and --mpi-ranks (a rank a GPU: nodes x GPUs)
-  --endurance N     N runs of muster run -- /bin/true, each with 15 s; nothing else
-  --muster PATH     the launcher (the muster beside this program)
-  --json FILE       every run, schema muster.launch/1
-
-Wall time from before the launcher is started until it has ended. bare: vfork and exec of the same processes by this program, which no launcher can
-undercut. A run that has not ended after 15 s counts as hung and is killed; mpirun 4.1 hangs now and then on ranks that end at once.
-)";
+constexpr option_row launch_options[]{
+    {"ranks", 0, "LIST", "numbers of ranks for /bin/true", "32"},
+    {"mpi-ranks", 0, "LIST", "numbers of ranks for MPI_Init + MPI_Finalize", "8"},
+    {"output-mib", 0, "N", "MiB of text lines that a rank prints, through muster and through a pipe alone; 0: without it", "256"},
+    {"repeats", 0, "N", "runs of each, taking turns", "15"},
+    {"slurm", 0, "", "inside a Slurm job: over its nodes, beside a bare srun of the same programs and layout", ""},
+    {"endurance", 0, "N", "N runs of muster run -- /bin/true with a deadline of 15 s each, and nothing else", ""},
+    {"muster", 0, "PATH", "the launcher; default: the muster beside this program", ""},
+    {"json", 0, "FILE", "every run (schema muster.launch/1)", ""},
+};
 
 constexpr duration deadline{15};
 
@@ -60,15 +50,15 @@ struct measured {
     int hung = 0;
 };
 
-std::string beside_us(std::string const& name) {
-    return self_program().parent_path() / name;
+std::string beside_this(std::string const& name) {
+    return (fs::path(own_path()).parent_path() / name).string();
 }
 
 /// muster-bench-mpi: beside this program in a build tree, in libexec/muster where it is installed.
 std::string mpi_start_program() {
-    auto const own = beside_us("muster-bench-mpi");
+    auto const own = beside_this("muster-bench-mpi");
     std::error_code fault;
-    return fs::exists(own, fault) ? own : beside_us("../libexec/muster/muster-bench-mpi");
+    return fs::exists(own, fault) ? own : beside_this("../libexec/muster/muster-bench-mpi");
 }
 
 std::vector<peer> find_peers(std::string const& muster_path, environment const& variables) {
@@ -262,32 +252,37 @@ void write_json(std::string const& path, nlohmann::ordered_json const& records) 
 
 }  // namespace
 
-int launch_command(std::vector<std::string> const& args, environment const& variables) {
-    po::options_description known;
-    known.add_options()("ranks", po::value<std::string>()->default_value("32"))(
-        "mpi-ranks", po::value<std::string>()->default_value("8"))("repeats", po::value<int>()->default_value(15))(
-        "output-mib", po::value<int>()->default_value(256))("endurance", po::value<int>())("slurm", po::bool_switch())(
-        "muster", po::value<std::string>())("json", po::value<std::string>())("help,h", po::bool_switch());
-    auto const values = read_options(args, known);
-    if (values["help"].as<bool>()) {
-        fmt::print("{}", help);
-        return 0;
-    }
-    auto const ranks = parse_list(values["ranks"].as<std::string>(), "--ranks", 1, 1024);
-    auto const mpi_ranks = parse_list(values["mpi-ranks"].as<std::string>(), "--mpi-ranks", 1, 1024);
-    int const repeats = values["repeats"].as<int>();
-    if (repeats < 1) throw error(errc::usage, fmt::format("--repeats is {}, expected at least 1", repeats));
-    auto const muster_path = values.count("muster") != 0 ? values["muster"].as<std::string>() : beside_us("muster");
-    if (::access(muster_path.c_str(), X_OK) != 0)
-        throw error(errc::not_found, fmt::format("no launcher at {}; give --muster PATH", muster_path));
+constexpr command_row launch_row{
+    .name = "launch",
+    .summary = "start and end of ranks by muster, mpirun and Hydra, taking turns",
+    .synopsis = "[options]",
+    .examples =
+        "  muster-bench launch                                  /bin/true on 32 ranks, MPI_Init + MPI_Finalize on 8\n"
+        "  muster-bench launch --endurance 200 --ranks 128      only muster, looking for hangs\n",
+    .options = launch_options,
+    .description = "Measures how long it takes to start and end ranks.",
+    .closing = R"(
+Wall time from before the launcher is started until it has ended. bare: vfork and exec of the same processes by this program, the
+least that any launcher can take. A run that has not ended after 15 s counts as hung and is killed; mpirun 4.1 hangs now and then
+on ranks that end at once.
+With --slurm it also measures how long a run lasts after the death of one rank. Each node gets as many ranks: give --ranks and
+--mpi-ranks (a rank a GPU: nodes x GPUs).
+)",
+};
+
+int launch_command(given_options const& given, environment const& variables) {
+    auto const ranks = parse_list(given.text("ranks"), "--ranks", 1, 1024);
+    auto const mpi_ranks = parse_list(given.text("mpi-ranks"), "--mpi-ranks", 1, 1024);
+    int const repeats = count_of(given, "repeats");
+    auto const muster_path = launcher_of(given);
     auto const peers = find_peers(muster_path, variables);
-    if (values.count("endurance") != 0) return endure(peers.front(), ranks, values["endurance"].as<int>(), variables);
+    if (given.has("endurance")) return endure(peers.front(), ranks, count_of(given, "endurance"), variables);
 
     auto const machine = describe_machine();
     fmt::print("{}, {} cores, load {:.1f}\n\n", machine.processor, machine.cores, load_average());
     auto records = nlohmann::ordered_json::array();
     bool good = true;
-    if (values["slurm"].as<bool>()) {
+    if (given.has("slurm")) {
         auto const mpi_program = mpi_start_program();
         for (int const n : ranks)
             good = compare("/bin/true", "/bin/true", n, false, slurm_peers(muster_path, n, variables), repeats, variables,
@@ -298,7 +293,7 @@ int launch_command(std::vector<std::string> const& args, environment const& vari
                            variables, records) &&
                    good;
         compare_deaths(ranks.front(), slurm_peers(muster_path, ranks.front(), variables), repeats, variables, records);
-        if (values.count("json") != 0) write_json(values["json"].as<std::string>(), records);
+        if (given.has("json")) write_json(given.text("json"), records);
         return good ? 0 : 1;
     }
     for (int const n : ranks) good = compare("/bin/true", "/bin/true", n, true, peers, repeats, variables, records) && good;
@@ -308,9 +303,9 @@ int launch_command(std::vector<std::string> const& args, environment const& vari
     for (int const n : mpi_ranks)
         good = compare("MPI_Init + MPI_Finalize", mpi_start_program(), n, false, open_mpi_peers, repeats, variables, records) &&
                good;
-    if (int const mib = values["output-mib"].as<int>(); mib > 0)
+    if (int const mib = count_of(given, "output-mib", 0); mib > 0)
         compare_output(muster_path, mib, std::min(repeats, 5), variables, records);
-    if (values.count("json") != 0) write_json(values["json"].as<std::string>(), records);
+    if (given.has("json")) write_json(given.text("json"), records);
     return good ? 0 : 1;
 }
 

@@ -1,15 +1,15 @@
 // `muster-bench launch`: measures the start and end of ranks beside other launchers.
 #pragma once
 
-#include <string>
-#include <vector>
-
+#include "base/command/command_set.hpp"
 #include "base/environment.hpp"
 
 namespace muster {
 
+extern command_row const launch_row;
+
 /// Starts programs by muster and by the launchers found here, taking turns, and prints the medians; or looks for hangs. Returns
 /// the exit code: 1 if a run of muster's failed or hung.
-int launch_command(std::vector<std::string> const& args, environment const& variables);
+int launch_command(given_options const& given, environment const& variables);
 
 }  // namespace muster

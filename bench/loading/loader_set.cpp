@@ -137,10 +137,10 @@ double loader_set::copy_at_once() {
 }
 
 void loader_set::measure(int repetitions) {
-    for (loader_row& row : rows_) row.run(0);  // touches every page
+    for (delivery_row& row : rows_) row.run(0);  // touches every page
     for (int repetition = 0; repetition < repetitions; ++repetition)
         for (std::size_t i = 0; i < rows_.size(); ++i) {
-            loader_row& row = rows_[(i + static_cast<std::size_t>(repetition)) % rows_.size()];
+            delivery_row& row = rows_[(i + static_cast<std::size_t>(repetition)) % rows_.size()];
             row.gbps.push_back(static_cast<double>(bytes_) / 1e9 / row.run(static_cast<std::uint64_t>(repetition) + 1));
         }
 }

@@ -15,7 +15,7 @@
 namespace muster {
 
 /// One way of delivering the set: a row of the table.
-struct loader_row {
+struct delivery_row {
     std::string name;
     std::function<double(std::uint64_t epoch)> run;  ///< seconds of one delivery of the whole set
     std::vector<double> gbps;
@@ -35,7 +35,7 @@ class loader_set {
     std::uint64_t bytes() const noexcept { return bytes_; }
     dataset_info const& info() const noexcept { return data_.info(); }
     std::size_t batch_size() const noexcept { return batch_; }
-    std::vector<loader_row> const& rows() const noexcept { return rows_; }
+    std::vector<delivery_row> const& rows() const noexcept { return rows_; }
     double memcpy_in_batches() const;  ///< GB/s, median
     double memcpy_at_once() const;     ///< GB/s, median
 
@@ -55,7 +55,7 @@ class loader_set {
     mapped_memory source_;
     mapped_memory target_;
     std::vector<std::uint64_t> checksums_;  ///< one a sample
-    std::vector<loader_row> rows_;          ///< the first two are the copies
+    std::vector<delivery_row> rows_;        ///< the first two are the copies
 };
 
 /// Makes a dataset file of about `bytes` in FOLDER and returns its path.

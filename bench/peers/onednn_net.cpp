@@ -1,6 +1,6 @@
 // The benchmark's network from oneDNN primitives, one thread: what "a well-kept library" would give in place of kernels_body.inc.
-// Not built by default; docs/benchmarking.md tells how and what it measured. ReLU, dropout, softmax and the optimiser are left out, in
-// the library's favour.
+// Not built by default; docs/benchmarking.md tells how and what it measured. ReLU, dropout, softmax and the optimiser are left
+// out, in the library's favour.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -22,22 +21,17 @@
 
 namespace muster {
 
-namespace po = boost::program_options;
-
 namespace {
 
-constexpr char const* help = R"(muster-bench compare --data FILE.h5 [options]      one rank against PyTorch, one thread each
-
-  muster-bench compare --data fashion-mnist.h5
-
-  --data FILE.h5      as for muster-bench train
-  --repeats N         runs of each, taking turns, each pair with the next seed (3)
-  --seed N            of the first pair (42)
-  --epochs N          (1)
-  --batch N           (64)
-  --python PATH       an interpreter with torch, numpy and h5py (/usr/bin/python3)
-  --json FILE|-       every run (schema muster.comparison/1)
-)";
+constexpr option_row compare_options[]{
+    {"data", 0, "FILE.h5", "as for muster-bench train", ""},
+    {"repeats", 0, "N", "runs of each, taking turns, each pair with the next seed", "3"},
+    {"seed", 0, "N", "seed of the first pair", "42"},
+    {"epochs", 0, "N", "passes over the training images", "1"},
+    {"batch", 0, "N", "images a step", "64"},
+    {"python", 0, "PATH", "an interpreter with torch, numpy and h5py", "/usr/bin/python3"},
+    {"json", 0, "FILE|-", "every run (schema muster.comparison/1)", ""},
+};
 
 struct pair_of_runs {
     std::uint64_t seed = 0;
@@ -47,10 +41,7 @@ struct pair_of_runs {
 };
 
 train_record run_own(std::vector<std::string> const& options, environment const& variables) {
-    std::error_code fault;
-    auto const self = std::filesystem::read_symlink("/proc/self/exe", fault);
-    if (fault) throw error(errc::system, "cannot read /proc/self/exe, by which this program starts itself again; mount /proc");
-    std::vector<std::string> command{self.string(), "train", "--json", "-"};
+    std::vector<std::string> command{own_path(), "train", "--json", "-"};
     command.insert(command.end(), options.begin(), options.end());
     child_options how;
     how.capture_output = true;
@@ -137,34 +128,31 @@ nlohmann::json to_json(std::vector<pair_of_runs> const& runs, std::string const&
 
 }  // namespace
 
-int compare_command(std::vector<std::string> const& args, environment const& variables) {
-    po::options_description known;
-    known.add_options()("help,h", po::bool_switch())("data", po::value<std::string>())(
-        "repeats", po::value<int>()->default_value(3))("seed", po::value<std::uint64_t>()->default_value(42))(
-        "epochs", po::value<int>()->default_value(1))("batch", po::value<int>()->default_value(64))(
-        "python", po::value<std::string>()->default_value("/usr/bin/python3"))("json",
-                                                                               po::value<std::string>()->default_value(""));
-    auto const values = read_options(args, known);
-    if (values["help"].as<bool>()) {
-        fmt::print("{}", help);
-        return 0;
-    }
-    auto const data = required(values, "data", "--data fashion-mnist.h5");
-    int const repeats = values["repeats"].as<int>();
-    if (repeats < 1 || repeats > 1000) throw error(errc::usage, fmt::format("--repeats is {}, expected 1 to 1000", repeats));
-    auto const json = values["json"].as<std::string>();
+constexpr command_row compare_row{
+    .name = "compare",
+    .summary = "one rank against PyTorch, one thread each",
+    .synopsis = "--data FILE.h5 [options]",
+    .examples = "  muster-bench compare --data fashion-mnist.h5\n",
+    .options = compare_options,
+};
+
+int compare_command(given_options const& given, environment const& variables) {
+    auto const data = given.needed("data");
+    auto const repeats = static_cast<int>(given.integer("repeats", 1, 1000));
+    auto const first_seed = seed_of(given, "seed");
+    auto const json = given.text("json");
     auto const created = utc_now();
     std::vector<pair_of_runs> runs;
     for (int i = 0; i < repeats; ++i) {
         pair_of_runs r;
-        r.seed = values["seed"].as<std::uint64_t>() + static_cast<std::uint64_t>(i);
+        r.seed = first_seed + static_cast<std::uint64_t>(i);
         std::vector<std::string> const options{"--data",   data,
-                                               "--epochs", std::to_string(values["epochs"].as<int>()),
-                                               "--batch",  std::to_string(values["batch"].as<int>()),
+                                               "--epochs", std::to_string(count_of(given, "epochs")),
+                                               "--batch",  std::to_string(count_of(given, "batch")),
                                                "--seed",   std::to_string(r.seed)};
         r.load_before = load_average();
         r.own = run_own(options, variables);
-        r.peer = run_torch_peer(values["python"].as<std::string>(), options, variables);
+        r.peer = run_torch_peer(given.text("python"), options, variables);
         if (r.peer.parameters != 21840)
             throw error(errc::internal,
                         fmt::format("the peer's network has {} parameters, expected 21840: it is not the same network",

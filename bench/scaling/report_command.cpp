@@ -16,20 +16,16 @@
 
 namespace muster {
 
-namespace po = boost::program_options;
 namespace fs = std::filesystem;
 
 namespace {
 
-constexpr char const* help = R"(muster-bench report --results FILE [options]      table, JSON and HTML page of a scaling study
-
-  muster-bench report --results scaling/results.json -o scaling
-
-  --results FILE     results.json of muster-bench scale, or the folder it lies in
-  -o, --output DIR   where report.html goes, and summary.json (the folder of the results)
-  --no-html          no report.html, for which gnuplot is needed
-  --json             the summary on standard output instead of the table
-)";
+constexpr option_row report_options[]{
+    {"results", 0, "FILE", "results.json of muster-bench scale, or its folder", ""},
+    {"output", 'o', "DIR", "where report.html and summary.json go; default: the folder of the results", ""},
+    {"no-html", 0, "", "no report.html, for which gnuplot is needed", ""},
+    {"json", 0, "", "the summary on standard output instead of the table", ""},
+};
 
 nlohmann::json to_json(summary const& s) {
     return {{"median", s.median},     {"low", s.spread.low},  {"high", s.spread.high}, {"confidence", s.spread.confidence},
@@ -82,27 +78,27 @@ std::string write_html_report(study const& results, std::string const& folder, e
     return path.string();
 }
 
-int report_command(std::vector<std::string> const& args, environment const& variables) {
-    po::options_description known;
-    known.add_options()("help,h", po::bool_switch())("results", po::value<std::string>())(
-        "output,o", po::value<std::string>()->default_value(""))("no-html", po::bool_switch())("json", po::bool_switch());
-    auto const values = read_options(args, known);
-    if (values["help"].as<bool>()) {
-        fmt::print("{}", help);
-        return 0;
-    }
-    fs::path file = required(values, "results", "--results scaling/results.json");
+constexpr command_row report_row{
+    .name = "report",
+    .summary = "table, JSON and HTML page of a scaling study",
+    .synopsis = "--results FILE [options]",
+    .examples = "  muster-bench report --results scaling/results.json -o scaling\n",
+    .options = report_options,
+};
+
+int report_command(given_options const& given, environment const& variables) {
+    fs::path file = given.needed("results");
     std::error_code ignored;
     if (fs::is_directory(file, ignored)) file /= "results.json";
     auto const results =
         read_study(read_json_file(file.string(), "give the results.json that muster-bench scale wrote"), file.string());
-    if (values["json"].as<bool>())
+    if (given.has("json"))
         fmt::print("{}\n", summary_json(results).dump(1));
     else
         fmt::print("{}", scaling_text(results));
     std::fflush(stdout);
 
-    fs::path folder = values["output"].as<std::string>();
+    fs::path folder = given.text("output");
     if (folder.empty()) folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
     fs::create_directories(folder, ignored);
     if (!fs::is_directory(folder, ignored))
@@ -110,7 +106,7 @@ int report_command(std::vector<std::string> const& args, environment const& vari
                     fmt::format("cannot write the report into '{}': it is no folder and cannot be made; give another with -o",
                                 folder.string()));
     write_json_file((folder / "summary.json").string(), summary_json(results));
-    if (values["no-html"].as<bool>()) return 0;
+    if (given.has("no-html")) return 0;
     fmt::print(stderr, "wrote {} and {}\n", write_html_report(results, folder.string(), variables),
                (folder / "summary.json").string());
     return 0;

@@ -1,16 +1,16 @@
 // `muster-bench report`: writes table, JSON and HTML page of a scaling study.
 #pragma once
 
-#include <string>
-#include <vector>
-
+#include "base/command/command_set.hpp"
 #include "base/environment.hpp"
 #include "bench/scaling/study.hpp"
 
 namespace muster {
 
+extern command_row const report_row;
+
 /// Returns the exit code; throws muster::error.
-int report_command(std::vector<std::string> const& args, environment const& variables);
+int report_command(given_options const& given, environment const& variables);
 
 /// Draws the plots and writes FOLDER/report.html; returns its path. Throws what draw_svg throws, and errc::io.
 std::string write_html_report(study const& results, std::string const& folder, environment const& variables);

@@ -1,7 +1,6 @@
 #include "bench/scaling/scale_command.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -23,25 +22,28 @@
 
 namespace muster {
 
-namespace po = boost::program_options;
 namespace fs = std::filesystem;
 
 namespace {
 
-constexpr char const* help = R"(muster-bench scale --data FILE.h5 [options]      train on several numbers of ranks and compare
-
-  muster-bench scale --ranks 1,2,4 --data fashion-mnist.h5 -o scaling
-
-  --data FILE.h5        as for muster-bench train
-  --ranks LIST          numbers of ranks (1,2,4)
-  --repeats N           runs of each, the numbers taking turns (3)
-  --warmup N            runs of each before that are not counted (1)
-  -o, --output DIR      where results.json, report.html and the runs' messages go (scaling)
-  --muster PATH         the launcher (the muster beside this program)
-  --no-html             no report.html, for which gnuplot is needed
-  --epochs, --batch, --seed, --lr, --momentum, --dropout, --bucket-bytes, --protocol, --kernels
-                        handed to muster-bench train
-)";
+constexpr option_row scale_options[]{
+    {"data", 0, "FILE.h5", "as for muster-bench train", ""},
+    {"ranks", 0, "LIST", "numbers of ranks", "1,2,4"},
+    {"repeats", 0, "N", "runs of each, the numbers of ranks taking turns", "3"},
+    {"warmup", 0, "N", "runs of each before that are not counted", "1"},
+    {"output", 'o', "DIR", "where results.json, report.html and the runs' messages go", "scaling"},
+    {"muster", 0, "PATH", "the launcher; default: the muster beside this program", ""},
+    {"no-html", 0, "", "no report.html, for which gnuplot is needed", ""},
+    {"epochs", 0, "N", "these and the following are handed to muster-bench train", ""},
+    {"batch", 0, "N", "images a rank and step", ""},
+    {"seed", 0, "N", "seed of the weights, the order of the images and dropout", ""},
+    {"lr", 0, "X", "learning rate of one rank", ""},
+    {"momentum", 0, "X", "momentum", ""},
+    {"dropout", 0, "X", "probability of both dropouts", ""},
+    {"bucket-bytes", 0, "SIZE", "gradients are reduced in pieces of about this size", ""},
+    {"protocol", 0, "NAME", "fast or published", ""},
+    {"kernels", 0, "NAME", "auto, avx512, avx2 or baseline", ""},
+};
 
 constexpr char const* handed_on[]{"epochs", "batch", "seed", "lr", "momentum", "dropout", "bucket-bytes", "protocol", "kernels"};
 
@@ -54,45 +56,30 @@ struct plan {
     bool html = true;
 };
 
-fs::path own_path() {
-    std::error_code fault;
-    auto const path = fs::read_symlink("/proc/self/exe", fault);
-    if (fault) throw error(errc::system, "cannot read /proc/self/exe, by which this program starts itself again; mount /proc");
-    return path;
-}
-
-plan read_plan(po::variables_map const& values) {
+plan read_plan(given_options const& given) {
     plan p;
-    p.data = required(values, "data", "--data fashion-mnist.h5");
+    p.data = given.needed("data");
     if (std::error_code fault; !fs::exists(p.data, fault))
         throw error(errc::not_found, fmt::format("--data: no file '{}'; make one with muster-stage convert", p.data));
     p.data = fs::absolute(p.data).string();
-    p.ranks = parse_list(values["ranks"].as<std::string>(), "--ranks", 1, 4096);
-    p.repeats = values["repeats"].as<int>();
-    p.warmup = values["warmup"].as<int>();
-    if (p.repeats < 1 || p.repeats > 1000)
-        throw error(errc::usage, fmt::format("--repeats is {}, expected 1 to 1000", p.repeats));
-    if (p.warmup < 0 || p.warmup > 1000) throw error(errc::usage, fmt::format("--warmup is {}, expected 0 to 1000", p.warmup));
+    p.ranks = parse_list(given.text("ranks"), "--ranks", 1, 4096);
+    p.repeats = static_cast<int>(given.integer("repeats", 1, 1000));
+    p.warmup = static_cast<int>(given.integer("warmup", 0, 1000));
     auto sorted = p.ranks;
     std::sort(sorted.begin(), sorted.end());
     if (auto const twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
         throw error(errc::usage, fmt::format("--ranks names {} twice; use --repeats for more runs", *twice));
-    auto const self = self_program();
-    p.self = self.string();
-    p.muster = values["muster"].as<std::string>();
-    if (p.muster.empty()) p.muster = (self.parent_path() / "muster").string();
-    if (::access(p.muster.c_str(), X_OK) != 0)
-        throw error(errc::not_found, fmt::format("no launcher at '{}'; give --muster PATH", p.muster));
-    p.folder = values["output"].as<std::string>();
+    p.self = own_path();
+    p.muster = launcher_of(given);
+    p.folder = given.text("output");
     std::error_code ignored;
     fs::create_directories(p.folder, ignored);
     if (!fs::is_directory(p.folder, ignored))
         throw error(errc::io, fmt::format("cannot write into '{}': it is no folder and cannot be made; give another with -o",
                                           p.folder.string()));
     for (auto const* name : handed_on)
-        if (values.count(name) != 0)
-            p.training.insert(p.training.end(), {fmt::format("--{}", name), values[name].as<std::string>()});
-    p.html = !values["no-html"].as<bool>();
+        if (given.has(name)) p.training.insert(p.training.end(), {fmt::format("--{}", name), given.text(name)});
+    p.html = !given.has("no-html");
     return p;
 }
 
@@ -141,23 +128,20 @@ study_run run_once(plan const& p, int ranks, int cores, environment const& varia
 
 }  // namespace
 
-int scale_command(std::vector<std::string> const& args, environment const& variables) {
-    po::options_description known;
-    auto const text = [](char const* fallback) { return po::value<std::string>()->default_value(fallback); };
-    known.add_options()("help,h", po::bool_switch())("data", po::value<std::string>())("ranks", text("1,2,4"))(
-        "repeats", po::value<int>()->default_value(3))("warmup", po::value<int>()->default_value(1))("output,o", text("scaling"))(
-        "muster", text(""))("no-html", po::bool_switch());
-    for (auto const* name : handed_on) known.add_options()(name, po::value<std::string>());
-    auto const values = read_options(args, known);
-    if (values["help"].as<bool>()) {
-        fmt::print("{}", help);
-        return 0;
-    }
-    auto const p = read_plan(values);
+constexpr command_row scale_row{
+    .name = "scale",
+    .summary = "train on several numbers of ranks: table, results, report",
+    .synopsis = "--data FILE.h5 [options]",
+    .examples = "  muster-bench scale --ranks 1,2,4 --data fashion-mnist.h5 -o scaling\n",
+    .options = scale_options,
+};
+
+int scale_command(given_options const& given, environment const& variables, std::string const& line) {
+    auto const p = read_plan(given);
 
     study results;
     results.created = utc_now();
-    results.command = "muster-bench scale " + shell_join(args);
+    results.command = line;
     results.machine = describe_machine();
     int const cores = results.machine.cores;
     other_work const others;

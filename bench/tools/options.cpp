@@ -1,39 +1,30 @@
 #include "bench/tools/options.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+#include <limits>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 
 namespace muster {
 
-namespace po = boost::program_options;
+namespace fs = std::filesystem;
 
-po::variables_map read_options(std::vector<std::string> const& args, po::options_description const& known) {
-    po::variables_map values;
-    po::positional_options_description const none;
-    try {
-        auto const style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-        po::store(po::command_line_parser(args).options(known).positional(none).style(style).run(), values);
-        po::notify(values);
-    } catch (po::unknown_option const& e) {
-        std::vector<std::string> names;
-        for (auto const& option : known.options()) names.push_back("--" + option->long_name());
-        auto const near = nearest(e.get_option_name(), names);
-        throw error(errc::usage, fmt::format("unknown option '{}'{}; --help lists all", e.get_option_name(),
-                                             near ? fmt::format(", did you mean {}?", *near) : ""));
-    } catch (po::too_many_positional_options_error const&) {
-        throw error(errc::usage, fmt::format("unexpected word in: {}; --help shows how", shell_join(args)));
-    } catch (po::error const& e) {
-        throw error(errc::usage, fmt::format("{}; --help shows how", e.what()));
-    }
-    return values;
+int count_of(given_options const& given, std::string_view name, int least) {
+    return static_cast<int>(given.integer(name, least, std::numeric_limits<int>::max()));
 }
 
-std::string required(po::variables_map const& values, std::string const& name, std::string const& example) {
-    if (values.count(name) == 0 || values[name].as<std::string>().empty())
-        throw error(errc::usage, fmt::format("--{} is missing; for example: {}", name, example));
-    return values[name].as<std::string>();
+std::uint64_t seed_of(given_options const& given, std::string_view name) {
+    auto const text = given.needed(name);
+    std::uint64_t seed = 0;
+    auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), seed);
+    if (fault != std::errc() || end != text.data() + text.size())
+        throw error(errc::usage, fmt::format("--{}: '{}' is no whole number from 0 to 2^64 - 1", name, text));
+    return seed;
 }
 
 std::vector<int> parse_list(std::string const& text, std::string const& origin, int low, int high) {
@@ -48,6 +39,20 @@ std::vector<int> parse_list(std::string const& text, std::string const& origin, 
         offset += piece.size() + 1;
     }
     return out;
+}
+
+std::string own_path() {
+    std::error_code fault;
+    auto const path = fs::read_symlink("/proc/self/exe", fault);
+    if (fault) throw error(errc::system, "cannot read /proc/self/exe, by which this program starts itself again; mount /proc");
+    return path.string();
+}
+
+std::string launcher_of(given_options const& given) {
+    auto const path = given.has("muster") ? given.text("muster") : (fs::path(own_path()).parent_path() / "muster").string();
+    if (::access(path.c_str(), X_OK) != 0)
+        throw error(errc::not_found, fmt::format("no launcher at '{}'; give --muster PATH", path));
+    return path;
 }
 
 }  // namespace muster

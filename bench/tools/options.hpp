@@ -1,21 +1,28 @@
-// Command-line options of the benchmarks.
+// Values of options that several commands of muster-bench read: checked counts, seeds and lists.
 #pragma once
 
-#include <boost/program_options.hpp>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "base/command/given_options.hpp"
 
 namespace muster {
 
-/// Reads `args` by `known`; words that are no option are an error. Throws errc::usage, with the nearest known option on a
-/// mistake.
-boost::program_options::variables_map read_options(std::vector<std::string> const& args,
-                                                   boost::program_options::options_description const& known);
+/// A whole number from `least` on. Throws errc::usage naming the option.
+int count_of(given_options const& given, std::string_view name, int least = 1);
 
-/// The value of an option that must be given. Throws errc::usage naming it and `example`.
-std::string required(boost::program_options::variables_map const& values, std::string const& name, std::string const& example);
+/// A whole number from 0 to 2^64 - 1. Throws errc::usage naming the option.
+std::uint64_t seed_of(given_options const& given, std::string_view name);
 
 /// "1,2,4" as numbers within the bounds, in the order given. Throws parse_error (errc::usage) with a caret.
 std::vector<int> parse_list(std::string const& text, std::string const& origin, int low, int high);
+
+/// The path of --muster, else of the muster beside this program. Throws errc::not_found if it cannot be executed.
+std::string launcher_of(given_options const& given);
+
+/// The path of this program. Throws errc::system.
+std::string own_path();
 
 }  // namespace muster

@@ -4,12 +4,13 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/units.hpp"
 #include "base/text_table.hpp"
+#include "base/units.hpp"
 #include "bench/network/choose_kernels.hpp"
 #include "bench/tools/options.hpp"
 #include "bench/training/training.hpp"
@@ -18,32 +19,26 @@
 
 namespace muster {
 
-namespace po = boost::program_options;
-
 namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr char const* help = R"(muster-bench train --data FILE.h5 [options]      train the MNIST network, data-parallel, timed
-
-  muster run -n 2 -- muster-bench train --data fashion-mnist.h5
-  muster-bench train --data fashion-mnist.h5 --profile
-
-  --data FILE.h5          splits "train" and "test", as muster-stage convert writes them
-  --epochs N              passes over the training images (1)
-  --batch N               images a rank and step (64)
-  --seed N                of the weights, the order of the images and dropout (42)
-  --lr X                  learning rate of one rank; multiplied by the number of ranks (0.01)
-  --momentum X            (0.5)
-  --dropout X             probability of both dropouts (0.5)
-  --bucket-bytes SIZE     gradients are reduced in pieces of about this size (64KiB)
-  --protocol fast|published   published: every step also averages the loss over the ranks and waits for it (fast)
-  --kernels NAME          auto, avx512, avx2 or baseline (auto: the best this processor has)
-  --backend NAME          the communicator's: self, shm, mpi, hierarchical (chosen by where the ranks are)
-  --threads 1             compute threads a rank: one. For more cores start more ranks
-  --profile               time and arithmetic of each layer
-  --json FILE|-           the record of the run (schema muster.train/1); -: on standard output, instead of the text
-)";
+constexpr option_row train_options[]{
+    {"data", 0, "FILE.h5", "splits \"train\" and \"test\", as muster-stage convert writes them", ""},
+    {"epochs", 0, "N", "passes over the training images", "1"},
+    {"batch", 0, "N", "images a rank and step", "64"},
+    {"seed", 0, "N", "seed of the weights, the order of the images and dropout", "42"},
+    {"lr", 0, "X", "learning rate of one rank; multiplied by the number of ranks", "0.01"},
+    {"momentum", 0, "X", "momentum", "0.5"},
+    {"dropout", 0, "X", "probability of both dropouts", "0.5"},
+    {"bucket-bytes", 0, "SIZE", "gradients are reduced in pieces of about this size", "64KiB"},
+    {"protocol", 0, "NAME", "fast, or published: every step also averages the loss over the ranks and waits for it", "fast"},
+    {"kernels", 0, "NAME", "auto (the best that this processor has), avx512, avx2 or baseline", "auto"},
+    {"backend", 0, "NAME", "self, shm, mpi or hierarchical; default: chosen by where the ranks are", ""},
+    {"threads", 0, "N", "compute threads a rank; only 1: for more cores start more ranks", "1"},
+    {"profile", 0, "", "time and arithmetic of each layer", ""},
+    {"json", 0, "FILE|-", "the record of the run (schema muster.train/1); -: on standard output, instead of the text", ""},
+};
 
 struct command_line {
     training_options training;
@@ -51,39 +46,38 @@ struct command_line {
     bool profile = false;
 };
 
-template <class T>
-T positive(po::variables_map const& values, char const* name, T low) {
-    T const value = values[name].as<T>();
-    if (!(value >= low)) throw error(errc::usage, fmt::format("--{} is {}, expected at least {}", name, value, low));
+double real_of(given_options const& given, char const* name, double below) {
+    double const value = given.real(name);
+    if (!(value >= 0 && value < below))
+        throw error(errc::usage, below == std::numeric_limits<double>::infinity()
+                                     ? fmt::format("--{} is {}, expected at least 0", name, value)
+                                     : fmt::format("--{} is {}, expected at least 0 and below {}", name, value, below));
     return value;
 }
 
-command_line read_command_line(po::variables_map const& values) {
+command_line read_command_line(given_options const& given) {
     command_line c;
     auto& t = c.training;
-    t.data = required(values, "data", "--data fashion-mnist.h5");
-    t.epochs = positive<int>(values, "epochs", 1);
-    t.batch = positive<int>(values, "batch", 1);
-    if (t.batch > 65536) throw error(errc::usage, fmt::format("--batch is {}, expected at most 65536", t.batch));
-    t.seed = values["seed"].as<std::uint64_t>();
-    t.rate = positive<double>(values, "lr", 0);
-    t.momentum = positive<double>(values, "momentum", 0);
-    if (t.momentum >= 1) throw error(errc::usage, fmt::format("--momentum is {}, expected below 1", t.momentum));
-    t.dropout = positive<double>(values, "dropout", 0);
-    if (t.dropout >= 1) throw error(errc::usage, fmt::format("--dropout is {}, expected below 1", t.dropout));
-    t.bucket_bytes = parse_bytes(values["bucket-bytes"].as<std::string>(), "--bucket-bytes");
-    auto const protocol = values["protocol"].as<std::string>();
+    t.data = given.needed("data");
+    t.epochs = count_of(given, "epochs");
+    t.batch = static_cast<int>(given.integer("batch", 1, 65536));
+    t.seed = seed_of(given, "seed");
+    t.rate = real_of(given, "lr", std::numeric_limits<double>::infinity());
+    t.momentum = real_of(given, "momentum", 1);
+    t.dropout = real_of(given, "dropout", 1);
+    t.bucket_bytes = parse_bytes(given.text("bucket-bytes"), "--bucket-bytes");
+    auto const protocol = given.text("protocol");
     if (protocol != "fast" && protocol != "published")
         throw error(errc::usage, fmt::format("--protocol is '{}', expected fast or published", protocol));
     t.published_protocol = protocol == "published";
-    if (int const threads = values["threads"].as<int>(); threads != 1)
+    if (int const threads = count_of(given, "threads", 0); threads != 1)
         throw error(errc::usage, fmt::format("--threads is {}: a rank computes with one thread; start more ranks instead: muster "
                                              "run -n {} -- muster-bench train …",
                                              threads, std::max(2, threads)));
-    c.kernels = values["kernels"].as<std::string>();
-    c.backend = values["backend"].as<std::string>();
-    c.json = values["json"].as<std::string>();
-    c.profile = values["profile"].as<bool>();
+    c.kernels = given.text("kernels");
+    c.backend = given.text("backend");
+    c.json = given.text("json");
+    c.profile = given.has("profile");
     return c;
 }
 
@@ -154,22 +148,19 @@ void print_profile(train_record const& r, kernel_table const& kernels) {
 
 }  // namespace
 
-int train_command(std::vector<std::string> const& args, environment const& variables) {
+constexpr command_row train_row{
+    .name = "train",
+    .summary = "train the MNIST network, data-parallel, timed",
+    .synopsis = "--data FILE.h5 [options]",
+    .examples =
+        "  muster run -n 2 -- muster-bench train --data fashion-mnist.h5\n"
+        "  muster-bench train --data fashion-mnist.h5 --profile\n",
+    .options = train_options,
+};
+
+int train_command(given_options const& given, environment const& variables) {
     auto const began = clock::now();
-    po::options_description known;
-    auto const text = [](char const* fallback) { return po::value<std::string>()->default_value(fallback); };
-    known.add_options()("help,h", po::bool_switch())("data", po::value<std::string>())(
-        "epochs", po::value<int>()->default_value(1))("batch", po::value<int>()->default_value(64))(
-        "seed", po::value<std::uint64_t>()->default_value(42))("lr", po::value<double>()->default_value(0.01))(
-        "momentum", po::value<double>()->default_value(0.5))("dropout", po::value<double>()->default_value(0.5))(
-        "bucket-bytes", text("64KiB"))("protocol", text("fast"))("kernels", text("auto"))("backend", text(""))(
-        "threads", po::value<int>()->default_value(1))("profile", po::bool_switch())("json", text(""));
-    auto const values = read_options(args, known);
-    if (values["help"].as<bool>()) {
-        fmt::print("{}", help);
-        return 0;
-    }
-    auto const line = read_command_line(values);
+    auto const line = read_command_line(given);
     auto const& kernels = choose_kernels(line.kernels);
     auto const who = identify(variables);
     init_log(variables.get_or("MUSTER_LOG", "warning"), who.host, who.rank);

@@ -1,14 +1,14 @@
 // `muster-bench train`: trains the MNIST network, data-parallel, timed.
 #pragma once
 
-#include <string>
-#include <vector>
-
+#include "base/command/command_set.hpp"
 #include "base/environment.hpp"
 
 namespace muster {
 
+extern command_row const train_row;
+
 /// Collective over the ranks that this process belongs to. Returns the exit code; throws muster::error.
-int train_command(std::vector<std::string> const& args, environment const& variables);
+int train_command(given_options const& given, environment const& variables);
 
 }  // namespace muster
