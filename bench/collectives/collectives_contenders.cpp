@@ -22,7 +22,7 @@ std::string compile(std::string const& compiler, std::string const& folder, envi
     std::string const path = find_program(compiler, variables);
     if (path.empty()) return {};
     std::string const source = folder + "/mpi_collectives.c", program = folder + "/" + compiler;
-    std::ofstream(source) << mpi_peer_source;
+    std::ofstream(source) << find_text(peer_files(), "mpi_collectives.c");
     auto const made = run_child({path, "-O3", "-o", program, source}, variables);
     if (made.exit_code == 0) return program;
     fmt::print(stderr, "muster-bench: note: {} does not compile the peer (exit code {}), which is left out\n", compiler,
@@ -44,7 +44,7 @@ bool shares_memory(std::string const& backend) {
 
 commands gloo_commands(collectives_plan const& what, int ranks, std::string const& folder, environment const& variables) {
     std::string const script = folder + "/gloo_collectives.py";
-    std::ofstream(script) << gloo_peer_script;
+    std::ofstream(script) << find_text(peer_files(), "gloo_collectives.py");
     commands all;
     if (find_program(what.python, variables).empty()) return all;
     for (int rank = 0; rank < ranks; ++rank)

@@ -19,7 +19,7 @@ peer_record run_torch_peer(std::string const& python, std::vector<std::string> c
     command.insert(command.end(), options.begin(), options.end());
     child_options how;
     how.capture_output = true;
-    how.input = torch_peer_script;
+    how.input = std::string(find_text(peer_files(), "torch_mnist.py"));
     auto const result = run_child(command, own, how);
     if (result.exit_code != 0)
         throw error(

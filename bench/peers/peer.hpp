@@ -1,19 +1,18 @@
 // The peers of comparisons: scripts and sources that this program holds, and a runner of the PyTorch one.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/embedded_text.hpp"
 #include "base/environment.hpp"
 
 namespace muster {
 
-/// bench/peers/torch_mnist.py, as it was when this program was built.
-extern char const* const torch_peer_script;
-
-/// bench/peers/mpi_collectives.c, compiled with each MPI found on the machine, and bench/peers/gloo_collectives.py.
-extern char const* const mpi_peer_source;
-extern char const* const gloo_peer_script;
+/// The files torch_mnist.py, mpi_collectives.c (compiled with each MPI found on the machine) and gloo_collectives.py, as they
+/// were when this program was built.
+std::span<embedded_text const> peer_files() noexcept;
 
 /// What one run of a peer reports (schema "muster.peer/1").
 struct peer_record {

@@ -16,10 +16,6 @@ namespace {
 using kainjow::mustache::data;
 using list = kainjow::mustache::list;
 
-constexpr char const* page =
-#include "bench/scaling/report_template.inc"
-    ;
-
 data pair(std::string what, std::string value) {
     data d;
     d.set("what", std::move(what));
@@ -212,7 +208,7 @@ std::string report_html(study const& s, report_plots const& plots) {
     d.set("published", published());
     d.set("context", context(s));
     d.set("definitions", definitions());
-    kainjow::mustache::mustache view{page};
+    kainjow::mustache::mustache view{std::string(find_text(report_templates(), "report.html.mustache"))};
     expect(view.is_valid(), "the report's template is valid: " + view.error_message());
     return view.render(d);
 }

@@ -1,8 +1,10 @@
 // The scaling report: renders a study as one HTML page that needs nothing else.
 #pragma once
 
+#include <span>
 #include <string>
 
+#include "base/embedded_text.hpp"
 #include "bench/scaling/study.hpp"
 
 namespace muster {
@@ -10,6 +12,9 @@ namespace muster {
 struct report_plots {
     std::string speedup, throughput, time_split, published;  ///< <svg> elements
 };
+
+/// The page's template, as it was when this program was built.
+std::span<embedded_text const> report_templates() noexcept;
 
 /// Every text of the study is escaped; the plots are taken as they are. Pure.
 std::string report_html(study const& results, report_plots const& plots);
