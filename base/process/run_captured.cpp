@@ -25,9 +25,9 @@ using steady = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 /// Reads what is there; closes at the end of the file.
-void drain(unique_fd& from, std::string& into) {
+void drain(unique_fd& from, std::string& into, std::size_t limit) {
     std::array<char, 65536> buffer;
-    while (from && into.size() <= command_output_limit) {
+    while (from && into.size() <= limit) {
         auto const got = ::read(from.get(), buffer.data(), buffer.size());
         if (got > 0) {
             into.append(buffer.data(), static_cast<std::size_t>(got));
@@ -140,8 +140,8 @@ class captured_run {
             if (how_.limit && steady::now() - start_ >= *how_.limit) return give_up(124, late());
             wait();
             transfer();
-            if (std::max(result_.out.size(), result_.err.size()) > command_output_limit)
-                return give_up(125, fmt::format("{} printed more than {} MiB", argv_.front(), command_output_limit >> 20));
+            if (std::max(result_.out.size(), result_.err.size()) > how_.output_limit)
+                return give_up(125, fmt::format("{} printed more than {} MiB", argv_.front(), how_.output_limit >> 20));
             auto const status = child_->ended();
             if (!status) continue;
             transfer();  // what it wrote last; descendants that hold the pipes are not waited for
@@ -153,8 +153,8 @@ class captured_run {
 
   private:
     void transfer() {
-        drain(out_, result_.out);
-        drain(err_, result_.err);
+        drain(out_, result_.out, how_.output_limit);
+        drain(err_, result_.err, how_.output_limit);
         feed(in_, input_);
     }
 
@@ -189,6 +189,14 @@ class captured_run {
 };
 
 }  // namespace
+
+capture_options foreground() {
+    capture_options how;
+    how.err_fd = STDERR_FILENO;
+    how.own_group = false;
+    how.death_signal = SIGTERM;
+    return how;
+}
 
 command_output run_program(std::vector<std::string> const& argv, environment const& variables, capture_options const& how) {
     expect(!argv.empty(), "a command has a program");

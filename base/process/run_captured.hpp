@@ -36,11 +36,16 @@ struct capture_options {
     int err_fd = -1;                                 ///< where standard error goes; below 0: into the result
     bool own_group = true;                           ///< it leads a process group of its own, which is killed at the limit
     int death_signal = SIGKILL;                      ///< what it gets when this process dies
+    std::size_t output_limit = command_output_limit;
 };
+
+/// For a command that a person waits for: in this process' group, so that Ctrl-C reaches it, with this process' standard error,
+/// and ended by SIGTERM if this process dies.
+capture_options foreground();
 
 /// Runs `argv` (found along PATH of `variables`, no shell). Returns once it has ended, or at the latest `limit` after its start:
 /// then it and its process group are killed, and the status is 124. Descendants that outlive it do not hold this call. Status
-/// 125: it printed more than command_output_limit. Throws program_error if it is not there or cannot be executed, errc::system if
+/// 125: it printed more than `output_limit`. Throws program_error if it is not there or cannot be executed, errc::system if
 /// no process can be made. Call it from the main thread, as start_process().
 command_output run_program(std::vector<std::string> const& argv, environment const& variables, capture_options const& how);
 

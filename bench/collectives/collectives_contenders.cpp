@@ -6,7 +6,8 @@
 #include <fstream>
 
 #include "base/error.hpp"
-#include "bench/child.hpp"
+#include "base/process.hpp"
+#include "base/run_captured.hpp"
 #include "bench/peers/peer.hpp"
 
 namespace muster {
@@ -19,14 +20,16 @@ using commands = std::vector<std::vector<std::string>>;
 
 /// The peer's path, compiled by that compiler; "" with a message if that fails.
 std::string compile(std::string const& compiler, std::string const& folder, environment const& variables) {
-    std::string const path = find_program(compiler, variables);
+    std::string const path = find_program_or_nothing(compiler, variables);
     if (path.empty()) return {};
     std::string const source = folder + "/mpi_collectives.c", program = folder + "/" + compiler;
     std::ofstream(source) << find_text(peer_files(), "mpi_collectives.c");
-    auto const made = run_child({path, "-O3", "-o", program, source}, variables);
-    if (made.exit_code == 0) return program;
+    auto how = foreground();
+    how.out_fd = STDERR_FILENO;
+    auto const made = run_program({path, "-O3", "-o", program, source}, variables, how);
+    if (made.exit_status == 0) return program;
     fmt::print(stderr, "muster-bench: note: {} does not compile the peer (exit code {}), which is left out\n", compiler,
-               made.exit_code);
+               made.exit_status);
     return {};
 }
 
@@ -46,7 +49,7 @@ commands gloo_commands(collectives_plan const& what, int ranks, std::string cons
     std::string const script = folder + "/gloo_collectives.py";
     std::ofstream(script) << find_text(peer_files(), "gloo_collectives.py");
     commands all;
-    if (find_program(what.python, variables).empty()) return all;
+    if (find_program_or_nothing(what.python, variables).empty()) return all;
     for (int rank = 0; rank < ranks; ++rank)
         all.push_back({what.python, script, folder, "gloo", std::to_string(rank), std::to_string(ranks)});
     return all;
@@ -59,7 +62,7 @@ commands peer_commands(std::string const& peer, collectives_plan const& what, in
     if (peer == "raw-nccl") return own_command(what, peer, peer, count, folder, memory_of_tensors::device);
     if (peer == "gloo") return gloo_commands(what, ranks, folder, variables);
     bool const open = peer == "openmpi";
-    auto const launcher = find_program(open ? "mpirun.openmpi" : "mpiexec.hydra", variables),
+    auto const launcher = find_program_or_nothing(open ? "mpirun.openmpi" : "mpiexec.hydra", variables),
                program = compile(open ? "mpicc.openmpi" : "mpicc.mpich", folder, variables);
     if (launcher.empty() || program.empty()) return {};
     std::vector<std::string> command{launcher};

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/process.hpp"
 
 namespace muster {
 
@@ -32,28 +32,19 @@ unique_fd make_named_pipe(std::string const& path) {
     return made;
 }
 
-pid_t spawn(std::vector<std::string> const& command, environment const& variables, std::string const& log) {
-    auto const lines = variables.lines();
-    std::vector<char*> argv, envp;
-    for (auto const& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-    for (auto const& each : lines) envp.push_back(const_cast<char*>(each.c_str()));
-    argv.push_back(nullptr);
-    envp.push_back(nullptr);
-    unique_fd const nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+/// Its ranks end on SIGTERM, which launchers hand on: nothing outlives this process.
+pid_t start(std::vector<std::string> const& command, environment const& variables, std::string const& log) {
     unique_fd const to(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-    if (!nothing || !to) throw_system("open", log);
-    pid_t const parent = ::getpid();
-    pid_t const pid = ::fork();
-    if (pid < 0) throw_system("fork", command.front());
-    if (pid == 0) {  // until exec only calls that are safe here
-        ::setpgid(0, 0);
-        // No orphans: launchers end their ranks on this signal.
-        ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-        if (::getppid() == parent && ::dup2(nothing.get(), 0) == 0 && ::dup2(to.get(), 1) == 1 && ::dup2(1, 2) == 2)
-            ::execve(argv[0], argv.data(), envp.data());
-        ::_exit(127);
-    }
-    return pid;
+    if (!to) throw_system("open", log);
+    return start_process({.path = command.front(),
+                          .arguments = &command,
+                          .variables = &variables,
+                          .working_dir = "",
+                          .stdout_fd = to.get(),
+                          .stderr_fd = to.get(),
+                          .cores = {},
+                          .open_files = {},
+                          .death_signal = SIGTERM});
 }
 
 }  // namespace
@@ -64,7 +55,7 @@ collectives_job::collectives_job(std::string folder, std::string name, int ranks
     for (int rank = 0; rank < ranks; ++rank) orders_.push_back(make_named_pipe(fmt::format("{}/{}.{}", folder_, name_, rank)));
     answers_ = make_named_pipe(fmt::format("{}/{}.out", folder_, name_));
     for (auto const& command : commands)
-        processes_.push_back(spawn(command, variables, fmt::format("{}/{}.log", folder_, name_)));
+        processes_.push_back(start(command, variables, fmt::format("{}/{}.log", folder_, name_)));
 }
 
 collectives_job::~collectives_job() {

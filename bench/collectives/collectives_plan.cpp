@@ -77,7 +77,7 @@ void read_cases(collectives_plan& what, given_options const& given) {
 
 collectives_plan read_collectives_plan(given_options const& given) {
     collectives_plan what;
-    what.self = own_path();
+    what.self = self_program().string();
     what.muster = launcher_of(given);
     what.python = given.text("python");
     what.json = given.text("json");

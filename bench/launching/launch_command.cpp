@@ -10,9 +10,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/process.hpp"
+#include "base/run_captured.hpp"
+#include "base/self_program.hpp"
 #include "base/text_table.hpp"
 #include "base/version.hpp"
-#include "bench/child.hpp"
 #include "bench/launching/timed_run.hpp"
 #include "bench/tools/machine.hpp"
 #include "bench/tools/mpi_version.hpp"
@@ -51,7 +53,7 @@ struct measured {
 };
 
 std::string beside_this(std::string const& name) {
-    return (fs::path(own_path()).parent_path() / name).string();
+    return (self_program().parent_path() / name).string();
 }
 
 /// muster-bench-mpi: beside this program in a build tree, in libexec/muster where it is installed.
@@ -63,13 +65,13 @@ std::string mpi_start_program() {
 
 std::vector<peer> find_peers(std::string const& muster_path, environment const& variables) {
     std::vector<peer> peers{{fmt::format("muster {}", version()), {muster_path, "run", "-q", "-n"}, {"--"}}};
-    if (auto const path = find_program("mpirun.openmpi", variables); !path.empty()) {
+    if (auto const path = find_program_or_nothing("mpirun.openmpi", variables); !path.empty()) {
         peer p{"mpirun (" + mpi_library_version() + ")", {path, "--oversubscribe"}, {}};
         if (::getuid() == 0) p.before.emplace_back("--allow-run-as-root");
         p.before.emplace_back("-n");
         peers.push_back(p);
     }
-    if (auto const path = find_program("mpiexec.hydra", variables); !path.empty())
+    if (auto const path = find_program_or_nothing("mpiexec.hydra", variables); !path.empty())
         peers.push_back({"mpiexec.hydra", {path, "-n"}, {}});
     return peers;
 }
@@ -77,7 +79,7 @@ std::vector<peer> find_peers(std::string const& muster_path, environment const& 
 /// muster, and srun with the layout that muster chooses: as many ranks on each node.
 std::vector<peer> slurm_peers(std::string const& muster_path, int ranks, environment const& variables) {
     auto const told = variables.get("SLURM_JOB_NUM_NODES");
-    auto const path = find_program("srun", variables);
+    auto const path = find_program_or_nothing("srun", variables);
     if (!told || path.empty())
         throw error(errc::unavailable, fmt::format("--slurm: this is no Slurm job ({}); start it by salloc or sbatch",
                                                    path.empty() ? "there is no srun" : "SLURM_JOB_NUM_NODES is not set"));
@@ -199,19 +201,21 @@ void compare_output(std::string const& muster_path, int mib, int repeats, enviro
     std::vector<std::string> const tagged{muster_path, "run", "-q", "-n", "1", "--tag-output", "--", "sh", "-c", program};
     std::vector<std::pair<std::string, std::vector<std::string>>> const ways{
         {"a pipe alone", plain}, {"muster run", through}, {"muster run --tag-output", tagged}};
+    auto how = foreground();
+    how.output_limit = (static_cast<std::size_t>(mib) + 1) << 20;
     std::map<std::string, std::vector<double>> rates;
     for (int i = 0; i < repeats; ++i)
         for (auto const& [name, command] : ways) {
-            auto const r = run_child(command, variables, {.capture_output = true});
-            if (r.exit_code != 0 || r.output.size() < static_cast<std::size_t>(mib) << 20)
+            auto const r = run_program(command, variables, how);
+            if (r.exit_status != 0 || r.out.size() < static_cast<std::size_t>(mib) << 20)
                 throw error(errc::internal, fmt::format("{}: exit code {}, and {} bytes of {} MiB were received", name,
-                                                        r.exit_code, r.output.size(), mib));
-            rates[name].push_back(static_cast<double>(mib) * 1.048576 / r.wall_s);
+                                                        r.exit_status, r.out.size(), mib));
+            rates[name].push_back(static_cast<double>(mib) * 1.048576 / r.wall.count());
             records.push_back({{"what", "output"},
                                {"launcher", name},
                                {"repetition", i},
                                {"mib", mib},
-                               {"wall_s", r.wall_s},
+                               {"wall_s", r.wall.count()},
                                {"simulated", false}});
         }
     std::vector<std::vector<std::string>> rows{{"one rank prints through", "MB/s", "smallest", "largest", "this/pipe"}};

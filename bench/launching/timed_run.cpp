@@ -1,6 +1,5 @@
 #include "bench/launching/timed_run.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -13,6 +12,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/process.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {
@@ -21,26 +21,16 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-std::vector<char*> pointers(std::vector<std::string> const& strings) {
-    std::vector<char*> all;
-    for (auto const& s : strings) all.push_back(const_cast<char*>(s.c_str()));
-    all.push_back(nullptr);
-    return all;
-}
-
-/// Between vfork and exec the child shares this memory: only system calls there.
-[[gnu::noinline]] pid_t start(char* const* argv, char* const* envp, int null_fd, int output_fd) {
-    pid_t const pid = ::vfork();
-    if (pid == 0) {
-        ::setpgid(0, 0);
-        ::dup2(null_fd, 0);
-        ::dup2(output_fd, 1);
-        ::dup2(null_fd, 2);
-        ::execve(argv[0], argv, envp);
-        ::_exit(127);
-    }
-    if (pid < 0) throw_system("vfork", argv[0]);
-    return pid;
+/// In a process group of its own, so that all of it can be killed; standard input and error are /dev/null.
+pid_t start(std::vector<std::string> const& command, environment const& variables, int output_fd = -1) {
+    return start_process({.path = command.front(),
+                          .arguments = &command,
+                          .variables = &variables,
+                          .working_dir = "",
+                          .stdout_fd = output_fd,
+                          .cores = {},
+                          .open_files = {},
+                          .death_signal = SIGTERM});
 }
 
 int shell_code(int status) {
@@ -75,12 +65,8 @@ int wait_for(pid_t pid) {
 }  // namespace
 
 timed_result run_timed(std::vector<std::string> const& command, environment const& variables, duration deadline) {
-    auto const lines = variables.lines();
-    auto const argv = pointers(command);
-    auto const envp = pointers(lines);
-    unique_fd const null(::open("/dev/null", O_RDWR | O_CLOEXEC));
     auto const before = clock::now();
-    pid_t const pid = start(argv.data(), envp.data(), null.get(), null.get());
+    pid_t const pid = start(command, variables);
     timed_result result;
     auto const end = pidfd_of(pid, command.front());
     if (!readable(end.get(), before + deadline)) {
@@ -93,16 +79,9 @@ timed_result run_timed(std::vector<std::string> const& command, environment cons
 }
 
 timed_result run_timed_from_output(std::vector<std::string> const& command, environment const& variables, duration deadline) {
-    auto const lines = variables.lines();
-    auto const argv = pointers(command);
-    auto const envp = pointers(lines);
-    unique_fd const null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw_system("pipe2", "for " + command.front());
-    unique_fd const output(ends[0]);
-    unique_fd input(ends[1]);
+    auto [output, input] = make_pipe();
     auto const limit = clock::now() + deadline;
-    pid_t const pid = start(argv.data(), envp.data(), null.get(), input.get());
+    pid_t const pid = start(command, variables, input.get());
     input.reset();
     auto const end = pidfd_of(pid, command.front());
     timed_result result;
@@ -123,13 +102,9 @@ timed_result run_timed_from_output(std::vector<std::string> const& command, envi
 }
 
 duration run_bare(std::vector<std::string> const& command, environment const& variables, int count) {
-    auto const lines = variables.lines();
-    auto const argv = pointers(command);
-    auto const envp = pointers(lines);
-    unique_fd const null(::open("/dev/null", O_RDWR | O_CLOEXEC));
     auto const before = clock::now();
     std::vector<pid_t> pids;
-    for (int i = 0; i < count; ++i) pids.push_back(start(argv.data(), envp.data(), null.get(), null.get()));
+    for (int i = 0; i < count; ++i) pids.push_back(start(command, variables));
     for (auto const pid : pids) ::waitpid(pid, nullptr, 0);
     return clock::now() - before;
 }

@@ -16,7 +16,7 @@ struct timed_result {
 };
 
 /// Starts `command` (argv[0] is a path) with its output thrown away and waits. The clock runs from before vfork to after waitpid.
-/// Throws errc::system.
+/// Throws errc::system, program_error.
 timed_result run_timed(std::vector<std::string> const& command, environment const& variables, duration deadline);
 
 /// The same, but the clock runs from the first byte of its standard output, a pipe to this program; its standard error is thrown

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "bench/child.hpp"
+#include "base/run_captured.hpp"
 #include "bench/tools/checked_json.hpp"
 
 namespace muster {
@@ -17,19 +17,18 @@ peer_record run_torch_peer(std::string const& python, std::vector<std::string> c
     own.set("PYTHONDONTWRITEBYTECODE", "1");
     std::vector<std::string> command{python, "-"};
     command.insert(command.end(), options.begin(), options.end());
-    child_options how;
-    how.capture_output = true;
-    how.input = std::string(find_text(peer_files(), "torch_mnist.py"));
-    auto const result = run_child(command, own, how);
-    if (result.exit_code != 0)
+    auto how = foreground();
+    how.input = find_text(peer_files(), "torch_mnist.py");
+    auto const result = run_program(command, own, how);
+    if (result.exit_status != 0)
         throw error(
             errc::unavailable,
             fmt::format(
                 "the PyTorch peer ended with exit code {}; its messages are above. It needs torch, numpy and h5py in {} (Debian: "
                 "apt install python3-torch python3-h5py, and --python /usr/bin/python3)",
-                result.exit_code, python));
+                result.exit_status, python));
     std::string const origin = "what the PyTorch peer printed";
-    auto const document = parse_json(result.output, origin);
+    auto const document = parse_json(result.out, origin);
     checked_json const from(document, origin);
     peer_record r;
     r.name = from.at("name").text();

@@ -7,10 +7,10 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "base/process/self_program.hpp"
+#include "base/run_captured.hpp"
+#include "base/self_program.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
-#include "bench/child.hpp"
 #include "bench/peers/peer.hpp"
 #include "bench/scaling/scaling_table.hpp"
 #include "bench/tools/checked_json.hpp"
@@ -41,15 +41,13 @@ struct pair_of_runs {
 };
 
 train_record run_own(std::vector<std::string> const& options, environment const& variables) {
-    std::vector<std::string> command{own_path(), "train", "--json", "-"};
+    std::vector<std::string> command{self_program().string(), "train", "--json", "-"};
     command.insert(command.end(), options.begin(), options.end());
-    child_options how;
-    how.capture_output = true;
-    auto const result = run_child(command, variables, how);
-    if (result.exit_code != 0)
+    auto const result = run_program(command, variables, foreground());
+    if (result.exit_status != 0)
         throw error(errc::peer_failed,
-                    fmt::format("{} ended with exit code {}; its messages are above", shell_join(command), result.exit_code));
-    auto const document = parse_json(result.output, "what muster-bench train printed");
+                    fmt::format("{} ended with exit code {}; its messages are above", shell_join(command), result.exit_status));
+    auto const document = parse_json(result.out, "what muster-bench train printed");
     return read_train_record(checked_json(document, "what muster-bench train printed"));
 }
 

@@ -5,7 +5,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "bench/child.hpp"
+#include "base/process.hpp"
+#include "base/run_captured.hpp"
 #include "bench/scaling/published_table.hpp"
 
 namespace muster {
@@ -137,21 +138,20 @@ plot x with lines ls 2 title "ideal", \
 }
 
 std::string draw_svg(std::string const& script, environment const& variables) {
-    if (find_program("gnuplot", variables).empty())
+    if (find_program_or_nothing("gnuplot", variables).empty())
         throw error(
             errc::unavailable,
             "gnuplot, which draws the plots of the HTML report, is not in PATH; install it (Debian: apt install gnuplot-nox), "
             "or give --no-html for the table alone");
-    child_options options;
-    options.capture_output = true;
-    options.input = script;
-    auto const result = run_child({"gnuplot", "-"}, variables, options);
-    auto const begin = result.output.find("<svg");
-    auto const end = result.output.rfind("</svg>");
-    if (result.exit_code != 0 || begin == std::string::npos || end == std::string::npos)
+    auto how = foreground();
+    how.input = script;
+    auto const result = run_program({"gnuplot", "-"}, variables, how);
+    auto const begin = result.out.find("<svg");
+    auto const end = result.out.rfind("</svg>");
+    if (result.exit_status != 0 || begin == std::string::npos || end == std::string::npos)
         throw error(errc::library, fmt::format("gnuplot ended with exit code {} and {} bytes of SVG; its messages are above",
-                                               result.exit_code, result.output.size()));
-    return result.output.substr(begin, end + 6 - begin);
+                                               result.exit_status, result.out.size()));
+    return result.out.substr(begin, end + 6 - begin);
 }
 
 }  // namespace muster

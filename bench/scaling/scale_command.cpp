@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -10,9 +12,10 @@
 #include <sstream>
 
 #include "base/error.hpp"
-#include "base/process/self_program.hpp"
+#include "base/run_captured.hpp"
+#include "base/self_program.hpp"
 #include "base/text.hpp"
-#include "bench/child.hpp"
+#include "base/unique_fd.hpp"
 #include "bench/scaling/report_command.hpp"
 #include "bench/scaling/scaling_table.hpp"
 #include "bench/scaling/study.hpp"
@@ -69,7 +72,7 @@ plan read_plan(given_options const& given) {
     std::sort(sorted.begin(), sorted.end());
     if (auto const twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
         throw error(errc::usage, fmt::format("--ranks names {} twice; use --repeats for more runs", *twice));
-    p.self = own_path();
+    p.self = self_program().string();
     p.muster = launcher_of(given);
     p.folder = given.text("output");
     std::error_code ignored;
@@ -111,15 +114,16 @@ study_run run_once(plan const& p, int ranks, int cores, environment const& varia
     run.started = utc_now();
     run.load_before = load_average();
     run.oversubscribed = ranks > cores;
-    child_options options;
-    options.capture_output = true;  // the text for people, which the record holds too
-    options.error_file = messages;
+    unique_fd const file(::open(messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!file) throw_system("open", messages);
+    auto how = foreground();  // standard output has the text for people, which the record holds too
+    how.err_fd = file.get();
     auto const command = launch_command(p, ranks, json);
-    auto const result = run_child(command, variables, options);
-    if (result.exit_code != 0)
+    auto const result = run_program(command, variables, how);
+    if (result.exit_status != 0)
         throw error(errc::peer_failed, fmt::format("{} ended with exit code {}; the end of its messages in {}:{}",
-                                                   shell_join(command), result.exit_code, messages, last_lines(messages)));
-    run.wall_s = result.wall_s;
+                                                   shell_join(command), result.exit_status, messages, last_lines(messages)));
+    run.wall_s = result.wall.count();
     auto const document = read_json_file(json);
     run.train = read_train_record(checked_json(document, json));
     fs::remove(json, ignored);

@@ -4,15 +4,13 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <filesystem>
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/self_program.hpp"
 #include "base/text.hpp"
 
 namespace muster {
-
-namespace fs = std::filesystem;
 
 int count_of(given_options const& given, std::string_view name, int least) {
     return static_cast<int>(given.integer(name, least, std::numeric_limits<int>::max()));
@@ -41,15 +39,8 @@ std::vector<int> parse_list(std::string const& text, std::string const& origin, 
     return out;
 }
 
-std::string own_path() {
-    std::error_code fault;
-    auto const path = fs::read_symlink("/proc/self/exe", fault);
-    if (fault) throw error(errc::system, "cannot read /proc/self/exe, by which this program starts itself again; mount /proc");
-    return path.string();
-}
-
 std::string launcher_of(given_options const& given) {
-    auto const path = given.has("muster") ? given.text("muster") : (fs::path(own_path()).parent_path() / "muster").string();
+    auto const path = given.has("muster") ? given.text("muster") : (self_program().parent_path() / "muster").string();
     if (::access(path.c_str(), X_OK) != 0)
         throw error(errc::not_found, fmt::format("no launcher at '{}'; give --muster PATH", path));
     return path;

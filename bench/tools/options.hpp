@@ -22,7 +22,4 @@ std::vector<int> parse_list(std::string const& text, std::string const& origin, 
 /// The path of --muster, else of the muster beside this program. Throws errc::not_found if it cannot be executed.
 std::string launcher_of(given_options const& given);
 
-/// The path of this program. Throws errc::system.
-std::string own_path();
-
 }  // namespace muster

@@ -97,6 +97,13 @@ TEST(programs_run, time_is_that_of_the_process) {
     EXPECT_LT(result.wall.count(), 2.0);
 }
 
+TEST(programs_run, print_no_more_than_their_limit) {
+    capture_options how;
+    how.output_limit = 100'000;
+    EXPECT_EQ(run_program({"head", "-c", "99000", "/dev/zero"}, environment::capture(), how).out.size(), 99'000u);
+    EXPECT_EQ(run_program({"head", "-c", "300000", "/dev/zero"}, environment::capture(), how).exit_status, 125);
+}
+
 TEST(programs_run, that_are_not_there_throw) {
     EXPECT_THROW(run_program({"no-such-program-at-all"}, environment::capture(), {}), program_error);
 }
