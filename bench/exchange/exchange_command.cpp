@@ -34,15 +34,15 @@ constexpr option_row exchange_command_options[]{
     {"json", 0, "", "the results as JSON", ""},
 };
 
-struct request {
+struct measurement {
     exchange_options options;
     int repetitions = 15;
     std::size_t small = 10000;
     bool json = false;
 };
 
-request read_request(given_options const& given, environment const& variables) {
-    request asked;
+measurement read_measurement(given_options const& given, environment const& variables) {
+    measurement asked;
     asked.options = read_exchange_options(variables);
     asked.options.deadline = duration{120};
     if (given.has("backend")) asked.options.comm.backend = given.text("backend");
@@ -196,8 +196,8 @@ int measure(exchange& all, std::vector<row>& rows, int repetitions) {
     return wrong;
 }
 
-void print(exchange const& all, request const& asked, std::vector<row> const& rows, double round_us, counter_values const& count,
-           int wrong) {
+void print(exchange const& all, measurement const& asked, std::vector<row> const& rows, double round_us,
+           counter_values const& count, int wrong) {
     if (asked.json) {
         nlohmann::json out{{"schema", "muster.exchange/1"},
                            {"ranks", all.size()},
@@ -249,13 +249,13 @@ Rows:
   its backend        the exchange's backend reduces without the exchange
 A repetition runs every row once, in turns (tensors of 4 B 50 times, those of 256 B five times in a row, as the steps of a
 training do); its time is that of the slowest rank. The table has the median, the smallest and the largest repetition.
-A cycle is how long a rank gathers tensors before it negotiates them; full rounds are those that the cache did not shorten.
+A cycle is how long a rank gathers tensors before it negotiates them; full rounds had requests that were not in the cache.
 All sums are checked.
 )",
 };
 
 int exchange_command(given_options const& given, environment const& variables) {
-    request const asked = read_request(given, variables);
+    measurement const asked = read_measurement(given, variables);
     identity const who = identify(variables);
     other_work const others;  // before MPI starts, whose ranks poll while they wait
     mpi_peer const mpi;

@@ -197,9 +197,8 @@ constexpr command_row gpu_exchange_row{
     .examples = "  muster run -n 2 -- muster-bench gpu-exchange --gradients resnet50\n",
     .options = gpu_exchange_options,
     .description =
-        "Measures allreduces of a network's gradients in device memory: through the exchange (named, negotiated, packed by "
-        "kernels),\n"
-        "and on its backend without it. To be started on several ranks.",
+        "Measures allreduces of a network's gradients in device memory: through the exchange (named, negotiated, packed by\n"
+        "kernels), and on its backend without it. To be started on several ranks.",
     .closing = R"(
 A repetition runs every row once, in turns: from the first submission until the device has finished the last tensor, on the
 slowest rank. Results are checked. Without a GPU or NCCL it prints so and ends with 77.

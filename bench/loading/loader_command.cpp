@@ -70,9 +70,8 @@ constexpr command_row loader_row{
     .examples = "  muster-bench loader --size 1GiB\n",
     .options = loader_options_table,
     .description =
-        "Measures how fast the loader delivers shuffled samples, beside memcpy of the same bytes, on Fashion-MNIST and on a "
-        "made-up\n"
-        "set larger than the caches.",
+        "Measures how fast the loader delivers shuffled samples, beside memcpy of the same bytes, on Fashion-MNIST and on a\n"
+        "made-up set larger than the caches.",
     .closing = R"(
 One repetition runs every row once, in turns. GB/s is 1e9 image bytes delivered a second, each counted once. Rows of the loader
 are whole shuffled epochs; memcpy in batches copies the same bytes in their order into one buffer of a batch, as the loader
@@ -112,10 +111,8 @@ int loader_command(given_options const& given, environment const& variables) {
                                          {"load_before", load},  {"repetitions", repetitions},     {"sets", sets}};
         fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     } else {
-        fmt::print(
-            "medians of {} interleaved repetitions, load average {:.2f} before; every byte checked; --help defines the "
-            "numbers\n{}",
-            repetitions, load, others.note());
+        fmt::print("medians of {} interleaved repetitions, load average {:.2f} before; every byte checked; columns: --help\n{}",
+                   repetitions, load, others.note());
     }
     return 0;
 }

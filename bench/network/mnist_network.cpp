@@ -12,7 +12,7 @@ namespace muster {
 
 namespace {
 
-// Adds the life of this object to a sum of seconds.
+// Adds the time from its construction to its destruction to a sum of seconds.
 class stopwatch {
   public:
     explicit stopwatch(double& sum) : sum_(sum) {}

@@ -1,8 +1,7 @@
 #include "bench/scaling/scale_command.hpp"
 
-#include <fmt/format.h>
-
 #include <fcntl.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
