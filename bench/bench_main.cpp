@@ -5,6 +5,7 @@
 #include "base/command/command_set.hpp"
 #include "base/environment.hpp"
 #include "base/log.hpp"
+#include "base/manual/man_page.hpp"
 #include "base/text.hpp"
 #include "bench/collectives/collectives_command.hpp"
 #include "bench/collectives/collectives_rank.hpp"
@@ -43,6 +44,7 @@ int main(int argc, char** argv) {
         commands.add(gpu_exchange_row, [&](auto const& given) { return gpu_exchange_command(given, variables); });
         commands.add(gpu_kernels_row, [&](auto const& given) { return gpu_kernels_command(given, variables); });
         commands.add_unread(collectives_rank_row, [&](auto const& args) { return collectives_rank(args, variables); });
+        add_man_command(commands);
         return commands.run(words);
     });
 }

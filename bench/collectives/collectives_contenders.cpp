@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "base/error.hpp"
-#include "base/process.hpp"
-#include "base/run_captured.hpp"
+#include "base/process/process.hpp"
+#include "base/process/run_captured.hpp"
 #include "bench/peers/peer.hpp"
 
 namespace muster {

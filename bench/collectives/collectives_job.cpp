@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 
 namespace muster {
 

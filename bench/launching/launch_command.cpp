@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/process.hpp"
-#include "base/run_captured.hpp"
-#include "base/self_program.hpp"
+#include "base/process/process.hpp"
+#include "base/process/run_captured.hpp"
+#include "base/process/self_program.hpp"
 #include "base/text_table.hpp"
 #include "base/version.hpp"
 #include "bench/launching/timed_run.hpp"

@@ -12,7 +12,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {

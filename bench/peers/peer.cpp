@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/run_captured.hpp"
+#include "base/process/run_captured.hpp"
 #include "bench/tools/checked_json.hpp"
 
 namespace muster {

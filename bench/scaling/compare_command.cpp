@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "base/run_captured.hpp"
-#include "base/self_program.hpp"
+#include "base/process/run_captured.hpp"
+#include "base/process/self_program.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "bench/peers/peer.hpp"

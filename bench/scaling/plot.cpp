@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/process.hpp"
-#include "base/run_captured.hpp"
+#include "base/process/process.hpp"
+#include "base/process/run_captured.hpp"
 #include "bench/scaling/published_table.hpp"
 
 namespace muster {

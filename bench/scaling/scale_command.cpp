@@ -11,8 +11,8 @@
 #include <sstream>
 
 #include "base/error.hpp"
-#include "base/run_captured.hpp"
-#include "base/self_program.hpp"
+#include "base/process/run_captured.hpp"
+#include "base/process/self_program.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
 #include "bench/scaling/report_command.hpp"

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/error.hpp"
-#include "base/self_program.hpp"
+#include "base/process/self_program.hpp"
 #include "base/text.hpp"
 
 namespace muster {
