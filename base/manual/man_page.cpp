@@ -24,10 +24,17 @@ constexpr command_row man_row{.name = "man",
                               .most_words = 0,
                               .hidden = true};
 
+/// "write a file" as "Write a file."
+std::string sentence(std::string_view summary) {
+    std::string text(summary);
+    if (!text.empty() && text.front() >= 'a' && text.front() <= 'z') text.front() = static_cast<char>(text.front() - 'a' + 'A');
+    return text + ".";
+}
+
 std::string command_section(std::string_view program, command_row const& row) {
     auto text =
-        fmt::format(".SS \"{0}\"\n{1} {2}\n.PP\n{3}.\n", roff_quote(row.name), roff_bold(fmt::format("{} {}", program, row.name)),
-                    roff_quote(row.synopsis), roff_quote(row.summary));
+        fmt::format(".SS \"{0}\"\n{1} {2}\n.PP\n{3}\n", roff_quote(row.name), roff_bold(fmt::format("{} {}", program, row.name)),
+                    roff_quote(row.synopsis), roff_quote(sentence(row.summary)));
     for (auto const paragraph : {row.description, row.manual})
         if (!paragraph.empty()) text += ".PP\n" + roff_paragraphs(paragraph);
     for (auto const& option : row.options) {
