@@ -25,7 +25,7 @@ expect_contains stderr "--data is missing"
 expect_exit 2 "$bench" train --data x.h5 --epoch 3
 expect_contains stderr "did you mean --epochs?"
 expect_exit 2 "$bench" train --data x.h5 --epochs 0
-expect_contains stderr "--epochs is 0"
+expect_contains stderr "--epochs: '0' is no whole number from 1"
 expect_exit 2 "$bench" train --data x.h5 --batch -5
 expect_exit 2 "$bench" train --data x.h5 --batch many
 expect_exit 2 "$bench" train --data x.h5 --momentum 1

@@ -99,7 +99,7 @@ bad "fewer-labels: offset 4: label count: found 2000, expected 3000, the number 
 bad "labels: offset 13: label: found 5 for item 5, expected below 5, the number of classes;" images labels --classes 5
 bad "open missing: No such file" missing labels
 expect_exit 0 "$STAGE" convert --images gz-named-as-plain --labels labels -o renamed.h5
-expect_contains stderr "gz-named-as-plain: its contents are gzip data, whatever its name says"
+expect_contains stderr "gz-named-as-plain: the contents are gzip data, against its name"
 
 # Damaged and foreign dataset files.
 expect_exit 0 "$STAGE" convert --images images --labels labels -o out.h5 --force
@@ -134,4 +134,4 @@ expect_not_contains stderr "left unfinalised"
 expect_equal "$(grep -c '^muster-stage: error' "$ERR")" 1 "errors told"
 expect_true [ ! -e bad.h5 ]
 expect_exit 2 "$MUSTER" run -n 2 --slots-per-node 2 -- "$STAGE" convert --imags x
-expect_contains stderr "did you mean '--images'?"
+expect_contains stderr "did you mean --images?"
