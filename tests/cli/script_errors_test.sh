@@ -20,8 +20,8 @@ refused '--account' --site polaris --gpus 8 --time 1h --queue debug -- x
 refused '90min, 90h or HH:MM:SS' --site generic-slurm --gpus 2 --time 90 -- x
 refused 'did you mean --time?' --site generic-slurm --gpus 2 --tim 1h -- x
 refused 'the program is missing' --site generic-slurm --gpus 2 --time 1h
-refused 'directives have no quoting' --site generic-slurm --gpus 2 --time 1h --account $'a\n#SBATCH --uid=0' -- x
-refused 'directives have no quoting' --site generic-slurm --gpus 2 --time 1h --job-name 'a b' -- x
+refused 'the directives of schedulers have no quoting' --site generic-slurm --gpus 2 --time 1h --account $'a\n#SBATCH --uid=0' -- x
+refused 'the directives of schedulers have no quoting' --site generic-slurm --gpus 2 --time 1h --job-name 'a b' -- x
 refused 'must begin with a letter' --site generic-slurm --gpus 2 --time 1h --queue=--wrap -- x
 
 # A site file of one's own: found by path and by MUSTER_SITE_PATH; a fault is shown with file, line and caret.

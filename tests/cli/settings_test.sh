@@ -36,7 +36,7 @@ PY
 expect_exit 0 "$MUSTER" run -- sh -c 'echo "$WORLD_SIZE $GREETING"'
 expect_equal "$(sort -u "$OUT")" '2 hello you' 'what muster.toml sets'
 expect_exit 0 env MUSTER_RANK=3 MUSTER_RANK_PER_NODE=1 "$MUSTER" run -n 1 -- true
-expect_contains stderr 'MUSTER_RANK_PER_NODE is no setting of muster'"'"'s; did you mean MUSTER_RANKS_PER_NODE?'
+expect_contains stderr 'MUSTER_RANK_PER_NODE is no setting of muster; did you mean MUSTER_RANKS_PER_NODE?'
 expect_not_contains stderr MUSTER_RANK=
 expect_exit 0 "$MUSTER" config path
 expect_matches stdout "^$PWD/muster.toml +yes$" "^$HOME/.config/muster/muster.toml +yes$"

@@ -180,7 +180,7 @@ TEST(parse_script_options, what_is_wrong) {
     refused({"--site", "s", "--gpus", "2.5", "--", "x"}, "from 1 up");
     refused({"--site", "s", "--gpus", "2", "--time", "90", "--", "x"}, "90min, 90h or HH:MM:SS");
     refused({"--site", "s", "--gpus", "2", "--time", "soon", "--", "x"}, "--time");
-    refused({"--site", "s", "--gpus", "2", "--time", "1h"}, "no program");
+    refused({"--site", "s", "--gpus", "2", "--time", "1h"}, "the program is missing");
     refused({"--site", "s", "--gpus", "2", "--gpus", "3", "--", "x"}, "given twice: 2 and 3");
     refused({"--sit", "s", "--", "x"}, "did you mean --site?");
 }
