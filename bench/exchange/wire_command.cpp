@@ -109,7 +109,8 @@ Every result is compared with the sum in double: a wrong one ends the measuremen
 
 int wire_command(given_options const& given, environment const& variables) {
     std::vector<std::uint64_t> sizes;
-    for (auto const& word : split(given.text("sizes"), ','))
+    auto const list = given.text("sizes");
+    for (auto const& word : split(list, ','))
         sizes.push_back(std::max<std::uint64_t>(parse_bytes(word, "--sizes"), sizeof(float)));
     int const repetitions = count_of(given, "repetitions");
     exchange_options options = read_exchange_options(variables);

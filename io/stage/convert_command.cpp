@@ -39,8 +39,8 @@ convert_request request_of(given_options const& given) {
         request.splits.push_back({"test", given.needed("test-images"), given.needed("test-labels")});
     request.output = given.needed("output");
     if (given.has("classes")) request.classes = static_cast<std::size_t>(given.integer("classes", 1, 256));
-    if (given.has("class-names"))
-        for (auto const& name : split(given.text("class-names"), ',')) request.class_names.emplace_back(trim(name));
+    if (auto const names = given.text("class-names"); !names.empty())
+        for (auto const& name : split(names, ',')) request.class_names.emplace_back(trim(name));
     if (given.has("chunk")) request.chunk_samples = static_cast<std::size_t>(given.integer("chunk", 1, 1'000'000'000));
     request.writer.name = given.text("name");
     if (given.has("align")) {
