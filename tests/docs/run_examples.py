@@ -94,6 +94,8 @@ def check_options(line):
             if not rest:
                 continue
             program, command, rest = f"muster-{command}", rest[0], rest[1:]
+            if not (BIN / program).exists():
+                continue  # a launcher alone
         options = known_options(program, command)
         if options is None:
             return f"{program} has no command '{command}'"
