@@ -9,11 +9,13 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "launch/engine/describe_engine_job.hpp"
 #include "launch/engine/engine_table.hpp"
 #include "launch/engine/srun_engine.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/check_nodes.hpp"
-#include "launch/run/run_on_engine.hpp"
+#include "launch/preflight/probed_node.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 
 namespace muster {
 
@@ -35,17 +37,17 @@ void examine_slurm(std::vector<finding>& all, scheduler_sources const& sources) 
                    pmix ? "" : "use --engine mpirun for Open MPI programs, or ask the site for Slurm with PMIx"});
 }
 
-void examine_engines(std::vector<finding>& all, run_options const& options, environment const& variables,
-                     scheduler_sources const& sources, allocation const& given) {
+void examine_engines(std::vector<finding>& all, run_context const& run) {
+    auto const& given = run.given;
     bool const alone = is_here_alone(given);
     all.push_back({alone ? state::ok : state::note, "engine embedded",
                    alone ? "starts the ranks on this node" : "starts ranks on this node only, and the job has others", ""});
     mapping one_each;
     one_each.ranks_per_node.assign(given.nodes.size(), 1);
-    auto const job = describe_engine_job(options, variables, given, one_each, "");
+    auto const job = describe_engine_job(run, one_each, "");
     bool any = alone;
     for (auto const& row : engines()) {
-        auto const why = row.unavailable(job, sources);
+        auto const why = row.unavailable(job, run.sources);
         any = any || !why;
         all.push_back({why ? state::note : state::ok, fmt::format("engine {}", row.name),
                        why ? *why : fmt::format("can start ranks on {}", alone ? "this node" : "the job's nodes"), ""});
@@ -149,11 +151,13 @@ json json_of(node_survey const& survey, int number) {
 void examine_job(std::vector<finding>& all, run_options const& options, environment const& variables) {
     auto const sources = real_sources(variables, [&] { return node_of(discover_here(variables)); });
     try {
-        auto const given = read_allocation(sources, options.from);
+        run_context run{options, variables, sources, ""};
+        run.given = read_allocation(sources, options.from);
+        auto const& given = run.given;
         all.push_back({state::ok, "job",
                        given.scheduler == scheduler_kind::local ? "none: ranks run on this node alone" : describe(given), ""});
         examine_slurm(all, sources);
-        examine_engines(all, options, variables, sources, given);
+        examine_engines(all, run);
     } catch (error const& e) {
         all.push_back({state::missing, "job", e.what(), ""});
     }
@@ -161,8 +165,9 @@ void examine_job(std::vector<finding>& all, run_options const& options, environm
 
 node_survey survey_allocation(run_options const& options, environment const& variables, std::string const& scratch_dir) {
     auto const sources = real_sources(variables, [&] { return node_of(discover_here(variables)); });
-    auto const given = read_allocation(sources, options.from);
-    return survey_nodes(options, variables, sources, given, all_nodes(given), scratch_dir);
+    run_context run{options, variables, sources, scratch_dir};
+    run.given = read_allocation(sources, options.from);
+    return survey_nodes(run, all_nodes(run.given));
 }
 
 int count_bad(node_survey const& survey) {

@@ -11,7 +11,7 @@
 #include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
 #include "launch/placement/this_node.hpp"
-#include "launch/scheduler/hostlist.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/settings/settings_to_options.hpp"
 

@@ -15,6 +15,7 @@
 #include "launch/help/help.hpp"
 #include "launch/placement/plan.hpp"
 #include "launch/placement/this_node.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/site/site_placement.hpp"
 

@@ -3,29 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+#include <fstream>
 #include <functional>
 #include <set>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/scheduler/hostlist.hpp"
-#include "launch/system/mpi_library.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 
 namespace muster {
 
 namespace {
-
-bool is_digit(char c) noexcept {
-    return c >= '0' && c <= '9';
-}
-
-/// The number at `at`, which moves behind it.
-std::optional<std::int64_t> take_number(std::string_view text, std::size_t& at) noexcept {
-    auto const from = at;
-    while (at < text.size() && is_digit(text[at])) ++at;
-    return parse_integer(text.substr(from, std::min<std::size_t>(at - from, 9)));
-}
 
 template <typename Value>
 std::optional<int> common_value(engine_job const& job, Value value_of) {
@@ -40,57 +28,15 @@ std::optional<int> common_value(engine_job const& job, Value value_of) {
 
 }  // namespace
 
-std::optional<program_version> find_version(std::string_view text) {
-    for (std::size_t at = 0; at < text.size();) {
-        if (!is_digit(text[at])) {
-            ++at;
-            continue;
-        }
-        auto const major = take_number(text, at);
-        if (at + 1 >= text.size() || text[at] != '.' || !is_digit(text[at + 1])) continue;
-        ++at;
-        auto const minor = take_number(text, at);
-        if (major && minor) return program_version{static_cast<int>(*major), static_cast<int>(*minor)};
-    }
-    return std::nullopt;
-}
-
-mpi_family family_of(std::string_view library) noexcept {
-    auto const name = library.substr(library.rfind('/') + 1);
-    if (name.empty()) return mpi_family::none;
-    for (auto const cray : {"cray", "libmpi_gnu", "libmpi_intel", "libmpi_nvidia", "libmpi_amd", "libmpi_aocc"})
-        if (name.find(cray) != std::string_view::npos) return mpi_family::cray;
-    if (name.starts_with("libmpich") || name.ends_with(".so.12") || name.find(".so.12.") != std::string_view::npos)
-        return mpi_family::mpich;
-    return mpi_family::open_mpi;
-}
-
-bool is_foreign(mpi_family family, wire_up speaks) noexcept {
-    if (family == mpi_family::none) return false;
-    return speaks != (family == mpi_family::open_mpi ? wire_up::pmix : wire_up::pmi);
-}
-
-std::string_view engines_for(mpi_family family) noexcept {
-    return family == mpi_family::open_mpi ? "--engine srun or mpirun" : "--engine mpiexec (MPICH's Hydra)";
-}
-
-program_mpi find_mpi(engine_job const& job) {
-    if (job.program.empty()) return {};
-    std::vector<std::string> folders;
-    auto const library_path = job.variables.get_or("LD_LIBRARY_PATH", "");
-    for (auto const folder : split(library_path, ':'))
-        if (!folder.empty()) folders.emplace_back(folder);
-    auto const path = pmix::links_mpi(job.program, folders);
-    if (!path) return {};
-    auto const name = path->substr(path->rfind('/') + 1);
-    return {family_of(name), name};
-}
-
 std::vector<int> used_nodes(engine_job const& job) {
     expect(job.map.ranks_per_node.size() <= job.given.nodes.size(), "a mapping of this allocation");
+    return used_nodes(job.map);
+}
+
+std::vector<int> used_nodes(mapping const& map) {
     std::vector<int> nodes;
-    for (std::size_t n = 0; n < job.map.ranks_per_node.size(); ++n)
-        if (job.map.ranks_per_node[n] > 0) nodes.push_back(static_cast<int>(n));
+    for (std::size_t n = 0; n < map.ranks_per_node.size(); ++n)
+        if (map.ranks_per_node[n] > 0) nodes.push_back(static_cast<int>(n));
     return nodes;
 }
 
@@ -141,6 +87,14 @@ std::string first_line(command_output const& said) {
         for (auto const line : split(*text, '\n'))
             if (auto const words = trim(line); !words.empty()) return std::string(words);
     return "it printed nothing";
+}
+
+void write_files(engine_command const& command) {
+    for (auto const& [path, contents] : command.files) {
+        std::ofstream file(path, std::ios::binary);
+        if (!(file << contents).flush())
+            throw error(errc::io, fmt::format("cannot write {}; its folder may be full: free some space", path));
+    }
 }
 
 std::string as_lines(std::vector<std::string> const& lines) {

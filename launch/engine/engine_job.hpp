@@ -1,47 +1,50 @@
-// What the engines' command lines have in common.
+// The job that an engine is to start, and what the engines' command lines have in common.
 #pragma once
 
-#include <compare>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "launch/engine/engine_table.hpp"
+#include "base/environment.hpp"
+#include "base/process/run_captured.hpp"
+#include "launch/placement/mapping.hpp"
+#include "launch/scheduler/allocation.hpp"
 
 namespace muster {
 
-struct program_version {
-    int major = 0;
-    int minor = 0;
-    auto operator<=>(program_version const&) const = default;
+/// What is to be started: `shim` once a rank, where `map` says.
+struct engine_job {
+    allocation given;
+    mapping map;
+    std::string this_host;                     ///< short name of the machine that muster run is on
+    std::vector<std::string> shim;             ///< argv of the rank shim, then the program's: absolute path first
+    std::string program;                       ///< the ranks' program as found here, or empty: tells which MPI it is linked with
+    environment variables;                     ///< of the engine's own process; the shims' are among them
+    std::vector<std::string> shim_variables;   ///< names of those that must reach each shim, whatever the engine passes on
+    std::vector<std::string> extra_arguments;  ///< --engine-args, put behind muster's own options
+    std::string scratch_dir;                   ///< where files for the engine may be written, on this machine
+    std::string network_interface;             ///< --network-interface, or empty
+    bool probe = false;                        ///< one shim a node that looks around: no PMIx, no GPU binding
 };
 
-/// The first "N.N" in what a program says of itself ("slurm-wlm 22.05.8"), or nothing.
-std::optional<program_version> find_version(std::string_view text);
-
-/// Which launchers an MPI library understands.
-enum class mpi_family {
-    none,      ///< no MPI, or one that is loaded only at run time (mpi4py)
-    open_mpi,  ///< PMIx
-    mpich,     ///< PMI-1 and PMI-2: MPICH, MVAPICH, Intel MPI
-    cray,      ///< Cray MPICH: PMI-2 and Cray's own
+/// Over what an MPI library meets its world below an engine.
+enum class wire_up {
+    none,  ///< it cannot: each rank would come up alone
+    pmix,
+    pmi,  ///< PMI-1 or PMI-2
 };
-/// By the library's path or name. Open MPI has been libmpi.so.20 and more since its version 2; the MPICH family agreed on 12.
-mpi_family family_of(std::string_view library) noexcept;
 
-/// What the job's program is linked with.
-struct program_mpi {
-    mpi_family family = mpi_family::none;
-    std::string library;  ///< "libmpi.so.40"
-    bool operator==(program_mpi const&) const = default;
+/// How to start an engine: what is needed to print it (--dry-run) and to run it.
+struct engine_command {
+    std::vector<std::string> argv;
+    environment variables;
+    std::vector<std::pair<std::string, std::string>> files;  ///< path and contents, to be written first
+    wire_up speaks = wire_up::pmix;
+    std::string note = {};  ///< what the user should know about it, or empty
+    bool operator==(engine_command const&) const = default;
 };
-program_mpi find_mpi(engine_job const& job);
-
-/// Whether that family's ranks would come up alone below an engine that speaks so.
-bool is_foreign(mpi_family family, wire_up speaks) noexcept;
-/// The engines that speak with it, for advice: "--engine mpiexec (MPICH's Hydra)".
-std::string_view engines_for(mpi_family family) noexcept;
 
 /// One host a rank, in order of rank; of a probe, each used node once.
 std::vector<std::string> rank_hosts(engine_job const& job);
@@ -49,6 +52,7 @@ std::vector<std::string> rank_hosts(engine_job const& job);
 /// Ranks (of a probe: shims) and the nodes they are on.
 int ranks_of(engine_job const& job);
 std::vector<int> used_nodes(engine_job const& job);
+std::vector<int> used_nodes(mapping const& map);
 
 /// The number that all used nodes have in common, or nothing.
 std::optional<int> ranks_on_each(engine_job const& job);
@@ -61,6 +65,9 @@ std::optional<std::string> beyond_first_component(engine_job const& job, environ
 
 /// The first line that a command printed, to errors first.
 std::string first_line(command_output const& said);
+
+/// Writes the files of an engine's command. Throws errc::io.
+void write_files(engine_command const& command);
 
 /// Lines for a file.
 std::string as_lines(std::vector<std::string> const& lines);

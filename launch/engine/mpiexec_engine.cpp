@@ -6,6 +6,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "launch/engine/mpi_family.hpp"
+#include "launch/engine/program_version.hpp"
 #include "launch/engine/srun_engine.hpp"
 
 namespace muster {

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
+#include "launch/engine/program_version.hpp"
 #include "launch/engine/srun_engine.hpp"
 
 namespace muster {

@@ -8,6 +8,8 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/engine/engine_job.hpp"
+#include "launch/engine/mpi_family.hpp"
+#include "launch/engine/program_version.hpp"
 
 namespace muster {
 

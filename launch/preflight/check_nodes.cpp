@@ -8,24 +8,17 @@
 
 #include "base/error.hpp"
 #include "base/version.hpp"
+#include "launch/engine/engine_job.hpp"
 #include "launch/placement/mapping.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/inspect_node.hpp"
 #include "launch/preflight/make_node_question.hpp"
 #include "launch/preflight/probe_nodes.hpp"
+#include "launch/preflight/probed_node.hpp"
 
 namespace muster {
 
 namespace {
-
-/// Those that ranks would be on.
-std::vector<int> used_nodes(allocation const& given, placement_request const& wanted) {
-    auto const map = map_ranks(given, wanted);
-    std::vector<int> nodes;
-    for (std::size_t n = 0; n < map.ranks_per_node.size(); ++n)
-        if (map.ranks_per_node[n] > 0) nodes.push_back(static_cast<int>(n));
-    return nodes;
-}
 
 /// Of some nodes the GPUs are known, of others not: ranks could not be counted.
 bool some_tell_gpus(allocation const& given) {
@@ -90,15 +83,9 @@ allocation without_bad_nodes(run_options const& options, allocation const& given
 
 }  // namespace
 
-std::vector<int> all_nodes(allocation const& given) {
-    std::vector<int> nodes(given.nodes.size());
-    for (std::size_t n = 0; n < nodes.size(); ++n) nodes[n] = static_cast<int>(n);
-    return nodes;
-}
-
-node_survey survey_nodes(run_options const& options, environment const& inherited, scheduler_sources const& sources,
-                         allocation const& given, std::vector<int> const& nodes, std::string const& scratch_dir) {
-    expectations wanted;
+node_survey survey_nodes(run_context const& run, std::vector<int> const& nodes) {
+    auto const& given = run.given;
+    node_limits wanted;
     wanted.version = version();
     node_survey survey;
     auto const& only = given.nodes[static_cast<std::size_t>(nodes.front())];
@@ -108,14 +95,12 @@ node_survey survey_nodes(run_options const& options, environment const& inherite
         one.name = only.name;
         one.address = only.address;
         one.gpus_expected = only.gpus;
-        auto asked = ask_about(options, inherited, given, nodes, nodes.front());
-        one.report = look_at_node(asked, inherited, -1);
+        one.report = inspect_node(make_node_question(run, nodes, nodes.front()), run.inherited, -1);
         survey.nodes.push_back(std::move(one));
     } else {
-        survey.nodes = probe_nodes(options, inherited, sources, given, nodes, scratch_dir,
-                                   [&](std::vector<probed_node> const& seen) { return first_good(seen, wanted); });
+        survey.nodes = probe_nodes(run, nodes, [&](std::vector<probed_node> const& seen) { return first_good(seen, wanted); });
     }
-    survey.findings = judge(survey.nodes, wanted);
+    survey.findings = find_faults(survey.nodes, wanted);
     return survey;
 }
 
@@ -127,14 +112,15 @@ bool must_ask_nodes(allocation const& given, placement_request const& wanted) {
     return given.nodes.size() > 1 || !is_this_host(given.nodes.front());
 }
 
-allocation check_nodes(run_options const& options, environment const& inherited, scheduler_sources const& sources,
-                       allocation const& given, std::string const& scratch_dir) {
+allocation check_nodes(run_context const& run) {
+    auto const& options = run.options;
+    auto const& given = run.given;
     bool const judged = options.preflight || options.exclude_bad_nodes;
     bool const unknown = options.engine != "embedded" && must_ask_nodes(given, options.place);  // that one takes none elsewhere
     if (!judged && !unknown) return given;
-    auto const nodes = options.exclude_bad_nodes || unknown ? all_nodes(given) : used_nodes(given, options.place);
+    auto const nodes = options.exclude_bad_nodes || unknown ? all_nodes(given) : used_nodes(map_ranks(given, options.place));
     auto const start = std::chrono::steady_clock::now();
-    auto const survey = survey_nodes(options, inherited, sources, given, nodes, scratch_dir);
+    auto const survey = survey_nodes(run, nodes);
     allocation known = given;
     for (std::size_t i = 0; i < nodes.size(); ++i)
         if (auto const& report = survey.nodes[i].report; unknown && report && report->machine_fault.empty())

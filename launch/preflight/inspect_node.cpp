@@ -176,7 +176,7 @@ finding_out look_at_address(node_question const& asked, int towards_launcher) {
 
 }  // namespace
 
-node_report look_at_node(node_question const& asked, environment const& own_variables, int towards_launcher) {
+node_report inspect_node(node_question const& asked, environment const& own_variables, int towards_launcher) {
     without_signals const guard;
     auto const variables = rank_environment(asked.variables, own_variables, asked.own_step);
     parallel_looks looks;

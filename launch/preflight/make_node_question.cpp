@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "launch/engine/engine_table.hpp"
-#include "launch/run/run_on_engine.hpp"
+#include "launch/ranks/exports.hpp"
+#include "launch/system/absolute_path.hpp"
 #include "launch/system/host_name.hpp"
 
 namespace muster {
@@ -32,16 +32,16 @@ std::vector<std::string> names_to_resolve(allocation const& given, std::vector<i
 
 }  // namespace
 
-node_question ask_about(run_options const& options, environment const& inherited, allocation const& given,
-                        std::vector<int> const& nodes, int node) {
+node_question make_node_question(run_context const& run, std::vector<int> const& nodes, int node) {
+    auto const& options = run.options;
     node_question what;
     if (!options.command.empty()) {
         what.program = options.command.front();
         what.working_dir = absolute_path(options.working_dir.empty() ? "." : options.working_dir);
     }
-    what.variables = ranks_variables(options, inherited);
-    what.names = names_to_resolve(given, nodes);
-    what.address = given.nodes[static_cast<std::size_t>(node)].address;
+    what.variables = variables_for_ranks(run.inherited, options.exports);
+    what.names = names_to_resolve(run.given, nodes);
+    what.address = run.given.nodes[static_cast<std::size_t>(node)].address;
     what.network_interface = options.network_interface;
     return what;
 }

@@ -11,6 +11,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "launch/preflight/probed_node.hpp"
 #include "launch/system/host_name.hpp"
 
 namespace muster {
@@ -20,9 +21,9 @@ namespace {
 constexpr std::size_t most_names_shown = 8;
 
 /// Gathers what is wrong with one node after the other.
-class judgement {
+class fault_finder {
   public:
-    judgement(std::vector<probed_node> const& nodes, expectations const& wanted) : nodes_(nodes), wanted_(wanted) {}
+    fault_finder(std::vector<probed_node> const& nodes, node_limits const& wanted) : nodes_(nodes), wanted_(wanted) {}
 
     std::vector<node_finding> all() {
         for (std::size_t n = 0; n < nodes_.size(); ++n) {
@@ -193,7 +194,7 @@ class judgement {
     std::string const& name_of(int node) const { return nodes_[static_cast<std::size_t>(node)].name; }
 
     std::vector<probed_node> const& nodes_;
-    expectations const& wanted_;
+    node_limits const& wanted_;
     std::vector<node_finding> found_;
     std::map<std::string, int, std::less<>> by_name_;
     int at_ = 0;
@@ -201,12 +202,12 @@ class judgement {
 
 }  // namespace
 
-std::vector<node_finding> judge(std::vector<probed_node> const& nodes, expectations const& wanted) {
-    return judgement(nodes, wanted).all();
+std::vector<node_finding> find_faults(std::vector<probed_node> const& nodes, node_limits const& wanted) {
+    return fault_finder(nodes, wanted).all();
 }
 
-int first_good(std::vector<probed_node> const& nodes, expectations const& wanted) {
-    auto const findings = judge(nodes, wanted);
+int first_good(std::vector<probed_node> const& nodes, node_limits const& wanted) {
+    auto const findings = find_faults(nodes, wanted);
     for (int n = 0; n < static_cast<int>(nodes.size()); ++n)
         if (!is_bad(findings, n)) return n;
     return -1;

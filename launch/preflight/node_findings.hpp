@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "launch/preflight/probed_node.hpp"
 #include "launch/wire/node_report.hpp"
 
 namespace muster {
@@ -22,7 +23,7 @@ struct node_finding {
 };
 
 /// What is asked of a node. Less than `least_…` is an error, less than `wanted_…` a note.
-struct expectations {
+struct node_limits {
     std::string version;  ///< of muster, on every node
     std::uint64_t least_shm_bytes = 16u << 20;
     std::uint64_t wanted_shm_bytes = 256u << 20;
@@ -33,10 +34,10 @@ struct expectations {
 };
 
 /// Pure. In order of node, errors first.
-std::vector<node_finding> judge(std::vector<probed_node> const& nodes, expectations const& wanted);
+std::vector<node_finding> find_faults(std::vector<probed_node> const& nodes, node_limits const& wanted);
 
 /// The first node without an error, or -1.
-int first_good(std::vector<probed_node> const& nodes, expectations const& wanted);
+int first_good(std::vector<probed_node> const& nodes, node_limits const& wanted);
 
 bool is_bad(std::vector<node_finding> const& findings, int node) noexcept;
 

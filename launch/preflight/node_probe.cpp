@@ -37,10 +37,10 @@ class probe {
         auto socket = connect_to_launcher(variables);
         launcher_fd_ = socket.get();
         detect_lost_peer(launcher_fd_, lost_after);
-        launcher_ = std::make_unique<channel>(
-            loop_, std::move(socket),
-            channel::callbacks{[this](std::string_view frame) { on_frame(frame); }, [this](std::string const&) { loop_.stop(); }},
-            largest_frame_bytes);
+        launcher_ = std::make_unique<frame_channel>(loop_, std::move(socket),
+                                                    frame_channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
+                                                                             [this](std::string const&) { loop_.stop(); }},
+                                                    largest_frame_bytes);
         ::fcntl(door_.socket.get(), F_SETFL, O_NONBLOCK);
         loop_.watch_readable(door_.socket.get(), [this] {
             while (unique_fd(::accept4(door_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC))) {
@@ -61,7 +61,7 @@ class probe {
 
     void on_message(wire::examine const& examine) {
         double const asked_at = clock_now();
-        wire::report report{look_at_node(examine.what, variables_, launcher_fd_)};
+        wire::report report{inspect_node(examine.what, variables_, launcher_fd_)};
         report.node.port = door_.port;
         report.node.asked_at = asked_at;
         report.node.answered_at = clock_now();
@@ -89,7 +89,7 @@ class probe {
     event_loop loop_;
     listener door_;  ///< others connect to it, to see whether they can
     int launcher_fd_ = -1;
-    std::unique_ptr<channel> launcher_;
+    std::unique_ptr<frame_channel> launcher_;
 };
 
 }  // namespace

@@ -25,14 +25,14 @@ constexpr std::size_t most_said_bytes = 64u << 10;
 }  // namespace
 
 probe_engine::probe_engine(event_loop& loop, engine_command const& command, more_open_files const& files,
-                           std::vector<std::size_t> visits, exit_callback on_exit)
-    : loop_(loop), visits_(std::move(visits)), on_exit_(std::move(on_exit)) {
+                           std::vector<std::size_t> slots, exit_callback on_exit)
+    : loop_(loop), slots_(std::move(slots)), on_exit_(std::move(on_exit)) {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_system("pipe2", "for the engine's output");
     output_.reset(ends[0]);
     unique_fd const writer(ends[1]);
     ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
-    pid_ = spawn_engine(command, files, {-1, writer.get(), writer.get()});
+    pid_ = start_engine(command, files, {-1, writer.get(), writer.get()});
     loop_.watch_readable(output_.get(), [this] { on_output(); });
 }
 
@@ -40,8 +40,8 @@ probe_engine::~probe_engine() {
     loop_.unwatch(output_.get());
 }
 
-bool probe_engine::brings(std::size_t visit) const noexcept {
-    return std::find(visits_.begin(), visits_.end(), visit) != visits_.end();
+bool probe_engine::brings(std::size_t slot) const noexcept {
+    return std::find(slots_.begin(), slots_.end(), slot) != slots_.end();
 }
 
 void probe_engine::on_output() {

@@ -11,7 +11,7 @@
 
 #include "base/unique_fd.hpp"
 #include "launch/engine/engine_table.hpp"
-#include "launch/engine/spawn_engine.hpp"
+#include "launch/engine/start_engine.hpp"
 #include "launch/system/event_loop.hpp"
 
 namespace muster {
@@ -23,14 +23,14 @@ class probe_engine {
 
     /// Starts `command` for the probes of these numbers. `on_exit` is called once, from the loop, when the process has ended and
     /// so has its output. Throws errc::system, program_error.
-    probe_engine(event_loop& loop, engine_command const& command, more_open_files const& files, std::vector<std::size_t> visits,
+    probe_engine(event_loop& loop, engine_command const& command, more_open_files const& files, std::vector<std::size_t> slots,
                  exit_callback on_exit);
     ~probe_engine();
     probe_engine(probe_engine const&) = delete;
     probe_engine& operator=(probe_engine const&) = delete;
 
-    std::vector<std::size_t> const& visits() const noexcept { return visits_; }
-    bool brings(std::size_t visit) const noexcept;
+    std::vector<std::size_t> const& slots() const noexcept { return slots_; }
+    bool brings(std::size_t slot) const noexcept;
     bool ended() const noexcept { return ended_; }
     int status() const noexcept { return status_; }  ///< of waitpid, once it has ended
 
@@ -45,7 +45,7 @@ class probe_engine {
     void reap();
 
     event_loop& loop_;
-    std::vector<std::size_t> visits_;
+    std::vector<std::size_t> slots_;
     exit_callback on_exit_;
     pid_t pid_ = -1;
     unique_fd output_;

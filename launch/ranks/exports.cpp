@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "pmix/scrub.hpp"
 
 namespace muster {
 
@@ -17,6 +18,13 @@ void apply_exports(environment& variables, std::vector<std::string> const& expor
             throw error(errc::usage,
                         fmt::format("-x {}: there is no such variable here; set it, or write -x {}=value", entry, entry));
     }
+}
+
+environment variables_for_ranks(environment const& inherited, std::vector<std::string> const& exports) {
+    environment variables = inherited;
+    pmix::scrub_inherited(variables);
+    apply_exports(variables, exports);
+    return variables;
 }
 
 void set_explicit(environment& variables, std::vector<std::string> const& exports) {

@@ -11,7 +11,11 @@ namespace muster {
 /// Sets each `NAME=value` in `variables`; a bare `NAME` must be there already. Throws errc::usage naming the entry.
 void apply_exports(environment& variables, std::vector<std::string> const& exports);
 
-/// Sets each `NAME=value` again, after muster set its own: `-x` is the user's word, also against muster's.
+/// The launcher's variables as its ranks get them: `inherited` without what told of an outer launcher, and with the exports.
+/// Throws as apply_exports.
+environment variables_for_ranks(environment const& inherited, std::vector<std::string> const& exports);
+
+/// Sets each `NAME=value` again, after muster set its own: `-x` also overrides what muster sets.
 void set_explicit(environment& variables, std::vector<std::string> const& exports);
 
 }  // namespace muster

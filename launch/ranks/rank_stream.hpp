@@ -1,6 +1,7 @@
 // stdout and stderr of one rank: read, kept in files if asked, passed on in whole lines.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "base/unique_fd.hpp"
@@ -36,7 +37,11 @@ class rank_stream {
     bool flush_stale_partial(output_writer& writer);
     /// Whether `flush_stale_partial` has anything to wait for.
     bool awaits_flush() const noexcept { return terminal_ && lines_.has_partial(); }
-    line_splitter const& lines() const noexcept { return lines_; }
+    int target() const noexcept { return target_; }
+    /// The last lines that were read, for the report of a failure.
+    std::string last_lines() const { return lines_.tail(lines_reported); }
+
+    static constexpr std::size_t lines_reported = 8;
 
   private:
     int target_;

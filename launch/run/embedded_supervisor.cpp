@@ -8,66 +8,69 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "base/error.hpp"
+#include "launch/ranks/rank_name.hpp"
+#include "launch/run/failure_report.hpp"
 #include "launch/system/mpi_library.hpp"
-#include "launch/system/process_tree.hpp"
 
 namespace muster {
 
 namespace {
 
-constexpr duration partial_patience{0.3};
 /// When ranks that have not connected are looked at for an MPI library that started alone.
 constexpr std::array mpi_looks{duration(0.5), duration(2), duration(5), duration(15)};
 
 }  // namespace
 
-supervisor::supervisor(run_options const& options, std::string executable,
-                       std::optional<std::chrono::system_clock::time_point> ends_at, int guardian_fd)
+embedded_supervisor::embedded_supervisor(run_context const& run, std::string executable)
     : signals_(take_signals(launcher_signals(), "the launcher")),
-      options_(options),
+      options_(run.options),
+      output_(loop_, output_pump::output_to::user, [this] { check_output(); }),
+      deadlines_(loop_, run.options, run.given.ends_at,
+                 {[this] { return phase_ == phase::running; }, [this] { return static_cast<std::size_t>(running_); },
+                  [this](std::string const& reason) { expire(reason); },
+                  [this](std::string const& note, int signal_number) {
+                      say(note);
+                      signal_ranks(signal_number);
+                  }}),
       executable_(std::move(executable)),
-      ends_at_(ends_at),
-      guardian_fd_(guardian_fd),
+      guardian_fd_(run.guardian_fd),
       wall_start_(std::time(nullptr)),
       start_(event_loop::clock::now()) {
     ::signal(SIGPIPE, SIG_IGN);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of ranks become our children, so that none is missed
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
     loop_.watch_readable(guardian_fd_, [this] { on_guardian_gone(); });
-    loop_.watch_readable(writer_.event_fd(), [this] { on_writer_event(); });
 }
 
-supervisor::~supervisor() = default;
+embedded_supervisor::~embedded_supervisor() = default;
 
-void supervisor::add(rank_process rank) {
+void embedded_supervisor::add(child_rank rank) {
     rank.out.close_child_end();
     rank.err.close_child_end();
     ranks_.push_back(std::move(rank));
     ++running_;
 }
 
-void supervisor::start_failed(std::string const& message, int code) {
+void embedded_supervisor::start_failed(std::string const& message, int code) {
     say(fmt::format("error: {}", message));
     failed_ = true;
     stop(code, SIGTERM);
 }
 
-int supervisor::run(pmix::server& pmix_server, pmix::pmi1_server& pmi1_server) {
+int embedded_supervisor::run(pmix::server& pmix_server, pmix::pmi1_server& pmi1_server) {
     pmix_ = &pmix_server;
     pmi1_ = &pmi1_server;
-    for (auto& rank : ranks_) watch_streams(rank);
+    for (auto& rank : ranks_)
+        for (auto* stream : {&rank.out, &rank.err}) output_.add(*stream, [this, &rank] { on_output(rank); });
     loop_.watch_readable(pmix_->event_fd(), [this] { on_pmi_events(pmix_->poll()); });
     loop_.watch_readable(pmi1_->event_fd(), [this] { on_pmi_events(pmi1_->poll()); });
-    if (options_.timeout) loop_.after(*options_.timeout, [this] { on_timeout(); });
     if (options_.start_timeout) loop_.after(*options_.start_timeout, [this] { on_start_timeout(); });
-    last_output_ = event_loop::clock::now();
-    if (options_.idle_timeout) loop_.after(*options_.idle_timeout, [this] { check_idle(); });
-    if (options_.signal_before_end && ends_at_) set_early_signal();
+    deadlines_.start();
+    deadlines_.start_early_signal();
     if (ranks_.size() > 1)
         for (auto const when : mpi_looks) loop_.after(when, [this] { look_for_mpi(); });
     if (running_ == 0) on_ranks_gone();
@@ -75,7 +78,7 @@ int supervisor::run(pmix::server& pmix_server, pmix::pmi1_server& pmi1_server) {
     return exit_code_;
 }
 
-void supervisor::on_signal() {
+void embedded_supervisor::on_signal() {
     signalfd_siginfo info{};
     while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
         int const s = static_cast<int>(info.ssi_signo);
@@ -89,31 +92,32 @@ void supervisor::on_signal() {
         } else if (s == SIGCONT || !ends_the_run(s)) {
             signal_ranks(s);
         } else if (phase_ == phase::running) {
-            if (s != SIGTERM || !options_.quiet) say(fmt::format("got SIG{}: ending {} ranks", ::sigabbrev_np(s), running_));
+            if (s != SIGTERM || !options_.quiet)
+                say(fmt::format("got SIG{}: ending {}", ::sigabbrev_np(s), count_of_ranks(static_cast<std::size_t>(running_))));
             failed_ = true;
             stop(128 + s, s);
         } else {
-            kill_all();  // a second time: no more patience
+            kill_all();  // a second request: the grace is over
         }
     }
 }
 
-void supervisor::on_pmi_events(std::vector<pmix::server_event> const& events) {
+void embedded_supervisor::on_pmi_events(std::vector<pmix::server_event> const& events) {
     for (auto const& event : events) on_pmi_event(event);
 }
 
-void supervisor::on_pmi_event(pmix::server_event const& event) {
+void embedded_supervisor::on_pmi_event(pmix::server_event const& event) {
     using kind = pmix::server_event::kind;
     auto* const rank =
         event.rank >= 0 && event.rank < static_cast<int>(ranks_.size()) ? &ranks_[static_cast<std::size_t>(event.rank)] : nullptr;
     if (event.what == kind::log) {
-        writer_.write(STDERR_FILENO, event.text);
+        output_.writer().write(STDERR_FILENO, event.text);
     } else if (rank == nullptr) {
         spdlog::debug("PMI event of rank {}, which is not of this job", event.rank);
     } else if (event.what == kind::connected) {
         rank->connected = true;
         rank->finalized = false;  // a script may run one MPI program after the other
-        judge_ended_ranks();
+        check_ended_ranks();
         if (start_timeout_due_) {
             start_timeout_due_ = false;
             loop_.after(*options_.start_timeout, [this] { on_start_timeout(); });
@@ -128,9 +132,9 @@ void supervisor::on_pmi_event(pmix::server_event const& event) {
     }
 }
 
-void supervisor::on_child() {
+void embedded_supervisor::on_child() {
     // What ended is gathered first and judged after the PMI events: a rank's own events were queued before it ended.
-    std::vector<rank_process*> ended;
+    std::vector<child_rank*> ended;
     int status = 0;
     pid_t pid = 0;
     while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0)
@@ -148,61 +152,32 @@ void supervisor::on_child() {
     if (phase_ == phase::leftovers ? childless : running_ == 0) on_ranks_gone();
 }
 
-void supervisor::on_rank_end(rank_process& rank) {
-    int const status = *rank.wait_status;
-    pmix_->report_exit(rank.who.rank, status);
-    if (WIFSIGNALED(status)) {
-        fail(rank, describe_end(status), shell_code(status),
-             WTERMSIG(status) == SIGKILL ? "nobody here sent it: often the kernel, out of memory (see dmesg)" : "");
-    } else if (WEXITSTATUS(status) != 0) {
-        fail(rank, describe_end(status), WEXITSTATUS(status));
+void embedded_supervisor::on_rank_end(child_rank& rank) {
+    pmix_->report_exit(rank.who.rank, *rank.wait_status);
+    if (auto const fault = find_end_fault(*rank.wait_status)) {
+        fail(rank, fault->what, fault->exit_code, fault->advice);
     } else if (rank.connected && !rank.finalized) {
-        fail(rank, "exited with code 0 but without MPI_Finalize, so the others would wait for it for ever", 1,
+        fail(rank, "exited with code 0 but without MPI_Finalize, so the others would wait for it forever", 1,
              "call MPI_Finalize on every path");
-    } else if (auto const fault = singleton_fault(rank); !fault.empty()) {
-        fail_singleton(rank, fault);
+    } else if (auto const alone = singleton_fault(rank); !alone.empty()) {
+        fail_singleton(rank, alone);
     }
 }
 
-void supervisor::on_guardian_gone() {
+void embedded_supervisor::on_guardian_gone() {
     loop_.unwatch(guardian_fd_);
     failed_ = true;
     exit_code_ = 128 + SIGKILL;
     kill_all();
 }
 
-void supervisor::on_timeout() {
-    if (phase_ != phase::running) return;
-    say(fmt::format("error: still running after --timeout {}: ending {} ranks", format_duration(*options_.timeout), running_));
+void embedded_supervisor::expire(std::string const& reason) {
+    say("error: " + reason);
     failed_ = true;
     stop(exit_code(errc::timeout), SIGTERM);
 }
 
-void supervisor::check_idle() {
-    if (phase_ != phase::running) return;
-    duration const idle = event_loop::clock::now() - last_output_;
-    if (idle < *options_.idle_timeout) {
-        loop_.after(*options_.idle_timeout - idle, [this] { check_idle(); });
-        return;
-    }
-    say(fmt::format("error: no rank has written anything for {} (--idle-timeout): ending {} ranks", format_duration(idle),
-                    running_));
-    failed_ = true;
-    stop(exit_code(errc::timeout), SIGTERM);
-}
-
-void supervisor::set_early_signal() {
-    duration const left = *ends_at_ - std::chrono::system_clock::now() - options_.signal_before_end->before;
-    loop_.after(std::max(left, duration(0)), [this] {
-        if (phase_ != phase::running) return;
-        int const number = options_.signal_before_end->number;
-        say(fmt::format("{} before the job's time is up: SIG{} to {} ranks", format_duration(options_.signal_before_end->before),
-                        ::sigabbrev_np(number), running_));
-        signal_ranks(number);
-    });
-}
-
-void supervisor::on_start_timeout() {
+void embedded_supervisor::on_start_timeout() {
     if (phase_ != phase::running) return;
     std::string missing;
     int connected = 0;
@@ -215,77 +190,31 @@ void supervisor::on_start_timeout() {
         return;
     }
     if (missing.empty()) return;
-    say(
-        fmt::format("error: {} of {} ranks have initialised MPI after --start-timeout {}; missing: {}; see what they do with: "
+    expire(
+        fmt::format("{} of {} ranks have initialised MPI after --start-timeout {}; missing: {}; see what they do with: "
                     "gdb -p PID, or py-spy dump",
                     connected, ranks_.size(), format_duration(*options_.start_timeout), missing));
-    failed_ = true;
-    stop(exit_code(errc::timeout), SIGTERM);
 }
 
 /// A rank of an interpreter (python with mpi4py) shows what it is only at run time.
-void supervisor::look_for_mpi() {
+void embedded_supervisor::look_for_mpi() {
     for (auto& rank : ranks_)
         if (phase_ == phase::running) look_for_mpi(rank);
 }
 
-void supervisor::look_for_mpi(rank_process& rank) {
+void embedded_supervisor::look_for_mpi(child_rank& rank) {
     if (rank.running() && !rank.connected && rank.mpi_library.empty()) rank.mpi_library = pmix::maps_mpi(rank.pid).value_or("");
 }
 
-void supervisor::watch_streams(rank_process& rank) {
-    for (auto* stream : {&rank.out, &rank.err})
-        if (stream->open()) loop_.watch_readable(stream->read_fd(), [this, &rank, stream] { on_readable(rank, *stream); });
+void embedded_supervisor::on_output(child_rank& rank) {
+    deadlines_.note_output();
+    if (rank.spoke || ranks_.size() < 2) return;
+    rank.spoke = true;  // a rank that prints the size of its world has loaded MPI by now
+    look_for_mpi(rank);
 }
 
-void supervisor::on_readable(rank_process& rank, rank_stream& stream) {
-    int const fd = stream.read_fd();
-    last_output_ = event_loop::clock::now();
-    if (!rank.spoke && ranks_.size() > 1) {  // what speaks of a world of its own has MPI loaded now
-        rank.spoke = true;
-        look_for_mpi(rank);
-    }
-    if (!stream.read_some(writer_)) loop_.unwatch(fd);
-    if (!partial_flush_pending_ && stream.awaits_flush()) {
-        partial_flush_pending_ = true;
-        loop_.after(partial_patience, [this] { flush_partials(); });
-    }
-    if (writer_.congested() && !paused_output_) {
-        paused_output_ = true;
-        for (auto& each : ranks_)
-            for (auto* s : {&each.out, &each.err})
-                if (s->open()) loop_.unwatch(s->read_fd());
-    }
-}
-
-/// On a terminal a prompt or a progress bar should show although its line is not complete.
-void supervisor::flush_partials() {
-    partial_flush_pending_ = false;
-    bool all = true;
-    for (auto& rank : ranks_)
-        for (auto* stream : {&rank.out, &rank.err}) all = stream->flush_stale_partial(writer_) && all;
-    if (all) return;
-    partial_flush_pending_ = true;
-    loop_.after(partial_patience, [this] { flush_partials(); });
-}
-
-void supervisor::on_writer_event() {
-    writer_.clear_event();
-    judge_output();
-    if (paused_output_ && !writer_.congested()) {
-        paused_output_ = false;
-        for (auto& rank : ranks_) watch_streams(rank);
-    }
-    if (writer_.broken(STDOUT_FILENO))  // as in a pipeline: whoever writes on gets SIGPIPE
-        for (auto& rank : ranks_)
-            if (rank.out.open()) {
-                loop_.unwatch(rank.out.read_fd());
-                rank.out.close();
-            }
-}
-
-void supervisor::say(std::string const& line) {
-    writer_.write(STDERR_FILENO, fmt::format("muster: {}\n", line));
+void embedded_supervisor::say(std::string const& line) {
+    output_.writer().write(STDERR_FILENO, fmt::format("muster: {}\n", line));
 }
 
 }  // namespace muster

@@ -1,17 +1,19 @@
-// Watches ranks that an engine started on several nodes, through their shims.
+// Supervises ranks that an engine started on several nodes, through their shims.
 #pragma once
 
 #include <chrono>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launch/engine/engine_table.hpp"
 #include "launch/ranks/output_writer.hpp"
+#include "launch/run/remote_ranks.hpp"
+#include "launch/run/run_deadlines.hpp"
 #include "launch/run/stdin_forwarder.hpp"
-#include "launch/settings/run_options.hpp"
+#include "launch/settings/run_context.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/signals.hpp"
 #include "launch/wire/frame_channel.hpp"
@@ -20,32 +22,15 @@
 
 namespace muster {
 
-/// One rank as the launcher knows it from its shim.
-struct remote_rank {
-    enum class state { absent, placing, ready, running, ended, gone, lost };
-    wire::job job;  ///< what it is told; the host is filled in when its shim says it
-    int node = 0;   ///< index into the allocation's nodes
-    state now = state::absent;
-    std::unique_ptr<channel> link;
-    wire::ready place;
-    std::string step;  ///< what the engine calls its step
-    std::optional<int> wait_status;
-    bool walked_out = false;  ///< ended with code 0 before anything else had gone wrong
-    std::string daemon_lost;  ///< name of the engine's daemon on its node, if that died
-
-    bool over() const noexcept { return now == state::gone || now == state::lost; }
-};
-
 /// Ranks start together, once every shim is there and holds its ports, and die together: the first that fails is named, the
 /// others get SIGTERM and, after the grace, SIGKILL, each from its shim. Whatever the engine does or leaves undone, the run ends
 /// by deadlines of its own. A state machine on one thread: gathering -> running -> stopping (on a failure, signal or deadline) ->
 /// closing (no rank is left; the engine must end) -> done.
 class engine_supervisor {
   public:
-    /// Blocks the signals it handles, listens for the shims. `jobs` in order of rank, `nodes` the node of each. Throws
+    /// Blocks the signals it handles, listens for the shims. `ranks` in order of rank. `run` must outlive this. Throws
     /// errc::system.
-    engine_supervisor(run_options const& options, engine_row const& engine, std::vector<remote_rank> ranks,
-                      std::optional<std::chrono::system_clock::time_point> ends_at, int guardian_fd);
+    engine_supervisor(run_context const& run, engine_row const& engine, std::vector<remote_rank> ranks);
     ~engine_supervisor();
 
     /// MUSTER_LAUNCHER and MUSTER_TOKEN, which the shims need.
@@ -59,17 +44,16 @@ class engine_supervisor {
     enum class phase { gathering, running, stopping, closing, done };
 
     // connections (engine_supervisor.cpp)
-    void on_arrival(wire::hello const& hello, std::unique_ptr<channel>& link);
-    void welcome(remote_rank& rank, wire::hello const& hello, std::unique_ptr<channel> link);
-    std::string objection_to(wire::hello const& hello);
+    void on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
+    void take_over(remote_rank& rank, std::unique_ptr<frame_channel> link);
     void on_frame(remote_rank& rank, std::string_view frame);
     void on_message(remote_rank& rank, wire::ready const& ready);
     void on_message(remote_rank& rank, wire::started const& started);
     void on_message(remote_rank& rank, wire::failed const& failed);
     void on_message(remote_rank& rank, wire::ended const& ended);
     void on_message(remote_rank& rank, wire::gone const& gone);
-    void on_message(remote_rank& rank, wire::wrote const& wrote);
-    void on_message(remote_rank& rank, wire::uses const& uses);
+    void on_message(remote_rank& rank, wire::rank_wrote const& wrote);
+    void on_message(remote_rank& rank, wire::loaded_mpi const& loaded);
     void on_message(remote_rank& rank, wire::orphaned const& orphaned);
     template <typename Other>
     void on_message(remote_rank&, Other const&) {}  // what only a shim gets
@@ -81,31 +65,22 @@ class engine_supervisor {
     void on_child();
     void on_engine_end();
     void on_guardian_gone();
-    void set_timers();
-    void set_early_signal();
     void on_gather_timeout();
-    void check_idle();
 
-    // ending (engine_stop.cpp)
+    // ending (engine_supervisor_stop.cpp)
     void fail(std::string const& message, int code);
     void fail(remote_rank& rank, std::string const& what, int code, std::string const& advice = {},
               std::string const& last_lines = {});
     void stop(int code, int signal_number);
     void kill_all();
-    void judge_losses();
-    void look_whether_over();
+    void decide_cause();
+    void close_if_over();
     void close_down();
     void end_engine(int signal_number);
     void cancel_step();
     void wait_for_cancel();
     void finish();
 
-    std::string name_of(remote_rank const& rank) const;
-    std::string name_of_host(remote_rank const& rank) const;
-    std::string list_ranks(remote_rank::state now) const;
-    int count(remote_rank::state now) const;
-    int running() const;
-    void send_all(wire::message const& message);
     void say(std::string const& line);
 
     unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
@@ -114,27 +89,24 @@ class engine_supervisor {
     wire_up speaks_ = wire_up::pmix;
     event_loop loop_;
     output_writer writer_;
-    reception reception_;
-    std::vector<remote_rank> ranks_;
-    std::map<int, std::string> host_of_node_;  ///< of the shims that have called
-    std::map<std::string, int> node_of_host_;
-    std::optional<std::chrono::system_clock::time_point> ends_at_;
+    shim_listener listener_;
+    remote_ranks ranks_;
+    run_deadlines deadlines_;
     int guardian_fd_;
     pid_t engine_pid_ = -1;
     std::optional<int> engine_status_;
     phase phase_ = phase::gathering;
     int exit_code_ = 0;
     bool failed_ = false;  ///< a culprit has been named: later ends are consequences
-    bool verdict_due_ = false;
+    bool cause_due_ = false;
     bool waited_for_engine_ = false;
     bool cancelled_ = false;
     bool ended_engine_ = false;  ///< it ends because we told it to: its code says nothing
     pid_t cancel_pid_ = -1;
-    int ready_ = 0;
+    std::size_t ready_ = 0;
     int culprit_ = -1;
-    int first_lost_ = -1;                  ///< the first rank whose shim went without a word
+    int first_lost_ = -1;                  ///< the first rank whose shim was lost
     event_loop::clock::time_point start_;  ///< of the engine, then of the ranks
-    event_loop::clock::time_point last_output_;
     signal_requests requests_;
 };
 

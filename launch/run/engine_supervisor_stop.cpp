@@ -10,26 +10,21 @@
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
-#include "base/text.hpp"
+#include "launch/ranks/rank_name.hpp"
 #include "launch/run/engine_supervisor.hpp"
-#include "launch/run/rank_process.hpp"
+#include "launch/run/failure_report.hpp"
+#include "launch/system/exit_status.hpp"
 
 namespace muster {
 
 namespace {
 
-constexpr duration beyond_grace{2};      ///< for the shims' last words after they have killed their ranks
-constexpr duration engine_patience{5};   ///< for an engine whose ranks are all gone, until we speak of it
-constexpr duration longest_wait{120};    ///< for the same: it may still be passing on output to a slow reader
-constexpr duration engine_grace{1.5};    ///< for an engine that was asked to end
-constexpr duration verdict_patience{3};  ///< for an engine's exit code when all ranks went at once
+constexpr duration beyond_grace{2};        ///< for the shims' messages after they have killed their ranks
+constexpr duration engine_patience{5};     ///< for an engine whose ranks are all gone, until the user is told
+constexpr duration longest_wait{120};      ///< for the same: it may still be passing on output to a slow reader
+constexpr duration engine_grace{1.5};      ///< for an engine that was asked to end
+constexpr duration exit_code_patience{3};  ///< for an engine's exit code when all ranks went at once
 constexpr double drain_limit_s = 2;
-
-std::string quote_lines(std::string_view text) {
-    std::string quoted;
-    for (auto const line : split(trim(text), '\n')) quoted += fmt::format("\n  | {}", line);
-    return quoted;
-}
 
 }  // namespace
 
@@ -45,75 +40,68 @@ void engine_supervisor::fail(remote_rank& rank, std::string const& what, int cod
     if (failed_) return;
     culprit_ = rank.job.who.rank;
     auto const lived = duration(event_loop::clock::now() - start_);
-    int const others = running() - (rank.now == remote_rank::state::running ? 1 : 0);
-    std::string message = fmt::format("{} {}, {} after the start", name_of(rank), what, format_duration(lived));
-    if (others > 0) message += fmt::format("; ending the other {}", others);
-    if (!advice.empty()) message += fmt::format("\n  {}", advice);
-    if (!last_lines.empty()) message += "\n  the last it wrote on stderr:" + quote_lines(last_lines);
-    fail(message, code);
+    auto const others = ranks_.running() - (rank.now == remote_rank::state::running ? 1 : 0);
+    fail(describe(failure_report{ranks_.name_of(rank), what, lived, others, advice, last_lines}), code);
 }
 
 void engine_supervisor::stop(int code, int signal_number) {
     if (phase_ != phase::gathering && phase_ != phase::running) return;
     phase_ = phase::stopping;
     exit_code_ = code;
-    send_all(wire::signal{signal_number, true});
+    ranks_.send_all(wire::signal{signal_number, true});
     loop_.after(options_.grace + beyond_grace, [this] {
         if (phase_ != phase::stopping) return;
         for (auto& rank : ranks_)
             if (rank.link && rank.link->open() && !rank.over()) rank.now = remote_rank::state::lost;
-        say(fmt::format("no answer {} after the ranks were asked to end: {}", format_duration(options_.grace + beyond_grace),
-                        list_ranks(remote_rank::state::lost)));
+        say(fmt::format("{} did not end within {} (--grace, and {} more): giving them up", ranks_.list(remote_rank::state::lost),
+                        format_duration(options_.grace), format_duration(beyond_grace)));
         close_down();
     });
-    look_whether_over();
+    close_if_over();
 }
 
 void engine_supervisor::kill_all() {
     if (phase_ == phase::closing) return end_engine(SIGTERM);  // no rank is left, only the engine
     if (phase_ == phase::gathering || phase_ == phase::running) phase_ = phase::stopping;
-    send_all(wire::signal{SIGKILL, true});
+    ranks_.send_all(wire::signal{SIGKILL, true});
     for (auto& rank : ranks_)
         if (rank.link) rank.link->flush(duration(0.5));
-    look_whether_over();
+    close_if_over();
 }
 
-/// Ranks went without a word. If their own or the engine's word tells why, that is the reason; else their nodes are gone.
-void engine_supervisor::judge_losses() {
-    verdict_due_ = false;
-    if (failed_ || phase_ == phase::closing || phase_ == phase::done) return look_whether_over();
-    bool const all = count(remote_rank::state::lost) + count(remote_rank::state::gone) == static_cast<int>(ranks_.size());
+/// Ranks were lost. If a message of theirs or the engine's exit code tells why, that is the reason; else their nodes are gone.
+void engine_supervisor::decide_cause() {
+    cause_due_ = false;
+    if (failed_ || phase_ == phase::closing || phase_ == phase::done) return close_if_over();
+    bool const all = ranks_.count(remote_rank::state::lost) + ranks_.count(remote_rank::state::gone) == ranks_.size();
     if (all && !engine_status_ && !std::exchange(waited_for_engine_, true)) {
-        // The engine ended them all: MPI_Abort, a limit, scancel. Its exit code says more than we know.
-        verdict_due_ = true;
-        loop_.after(verdict_patience, [this] { judge_losses(); });
+        // The engine ended them all: MPI_Abort, a limit, scancel. Its exit code tells which.
+        cause_due_ = true;
+        loop_.after(exit_code_patience, [this] { decide_cause(); });
         return;
     }
-    // An engine ends a world out of which one has walked: Slurm's PMIx kills the others, with no word about the one.
-    auto const left = std::find_if(ranks_.begin(), ranks_.end(), [](auto const& r) { return r.walked_out; });
+    // Slurm's PMIx kills a world that one rank has left early, and does not name that rank.
+    auto const left = std::find_if(ranks_.begin(), ranks_.end(), [](auto const& r) { return r.left_early; });
     if (all && left != ranks_.end())
-        return fail(
-            *left,
-            fmt::format("exited with code 0 while others were still in their world, and {} ended them: without MPI_Finalize, "
-                        "it seems",
-                        engine_.name),
-            1, "call MPI_Finalize on every path");
+        return fail(*left,
+                    fmt::format("exited with code 0, probably without MPI_Finalize, and {} then ended the others", engine_.name),
+                    1, "call MPI_Finalize on every path");
     if (engine_status_ && shell_code(*engine_status_) != 0)
         return fail(
             fmt::format("{} ended its ranks, {} as the first, and {} (MPI_Abort of a rank, a shim that was killed, or a limit "
                         "of the scheduler: see above)",
-                        engine_.name, name_of(ranks_[static_cast<std::size_t>(first_lost_)]), describe_end(*engine_status_)),
+                        engine_.name, ranks_.name_of(ranks_[first_lost_]), describe_end(*engine_status_)),
             shell_code(*engine_status_));
-    fail(fmt::format("lost {}: the node is gone, or what started the ranks there was killed; ending {} ranks",
-                     list_ranks(remote_rank::state::lost), running()),
+    fail(fmt::format("lost {}: the node is gone, or what started the ranks there was killed; ending {}",
+                     ranks_.list(remote_rank::state::lost), count_of_ranks(ranks_.running())),
          exit_code(errc::peer_failed));
 }
 
-void engine_supervisor::look_whether_over() {
+void engine_supervisor::close_if_over() {
     if (phase_ == phase::closing || phase_ == phase::done || phase_ == phase::gathering) return;
     auto const here = [](remote_rank const& r) { return !r.over() && r.now != remote_rank::state::absent; };
     if (std::any_of(ranks_.begin(), ranks_.end(), here)) return;
-    if (!failed_ && verdict_due_) return;  // some were lost: that is judged first
+    if (!failed_ && cause_due_) return;  // some were lost: their cause is decided first
     close_down();
 }
 
@@ -127,8 +115,8 @@ void engine_supervisor::close_down() {
         }
     if (engine_status_) return finish();
     bool const broken = std::any_of(ranks_.begin(), ranks_.end(), [](remote_rank const& r) { return !r.daemon_lost.empty(); });
-    if (broken || count(remote_rank::state::lost) > 0) return end_engine(SIGTERM);
-    bool const complete = count(remote_rank::state::absent) == 0;  // else some shims are still to come, and to be sent home
+    if (broken || ranks_.count(remote_rank::state::lost) > 0) return end_engine(SIGTERM);
+    bool const complete = ranks_.count(remote_rank::state::absent) == 0;  // else some shims are still to come
     bool const clean = complete && !failed_;
     if (clean)
         loop_.after(engine_patience, [this] {
@@ -142,7 +130,7 @@ void engine_supervisor::close_down() {
                            : engine_grace,
                 [this, complete] {
                     if (phase_ != phase::closing) return;
-                    if (complete) say(fmt::format("{} is still there although its ranks have ended: ending it", engine_.name));
+                    if (complete) say(fmt::format("{} still runs although its ranks have ended: ending it", engine_.name));
                     end_engine(SIGTERM);
                 });
 }
@@ -172,19 +160,19 @@ void engine_supervisor::cancel_step() {
                 .variables = &variables,
             });
         } catch (error const& e) {
-            say(fmt::format("cannot end step {} from outside: {}", rank.step, e.what()));
+            say(fmt::format("cannot cancel step {}: {}", rank.step, e.what()));
         }
         return;
     }
 }
 
-/// It dies with us, and a scheduler may take its time to listen.
+/// The command dies with this process, and a scheduler may be slow to answer it.
 void engine_supervisor::wait_for_cancel() {
     auto const end = event_loop::clock::now() + std::chrono::seconds(10);
     while (cancel_pid_ > 0 && event_loop::clock::now() < end) {
         if (::waitpid(cancel_pid_, nullptr, WNOHANG) != 0) break;
-        timespec const a_moment{0, 20'000'000};
-        ::nanosleep(&a_moment, nullptr);
+        timespec const pause{0, 20'000'000};
+        ::nanosleep(&pause, nullptr);
     }
     cancel_pid_ = -1;
 }

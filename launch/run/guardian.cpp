@@ -11,7 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "launch/system/process_tree.hpp"
+#include "launch/system/end_processes.hpp"
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signals.hpp"
 
@@ -42,7 +42,7 @@ bool reap_until_launcher(pid_t launcher, int& status) {
 }
 
 /// Passes on what was sent to this process alone. What came from the terminal or to the whole group has reached the launcher too,
-/// since it is in the same group; it drops the second one (supervisor.cpp).
+/// since it is in the same group; it ignores the second one (signal_requests).
 void pass_on(pid_t launcher, siginfo_t const& info) {
     if (info.si_signo == SIGTSTP) {
         ::kill(launcher, SIGTSTP);
@@ -63,21 +63,6 @@ int wait_for_launcher(pid_t launcher) {
         } else {
             pass_on(launcher, info);
         }
-    }
-}
-
-/// Kills until nobody is left. A process may fork while the list is read, hence the loop; each round waits for deaths, not for
-/// time.
-void end_everything() {
-    for (int round = 0; round < 1000; ++round) {
-        while (::waitpid(-1, nullptr, WNOHANG) > 0) {
-        }
-        if (signal_descendants(SIGKILL) == 0) return;
-        sigset_t child;
-        sigemptyset(&child);
-        sigaddset(&child, SIGCHLD);
-        timespec const at_most{0, 5'000'000};
-        ::sigtimedwait(&child, nullptr, &at_most);
     }
 }
 
@@ -114,7 +99,7 @@ int run_guarded(std::function<int(std::string const&, int)> const& launcher) {
     }
     death_read.reset();
     int const status = wait_for_launcher(child);
-    end_everything();
+    kill_all_descendants();
     remove_session_dir(session_dir);
     if (WIFEXITED(status)) return WEXITSTATUS(status);
     std::fprintf(stderr, "muster: the launcher was killed by signal %d; ended its ranks\n", WTERMSIG(status));

@@ -1,9 +1,6 @@
 #include "launch/run/run_embedded.hpp"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -17,32 +14,18 @@
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/run/embedded_supervisor.hpp"
 #include "launch/system/held_ports.hpp"
-#include "pmix/scrub.hpp"
+#include "launch/system/open_files.hpp"
 
 namespace muster {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-/// Two pipes a rank and the ranks' connections: 128 ranks need some 700 descriptors. Ranks get the old limit back.
-rlimit raise_open_files() {
-    rlimit before{};
-    if (::getrlimit(RLIMIT_NOFILE, &before) != 0) throw_system("getrlimit", "RLIMIT_NOFILE");
-    rlimit const raised{before.rlim_max, before.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &raised);
-    return before;
-}
-
-std::string absolute_working_dir(std::string const& wanted) {
-    if (wanted.empty()) return {};
+bool is_folder(std::string const& path) {
     std::error_code fault;
-    auto const path = fs::absolute(wanted, fault);
-    if (!fs::is_directory(path, fault)) throw error(errc::not_found, fmt::format("--wd {}: there is no such directory", wanted));
-    return path;
+    return std::filesystem::is_directory(path, fault);
 }
 
-rank_process make_rank(run_options const& options, identity const& who, binding const& place) {
+child_rank make_rank(run_options const& options, identity const& who, binding const& place) {
     auto const how = output_format(options.tag_output, options.timestamp_output, who);
     std::string const dir = options.output_dir.empty() ? "" : make_rank_dir(options.output_dir, who.rank, who.world_size) + "/";
     return {.who = who,
@@ -82,7 +65,7 @@ struct rank_starter {
         return own;
     }
 
-    rank_process start(int rank, int stdin_fd, pmix::server& pmix_server, pmix::pmi1_server& pmi1_server) const {
+    child_rank start(int rank, int stdin_fd, pmix::server& pmix_server, pmix::pmi1_server& pmi1_server) const {
         auto const index = static_cast<std::size_t>(rank);
         auto const who = identity_of(where, rank, nspace);
         auto started = make_rank(options, who, where.bindings[index]);
@@ -122,34 +105,27 @@ void print_commands(run_options const& options, local_placement const& where) {
     }
 }
 
-void check_print_env(run_options const& options, int size) {
-    if (options.print_env && *options.print_env >= size)
-        throw error(errc::usage, fmt::format("--print-env {}: the {} ranks are 0 to {}", *options.print_env, size, size - 1));
-}
-
 }  // namespace
 
-int run_embedded(run_options const& options, environment const& inherited, local_placement const& where,
-                 std::string const& session_dir, int guardian_fd) {
+int run_embedded(run_context const& run, run_preparation const& prepared, local_placement const& where) {
+    auto const& options = run.options;
     int const size = where.map.world_size();
-    check_print_env(options, size);
     if (options.dry_run) {
         print_commands(options, where);
         return 0;
     }
-    if (!where.map.note.empty() && !options.quiet) fmt::print(stderr, "muster: note: {}\n", where.map.note);
-
-    environment variables = inherited;
-    pmix::scrub_inherited(variables);
-    apply_exports(variables, options.exports);
-    auto const working_dir = absolute_working_dir(options.working_dir);
+    auto const& working_dir = prepared.working_dir;
+    if (!working_dir.empty() && !is_folder(working_dir))
+        throw error(errc::not_found,
+                    fmt::format("--wd {}: there is no such directory; give one that exists", options.working_dir));
+    auto const& variables = prepared.variables;
     auto const program = find_program(options.command.front(), variables, working_dir);
     auto const open_files = raise_open_files();
 
     held_ports ports(2 + (size <= most_tensorflow_workers ? size : 0));
-    auto const job = describe_job(where, session_dir, program);
+    auto const job = describe_job(where, run.session_dir, program);
     // First, since it blocks the signals it reads: a thread started before could take them away.
-    supervisor watch(options, program, where.given.ends_at, guardian_fd);
+    embedded_supervisor watch(run, program);
     pmix::server pmix_server(job);
     pmix::pmi1_server pmi1_server(job);
     stdin_forwarder input(watch.loop());

@@ -11,6 +11,7 @@
 #include "launch/placement/mapping.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/check_nodes.hpp"
+#include "launch/run/prepare_run.hpp"
 #include "launch/run/run_embedded.hpp"
 #include "launch/run/run_on_engine.hpp"
 #include "launch/scheduler/read_allocation.hpp"
@@ -20,7 +21,7 @@ namespace muster {
 
 namespace {
 
-/// A command that was run once is not run again: schedulers' programs take 10 ms each and say the same.
+/// A command that was run once is not run again: schedulers' programs take 10 ms each and print the same.
 scheduler_sources asking_once(scheduler_sources sources) {
     auto const said = std::make_shared<std::map<std::vector<std::string>, command_output>>();
     return {sources.variables, sources.read_file,
@@ -31,12 +32,28 @@ scheduler_sources asking_once(scheduler_sources sources) {
             sources.this_node};
 }
 
-/// Whether all ranks are on the node that this process is on: then it starts them itself.
-bool all_here(allocation const& given, mapping const& map) {
-    if (given.scheduler == scheduler_kind::local) return true;
+/// How many nodes that ranks are on are not the one that this process is on.
+int count_other_nodes(allocation const& given, mapping const& map) {
+    if (given.scheduler == scheduler_kind::local) return 0;
+    int others = 0;
     for (std::size_t n = 0; n < given.nodes.size(); ++n)
-        if (map.ranks_per_node[n] > 0 && !is_this_host(given.nodes[n])) return false;
-    return true;
+        if (map.ranks_per_node[n] > 0 && !is_this_host(given.nodes[n])) ++others;
+    return others;
+}
+
+/// The allocation as the scheduler gives it. Of one node that is this one, nothing knows more than the node itself.
+allocation find_allocation(run_context const& run) {
+    std::vector<std::string> tried;
+    auto given = read_allocation(run.sources, run.options.from, &tried);
+    if (given.nodes.size() == 1 && !given.nodes[0].gpus && is_this_host(given.nodes[0])) {
+        given.nodes[0].gpus = run.sources.this_node().gpus;
+        given.nodes[0].gpus_counted = true;
+    }
+    if (run.options.verbose)
+        for (auto const& line : tried) fmt::print(stderr, "muster: {}\n", line);
+    if (run.options.signal_before_end && !given.ends_at && !run.options.quiet)
+        fmt::print(stderr, "muster: note: --signal-before-end: the end of the job is not known here, so no signal is sent\n");
+    return given;
 }
 
 }  // namespace
@@ -48,29 +65,21 @@ int run_job(run_options const& options, environment const& inherited, std::strin
         return node_of(*machine);
     };
     auto const sources = asking_once(real_sources(inherited, this_node));
-    std::vector<std::string> tried;
-    auto given = read_allocation(sources, options.from, &tried);
-    // Of one node that is this one nobody else knows more.
-    if (given.nodes.size() == 1 && !given.nodes[0].gpus && is_this_host(given.nodes[0])) {
-        given.nodes[0].gpus = this_node().gpus;
-        given.nodes[0].gpus_counted = true;
-    }
-    if (options.verbose)
-        for (auto const& line : tried) fmt::print(stderr, "muster: {}\n", line);
-    if (options.signal_before_end && !given.ends_at && !options.quiet)
-        fmt::print(stderr, "muster: note: --signal-before-end: nothing here tells when the time is up, so no signal will come\n");
-    if (!options.dry_run && !options.print_env) given = check_nodes(options, inherited, sources, given, session_dir);
-    auto const map = map_ranks(given, options.place);
-    bool const here = all_here(given, map);
-    if (options.engine == "embedded" && !here)
+    run_context run{options, inherited, sources, session_dir, guardian_fd};
+    run.given = find_allocation(run);
+    if (!options.dry_run && !options.print_env) run.given = check_nodes(run);
+    run.map = map_ranks(run.given, options.place);
+    int const others = count_other_nodes(run.given, run.map);
+    if (options.engine == "embedded" && others > 0)
         throw error(
             errc::unavailable,
-            fmt::format("--engine embedded starts ranks on this node, {}, only, and {} of {} nodes are elsewhere; leave it out",
-                        short_host_name(), map.nodes_used(), given.nodes.size()));
-    if (!here || (!options.engine.empty() && options.engine != "embedded"))
-        return run_on_engine(options, inherited, sources, given, map, session_dir, guardian_fd);
+            fmt::format("--engine embedded starts ranks on this node ({}) only, and {} of the {} nodes {} elsewhere; leave "
+                        "the option out",
+                        short_host_name(), others, run.map.nodes_used(), others == 1 ? "is" : "are"));
+    auto const prepared = prepare_run(run);
+    if (others > 0 || (!options.engine.empty() && options.engine != "embedded")) return run_on_engine(run, prepared);
     if (!machine) machine = discover_here(inherited);
-    return run_embedded(options, inherited, place_here(std::move(*machine), given, map, options.place), session_dir, guardian_fd);
+    return run_embedded(run, prepared, place_here(std::move(*machine), run.given, run.map, options.place));
 }
 
 }  // namespace muster

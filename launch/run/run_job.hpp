@@ -1,4 +1,4 @@
-// From what was asked to what runs: the allocation, the map, and whether this node alone or an engine does it.
+// Runs a job: finds its nodes, maps its ranks, and starts them from this process or by an engine.
 #pragma once
 
 #include <string>

@@ -3,37 +3,23 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-
-#include "base/error.hpp"
-#include "base/process/process.hpp"
-#include "base/process/self_program.hpp"
+#include "base/environment.hpp"
+#include "launch/engine/describe_engine_job.hpp"
 #include "launch/engine/engine_table.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/ranks/rank_environment.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/run/engine_supervisor.hpp"
+#include "launch/system/absolute_path.hpp"
 #include "launch/system/host_name.hpp"
-#include "pmix/scrub.hpp"
 
 namespace muster {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-/// The engine's process needs what Slurm said of the job, but nothing of an outer launcher.
-environment engine_variables(environment const& inherited) {
-    environment variables = inherited;
-    pmix::scrub_inherited(variables);
-    for (auto const name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"})
-        if (auto const value = inherited.get(name)) variables.set(name, *value);
-    return variables;
-}
-
-std::vector<remote_rank> make_ranks(run_options const& options, environment const& variables, allocation const& given,
-                                    mapping const& map, bool own_step) {
+std::vector<remote_rank> make_ranks(run_context const& run, run_preparation const& prepared, bool own_step) {
+    auto const& options = run.options;
+    auto const& map = run.map;
     auto const places = map.places();
     int const size = static_cast<int>(places.size());
     std::vector<int> node_ranks(map.ranks_per_node.size(), -1);  // place among the nodes used
@@ -43,8 +29,8 @@ std::vector<remote_rank> make_ranks(run_options const& options, environment cons
     wire::job common;
     common.place = options.place;
     common.command = options.command;
-    common.working_dir = absolute_path(options.working_dir.empty() ? "." : options.working_dir);
-    common.variables = variables;
+    common.working_dir = prepared.working_dir.empty() ? absolute_path(".") : prepared.working_dir;
+    common.variables = prepared.variables;
     common.exports = options.exports;
     common.output_dir = options.output_dir.empty() ? "" : absolute_path(options.output_dir);
     common.tag_output = options.tag_output;
@@ -69,9 +55,9 @@ std::vector<remote_rank> make_ranks(run_options const& options, environment cons
                         map.ranks_per_node[node],
                         node_ranks[node],
                         used,
-                        given.nodes[node].name,
+                        run.given.nodes[node].name,
                         identity::source::muster};
-        rank.job.address = given.nodes[node].address;
+        rank.job.address = run.given.nodes[node].address;
     }
     return ranks;
 }
@@ -93,73 +79,26 @@ void print_environment(wire::job const& job) {
 
 }  // namespace
 
-std::string absolute_path(std::string const& wanted) {
-    std::error_code fault;
-    auto const path = fs::absolute(wanted, fault);
-    if (fault) throw error(errc::not_found, fmt::format("{}: {}; change to a folder that exists", wanted, fault.message()));
-    auto const normal = path.lexically_normal();
-    return normal.has_filename() || !normal.has_relative_path() ? normal : normal.parent_path();
-}
-
-void write_files(engine_command const& command) {
-    for (auto const& [path, contents] : command.files) {
-        std::ofstream file(path, std::ios::binary);
-        if (!(file << contents).flush()) throw error(errc::io, fmt::format("cannot write {}; is its folder full?", path));
-    }
-}
-
-environment ranks_variables(run_options const& options, environment const& inherited) {
-    environment variables = inherited;
-    pmix::scrub_inherited(variables);
-    apply_exports(variables, options.exports);
-    return variables;
-}
-
-engine_job describe_engine_job(run_options const& options, environment const& inherited, allocation const& given,
-                               mapping const& map, std::string const& scratch_dir) {
-    engine_job job;
-    job.given = given;
-    job.map = map;
-    job.this_host = short_host_name();
-    job.shim = {self_program(), "shim"};
-    job.variables = engine_variables(inherited);
-    apply_exports(job.variables, options.exports);
-    job.shim_variables = {"MUSTER_LAUNCHER", "MUSTER_TOKEN"};
-    job.extra_arguments = options.engine_args;
-    job.scratch_dir = scratch_dir;
-    job.network_interface = options.network_interface;
-    try {
-        if (!options.command.empty()) job.program = find_program(options.command.front(), job.variables, options.working_dir);
-    } catch (program_error const&) {
-        job.program.clear();  // it may lie on the nodes only; their shims will say
-    }
-    return job;
-}
-
-int run_on_engine(run_options const& options, environment const& inherited, scheduler_sources const& sources,
-                  allocation const& given, mapping const& map, std::string const& session_dir, int guardian_fd) {
-    if (!map.note.empty() && !options.quiet) fmt::print(stderr, "muster: note: {}\n", map.note);
-    if (options.print_env && *options.print_env >= map.world_size())
-        throw error(errc::usage, fmt::format("--print-env {}: the {} ranks are 0 to {}", *options.print_env, map.world_size(),
-                                             map.world_size() - 1));
-    auto const job = describe_engine_job(options, inherited, given, map, session_dir);
+int run_on_engine(run_context const& run, run_preparation const& prepared) {
+    auto const& options = run.options;
+    auto const job = describe_engine_job(run, run.map, run.session_dir);
     std::vector<std::string> tried;
-    auto const& engine = choose_engine(job, sources, options.engine, &tried);
+    auto const& engine = choose_engine(job, run.sources, options.engine, &tried);
     if (options.verbose)
         for (auto const& line : tried) fmt::print(stderr, "muster: {}\n", line);
 
-    auto ranks = make_ranks(options, ranks_variables(options, inherited), given, map, engine.name == "srun");
-    auto command = engine.command(job, sources);
+    auto ranks = make_ranks(run, prepared, engine.name == "srun");
+    auto command = engine.command(job, run.sources);
     if (!command.note.empty() && !options.quiet) fmt::print(stderr, "muster: note: {}\n", command.note);
     if (options.dry_run) {
-        fmt::print("{}", shell_text(command, inherited));
+        fmt::print("{}", shell_text(command, run.inherited));
         return 0;
     }
     if (options.print_env) {
         print_environment(ranks.at(static_cast<std::size_t>(*options.print_env)).job);
         return 0;
     }
-    engine_supervisor watch(options, engine, std::move(ranks), given.ends_at, guardian_fd);
+    engine_supervisor watch(run, engine, std::move(ranks));
     for (auto const& [name, value] : watch.shim_variables()) command.variables.set(name, value);
     write_files(command);
     return watch.run(command);

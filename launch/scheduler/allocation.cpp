@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <numeric>
 
 namespace muster {
 
@@ -17,6 +18,12 @@ std::string_view to_string(scheduler_kind kind) noexcept {
         case scheduler_kind::local: return "local";
     }
     return "unknown";
+}
+
+std::vector<int> all_nodes(allocation const& given) {
+    std::vector<int> nodes(given.nodes.size());
+    std::iota(nodes.begin(), nodes.end(), 0);
+    return nodes;
 }
 
 std::string describe(allocation const& given) {

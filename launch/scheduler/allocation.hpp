@@ -32,6 +32,9 @@ struct allocation {
     bool operator==(allocation const&) const = default;
 };
 
+/// The index of every node.
+std::vector<int> all_nodes(allocation const& given);
+
 /// One line about it for people: "job 4242 (slurm): 4 nodes, 16 GPUs".
 std::string describe(allocation const& given);
 

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "launch/scheduler/epoch.hpp"
-#include "launch/scheduler/hostlist.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 
 namespace muster {
 

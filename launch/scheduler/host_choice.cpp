@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
-#include "launch/scheduler/hostlist.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/scheduler_rows.hpp"
 #include "launch/system/host_name.hpp"
 

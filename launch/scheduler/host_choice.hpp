@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "launch/scheduler/hostfile.hpp"
-#include "launch/scheduler/read_allocation.hpp"
+#include "launch/scheduler/hosts/hostfile.hpp"
+#include "launch/scheduler/scheduler_sources.hpp"
 
 namespace muster {
 

@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/scheduler/hostlist.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/node_file.hpp"
 #include "launch/scheduler/scheduler_rows.hpp"
 

@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/scheduler/epoch.hpp"
-#include "launch/scheduler/hostlist.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/scheduler_rows.hpp"
 #include "launch/scheduler/slurm_job.hpp"
 

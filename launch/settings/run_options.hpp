@@ -7,7 +7,7 @@
 
 #include "base/units.hpp"
 #include "launch/placement/placement_request.hpp"
-#include "launch/scheduler/read_allocation.hpp"
+#include "launch/scheduler/scheduler_sources.hpp"
 
 namespace muster {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "launch/placement/placement_request.hpp"
-#include "launch/scheduler/read_allocation.hpp"
+#include "launch/scheduler/scheduler_sources.hpp"
 #include "launch/settings/resolve_settings.hpp"
 #include "launch/settings/run_options.hpp"
 

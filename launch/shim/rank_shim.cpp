@@ -8,12 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
+#include <cstring>
 #include <fstream>
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
+#include "launch/system/end_processes.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/system/mpi_library.hpp"
 #include "launch/system/process_tree.hpp"
@@ -27,12 +28,8 @@ namespace {
 
 constexpr std::array handled{SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT};
 constexpr std::array mpi_looks{duration(0.1), duration(0.5), duration(2), duration(5), duration(15)};
-constexpr duration leftover_patience{0.2};
 constexpr duration same_signal_window{0.5};
-constexpr duration last_word_limit{2};
-constexpr double drain_slice_s = 0.1;
 constexpr int most_kills = 50;  ///< 10 s
-constexpr std::size_t lines_shown = 8;
 constexpr std::size_t largest_frame_bytes = 64u << 20;
 
 std::string name_of_process(pid_t pid) {
@@ -68,10 +65,11 @@ int rank_shim::run() {
 void rank_shim::connect() {
     auto socket = connect_to_launcher(variables_);
     launcher_fd_ = socket.get();
-    launcher_ = std::make_unique<channel>(loop_, std::move(socket),
-                                          channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
-                                                             [this](std::string const& reason) { on_launcher_gone(reason); }},
-                                          largest_frame_bytes);
+    launcher_ =
+        std::make_unique<frame_channel>(loop_, std::move(socket),
+                                        frame_channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
+                                                                 [this](std::string const& reason) { on_launcher_gone(reason); }},
+                                        largest_frame_bytes);
 }
 
 void rank_shim::introduce() {
@@ -121,10 +119,7 @@ void rank_shim::on_message(wire::signal const& signal) {
     }
     if (signal.stop && signal.number == SIGKILL) return end_leftovers(SIGKILL);
     if (signal.stop) return end_rank(signal.number);
-    // A scheduler sends its signal to every process of the job, also to this one: then the rank has it already.
-    bool const had_it =
-        last_engine_signal_ == signal.number && event_loop::clock::now() - last_engine_signal_at_ < same_signal_window;
-    if (!had_it) signal_descendants(signal.number);
+    if (!had_from_engine(signal.number)) signal_descendants(signal.number);
 }
 
 void rank_shim::on_message(wire::bye const& bye) {
@@ -150,10 +145,14 @@ void rank_shim::on_signal() {
 void rank_shim::on_engine_signal(int number) {
     last_engine_signal_ = number;
     last_engine_signal_at_ = event_loop::clock::now();
-    bool const ends = number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
-    if (!ends || pid_ > 0) return;
+    if (!ends_the_run(number) || pid_ > 0) return;
     exit_code_ = 128 + number;
     loop_.stop();
+}
+
+/// A scheduler sends its signal to every process of the job, also to this one: then the rank has it already.
+bool rank_shim::had_from_engine(int number) const {
+    return last_engine_signal_ == number && event_loop::clock::now() - last_engine_signal_at_ < same_signal_window;
 }
 
 void rank_shim::on_child() {
@@ -161,48 +160,39 @@ void rank_shim::on_child() {
     for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;)
         if (pid == pid_ && !wait_status_) wait_status_ = status;
     if (phase_ == phase::running && wait_status_) {
-        if (err_ && err_->open()) {
-            int const fd = err_->read_fd();
-            err_->read_for_now(*writer_);
-            if (!err_->open()) loop_.unwatch(fd);
-        }
-        tell(wire::ended{*wait_status_, err_ ? err_->lines().tail(lines_shown) : std::string()});
+        if (err_ && err_->open()) output_->read_for_now(*err_);
+        tell(wire::ended{*wait_status_, err_ ? err_->last_lines() : std::string()});
         phase_ = phase::leftovers;
-        if (!descendants().empty()) loop_.after(kill_at_ ? duration(0) : leftover_patience, [this] { end_leftovers(SIGTERM); });
+        if (!descendants().empty())
+            loop_.after(grace_ends_ ? duration(0) : leftover_patience, [this] { end_leftovers(SIGTERM); });
     }
     check_leftovers();
 }
 
 void rank_shim::end_rank(int signal_number) {
-    if (kill_at_ || phase_ == phase::gone) return;
-    kill_at_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(job_.grace);
-    bool const had_it =
-        last_engine_signal_ == signal_number && event_loop::clock::now() - last_engine_signal_at_ < same_signal_window;
-    if (!had_it) signal_descendants(signal_number);
+    if (grace_ends_ || phase_ == phase::gone) return;
+    grace_ends_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(job_.grace);
+    if (!had_from_engine(signal_number)) signal_descendants(signal_number);
     signal_descendants(SIGCONT);  // a stopped process takes no signal
-    if (signal_number == SIGINT)
-        loop_.after(job_.grace / 2, [this] {
-            if (phase_ == phase::running) signal_descendants(SIGTERM);
-        });
-    loop_.after(job_.grace, [this] { end_leftovers(SIGKILL); });
+    auto const terminate = [this] {
+        if (phase_ == phase::running) signal_descendants(SIGTERM);
+    };
+    set_grace_timers(loop_, signal_number, job_.grace, terminate, [this] { end_leftovers(SIGKILL); });
 }
 
-/// SIGTERM first; SIGKILL when they have had their moment and, where the rank was asked to end, what is left of its grace.
 void rank_shim::end_leftovers(int signal_number) {
     if (phase_ == phase::gone) return;
-    signal_descendants(signal_number);
-    signal_descendants(SIGCONT);
+    end_descendants(signal_number);
     check_leftovers();
     if (phase_ == phase::gone) return;
     if (signal_number == SIGKILL && ++kills_ > most_kills && wait_status_) {
-        // In an uninterruptible wait, or another user's: nothing that we could do ends it.
-        say(fmt::format("rank {} on {}: leaving {} processes that SIGKILL does not end", job_.who.rank, host_,
-                        descendants().size()));
+        // In an uninterruptible wait, or of another user: no signal of ours ends it.
+        auto const left = descendants().size();
+        say(fmt::format("rank {} on {}: SIGKILL does not end {} process{}; leaving {}", job_.who.rank, host_, left,
+                        left == 1 ? "" : "es", left == 1 ? "it" : "them"));
         return finish();
     }
-    duration wait = leftover_patience;
-    if (signal_number == SIGTERM && kill_at_) wait = std::max<duration>(wait, *kill_at_ - event_loop::clock::now());
-    loop_.after(wait, [this] { end_leftovers(SIGKILL); });
+    loop_.after(wait_before_kill(signal_number, grace_ends_, event_loop::clock::now()), [this] { end_leftovers(SIGKILL); });
 }
 
 void rank_shim::check_leftovers() {
@@ -212,30 +202,23 @@ void rank_shim::check_leftovers() {
 /// Nothing is left below us: pass on the last output, then tell.
 void rank_shim::finish() {
     phase_ = phase::gone;
-    for (auto* stream : {&out_, &err_}) {
-        if (!*stream) continue;
-        if ((*stream)->open()) loop_.unwatch((*stream)->read_fd());
-        (*stream)->read_all(*writer_);
-        (*stream)->flush_partial(*writer_);
-    }
+    if (output_) output_->finish();
     drain_output();
     // What is in use by the node's other ranks stays: the last of them removes it.
-    if (kill_at_ || !wait_status_ || *wait_status_ != 0) sweep_shared_memory(started_);
+    if (grace_ends_ || !wait_status_ || *wait_status_ != 0) sweep_shared_memory(started_);
     tell(wire::gone{});
     if (!launcher_->open()) loop_.stop();
 }
 
 /// A reader that does not read holds a rank that ended well, as it would hold any program, but not against a request to end.
 void rank_shim::drain_output() {
-    if (!writer_) return;
-    if (kill_at_ || !launcher_->open()) {
-        writer_->drain(last_word_limit.count());
-        return;
-    }
-    pollfd launcher{launcher_fd_, POLLIN, 0};
-    while (!writer_->drain(drain_slice_s) && ::poll(&launcher, 1, 0) == 0) {
-    }
-    if (int const fault = writer_->fault(); fault != 0)
+    if (!output_) return;
+    if (grace_ends_ || !launcher_->open()) return output_->drain_briefly();
+    output_->drain_until([this] {
+        pollfd launcher{launcher_fd_, POLLIN, 0};
+        return ::poll(&launcher, 1, 0) != 0;
+    });
+    if (int const fault = output_->writer().fault(); fault != 0)
         tell(
             wire::failed{fmt::format("cannot write the rank's output: {}; free space or send it elsewhere", std::strerror(fault)),
                          exit_code(errc::io)});
@@ -244,11 +227,11 @@ void rank_shim::drain_output() {
 void rank_shim::on_launcher_gone(std::string const& reason) {
     if (exit_code_ == 0) exit_code_ = 1;
     if (phase_ == phase::gone || pid_ < 0) return loop_.stop();
-    say(fmt::format("rank {} on {}: lost muster run ({}): ending this rank", job_.who.rank, host_, reason));
+    say(fmt::format("rank {} on {}: lost the connection to muster run ({}): ending this rank", job_.who.rank, host_, reason));
     end_rank(SIGTERM);
 }
 
-/// The daemon that started us is gone, and with it the way of our output; nobody else would end us.
+/// The daemon that started this process is gone, and with it the way of the output; nothing else would end the rank.
 void rank_shim::on_parent_gone() {
     tell(wire::orphaned{name_of_process(parent_)});
     if (pid_ < 0) return loop_.stop();
@@ -258,13 +241,13 @@ void rank_shim::on_parent_gone() {
 void rank_shim::look_for_mpi() {
     if (phase_ != phase::running || job_.who.world_size < 2) return;
     for (pid_t const pid : descendants())  // the program may be below a script
-        if (auto const library = pmix::maps_mpi(pid)) return tell(wire::uses{*library});
+        if (auto const library = pmix::maps_mpi(pid)) return tell(wire::loaded_mpi{*library});
 }
 
 void rank_shim::say(std::string const& text) {
     auto const line = fmt::format("muster: {}\n", text);
-    if (writer_)
-        writer_->write(STDERR_FILENO, line);
+    if (output_)
+        output_->writer().write(STDERR_FILENO, line);
     else
         fmt::print(stderr, "{}", line);
 }

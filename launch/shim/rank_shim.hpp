@@ -1,4 +1,4 @@
-// The small watcher beside each rank on its node.
+// The process beside each rank on its node that starts it and ends it.
 #pragma once
 
 #include <sys/resource.h>
@@ -13,7 +13,7 @@
 #include "base/environment.hpp"
 #include "launch/hardware/topology.hpp"
 #include "launch/placement/binding.hpp"
-#include "launch/ranks/output_writer.hpp"
+#include "launch/ranks/output_pump.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/held_ports.hpp"
@@ -22,23 +22,24 @@
 
 namespace muster {
 
-/// Started by an engine, once a rank. Says to the launcher who it is, places its rank on this node, holds its ports, and on the
-/// launcher's word starts the program as its child, in its own process group, so that what the engine sends to the group reaches
-/// the program too. Then it watches: tells how the program ended, ends what it left behind, passes on the launcher's signals, and
-/// ends the rank when the launcher or the engine's daemon is gone. It never speaks PMIx or PMI: the program is the one client.
+/// Started by an engine, once a rank. Tells the launcher which rank it is, places its rank on this node, holds its ports, and
+/// when the launcher says so starts the program as its child, in its own process group, so that what the engine sends to the
+/// group reaches the program too. Then it watches: tells how the program ended, ends what it left behind, passes on the
+/// launcher's signals, and ends the rank when the launcher or the engine's daemon is gone. It never speaks PMIx or PMI: the
+/// program is the one client.
 class rank_shim {
   public:
     /// `variables` are this process' own. Blocks signals; call before any thread is started.
     explicit rank_shim(environment variables);
     ~rank_shim();
 
-    /// Runs until the rank and all below it are gone and the launcher has said goodbye. Returns this process' exit code.
+    /// Runs until the rank and all below it are gone and the launcher has sent wire::bye. Returns this process' exit code.
     int run();
 
   private:
     enum class phase { connecting, placing, waiting, running, leftovers, gone };
 
-    // what happens (shim.cpp)
+    // what happens (rank_shim.cpp)
     void connect();
     void introduce();
     void on_frame(std::string_view frame);
@@ -50,6 +51,7 @@ class rank_shim {
     void on_message(Other const&) {}  // what only a launcher gets
     void on_signal();
     void on_engine_signal(int number);
+    bool had_from_engine(int number) const;
     void on_child();
     void on_launcher_gone(std::string const& reason);
     void on_parent_gone();
@@ -64,13 +66,11 @@ class rank_shim {
     void say(std::string const& text);
     void tell(wire::message const& message);
 
-    // the program (shim_start.cpp)
+    // the program (rank_shim_start.cpp)
     void place();
     void start(wire::go const& go);
     environment program_variables(wire::go const& go) const;
     void open_streams();
-    void watch_stream(rank_stream& stream);
-    void on_writer_event();
     void report_writing();
 
     unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
@@ -78,7 +78,7 @@ class rank_shim {
     pid_t parent_;
     std::time_t started_;
     event_loop loop_;
-    std::unique_ptr<channel> launcher_;
+    std::unique_ptr<frame_channel> launcher_;
     int launcher_fd_ = -1;  ///< of `launcher_`, to know this end's address
     phase phase_ = phase::connecting;
     wire::job job_;
@@ -86,15 +86,14 @@ class rank_shim {
     topology machine_;
     binding binding_;
     std::optional<held_ports> ports_;
-    std::unique_ptr<output_writer> writer_;
     std::optional<rank_stream> out_;
     std::optional<rank_stream> err_;
+    std::optional<output_pump> output_;  ///< after the streams, which it refers to
     pid_t pid_ = -1;
     std::optional<int> wait_status_;
-    std::optional<event_loop::clock::time_point> kill_at_;
+    std::optional<event_loop::clock::time_point> grace_ends_;  ///< once the rank was asked to end
     int last_engine_signal_ = 0;
     event_loop::clock::time_point last_engine_signal_at_{};
-    bool paused_output_ = false;
     bool writing_ = false;  ///< since the last report of it
     bool report_due_ = false;
     int kills_ = 0;

@@ -42,13 +42,10 @@ void rank_shim::place() {
     if (binding_.device) {
         ready.gpu_index = binding_.device->index;
         ready.gpu_uuid = binding_.device->uuid;
-        ready.gpu_name = binding_.device->name;
     }
     ready.cpus = binding_.cores.empty() ? "" : binding_.cores.to_list();
-    ready.numa = binding_.numa;
     ready.nic = binding_.nic.value_or("");
     ready.why = binding_.why;
-    ready.note = machine_.gpu_note;
     ready.address = reachable_address(job_.address, job_.network_interface, launcher_fd_);
     if (who.rank == 0) {
         ready.master_port = ports_->numbers()[0];
@@ -75,8 +72,7 @@ void rank_shim::open_streams() {
     auto const how = output_format(job_.tag_output, job_.timestamp_output, job_.who);
     std::string const dir =
         job_.output_dir.empty() ? "" : make_rank_dir(job_.output_dir, job_.who.rank, job_.who.world_size) + "/";
-    writer_ = std::make_unique<output_writer>();
-    loop_.watch_readable(writer_->event_fd(), [this] { on_writer_event(); });
+    output_.emplace(loop_, output_pump::output_to::engine);
     err_.emplace(STDERR_FILENO, how, dir.empty() ? "" : dir + "stderr");
     if (how.tagged() || !dir.empty() || job_.watch_output) out_.emplace(STDOUT_FILENO, how, dir.empty() ? "" : dir + "stdout");
 }
@@ -98,32 +94,11 @@ void rank_shim::start(wire::go const& go) {
     for (auto* stream : {&out_, &err_}) {
         if (!*stream) continue;
         (*stream)->close_child_end();
-        watch_stream(**stream);
+        output_->add(**stream, [this] { report_writing(); });
     }
 }
 
-void rank_shim::watch_stream(rank_stream& stream) {
-    if (!stream.open()) return;
-    loop_.watch_readable(stream.read_fd(), [this, &stream] {
-        int const fd = stream.read_fd();
-        if (!stream.read_some(*writer_)) loop_.unwatch(fd);
-        report_writing();
-        if (!writer_->congested() || paused_output_) return;
-        paused_output_ = true;
-        for (auto* each : {&out_, &err_})
-            if (*each && (*each)->open()) loop_.unwatch((*each)->read_fd());
-    });
-}
-
-void rank_shim::on_writer_event() {
-    writer_->clear_event();
-    if (!paused_output_ || writer_->congested()) return;
-    paused_output_ = false;
-    for (auto* each : {&out_, &err_})
-        if (*each && phase_ != phase::gone) watch_stream(**each);
-}
-
-/// At most once in `report_every`: the launcher only wants to know that there is life.
+/// At most once in `report_every`: the launcher only wants to know that the rank is alive.
 void rank_shim::report_writing() {
     if (!job_.watch_output) return;
     writing_ = true;
@@ -131,7 +106,7 @@ void rank_shim::report_writing() {
     report_due_ = true;
     loop_.after(report_every, [this] {
         report_due_ = false;
-        if (writing_) tell(wire::wrote{});
+        if (writing_) tell(wire::rank_wrote{});
         writing_ = false;
     });
 }

@@ -56,7 +56,8 @@ std::set<std::string> shared_memory_in_use() {
     std::error_code fault;
     for (auto const& process : fs::directory_iterator("/proc", fault)) {
         if (!is_pid(process.path().filename().string())) continue;
-        // Files before maps: who is just making a segment opens it, maps it and closes it, and must be seen at every point of that.
+        // Files before maps: who is just making a segment opens it, maps it and closes it, and must be seen at every point of
+        // that.
         std::error_code ignored;
         for (auto const& fd : fs::directory_iterator(process.path() / "fd", ignored)) {
             auto const target = fs::read_symlink(fd.path(), ignored).string();

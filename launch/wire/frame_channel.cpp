@@ -37,7 +37,7 @@ std::size_t frame_size(std::string_view header) {
 
 }  // namespace
 
-channel::channel(event_loop& loop, unique_fd socket, callbacks what_to_do, std::size_t largest_frame)
+frame_channel::frame_channel(event_loop& loop, unique_fd socket, callbacks what_to_do, std::size_t largest_frame)
     : loop_(loop),
       socket_(std::move(socket)),
       do_(std::make_shared<callbacks>(std::move(what_to_do))),
@@ -48,30 +48,30 @@ channel::channel(event_loop& loop, unique_fd socket, callbacks what_to_do, std::
     loop_.watch_readable(socket_.get(), [this] { on_readable(); });
 }
 
-channel::~channel() {
+frame_channel::~frame_channel() {
     close();
 }
 
-void channel::set_callbacks(callbacks what_to_do, std::size_t largest_frame) {
+void frame_channel::set_callbacks(callbacks what_to_do, std::size_t largest_frame) {
     do_ = std::make_shared<callbacks>(std::move(what_to_do));
     largest_frame_ = largest_frame;
 }
 
-void channel::close() noexcept {
+void frame_channel::close() noexcept {
     if (writer_) loop_.unwatch(writer_.get());
     if (socket_) loop_.unwatch(socket_.get());
     writer_.reset();
     socket_.reset();
 }
 
-void channel::fail(std::string const& reason) {
+void frame_channel::fail(std::string const& reason) {
     if (!open()) return;
     close();
     auto const kept = do_;
     kept->on_closed(reason);
 }
 
-void channel::on_readable() {
+void frame_channel::on_readable() {
     std::array<char, 64 * 1024> bytes;
     ssize_t const count = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -81,7 +81,7 @@ void channel::on_readable() {
     take_frames();
 }
 
-void channel::take_frames() {
+void frame_channel::take_frames() {
     std::size_t taken = 0;
     while (open() && received_.size() - taken >= header_bytes) {
         std::size_t const size = frame_size(std::string_view(received_).substr(taken));
@@ -94,13 +94,13 @@ void channel::take_frames() {
     received_.erase(0, taken);
 }
 
-void channel::send(std::string_view frame) {
+void frame_channel::send(std::string_view frame) {
     if (!open()) return;
     waiting_ += with_header(frame);
     if (!writer_) write_some();
 }
 
-void channel::write_some() {
+void frame_channel::write_some() {
     while (open() && !waiting_.empty()) {
         ssize_t const count = ::send(socket_.get(), waiting_.data(), waiting_.size(), MSG_NOSIGNAL);
         if (count < 0 && errno == EINTR) continue;
@@ -117,7 +117,7 @@ void channel::write_some() {
     }
 }
 
-void channel::flush(duration limit) noexcept {
+void frame_channel::flush(duration limit) noexcept {
     auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(limit);
     while (open() && !waiting_.empty()) {
         auto const left = std::chrono::ceil<std::chrono::milliseconds>(end - event_loop::clock::now()).count();

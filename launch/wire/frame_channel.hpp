@@ -15,7 +15,7 @@ namespace muster {
 
 /// A connected socket that carries frames: four bytes of length, most significant first, then so many bytes. Never blocks; used
 /// from the loop's thread. Callbacks must not destroy the channel; they may close it.
-class channel {
+class frame_channel {
   public:
     struct callbacks {
         std::function<void(std::string_view frame)> on_frame;
@@ -23,10 +23,10 @@ class channel {
     };
 
     /// Takes over `socket`. `largest_frame` guards against a peer that is not one of ours.
-    channel(event_loop& loop, unique_fd socket, callbacks what_to_do, std::size_t largest_frame);
-    ~channel();
-    channel(channel const&) = delete;
-    channel& operator=(channel const&) = delete;
+    frame_channel(event_loop& loop, unique_fd socket, callbacks what_to_do, std::size_t largest_frame);
+    ~frame_channel();
+    frame_channel(frame_channel const&) = delete;
+    frame_channel& operator=(frame_channel const&) = delete;
 
     /// Queues a frame; what the socket does not take at once is sent when it does. Nothing if the channel is closed.
     void send(std::string_view frame);

@@ -115,8 +115,7 @@ void fields(auto& v, is<job> auto& m) {
         m.own_step, m.network_interface, m.address, m.grace, m.lost_after, m.hold_worker_port);
 }
 void fields(auto& v, is<ready> auto& m) {
-    all(v, m.gpu_index, m.gpu_uuid, m.gpu_name, m.cpus, m.numa, m.nic, m.why, m.note, m.address, m.master_port, m.jax_port,
-        m.worker_port);
+    all(v, m.gpu_index, m.gpu_uuid, m.cpus, m.nic, m.why, m.address, m.master_port, m.jax_port, m.worker_port);
 }
 void fields(auto& v, is<go> auto& m) {
     all(v, m.address, m.master_port, m.jax_port, m.workers);
@@ -131,12 +130,12 @@ void fields(auto& v, is<ended> auto& m) {
     all(v, m.wait_status, m.last_lines);
 }
 void fields(auto&, is<gone> auto&) {}
-void fields(auto&, is<wrote> auto&) {}
+void fields(auto&, is<rank_wrote> auto&) {}
 void fields(auto& v, is<orphaned> auto& m) {
     all(v, m.parent);
 }
-void fields(auto& v, is<uses> auto& m) {
-    all(v, m.mpi_library);
+void fields(auto& v, is<loaded_mpi> auto& m) {
+    all(v, m.library);
 }
 void fields(auto& v, is<signal> auto& m) {
     all(v, m.number, m.stop);

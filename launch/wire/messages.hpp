@@ -52,12 +52,9 @@ struct job {
 struct ready {
     int gpu_index = -1;  ///< in the node's PCI order; -1: no GPU
     std::string gpu_uuid;
-    std::string gpu_name;
     std::string cpus;  ///< "0-7", or empty: not bound
-    int numa = -1;
     std::string nic;
-    std::string why;
-    std::string note;
+    std::string why;      ///< the cores and the GPU were chosen so
     std::string address;  ///< where other nodes reach this one
     int master_port = 0;  ///< of rank 0
     int jax_port = 0;     ///< of rank 0
@@ -100,14 +97,14 @@ struct gone {
 };
 
 /// The rank has written something since the last time this was said.
-struct wrote {
-    bool operator==(wrote const&) const = default;
+struct rank_wrote {
+    bool operator==(rank_wrote const&) const = default;
 };
 
 /// The rank has loaded this MPI library.
-struct uses {
-    std::string mpi_library;
-    bool operator==(uses const&) const = default;
+struct loaded_mpi {
+    std::string library;
+    bool operator==(loaded_mpi const&) const = default;
 };
 
 /// What started the shim has died (slurmstepd, orted): the rank is being ended.
@@ -154,8 +151,8 @@ struct reached {
     bool operator==(reached const&) const = default;
 };
 
-using message = std::variant<hello, job, ready, go, started, failed, ended, gone, wrote, uses, orphaned, signal, bye, examine,
-                             report, reach, reached>;
+using message = std::variant<hello, job, ready, go, started, failed, ended, gone, rank_wrote, loaded_mpi, orphaned, signal, bye,
+                             examine, report, reach, reached>;
 
 /// As CBOR (RFC 8949). Strings may hold any bytes.
 std::string encode(message const& m);

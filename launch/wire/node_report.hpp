@@ -63,18 +63,4 @@ struct node_report {
     bool operator==(node_report const&) const = default;
 };
 
-/// One node of the allocation, as looked at from the launcher.
-struct probed_node {
-    std::string name;     ///< as the allocation has it
-    std::string address;  ///< likewise
-    std::optional<node_report> report;
-    std::string silence;        ///< why there is no report
-    double clock_ahead_s = 0;   ///< its clock against the launcher's
-    double clock_error_s = 0;   ///< what that may be wrong by
-    std::string towards;        ///< the node to which it was to connect, where rank 0 would be; empty: none
-    std::string connect_fault;  ///< why it could not; empty: it could
-    std::optional<int> gpus_expected;
-    bool operator==(probed_node const&) const = default;
-};
-
 }  // namespace muster

@@ -17,17 +17,17 @@ constexpr std::size_t largest_first_frame_bytes = 4096;  // of a stranger, perha
 
 }  // namespace
 
-reception::reception(event_loop& loop, duration lost_after, welcome on_arrival)
+shim_listener::shim_listener(event_loop& loop, duration lost_after, welcome on_arrival)
     : loop_(loop), lost_after_(lost_after), on_arrival_(std::move(on_arrival)), token_(make_token()), listener_(listen_on_all()) {
     ::fcntl(listener_.socket.get(), F_SETFL, O_NONBLOCK);
     loop_.watch_readable(listener_.socket.get(), [this] { on_caller(); });
 }
 
-reception::~reception() {
+shim_listener::~shim_listener() {
     loop_.unwatch(listener_.socket.get());
 }
 
-std::vector<std::pair<std::string, std::string>> reception::shim_variables(std::string const& interface) const {
+std::vector<std::pair<std::string, std::string>> shim_listener::shim_variables(std::string const& interface) const {
     auto const own = interface.empty() ? own_addresses() : addresses_of(interface);
     std::vector<std::string> list;
     for (auto const& one : own) list.push_back(with_port(one.address, listener_.port));
@@ -35,7 +35,7 @@ std::vector<std::pair<std::string, std::string>> reception::shim_variables(std::
     return {{"MUSTER_LAUNCHER", fmt::format("{}", fmt::join(list, ","))}, {"MUSTER_TOKEN", token_.text()}};
 }
 
-void reception::on_caller() {
+void shim_listener::on_caller() {
     for (;;) {
         unique_fd socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!socket) return;
@@ -45,21 +45,21 @@ void reception::on_caller() {
             continue;
         detect_lost_peer(socket.get(), lost_after_);
         auto const id = next_caller_++;
-        callers_[id] =
-            std::make_unique<channel>(loop_, std::move(socket),
-                                      channel::callbacks{[this, id](std::string_view frame) { on_first_frame(id, frame); },
-                                                         [this, id](std::string const&) { forget(id); }},
-                                      largest_first_frame_bytes);
+        callers_[id] = std::make_unique<frame_channel>(
+            loop_, std::move(socket),
+            frame_channel::callbacks{[this, id](std::string_view frame) { on_first_frame(id, frame); },
+                                     [this, id](std::string const&) { forget(id); }},
+            largest_first_frame_bytes);
         loop_.after(introduction_limit, [this, id] { callers_.erase(id); });
     }
 }
 
 /// Not at once: the channel may be in the middle of a callback.
-void reception::forget(std::uint64_t which) {
+void shim_listener::forget(std::uint64_t which) {
     loop_.after(duration(0), [this, which] { callers_.erase(which); });
 }
 
-void reception::on_first_frame(std::uint64_t from, std::string_view frame) {
+void shim_listener::on_first_frame(std::uint64_t from, std::string_view frame) {
     wire::hello hello;
     try {
         auto message = wire::decode(frame);

@@ -19,16 +19,16 @@ namespace muster {
 
 /// Listens on all addresses, shows each caller the launcher's half of the token, and passes on those that know the other half.
 /// Used from the loop's thread.
-class reception {
+class shim_listener {
   public:
     /// Takes `link` over (and sets its callbacks), or leaves it: then that shim is sent home.
-    using welcome = std::function<void(wire::hello const& hello, std::unique_ptr<channel>& link)>;
+    using welcome = std::function<void(wire::hello const& hello, std::unique_ptr<frame_channel>& link)>;
 
     /// A caller's machine counts as gone when it is silent for `lost_after`. Throws errc::system.
-    reception(event_loop& loop, duration lost_after, welcome on_arrival);
-    ~reception();
-    reception(reception const&) = delete;
-    reception& operator=(reception const&) = delete;
+    shim_listener(event_loop& loop, duration lost_after, welcome on_arrival);
+    ~shim_listener();
+    shim_listener(shim_listener const&) = delete;
+    shim_listener& operator=(shim_listener const&) = delete;
 
     /// MUSTER_LAUNCHER, with this machine's addresses (of one `interface`, if that is given), and MUSTER_TOKEN.
     std::vector<std::pair<std::string, std::string>> shim_variables(std::string const& interface) const;
@@ -43,7 +43,7 @@ class reception {
     welcome on_arrival_;
     token token_;
     listener listener_;
-    std::map<std::uint64_t, std::unique_ptr<channel>> callers_;  ///< connections that have not yet said who they are
+    std::map<std::uint64_t, std::unique_ptr<frame_channel>> callers_;  ///< connections that have not yet said who they are
     std::uint64_t next_caller_ = 0;
 };
 

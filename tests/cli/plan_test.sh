@@ -79,7 +79,7 @@ expect_not_contains stdout 'cannot open shared object file'
 # A job of several nodes is not quietly run on one.
 export SLURM_JOB_NUM_NODES=2 SLURM_JOB_ID=17 SLURM_JOB_NODELIST='n[1-2]'
 expect_exit 125 "$MUSTER" run --engine embedded -- true
-expect_contains stderr "2 of 2 nodes are elsewhere"
+expect_contains stderr "2 of the 2 nodes are elsewhere"
 expect_exit 0 "$MUSTER" run --scheduler local -q -n 1 -- true
 
 expect_exit 0 "$MUSTER" --version

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "launch/scheduler/hostfile.hpp"
-#include "launch/scheduler/hostlist.hpp"
+#include "launch/scheduler/hosts/hostfile.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/node_file.hpp"
 
 namespace {

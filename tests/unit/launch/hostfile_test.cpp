@@ -1,4 +1,4 @@
-#include "launch/scheduler/hostfile.hpp"
+#include "launch/scheduler/hosts/hostfile.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launch/scheduler/hostlist.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 
 #include <gtest/gtest.h>
 

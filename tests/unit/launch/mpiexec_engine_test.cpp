@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "launch/engine/program_version.hpp"
 #include "tests/unit/launch/engine_answers.hpp"
 
 namespace muster {

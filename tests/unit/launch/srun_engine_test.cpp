@@ -6,7 +6,9 @@
 
 #include "base/error.hpp"
 #include "launch/engine/engine_job.hpp"
+#include "launch/engine/mpi_family.hpp"
 #include "launch/engine/mpirun_engine.hpp"
+#include "launch/engine/program_version.hpp"
 #include "tests/unit/launch/engine_answers.hpp"
 
 namespace muster {

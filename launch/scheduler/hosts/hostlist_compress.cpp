@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "base/text.hpp"
-#include "launch/scheduler/hostlist.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 
 namespace muster {
 

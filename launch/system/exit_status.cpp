@@ -1,20 +1,10 @@
-#include "launch/run/rank_process.hpp"
+#include "launch/system/exit_status.hpp"
 
 #include <fmt/format.h>
 #include <string.h>
 #include <sys/wait.h>
 
 namespace muster {
-
-std::string name_of(rank_process const& rank) {
-    auto const& gpu = rank.place.device;
-    return name_of_rank(rank.who.rank, rank.who.host, gpu ? gpu->index : -1, gpu ? gpu->uuid : "");
-}
-
-std::string name_of_rank(int rank, std::string_view host, int gpu_index, std::string_view gpu) {
-    std::string const device = gpu_index < 0 ? "" : fmt::format(" (GPU {}{}{})", gpu_index, gpu.empty() ? "" : ", ", gpu);
-    return fmt::format("rank {} on {}{}", rank, host, device);
-}
 
 std::string describe_end(int wait_status) {
     if (!WIFSIGNALED(wait_status)) return fmt::format("exited with code {}", WEXITSTATUS(wait_status));

@@ -1,11 +1,10 @@
-// One rank as the launcher sees it.
+// A rank that is a child of this process.
 #pragma once
 
 #include <sys/types.h>
 
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "launch/placement/binding.hpp"
 #include "launch/ranks/rank_stream.hpp"
@@ -13,7 +12,8 @@
 
 namespace muster {
 
-struct rank_process {
+/// One rank of this node, from its start to its end.
+struct child_rank {
     identity who;
     binding place;
     pid_t pid = -1;
@@ -30,14 +30,5 @@ struct rank_process {
 };
 
 /// "rank 3 on node2 (GPU 1, GPU-3f2a…)": how every message names a rank.
-std::string name_of(rank_process const& rank);
-/// The same from its parts; `gpu_index` below 0: it has none.
-std::string name_of_rank(int rank, std::string_view host, int gpu_index, std::string_view gpu);
-
-/// "exited with code 3", "was killed by signal 9 (SIGKILL)".
-std::string describe_end(int wait_status);
-
-/// The exit code that a shell would give: the code, or 128 + the signal.
-int shell_code(int wait_status) noexcept;
-
+std::string name_of(child_rank const& rank);
 }  // namespace muster

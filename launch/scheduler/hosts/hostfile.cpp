@@ -1,4 +1,4 @@
-#include "launch/scheduler/hostfile.hpp"
+#include "launch/scheduler/hosts/hostfile.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/scheduler/hostlist.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 
 namespace muster {
 

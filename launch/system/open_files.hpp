@@ -1,14 +1,15 @@
-// Starts an engine's command, whose shims will call.
+// Raises the limit of open files.
 #pragma once
 
 #include <sys/resource.h>
-#include <sys/types.h>
 
 #include <cstddef>
 
-#include "launch/engine/engine_table.hpp"
-
 namespace muster {
+
+/// Raises this process' limit of open files as far as it may, for good; returns the limit it had, which ranks get back: two pipes
+/// a rank and the ranks' connections make some 700 descriptors for 128 ranks. Throws errc::system.
+rlimit raise_open_files();
 
 /// As many open files as this process may have, for as long as it lives: a connection a shim.
 class more_open_files {
@@ -24,15 +25,5 @@ class more_open_files {
   private:
     rlimit inherited_{};
 };
-
-struct standard_fds {
-    int in = -1;  ///< -1: /dev/null
-    int out = -1;
-    int err = -1;
-};
-
-/// Starts it in a process group of its own, with the limit of open files that this process inherited. Throws errc::system,
-/// program_error if there is no such program.
-pid_t spawn_engine(engine_command const& command, more_open_files const& files, standard_fds const& fds);
 
 }  // namespace muster

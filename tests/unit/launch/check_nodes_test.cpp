@@ -40,7 +40,8 @@ TEST(check_nodes, looks_at_nothing_unless_asked) {
     environment const none;
     scheduler_sources const sources{none, {}, {}, {}};
     auto const given = job_with({2, 2});
-    EXPECT_EQ(check_nodes({}, none, sources, given, "/nonexistent"), given);
+    run_options const options;
+    EXPECT_EQ(check_nodes({options, none, sources, "/nonexistent", -1, given, {}}), given);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct listening_end {
     std::string closed;
 };
 
-channel::callbacks into(listening_end& end, event_loop& loop, std::size_t stop_after) {
+frame_channel::callbacks into(listening_end& end, event_loop& loop, std::size_t stop_after) {
     return {[&, stop_after](std::string_view frame) {
                 end.frames.emplace_back(frame);
                 if (end.frames.size() == stop_after) loop.stop();
@@ -40,8 +40,8 @@ TEST(channels, carry_frames_of_any_size_in_order) {
     auto [a, b] = socket_pair();
     listening_end left;
     listening_end right;
-    channel one(loop, std::move(a), into(left, loop, 99), 1 << 26);
-    channel other(loop, std::move(b), into(right, loop, 4), 1 << 26);
+    frame_channel one(loop, std::move(a), into(left, loop, 99), 1 << 26);
+    frame_channel other(loop, std::move(b), into(right, loop, 4), 1 << 26);
     std::string large(5'000'000, 'x');
     large[4'999'999] = '\0';
     for (auto const& frame : {std::string("first"), std::string(), large, std::string("last")}) one.send(frame);
@@ -55,7 +55,7 @@ TEST(channels, tell_when_the_peer_goes) {
     event_loop loop;
     auto [a, b] = socket_pair();
     listening_end left;
-    channel one(loop, std::move(a), into(left, loop, 99), 1024);
+    frame_channel one(loop, std::move(a), into(left, loop, 99), 1024);
     b.reset();
     loop.run();
     EXPECT_NE(left.closed, "");
@@ -67,7 +67,7 @@ TEST(channels, refuse_what_is_no_frame_of_ours) {
     event_loop loop;
     auto [a, b] = socket_pair();
     listening_end left;
-    channel one(loop, std::move(a), into(left, loop, 99), 1024);
+    frame_channel one(loop, std::move(a), into(left, loop, 99), 1024);
     ASSERT_EQ(::write(b.get(), "GET / HTTP/1.1\r\n", 16), 16);
     loop.run();
     EXPECT_NE(left.closed.find("bytes"), std::string::npos) << left.closed;
@@ -79,16 +79,16 @@ TEST(channels, new_callbacks_get_the_next_frame) {
     auto [a, b] = socket_pair();
     listening_end first;
     listening_end second;
-    std::unique_ptr<channel> one;
-    one = std::make_unique<channel>(loop, std::move(a),
-                                    channel::callbacks{[&](std::string_view frame) {
-                                                           first.frames.emplace_back(frame);
-                                                           one->set_callbacks(into(second, loop, 1), 1024);
-                                                       },
-                                                       [](std::string const&) {}},
-                                    1024);
+    std::unique_ptr<frame_channel> one;
+    one = std::make_unique<frame_channel>(loop, std::move(a),
+                                          frame_channel::callbacks{[&](std::string_view frame) {
+                                                                       first.frames.emplace_back(frame);
+                                                                       one->set_callbacks(into(second, loop, 1), 1024);
+                                                                   },
+                                                                   [](std::string const&) {}},
+                                          1024);
     listening_end nobody;
-    channel other(loop, std::move(b), into(nobody, loop, 99), 1024);
+    frame_channel other(loop, std::move(b), into(nobody, loop, 99), 1024);
     other.send("one");
     other.send("two");
     loop.run();

@@ -1,5 +1,6 @@
 // What is wrong with nodes, by what they say of themselves.
 #include "launch/preflight/node_findings.hpp"
+#include "launch/preflight/probed_node.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,8 +14,8 @@ using testing::IsEmpty;
 
 constexpr std::uint64_t gib = 1u << 30;
 
-expectations wanted() {
-    expectations e;
+node_limits wanted() {
+    node_limits e;
     e.version = "1.0";
     return e;
 }
@@ -46,7 +47,7 @@ std::vector<probed_node> good_nodes(int count) {
 /// What is wrong, as a line each; notes begin with "note: ".
 std::vector<std::string> lines(std::vector<probed_node> const& nodes) {
     std::vector<std::string> all;
-    for (auto const& f : judge(nodes, wanted()))
+    for (auto const& f : find_faults(nodes, wanted()))
         all.push_back((f.how == severity::note ? "note: " : "") + nodes[static_cast<std::size_t>(f.node)].name + ": " + f.what);
     return all;
 }
@@ -54,7 +55,7 @@ std::vector<std::string> lines(std::vector<probed_node> const& nodes) {
 TEST(judge_nodes, finds_nothing_where_all_is_well) {
     EXPECT_THAT(lines(good_nodes(4)), IsEmpty());
     EXPECT_EQ(first_good(good_nodes(4), wanted()), 0);
-    EXPECT_THAT(judge({}, wanted()), IsEmpty());
+    EXPECT_THAT(find_faults({}, wanted()), IsEmpty());
     EXPECT_EQ(first_good({}, wanted()), -1);
 }
 
@@ -178,7 +179,7 @@ TEST(judge_nodes, equal_findings_are_one_line) {
     auto nodes = good_nodes(12);
     for (auto& node : nodes) node.report->folders = {{"/dev/shm", 0, ""}};
     nodes[1].report->folders = {{"/dev/shm", 4096, ""}};
-    auto const found = judge(nodes, wanted());
+    auto const found = find_faults(nodes, wanted());
     auto const text = describe_findings(found, nodes, severity::error);
     ASSERT_EQ(text.size(), 2u);
     EXPECT_THAT(text[0], HasSubstr("/dev/shm has only 0 B free; remove"));

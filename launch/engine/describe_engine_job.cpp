@@ -1,0 +1,45 @@
+#include "launch/engine/describe_engine_job.hpp"
+
+#include "base/process/process.hpp"
+#include "base/process/self_program.hpp"
+#include "launch/ranks/exports.hpp"
+#include "launch/system/host_name.hpp"
+#include "pmix/scrub.hpp"
+
+namespace muster {
+
+namespace {
+
+/// The engine's process needs what Slurm said of the job, but nothing of an outer launcher.
+environment engine_variables(environment const& inherited) {
+    environment variables = inherited;
+    pmix::scrub_inherited(variables);
+    for (auto const name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"})
+        if (auto const value = inherited.get(name)) variables.set(name, *value);
+    return variables;
+}
+
+}  // namespace
+
+engine_job describe_engine_job(run_context const& run, mapping const& map, std::string const& scratch_dir) {
+    auto const& options = run.options;
+    engine_job job;
+    job.given = run.given;
+    job.map = map;
+    job.this_host = short_host_name();
+    job.shim = {self_program().string(), "shim"};
+    job.variables = engine_variables(run.inherited);
+    apply_exports(job.variables, options.exports);
+    job.shim_variables = {"MUSTER_LAUNCHER", "MUSTER_TOKEN"};
+    job.extra_arguments = options.engine_args;
+    job.scratch_dir = scratch_dir;
+    job.network_interface = options.network_interface;
+    try {
+        if (!options.command.empty()) job.program = find_program(options.command.front(), job.variables, options.working_dir);
+    } catch (program_error const&) {
+        job.program.clear();  // it may be on the nodes only; their shims report it if it is not
+    }
+    return job;
+}
+
+}  // namespace muster

@@ -1,0 +1,41 @@
+#include "launch/engine/mpi_family.hpp"
+
+#include <vector>
+
+#include "base/text.hpp"
+#include "launch/system/mpi_library.hpp"
+
+namespace muster {
+
+mpi_family family_of(std::string_view library) noexcept {
+    auto const name = library.substr(library.rfind('/') + 1);
+    if (name.empty()) return mpi_family::none;
+    for (auto const cray : {"cray", "libmpi_gnu", "libmpi_intel", "libmpi_nvidia", "libmpi_amd", "libmpi_aocc"})
+        if (name.find(cray) != std::string_view::npos) return mpi_family::cray;
+    if (name.starts_with("libmpich") || name.ends_with(".so.12") || name.find(".so.12.") != std::string_view::npos)
+        return mpi_family::mpich;
+    return mpi_family::open_mpi;
+}
+
+bool is_foreign(mpi_family family, wire_up speaks) noexcept {
+    if (family == mpi_family::none) return false;
+    return speaks != (family == mpi_family::open_mpi ? wire_up::pmix : wire_up::pmi);
+}
+
+std::string_view engines_for(mpi_family family) noexcept {
+    return family == mpi_family::open_mpi ? "--engine srun or mpirun" : "--engine mpiexec (MPICH's Hydra)";
+}
+
+program_mpi find_mpi(engine_job const& job) {
+    if (job.program.empty()) return {};
+    std::vector<std::string> folders;
+    auto const library_path = job.variables.get_or("LD_LIBRARY_PATH", "");
+    for (auto const folder : split(library_path, ':'))
+        if (!folder.empty()) folders.emplace_back(folder);
+    auto const path = pmix::links_mpi(job.program, folders);
+    if (!path) return {};
+    auto const name = path->substr(path->rfind('/') + 1);
+    return {family_of(name), name};
+}
+
+}  // namespace muster

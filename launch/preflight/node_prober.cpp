@@ -1,0 +1,212 @@
+#include "launch/preflight/node_prober.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.hpp"
+#include "base/version.hpp"
+#include "launch/preflight/make_node_question.hpp"
+#include "launch/system/host_name.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr duration engine_patience{10};  ///< until the first probe is there
+constexpr duration arrival_patience{5};  ///< then from one to the next
+constexpr duration connect_patience{4};  ///< until all have tried to connect
+constexpr duration leaving_patience{2};  ///< for an engine whose probes have all been sent home
+constexpr duration final_messages_patience{0.2};
+constexpr duration lost_after{15};
+constexpr std::size_t largest_frame_bytes = 16u << 20;
+
+double clock_now() {
+    return duration(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+node_prober::node_prober(run_context const& run, std::vector<int> const& nodes, choose_first const& first)
+    : run_(run),
+      nodes_(nodes),
+      first_(first),
+      files_(nodes.size()),
+      listener_(loop_, lost_after,
+                [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }) {
+    for (int const node : nodes) {
+        auto& one = slots_.emplace_back();
+        one.node = node;
+        auto const& of_node = run.given.nodes[static_cast<std::size_t>(node)];
+        one.found.name = of_node.name;
+        one.found.address = of_node.address;
+        one.found.gpus_expected = of_node.gpus;
+    }
+}
+
+std::vector<probed_node> node_prober::run() {
+    std::vector<std::size_t> all(slots_.size());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+    question_.what = make_node_question(run_, nodes_, nodes_.front());
+    start_engine(all);
+    wait_for(engine_patience);
+    loop_.run();
+    std::vector<probed_node> found;
+    for (auto& one : slots_) found.push_back(std::move(one.found));
+    return found;
+}
+
+node_prober::probed_slot* node_prober::who_is(wire::hello const& hello) {
+    auto const number = static_cast<std::size_t>(hello.rank);
+    if (hello.fault.empty() && number < slots_.size() && slots_[number].now == state::absent) return &slots_[number];
+    for (auto& one : slots_)
+        if (one.now == state::absent && short_name(without_user(one.found.name)) == hello.host) return &one;
+    return nullptr;
+}
+
+void node_prober::on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
+    auto* const one = phase_ == phase::probing ? who_is(hello) : nullptr;
+    if (one == nullptr) return;
+    one->step = hello.step;
+    if (hello.version != version()) {  // it may not even understand what we ask
+        one->found.report.emplace();
+        one->found.report->version = hello.version;
+        one->found.report->host = hello.host;
+        one->now = state::over;
+        return go_on();
+    }
+    one->link = std::move(link);
+    one->link->set_callbacks({[this, one](std::string_view frame) { on_frame(*one, frame); },
+                              [this, one](std::string const& reason) { on_link_lost(*one, reason); }},
+                             largest_frame_bytes);
+    one->now = state::asked;
+    question_.what.own_step = engine_->name == "srun";
+    question_.what.address = one->found.address;
+    one->asked_at = clock_now();
+    one->link->send(wire::encode(question_));
+    wait_for(arrival_patience);
+}
+
+void node_prober::on_frame(probed_slot& one, std::string_view frame) {
+    try {
+        auto message = wire::decode(frame);
+        if (auto* const report = std::get_if<wire::report>(&message)) on_report(one, std::move(report->node));
+        if (auto const* reached = std::get_if<wire::reached>(&message)) {
+            one.found.connect_fault = reached->fault;
+            one.now = state::over;
+        }
+    } catch (error const& e) {
+        give_up(one, fmt::format("answered otherwise than expected: {}", e.what()));
+    }
+    go_on();
+}
+
+/// The two ways took equally long, as far as we know: then the clocks differ by the mean of the two differences.
+void node_prober::compare_clocks(probed_node& found, double asked_at, double answered_at) {
+    double const there = found.report->asked_at - asked_at;
+    double const back = found.report->answered_at - answered_at;
+    found.clock_ahead_s = (there + back) / 2;
+    found.clock_error_s = (there - back) / 2;
+}
+
+void node_prober::on_report(probed_slot& one, node_report report) {
+    if (one.now != state::asked) return;
+    one.found.report = std::move(report);
+    compare_clocks(one.found, one.asked_at, clock_now());
+    one.now = state::told;
+    if (phase_ == phase::probing) wait_for(arrival_patience);
+}
+
+void node_prober::on_link_lost(probed_slot& one, std::string const& reason) {
+    if (phase_ == phase::leaving) return;
+    // An engine may end all when one fails: then the others are well all the same.
+    bool const with_others = engine_of(one).slots().size() > 1;
+    if (phase_ == phase::probing && with_others && (one.now == state::asked || one.now == state::told)) {
+        one.found.report.reset();
+        queue(static_cast<std::size_t>(&one - slots_.data()));
+        return go_on();
+    }
+    if (one.now == state::asked) give_up(one, fmt::format("went away while it was looked at: {}", reason));
+    if (one.now == state::connecting) one.found.connect_fault = "it went away meanwhile: " + reason;
+    one.now = state::over;
+    go_on();
+}
+
+void node_prober::give_up(probed_slot& one, std::string const& why) {
+    one.found.silence = why;
+    one.now = state::over;
+}
+
+/// From now on; later calls take the place of earlier ones.
+void node_prober::wait_for(duration patience) {
+    if (timer_) loop_.cancel(*timer_);
+    timer_ = loop_.after(patience, [this] {
+        timer_.reset();
+        on_deadline();
+    });
+}
+
+bool node_prober::any(state now) const {
+    return std::any_of(slots_.begin(), slots_.end(), [&](probed_slot const& one) { return one.now == now; });
+}
+
+void node_prober::on_deadline() {
+    if (phase_ == phase::leaving) return end_engines();
+    if (phase_ == phase::connecting) {
+        for (auto& one : slots_)
+            if (one.now == state::connecting) one.found.connect_fault = "it did not say in time whether it could";
+        return leave();
+    }
+    // An engine that has brought up nobody may be waiting for one dead node: then each is tried by itself.
+    bool const nobody =
+        std::all_of(slots_.begin(), slots_.end(), [](probed_slot const& one) { return one.now == state::absent; });
+    if (nobody && engines_.size() == 1 && slots_.size() > 1) {
+        engines_.front()->kill(SIGTERM);
+        for (std::size_t i = 0; i < slots_.size(); ++i) queue(i);
+        return go_on();
+    }
+    duration const waited = event_loop::clock::now() - start_;
+    for (auto& one : slots_)
+        if (one.now == state::absent || one.now == state::asked)
+            give_up(one,
+                    fmt::format("did not answer within {}{}", format_duration(waited), engine_of(one).quote(one.found.name)));
+    go_on();
+}
+
+void node_prober::go_on() {
+    start_queued();
+    if (phase_ == phase::probing && !any(state::absent) && !any(state::queued) && !any(state::asked)) try_connections();
+    if (phase_ == phase::connecting && !any(state::connecting)) leave();
+}
+
+void node_prober::try_connections() {
+    phase_ = phase::connecting;
+    std::vector<probed_node> found;
+    for (auto const& one : slots_) {
+        found.push_back(one.found);
+        if (one.now != state::told) found.back().report.reset();  // nobody is there to connect to
+    }
+    int const chosen = first_(found);
+    if (chosen < 0) return;
+    auto const& target = slots_[static_cast<std::size_t>(chosen)].found;
+    for (auto& one : slots_) {
+        if (one.now != state::told || &one.found == &target) continue;
+        one.found.towards = target.name;
+        one.now = state::connecting;
+        one.link->send(wire::encode(wire::reach{target.report->address, target.report->port}));
+    }
+    wait_for(connect_patience);
+}
+
+void node_prober::leave() {
+    phase_ = phase::leaving;
+    for (auto& one : slots_)
+        if (one.link && one.link->open()) one.link->send(wire::encode(wire::bye{0}));
+    bool const all_came =
+        std::none_of(slots_.begin(), slots_.end(), [](probed_slot const& one) { return !one.found.silence.empty(); });
+    wait_for(all_came ? leaving_patience : final_messages_patience);
+    stop_if_done();
+}
+
+}  // namespace muster

@@ -1,0 +1,37 @@
+// Describes the failure of one rank to the user.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/units.hpp"
+
+namespace muster {
+
+/// The first failure of a run: the run ends because of it.
+struct failure_report {
+    std::string rank;        ///< see name_of_rank
+    std::string what;        ///< "exited with code 3"
+    duration lived{0};       ///< since the start
+    std::size_t others = 0;  ///< ranks that are ended because of it
+    std::string advice;      ///< one thing to do, or empty
+    std::string last_lines;  ///< of its standard error
+};
+
+/// As lines: what happened, what to do, and what the rank wrote last.
+std::string describe(failure_report const& failure);
+
+/// What is wrong with how a process ended.
+struct end_fault {
+    std::string what;
+    int exit_code = 0;
+    std::string advice;
+    bool operator==(end_fault const&) const = default;
+};
+
+/// From a status of waitpid; nothing for exit code 0.
+std::optional<end_fault> find_end_fault(int wait_status);
+
+}  // namespace muster

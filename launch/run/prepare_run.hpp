@@ -1,0 +1,20 @@
+// Prepares a run before it is known which process starts its ranks.
+#pragma once
+
+#include <string>
+
+#include "base/environment.hpp"
+#include "launch/settings/run_context.hpp"
+
+namespace muster {
+
+/// What ranks get whoever starts them.
+struct run_preparation {
+    environment variables;    ///< the launcher's, without those of an outer launcher, and with -x
+    std::string working_dir;  ///< absolute; empty: the launcher's own
+};
+
+/// Prints the mapping's note. Throws errc::usage for a rank of --print-env that the run does not have, and for -x.
+run_preparation prepare_run(run_context const& run);
+
+}  // namespace muster

@@ -1,0 +1,102 @@
+#include "launch/run/remote_ranks.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/cpuset.hpp"
+#include "base/version.hpp"
+#include "launch/ranks/rank_name.hpp"
+#include "launch/system/network.hpp"
+
+namespace muster {
+
+std::string remote_ranks::objection_to(wire::hello const& hello, std::string_view engine) const {
+    int const size = static_cast<int>(ranks_.size());
+    if (hello.version != version())
+        return fmt::format("{} has muster {}, and this is muster {}; install the same version on every node", hello.host,
+                           hello.version, version());
+    if (!hello.fault.empty()) return fmt::format("a rank on {} does not know its number: {}", hello.host, hello.fault);
+    if (hello.rank < 0 || hello.rank >= size || hello.world_size != size)
+        return fmt::format("{} started rank {} of {} on {}, instead of {} ranks; see its command with --dry-run", engine,
+                           hello.rank, hello.world_size, hello.host, size);
+    auto const& rank = ranks_[static_cast<std::size_t>(hello.rank)];
+    if (rank.now != remote_rank::state::absent)
+        return fmt::format("{} started rank {} twice, on {} and {}; see its command with --dry-run", engine, hello.rank,
+                           rank.job.who.host, hello.host);
+    auto const host = host_of_node_.find(rank.node);
+    auto const node = node_of_host_.find(hello.host);
+    if ((host != host_of_node_.end() && host->second != hello.host) || (node != node_of_host_.end() && node->second != rank.node))
+        return fmt::format(
+            "{} put rank {} on {}, where the plan has ranks of another node; compare muster plan with the command that --dry-run "
+            "prints",
+            engine, hello.rank, hello.host);
+    return {};
+}
+
+remote_rank& remote_ranks::admit(wire::hello const& hello) {
+    auto& rank = (*this)[hello.rank];
+    rank.now = remote_rank::state::placing;
+    rank.job.who.host = hello.host;
+    rank.step = hello.step;
+    host_of_node_.emplace(rank.node, hello.host);
+    node_of_host_.emplace(hello.host, rank.node);
+    return rank;
+}
+
+std::optional<std::pair<remote_rank*, remote_rank const*>> remote_ranks::find_shared_gpu() {
+    std::map<std::pair<int, std::string>, remote_rank const*> owners;
+    for (auto& rank : ranks_) {
+        if (rank.place.gpu_index < 0) continue;
+        auto const id = rank.place.gpu_uuid.empty() ? std::to_string(rank.place.gpu_index) : rank.place.gpu_uuid;
+        auto const [owner, first] = owners.try_emplace({rank.node, id}, &rank);
+        if (!first) return std::pair(&rank, owner->second);
+    }
+    return std::nullopt;
+}
+
+wire::go remote_ranks::make_go() const {
+    auto const& first = ranks_.front();
+    wire::go go{first.place.address, first.place.master_port, first.place.jax_port, {}};
+    if (first.job.hold_worker_port)
+        for (auto const& rank : ranks_) go.workers.push_back(with_port(rank.place.address, rank.place.worker_port));
+    return go;
+}
+
+std::string remote_ranks::host_of(remote_rank const& rank) const {
+    auto const host = host_of_node_.find(rank.node);
+    return host != host_of_node_.end() ? host->second : rank.job.who.host;
+}
+
+std::string remote_ranks::name_of(remote_rank const& rank) const {
+    return name_of_rank(rank.job.who.rank, host_of(rank), rank.place.gpu_index, rank.place.gpu_uuid);
+}
+
+std::string remote_ranks::list(remote_rank::state now) const {
+    std::map<int, cpuset> by_node;
+    for (auto const& rank : ranks_)
+        if (rank.now == now) by_node[rank.node].cpus.push_back(rank.job.who.rank);
+    std::vector<std::string> words;
+    for (auto& [node, ranks] : by_node) {
+        auto const one = std::find_if(ranks_.begin(), ranks_.end(), [n = node](auto const& r) { return r.node == n; });
+        words.push_back(fmt::format("{} {} on {}", ranks.cpus.size() == 1 ? "rank" : "ranks", ranks.to_list(), host_of(*one)));
+    }
+    return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::size_t remote_ranks::count(remote_rank::state now) const {
+    return static_cast<std::size_t>(std::count_if(ranks_.begin(), ranks_.end(), [&](auto const& r) { return r.now == now; }));
+}
+
+std::size_t remote_ranks::running() const {
+    return count(remote_rank::state::running) + count(remote_rank::state::ready) + count(remote_rank::state::placing);
+}
+
+void remote_ranks::send_all(wire::message const& message) {
+    auto const bytes = wire::encode(message);
+    for (auto& rank : ranks_)
+        if (rank.link) rank.link->send(bytes);
+}
+
+}  // namespace muster

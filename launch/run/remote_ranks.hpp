@@ -1,0 +1,71 @@
+// The ranks of a run that an engine started, as the launcher knows them from their shims.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "launch/wire/frame_channel.hpp"
+#include "launch/wire/messages.hpp"
+
+namespace muster {
+
+/// One rank as the launcher knows it from its shim.
+struct remote_rank {
+    enum class state { absent, placing, ready, running, ended, gone, lost };
+    wire::job job;  ///< what it is told; the host is filled in when its shim says it
+    int node = 0;   ///< index into the allocation's nodes
+    state now = state::absent;
+    std::unique_ptr<frame_channel> link;
+    wire::ready place;
+    std::string step;  ///< what the engine calls its step
+    std::optional<int> wait_status;
+    bool left_early = false;  ///< ended with code 0 before anything else had gone wrong
+    std::string daemon_lost;  ///< name of the engine's daemon on its node, if that died
+
+    bool over() const noexcept { return now == state::gone || now == state::lost; }
+};
+
+/// All ranks of a run in order of rank, and the hosts that their shims named.
+class remote_ranks {
+  public:
+    explicit remote_ranks(std::vector<remote_rank> ranks) : ranks_(std::move(ranks)) {}
+
+    auto begin() noexcept { return ranks_.begin(); }
+    auto end() noexcept { return ranks_.end(); }
+    auto begin() const noexcept { return ranks_.begin(); }
+    auto end() const noexcept { return ranks_.end(); }
+    std::size_t size() const noexcept { return ranks_.size(); }
+    remote_rank& operator[](int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+
+    /// Why this shim cannot be the rank that it says it is; empty if it can.
+    std::string objection_to(wire::hello const& hello, std::string_view engine) const;
+    /// Takes note of a shim without objections; returns its rank.
+    remote_rank& admit(wire::hello const& hello);
+
+    /// Two ranks of one node with the same GPU, once all are ready; nothing if each has its own.
+    std::optional<std::pair<remote_rank*, remote_rank const*>> find_shared_gpu();
+    /// The message that starts all ranks, once all are ready.
+    wire::go make_go() const;
+
+    std::string name_of(remote_rank const& rank) const;
+    std::string host_of(remote_rank const& rank) const;
+    /// "ranks 8-11 on node3, rank 14 on node4"
+    std::string list(remote_rank::state now) const;
+    std::size_t count(remote_rank::state now) const;
+    /// Those whose shims are there and whose programs have not ended.
+    std::size_t running() const;
+    void send_all(wire::message const& message);
+
+  private:
+    std::vector<remote_rank> ranks_;
+    std::map<int, std::string> host_of_node_;  ///< of the shims that have connected
+    std::map<std::string, int> node_of_host_;
+};
+
+}  // namespace muster

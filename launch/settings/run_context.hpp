@@ -1,0 +1,25 @@
+// One run of ranks as far as it is known: what was asked for, what surrounds it, the nodes it has and where its ranks go.
+#pragma once
+
+#include <string>
+
+#include "base/environment.hpp"
+#include "launch/placement/mapping.hpp"
+#include "launch/scheduler/allocation.hpp"
+#include "launch/scheduler/scheduler_sources.hpp"
+#include "launch/settings/run_options.hpp"
+
+namespace muster {
+
+/// Filled in from top to bottom. The references must outlive it.
+struct run_context {
+    run_options const& options;
+    environment const& inherited;  ///< this process' own variables
+    scheduler_sources const& sources;
+    std::string session_dir;  ///< where files of this run are written, on this machine
+    int guardian_fd = -1;     ///< hangs up when the guardian dies
+    allocation given{};
+    mapping map{};
+};
+
+}  // namespace muster

@@ -1,0 +1,30 @@
+// Ends the processes below this one step by step.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "base/units.hpp"
+#include "launch/system/event_loop.hpp"
+
+namespace muster {
+
+/// How long processes that a rank left behind may take to end by themselves, and again after SIGTERM.
+inline constexpr duration leftover_patience{0.2};
+
+/// Sends the signal to every descendant, then SIGCONT: a stopped process takes no other signal but SIGKILL.
+void end_descendants(int signal_number) noexcept;
+
+/// How long to wait after `signal_number` before SIGKILL: a moment; after SIGTERM also what is left of the grace that ends at
+/// `grace_ends`, since a program below a wrapper script that SIGTERM ended at once may be saving its state. Pure.
+duration wait_before_kill(int signal_number, std::optional<event_loop::clock::time_point> grace_ends,
+                          event_loop::clock::time_point now) noexcept;
+
+/// Sets what follows a request to end: after SIGINT `terminate` when half the grace is over; `kill` when all of it is.
+void set_grace_timers(event_loop& loop, int signal_number, duration grace, std::function<void()> terminate,
+                      std::function<void()> kill);
+
+/// Kills descendants until none is left, at most for some seconds, and reaps them. SIGCHLD must be blocked.
+void kill_all_descendants() noexcept;
+
+}  // namespace muster

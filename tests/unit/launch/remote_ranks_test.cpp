@@ -1,0 +1,67 @@
+#include "launch/run/remote_ranks.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/version.hpp"
+
+namespace muster {
+namespace {
+
+using state = remote_rank::state;
+
+/// Four ranks on two nodes.
+remote_ranks make_ranks() {
+    std::vector<remote_rank> ranks(4);
+    for (int r = 0; r < 4; ++r) {
+        auto& rank = ranks[static_cast<std::size_t>(r)];
+        rank.node = r / 2;
+        rank.job.who.rank = r;
+        rank.job.who.host = "node" + std::to_string(rank.node);
+    }
+    return remote_ranks(std::move(ranks));
+}
+
+wire::hello hello_of(int rank, std::string const& host) {
+    wire::hello hello;
+    hello.version = version();
+    hello.rank = rank;
+    hello.world_size = 4;
+    hello.host = host;
+    return hello;
+}
+
+TEST(remote_ranks, only_the_shims_of_the_plan_are_admitted) {
+    auto ranks = make_ranks();
+    EXPECT_EQ(ranks.objection_to(hello_of(0, "a"), "srun"), "");
+    EXPECT_EQ(ranks.admit(hello_of(0, "a")).now, state::placing);
+    EXPECT_NE(ranks.objection_to(hello_of(0, "a"), "srun").find("started rank 0 twice"), std::string::npos);
+    EXPECT_NE(ranks.objection_to(hello_of(1, "b"), "srun").find("put rank 1 on b"), std::string::npos);
+    EXPECT_NE(ranks.objection_to(hello_of(2, "a"), "srun").find("put rank 2 on a"), std::string::npos);
+    EXPECT_NE(ranks.objection_to(hello_of(4, "a"), "srun").find("instead of 4 ranks"), std::string::npos);
+    EXPECT_EQ(ranks.objection_to(hello_of(2, "b"), "srun"), "");
+    auto other = hello_of(2, "b");
+    other.version = "0.0.1";
+    EXPECT_NE(ranks.objection_to(other, "srun").find("has muster 0.0.1"), std::string::npos);
+}
+
+TEST(remote_ranks, are_listed_by_node) {
+    auto ranks = make_ranks();
+    ranks.admit(hello_of(0, "a"));
+    EXPECT_EQ(ranks.list(state::absent), "rank 1 on a, ranks 2-3 on node1");
+    EXPECT_EQ(ranks.count(state::absent), 3u);
+    EXPECT_EQ(ranks.running(), 1u);
+}
+
+TEST(remote_ranks, a_gpu_of_two_ranks_is_found_within_a_node_only) {
+    auto ranks = make_ranks();
+    for (auto& rank : ranks) rank.place.gpu_index = rank.job.who.rank % 2;
+    EXPECT_FALSE(ranks.find_shared_gpu());
+    ranks[3].place.gpu_index = 0;
+    auto const shared = ranks.find_shared_gpu();
+    ASSERT_TRUE(shared);
+    EXPECT_EQ(shared->first->job.who.rank, 3);
+    EXPECT_EQ(shared->second->job.who.rank, 2);
+}
+
+}  // namespace
+}  // namespace muster
