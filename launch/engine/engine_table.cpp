@@ -28,7 +28,7 @@ constexpr std::array table{
 
 /// Why this engine, though it could start the ranks, is not the one to choose without being told so; nothing if it is.
 std::optional<std::string> passed_over(engine_row const& row, engine_job const& job, scheduler_sources const& sources) {
-    if (row.name == "srun") return std::nullopt;  // it has looked at the program itself
+    if (row.name == "srun") return std::nullopt;  // it has checked the program itself
     auto const mpiexec = find_mpiexec(sources);
     bool const pals = mpiexec && mpiexec->from == mpiexec_program::maker::pals;
     if (row.name == "mpirun" && pals && job.given.scheduler == scheduler_kind::pbs)
@@ -59,7 +59,7 @@ engine_row const& forced_engine(engine_job const& job, scheduler_sources const& 
     throw error(errc::usage, fmt::format("--engine {} is unknown; use {}", name, join(names, ", ")));
 }
 
-/// Lines that bring the file about, whatever it holds: no line of it may be the word that ends it.
+/// Lines that write the file, whatever it holds: no line of it may be the one that ends the here-document.
 std::string here_document(std::string const& path, std::string const& contents) {
     std::string end = "END";
     while (("\n" + contents).find("\n" + end + "\n") != std::string::npos) end += "_";

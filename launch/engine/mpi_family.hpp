@@ -1,4 +1,4 @@
-// The family of an MPI library tells which engines its ranks can meet under.
+// Finds the family of an MPI library, and the engines that its ranks can meet under.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace muster {
 
-/// Which launchers an MPI library understands.
+/// MPI libraries by the launchers that they work with.
 enum class mpi_family {
     none,      ///< no MPI, or one that is loaded only at run time (mpi4py)
     open_mpi,  ///< PMIx
@@ -26,9 +26,9 @@ struct program_mpi {
 };
 program_mpi find_mpi(engine_job const& job);
 
-/// Whether that family's ranks would come up alone below an engine that speaks so.
+/// Whether ranks of that family would come up alone under such an engine.
 bool is_foreign(mpi_family family, wire_up speaks) noexcept;
-/// The engines that speak with it, for advice: "--engine mpiexec (MPICH's Hydra)".
+/// The engines that work with it, for advice: "--engine mpiexec (MPICH's Hydra)".
 std::string_view engines_for(mpi_family family) noexcept;
 
 }  // namespace muster

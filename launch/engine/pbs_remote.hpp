@@ -1,4 +1,4 @@
-// Starting commands on the other hosts of a PBS job, where nothing else may: pbs_tmrsh, in the manner of ssh.
+// Starts commands on the other hosts of a PBS job, as ssh would: through pbs_tmrsh, where nothing else may.
 #pragma once
 
 #include <optional>

@@ -55,7 +55,7 @@ void print_nodes(node_survey const& survey, duration took) {
         if (report)
             fmt::print(stderr, "muster: {}: {} ({}), {} cores, {} GPUs ({}), clock {:+.3f} s\n", name, report->address,
                        report->interface, report->cores, report->gpus.size(), report->gpu_note, ahead);
-    fmt::print(stderr, "muster: looked at {} nodes in {}\n", survey.nodes.size(), format_duration(took));
+    fmt::print(stderr, "muster: inspected {} nodes in {}\n", survey.nodes.size(), format_duration(took));
 }
 
 /// The allocation without its bad nodes. Throws if the ranks asked for do not fit the others.
@@ -68,7 +68,7 @@ allocation without_bad_nodes(run_options const& options, allocation const& given
         if (!is_bad(survey.findings, static_cast<int>(n))) left.nodes.push_back(given.nodes[static_cast<std::size_t>(nodes[n])]);
     auto const without = fmt::format("without {} ({} of {} nodes)", list_names(bad), bad.size(), nodes.size());
     if (left.nodes.empty())
-        throw error(errc::unavailable, "every node is bad; see above, or look with muster doctor --allocation");
+        throw error(errc::unavailable, "no node passed preflight; see the reasons above, or run muster doctor --allocation");
     if (options.place.nodes && *options.place.nodes > static_cast<int>(left.nodes.size()))
         throw error(errc::placement, fmt::format("{}: --nnodes {} are asked for and {} are left; ask for spare nodes", without,
                                                  *options.place.nodes, left.nodes.size()));
@@ -140,8 +140,8 @@ allocation check_nodes(run_context const& run) {
     if (bad.empty()) return known;
     if (!options.exclude_bad_nodes)
         throw error(errc::unavailable,
-                    fmt::format("{} of {} nodes did not pass preflight: {}; mend what is said above, or go on without with "
-                                "--exclude-bad-nodes",
+                    fmt::format("{} of {} nodes did not pass preflight: {}; correct what is printed above, or leave them out "
+                                "with --exclude-bad-nodes",
                                 bad.size(), nodes.size(), list_names(bad)));
     return without_bad_nodes(options, known, nodes, survey);
 }

@@ -35,19 +35,19 @@ namespace {
 
 constexpr std::size_t most_resolvers = 16;
 
-/// What a look adds to the report.
-using finding_out = std::function<void(node_report&)>;
+/// Adds what one inspection found to the report.
+using report_part = std::function<void(node_report&)>;
 
-/// Looks that go on at the same time, each in a thread that may outlive this object.
-class parallel_looks {
+/// Inspections that run at the same time, each in a thread that may outlive this object.
+class parallel_inspections {
   public:
-    void start(std::string const& what, std::function<finding_out()> look) {
+    void start(std::string const& what, std::function<report_part()> inspect) {
         {
             std::lock_guard const lock(shared_->mutex);
             shared_->pending.insert(what);
         }
-        auto const run = [shared = shared_, what, look = std::move(look)] {
-            auto add = look();
+        auto const run = [shared = shared_, what, inspect = std::move(inspect)] {
+            auto add = inspect();
             std::lock_guard const lock(shared->mutex);
             add(shared->report);
             shared->pending.erase(shared->pending.find(what));
@@ -95,7 +95,7 @@ class without_signals {
     sigset_t before_{};
 };
 
-finding_out look_at_machine(environment const& variables) {
+report_part inspect_machine(environment const& variables) {
     node_report r;
     try {
         auto const machine = discover_here(variables);
@@ -118,7 +118,7 @@ finding_out look_at_machine(environment const& variables) {
     };
 }
 
-finding_out look_at_folder(std::string const& path) {
+report_part inspect_folder(std::string const& path) {
     folder_state folder{path, 0, ""};
     struct statvfs info {};
     if (::statvfs(path.c_str(), &info) != 0 || ::access(path.c_str(), W_OK | X_OK) != 0)
@@ -128,7 +128,7 @@ finding_out look_at_folder(std::string const& path) {
     return [folder](node_report& to) { to.folders.push_back(folder); };
 }
 
-finding_out look_for_program(node_question const& asked, environment const& variables) {
+report_part inspect_program(node_question const& asked, environment const& variables) {
     std::string found, fault, folder_fault;
     if (!asked.working_dir.empty() && ::access(asked.working_dir.c_str(), X_OK) != 0) folder_fault = std::strerror(errno);
     try {
@@ -152,14 +152,14 @@ std::string why_unresolved(std::string const& name) {
     return rc == 0 ? std::string() : rc == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(rc);
 }
 
-finding_out resolve(std::vector<std::string> const& names) {
+report_part resolve(std::vector<std::string> const& names) {
     std::vector<name_fault> faults;
     for (auto const& name : names)
         if (auto why = why_unresolved(name); !why.empty()) faults.push_back({name, std::move(why)});
     return [faults](node_report& to) { to.unresolved.insert(to.unresolved.end(), faults.begin(), faults.end()); };
 }
 
-finding_out look_at_address(node_question const& asked, int towards_launcher) {
+report_part inspect_address(node_question const& asked, int towards_launcher) {
     std::string address, interface, fault;
     try {
         address = reachable_address(asked.address, asked.network_interface, towards_launcher);
@@ -179,17 +179,17 @@ finding_out look_at_address(node_question const& asked, int towards_launcher) {
 node_report inspect_node(node_question const& asked, environment const& own_variables, int towards_launcher) {
     without_signals const guard;
     auto const variables = rank_environment(asked.variables, own_variables, asked.own_step);
-    parallel_looks looks;
-    looks.start("cores and GPUs", [own_variables] { return look_at_machine(own_variables); });
+    parallel_inspections inspections;
+    inspections.start("cores and GPUs", [own_variables] { return inspect_machine(own_variables); });
     std::set<std::string> folders{"/dev/shm", "/tmp"};
     if (auto const own = variables.get("TMPDIR"); own && !own->empty()) folders.insert(*own);
-    for (auto const& path : folders) looks.start(path, [path] { return look_at_folder(path); });
-    looks.start("the program", [asked, variables] { return look_for_program(asked, variables); });
-    looks.start("the network", [asked, towards_launcher] { return look_at_address(asked, towards_launcher); });
+    for (auto const& path : folders) inspections.start(path, [path] { return inspect_folder(path); });
+    inspections.start("the program", [asked, variables] { return inspect_program(asked, variables); });
+    inspections.start("the network", [asked, towards_launcher] { return inspect_address(asked, towards_launcher); });
     std::vector<std::vector<std::string>> shares(std::min(most_resolvers, asked.names.size()));
     for (std::size_t i = 0; i < asked.names.size(); ++i) shares[i % shares.size()].push_back(asked.names[i]);
-    for (auto const& share : shares) looks.start("host names", [share] { return resolve(share); });
-    auto report = looks.finish(asked.limit);
+    for (auto const& share : shares) inspections.start("host names", [share] { return resolve(share); });
+    auto report = inspections.finish(asked.limit);
     auto const by_path = [](folder_state const& a, folder_state const& b) { return a.path < b.path; };
     std::sort(report.folders.begin(), report.folders.end(), by_path);
     auto const by_name = [](name_fault const& a, name_fault const& b) { return a.name < b.name; };

@@ -1,4 +1,4 @@
-// Looking at this machine before ranks start on it.
+// Inspects this machine before ranks start on it.
 #pragma once
 
 #include "base/environment.hpp"
@@ -6,7 +6,7 @@
 
 namespace muster {
 
-/// Looks at this machine. Returns within the limit, and a moment: what hangs (a dead file server, a name service that does not
+/// Inspects this machine. Returns within the limit, and a moment: what hangs (a dead file server, a name service that does not
 /// answer) goes on in threads of its own, and is then `unfinished`. Does not fill in the port and the times.
 /// `towards_launcher` is a socket connected to it, or -1.
 node_report inspect_node(node_question const& asked, environment const& own_variables, int towards_launcher);

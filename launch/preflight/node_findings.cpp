@@ -30,21 +30,21 @@ class fault_finder {
             at_ = static_cast<int>(n);
             auto const& node = nodes_[n];
             if (!node.report) {
-                bad("it " + node.silence, "look at that node, or ask for another one");
+                bad("it " + node.silence, "check that node, or ask for another one");
                 continue;
             }
             if (node.report->version != wanted_.version) {  // the rest was not asked
                 bad(fmt::format("has muster {}, and this is muster {}", node.report->version, wanted_.version),
-                    "put the same one on every node");
+                    "install the same version on every node");
                 continue;
             }
-            look_at_program(*node.report);
-            look_at_folders(*node.report);
-            look_at_gpus(node);
-            look_at_network(node);
+            check_program(*node.report);
+            check_folders(*node.report);
+            check_gpus(node);
+            check_network(node);
         }
-        look_for_twins();
-        look_at_names();
+        find_twins();
+        check_names();
         std::stable_sort(found_.begin(), found_.end(), [](node_finding const& a, node_finding const& b) {
             return std::pair(a.node, a.how == severity::note) < std::pair(b.node, b.how == severity::note);
         });
@@ -59,7 +59,7 @@ class fault_finder {
         found_.push_back({at_, severity::note, std::move(what), std::move(advice)});
     }
 
-    void look_at_program(node_report const& r) {
+    void check_program(node_report const& r) {
         if (!r.working_dir_fault.empty())
             bad("cannot use the working directory there: " + r.working_dir_fault, "use a folder that every node has (--wd)");
         if (!r.program_fault.empty()) bad(r.program_fault, "");
@@ -69,7 +69,7 @@ class fault_finder {
                 "a file server or name service may hang there");
     }
 
-    void look_at_folders(node_report const& r) {
+    void check_folders(node_report const& r) {
         for (auto const& folder : r.folders) {
             bool const memory = folder.path == "/dev/shm";
             auto const least = memory ? wanted_.least_shm_bytes : wanted_.least_tmp_bytes;
@@ -83,16 +83,16 @@ class fault_finder {
         }
     }
 
-    void look_at_gpus(probed_node const& node) {
+    void check_gpus(probed_node const& node) {
         auto const& r = *node.report;
         int const count = static_cast<int>(r.gpus.size());
         if (node.gpus_expected && count < *node.gpus_expected && r.machine_fault.empty() && is_finished(r, "cores and GPUs"))
             bad(fmt::format("has {} of the {} GPUs that the job has there ({})", count, *node.gpus_expected, r.gpu_note),
                 "ask for another node, or tell the site");
-        for (auto const& gpu : r.gpus) look_at_gpu(gpu);
+        for (auto const& gpu : r.gpus) check_gpu(gpu);
     }
 
-    void look_at_gpu(gpu_state const& gpu) {
+    void check_gpu(gpu_state const& gpu) {
         auto const name = fmt::format("GPU {} ({})", gpu.index, gpu.uuid.empty() ? gpu.name : gpu.uuid);
         auto const users = gpu.processes.empty() ? "" : " by " + join(gpu.processes, ", ");
         if (gpu.memory_bytes > 0 &&
@@ -101,7 +101,7 @@ class fault_finder {
                             users),
                 "end what a job before this one left there");
         else if (!gpu.processes.empty())
-            note(fmt::format("{} is in use{}", name, users), "see whether that is meant");
+            note(fmt::format("{} is in use{}", name, users), "check that this is meant");
         if (gpu.ecc_errors > 0)
             bad(fmt::format("{} has had {} memory errors that could not be corrected", name, gpu.ecc_errors),
                 "ask for another node, and tell the site");
@@ -109,12 +109,12 @@ class fault_finder {
         if (!gpu.slowed.empty()) note(fmt::format("{} is slowed down: {}", name, gpu.slowed), "tell the site");
     }
 
-    void look_at_network(probed_node const& node) {
+    void check_network(probed_node const& node) {
         auto const& r = *node.report;
         if (!r.address_fault.empty()) bad(r.address_fault, "");
         if (!node.connect_fault.empty())
             bad(fmt::format("cannot connect to {}: {}", node.towards, node.connect_fault),
-                "choose an interface that connects all nodes with --network-interface, or look at the firewall");
+                "choose an interface that connects all nodes with --network-interface, or check the firewall");
         if (std::abs(node.clock_ahead_s) - node.clock_error_s > wanted_.most_clock_difference_s)
             note(fmt::format("its clock is {} {} this one", format_duration(duration(std::abs(node.clock_ahead_s))),
                              node.clock_ahead_s > 0 ? "ahead of" : "behind"),
@@ -122,7 +122,7 @@ class fault_finder {
     }
 
     /// Two names of one machine would give each of its GPUs to two ranks.
-    void look_for_twins() {
+    void find_twins() {
         std::map<std::string, int> by_gpu;
         for (std::size_t n = 0; n < nodes_.size(); ++n) {
             if (!nodes_[n].report) continue;
@@ -140,7 +140,7 @@ class fault_finder {
 
     /// A node that knows few of the others has a broken name service; else a name that most do not know is the fault of who has
     /// it.
-    void look_at_names() {
+    void check_names() {
         std::set<int> broken;
         std::map<int, std::vector<int>> unknown_to;  // whose name, who does not know it
         int reports = 0;
@@ -153,14 +153,14 @@ class fault_finder {
                 at_ = static_cast<int>(n);
                 bad(fmt::format("cannot resolve the names of {} of the {} other nodes, such as {}", others.size(),
                                 nodes_.size() - 1, name_of(*others.begin())),
-                    "look at its name service (/etc/hosts, /etc/resolv.conf)");
+                    "check its name service (/etc/hosts, /etc/resolv.conf)");
                 continue;
             }
             for (int const other : others) unknown_to[other].push_back(static_cast<int>(n));
         }
-        int const judges = reports - static_cast<int>(broken.size());
+        int const able = reports - static_cast<int>(broken.size());
         for (auto const& [whose, by] : unknown_to) {
-            int const others = judges - (nodes_[static_cast<std::size_t>(whose)].report && !broken.contains(whose) ? 1 : 0);
+            int const others = able - (nodes_[static_cast<std::size_t>(whose)].report && !broken.contains(whose) ? 1 : 0);
             if (2 * static_cast<int>(by.size()) > others) {
                 std::vector<std::string> names;
                 for (int const n : by) names.push_back(name_of(n));
@@ -170,7 +170,7 @@ class fault_finder {
             }
             for (int const n : by) {
                 at_ = n;
-                bad("cannot resolve " + name_of(whose), "look at its name service (/etc/hosts, /etc/resolv.conf)");
+                bad("cannot resolve " + name_of(whose), "check its name service (/etc/hosts, /etc/resolv.conf)");
             }
         }
     }

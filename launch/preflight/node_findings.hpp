@@ -1,4 +1,4 @@
-// What is wrong with the nodes of an allocation.
+// Finds what is wrong with the nodes of an allocation.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ enum class severity { note, error };
 
 /// One thing wrong with one node. An error makes it unfit for ranks.
 struct node_finding {
-    int node = 0;  ///< index among the nodes judged
+    int node = 0;  ///< index among the nodes given
     severity how = severity::error;
     std::string what;    ///< "its /dev/shm has 4 KiB free"
     std::string advice;  ///< one thing to do

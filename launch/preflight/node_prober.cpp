@@ -17,7 +17,7 @@ namespace {
 constexpr duration engine_patience{10};  ///< until the first probe is there
 constexpr duration arrival_patience{5};  ///< then from one to the next
 constexpr duration connect_patience{4};  ///< until all have tried to connect
-constexpr duration leaving_patience{2};  ///< for an engine whose probes have all been sent home
+constexpr duration leaving_patience{2};  ///< for an engine whose probes have all been told to end
 constexpr duration final_messages_patience{0.2};
 constexpr duration lost_after{15};
 constexpr std::size_t largest_frame_bytes = 16u << 20;
@@ -97,7 +97,7 @@ void node_prober::on_frame(probed_slot& one, std::string_view frame) {
             one.now = state::over;
         }
     } catch (error const& e) {
-        give_up(one, fmt::format("answered otherwise than expected: {}", e.what()));
+        give_up(one, fmt::format("sent an answer that is no message of muster: {}", e.what()));
     }
     go_on();
 }
@@ -127,8 +127,8 @@ void node_prober::on_link_lost(probed_slot& one, std::string const& reason) {
         queue(static_cast<std::size_t>(&one - slots_.data()));
         return go_on();
     }
-    if (one.now == state::asked) give_up(one, fmt::format("went away while it was looked at: {}", reason));
-    if (one.now == state::connecting) one.found.connect_fault = "it went away meanwhile: " + reason;
+    if (one.now == state::asked) give_up(one, fmt::format("disconnected while it was inspected: {}", reason));
+    if (one.now == state::connecting) one.found.connect_fault = "it disconnected meanwhile: " + reason;
     one.now = state::over;
     go_on();
 }
@@ -155,13 +155,12 @@ void node_prober::on_deadline() {
     if (phase_ == phase::leaving) return end_engines();
     if (phase_ == phase::connecting) {
         for (auto& one : slots_)
-            if (one.now == state::connecting) one.found.connect_fault = "it did not say in time whether it could";
+            if (one.now == state::connecting) one.found.connect_fault = "it did not answer in time";
         return leave();
     }
-    // An engine that has brought up nobody may be waiting for one dead node: then each is tried by itself.
-    bool const nobody =
-        std::all_of(slots_.begin(), slots_.end(), [](probed_slot const& one) { return one.now == state::absent; });
-    if (nobody && engines_.size() == 1 && slots_.size() > 1) {
+    // An engine of which no probe has connected may be waiting for one dead node: then each is tried by itself.
+    bool const none = std::all_of(slots_.begin(), slots_.end(), [](probed_slot const& one) { return one.now == state::absent; });
+    if (none && engines_.size() == 1 && slots_.size() > 1) {
         engines_.front()->kill(SIGTERM);
         for (std::size_t i = 0; i < slots_.size(); ++i) queue(i);
         return go_on();
@@ -185,7 +184,7 @@ void node_prober::try_connections() {
     std::vector<probed_node> found;
     for (auto const& one : slots_) {
         found.push_back(one.found);
-        if (one.now != state::told) found.back().report.reset();  // nobody is there to connect to
+        if (one.now != state::told) found.back().report.reset();  // its probe has ended
     }
     int const chosen = first_(found);
     if (chosen < 0) return;

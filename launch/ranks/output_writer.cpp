@@ -35,7 +35,7 @@ int write_all(int fd, std::string const& block) {
         if (n >= 0) {
             done += static_cast<std::size_t>(n);
         } else if (errno == EAGAIN) {
-            pollfd wait{fd, POLLOUT, 0};  // somebody else made the descriptor non-blocking
+            pollfd wait{fd, POLLOUT, 0};  // another process made the descriptor non-blocking
             ::poll(&wait, 1, -1);
         } else if (errno != EINTR) {
             return errno;

@@ -1,4 +1,4 @@
-// The ranks' output on its way to muster's own: in order, nothing lost.
+// Writes the ranks' output to muster's own, in order and without loss.
 #pragma once
 
 #include <memory>

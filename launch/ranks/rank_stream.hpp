@@ -46,7 +46,7 @@ class rank_stream {
   private:
     int target_;
     bool terminal_;
-    bool fresh_ = false;  ///< something was read since the last look at the unfinished line
+    bool fresh_ = false;  ///< something was read since the unfinished line was last checked
     line_splitter lines_;
     unique_fd read_;
     unique_fd write_;

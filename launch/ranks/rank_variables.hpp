@@ -1,4 +1,4 @@
-// What the frameworks read: the variables of each rank.
+// Sets the variables of a rank that frameworks read.
 #pragma once
 
 #include <string>

@@ -20,9 +20,9 @@ struct child_rank {
     std::optional<int> wait_status{};  ///< set once it has ended
     bool connected = false;            ///< initialised PMIx or PMI
     bool finalized = false;
-    bool group_gone = false;    ///< nobody is left in its process group
+    bool group_gone = false;    ///< no process is left in its group
     bool spoke = false;         ///< has written something
-    std::string mpi_library{};  ///< the MPI library seen in its memory map, if it was looked at
+    std::string mpi_library{};  ///< the MPI library seen in its memory map, if that was read
     rank_stream out;
     rank_stream err;
 

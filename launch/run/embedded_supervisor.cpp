@@ -20,7 +20,7 @@ namespace muster {
 
 namespace {
 
-/// When ranks that have not connected are looked at for an MPI library that started alone.
+/// When ranks that have not connected are searched for an MPI library that started alone.
 constexpr std::array mpi_looks{duration(0.5), duration(2), duration(5), duration(15)};
 
 }  // namespace
@@ -141,7 +141,7 @@ void embedded_supervisor::on_child() {
         for (auto& rank : ranks_)
             if (rank.pid == pid && !rank.wait_status) {
                 rank.wait_status = status;
-                rank.group_gone = ::kill(-pid, 0) != 0;  // its number may become somebody else's
+                rank.group_gone = ::kill(-pid, 0) != 0;  // its number may be used again
                 ended.push_back(&rank);
                 --running_;
             }

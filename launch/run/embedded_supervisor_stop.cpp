@@ -124,13 +124,14 @@ std::string embedded_supervisor::singleton_fault(child_rank const& rank) {
     std::string const& library = rank.mpi_library.empty() ? *linked_mpi_ : rank.mpi_library;
     if (!library.empty())
         return fmt::format(
-            "came up as a singleton: it uses {} but never met the other {} ranks, so its result is one of a world of size 1",
+            "came up as a singleton: it uses {} but never connected to the other {} ranks, so its result is that of one rank "
+            "alone",
             library, ranks_.size() - 1);
     auto const met = std::count_if(ranks_.begin(), ranks_.end(), [](child_rank const& r) { return r.connected; });
     if (met == 0) return {};
     return fmt::format(
-        "came up as a singleton or without MPI: it exited with code 0 and never met its world, for which {} of {} ranks wait",
-        met, ranks_.size());
+        "came up as a singleton or without MPI: it exited with code 0 and never connected, and {} of {} ranks wait for it", met,
+        ranks_.size());
 }
 
 /// A rank that ended before the first one met its world is judged now.
@@ -142,7 +143,7 @@ void embedded_supervisor::check_ended_ranks() {
 
 void embedded_supervisor::fail_singleton(child_rank& rank, std::string const& fault) {
     fail(rank, fault, exit_code(errc::singleton),
-         "use an MPI that speaks PMIx or PMI-1 (Open MPI, MPICH) on every rank, or --allow-singletons if that is meant");
+         "use an MPI with PMIx or PMI-1 (Open MPI, MPICH) on every rank, or --allow-singletons if that is meant");
 }
 
 }  // namespace muster

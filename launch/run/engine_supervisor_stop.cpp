@@ -105,7 +105,7 @@ void engine_supervisor::close_if_over() {
     close_down();
 }
 
-/// No rank is left that we know of. An engine whose ranks all ended well ends by itself; another one may never.
+/// No known rank is left. An engine whose ranks all ended well ends by itself; another one may never.
 void engine_supervisor::close_down() {
     phase_ = phase::closing;
     for (auto& rank : ranks_)

@@ -94,7 +94,7 @@ int run_guarded(std::function<int(std::string const&, int)> const& launcher) {
         ::sigprocmask(SIG_SETMASK, &before, nullptr);
         int const code = launcher(session_dir, death_read.get());
         std::fflush(nullptr);
-        if (::getppid() != guardian) remove_session_dir(session_dir);  // nobody is left to do it
+        if (::getppid() != guardian) remove_session_dir(session_dir);  // the guardian cannot
         ::_exit(code);                                                 // no static destructors: libraries' threads may still run
     }
     death_read.reset();

@@ -1,4 +1,4 @@
-// The tiny parent that leaves nothing behind, whatever happens to the launcher.
+// The guardian: the small parent of the launcher, which ends every process that is left when the launcher is gone.
 #pragma once
 
 #include <functional>

@@ -62,7 +62,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     return ranks;
 }
 
-/// What the launcher knows of a rank's environment; the rest is the engine's and the node's to say.
+/// What the launcher knows of a rank's environment; the rest is known to the engine and the node only.
 void print_environment(wire::job const& job) {
     auto variables = rank_environment(job.variables, {}, job.own_step);
     set_rank_variables(variables, job.who, {}, {}, {"", 0, 0, {}, job.who.nspace});

@@ -1,4 +1,4 @@
-// Standard input for rank 0.
+// Forwards standard input to rank 0.
 #pragma once
 
 #include <string>

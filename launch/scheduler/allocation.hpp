@@ -1,4 +1,4 @@
-// What a scheduler has given to this job.
+// The allocation: the nodes that a scheduler has given to this job.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ struct node {
     int slots = 1;              ///< ranks it takes when there are no GPUs
     std::optional<int> gpus;    ///< as the scheduler says; nothing: it does not say, only the node itself can tell
     std::optional<int> cpus;    ///< hardware threads of it that belong to the job; nothing: not said
-    bool slots_named = false;   ///< the user has named the slots: nobody needs to count its GPUs
+    bool slots_named = false;   ///< the user has named the slots: its GPUs need not be counted
     bool gpus_counted = false;  ///< its GPUs were counted on the node itself: the scheduler knows nothing of them
     bool operator==(node const&) const = default;
 };

@@ -1,4 +1,4 @@
-// Node files of schedulers: a host a line, as often as it has slots.
+// Reads node files of schedulers, which name a host on one line for each of its slots.
 #pragma once
 
 #include <optional>

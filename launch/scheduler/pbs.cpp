@@ -72,7 +72,7 @@ std::vector<node> join_with_job(std::vector<node> const& file, pbs_job const& jo
         nodes.back().gpus = host.gpus;
         nodes.back().cpus = host.cpus;
     }
-    // A file that somebody has written anew may name others as well.
+    // A file that was written anew may name other hosts as well.
     if (nodes.size() != file.size()) return {};
     return nodes;
 }

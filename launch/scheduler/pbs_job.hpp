@@ -1,4 +1,4 @@
-// What `qstat -f -F json` of OpenPBS and PBS Professional says of a job.
+// Reads what `qstat -f -F json` of OpenPBS and PBS Professional prints about a job.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The rows of the table of schedulers: for each, whether this is a job of it, and what it gave. See scheduler_row.
+// The rows of the table of schedulers: each checks for a job of one scheduler, and reads its allocation. See scheduler_row.
 #pragma once
 
 #include <optional>

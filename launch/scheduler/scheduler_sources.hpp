@@ -1,4 +1,4 @@
-// The files, commands and variables that readers of schedulers may look at, and what the user chose among them.
+// The sources that readers of schedulers use (files, commands, variables), and the user's choice among schedulers.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,12 @@
 
 namespace muster {
 
-/// All that a reader may look at: plain functions, so that captured answers can stand in for a cluster.
+/// All that a reader may use: plain functions, so that captured answers can replace a cluster.
 struct scheduler_sources {
     environment const& variables;
     std::function<std::optional<std::string>(std::string const& path)> read_file;  ///< nothing: there is no such file
     std::function<command_output(std::vector<std::string> const& argv)> run_command;
-    std::function<node()> this_node;  ///< what this machine alone offers; costs a look at its hardware
+    std::function<node()> this_node;  ///< what this machine alone offers; takes a search of its hardware
 };
 
 /// The real ones. Commands are killed after `command_limit`; their standard input is empty. `variables` must outlive the result.

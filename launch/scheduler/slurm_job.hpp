@@ -1,4 +1,4 @@
-// What `scontrol -d -o show job` says of a job.
+// Reads what `scontrol -d -o show job` prints about a job.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 namespace muster {
 
 struct slurm_job {
-    bool found = false;               ///< the answer speaks of the job that was asked for
+    bool found = false;               ///< the answer names the job that was asked for
     bool asked_gpus = false;          ///< JOB_GRES names GPUs
     std::map<std::string, int> gpus;  ///< by node; 0 where the answer names the node and no GPU of it
     std::optional<std::chrono::system_clock::time_point> ends_at;  ///< of the component that ends first

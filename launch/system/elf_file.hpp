@@ -1,4 +1,4 @@
-// The dynamic section of an ELF file: which libraries a program wants.
+// Reads the dynamic section of an ELF file, which names the libraries that a program needs.
 #pragma once
 
 #include <cstddef>

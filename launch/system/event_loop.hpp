@@ -1,4 +1,4 @@
-// One thread, one epoll set: everything the launcher reacts to comes through here.
+// The event loop of the launcher and of its shims: one thread, one epoll set.
 #pragma once
 
 #include <chrono>

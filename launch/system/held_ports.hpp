@@ -7,9 +7,9 @@
 
 namespace muster {
 
-/// Ports bound on all interfaces of this node, so that nobody else gets them; released by the destructor or `release`, which must
+/// Ports bound on all interfaces of this node, so that no other process gets them; released by the destructor or `release`, which must
 /// come right before the ranks start. They lie below the kernel's range for outgoing connections, so that in the moment between
-/// release and the rank's own bind no connection of somebody else takes them.
+/// release and the rank's own bind no other connection takes them.
 class held_ports {
   public:
     /// Throws errc::unavailable if there are not `count` free ports.

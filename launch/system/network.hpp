@@ -30,7 +30,7 @@ struct listener {
 };
 listener listen_on_all(int port = 0);
 
-/// A connected, blocking socket. `address` is numeric or a name. Throws errc::timeout or errc::system, naming both ends' words.
+/// A connected, blocking socket. `address` is numeric or a name. Throws errc::timeout or errc::system, naming the address and the reason.
 unique_fd connect_to(std::string const& address, int port, duration limit);
 
 /// Whether `address` (numeric) belongs to this machine; the name of the interface that has it.
@@ -40,7 +40,7 @@ std::string interface_that_has(std::string_view address);
 /// none. For one of its own addresses: the interface that has it.
 std::string interface_towards(std::string const& address);
 
-/// Where other nodes reach this one. In order: the address of `interface` if given; what `name` (the scheduler's word for this
+/// The address at which other nodes reach this one. In order: the address of `interface` if given; what `name` (the scheduler's name of this
 /// node) resolves to, if that is here and no loopback; the end of `towards_launcher` (a connected socket); any address of this
 /// machine; "127.0.0.1".
 std::string reachable_address(std::string const& name, std::string const& interface, int towards_launcher);

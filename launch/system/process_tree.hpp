@@ -1,4 +1,4 @@
-// Finding and ending descendants.
+// Finds the descendants of this process and signals them.
 #pragma once
 
 #include <sys/types.h>

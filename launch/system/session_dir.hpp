@@ -13,7 +13,7 @@ namespace muster {
 /// which ends with the last process that has it open. Throws errc::system.
 std::string make_session_dir(unique_fd& lock);
 
-/// Removes this user's session folders that nobody holds any more: of runs whose guardian and launcher were both killed.
+/// Removes this user's session folders that no process holds any more: of runs of which both guardian and launcher were killed.
 void sweep_session_dirs() noexcept;
 
 /// Removes it and all below; a folder that is gone already is no error.

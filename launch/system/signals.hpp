@@ -1,4 +1,4 @@
-// Which signals a launcher minds, and how they come to it.
+// The signals that a launcher handles, taken through a descriptor.
 #pragma once
 
 #include <chrono>
@@ -11,11 +11,11 @@
 
 namespace muster {
 
-/// Whether whoever started this process wants the signal ignored: nohup SIGHUP, a script's `&` SIGINT and SIGQUIT. Such a signal
+/// Whether the parent of this process had the signal ignored: nohup SIGHUP, a script's `&` SIGINT and SIGQUIT. Such a signal
 /// must stay ignored, although it would be delivered to a signalfd.
 bool is_ignored(int signal_number) noexcept;
 
-/// What the launcher of a run minds: what ends the run, what it passes on to ranks, and SIGCHLD; without what is ignored.
+/// The signals that the launcher of a run handles: what ends the run, what it passes on to ranks, and SIGCHLD; without ignored ones.
 std::vector<int> launcher_signals();
 
 /// Of these, those that end the run.
@@ -32,7 +32,7 @@ class signal_requests {
 };
 
 /// Blocks them in this thread: from now on they come through the returned descriptor (a signalfd, close-on-exec, non-blocking)
-/// only. `whom` is for the error's words. Throws errc::system.
+/// only. `whom` is named in the error. Throws errc::system.
 unique_fd take_signals(std::span<int const> numbers, std::string_view whom);
 
 }  // namespace muster

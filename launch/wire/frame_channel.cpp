@@ -85,7 +85,7 @@ void frame_channel::take_frames() {
     std::size_t taken = 0;
     while (open() && received_.size() - taken >= header_bytes) {
         std::size_t const size = frame_size(std::string_view(received_).substr(taken));
-        if (size > largest_frame_) return fail(fmt::format("a message of {} bytes, more than one of ours has", size));
+        if (size > largest_frame_) return fail(fmt::format("a message of {} bytes is longer than any of muster", size));
         if (received_.size() - taken - header_bytes < size) break;
         auto const kept = do_;
         kept->on_frame(std::string_view(received_).substr(taken + header_bytes, size));

@@ -36,7 +36,7 @@ class frame_channel {
     /// Also from within a callback: the next frame goes to the new one.
     void set_callbacks(callbacks what_to_do, std::size_t largest_frame);
 
-    /// Sends what waits, at most for `limit`: for a last word before the process ends.
+    /// Sends what waits, at most for `limit`: for a last message before the process ends.
     void flush(duration limit) noexcept;
 
   private:

@@ -54,7 +54,7 @@ unique_fd find_launcher(std::string const& addresses, token const& secret) {
         try {
             auto socket = connect_to(std::string(host), static_cast<int>(*port), connect_limit);
             if (same_secret(read_greeting(socket.get(), secret.launcher.size(), connect_limit), secret.launcher)) return socket;
-            refused += fmt::format("\n  {}: somebody else answers there", entry);
+            refused += fmt::format("\n  {}: another program answers there", entry);
         } catch (error const& e) {
             refused += fmt::format("\n  {}", e.what());
         }

@@ -1,4 +1,4 @@
-// How a shim finds the launcher, and what it says first.
+// Connects a shim to the launcher, and makes its first message.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace muster {
 
-/// Connects to one of the addresses in MUSTER_LAUNCHER, the first behind which somebody shows the launcher's half of
-/// MUSTER_TOKEN. Throws errc::usage without these variables, errc::unavailable naming what was tried.
+/// Connects to one of the addresses in MUSTER_LAUNCHER, the first behind which the launcher's half of
+/// MUSTER_TOKEN is shown. Throws errc::usage without these variables, errc::unavailable naming what was tried.
 unique_fd connect_to_launcher(environment const& variables);
 
-/// The first word of this process, on `host`, as the engine's variables tell it.
+/// The first message of this process, on `host`, as the engine's variables tell it.
 wire::hello introduce_shim(environment const& variables, std::string const& host);
 
 }  // namespace muster

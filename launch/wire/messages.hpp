@@ -1,4 +1,4 @@
-// What the launcher and the rank shims say to each other.
+// Messages between the launcher and the rank shims.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@
 
 namespace muster::wire {
 
-/// First word of a shim, after the launcher has shown its half of the token.
+/// The first message of a shim, after the launcher has shown its half of the token.
 struct hello {
     std::string token;    ///< the shim's half
     std::string version;  ///< of its muster
     std::string host;     ///< short name of its node
-    int rank = -1;        ///< as the engine says; -1: a probe
+    int rank = -1;        ///< as the engine numbers it; -1: a probe
     int world_size = 0;
     long pid = 0;
     std::string step;   ///< what the engine calls all of this, for ending it from outside: "4242.0"
@@ -34,7 +34,7 @@ struct job {
     std::vector<std::string> command;
     std::string working_dir;
     environment variables;             ///< the launcher's, without what said who the launcher is
-    std::vector<std::string> exports;  ///< -x NAME=VALUE: the user's word, also against muster's
+    std::vector<std::string> exports;  ///< -x NAME=VALUE, which also overrides what muster sets
     std::string output_dir;            ///< absolute, or empty
     bool tag_output = false;
     bool timestamp_output = false;
@@ -126,7 +126,7 @@ struct bye {
     bool operator==(bye const&) const = default;
 };
 
-/// From the launcher to a probe: look at your node.
+/// From the launcher to a probe: inspect your node.
 struct examine {
     node_question what;
     bool operator==(examine const&) const = default;

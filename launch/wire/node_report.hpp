@@ -1,4 +1,4 @@
-// What one node says about itself before ranks start there.
+// The report of one node about itself, before ranks start there, and the question that it answers.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-/// What to look at.
+/// What to inspect.
 struct node_question {
     std::string program;             ///< as the user gave it; empty: none
     std::string working_dir;         ///< absolute; empty: none
@@ -45,7 +45,7 @@ struct node_report {
     std::string address;  ///< where other nodes reach it, and the interface that has it
     std::string interface;
     std::string address_fault;
-    int port = 0;  ///< where it accepts connections while it is being looked at
+    int port = 0;  ///< where it accepts connections while it is inspected
     int cores = 0;
     int cpus = 0;          ///< hardware threads that may be used
     std::string cpu_list;  ///< "0-63"

@@ -13,11 +13,11 @@ namespace muster {
 namespace {
 
 constexpr duration introduction_limit{20};
-constexpr std::size_t largest_first_frame_bytes = 4096;  // of a stranger, perhaps: no deep nesting fits
+constexpr std::size_t largest_first_frame_bytes = 4096;  // it may not be one of ours: no deep nesting fits
 
 }  // namespace
 
-shim_listener::shim_listener(event_loop& loop, duration lost_after, welcome on_arrival)
+shim_listener::shim_listener(event_loop& loop, duration lost_after, arrival on_arrival)
     : loop_(loop), lost_after_(lost_after), on_arrival_(std::move(on_arrival)), token_(make_token()), listener_(listen_on_all()) {
     ::fcntl(listener_.socket.get(), F_SETFL, O_NONBLOCK);
     loop_.watch_readable(listener_.socket.get(), [this] { on_caller(); });
@@ -39,7 +39,7 @@ void shim_listener::on_caller() {
     for (;;) {
         unique_fd socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!socket) return;
-        // Our half of the token, as it is: the shim waits for it before it says a word.
+        // Our half of the token, as it is: the shim waits for it before it sends anything.
         if (::send(socket.get(), token_.launcher.data(), token_.launcher.size(), MSG_NOSIGNAL) !=
             static_cast<ssize_t>(token_.launcher.size()))
             continue;
@@ -65,7 +65,7 @@ void shim_listener::on_first_frame(std::uint64_t from, std::string_view frame) {
         auto message = wire::decode(frame);
         if (auto* const said = std::get_if<wire::hello>(&message)) hello = std::move(*said);
     } catch (error const& e) {
-        spdlog::debug("a caller that speaks otherwise: {}", e.what());
+        spdlog::debug("a connection sent no message of muster: {}", e.what());
     }
     auto& link = callers_.at(from);
     if (same_secret(hello.token, token_.shim)) {

@@ -1,4 +1,4 @@
-// Where the shims of a run call.
+// Listens for the shims of a run.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ namespace muster {
 /// Used from the loop's thread.
 class shim_listener {
   public:
-    /// Takes `link` over (and sets its callbacks), or leaves it: then that shim is sent home.
-    using welcome = std::function<void(wire::hello const& hello, std::unique_ptr<frame_channel>& link)>;
+    /// Takes `link` over (and sets its callbacks), or leaves it: then that shim is told to end (wire::bye).
+    using arrival = std::function<void(wire::hello const& hello, std::unique_ptr<frame_channel>& link)>;
 
     /// A caller's machine counts as gone when it is silent for `lost_after`. Throws errc::system.
-    shim_listener(event_loop& loop, duration lost_after, welcome on_arrival);
+    shim_listener(event_loop& loop, duration lost_after, arrival on_arrival);
     ~shim_listener();
     shim_listener(shim_listener const&) = delete;
     shim_listener& operator=(shim_listener const&) = delete;
@@ -40,7 +40,7 @@ class shim_listener {
 
     event_loop& loop_;
     duration lost_after_;
-    welcome on_arrival_;
+    arrival on_arrival_;
     token token_;
     listener listener_;
     std::map<std::uint64_t, std::unique_ptr<frame_channel>> callers_;  ///< connections that have not yet said who they are

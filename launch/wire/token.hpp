@@ -1,4 +1,4 @@
-// How the launcher and its shims know each other.
+// The token by which the launcher and its shims recognise each other.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 namespace muster {
 
 /// Two secrets of a run, in MUSTER_TOKEN as "LAUNCHER:SHIM", 32 hexadecimal digits each. The launcher shows its half first, so
-/// that a shim never tells its own to somebody else's port; the launcher tells nothing more to who does not know the shim's half.
-/// Neither is meant to withstand somebody who listens on the network: the cluster's own is trusted, other users on it are not.
+/// that a shim never shows its own to another program; the launcher sends nothing more where the shim's half is not known.
+/// Neither withstands an attacker who listens on the network: the cluster's network is trusted, other users on it are not.
 struct token {
     std::string launcher;
     std::string shim;

@@ -1,5 +1,5 @@
 // links: muster::launch
-// Whatever a shim or a stranger sends: decoded or refused, and what was decoded is encoded to something that decodes to the same.
+// Whatever a shim or another program sends is decoded or refused, and what was decoded is encoded to something that decodes to the same.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

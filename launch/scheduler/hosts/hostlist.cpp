@@ -53,7 +53,7 @@ class reader {
             term const parsed = read_term();
             std::size_t const count = count_of(parsed);
             if (count > max_hosts - all.size())
-                fail(start, fmt::format("the list names more than {} hosts; is a range too long?", max_hosts));
+                fail(start, fmt::format("the list names more than {} hosts; check the length of its ranges", max_hosts));
             // Growing to the exact size term by term would copy everything for each.
             if (all.size() + count > all.capacity()) all.reserve(std::max(all.size() + count, 2 * all.capacity()));
             append(parsed, all, start);
