@@ -7,6 +7,7 @@
 #include <string>
 
 #include "launch/placement/binding.hpp"
+#include "launch/ranks/rank_name.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "pmix/identity.hpp"
 
@@ -30,5 +31,9 @@ struct child_rank {
 };
 
 /// "rank 3 on node2 (GPU 1, GPU-3f2a…)": how every message names a rank.
-std::string name_of(child_rank const& rank);
+inline std::string name_of(child_rank const& rank) {
+    auto const& gpu = rank.place.device;
+    return name_of_rank(rank.who.rank, rank.who.host, gpu ? gpu->index : -1, gpu ? gpu->uuid : "");
+}
+
 }  // namespace muster

@@ -15,7 +15,6 @@
 #include "launch/run/failure_report.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/mpi_library.hpp"
-#include "launch/system/process_tree.hpp"
 #include "launch/system/session_dir.hpp"
 
 namespace muster {

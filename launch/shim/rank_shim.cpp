@@ -17,7 +17,6 @@
 #include "launch/system/end_processes.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/system/mpi_library.hpp"
-#include "launch/system/process_tree.hpp"
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signals.hpp"
 #include "launch/wire/launcher_link.hpp"

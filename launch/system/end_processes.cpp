@@ -2,14 +2,85 @@
 
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
 #include <utility>
 
-#include "launch/system/process_tree.hpp"
-
 namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct process_record {
+    char state = '?';
+    pid_t parent = 0;
+};
+
+/// Reads state and parent from /proc/PID/stat, behind the command, which may itself hold blanks and parentheses.
+bool read_stat(pid_t pid, process_record& record) {
+    char path[32];
+    std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
+    std::FILE* file = std::fopen(path, "re");
+    if (file == nullptr) return false;
+    char text[1024];
+    std::size_t const length = std::fread(text, 1, sizeof text - 1, file);
+    std::fclose(file);
+    text[length] = '\0';
+    std::string_view const line(text, length);
+    auto const behind = line.rfind(')');
+    int parent = 0;
+    if (behind == std::string_view::npos || std::sscanf(text + behind + 1, " %c %d", &record.state, &parent) != 2) return false;
+    record.parent = parent;
+    return true;
+}
+
+std::multimap<pid_t, pid_t> living_children() {
+    std::multimap<pid_t, pid_t> children;
+    std::error_code fault;
+    for (auto const& entry : fs::directory_iterator("/proc", fault)) {
+        auto const name = entry.path().filename().string();
+        if (name.empty() || name[0] < '0' || name[0] > '9') continue;
+        auto const pid = static_cast<pid_t>(std::atoi(name.c_str()));
+        process_record record;
+        if (read_stat(pid, record) && record.state != 'Z' && record.state != 'X') children.emplace(record.parent, pid);
+    }
+    return children;
+}
+
+}  // namespace
+
+std::vector<pid_t> descendants() {
+    auto const children = living_children();
+    std::vector<pid_t> found;
+    std::vector<pid_t> open{::getpid()};
+    while (!open.empty()) {
+        auto const parent = open.back();
+        open.pop_back();
+        auto const [first, last] = children.equal_range(parent);
+        for (auto it = first; it != last; ++it) {
+            found.push_back(it->second);
+            open.push_back(it->second);
+        }
+    }
+    return found;
+}
+
+int signal_descendants(int signal_number) noexcept try {
+    auto const all = descendants();
+    for (auto const pid : all) ::kill(pid, signal_number);
+    return static_cast<int>(all.size());
+} catch (...) {
+    return 0;
+}
 
 void end_descendants(int signal_number) noexcept {
     signal_descendants(signal_number);

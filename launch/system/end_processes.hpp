@@ -1,13 +1,22 @@
-// Ends the processes below this one step by step.
+// Finds the processes below this one, signals them, and ends them step by step.
 #pragma once
+
+#include <sys/types.h>
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "base/units.hpp"
 #include "launch/system/event_loop.hpp"
 
 namespace muster {
+
+/// All living descendants of this process (children, their children, …), zombies left out. Needs only /proc.
+std::vector<pid_t> descendants();
+
+/// Sends the signal to each of them; returns how many there were.
+int signal_descendants(int signal_number) noexcept;
 
 /// How long processes that a rank left behind may take to end by themselves, and again after SIGTERM.
 inline constexpr duration leftover_patience{0.2};

@@ -7,8 +7,6 @@
 
 #include <vector>
 
-#include "launch/system/process_tree.hpp"
-
 namespace muster {
 namespace {
 
