@@ -7,9 +7,9 @@ namespace {
 
 TEST(failure_report, says_what_happened_what_to_do_and_what_was_written_last) {
     EXPECT_EQ(describe(failure_report{"rank 1 on a", "exited with code 3", duration(2), 0, "", ""}),
-              "rank 1 on a exited with code 3, 2.00 s after the start");
+              "rank 1 on a exited with code 3, 2 s after the start");
     EXPECT_EQ(describe(failure_report{"rank 1 on a", "exited with code 3", duration(2), 7, "mend it", "one\ntwo\n"}),
-              "rank 1 on a exited with code 3, 2.00 s after the start; ending the other 7\n  mend it\n"
+              "rank 1 on a exited with code 3, 2 s after the start; ending the other 7\n  mend it\n"
               "  the last it wrote on stderr:\n  | one\n  | two");
 }
 
