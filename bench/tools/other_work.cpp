@@ -75,8 +75,8 @@ std::string busy_note(double before, double during, double load_average, std::si
     if (before <= most && during <= most) return {};
     std::string const load = load_average >= 0 ? fmt::format(" (load average {:.1f})", load_average) : "";
     return fmt::format("busy: other programs used {:.1f} of {} CPU{} {} the runs{}; these figures mean little\n",
-                       before > most ? before : during, cpus, cpus == 1 ? "" : "s", before > most ? "before" : "during",
-                       before > most ? load : "");
+                       std::min(before > most ? before : during, static_cast<double>(cpus)), cpus, cpus == 1 ? "" : "s",
+                       before > most ? "before" : "during", before > most ? load : "");
 }
 
 other_work::other_work() : load_average_(load_average()), cpus_(allowed_cpus()) {
