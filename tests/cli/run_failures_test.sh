@@ -54,7 +54,7 @@ start "${run[@]}" --grace 300ms -- sh -c 'trap "" TERM INT; echo ready; while :;
 wait_until 10 out_lines 4
 kill -TERM "$PID"
 expect_end 143
-expect_contains stderr "killing them"
+expect_contains stderr "that did not end within 300 ms (--grace)"
 expect_nothing_left
 
 # A second request is no longer patient.
