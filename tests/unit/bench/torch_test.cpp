@@ -6,7 +6,8 @@
 #include <fstream>
 
 #include "base/error.hpp"
-#include "bench/child.hpp"
+#include "base/process/process.hpp"
+#include "base/process/run_captured.hpp"
 #include "bench/network/choose_kernels.hpp"
 #include "tests/unit/bench/reference.hpp"
 
@@ -16,11 +17,8 @@ namespace {
 // An interpreter that has torch; Debian's, where another hides it on PATH.
 std::string python_with_torch(environment const& variables) {
     for (std::string const python : {"/usr/bin/python3", "python3"}) {
-        if (find_program(python, variables).empty()) continue;
-        child_options quiet;
-        quiet.capture_output = true;
-        quiet.error_file = "/dev/null";
-        if (run_child({python, "-c", "import torch, numpy"}, variables, quiet).exit_code == 0) return python;
+        if (find_program_or_nothing(python, variables).empty()) continue;
+        if (run_program({python, "-c", "import torch, numpy"}, variables, {}).exit_status == 0) return python;
     }
     return {};
 }
@@ -78,10 +76,8 @@ TEST(torch, gives_the_same_outputs_loss_and_gradients) {
             export_step(command.back(), net, reference::batch(dropout ? 64 : 13), dropout);
         }
     }
-    child_options how;
-    how.capture_output = true;
-    auto const result = run_child(command, variables, how);
-    EXPECT_EQ(result.exit_code, 0) << result.output;
+    auto const result = run_program(command, variables, foreground());
+    EXPECT_EQ(result.exit_status, 0) << result.out;
     std::filesystem::remove_all(folder);
 }
 
