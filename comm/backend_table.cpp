@@ -1,4 +1,5 @@
-// The table of backends and the choice among its rows.
+#include "comm/backend_table.hpp"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -6,7 +7,6 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "comm/backend/collective_backend.hpp"
 #include "comm/backend/self_backend.hpp"
 #include "comm/hierarchical/hierarchical_backend.hpp"
 #include "comm/mpi/mpi_backend.hpp"
@@ -18,13 +18,27 @@ namespace muster {
 
 namespace {
 
+// The program's own MPI may know more of the world than the variables do: these rows are told what it says.
+
+std::optional<std::string> self_refusal(identity const& who, comm_options const& options) {
+    return self_unavailable(who, options, running_mpi_world_size());
+}
+
+std::optional<std::string> shm_refusal(identity const& who, comm_options const& options) {
+    return shm_unavailable(who, options, running_mpi_world_size());
+}
+
+std::unique_ptr<collective_backend> make_shm(identity const& who, comm_options const& options) {
+    return make_shm_backend(who, options, running_mpi_world_size());
+}
+
 constexpr std::array table{
-    backend_row{"self", self_unavailable, make_self_backend},
+    backend_row{"self", self_refusal, make_self_backend},
     backend_row{"nccl", nccl_unavailable, make_nccl_backend, memory_kind::device, true, "", make_nccl_backend_over},
     backend_row{"nccl_mpi", nccl_mpi_unavailable, make_nccl_mpi_backend, memory_kind::device, true},
     backend_row{"hierarchical", hierarchical_unavailable, make_hierarchical_backend, memory_kind::host, false,
                 "nccl goes in steps by itself, within the nodes and across them; nccl_mpi goes across them by mpi"},
-    backend_row{"shm", shm_unavailable, make_shm_backend},
+    backend_row{"shm", shm_refusal, make_shm},
     backend_row{"mpi", mpi_unavailable, make_mpi_backend},
 };
 
@@ -45,25 +59,8 @@ std::string explain_choice(backend_row const& taken, std::vector<std::string> co
 
 }  // namespace
 
-std::string_view to_string(collective::kind what) noexcept {
-    switch (what) {
-        case collective::kind::allreduce: return "allreduce";
-        case collective::kind::broadcast: return "broadcast";
-        case collective::kind::allgather: return "allgather";
-        case collective::kind::barrier: return "barrier";
-        case collective::kind::reducescatter: return "reducescatter";
-        case collective::kind::alltoall: return "alltoall";
-        case collective::kind::exchange: return "exchange";
-    }
-    return "unknown";
-}
-
-std::span<backend_row const> backends() noexcept {
+std::span<backend_row const> backend_table() noexcept {
     return table;
-}
-
-backend_row const& select_backend(identity const& who, comm_options const& options) {
-    return select_backend(backends(), who, options);
 }
 
 backend_row const& device_row(std::string_view name) {
@@ -80,14 +77,10 @@ backend_row const& device_row(std::string_view name) {
 }
 
 void tell_refusal(identity const& who, comm_options const& options) {
-    for (auto const& row : backends()) {
+    for (auto const& row : backend_table()) {
         bool const asked = options.backend.empty() || row.name == options.backend;
         if (row.tells_refusal && asked && row.memory == options.memory && who.world_size > 1) row.create(who, options);
     }
-}
-
-backend_row const& select_backend(std::span<backend_row const> rows, identity const& who, comm_options const& options) {
-    return *choose_backend(rows, who, options).row;
 }
 
 backend_choice choose_backend(std::span<backend_row const> rows, identity const& who, comm_options const& options) {

@@ -9,7 +9,9 @@
 #include "comm/backend/argument_checks.hpp"
 #include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/gather_bytes.hpp"
 #include "comm/backend/process_set.hpp"
+#include "comm/backend_table.hpp"
 #include "comm/communicator_state.hpp"
 
 namespace muster {
@@ -42,16 +44,16 @@ std::shared_ptr<communicator_state> make_state(identity const& who, comm_options
     return state;
 }
 
-/// Where nothing serves this rank, those that wait for it hear so instead of waiting in vain.
+/// Where no backend serves this rank, the ranks that wait for it are told, so that they do not wait in vain.
 backend_choice choose_or_tell(identity const& who, comm_options const& options) try {
-    return choose_backend(backends(), who, options);
+    return choose_backend(backend_table(), who, options);
 } catch (error const& refused) {
     if (refused.code() != errc::unavailable) throw;
     try {
         tell_refusal(who, options);
     } catch (comm_error const&) {
-        throw;                // what all ranks say
-    } catch (error const&) {  // there is nobody to be told
+        throw;                // the same on all ranks
+    } catch (error const&) {  // no other rank can be told
     }
     throw;
 }
@@ -156,8 +158,8 @@ operation communicator::alltoall(std::string_view name, tensor_view in, std::spa
     return start(name, what);
 }
 
-operation communicator::exchange_with(std::string_view name, int peer, tensor_view in, tensor_view out) {
-    return start(name, {collective::kind::exchange, in, out, reduction::sum, peer});
+operation communicator::sendrecv(std::string_view name, int peer, tensor_view in, tensor_view out) {
+    return start(name, {collective::kind::sendrecv, in, out, reduction::sum, peer});
 }
 
 operation communicator::barrier() {
@@ -186,7 +188,14 @@ communicator communicator::for_device(comm_options options) {
     options.memory = memory_kind::device;
     auto const& row = device_row(options.backend);
     std::string why = fmt::format("backend {}, for device memory, the ranks having met over {}", row.name, host.backend_name);
-    auto made = row.create_over != nullptr ? row.create_over(*this, options) : row.create(host.who, options);
+    gather_function const gather = [this](identity const& who, std::span<std::byte const> mine, duration deadline) {
+        auto const ranks = static_cast<std::size_t>(who.world_size);
+        std::vector<std::byte> all(mine.size() * ranks);
+        tensor_view const in{const_cast<std::byte*>(mine.data()), mine.size(), dtype::u8};
+        allgather("addresses for device memory", in, {all.data(), all.size(), dtype::u8}).wait(deadline);
+        return split_by_rank(all, ranks);
+    };
+    auto made = row.create_over != nullptr ? row.create_over(gather, host.who, options) : row.create(host.who, options);
     return communicator(make_state(host.who, options, row.name, std::move(why), std::move(made)));
 }
 

@@ -1,4 +1,4 @@
-// What ranks do together.
+// Collectives over a group of ranks.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace muster {
 /// sent: comm_error (errc::usage) names the tensor, the rank, the host and the values. Tensors of one collective have the same
 /// type on all ranks.
 ///
-/// A rank that is dead, stopped or late is named by the comm_error of whoever waited for it (comm_error::culprits()); the
+/// A rank that is dead, stopped or late is named by the comm_error of the ranks that waited for it (comm_error::culprits()); the
 /// communicator has then failed, and every further call on it throws the first failure again.
 ///
 /// Not thread safe: one call at a time, and with an MPI of level FUNNELED or SINGLE only from MPI's main thread.
@@ -90,7 +90,7 @@ class communicator {
 
     /// `peer` gets this rank's `in` into its `out`, and the other way round; the two counts may differ. Collective over these two
     /// ranks only, in the order of all that both do. No overlap. With itself a rank copies.
-    operation exchange_with(std::string_view name, int peer, tensor_view in, tensor_view out);
+    operation sendrecv(std::string_view name, int peer, tensor_view in, tensor_view out);
 
     /// Finished when every rank has started it.
     operation barrier();
@@ -118,10 +118,10 @@ class communicator {
     /// they are started. See also operation::order.
     void use_stream(void* stream);
 
-    /// Moves everything in flight forward, without waiting. Cheap (below a microsecond if there is nothing to do).
+    /// Moves all collectives under way forward, without waiting. Cheap (below a microsecond if there is nothing to do).
     void progress();
 
-    /// Meets all ranks once more (a barrier within the deadline), then ends this communicator as its destructor does; it is empty
+    /// Waits for all ranks in a barrier, within the deadline, then ends this communicator as its destructor does; it is empty
     /// afterwards. The destructor can only log what goes wrong at the end; this throws comm_error naming the ranks that do not
     /// come, and the communicator has then failed. Collective.
     void close();

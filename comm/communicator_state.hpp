@@ -1,4 +1,4 @@
-// What a communicator and its operations share.
+// The state that a communicator and its operations share.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ struct communicator_state {
     argument_place place;
     void* stream = nullptr;      ///< the program's, for device memory
     bool waited_long = false;    ///< the last time
-    bool yield_at_once = false;  ///< ranks share processors: whoever waits gives its own away
+    bool yield_at_once = false;  ///< ranks share processors: a waiting rank gives its own away
     std::optional<communicator_failure> failed;
 };
 

@@ -50,11 +50,11 @@ failure_report report_of(std::exception_ptr const& problem) {
     } catch (std::exception const& foreign) {
         return {errc::internal, foreign.what()};
     } catch (...) {
-        return {errc::internal, "an exception that tells nothing"};
+        return {errc::internal, "an exception without a message"};
     }
 }
 
-void agree(communicator& ranks, std::string_view what, std::optional<failure_report> const& failure) {
+void throw_if_any_failed(communicator& ranks, std::string_view what, std::optional<failure_report> const& failure) {
     std::size_t const length = failure ? std::min(failure->message.size(), longest_message) : 0;
     // Beyond success the longest message is agreed on: 0 is success, so lengths count from 1.
     auto longest = static_cast<std::int32_t>(failure ? length + 1 : 0);
@@ -74,8 +74,8 @@ void agree(communicator& ranks, std::string_view what, std::optional<failure_rep
     throw comm_error(code, message);
 }
 
-void agree(communicator& ranks, std::string_view what, std::exception_ptr const& failure) {
-    agree(ranks, what, failure ? std::optional(report_of(failure)) : std::nullopt);
+void throw_if_any_failed(communicator& ranks, std::string_view what, std::exception_ptr const& failure) {
+    throw_if_any_failed(ranks, what, failure ? std::optional(report_of(failure)) : std::nullopt);
 }
 
 }  // namespace muster

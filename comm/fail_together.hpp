@@ -1,4 +1,4 @@
-// Failing together: in a phase that all ranks are in, none throws before all know.
+// Failure on all ranks together. A phase that fails on one rank throws on every rank.
 #pragma once
 
 #include <exception>
@@ -24,15 +24,16 @@ failure_report report_of(std::exception_ptr const& problem);
 /// Collective. Returns on every rank if no rank reports a failure (one allreduce of 4 bytes); else throws comm_error on every
 /// rank, with the code of the lowest failed rank, naming every failed rank, its host and its message. `what` says what was
 /// attempted ("open train.h5").
-void agree(communicator& ranks, std::string_view what, std::optional<failure_report> const& failure);
+void throw_if_any_failed(communicator& ranks, std::string_view what, std::optional<failure_report> const& failure);
 
 /// The same for an exception; null is success.
-void agree(communicator& ranks, std::string_view what, std::exception_ptr const& failure);
+void throw_if_any_failed(communicator& ranks, std::string_view what, std::exception_ptr const& failure);
 
-/// Collective. Runs the local work `body` and returns its result if it succeeded on all ranks; else throws as agree() does, on
-/// every rank. `body` itself must not be collective: a rank whose body throws would leave the others in it.
+/// Collective. Runs the local work `body` and returns its result if it succeeded on all ranks; else throws as
+/// throw_if_any_failed() does, on every rank. `body` itself must not be collective: a rank whose body throws would leave the
+/// others in it.
 template <typename Body>
-auto agreed(communicator& ranks, std::string_view what, Body&& body) {
+auto run_on_all(communicator& ranks, std::string_view what, Body&& body) {
     std::exception_ptr problem;
     if constexpr (std::is_void_v<decltype(body())>) {
         try {
@@ -40,7 +41,7 @@ auto agreed(communicator& ranks, std::string_view what, Body&& body) {
         } catch (...) {
             problem = std::current_exception();
         }
-        agree(ranks, what, problem);
+        throw_if_any_failed(ranks, what, problem);
     } else {
         std::optional<decltype(body())> result;
         try {
@@ -48,7 +49,7 @@ auto agreed(communicator& ranks, std::string_view what, Body&& body) {
         } catch (...) {
             problem = std::current_exception();
         }
-        agree(ranks, what, problem);
+        throw_if_any_failed(ranks, what, problem);
         return std::move(*result);
     }
 }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "base/text.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/late_ranks.hpp"
 #include "comm/communicator_state.hpp"
 
 namespace muster {
@@ -19,10 +19,10 @@ namespace detail {
 
 namespace {
 
-constexpr unsigned polls_per_look_at_clock = 64;
+constexpr unsigned polls_per_clock_read = 64;
 
 /// A rank with a processor of its own keeps it while it waits: what it gave away it would get back a time slice later, and all
-/// ranks would wait for that. Only when another rank is really late it makes room.
+/// ranks would wait for that. Only when another rank is really late it gives the processor away.
 constexpr duration patience{0.02};
 
 /// After a wait of this length the next is taken to be a long one too, as where a tensor comes in pieces over a slow network:
@@ -30,32 +30,17 @@ constexpr duration patience{0.02};
 constexpr duration long_wait{0.001};
 constexpr duration short_patience{0.0002};
 
-/// After this long a few microseconds more do not count, and whoever else works on this machine may have the processor.
+/// After this long a few microseconds more do not count, and other processes of this machine may have the processor.
 constexpr duration long_patience{0.5};
 
 /// How long the operations of a rank that unwinds an exception are waited for.
 constexpr duration unwinding_deadline{2.0};
 
-/// How often whoever waits asks who is missing.
-constexpr duration between_looks{0.2};
+/// How often a waiting rank asks which ranks are missing.
+constexpr duration between_checks{0.2};
 
-/// A rank that is gone may have sent all that was asked of it: so long what is still on its way is waited for.
+/// A rank that is gone may have sent all that was asked of it: this long its last messages are waited for.
 constexpr duration last_messages{0.1};
-
-std::vector<int> ranks_of(std::vector<late_rank> const& late) {
-    std::vector<int> ranks;
-    for (auto const& each : late) ranks.push_back(each.rank);
-    return ranks;
-}
-
-/// "rank 3 on n2 (process 4711 is stopped)", each of them.
-std::string name_all(communicator_state const& state, std::vector<late_rank> const& late) {
-    std::vector<std::string> names;
-    for (auto const& each : late)
-        names.push_back(fmt::format("rank {} on {} ({})", each.rank,
-                                    state.backend->hosts().at(static_cast<std::size_t>(each.rank)), each.why));
-    return join(names, ", ");
-}
 
 struct waiting {
     communicator_state& state;
@@ -65,18 +50,18 @@ struct waiting {
 
 [[noreturn]] void give_up(waiting const& on, errc code, std::string_view why, std::vector<late_rank> const& late) {
     on.state.backend->abandon(on.which);
-    std::string const culprits =
-        late.empty()
-            ? "a rank is late, has failed, or started other collectives. Look at the other ranks"
-            : fmt::format("waiting for {}. Look at {}", name_all(on.state, late), late.size() == 1 ? "that rank" : "those ranks");
+    std::string const culprits = late.empty()
+                                     ? "a rank is late, has failed, or started other collectives. Look at the other ranks"
+                                     : fmt::format("waiting for {}. Look at {}", describe_late(late, on.state.backend->hosts()),
+                                                   late.size() == 1 ? "that rank" : "those ranks");
     on.state.failed = {fmt::format("{}: {}; {}{}", describe(on.state, on.what, on.name), why, culprits,
                                    code == errc::timeout ? ", or give a longer deadline" : ""),
                        ranks_of(late)};
     throw comm_error(code, on.state.failed->message, on.state.failed->culprits);
 }
 
-/// Fails if a rank is known to be gone, since that one will not come. True if the collective has finished.
-bool look_for_the_dead(waiting const& on) {
+/// Fails if a rank is known to be gone. True if the collective has finished.
+bool fail_if_a_rank_is_dead(waiting const& on) {
     auto late = on.state.backend->late_ranks(on.which);
     std::erase_if(late, [](late_rank const& each) { return !each.dead; });
     if (late.empty()) return false;
@@ -99,7 +84,7 @@ void mark_failed(communicator_state& state) noexcept {
     } catch (std::exception const& problem) {
         state.failed = {problem.what(), {}};
     } catch (...) {
-        state.failed = {"an exception that tells nothing", {}};
+        state.failed = {"an exception without a message", {}};
     }
 }
 
@@ -129,23 +114,23 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
     if (poll(state, which)) return;
     waiting const on{state, which, what, name};
     auto const begin = clock::now();
-    duration next_look = between_looks;
+    duration next_check = between_checks;
     duration const keeps = state.waited_long ? short_patience : patience;
     state.waited_long = false;
-    bool yield = state.yield_at_once, weary = false;
+    bool yield = state.yield_at_once, waited_long = false;
     for (unsigned polls = 1; !poll(state, which); ++polls) {
-        if (yield) state.backend->give_way(weary);
-        if (polls % polls_per_look_at_clock != 0 && !weary) continue;
+        if (yield) state.backend->give_way(waited_long);
+        if (polls % polls_per_clock_read != 0 && !waited_long) continue;
         duration const waited = clock::now() - begin;
         yield = yield || waited > keeps;
         state.waited_long = waited > long_wait;
-        weary = waited > long_patience;
+        waited_long = waited > long_patience;
         if (deadline.count() > 0 && waited > deadline)
             give_up(on, errc::timeout, fmt::format("not finished within {}", format_duration(deadline)),
                     state.backend->late_ranks(which));
-        if (waited > next_look) {
-            next_look = waited + between_looks;
-            if (look_for_the_dead(on)) return;
+        if (waited > next_check) {
+            next_check = waited + between_checks;
+            if (fail_if_a_rank_is_dead(on)) return;
         }
     }
 }
@@ -182,8 +167,8 @@ void operation::finish() noexcept {
         detail::wait_for(*state, ticket_, unwinding ? detail::unwinding_deadline : state->options.deadline, what_, name_);
     } catch (std::exception const& problem) {
         try {
-            spdlog::error("an operation that nobody waited for failed: {}", problem.what());
-        } catch (...) {  // nothing is left to tell it to
+            spdlog::error("an operation failed that the program did not wait for: {}", problem.what());
+        } catch (...) {  // the log failed too
         }
     }
 }

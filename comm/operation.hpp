@@ -1,4 +1,4 @@
-// A collective that is under way.
+// The owner of a collective under way. Waits for it, or asks whether it has finished.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ class [[nodiscard]] operation {
     /// Waits, unless its communicator has failed; a failure is logged.
     ~operation();
 
-    /// Moves everything in flight forward; true once finished, never blocks. Throws comm_error or mpi_error if it failed.
+    /// Moves all collectives under way forward; true once finished, never blocks. Throws comm_error or mpi_error if it failed.
     bool done();
 
     /// Blocks until finished, for at most the communicator's deadline. Throws comm_error or mpi_error if it failed.

@@ -1,4 +1,4 @@
-// Work that the ranks of this program do together.
+// The frame of a program whose ranks work together. Makes the communicator, runs the work and reports agreed failures once.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,10 +13,10 @@
 namespace muster {
 
 /// Makes the communicator and runs `body(communicator&)`, which returns an exit code. A failure that all ranks agreed on
-/// (comm_error) is told by rank 0 in the name of `program`, and the communicator ends in order, which it would not while an
+/// (comm_error) is printed by rank 0 in the name of `program`, and the communicator ends in order, which it would not while an
 /// exception passes through it. Any other exception passes. Collective.
 template <typename Body>
-int with_ranks(std::string_view program, identity const& who, comm_options const& how, Body&& body) {
+int run_with_ranks(std::string_view program, identity const& who, comm_options const& how, Body&& body) {
     communicator ranks = communicator::create(who, how);
     try {
         return std::forward<Body>(body)(ranks);

@@ -1,4 +1,4 @@
-// Who a rank is, whatever started it.
+// The identity of a rank: its number, world and node, by whatever launcher it was started.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// An environment without what an outer launcher said about another process.
+// The removal of variables with which an outer launcher describes another process.
 #pragma once
 
 #include "base/environment.hpp"

@@ -46,6 +46,7 @@ void combine_numbers(reduction how, numbers& with, numbers const& other) noexcep
             case reduction::product: with[i] *= other[i]; break;
             case reduction::min: with[i] = std::min(with[i], other[i]); break;
             case reduction::max: with[i] = std::max(with[i], other[i]); break;
+            case reduction::adasum: break;  // no collective of a communicator
         }
 }
 

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "comm/nccl/library/nccl_error.hpp"
 #include "comm/nccl/nccl_enqueue.hpp"
-#include "comm/nccl/nccl_error.hpp"
 #include "comm/nccl/pmix_rendezvous.hpp"
 #include "comm/nccl/reduction_plan.hpp"
 
@@ -35,7 +35,8 @@ nccl::op op_of(reduction how) noexcept {
         case reduction::min: return nccl::op::min;
         case reduction::max: return nccl::op::max;
         case reduction::product: return nccl::op::product;
-        case reduction::sum: break;
+        case reduction::sum:
+        case reduction::adasum: break;
     }
     return nccl::op::sum;
 }

@@ -6,7 +6,7 @@
 
 #include "bench/collectives/collectives_case.hpp"
 #include "comm/cuda/handles.hpp"
-#include "comm/nccl/nccl_comm.hpp"
+#include "comm/nccl/library/nccl_comm.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster {

@@ -141,7 +141,7 @@ struct row {
     std::vector<double> us{};
 };
 
-void submit_all(exchange& all, tensor_set& set, exchange_reduction how = exchange_reduction::sum) {
+void submit_all(exchange& all, tensor_set& set, reduction how = reduction::sum) {
     std::vector<exchange_handle> handles;
     handles.reserve(set.tensors.size());
     for (std::size_t i = set.tensors.size(); i-- > 0;) {  // as a backward pass does, the last first
@@ -160,7 +160,7 @@ std::vector<named_tensor> group_of(tensor_set& set) {
 }
 
 void submit_group(exchange& all, tensor_set& set) {
-    all.allreduce_group(set.names.front() + " and all", group_of(set), exchange_reduction::sum).wait();
+    all.allreduce_group(set.names.front() + " and all", group_of(set), reduction::sum).wait();
 }
 
 void one_call_each(tensor_set& set) {
@@ -269,16 +269,16 @@ int exchange_command(given_options const& given, environment const& variables) {
             small("small.", std::vector<std::size_t>(asked.small, 64), false), large("large.", {std::size_t{16} << 20}, true),
             small_flat("small flat.", std::vector<std::size_t>(asked.small, 64), true),
             small_shared("small shared.", std::vector<std::size_t>(asked.small, 64), all);
-        auto prepared = all.prepare("prepared", group_of(small), exchange_reduction::sum);
-        auto prepared_flat = all.prepare("prepared flat", group_of(small_flat), exchange_reduction::sum);
-        auto prepared_shared = all.prepare("prepared shared", group_of(small_shared), exchange_reduction::sum);
+        auto prepared = all.prepare("prepared", group_of(small), reduction::sum);
+        auto prepared_flat = all.prepare("prepared flat", group_of(small_flat), reduction::sum);
+        auto prepared_shared = all.prepare("prepared shared", group_of(small_shared), reduction::sum);
         constexpr int steps = 5;  // of small tensors in a row: exact sums, also of 128 ranks
         std::vector<float> buffer(flat.bytes() / sizeof(float));
         auto const large_view = view_of(large.tensors.front()), one_view = view_of(one.tensors.front());
         std::vector<row> rows{
-            {"161 tensors of 4 B: exchange", &tiny, [&] { submit_all(all, tiny, exchange_reduction::average); }, true, 50},
+            {"161 tensors of 4 B: exchange", &tiny, [&] { submit_all(all, tiny, reduction::average); }, true, 50},
             {"1 tensor of 4 B: exchange", &one,
-             [&] { all.allreduce("one", one_view, one_view, exchange_reduction::average).wait(); }, true, 50},
+             [&] { all.allreduce("one", one_view, one_view, reduction::average).wait(); }, true, 50},
             {"ResNet-50, 161 gradients: exchange", &apart, [&] { submit_all(all, apart); }},
             {"ResNet-50, gap-free: exchange", &flat, [&] { submit_all(all, flat); }},
             {"ResNet-50, gap-free, allocated: exchange", &shared, [&] { submit_all(all, shared); }},
@@ -299,10 +299,10 @@ int exchange_command(given_options const& given, environment const& variables) {
              [&] {
                  for (std::size_t i = 0; i < small.tensors.size(); ++i) {
                      auto const view = view_of(small.tensors[i]);
-                     all.allreduce(small.names[i], view, view, exchange_reduction::sum).wait();
+                     all.allreduce(small.names[i], view, view, reduction::sum).wait();
                  }
              }},
-            {"64 MiB: exchange", &large, [&] { all.allreduce("large", large_view, large_view, exchange_reduction::sum).wait(); }},
+            {"64 MiB: exchange", &large, [&] { all.allreduce("large", large_view, large_view, reduction::sum).wait(); }},
             {"64 MiB: its backend", &large, [&] { bare.allreduce("large", large_view, reduction::sum).wait(); }},
         };
         wrong = measure(all, rows, asked.repetitions);

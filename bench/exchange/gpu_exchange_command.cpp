@@ -66,11 +66,11 @@ class gpu_exchange {
         }
         exchange_call call;
         call.stream = queue();
-        prepared_ = all_.prepare("prepared", group_, exchange_reduction::sum, call);
-        prepared_fused_ = all_.prepare("prepared, fused", fused_group_, exchange_reduction::sum, call);
+        prepared_ = all_.prepare("prepared", group_, reduction::sum, call);
+        prepared_fused_ = all_.prepare("prepared, fused", fused_group_, reduction::sum, call);
         if (cuda::kernels_missing()) return;
         call.wire = compression::bf16;
-        prepared_bf16_ = all_.prepare("prepared, bf16", group_, exchange_reduction::sum, call);
+        prepared_bf16_ = all_.prepare("prepared, bf16", group_, reduction::sum, call);
     }
 
     std::vector<row> rows() {
@@ -117,7 +117,7 @@ class gpu_exchange {
         call.stream = queue();
         std::vector<exchange_handle> handles;
         for (std::size_t i = names_.size(); i-- > 0;)  // as a backward pass does, the last first
-            handles.push_back(all_.allreduce(names_[i], group_[i].in, group_[i].out, exchange_reduction::sum, call));
+            handles.push_back(all_.allreduce(names_[i], group_[i].in, group_[i].out, reduction::sum, call));
         for (auto const& each : handles) each.wait();
     }
     void one_collective_each() {

@@ -61,10 +61,10 @@ void measure(exchange& ranks, std::size_t bytes, int repetitions, std::vector<ro
             ranks.barrier().wait();
             auto const begin = clock::now();
             // By its own name, since the residual of error feedback is kept by name.
-            ranks.allreduce(each.name, view_of(std::span(in)), view_of(std::span(out)), exchange_reduction::sum, call).wait();
+            ranks.allreduce(each.name, view_of(std::span(in)), view_of(std::span(out)), reduction::sum, call).wait();
             double seconds = std::chrono::duration<double>(clock::now() - begin).count();
             auto const time = view_of(std::span(&seconds, 1));
-            ranks.allreduce("time", time, time, exchange_reduction::max).wait();
+            ranks.allreduce("time", time, time, reduction::max).wait();
             check(ranks.size(), out, each);
             if (repetition >= 0) each.seconds.push_back(seconds);
         }

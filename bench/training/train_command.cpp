@@ -170,7 +170,7 @@ int train_command(given_options const& given, environment const& variables) {
     auto const progress = [&](epoch_record const& e) {
         if (speaks && !to_stdout) print_epoch(e, line.training.epochs);
     };
-    return with_ranks("muster-bench", who, how, [&](communicator& ranks) {
+    return run_with_ranks("muster-bench", who, how, [&](communicator& ranks) {
         auto const record = run_training(line.training, ranks, kernels, began, progress);
         if (!speaks) return 0;
         if (!to_stdout) print_end(record);

@@ -98,7 +98,7 @@ void trainer::make_reducer() {
 
 void trainer::prepare(train_record& record) {
     auto const begin = clock::now();
-    agreed(ranks_, "open the data", [&] {
+    run_on_all(ranks_, "open the data", [&] {
         train_ = std::make_unique<split_source>(open_split(options_, ranks_.who(), "train", true));
         test_ = std::make_unique<split_source>(open_split(options_, ranks_.who(), "test", false));
     });

@@ -44,7 +44,9 @@ bool overlap(tensor_view const& a, tensor_view const& b) {
 }
 
 std::string fault_of_reduction(collective const& what) {
-    if (static_cast<unsigned>(what.how) > static_cast<unsigned>(reduction::product))
+    if (what.how == reduction::adasum)
+        return "adasum is a reduction of exchange::allreduce only; call adasum() (comm/gradients/adasum.hpp)";
+    if (static_cast<unsigned>(what.how) > static_cast<unsigned>(reduction::adasum))
         return fmt::format("{} is no reduction", static_cast<unsigned>(what.how));
     bool const floating = is_floating(what.in.type);
     if (what.how == reduction::average && !floating)
@@ -143,7 +145,7 @@ std::string fault_of_rank(int rank, std::string_view role, int size) {
     return fmt::format("the {} {} does not lie in a world of {}", role, rank, size);
 }
 
-std::string fault_of_exchange(collective const& what, argument_place const& place) {
+std::string fault_of_sendrecv(collective const& what, argument_place const& place) {
     if (auto fault = fault_of_rank(what.root, "peer", place.size); !fault.empty()) return fault;
     if (what.root == place.rank && what.in.count != what.out.count)
         return fmt::format("rank {} sends itself {} elements and receives {} from itself", place.rank, what.in.count,
@@ -166,7 +168,7 @@ std::string fault_of(collective const& what, argument_place const& place) {
         case kind::reducescatter: return fault_of_reducescatter(what, place);
         case kind::allgather: return fault_of_allgather(what, place);
         case kind::alltoall: return fault_of_alltoall(what, place);
-        case kind::exchange: return fault_of_exchange(what, place);
+        case kind::sendrecv: return fault_of_sendrecv(what, place);
         case kind::broadcast:
         case kind::barrier: break;
     }

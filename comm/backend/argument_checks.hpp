@@ -1,4 +1,4 @@
-// What a collective's arguments must be like, whatever the backend. Pure: each says what is wrong, or "".
+// Checks of a collective's arguments for every backend. Each returns what is wrong, or "". Pure.
 #pragma once
 
 #include <span>

@@ -15,7 +15,7 @@ constexpr std::size_t longest = 1024;
 
 }  // namespace
 
-std::string write_last_words(std::vector<late_rank> const& late) {
+std::string write_blame(std::vector<late_rank> const& late) {
     std::string text;
     for (auto const& each : late) {
         std::string const line = fmt::format("{} {}\n", each.rank, each.why);
@@ -25,7 +25,7 @@ std::string write_last_words(std::vector<late_rank> const& late) {
     return text;
 }
 
-std::vector<late_rank> read_last_words(std::string_view text, std::string_view sender, int size) {
+std::vector<late_rank> read_blame(std::string_view text, std::string_view sender, int size) {
     std::vector<late_rank> late;
     while (!text.empty()) {
         auto const line = text.substr(0, text.find('\n'));

@@ -10,14 +10,14 @@
 
 namespace muster::detail {
 
-struct blocking_call::outcome {
+struct call_on_thread::outcome {
     std::mutex guard;
     std::condition_variable changed;
     bool finished = false;
     std::exception_ptr problem;
 };
 
-blocking_call::blocking_call(std::function<void()> call) : outcome_(std::make_shared<outcome>()) {
+call_on_thread::call_on_thread(std::function<void()> call) : outcome_(std::make_shared<outcome>()) {
     std::thread([result = outcome_, call = std::move(call)]() mutable {
         std::exception_ptr problem;
         try {
@@ -25,7 +25,7 @@ blocking_call::blocking_call(std::function<void()> call) : outcome_(std::make_sh
         } catch (...) {
             problem = std::current_exception();
         }
-        call = nullptr;  // what it owned goes before the caller is told
+        call = nullptr;  // what it owned is destroyed before the caller goes on
         std::scoped_lock const lock(result->guard);
         result->problem = std::move(problem);
         result->finished = true;
@@ -33,7 +33,7 @@ blocking_call::blocking_call(std::function<void()> call) : outcome_(std::make_sh
     }).detach();
 }
 
-bool blocking_call::wait(duration at_most) {
+bool call_on_thread::wait(duration at_most) {
     std::unique_lock lock(outcome_->guard);
     // Days would overflow the clock.
     auto const limit = std::chrono::duration_cast<std::chrono::milliseconds>(std::min(at_most, duration{1e7}));
@@ -42,8 +42,8 @@ bool blocking_call::wait(duration at_most) {
     return true;
 }
 
-bool came_back(duration deadline, std::function<void()> call) {
-    if (deadline.count() > 0) return blocking_call(std::move(call)).wait(deadline);
+bool call_with_deadline(duration deadline, std::function<void()> call) {
+    if (deadline.count() > 0) return call_on_thread(std::move(call)).wait(deadline);
     call();
     return true;
 }

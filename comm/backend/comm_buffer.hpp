@@ -1,4 +1,4 @@
-// Memory that collectives are fastest on.
+// The owner of memory that collectives are fastest on.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What goes wrong among ranks.
+// The errors of collectives, with the ranks at fault.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 namespace muster {
 
 /// A collective that cannot be done: wrong arguments (errc::usage), a deadline that passed (errc::timeout), ranks that disagree
-/// or failed (errc::peer_failed). The message names the tensor, and the host and rank of whoever speaks.
+/// or failed (errc::peer_failed). The message names the tensor, and the host and rank that threw it.
 class comm_error : public error {
   public:
     /// `culprits`: the ranks, of the communicator that throws, that are dead, stopped or late, as far as they are known.

@@ -1,4 +1,4 @@
-// How a communicator is to be made.
+// The options with which a communicator is made.
 #pragma once
 
 #include <cstddef>

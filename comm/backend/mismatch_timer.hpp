@@ -1,4 +1,4 @@
-// When to look whether another rank is at another collective.
+// The timer of checks whether another rank is at another collective.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@ namespace muster::detail {
 
 /// Once a millisecond, by the clock and not by polls: a rank that gives its processor away between polls may poll only a few
 /// hundred times a second. The clock is read once in 64 polls.
-class stranger_looks {
+class mismatch_timer {
   public:
     void start() noexcept {
         polls_ = 0;

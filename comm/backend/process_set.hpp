@@ -1,4 +1,4 @@
-// Who a rank is within a process set.
+// The identity of a rank within a process set.
 #pragma once
 
 #include <cstdint>

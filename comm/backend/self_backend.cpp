@@ -5,7 +5,6 @@
 #include <array>
 #include <cstring>
 
-#include "comm/mpi/mpi_backend.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
 namespace muster {
@@ -45,11 +44,11 @@ class self_backend final : public collective_backend {
 
 }  // namespace
 
-std::optional<std::string> self_unavailable(identity const& who, comm_options const& options) {
+std::optional<std::string> self_unavailable(identity const& who, comm_options const& options, int mpi_world_size) {
     if (who.world_size != 1) return fmt::format("it serves one rank and the world has {}", who.world_size);
     // The program's own MPI may know more than the variables do; unless told so, never train apart from it.
-    if (int const size = running_mpi_world_size(); options.backend.empty() && size > 1)
-        return fmt::format("MPI is initialised and its world has {} ranks", size);
+    if (options.backend.empty() && mpi_world_size > 1)
+        return fmt::format("MPI is initialised and its world has {} ranks", mpi_world_size);
     return std::nullopt;
 }
 

@@ -1,4 +1,4 @@
-// Collectives on their way, by their tickets.
+// The table of collectives under way. Gives each a slot and a ticket.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 #include "comm/backend/collective_backend.hpp"
 
-namespace muster::nccl {
+namespace muster::detail {
 
 /// A slot stays where it is, and is used again after it was given back. Not thread safe.
 template <typename Slot>
@@ -15,7 +15,10 @@ class slot_table {
   public:
     Slot& at(ticket which) { return *slots_[which - 1]; }
 
-    /// One that is free. `prepare(slot)` makes what a new one needs; what it throws leaves the table as it was.
+    std::size_t size() const noexcept { return slots_.size(); }
+    auto const& all() const noexcept { return slots_; }
+
+    /// A slot that is free. `prepare(slot)` makes what a new one needs; what it throws leaves the table as it was.
     template <typename Prepare>
     ticket take(Prepare&& prepare) {
         if (free_.empty()) {
@@ -30,6 +33,10 @@ class slot_table {
         return which;
     }
 
+    ticket take() {
+        return take([](Slot&) {});
+    }
+
     void put_back(ticket which) noexcept { free_.push_back(which); }
 
   private:
@@ -37,4 +44,4 @@ class slot_table {
     std::vector<ticket> free_;
 };
 
-}  // namespace muster::nccl
+}  // namespace muster::detail

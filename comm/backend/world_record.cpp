@@ -26,15 +26,16 @@ std::string speaker(identity const& who) {
 }
 
 [[noreturn]] void throw_wrong_size(identity const& who, std::size_t met, world_record const& culprit) {
-    std::string const where = culprit.world_size == who.world_size ? std::string{}
-                                                                   : fmt::format(" (rank {} on {} even counts {})", culprit.rank,
-                                                                                 culprit.host, culprit.world_size);
+    std::string const where = culprit.world_size == who.world_size
+                                  ? std::string{}
+                                  : fmt::format(" (rank {} on {} counts {})", culprit.rank, culprit.host, culprit.world_size);
     throw comm_error(
         errc::singleton,
-        fmt::format("{}: MPI came up with a world of {} rank(s), but {} says that there are {}{}. The program's MPI does not "
-                    "hear what started it: start it with `muster run` or with the launcher of that very MPI (srun --mpi=pmix, "
-                    "mpirun, mpiexec), and check that it is linked against the MPI of this machine",
-                    speaker(who), met, to_string(who.from), who.world_size, where));
+        fmt::format(
+            "{}: MPI came up with a world of {} rank(s), but {} says that there are {}{}. The program's MPI has no "
+            "connection to the launcher: check that it is linked against the MPI of this machine, and start it with `muster run` "
+            "or with the launcher of that MPI (srun --mpi=pmix, mpirun, mpiexec)",
+            speaker(who), met, to_string(who.from), who.world_size, where));
 }
 
 }  // namespace
@@ -68,15 +69,16 @@ bool is_crowded(std::span<world_record const> records, std::string_view host) no
     return processors != 0 && ranks > processors;
 }
 
-std::vector<late_rank> lost_ranks(std::span<world_record const> records, int own) {
-    std::vector<late_rank> lost;
-    for (std::size_t i = 0; i < records.size(); ++i) {
-        if (static_cast<int>(i) == own) continue;
-        auto const state = look_at(records[i].process);
-        if (state == process_state::gone || state == process_state::stopped)
-            lost.push_back({static_cast<int>(i), state == process_state::gone, describe(records[i].process, state)});
-    }
-    return lost;
+std::vector<process_name> processes_of(std::span<world_record const> records) {
+    std::vector<process_name> processes;
+    for (auto const& record : records) processes.push_back(record.process);
+    return processes;
+}
+
+std::vector<std::string> hosts_of(std::span<world_record const> records) {
+    std::vector<std::string> hosts;
+    for (auto const& record : records) hosts.emplace_back(record.host);
+    return hosts;
 }
 
 void check_world(std::span<world_record const> records, identity const& who) {
@@ -91,7 +93,7 @@ void check_world(std::span<world_record const> records, identity const& who) {
         if (place != nullptr)
             throw comm_error(
                 errc::peer_failed,
-                fmt::format("{}: two processes, on {} and on {}, call themselves rank {}; their environments are mixed up",
+                fmt::format("{}: two processes, on {} and on {}, call themselves rank {}; start all ranks by one command",
                             speaker(who), place->host, record.host, record.rank));
         place = &record;
     }

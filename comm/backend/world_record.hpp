@@ -1,4 +1,4 @@
-// Whether the ranks that met believe to be in the same world.
+// The record that each rank sends to all others when a communicator is made. A check tells whether they are of one world.
 #pragma once
 
 #include <array>
@@ -8,14 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_options.hpp"
-#include "comm/backend/process_watch.hpp"
+#include "comm/backend/processes/process_watch.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster {
 
-/// What each rank tells all others when a communicator is made. Sent as bytes: no pointers.
+/// Sent as bytes: no pointers.
 struct world_record {
     int rank = 0;
     int world_size = 0;
@@ -30,17 +29,19 @@ struct world_record {
 /// Asks the system for the calling thread's processors.
 world_record describe_world(identity const& who, comm_options const& options) noexcept;
 
-/// Whether the ranks on `host` are more than the processors that they may run on: whoever waits must then give its processor
+/// Whether the ranks on `host` are more than the processors that they may run on: a waiting rank must then give its processor
 /// away. Pure.
 bool is_crowded(std::span<world_record const> records, std::string_view host) noexcept;
 
-/// The ranks, by their place in `records`, whose processes are gone or stopped, as far as they can be seen from here. `own` is
-/// not asked about. Reads /proc.
-std::vector<late_rank> lost_ranks(std::span<world_record const> records, int own);
+/// In the order of the records. Pure.
+std::vector<process_name> processes_of(std::span<world_record const> records);
+
+/// The same for the host names. Pure.
+std::vector<std::string> hosts_of(std::span<world_record const> records);
 
 /// Pure, and with the same outcome on every rank that holds the same records: throws errc::singleton if the ranks that met (one
 /// record each) are more or fewer than their identities say, errc::peer_failed if their ranks, namespaces or options contradict
-/// each other. `who` only colours the message.
+/// each other. `who` begins the message.
 void check_world(std::span<world_record const> records, identity const& who);
 
 }  // namespace muster

@@ -133,9 +133,9 @@ std::vector<named_tensor> tensors_of(muster_tensor const* tensors, std::size_t c
     return all;
 }
 
-exchange_reduction reduction_of(int how) {
+reduction reduction_of(int how) {
     if (how < MUSTER_SUM || how > MUSTER_ADASUM) refuse(fmt::format("{} is no reduction; give MUSTER_SUM … MUSTER_ADASUM", how));
-    return static_cast<exchange_reduction>(how);
+    return static_cast<reduction>(how);
 }
 
 }  // namespace muster::c_api

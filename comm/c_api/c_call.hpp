@@ -85,7 +85,7 @@ tensor_parts parts_of(muster_tensor const* given, bool own_size);
 /// The elements of an array, each as long as it says.
 std::vector<named_tensor> tensors_of(muster_tensor const* tensors, std::size_t count);
 
-exchange_reduction reduction_of(int how);
+reduction reduction_of(int how);
 
 inline exchange& of(muster_comm* comm) {
     return need(comm, "the communicator").exchange;

@@ -1,4 +1,4 @@
-// What the CUDA driver returned.
+// The error of a call to the CUDA driver.
 #pragma once
 
 #include "base/error.hpp"

@@ -135,7 +135,7 @@ std::string describe(driver const& with, int code);
 /// Throws cuda_error with the call's name unless `code` is success.
 void check(driver const& with, int code, std::string_view call);
 
-/// The driver of this machine, or the words that say why it cannot be used.
+/// The driver of this machine, or why it cannot be used.
 struct found_driver {
     driver const* use = nullptr;  ///< initialised; stays loaded until the process ends
     int devices = 0;              ///< how many this process may use; at least 1 where `use` is set

@@ -1,4 +1,4 @@
-// What one thread of the fusion kernels does. The same function is compiled by nvcc for the GPU and by the host's compiler for
+// The work of one thread of the fusion kernels. The same function is compiled by nvcc for the GPU and by the host's compiler for
 // the tests; hence no CUDA type, C++17, and nothing from other headers here that nvcc would not take.
 #pragma once
 

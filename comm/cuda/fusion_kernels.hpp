@@ -1,4 +1,5 @@
-// Many tensors moved, converted and scaled by one launch on a GPU: packing gradients into a fused buffer and out of it again.
+// Kernels that move, convert and scale many tensors in one launch on a GPU: they pack gradients into a fused buffer and unpack
+// it.
 #pragma once
 
 #include <array>
@@ -57,7 +58,7 @@ class fusion_launch {
     /// as many as the device runs at once.
     ///
     /// With `residuals`, one for each tensor, f32 in device memory and as large, every run feeds back what rounding loses, bit
-    /// for bit as compress() (comm/gradients/compressed_allreduce.hpp) does: to = round(from * factor + residual), and the
+    /// for bit as compress() (comm/tensor/compress.hpp) does: to = round(from * factor + residual), and the
     /// residual becomes the rest. From f32 to f16 or bf16. The caller zeroes them before the first run.
     void prepare(std::span<tensor_view const> from, std::span<tensor_view const> to, double factor, void* stream,
                  std::uint32_t most_blocks = 0, std::span<tensor_view const> residuals = {});

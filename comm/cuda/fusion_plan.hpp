@@ -1,4 +1,4 @@
-// How the work of one launch is shared out among the blocks of a GPU. Pure: plain numbers, no GPU.
+// The plan by which the work of one launch is divided among the blocks of a GPU. Pure.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// This rank's GPU, for those that submit tensors in its memory.
+// The GPU of this rank, shared by the threads that submit tensors in its memory.
 #pragma once
 
 #include <memory>

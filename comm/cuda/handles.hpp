@@ -1,4 +1,4 @@
-// Owners of what the CUDA driver hands out.
+// Owners of the CUDA driver's handles.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What stands for the kernels in a build without nvcc.
+// The image of kernels in a build without nvcc: empty.
 #ifndef MUSTER_HAVE_CUDA_KERNELS
 #include "comm/cuda/fusion_image.hpp"
 

@@ -1,4 +1,4 @@
-// Pinned host memory that grows, and is never given back while the device may use it.
+// Pinned host memory. Grows, and is never freed while the device may use it.
 #pragma once
 
 #include <bit>

@@ -43,7 +43,7 @@ draft one_tensor(exchange_kind kind, std::string_view name, tensor_view const& i
     return made;
 }
 
-draft many_tensors(exchange_kind kind, std::string_view name, std::span<named_tensor const> tensors, exchange_reduction how,
+draft many_tensors(exchange_kind kind, std::string_view name, std::span<named_tensor const> tensors, reduction how,
                    exchange_call const& call) {
     draft made(kind, name, call.set);
     made.what->scale = call.scale;
@@ -83,11 +83,10 @@ struct wire_choice {
     bool error_feedback = false;
     std::string fault{};
 };
-wire_choice choose_wire(exchange_options const& options, exchange_call const& call, exchange_reduction how,
-                        compressible const& which) {
+wire_choice choose_wire(exchange_options const& options, exchange_call const& call, reduction how, compressible const& which) {
     compression const wire = call.wire.value_or(options.wire);
     if (wire == compression::none) return {};
-    bool const adds = how == exchange_reduction::sum || how == exchange_reduction::average;
+    bool const adds = how == reduction::sum || how == reduction::average;
     auto const refusal = [&](std::string why) -> wire_choice {
         if (!call.wire) return {};
         return {compression::none, false, fmt::format("compression {} {}; give none", to_string(wire), why)};
@@ -151,7 +150,7 @@ exchange_handle exchange::submit(detail::pending_ptr const& what, exchange_call 
     return {*what, core_};
 }
 
-exchange_handle exchange::allreduce(std::string_view name, tensor_view in, tensor_view out, exchange_reduction how,
+exchange_handle exchange::allreduce(std::string_view name, tensor_view in, tensor_view out, reduction how,
                                     exchange_call const& call) {
     check_name(exchange_kind::allreduce, name, call.set);
     compressible f32;
@@ -166,13 +165,13 @@ exchange_handle exchange::allreduce(std::string_view name, tensor_view in, tenso
     return {*submitted, core_};
 }
 
-exchange_handle exchange::allreduce_group(std::string_view name, std::span<named_tensor const> tensors, exchange_reduction how,
+exchange_handle exchange::allreduce_group(std::string_view name, std::span<named_tensor const> tensors, reduction how,
                                           exchange_call const& call) {
     return submit(group(exchange_kind::allreduce, name, tensors, how, call), call);
 }
 
 detail::pending_ptr exchange::group(exchange_kind kind, std::string_view name, std::span<named_tensor const> tensors,
-                                    exchange_reduction how, exchange_call const& call) {
+                                    reduction how, exchange_call const& call) {
     if (tensors.empty()) refuse(kind, name, "the group has no tensors; give it one at least");
     compressible f32;
     for (auto const& each : tensors) f32.add(each.in);
@@ -184,7 +183,7 @@ detail::pending_ptr exchange::group(exchange_kind kind, std::string_view name, s
     return std::move(made.one);
 }
 
-prepared_group exchange::prepare(std::string_view name, std::span<named_tensor const> tensors, exchange_reduction how,
+prepared_group exchange::prepare(std::string_view name, std::span<named_tensor const> tensors, reduction how,
                                  exchange_call const& call) {
     auto const asked = group(exchange_kind::prepare, name, tensors, how, call);
     auto const tensors_of = asked->many;
@@ -207,7 +206,7 @@ exchange_handle exchange::broadcast(std::string_view name, tensor_view in, tenso
     return submit(made.one, call);
 }
 
-exchange_handle exchange::reducescatter(std::string_view name, tensor_view in, tensor_view out, exchange_reduction how,
+exchange_handle exchange::reducescatter(std::string_view name, tensor_view in, tensor_view out, reduction how,
                                         exchange_call const& call) {
     auto const made = one_tensor(exchange_kind::reducescatter, name, in, out, call);
     made.what->how = how;

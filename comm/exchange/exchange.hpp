@@ -105,17 +105,17 @@ class exchange {
 
     /// out[i] = the ranks' in[i], reduced and scaled (see communicator::allreduce). In place if both are the same memory. Adasum
     /// (see adasum()) is done tensor by tensor, and the thread does nothing else meanwhile.
-    exchange_handle allreduce(std::string_view name, tensor_view in, tensor_view out, exchange_reduction how,
+    exchange_handle allreduce(std::string_view name, tensor_view in, tensor_view out, reduction how,
                               exchange_call const& call = {});
 
     /// All of them or none: they are agreed on together, under the name of the group.
-    exchange_handle allreduce_group(std::string_view name, std::span<named_tensor const> tensors, exchange_reduction how,
+    exchange_handle allreduce_group(std::string_view name, std::span<named_tensor const> tensors, reduction how,
                                     exchange_call const& call = {});
 
     /// Checks a group once and for all, with the other ranks: blocks until every rank of the set has prepared it, and throws on
     /// all of them if they differ (errc::peer_failed, naming the tensor and both values). See prepared_group. The name must not
     /// be in flight.
-    prepared_group prepare(std::string_view name, std::span<named_tensor const> tensors, exchange_reduction how,
+    prepared_group prepare(std::string_view name, std::span<named_tensor const> tensors, reduction how,
                            exchange_call const& call = {});
 
     /// out = the rows of all ranks, in their order; the number of rows may differ. Without `out` (null data) the exchange gives
@@ -126,7 +126,7 @@ class exchange {
     exchange_handle broadcast(std::string_view name, tensor_view in, tensor_view out, int root, exchange_call const& call = {});
 
     /// out = this rank's share of the rows (share_of), reduced. Without `out` the exchange gives memory.
-    exchange_handle reducescatter(std::string_view name, tensor_view in, tensor_view out, exchange_reduction how,
+    exchange_handle reducescatter(std::string_view name, tensor_view in, tensor_view out, reduction how,
                                   exchange_call const& call = {});
 
     /// Sends splits[r] rows to rank r; gets the rows that are meant for this rank, in the order of the ranks. No splits: equal
@@ -161,8 +161,8 @@ class exchange {
 
   private:
     exchange_handle submit(detail::pending_ptr const& what, exchange_call const& call = {});
-    detail::pending_ptr group(exchange_kind kind, std::string_view name, std::span<named_tensor const> tensors,
-                              exchange_reduction how, exchange_call const& call);
+    detail::pending_ptr group(exchange_kind kind, std::string_view name, std::span<named_tensor const> tensors, reduction how,
+                              exchange_call const& call);
     void check_name(exchange_kind kind, std::string_view name, int set) const;
     [[noreturn]] void refuse(exchange_kind kind, std::string_view name, std::string const& fault) const;
 

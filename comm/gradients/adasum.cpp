@@ -11,6 +11,7 @@
 
 #include "comm/backend/argument_checks.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/keep_forever.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
 namespace muster {
@@ -106,7 +107,7 @@ class reduction_run {
 
     void exchange(int peer, element_range const& sent, T* into, std::size_t count) {
         constexpr dtype type = dtype_of<T>();
-        ranks_.exchange_with(name_, peer, {vector_ + sent.first, sent.count, type}, {into, count, type}).wait();
+        ranks_.sendrecv(name_, peer, {vector_ + sent.first, sent.count, type}, {into, count, type}).wait();
     }
 
     /// This part of the vector becomes the Adasum with `other`, which is b if this one is `lower`, else a. The products are
@@ -144,7 +145,7 @@ class reduction_run {
             return tensor_view{of.data(), of.size() * 3, dtype::f64, memory_kind::host};
         };
         for (int distance = 1; distance < group; distance *= 2) {
-            ranks_.exchange_with(name_, ranks_.rank() ^ distance, view(sums_), view(theirs_)).wait();
+            ranks_.sendrecv(name_, ranks_.rank() ^ distance, view(sums_), view(theirs_)).wait();
             for (std::size_t layer = 0; layer < sums_.size(); ++layer)
                 for (std::size_t i = 0; i < 3; ++i) sums_[layer][i] += theirs_[layer][i];
         }
@@ -166,7 +167,7 @@ void run_in_place(communicator& ranks, std::string_view name, T* vector, std::si
     try {
         run->run();
     } catch (...) {
-        static_cast<void>(run.release());  // a late rank may still cause writes to its memory
+        detail::keep_forever(std::move(run));  // a late rank may still cause writes to its memory
         throw;
     }
 }
@@ -181,7 +182,7 @@ void run_widened(communicator& ranks, std::string_view name, tensor_view const& 
     try {
         run_in_place(ranks, name, wide.get(), in.count, layers);
     } catch (...) {
-        static_cast<void>(wide.release());
+        detail::keep_forever(std::move(wide));
         throw;
     }
     from_float(wide.get(), static_cast<T*>(out.data), in.count, level);

@@ -1,4 +1,4 @@
-// Adasum: a sum of gradients that counts what they share once.
+// The Adasum of gradients: a sum that counts once what they have in common.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ adasum_weights weigh(double ab, double aa, double bb) noexcept;
 /// the gradients of a network should be; {}: one tensor. Floating types; products are summed in f64, f16 and bf16 combined, and
 /// sent, in f32 and rounded once at the end. All ranks get the same bits. `in` and `out` are the same memory or do not overlap.
 ///
-/// Recursive vector halving over exchange_with: a rank sends and receives about 2 (p - 1)/p of its vector, and 24 bytes a layer
+/// Recursive vector halving over sendrecv: a rank sends and receives about 2 (p - 1)/p of its vector, and 24 bytes a layer
 /// in log2(p)^2 / 2 small messages; ranks above p send their vector once. Needs memory for 1.5 more vectors.
 ///
 /// For an optimiser that reduces the change of the weights of a local step; the learning rate is not scaled by the number of

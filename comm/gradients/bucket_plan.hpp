@@ -1,4 +1,4 @@
-// How gradients are cut into buckets and how these lie in memory: pure functions.
+// The plan of buckets that gradients are cut into, and their layout in memory. Pure.
 #pragma once
 
 #include <cstddef>

@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/keep_forever.hpp"
 #include "comm/fail_together.hpp"
 
 namespace muster {
@@ -40,7 +41,7 @@ void require_same(communicator& ranks, std::string const& text) {
     std::string const reference = text_of_rank_0(ranks, text);
     std::optional<failure_report> failure;
     if (auto const difference = first_difference(text, reference)) failure = {errc::peer_failed, *difference};
-    agree(ranks, "gradient_reducer: agreeing on the gradients", failure);
+    throw_if_any_failed(ranks, "gradient_reducer: agreeing on the gradients", failure);
 }
 
 /// Whether `value` is the same on all ranks, known to all.
@@ -94,7 +95,7 @@ gradient_reducer::~gradient_reducer() {
             each.reduction.wait(std::uncaught_exceptions() > 0 ? duration{2.0} : ranks_->options().deadline);
         } catch (...) {
             // A late rank may still cause writes to the buffer: it is given up together with the communicator.
-            static_cast<void>(each.buffer.release());
+            detail::keep_forever(std::move(each.buffer));
         }
     }
 }

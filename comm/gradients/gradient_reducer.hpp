@@ -1,4 +1,4 @@
-// The gradients of a model, averaged over the ranks while the backward pass still computes.
+// The reducer of a model's gradients. Averages them over the ranks while the backward pass still computes.
 #pragma once
 
 #include <cstddef>

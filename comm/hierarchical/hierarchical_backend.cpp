@@ -8,15 +8,17 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "comm/backend/slot_table.hpp"
 #include "comm/hierarchical/node_groups.hpp"
 #include "comm/hierarchical/node_reduction.hpp"
 #include "comm/mpi/mpi_backend.hpp"
+#include "comm/shm/shm_backend.hpp"
 
 namespace muster {
 
 namespace {
 
-/// One collective in flight.
+/// One collective under way.
 struct slot {
     enum class stage { idle, flat, scatter, across, gather, finished };
     stage where = stage::idle;
@@ -34,10 +36,10 @@ struct stages {
 
 class hierarchical_backend final : public collective_backend {
   public:
-    hierarchical_backend(std::unique_ptr<collective_backend> world, stages steps, node_layout layout, comm_options const& options)
+    hierarchical_backend(std::unique_ptr<collective_backend> world, stages steps, node_groups groups, comm_options const& options)
         : world_(std::move(world)),
           steps_(std::move(steps)),
-          layout_(std::move(layout)),
+          groups_(std::move(groups)),
           from_bytes_(options.hierarchical_bytes) {}
 
     std::vector<std::string> const& hosts() const noexcept override { return world_->hosts(); }
@@ -54,7 +56,7 @@ class hierarchical_backend final : public collective_backend {
             if (flat == 0) return 0;
         }
         ticket const which = take_slot();
-        slot& next = slots_[which - 1];
+        slot& next = slots_.at(which);
         next.failure = nullptr;
         next.waiting = false;
         next.where = in_steps ? slot::stage::scatter : slot::stage::flat;
@@ -66,7 +68,7 @@ class hierarchical_backend final : public collective_backend {
     }
 
     bool done(ticket which) override {
-        slot& asked = slots_[which - 1];
+        slot& asked = slots_.at(which);
         if (asked.where == slot::stage::flat) {
             advance_steps();
             if (!finished_inside(asked)) return false;
@@ -76,7 +78,7 @@ class hierarchical_backend final : public collective_backend {
         }
         auto const failure = std::move(asked.failure);
         asked.where = slot::stage::idle;
-        free_.push_back(which);
+        slots_.put_back(which);
         if (failure) std::rethrow_exception(failure);
         return true;
     }
@@ -87,8 +89,8 @@ class hierarchical_backend final : public collective_backend {
     }
 
     void abandon(ticket which) noexcept override {
-        slot& lost = slots_[which - 1];
-        // The whole world is to hear of it, and not only the group in which it happened.
+        slot& lost = slots_.at(which);
+        // The whole world is told of it, and not only the group in which it happened.
         if (lost.where != slot::stage::flat) world_->abandon(0);
         if (auto* const inside = backend_of(lost); inside != nullptr && lost.inner != 0 && !lost.waiting) {
             inside->late_ranks(lost.inner);
@@ -99,13 +101,13 @@ class hierarchical_backend final : public collective_backend {
     }
 
     std::vector<late_rank> late_ranks(ticket which) noexcept override try {
-        slot& asked = slots_[which - 1];
+        slot& asked = slots_.at(which);
         if (asked.where == slot::stage::flat) return world_->late_ranks(asked.inner);
         if (auto known = world_->late_ranks(0); !known.empty()) return known;
         auto* const inside = backend_of(asked);
         if (inside == nullptr || asked.inner == 0) return {};
         auto late = inside->late_ranks(asked.inner);
-        auto const& members = inside == steps_.across.get() ? layout_.across : layout_.local;
+        auto const& members = inside == steps_.across.get() ? groups_.across : groups_.local;
         for (auto& each : late) each.rank = members[static_cast<std::size_t>(each.rank)];
         return late;
     } catch (...) {
@@ -116,14 +118,8 @@ class hierarchical_backend final : public collective_backend {
 
   private:
     ticket take_slot() {
-        if (free_.empty()) {
-            slots_.emplace_back();
-            free_.reserve(slots_.size());
-            in_steps_.reserve(slots_.size());
-            return static_cast<ticket>(slots_.size());
-        }
-        ticket const which = free_.back();
-        free_.pop_back();
+        ticket const which = slots_.take();
+        in_steps_.reserve(slots_.size());  // so that nothing fails once it has been started
         return which;
     }
 
@@ -137,7 +133,7 @@ class hierarchical_backend final : public collective_backend {
         }
     }
 
-    node_steps steps_of(collective const& what) const noexcept { return {layout_, what}; }
+    node_reduction steps_of(collective const& what) const noexcept { return {groups_, what}; }
 
     /// Whether the current stage's collective is over; a failure is kept, and is the end.
     bool finished_inside(slot& of) {
@@ -154,7 +150,7 @@ class hierarchical_backend final : public collective_backend {
     void advance_steps() {
         bool across_open = true, gather_open = true;
         for (ticket const which : in_steps_) {
-            slot& current = slots_[which - 1];
+            slot& current = slots_.at(which);
             if (!current.waiting) current.waiting = finished_inside(current);
             if (current.failure) {
                 current.where = slot::stage::finished;
@@ -178,13 +174,13 @@ class hierarchical_backend final : public collective_backend {
             across_open = across_open && current.where != slot::stage::scatter;
             gather_open = gather_open && current.where != slot::stage::scatter && current.where != slot::stage::across;
         }
-        std::erase_if(in_steps_, [&](ticket which) { return slots_[which - 1].where == slot::stage::finished; });
+        std::erase_if(in_steps_, [&](ticket which) { return slots_.at(which).where == slot::stage::finished; });
     }
 
     void begin(slot& next, slot::stage stage) {
         next.waiting = false;
         next.where = stage;
-        node_steps const steps = steps_of(next.what);
+        node_reduction const steps = steps_of(next.what);
         try {
             if (stage == slot::stage::across) {
                 next.inner = steps_.across->start(steps.across(steps.share()));
@@ -200,17 +196,15 @@ class hierarchical_backend final : public collective_backend {
 
     std::unique_ptr<collective_backend> world_;
     stages steps_;  // null: everything goes flat
-    node_layout layout_;
+    node_groups groups_;
     std::size_t from_bytes_;
-    std::vector<slot> slots_;  // ticket t is slot t-1
-    std::vector<ticket> free_;
+    detail::slot_table<slot> slots_;
     std::vector<ticket> in_steps_;  // in the order of their start
 };
 
-/// Whether the row serves every node, agreed by all ranks of the world; else why not here.
-bool serves_all_nodes(backend_row const& row, collective_backend& world, identity const& who, comm_options const& options,
-                      std::string& refusal) {
-    refusal = row.unavailable(who, options).value_or("");
+/// Whether shm serves every node, agreed by all ranks of the world; else why not here.
+bool shm_serves_all_nodes(collective_backend& world, identity const& who, comm_options const& options, std::string& refusal) {
+    refusal = shm_unavailable(who, options, running_mpi_world_size()).value_or("");
     std::int32_t serves = refusal.empty() ? 1 : 0;
     auto const view = view_of(std::span(&serves, 1));
     run_now(world, {collective::kind::allreduce, view, view, reduction::min}, options.deadline, "agreeing on the nodes' backend");
@@ -218,26 +212,23 @@ bool serves_all_nodes(backend_row const& row, collective_backend& world, identit
     return serves == 1;
 }
 
-/// The backends of the steps, and in words what they are.
-stages make_stages(collective_backend& world, identity const& who, node_layout const& layout, comm_options options,
-                   std::string& words) {
+/// The backends of the steps, and their names for the log.
+stages make_stages(collective_backend& world, identity const& who, node_groups const& groups, comm_options options,
+                   std::string& described) {
     stages steps;
-    steps.across = world.subset(layout.across);
+    steps.across = world.subset(groups.across);
     options.backend.clear();
-    for (auto const& row : backends()) {
-        if (row.name != "shm") continue;
-        std::string refusal;
-        if (serves_all_nodes(row, world, identity_on_node(who, layout, "scatter"), options, refusal)) {
-            steps.scatter = row.create(identity_on_node(who, layout, "scatter"), options);
-            steps.gather = row.create(identity_on_node(who, layout, "gather"), options);
-            words = "shm";
-            return steps;
-        }
-        words = fmt::format("mpi, since not by shm: {}", refusal);
+    std::string refusal;
+    auto const local = identity_on_node(who, groups, "scatter");
+    if (shm_serves_all_nodes(world, local, options, refusal)) {
+        steps.scatter = make_shm_backend(local, options, running_mpi_world_size());
+        steps.gather = make_shm_backend(identity_on_node(who, groups, "gather"), options, running_mpi_world_size());
+        described = "shm";
+        return steps;
     }
-    if (words.empty()) words = "mpi";
-    steps.scatter = world.subset(layout.local);
-    steps.gather = world.subset(layout.local);
+    described = fmt::format("mpi, since not by shm: {}", refusal);
+    steps.scatter = world.subset(groups.local);
+    steps.gather = world.subset(groups.local);
     return steps;
 }
 
@@ -252,16 +243,16 @@ std::optional<std::string> hierarchical_unavailable(identity const& who, comm_op
 
 std::unique_ptr<collective_backend> make_hierarchical_backend(identity const& who, comm_options const& options) {
     auto world = make_mpi_backend(who, options);
-    auto layout = lay_out(gather_places(*world, who, options.deadline), who.rank);
+    auto groups = group_by_node(gather_places(*world, who, options.deadline), who.rank);
     stages steps;
-    if (layout.refusal.empty()) {
-        std::string words;
-        steps = make_stages(*world, who, layout, options, words);
+    if (groups.refusal.empty()) {
+        std::string described;
+        steps = make_stages(*world, who, groups, options, described);
         spdlog::debug("communicator: hierarchical: {} nodes of {} ranks, from {} on; across them by mpi, within them by {}",
-                      layout.across.size(), layout.local.size(), format_bytes(options.hierarchical_bytes), words);
+                      groups.across.size(), groups.local.size(), format_bytes(options.hierarchical_bytes), described);
     } else
-        spdlog::info("communicator: hierarchical goes flat over mpi: {}", layout.refusal);
-    return std::make_unique<hierarchical_backend>(std::move(world), std::move(steps), std::move(layout), options);
+        spdlog::info("communicator: hierarchical goes flat over mpi: {}", groups.refusal);
+    return std::make_unique<hierarchical_backend>(std::move(world), std::move(steps), std::move(groups), options);
 }
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// The backend for several nodes: what a node can do by itself does not travel between nodes.
+// The backend for several nodes. Reduces within each node first, so that less travels between nodes.
 #pragma once
 
 #include <memory>
@@ -6,6 +6,8 @@
 #include <string>
 
 #include "comm/backend/collective_backend.hpp"
+#include "comm/backend/comm_options.hpp"
+#include "pmix/identity.hpp"
 
 namespace muster {
 

@@ -28,12 +28,12 @@ std::string refusal_of(nodes const& by_node) {
 
 }  // namespace
 
-node_layout lay_out(std::span<node_place const> places, int rank) {
+node_groups group_by_node(std::span<node_place const> places, int rank) {
     nodes by_node;
     for (std::size_t i = 0; i < places.size(); ++i)
         by_node[places[i].node_rank].emplace_back(places[i].local_rank, static_cast<int>(i));
     for (auto& [node, members] : by_node) std::sort(members.begin(), members.end());
-    node_layout result;
+    node_groups result;
     result.refusal = refusal_of(by_node);
     if (!result.refusal.empty()) return result;
     int const own_node = places[static_cast<std::size_t>(rank)].node_rank;

@@ -1,4 +1,4 @@
-// How the ranks of several nodes are grouped for reductions in steps.
+// The groups of ranks, on a node and across nodes, in which a reduction over several nodes goes.
 #pragma once
 
 #include <span>
@@ -7,14 +7,14 @@
 
 namespace muster {
 
-/// Where a rank sits, as its identity tells it. Sent among ranks as bytes.
+/// The place of a rank, from its identity. Sent among ranks as bytes.
 struct node_place {
     int node_rank = 0;
     int local_rank = 0;
 };
 
 /// The groups that a rank belongs to, in ranks of the world.
-struct node_layout {
+struct node_groups {
     std::vector<int> local;   ///< those of its node, by their local ranks
     std::vector<int> across;  ///< those with its own local place on every node, by their nodes
     int local_place = 0;      ///< its own index in `local`
@@ -24,6 +24,6 @@ struct node_layout {
 
 /// Pure. `places` of every rank; `rank` lies among them. Refused: one node, one rank on each node, different numbers of ranks on
 /// the nodes, two ranks in one place.
-node_layout lay_out(std::span<node_place const> places, int rank);
+node_groups group_by_node(std::span<node_place const> places, int rank);
 
 }  // namespace muster

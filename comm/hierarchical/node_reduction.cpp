@@ -8,6 +8,7 @@
 #include <string>
 
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/late_ranks.hpp"
 #include "comm/backend/process_set.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
@@ -20,14 +21,12 @@ void run_now(collective_backend& backend, collective const& what, duration deadl
     while (which != 0 && !backend.done(which)) {
         ::sched_yield();
         if (deadline.count() <= 0 || clock::now() - begin < deadline) continue;
-        std::vector<int> culprits;
-        std::string text = fmt::format("communicator: {} did not finish within {}", why, format_duration(deadline));
-        for (auto const& late : backend.late_ranks(which)) {
-            culprits.push_back(late.rank);
-            text += fmt::format("; rank {} on {}: {}", late.rank, backend.hosts()[static_cast<std::size_t>(late.rank)], late.why);
-        }
+        auto const late = backend.late_ranks(which);
         backend.abandon(which);
-        throw comm_error(errc::timeout, text, culprits);
+        throw comm_error(errc::timeout,
+                         fmt::format("communicator: {} did not finish within {}{}{}", why, format_duration(deadline),
+                                     late.empty() ? "" : "; waiting for ", describe_late(late, backend.hosts())),
+                         ranks_of(late));
     }
 }
 
@@ -42,37 +41,37 @@ std::vector<node_place> gather_places(collective_backend& world, identity const&
     return all;
 }
 
-identity identity_on_node(identity const& who, node_layout const& layout, std::string_view purpose) {
+identity identity_on_node(identity const& who, node_groups const& groups, std::string_view purpose) {
     identity local = who;
     // Backends count the worlds of a name: the same ranks must have come by it in all of them.
-    local.nspace = fmt::format("{}.{:x}.{}", who.nspace, static_cast<std::uint64_t>(fingerprint_of(layout.local)), purpose);
-    local.rank = local.local_rank = layout.local_place;
-    local.world_size = local.local_size = static_cast<int>(layout.local.size());
+    local.nspace = fmt::format("{}.{:x}.{}", who.nspace, static_cast<std::uint64_t>(fingerprint_of(groups.local)), purpose);
+    local.rank = local.local_rank = groups.local_place;
+    local.world_size = local.local_size = static_cast<int>(groups.local.size());
     local.node_rank = 0;
     local.node_count = 1;
     return local;
 }
 
-collective node_steps::scatter() const {
+collective node_reduction::scatter() const {
     collective next{collective::kind::reducescatter, whole_.in, share(), step()};
     next.scale.before = whole_.scale.before;
     return next;
 }
 
-collective node_steps::across(tensor_view const& share) const {
+collective node_reduction::across(tensor_view const& share) const {
     return {collective::kind::allreduce, share, share, step()};
 }
 
-collective node_steps::gather() const {
+collective node_reduction::gather() const {
     collective next{collective::kind::allgather, share(), whole_.out};
-    auto const size = static_cast<int>(layout_.local.size());
+    auto const size = static_cast<int>(groups_.local.size());
     for (int place = 0; place < size; ++place) next.receive_counts.push_back(range_of(place).count);
     return next;
 }
 
-void node_steps::finish(tensor_view const& share) const noexcept {
+void node_reduction::finish(tensor_view const& share) const noexcept {
     if (whole_.how == reduction::average && !divides_early())
-        divide(share.type, share.data, share.count, static_cast<int>(layout_.local.size() * layout_.across.size()));
+        divide(share.type, share.data, share.count, static_cast<int>(groups_.local.size() * groups_.across.size()));
     if (whole_.scale.after != 1) multiply(share.type, share.data, share.data, share.count, whole_.scale.after);
 }
 

@@ -1,4 +1,4 @@
-// A reduction over several nodes in steps: within the node, across the nodes, within the node. What backends that do so share.
+// The steps of a reduction over several nodes: within the node, across the nodes, within the node.
 #pragma once
 
 #include <string_view>
@@ -19,18 +19,18 @@ void run_now(collective_backend& backend, collective const& what, duration deadl
 std::vector<node_place> gather_places(collective_backend& world, identity const& who, duration deadline);
 
 /// This rank among those of its node, as a world of their own. `purpose` keeps two such worlds apart. Pure.
-identity identity_on_node(identity const& who, node_layout const& layout, std::string_view purpose);
+identity identity_on_node(identity const& who, node_groups const& groups, std::string_view purpose);
 
 /// The steps of one allreduce, all pure: a reducescatter on the node, by which this rank has its share of the node's result; an
 /// allreduce of the shares across the nodes; an allgather on the node. f16 is averaged in both reductions, lest its sums exceed
 /// 65,504; other averages are sums, divided once by finish(), which rounds less.
-class node_steps {
+class node_reduction {
   public:
-    /// `layout` is kept by the caller meanwhile, and has no refusal.
-    node_steps(node_layout const& layout, collective const& allreduce) noexcept : layout_(layout), whole_(allreduce) {}
+    /// `groups` is kept by the caller meanwhile, and has no refusal.
+    node_reduction(node_groups const& groups, collective const& allreduce) noexcept : groups_(groups), whole_(allreduce) {}
 
     /// This rank's share of the output.
-    tensor_view share() const noexcept { return part_of(whole_.out, range_of(layout_.local_place)); }
+    tensor_view share() const noexcept { return part_of(whole_.out, range_of(groups_.local_place)); }
 
     collective scatter() const;
     /// In place on `share`: share(), or a copy of it in other memory.
@@ -42,12 +42,12 @@ class node_steps {
 
   private:
     element_range range_of(int place) const noexcept {
-        return share_of(whole_.out.count, static_cast<int>(layout_.local.size()), place);
+        return share_of(whole_.out.count, static_cast<int>(groups_.local.size()), place);
     }
     bool divides_early() const noexcept { return whole_.how == reduction::average && whole_.in.type == dtype::f16; }
     reduction step() const noexcept { return whole_.how == reduction::average && !divides_early() ? reduction::sum : whole_.how; }
 
-    node_layout const& layout_;
+    node_groups const& groups_;
     collective const& whole_;
 };
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "comm/backend/collective_backend.hpp"
+#include "comm/backend/comm_options.hpp"
 #include "pmix/client/client.hpp"
 
 namespace muster::modules {

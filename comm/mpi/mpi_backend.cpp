@@ -8,6 +8,9 @@
 #include <new>
 
 #include "base/log.hpp"
+#include "comm/backend/keep_forever.hpp"
+#include "comm/backend/late_ranks.hpp"
+#include "comm/backend/slot_table.hpp"
 #include "comm/mpi/mpi_blame.hpp"
 #include "comm/mpi/mpi_call.hpp"
 #include "comm/mpi/mpi_direct_allreduce.hpp"
@@ -24,12 +27,12 @@ namespace {
 using namespace detail;
 using clock = std::chrono::steady_clock;
 
-/// How long a rank that gives up operations tries to get MPI to let go of their memory, all operations of a communicator
-/// together: where ranks do not come, and where all are there and only disagree.
-constexpr std::chrono::milliseconds farewell{500};
-constexpr std::chrono::milliseconds farewell_to_the_living{3000};
+/// How long a rank that gives up operations tries to get their memory back from MPI, all operations of a communicator together:
+/// where ranks do not come, and where all are there and only disagree.
+constexpr std::chrono::milliseconds release_time{500};
+constexpr std::chrono::milliseconds release_time_of_all{3000};
 
-/// One collective in flight.
+/// One collective under way.
 struct slot {
     enum class kind { idle, direct, pairwise, native, abandoned };
     kind way = kind::idle;
@@ -63,7 +66,7 @@ bool needs_nothing(collective const& what) noexcept {
     if (what.what == kind::barrier) return false;
     // A share or a rank's part may be empty where those of others are not.
     if (what.what == kind::reducescatter) return what.in.count == 0;
-    if (what.what == kind::alltoall || what.what == kind::exchange) return what.in.count == 0 && what.out.count == 0;
+    if (what.what == kind::alltoall || what.what == kind::sendrecv) return what.in.count == 0 && what.out.count == 0;
     return what.out.count == 0;
 }
 
@@ -71,26 +74,27 @@ class mpi_backend final : public collective_backend {
   public:
     mpi_backend(std::shared_ptr<mpi_runtime> runtime, mpi_world world, int rank, comm_options const& options)
         : runtime_(std::move(runtime)), met_(std::move(world)), native_(met_.comm.get()), options_(options) {
-        for (auto const& record : met_.ranks) hosts_.emplace_back(record.host);
+        processes_ = processes_of(met_.ranks);
+        hosts_ = hosts_of(met_.ranks);
         auto const size = static_cast<int>(met_.ranks.size());
         world_ = {met_.comm.get(), rank, size, 32767, &hosts_};  // the least that MPI may have
         int* upper = nullptr;
         int found = 0;
         check(MPI_Comm_get_attr(met_.comm.get(), MPI_TAG_UB, &upper, &found), "MPI_Comm_get_attr");
         if (found != 0) world_.largest_tag = *upper;
-        // Small tags leave no room for what tells mismatched tensors apart (make_tag).
+        // Small tags have no room for the hash that shows mismatched tensors (make_tag).
         direct_ = size <= options.direct_ranks && world_.largest_tag >= 1 << 24;
-        exchanges_.assign(met_.ranks.size(), 0);
+        sendrecvs_.assign(met_.ranks.size(), 0);
     }
 
     ~mpi_backend() override {
         bool const unwinding = std::uncaught_exceptions() > 0;
-        if (!unwinding && !stuck_ && !lost_ && swallowed_all() && barriers_are_through()) return;
+        if (!unwinding && !stuck_ && !lost_ && unwanted_have_come() && barriers_are_through()) return;
         // MPI may still use all this memory, and other ranks may never come to a collective end.
         runtime_->leave_unfinalised();
-        for (auto& each : unwanted_) static_cast<void>(each.memory.release());
-        static_cast<void>(met_.comm.release());
-        for (auto& left : slots_) static_cast<void>(left.release());
+        keep_forever(std::move(unwanted_));
+        keep_forever(std::move(met_.comm));
+        keep_forever(std::move(slots_));
     }
 
     std::vector<std::string> const& hosts() const noexcept override { return hosts_; }
@@ -103,7 +107,7 @@ class mpi_backend final : public collective_backend {
             return 0;
         }
         ticket const which = take_slot();
-        slot& next = *slots_[which - 1];
+        slot& next = slots_.at(which);
         try {
             start_in(next, what);
         } catch (...) {
@@ -115,40 +119,40 @@ class mpi_backend final : public collective_backend {
     }
 
     bool done(ticket which) override {
-        slot& asked = *slots_[which - 1];
+        slot& asked = slots_.at(which);
         if (!asked.finished) advance_all();
         if (!asked.finished) return false;
         auto const failure = std::move(asked.failure);
         if (failure) {
-            give_up(asked, farewell_to_the_living);
+            give_up(asked, release_time_of_all);
             std::rethrow_exception(failure);
         }
         asked.way = slot::kind::idle;
-        free_.push_back(which);
-        evidence_.clear();  // whoever was stopped went on
+        slots_.put_back(which);
+        evidence_.clear();  // a rank that was stopped went on
         return true;
     }
 
     void progress() override { advance_all(); }
 
-    /// Of 0: only tells the others whom late_ranks() found, for a backend that is built on this one.
+    /// Of 0: only tells the other ranks which ones late_ranks() found, for a backend that is built on this one.
     void abandon(ticket which) noexcept override {
         if (!evidence_.empty()) {
-            if (!told_) say_last_words(world_, evidence_);
+            if (!told_) send_blame(world_, evidence_);
             lost_ = told_ = true;
         }
         if (which == 0) return;
         std::erase(active_, which);
-        give_up(*slots_[which - 1]);
+        give_up(slots_.at(which));
     }
 
     /// Whom another rank gave up; else whose process is gone or stopped; else from whom messages of `which` are missing, which
-    /// only the ways of our own can tell.
+    /// only direct and pairwise collectives know.
     std::vector<late_rank> late_ranks(ticket which) noexcept override try {
-        auto known = hear_last_words(world_);
-        bool const heard = !known.empty();
-        if (!heard) known = lost_ranks(met_.ranks, world_.rank);
-        told_ = told_ || heard;  // by the one who said so
+        auto known = receive_blame(world_);
+        bool const received = !known.empty();
+        if (!received) known = lost_ranks(processes_, world_.rank);
+        told_ = told_ || received;  // by the rank that sent it
         evidence_ = known;
         return known.empty() ? silent_ranks(which) : known;
     } catch (...) {
@@ -158,26 +162,20 @@ class mpi_backend final : public collective_backend {
     std::unique_ptr<collective_backend> subset(std::span<int const> ranks) override {
         auto const place = std::find(ranks.begin(), ranks.end(), world_.rank);
         if (place == ranks.end()) return nullptr;
-        return std::make_unique<mpi_backend>(runtime_, meet_some(*runtime_, met_, ranks, world_.rank, options_.deadline),
+        return std::make_unique<mpi_backend>(runtime_, rendezvous_of_some(*runtime_, met_, ranks, world_.rank, options_.deadline),
                                              static_cast<int>(place - ranks.begin()), options_);
     }
 
   private:
     ticket take_slot() {
-        if (free_.empty()) {
-            slots_.push_back(std::make_unique<slot>());
-            free_.reserve(slots_.size());
-            active_.reserve(slots_.size());
-            return static_cast<ticket>(slots_.size());
-        }
-        ticket const which = free_.back();
-        free_.pop_back();
+        ticket const which = slots_.take();
+        active_.reserve(slots_.size());  // so that nothing fails once it has been started
         return which;
     }
 
-    /// Exchanges are counted for each two ranks apart, since the others do not know of them.
+    /// A sendrecv is counted for each two ranks apart, since the others do not know of it.
     unsigned next_number(collective const& what) noexcept {
-        return what.what == collective::kind::exchange ? exchanges_[static_cast<std::size_t>(what.root)]++ : sequence_++;
+        return what.what == collective::kind::sendrecv ? sendrecvs_[static_cast<std::size_t>(what.root)]++ : sequence_++;
     }
 
     void start_in(slot& next, collective const& what) {
@@ -188,7 +186,7 @@ class mpi_backend final : public collective_backend {
         if (what.what == kind::reducescatter || (what.what == kind::allreduce && direct_)) {
             next.way = slot::kind::direct;
             next.direct.start(world_, number, what);
-        } else if (what.what == kind::alltoall || what.what == kind::exchange ||
+        } else if (what.what == kind::alltoall || what.what == kind::sendrecv ||
                    (what.what == kind::allgather && !what.receive_counts.empty())) {
             next.way = slot::kind::pairwise;
             next.pairwise.start(world_, number, what);
@@ -201,7 +199,7 @@ class mpi_backend final : public collective_backend {
     void advance_all() {
         std::size_t kept = 0;
         for (std::size_t i = 0; i < active_.size(); ++i) {
-            slot& current = *slots_[active_[i] - 1];
+            slot& current = slots_.at(active_[i]);
             try {
                 current.finished = current.advance();
             } catch (...) {
@@ -215,12 +213,12 @@ class mpi_backend final : public collective_backend {
 
     std::vector<late_rank> silent_ranks(ticket which) {
         std::vector<bool> pending(hosts_.size(), false);
-        if (which != 0) slots_[which - 1]->mark_pending(pending);
+        if (which != 0) slots_.at(which).mark_pending(pending);
         std::vector<late_rank> silent;
         for (std::size_t rank = 0; rank < pending.size(); ++rank) {
             if (!pending[rank]) continue;
-            auto const& process = met_.ranks[rank].process;
-            auto const state = look_at(process);
+            auto const& process = processes_[rank];
+            auto const state = state_of(process);
             silent.push_back({static_cast<int>(rank), false,
                               state == process_state::unknown
                                   ? "nothing has come from it"
@@ -229,20 +227,20 @@ class mpi_backend final : public collective_backend {
         return silent;
     }
 
-    /// The slot is never used again. Tries, while the caller's memory is still there, to get MPI to let go of it: it withdraws
-    /// receives, and takes in what others sent, as they do for this rank. Where that fails MPI must not be called any more once
+    /// The slot is never used again. Tries, while the caller's memory is still there, to get it back from MPI: it cancels
+    /// receives, and receives what others sent, as they do for this rank. Where that fails MPI must not be called any more once
     /// the memory is gone.
-    void give_up(slot& lost, std::chrono::milliseconds patience = farewell) noexcept {
-        if (!farewell_until_) farewell_until_ = clock::now() + patience;
+    void give_up(slot& lost, std::chrono::milliseconds patience = release_time) noexcept {
+        if (!release_until_) release_until_ = clock::now() + patience;
         lost.withdraw();
         lost.way = slot::kind::abandoned;
         if (!lost.uses_memory) return;
         for (;;) {
-            bool const swallowed = swallow();
-            bool const through = swallowed_all();
+            bool const received = receive_unwanted();
+            bool const through = unwanted_have_come();
             bool const released = lost.released();
-            if (released && !swallowed && through) return;
-            if (clock::now() <= *farewell_until_) continue;
+            if (released && !received && through) return;
+            if (clock::now() <= *release_until_) continue;
             if (released) return;
             break;
         }
@@ -254,15 +252,15 @@ class mpi_backend final : public collective_backend {
         auto const is_through = [](std::unique_ptr<slot> const& each) {
             return each->way != slot::kind::abandoned || each->uses_memory || each->released();
         };
-        auto const until = clock::now() + farewell;
-        while (!std::all_of(slots_.begin(), slots_.end(), is_through))
+        auto const until = clock::now() + release_time;
+        while (!std::all_of(slots_.all().begin(), slots_.all().end(), is_through))
             if (clock::now() > until) return false;
         return true;
     }
 
-    /// Starts to receive a message that nobody waits for any more, so that its sender can let go of it. Without waiting: the rest
-    /// of a large one never comes from a rank that is stopped or gone. False if there is none.
-    bool swallow() noexcept {
+    /// Starts to receive a message that nobody waits for any more, so that its sender gets its memory back. Without waiting: the
+    /// rest of a large one never comes from a rank that is stopped or gone. False if there is none.
+    bool receive_unwanted() noexcept {
         int found = 0, bytes = 0;
         MPI_Message message = MPI_MESSAGE_NULL;
         MPI_Status status;
@@ -278,7 +276,7 @@ class mpi_backend final : public collective_backend {
     }
 
     /// Whether nothing of it is under way.
-    bool swallowed_all() noexcept {
+    bool unwanted_have_come() noexcept {
         std::erase_if(unwanted_, [](unwanted& each) {
             int ended = 0;
             return MPI_Test(&each.request, &ended, MPI_STATUS_IGNORE) != MPI_SUCCESS || ended != 0;
@@ -290,24 +288,24 @@ class mpi_backend final : public collective_backend {
     mpi_world met_;
     MPI_Comm native_;  // a copy whose address users may have
     comm_options options_;
+    std::vector<process_name> processes_;
     std::vector<std::string> hosts_;
     direct_world world_;
     bool direct_ = false;
     unsigned sequence_ = 0;
-    std::vector<unsigned> exchanges_;  // with each rank
+    std::vector<unsigned> sendrecvs_;  // with each rank
     std::vector<late_rank> evidence_;
-    bool lost_ = false;  // given up for that evidence: finalising would wait for those ranks
+    bool lost_ = false;  // operations were given up because of that evidence: finalising would wait for those ranks
     bool told_ = false;  // the others know of it
-    std::optional<clock::time_point> farewell_until_;
+    std::optional<clock::time_point> release_until_;
     struct unwanted {
         std::unique_ptr<std::byte[]> memory;
         MPI_Request request = MPI_REQUEST_NULL;
     };
-    std::vector<unwanted> unwanted_;  // messages on their way to nobody
+    std::vector<unwanted> unwanted_;  // messages that no operation waits for
     bool stuck_ = false;              // MPI still uses memory of operations that were given up
     mpi_ops ops_;
-    std::vector<std::unique_ptr<slot>> slots_;  // ticket t is slot t-1
-    std::vector<ticket> free_;
+    slot_table<slot> slots_;
     std::vector<ticket> active_;  // in the order of their start
 };
 
@@ -327,7 +325,7 @@ std::unique_ptr<collective_backend> make_mpi_backend(identity const& who, comm_o
     comm_options rest = options;
     if (options.deadline.count() > 0)
         rest.deadline = std::max(duration(options.deadline - (clock::now() - begin)), duration{0.01});
-    mpi_world world = meet(*runtime, who, rest);
+    mpi_world world = rendezvous(*runtime, who, rest);
     runtime->remember(world.ranks, who.rank, options.deadline);
     return std::make_unique<mpi_backend>(std::move(runtime), std::move(world), who.rank, options);
 }

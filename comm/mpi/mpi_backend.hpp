@@ -1,4 +1,4 @@
-// The backend over MPI. In a build without MPI it is a row of the table that says so.
+// The backend over MPI. All that the rest of comm uses of this folder; in a build without MPI it refuses every world.
 #pragma once
 
 #include <memory>
@@ -6,13 +6,15 @@
 #include <string>
 
 #include "comm/backend/collective_backend.hpp"
+#include "comm/backend/comm_options.hpp"
+#include "pmix/identity.hpp"
 
 namespace muster {
 
 std::optional<std::string> mpi_unavailable(identity const& who, comm_options const& options);
 
 /// Collective. Initialises MPI unless it is; the last backend of those finalises it. See communicator::create for what is thrown.
-/// SIGPIPE, where the program leaves it to the system, does nothing from then on: MPI's connections to a rank that fell would
+/// SIGPIPE, where the program leaves it to the system, does nothing from then on: MPI's connections to a rank that ended would
 /// otherwise end this process too. Programs that it starts are as before.
 std::unique_ptr<collective_backend> make_mpi_backend(identity const& who, comm_options const& options);
 

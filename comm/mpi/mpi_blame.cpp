@@ -1,16 +1,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 
+#include "comm/backend/keep_forever.hpp"
 #include "comm/mpi/mpi_blame.hpp"
 
 namespace muster::detail {
 
-void say_last_words(direct_world const& world, std::vector<late_rank> const& late) noexcept try {
-    int const tag = last_words_tag(world.largest_tag);
+void send_blame(direct_world const& world, std::vector<late_rank> const& late) noexcept try {
+    int const tag = blame_tag(world.largest_tag);
     if (tag < 0 || late.empty()) return;
-    auto* const text = new std::string(write_last_words(late));  // never freed: nobody will wait for these messages
+    auto text = std::make_unique<std::string>(write_blame(late));
     for (int rank = 0; rank < world.size; ++rank) {
         // Not to the dead; who is stopped may go on, and is to know then.
         auto const is_dead = [rank](late_rank const& each) { return each.dead && each.rank == rank; };
@@ -19,11 +21,12 @@ void say_last_words(direct_world const& world, std::vector<late_rank> const& lat
         MPI_Isend(text->data(), static_cast<int>(text->size()), MPI_BYTE, rank, tag, world.comm, &request);
         if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
     }
-} catch (...) {  // out of memory: the others find out by themselves
+    keep_forever(std::move(text));  // no rank waits for these messages to have gone
+} catch (...) {                     // out of memory: the others find out by themselves
 }
 
-std::vector<late_rank> hear_last_words(direct_world const& world) {
-    int const tag = last_words_tag(world.largest_tag);
+std::vector<late_rank> receive_blame(direct_world const& world) {
+    int const tag = blame_tag(world.largest_tag);
     int found = 0, bytes = 0;
     MPI_Status status;
     if (tag < 0) return {};
@@ -33,7 +36,7 @@ std::vector<late_rank> hear_last_words(direct_world const& world) {
     std::string text(static_cast<std::size_t>(bytes), '\0');
     check(MPI_Recv(text.data(), bytes, MPI_BYTE, status.MPI_SOURCE, tag, world.comm, MPI_STATUS_IGNORE), "MPI_Recv");
     auto const& host = world.hosts->at(static_cast<std::size_t>(status.MPI_SOURCE));
-    return read_last_words(text, fmt::format("rank {} on {}", status.MPI_SOURCE, host), world.size);
+    return read_blame(text, fmt::format("rank {} on {}", status.MPI_SOURCE, host), world.size);
 }
 
 }  // namespace muster::detail

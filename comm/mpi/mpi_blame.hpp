@@ -1,4 +1,4 @@
-// How last words travel over MPI.
+// Blame messages over MPI: sent by a rank that gives up, received by the others.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace muster::detail {
 
-/// Sends these (the buffer stays allocated until the process ends) to all ranks that are not dead, and forgets about it. Errors
+/// Sends these to all ranks that are not dead, and waits for nothing (the buffer stays allocated until the process ends). Errors
 /// are dropped.
-void say_last_words(direct_world const& world, std::vector<late_rank> const& late) noexcept;
+void send_blame(direct_world const& world, std::vector<late_rank> const& late) noexcept;
 
-/// Of the first rank whose last words have arrived; empty if there are none.
-std::vector<late_rank> hear_last_words(direct_world const& world);
+/// The blame of the first rank whose message has arrived; empty if there is none.
+std::vector<late_rank> receive_blame(direct_world const& world);
 
 }  // namespace muster::detail

@@ -46,22 +46,22 @@ void direct_allreduce::start(direct_world const& world, unsigned sequence, colle
     segment_elements_ = whole_ ? what.in.count : scatters_ ? std::max<std::size_t>(most / ranks, 1) : most;
     end_element_ = scatters_ ? share_of(what.in.count, world.size, 0).count : what.in.count;
     next_element_ = 0;
-    looks_.start();
+    mismatch_timer_.start();
     oldest_ = 0;
-    in_flight_ = 0;
+    under_way_ = 0;
     for (std::size_t i = 0; i < window_.size(); ++i) start_next();
 }
 
 bool direct_allreduce::advance() {
-    for (std::size_t i = 0; i < in_flight_; ++i) {
+    for (std::size_t i = 0; i < under_way_; ++i) {
         segment& current = window_[(oldest_ + i) % window_.size()];
         if (current.where == segment::phase::finished) continue;
         if (!test(current)) {
             // A later segment must not send its results before this one does.
-            if (current.where == segment::phase::exchange) break;
+            if (current.where == segment::phase::reduce) break;
             continue;
         }
-        if (current.where == segment::phase::exchange) {
+        if (current.where == segment::phase::reduce) {
             reduce(current);
             if (whole_ || scatters_)
                 current.where = segment::phase::finished;
@@ -70,21 +70,21 @@ bool direct_allreduce::advance() {
         } else
             current.where = segment::phase::finished;
     }
-    while (in_flight_ != 0 && window_[oldest_].where == segment::phase::finished) {
+    while (under_way_ != 0 && window_[oldest_].where == segment::phase::finished) {
         oldest_ = (oldest_ + 1) % window_.size();
-        --in_flight_;
+        --under_way_;
         start_next();
     }
-    return in_flight_ == 0;
+    return under_way_ == 0;
 }
 
 void direct_allreduce::start_next() {
-    if (next_element_ == end_element_ || in_flight_ == window_.size()) return;
-    segment& next = window_[(oldest_ + in_flight_) % window_.size()];
+    if (next_element_ == end_element_ || under_way_ == window_.size()) return;
+    segment& next = window_[(oldest_ + under_way_) % window_.size()];
     next.elements = {next_element_, std::min(segment_elements_, end_element_ - next_element_)};
     next_element_ += next.elements.count;
-    ++in_flight_;
-    start_exchange(next);
+    ++under_way_;
+    start_reduce(next);
 }
 
 /// Parts begin at multiples of a cache line, so that the last ones of a small segment may be empty.
@@ -102,8 +102,8 @@ direct_allreduce::part direct_allreduce::part_of(segment const& of, int rank) co
     return {of.elements.first + begin, end - begin};
 }
 
-void direct_allreduce::start_exchange(segment& next) {
-    next.where = segment::phase::exchange;
+void direct_allreduce::start_reduce(segment& next) {
+    next.where = segment::phase::reduce;
     next.messages.clear();
     part const own = whole_ ? next.elements : part_of(next, world_.rank);
     std::size_t const own_bytes = own.count * element_bytes_;
@@ -157,12 +157,12 @@ void direct_allreduce::start_gather(segment& of) {
 
 bool direct_allreduce::test(segment& of) {
     if (of.messages.test()) return true;
-    if (looks_.due()) refuse_strangers();
+    if (mismatch_timer_.due()) refuse_mismatch();
     return false;
 }
 
-void direct_allreduce::refuse_strangers() const {
-    int const peer = find_stranger(world_, tag_, [&](int) { return tag_; });
+void direct_allreduce::refuse_mismatch() const {
+    int const peer = find_mismatch(world_, tag_, [&](int) { return tag_; });
     if (peer < 0) return;
     auto const host = [&](int rank) { return world_.hosts->at(static_cast<std::size_t>(rank)); };
     throw comm_error(errc::peer_failed,

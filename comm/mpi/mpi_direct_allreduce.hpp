@@ -1,4 +1,4 @@
-// The allreduce of worlds that are small enough for every rank to talk to every other, and the reducescatter of all worlds.
+// The allreduce of small worlds, and the reducescatter of all. Every rank sends to every other one directly.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ namespace muster::detail {
 ///
 /// Messages carry a tag of operation, arguments and phase; all ranks send those of one tag in the order of the segments. So a
 /// tensor of another size on another rank is never received: Open MPI 4.1 writes what is too long beyond the end of the memory
-/// given. It is found by looking, once in a while, at what arrived instead.
+/// given. It is found by asking, once a millisecond, what arrived instead.
 class direct_allreduce {
   public:
     /// Starts; the views must stay valid. `sequence` is this operation's number, the same on all ranks. Throws mpi_error.
@@ -33,7 +33,7 @@ class direct_allreduce {
     /// size.
     bool advance();
 
-    /// Withdraws the receives; advance() must not be called any more.
+    /// Cancels the receives; advance() must not be called any more.
     void abandon() noexcept;
 
     /// True once MPI uses none of the memory any more; for what was abandoned.
@@ -48,7 +48,7 @@ class direct_allreduce {
     };
     using part = element_range;  // of the tensor
     struct segment {
-        enum class phase { exchange, gather, finished };
+        enum class phase { reduce, gather, finished };
         phase where = phase::finished;
         part elements;  // of a reducescatter: of each rank's share
         mpi_messages messages;
@@ -60,12 +60,12 @@ class direct_allreduce {
     std::byte* scratch_for(segment& of, std::size_t index, std::size_t bytes) const noexcept {
         return of.scratch.get() + index * bytes;
     }
-    void start_exchange(segment& next);
+    void start_reduce(segment& next);
     void reduce(segment& of);
     void start_gather(segment& of);
     bool test(segment& of);
     void start_next();
-    void refuse_strangers() const;
+    void refuse_mismatch() const;
 
     direct_world world_;
     int tag_ = 0;         // of the first phase
@@ -77,9 +77,9 @@ class direct_allreduce {
     std::size_t segment_elements_ = 0;
     std::size_t next_element_ = 0;
     std::size_t end_element_ = 0;
-    stranger_looks looks_;
+    mismatch_timer mismatch_timer_;
     std::size_t oldest_ = 0;  // index into window_
-    std::size_t in_flight_ = 0;
+    std::size_t under_way_ = 0;
     std::array<segment, 2> window_;
     std::vector<void const*> sources_;
 };

@@ -1,4 +1,4 @@
-// Messages under way between this rank and others.
+// Messages between this rank and others. Sent and received without blocking.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace muster::detail {
 
-/// Who exchanges with whom.
+/// The ranks that messages go between.
 struct direct_world {
     MPI_Comm comm = MPI_COMM_NULL;
     int rank = 0;
@@ -42,14 +42,14 @@ class mpi_messages {
 /// has another tag than `tag_from(rank)`: its arguments differ. -1 if there is none. Asks about all
 /// ranks, or `only` one. Throws mpi_error.
 template <typename TagFrom>
-int find_stranger(direct_world const& world, int tag, TagFrom&& tag_from, int only = -1) {
+int find_mismatch(direct_world const& world, int tag, TagFrom&& tag_from, int only = -1) {
     for (int k = 1; k < world.size; ++k) {
         int const peer = (world.rank + k) % world.size;
         if (only >= 0 && peer != only) continue;
         int found = 0;
         MPI_Status status;
         check(MPI_Iprobe(peer, MPI_ANY_TAG, world.comm, &found, &status), "MPI_Iprobe");
-        if (found == 0 || status.MPI_TAG == last_words_tag(world.largest_tag)) continue;
+        if (found == 0 || status.MPI_TAG == blame_tag(world.largest_tag)) continue;
         if (traffic_of(status.MPI_TAG) == traffic_of(tag) && sequence_of(status.MPI_TAG) == sequence_of(tag) &&
             status.MPI_TAG != tag_from(peer))
             return peer;

@@ -1,4 +1,4 @@
-// Collectives that are left to MPI's own algorithms.
+// Collectives by MPI's own algorithms.
 #pragma once
 
 #include <vector>

@@ -24,6 +24,7 @@ MPI_User_function* function_for(dtype type, reduction how) noexcept {
             case reduction::min: return &combine_into<each, reduction::min>;
             case reduction::max: return &combine_into<each, reduction::max>;
             case reduction::product: return &combine_into<each, reduction::product>;
+            case reduction::adasum: break;  // refused before
         }
         return nullptr;
     });
@@ -38,6 +39,7 @@ MPI_Op built_in(dtype type, reduction how) noexcept {
         case reduction::product: return MPI_PROD;
         case reduction::min: return is_floating(type) ? MPI_OP_NULL : MPI_MIN;
         case reduction::max: return is_floating(type) ? MPI_OP_NULL : MPI_MAX;
+        case reduction::adasum: break;
     }
     return MPI_OP_NULL;
 }

@@ -30,14 +30,14 @@ mpi_pairwise::transfer mpi_pairwise::transfer_with(int peer) const noexcept {
 }
 
 int mpi_pairwise::tag_for(std::size_t elements) const noexcept {
-    auto const kind = what_.what == collective::kind::exchange ? traffic::exchange : traffic::pairwise;
+    auto const kind = what_.what == collective::kind::sendrecv ? traffic::sendrecv : traffic::pairwise;
     return make_tag(kind, sequence_, hash_of_message(what_.what, what_.in.type, elements), world_.largest_tag);
 }
 
 void mpi_pairwise::start(direct_world const& world, unsigned sequence, collective const& what) {
     world_ = world;
     sequence_ = sequence;
-    looks_.start();
+    mismatch_timer_.start();
     what_ = what;
     send_begins_ = begins_of(what.send_counts);
     receive_begins_ = begins_of(what.receive_counts);
@@ -59,15 +59,15 @@ void mpi_pairwise::start(direct_world const& world, unsigned sequence, collectiv
 
 bool mpi_pairwise::advance() {
     if (messages_.test()) return true;
-    if (looks_.due()) refuse_strangers();
+    if (mismatch_timer_.due()) refuse_mismatch();
     return false;
 }
 
-void mpi_pairwise::refuse_strangers() const {
+void mpi_pairwise::refuse_mismatch() const {
     auto const tag_from = [&](int peer) { return tag_for(transfer_with(peer).received.count); };
-    // Exchanges are numbered with each rank apart.
-    int const only = what_.what == collective::kind::exchange ? what_.root : -1;
-    int const peer = find_stranger(world_, tag_for(0), tag_from, only);
+    // A sendrecv is numbered with each rank apart.
+    int const only = what_.what == collective::kind::sendrecv ? what_.root : -1;
+    int const peer = find_mismatch(world_, tag_for(0), tag_from, only);
     if (peer < 0) return;
     auto const host = [&](int rank) { return world_.hosts->at(static_cast<std::size_t>(rank)); };
     throw comm_error(errc::peer_failed,

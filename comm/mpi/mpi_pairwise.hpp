@@ -1,4 +1,4 @@
-// Collectives that are messages between pairs of ranks and no more.
+// Collectives that consist of messages between pairs of ranks alone.
 #pragma once
 
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace muster::detail {
 
-/// An allgather with counts, an alltoall or an exchange: every message is posted at once, receives first; each rank's order of
+/// An allgather with counts, an alltoall or a sendrecv: every message is posted at once, receives first; each rank's order of
 /// peers begins behind itself, so that at no time all send to one. Traffic of a rank is what it has to send and to receive.
 /// Messages are told apart by their number of elements and type (make_tag): a rank that expects something else finds that out
 /// and writes nothing.
 class mpi_pairwise {
   public:
     /// Starts; the views must stay valid. `sequence` counts, on both ends of every message, the collectives of `world`, or the
-    /// exchanges of these two ranks. Throws mpi_error.
+    /// sendrecvs of these two ranks. Throws mpi_error.
     void start(direct_world const& world, unsigned sequence, collective const& what);
 
     /// True once everything has arrived and gone. Never blocks. Throws mpi_error, or comm_error if a rank sends something else.
@@ -32,11 +32,11 @@ class mpi_pairwise {
     };
     transfer transfer_with(int peer) const noexcept;
     int tag_for(std::size_t elements) const noexcept;
-    void refuse_strangers() const;
+    void refuse_mismatch() const;
 
     direct_world world_;
     unsigned sequence_ = 0;
-    stranger_looks looks_;
+    mismatch_timer mismatch_timer_;
     collective what_;
     std::vector<std::size_t> send_begins_, receive_begins_;  // running sums of the counts
     mpi_messages messages_;

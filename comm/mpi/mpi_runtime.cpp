@@ -7,7 +7,8 @@
 #include <mutex>
 
 #include "comm/backend/call_with_deadline.hpp"
-#include "comm/backend/rank_processes.hpp"
+#include "comm/backend/late_ranks.hpp"
+#include "comm/backend/processes/rank_processes.hpp"
 #include "comm/mpi/mpi_call.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 
@@ -15,9 +16,9 @@ namespace muster::detail {
 
 namespace {
 
-constexpr duration between_looks{0.2};
+constexpr duration between_checks{0.2};
 
-/// At this part of the deadline the other ranks are looked at for the first time, while those that wait as well still live.
+/// At this part of the deadline the other ranks' processes are read for the first time, while those that wait as well still live.
 constexpr double before_the_end = 0.8;
 
 /// An initialisation that never came back still runs, and allows no second one.
@@ -36,8 +37,8 @@ int level_wanted(bool several_threads) {
     return several_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
 }
 
-[[noreturn]] void throw_stuck(identity const& who, duration deadline, std::vector<rank_process> const& first,
-                              std::vector<rank_process> const& before) {
+[[noreturn]] void throw_stuck(identity const& who, duration deadline, std::vector<seen_process> const& first,
+                              std::vector<seen_process> const& before) {
     stuck_in_init = true;
     absence const why = explain_absence(who, with_the_gone(first, before), with_the_gone(first, find_rank_processes(who)));
     throw comm_error(
@@ -48,20 +49,20 @@ int level_wanted(bool several_threads) {
         why.culprits);
 }
 
-/// Returns what level MPI came up with. `seen`: the ranks of this node, at first sight.
-int initialise(identity const& who, comm_options const& options, std::vector<rank_process>& seen) {
+/// Returns the level that MPI gave. `seen`: the ranks of this node before.
+int initialise(identity const& who, comm_options const& options, std::vector<seen_process>& seen) {
     auto const provided = std::make_shared<int>(MPI_THREAD_SINGLE);
-    auto const come_up = [provided, wanted = level_wanted(options.several_threads)] {
+    auto const initialise_now = [provided, wanted = level_wanted(options.several_threads)] {
         check(MPI_Init_thread(nullptr, nullptr, wanted, provided.get()), "MPI_Init_thread");
     };
     // Alone, nobody can be late, and MPI's main thread stays the caller.
     if (who.world_size == 1 || options.deadline.count() <= 0) {
-        come_up();
+        initialise_now();
         return *provided;
     }
-    // Of several nodes, who falls from now on was seen. On one node, whoever is not there is known by that.
+    // Of several nodes, a rank that ends from now on was seen. On one node, a rank without a process is known by that.
     if (who.node_count > 1) seen = find_rank_processes(who);
-    blocking_call call(come_up);
+    call_on_thread call(initialise_now);
     if (call.wait(options.deadline * before_the_end)) return *provided;
     auto const before = find_rank_processes(who);
     if (!call.wait(options.deadline * (1 - before_the_end))) throw_stuck(who, options.deadline, seen, before);
@@ -69,7 +70,7 @@ int initialise(identity const& who, comm_options const& options, std::vector<ran
 }
 
 /// Open MPI writes to connections whose other end may be gone, and the signal for that ends a process that has no use for it: the
-/// survivor of a fall, for which it would then be blamed. A handler, and not SIG_IGN, which programs started from here would
+/// survivor, which would then be blamed for it. A handler, and not SIG_IGN, which programs started from here would
 /// inherit.
 void survive_broken_connections() noexcept {
     struct sigaction now {};
@@ -130,24 +131,24 @@ void mpi_runtime::remember(std::vector<world_record> ranks, int own, duration de
     deadline_ = deadline;
 }
 
-/// The program has no use for MPI's world any more: its traffic and its error handler are free.
-bool mpi_runtime::all_say_farewell() noexcept try {
+/// The program does not use MPI's world any more: its traffic and its error handler are free.
+bool mpi_runtime::all_reach_the_end() noexcept try {
     using clock = std::chrono::steady_clock;
     check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    MPI_Request meeting = MPI_REQUEST_NULL;
-    check(MPI_Ibarrier(MPI_COMM_WORLD, &meeting), "MPI_Ibarrier");
+    MPI_Request barrier = MPI_REQUEST_NULL;
+    check(MPI_Ibarrier(MPI_COMM_WORLD, &barrier), "MPI_Ibarrier");
     auto const begin = clock::now();
-    duration next_look = between_looks;
+    duration next_check = between_checks;
     for (;;) {
         int done = 0;
-        check(MPI_Test(&meeting, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        check(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE), "MPI_Test");
         if (done != 0) return true;
         ::sched_yield();
         duration const waited = clock::now() - begin;
-        if (waited <= next_look) continue;
-        next_look = waited + between_looks;
+        if (waited <= next_check) continue;
+        next_check = waited + between_checks;
         bool const late = deadline_.count() > 0 && waited > deadline_;
-        auto const lost = lost_ranks(ranks_, own_);
+        auto const lost = lost_ranks(processes_of(ranks_), own_);
         if (!late && std::none_of(lost.begin(), lost.end(), [](auto const& each) { return each.dead; })) continue;
         for (auto const& each : lost)
             log_->error("the program ends without rank {} on {}: {}; MPI is left unfinalised", each.rank,
@@ -166,7 +167,7 @@ mpi_runtime::~mpi_runtime() {
     try {
         if (leave_)
             log_->warn("MPI is left unfinalised: operations were given up, and finalising would wait for the other ranks");
-        else if (all_say_farewell() && !came_back(bound(deadline_), [] { MPI_Finalize(); }))
+        else if (all_reach_the_end() && !call_with_deadline(bound(deadline_), [] { MPI_Finalize(); }))
             log_->error("MPI_Finalize did not come back within {}; it is left alone", format_duration(deadline_));
     } catch (...) {  // a log or a thread that fails is no reason to fail
     }

@@ -1,4 +1,4 @@
-// MPI's initialisation, shared by all communicators of the process.
+// The initialisation of MPI. Shared by all communicators of the process, which the last one finalises.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 #include "base/log.hpp"
 #include "base/units.hpp"
 #include "comm/backend/comm_options.hpp"
-#include "comm/backend/rank_processes.hpp"
+#include "comm/backend/processes/rank_processes.hpp"
 #include "comm/backend/world_record.hpp"
 #include "pmix/identity.hpp"
 
@@ -23,8 +23,8 @@ class mpi_runtime {
     /// within options.deadline, after which there is no other try.
     static std::shared_ptr<mpi_runtime> acquire(identity const& who, comm_options const& options);
 
-    /// If it is to finalise MPI, it first meets the other ranks once more: if one of them is gone, or does not come within the
-    /// deadline, it leaves MPI as it is, since MPI_Finalize would wait for ever.
+    /// If it is to finalise MPI, it first waits for the other ranks in a barrier: if one of them is gone, or does not come within
+    /// the deadline, it leaves MPI as it is, since MPI_Finalize would wait without end.
     ~mpi_runtime();
     mpi_runtime(mpi_runtime const&) = delete;
     mpi_runtime& operator=(mpi_runtime const&) = delete;
@@ -37,7 +37,7 @@ class mpi_runtime {
 
     /// The processes of this node's ranks, as they were seen before MPI came up; none if all are on one node
     /// or the program had initialised it.
-    std::vector<rank_process> const& seen() const noexcept { return seen_; }
+    std::vector<seen_process> const& seen() const noexcept { return seen_; }
 
     /// MPI_Finalize would wait for ranks that do not come: do not call it.
     void leave_unfinalised() noexcept { leave_ = true; }
@@ -45,13 +45,13 @@ class mpi_runtime {
   private:
     mpi_runtime(identity const& who, comm_options const& options);
     void check_level(bool several_threads);
-    bool all_say_farewell() noexcept;
+    bool all_reach_the_end() noexcept;
 
     std::shared_ptr<spdlog::logger> log_ = spdlog::default_logger();  // a static communicator may outlive the registry of loggers
     bool owns_ = false;
     bool any_thread_ = false;
     std::atomic<bool> leave_ = false;
-    std::vector<rank_process> seen_;
+    std::vector<seen_process> seen_;
     std::vector<world_record> ranks_;
     int own_ = 0;
     duration deadline_{0};

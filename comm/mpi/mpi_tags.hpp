@@ -13,7 +13,7 @@ enum class traffic : unsigned {
     reduce = 0,    ///< unreduced parts of an allreduce or reducescatter
     gather = 1,    ///< reduced parts of an allreduce
     pairwise = 2,  ///< allgather with counts, alltoall
-    exchange = 3,  ///< between two ranks
+    sendrecv = 3,  ///< between two ranks
 };
 
 /// A tag holds the kind of traffic (2 bits), a sequence number (13 bits), then as many bits of a hash of the arguments as MPI has
@@ -25,7 +25,7 @@ constexpr std::uint64_t mix(std::uint64_t hash) noexcept {
     return (hash ^ (hash >> 32)) * 0x9e3779b97f4a7c15u;
 }
 
-/// `upper` is MPI's largest tag, which is left free if it can be (see last_words_tag).
+/// `upper` is MPI's largest tag, which is left free if it can be (see blame_tag).
 constexpr int make_tag(traffic kind, unsigned sequence, std::uint64_t hash, int upper) noexcept {
     auto const unit = std::uint64_t{4} * tag_sequences;
     auto const places = (static_cast<std::uint64_t>(upper) + 1) / unit;
@@ -41,7 +41,7 @@ constexpr unsigned sequence_of(int tag) noexcept {
 }
 
 /// For the message of a rank that gives up; none (-1) where tags are few.
-constexpr int last_words_tag(int upper) noexcept {
+constexpr int blame_tag(int upper) noexcept {
     return upper >= static_cast<int>(2 * 4 * tag_sequences - 1) ? upper : -1;
 }
 

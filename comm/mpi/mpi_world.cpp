@@ -3,7 +3,8 @@
 #include <memory>
 
 #include "comm/backend/call_with_deadline.hpp"
-#include "comm/backend/rank_processes.hpp"
+#include "comm/backend/late_ranks.hpp"
+#include "comm/backend/processes/rank_processes.hpp"
 #include "comm/mpi/mpi_world.hpp"
 
 namespace muster::detail {
@@ -18,7 +19,7 @@ unique_comm own(MPI_Comm comm) {
     return owner;
 }
 
-mpi_world meet_now(identity const& who, comm_options const& options) {
+mpi_world rendezvous_now(identity const& who, comm_options const& options) {
     int size = 0;
     check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
     MPI_Comm copy = MPI_COMM_NULL;
@@ -60,22 +61,12 @@ unique_comm make_part(MPI_Comm whole, std::vector<int> const& ranks) {
     return own(part);
 }
 
-std::string name_lost(std::vector<late_rank> const& lost, std::vector<world_record> const& ranks, std::vector<int>& culprits) {
-    std::string text = lost.empty() ? "nothing is known of what keeps the others" : "waiting for";
-    for (auto const& each : lost) {
-        text += fmt::format("{} rank {} on {} ({})", culprits.empty() ? "" : ",", each.rank,
-                            ranks[static_cast<std::size_t>(each.rank)].host, each.why);
-        culprits.push_back(each.rank);
-    }
-    return text;
-}
-
 }  // namespace
 
-mpi_world meet(mpi_runtime& runtime, identity const& who, comm_options const& options) {
+mpi_world rendezvous(mpi_runtime& runtime, identity const& who, comm_options const& options) {
     auto const world = std::make_shared<mpi_world>();
     duration const deadline = runtime.bound(options.deadline);
-    if (!came_back(deadline, [world, who, options] { *world = meet_now(who, options); })) {
+    if (!call_with_deadline(deadline, [world, who, options] { *world = rendezvous_now(who, options); })) {
         runtime.leave_unfinalised();
         absence const why = explain_absence(who, with_the_gone(runtime.seen(), find_rank_processes(who)));
         throw comm_error(
@@ -88,18 +79,20 @@ mpi_world meet(mpi_runtime& runtime, identity const& who, comm_options const& op
     return std::move(*world);
 }
 
-mpi_world meet_some(mpi_runtime& runtime, mpi_world const& whole, std::span<int const> ranks, int own_rank, duration deadline) {
+mpi_world rendezvous_of_some(mpi_runtime& runtime, mpi_world const& whole, std::span<int const> ranks, int own_rank,
+                             duration deadline) {
     auto const comm = std::make_shared<unique_comm>();
     std::vector<int> const list(ranks.begin(), ranks.end());
-    if (!came_back(runtime.bound(deadline), [comm, list, from = whole.comm.get()] { *comm = make_part(from, list); })) {
+    if (!call_with_deadline(runtime.bound(deadline), [comm, list, from = whole.comm.get()] { *comm = make_part(from, list); })) {
         runtime.leave_unfinalised();
-        std::vector<int> culprits;
-        std::string const why = name_lost(lost_ranks(whole.ranks, own_rank), whole.ranks, culprits);
+        auto const lost = lost_ranks(processes_of(whole.ranks), own_rank);
+        std::string const why = lost.empty() ? "nothing is known of what keeps the others"
+                                             : "waiting for " + describe_late(lost, hosts_of(whole.ranks));
         throw comm_error(errc::timeout,
                          fmt::format("process set of {} ranks (rank {} of {} on {}): its ranks did not meet within {}: {}",
                                      ranks.size(), own_rank, whole.ranks.size(),
                                      whole.ranks[static_cast<std::size_t>(own_rank)].host, format_duration(deadline), why),
-                         culprits);
+                         ranks_of(lost));
     }
     mpi_world part{std::move(*comm), {}, whole.crowded};
     for (int const rank : ranks) part.ranks.push_back(whole.ranks[static_cast<std::size_t>(rank)]);

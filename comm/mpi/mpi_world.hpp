@@ -1,4 +1,4 @@
-// Ranks that have met over MPI.
+// The rendezvous of ranks over MPI, and the world that it makes.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace muster::detail {
 
-/// Traffic of its own for a group of ranks, errors being returned, and what its ranks told of themselves, in their order.
+/// Traffic of its own for a group of ranks, errors being returned, and the records of its ranks, in their order.
 struct mpi_world {
     unique_comm comm;
     std::vector<world_record> ranks;
@@ -21,9 +21,10 @@ struct mpi_world {
 
 /// Collective over MPI's world. Checked on all ranks (check_world); numbered by the identities. Throws what check_world does,
 /// mpi_error, and errc::timeout after options.deadline, MPI being stuck then.
-mpi_world meet(mpi_runtime& runtime, identity const& who, comm_options const& options);
+mpi_world rendezvous(mpi_runtime& runtime, identity const& who, comm_options const& options);
 
 /// Collective over `ranks` (of `whole`, distinct, this rank `own` among them). Throws mpi_error and errc::timeout.
-mpi_world meet_some(mpi_runtime& runtime, mpi_world const& whole, std::span<int const> ranks, int own, duration deadline);
+mpi_world rendezvous_of_some(mpi_runtime& runtime, mpi_world const& whole, std::span<int const> ranks, int own,
+                             duration deadline);
 
 }  // namespace muster::detail

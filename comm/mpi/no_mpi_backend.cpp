@@ -1,4 +1,4 @@
-// What stands for the mpi backend in a build without MPI.
+// The mpi backend of a build without MPI: refuses every world.
 #ifndef MUSTER_HAVE_MPI
 #include "base/error.hpp"
 #include "comm/mpi/mpi_backend.hpp"

@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/keep_forever.hpp"
 #include "comm/backend/slot_table.hpp"
 #include "comm/cuda/handles.hpp"
 #include "comm/cuda/pinned_memory.hpp"
 #include "comm/hierarchical/node_reduction.hpp"
-#include "comm/nccl/nccl_runtime.hpp"
 
 namespace muster::nccl {
 
 namespace {
 
-/// One collective on its way.
+/// One collective under way.
 struct slot {
     enum class stage {
         idle,
@@ -45,11 +45,11 @@ struct chunk {
     pinned_memory memory;
 };
 
-class stepped_backend final : public collective_backend {
+class chunked_allreduce_backend final : public collective_backend {
   public:
-    stepped_backend(stepped_parts parts, std::size_t from_bytes, std::size_t chunk_bytes)
+    chunked_allreduce_backend(chunked_allreduce_parts parts, std::size_t from_bytes, std::size_t chunk_bytes)
         : device_(std::move(parts.on)),
-          layout_(std::move(parts.layout)),
+          groups_(std::move(parts.groups)),
           from_bytes_(from_bytes),
           chunk_bytes_(chunk_bytes),
           gate_(cuda::make_stream(*device_)),
@@ -61,20 +61,16 @@ class stepped_backend final : public collective_backend {
         for (auto& each : chunks_) each.copied = cuda::make_event(*device_);
     }
 
-    ~stepped_backend() override {
+    ~chunked_allreduce_backend() override {
         bool const in_order = !failed_ && queue_.empty() && enqueued_.empty();
         node_.reset();  // after which nothing of ours waits for the node's other ranks
         across_.reset();
         staged_.reset();
         if (in_order) return;
-        struct kept {  // the device or the network may still use it
-            std::shared_ptr<cuda::device const> device;
-            cuda::unique_stream gate, down, up;
-            std::array<chunk, 2> chunks;
-            slot_table<slot> slots;
-        };
-        keep_forever(std::make_shared<kept>(
-            kept{device_, std::move(gate_), std::move(down_), std::move(up_), std::move(chunks_), std::move(slots_)}));
+        detail::keep_forever(std::move(device_));  // the device or the network may still use all of it
+        for (auto* const stream : {&gate_, &down_, &up_}) detail::keep_forever(std::move(*stream));
+        detail::keep_forever(std::move(chunks_));
+        detail::keep_forever(std::move(slots_));
     }
 
     std::vector<std::string> const& hosts() const noexcept override { return staged_->hosts(); }
@@ -133,7 +129,7 @@ class stepped_backend final : public collective_backend {
     void abandon(ticket which) noexcept override {
         slot& lost = at(which);
         if (lost.at == slot::stage::staged) return staged_->abandon(lost.inner);
-        staged_->abandon(0);  // the whole world is to hear of it, and not only the group in which it happened
+        staged_->abandon(0);  // the whole world is told of it, and not only the group in which it happened
         try {
             throw comm_error(errc::peer_failed, "an allreduce in steps was given up, and what was under way has no result");
         } catch (...) {
@@ -146,11 +142,11 @@ class stepped_backend final : public collective_backend {
         slot const& asked = at(which);
         if (asked.at == slot::stage::staged) return staged_->late_ranks(asked.inner);
         if (auto known = staged_->late_ranks(0); !known.empty()) return known;
-        // Whoever holds up the chunk that is the next to be gathered holds up everything.
+        // The rank that holds up the next chunk to be gathered holds up everything.
         chunk const& oldest = chunks_[gathered_ % chunks_.size()];
         bool const on_network = !queue_.empty() && oldest.at == chunk::stage::across && oldest.inner != 0;
         auto late = on_network ? across_->late_ranks(oldest.inner) : node_->late_ranks(0);
-        for (auto& each : late) each.rank = (on_network ? layout_.across : layout_.local)[static_cast<std::size_t>(each.rank)];
+        for (auto& each : late) each.rank = (on_network ? groups_.across : groups_.local)[static_cast<std::size_t>(each.rank)];
         return late;
     } catch (...) {
         return {};
@@ -218,7 +214,7 @@ class stepped_backend final : public collective_backend {
     /// The first allreduce of the queue, as far as it goes; true behind its last gather.
     bool put_through(slot& first) {
         std::size_t const count = first.what.out.count;
-        std::size_t const each = elements_of_chunk(chunk_bytes_, first.what.out.type, layout_.local.size());
+        std::size_t const each = elements_of_chunk(chunk_bytes_, first.what.out.type, groups_.local.size());
         std::size_t const chunks = (count + each - 1) / each;
         while (gathered_ < chunks) {
             for (std::size_t i = gathered_; i < scattered_ && reaches_network(chunk_at(i)); ++i) {
@@ -240,7 +236,7 @@ class stepped_backend final : public collective_backend {
         next.what = first.what;
         next.what.in = part_of(first.what.in, part);
         next.what.out = part_of(first.what.out, part);
-        node_steps const steps(layout_, next.what);
+        node_reduction const steps(groups_, next.what);
         next.share = steps.share();
         next.share.data = next.memory.at_least(*device_, next.share.bytes() + 1);
         next.share.where = memory_kind::host;
@@ -259,7 +255,7 @@ class stepped_backend final : public collective_backend {
         if (of.at == chunk::stage::scatter) {
             auto const down = down_.get().handle;
             if (!node_->order(of.inner, down)) return false;
-            auto const from = std::bit_cast<cuda::device_address>(node_steps(layout_, of.what).share().data);
+            auto const from = std::bit_cast<cuda::device_address>(node_reduction(groups_, of.what).share().data);
             if (of.share.count != 0)
                 check(with().copy_device_to_host(of.share.data, from, of.share.bytes(), down), "cuMemcpyDtoHAsync");
             check(with().event_record(of.copied.get().handle, down), "cuEventRecord");
@@ -271,13 +267,13 @@ class stepped_backend final : public collective_backend {
             check(code, "cuEventQuery");
             // Only now it is known to be a result: after an abort the device is through with what is none.
             if (!take_if_done(of.inner)) return false;
-            of.inner = across_->start(node_steps(layout_, of.what).across(of.share));
+            of.inner = across_->start(node_reduction(groups_, of.what).across(of.share));
             of.at = chunk::stage::across;
         }
         if (of.at == chunk::stage::across) {
             ticket const inner = std::exchange(of.inner, 0);
             if (inner == 0 || across_->done(inner)) {
-                node_steps(layout_, of.what).finish(of.share);
+                node_reduction(groups_, of.what).finish(of.share);
                 of.at = chunk::stage::reduced;
             } else {
                 of.inner = inner;
@@ -289,8 +285,8 @@ class stepped_backend final : public collective_backend {
     void gather(slot& first, bool last) {
         chunk& next = chunk_at(gathered_);
         auto const up = up_.get().handle;
-        collective step = node_steps(layout_, next.what).gather();
-        if (next.what.out.count % layout_.local.size() == 0) step.receive_counts.clear();  // NCCL is faster so
+        collective step = node_reduction(groups_, next.what).gather();
+        if (next.what.out.count % groups_.local.size() == 0) step.receive_counts.clear();  // NCCL is faster so
         if (step.in.count != 0)
             check(with().copy_host_to_device(std::bit_cast<cuda::device_address>(step.in.data), next.share.data,
                                              next.share.bytes(), up),
@@ -336,13 +332,13 @@ class stepped_backend final : public collective_backend {
     }
 
     std::shared_ptr<cuda::device const> device_;
-    node_layout layout_;
+    node_groups groups_;
     std::size_t from_bytes_, chunk_bytes_;
     cuda::unique_stream gate_;  ///< what an allreduce begins behind
     cuda::unique_stream down_, up_;
     std::unique_ptr<collective_backend> staged_, node_, across_;
     bool failed_ = false;
-    slot_table<slot> slots_;
+    detail::slot_table<slot> slots_;
     std::deque<ticket> queue_;      ///< allreduces in steps, in the order of their start
     std::vector<ticket> enqueued_;  ///< those whose last gather is with the device
     std::deque<ticket> gathers_;    ///< of the node's backend: but for the last of each
@@ -357,8 +353,9 @@ std::size_t elements_of_chunk(std::size_t chunk_bytes, dtype type, std::size_t r
     return std::max<std::size_t>(1, chunk_bytes / size_of(type) / ranks) * ranks;
 }
 
-std::unique_ptr<collective_backend> make_stepped_backend(stepped_parts parts, std::size_t from_bytes, std::size_t chunk_bytes) {
-    return std::make_unique<stepped_backend>(std::move(parts), from_bytes, chunk_bytes);
+std::unique_ptr<collective_backend> make_chunked_allreduce_backend(chunked_allreduce_parts parts, std::size_t from_bytes,
+                                                                   std::size_t chunk_bytes) {
+    return std::make_unique<chunked_allreduce_backend>(std::move(parts), from_bytes, chunk_bytes);
 }
 
 }  // namespace muster::nccl

@@ -6,10 +6,10 @@
 #include <exception>
 #include <vector>
 
+#include "comm/backend/keep_forever.hpp"
 #include "comm/backend/slot_table.hpp"
 #include "comm/cuda/handles.hpp"
 #include "comm/cuda/pinned_memory.hpp"
-#include "comm/nccl/nccl_runtime.hpp"
 
 namespace muster::nccl {
 
@@ -17,7 +17,7 @@ namespace {
 
 using kind = collective::kind;
 
-/// One collective on its way.
+/// One collective under way.
 struct slot {
     enum class stage {
         idle,
@@ -44,24 +44,22 @@ cuda::device_address address_of(tensor_view const& of) noexcept {
     return std::bit_cast<cuda::device_address>(of.data);
 }
 
-class staged_backend final : public collective_backend {
+class host_staged_backend final : public collective_backend {
   public:
-    staged_backend(std::unique_ptr<collective_backend> host, int rank, std::shared_ptr<cuda::device const> on)
+    host_staged_backend(std::unique_ptr<collective_backend> host, int rank, std::shared_ptr<cuda::device const> on)
         : device_(std::move(on)),
           rank_(rank),
           down_(cuda::make_stream(*device_)),
           up_(cuda::make_stream(*device_)),
           host_(std::move(host)) {}
 
-    ~staged_backend() override {
+    ~host_staged_backend() override {
         host_.reset();
         if (!failed_ && running_.empty() && queue_.empty()) return;
-        struct kept {
-            std::shared_ptr<cuda::device const> device;
-            cuda::unique_stream down, up;
-            slot_table<slot> slots;
-        };
-        keep_forever(std::make_shared<kept>(kept{device_, std::move(down_), std::move(up_), std::move(slots_)}));
+        detail::keep_forever(std::move(device_));  // the device or the network may still use all of it
+        detail::keep_forever(std::move(down_));
+        detail::keep_forever(std::move(up_));
+        detail::keep_forever(std::move(slots_));
     }
 
     std::vector<std::string> const& hosts() const noexcept override { return host_->hosts(); }
@@ -133,7 +131,7 @@ class staged_backend final : public collective_backend {
         auto const place = std::find(ranks.begin(), ranks.end(), rank_);
         auto part = host_->subset(ranks);
         if (!part) return nullptr;
-        return std::make_unique<staged_backend>(std::move(part), static_cast<int>(place - ranks.begin()), device_);
+        return std::make_unique<host_staged_backend>(std::move(part), static_cast<int>(place - ranks.begin()), device_);
     }
 
   private:
@@ -240,16 +238,16 @@ class staged_backend final : public collective_backend {
     cuda::unique_stream down_, up_;
     std::unique_ptr<collective_backend> host_;
     bool failed_ = false;
-    slot_table<slot> slots_;
-    std::deque<ticket> queue_;     ///< on their way down
+    detail::slot_table<slot> slots_;
+    std::deque<ticket> queue_;     ///< that are being copied to the host
     std::vector<ticket> running_;  ///< with the host's backend
 };
 
 }  // namespace
 
-std::unique_ptr<collective_backend> make_staged_backend(std::unique_ptr<collective_backend> host, int rank,
-                                                        std::shared_ptr<cuda::device const> on) {
-    return std::make_unique<staged_backend>(std::move(host), rank, std::move(on));
+std::unique_ptr<collective_backend> make_host_staged_backend(std::unique_ptr<collective_backend> host, int rank,
+                                                             std::shared_ptr<cuda::device const> on) {
+    return std::make_unique<host_staged_backend>(std::move(host), rank, std::move(on));
 }
 
 }  // namespace muster::nccl

@@ -4,9 +4,9 @@
 
 #include "base/log.hpp"
 #include "comm/backend/comm_error.hpp"
-#include "comm/communicator.hpp"
+#include "comm/backend/late_ranks.hpp"
+#include "comm/nccl/library/nccl_error.hpp"
 #include "comm/nccl/nccl_collectives.hpp"
-#include "comm/nccl/nccl_error.hpp"
 #include "comm/nccl/nccl_rank_record.hpp"
 #include "comm/nccl/pmix_rendezvous.hpp"
 
@@ -16,7 +16,7 @@ namespace nccl {
 
 namespace {
 
-/// Does what may fail on this rank alone, before the ranks meet; the failure is told to all by the record.
+/// Does what may fail on this rank alone, before the rendezvous; the record tells all ranks of the failure.
 void prepare(rank_record& mine, identity const& who, comm_options const& options, parts const& from, workspace& space) try {
     if (auto const why = unavailable(from)) throw error(errc::unavailable, *why);
     auto const on = cuda::device::open(*from.driver, cuda::choose_device(*from.driver, options.device, who.local_rank));
@@ -31,7 +31,7 @@ void prepare(rank_record& mine, identity const& who, comm_options const& options
     set_fault(mine, problem.code(), problem.what());
 }
 
-/// Every rank's bytes. Where the ranks do not meet, a rank that cannot take part says that first.
+/// Every rank's bytes. Where the rendezvous fails, a rank that cannot take part reports that first.
 std::vector<std::vector<std::byte>> gather(rank_record const& mine, identity const& who, comm_options const& options,
                                            parts const& from) try {
     return from.gather(who, std::as_bytes(std::span(&mine, 1)), options.deadline);
@@ -42,7 +42,8 @@ std::vector<std::vector<std::byte>> gather(rank_record const& mine, identity con
 }
 
 /// All ranks' records, checked; in the order of the ranks.
-std::vector<rank_record> meet(rank_record const& mine, identity const& who, comm_options const& options, parts const& from) {
+std::vector<rank_record> rendezvous(rank_record const& mine, identity const& who, comm_options const& options,
+                                    parts const& from) {
     auto const blobs = gather(mine, who, options, from);
     std::vector<rank_record> records;
     for (std::size_t rank = 0; rank < blobs.size(); ++rank)
@@ -58,22 +59,21 @@ nccl_comm make_comm(identity const& who, comm_options const& options, parts cons
         return nccl_comm::create(runtime::acquire(with), with, on, records.front().id, who.rank, who.world_size, speaker,
                                  options.deadline);
     } catch (nccl_error const& problem) {
-        // NCCL's own words for ranks that share a GPU tell little.
+        // NCCL's own message for ranks that share a GPU does not name the cause.
         auto const shared = shared_gpus(records);
         if (shared.empty()) throw;
         throw comm_error(errc::placement, fmt::format("{}: {} ({})", speaker, shared, problem.what()));
     } catch (comm_error const& problem) {
         if (problem.code() != errc::timeout) throw;
         std::vector<process_name> processes;
-        for (auto const& record : records) processes.push_back(record.process);
-        std::string text = problem.what();
-        std::vector<int> culprits;
-        for (auto const& late : look_for_late(processes, who.rank)) {
-            text +=
-                fmt::format("; rank {} on {}: {}", late.rank, records[static_cast<std::size_t>(late.rank)].place.host, late.why);
-            culprits.push_back(late.rank);
+        std::vector<std::string> hosts;
+        for (auto const& record : records) {
+            processes.push_back(record.process);
+            hosts.emplace_back(record.place.host);
         }
-        throw comm_error(errc::timeout, text, culprits);
+        auto const lost = lost_ranks(processes, who.rank);
+        std::string const late = lost.empty() ? "" : "; waiting for " + describe_late(lost, hosts);
+        throw comm_error(errc::timeout, problem.what() + late, ranks_of(lost));
     }
 }
 
@@ -89,7 +89,7 @@ std::unique_ptr<collective_backend> make_backend(identity const& who, comm_optio
     rank_record mine;
     workspace space;
     prepare(mine, who, options, from, space);
-    auto const records = meet(mine, who, options, from);
+    auto const records = rendezvous(mine, who, options, from);
     auto const on = space.on;
     world ranks;
     ranks.rank = who.rank;
@@ -123,20 +123,9 @@ std::unique_ptr<collective_backend> make_nccl_backend(identity const& who, comm_
     return nccl::make_backend(who, options, {&nccl::find_library(), &cuda::find_driver(), gather});
 }
 
-std::unique_ptr<collective_backend> make_nccl_backend_over(communicator& host, comm_options const& options) {
-    auto const gather = [&](identity const& who, std::span<std::byte const> mine, duration deadline) {
-        auto const ranks = static_cast<std::size_t>(who.world_size);
-        std::vector<std::byte> all(mine.size() * ranks);
-        tensor_view const in{const_cast<std::byte*>(mine.data()), mine.size(), dtype::u8};
-        host.allgather("what NCCL needs", in, {all.data(), all.size(), dtype::u8}).wait(deadline);
-        std::vector<std::vector<std::byte>> blobs;
-        for (std::size_t rank = 0; rank < ranks; ++rank) {
-            auto const begin = all.begin() + static_cast<std::ptrdiff_t>(rank * mine.size());
-            blobs.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(mine.size()));
-        }
-        return blobs;
-    };
-    return nccl::make_backend(host.who(), options, {&nccl::find_library(), &cuda::find_driver(), gather});
+std::unique_ptr<collective_backend> make_nccl_backend_over(gather_function const& gather, identity const& who,
+                                                           comm_options const& options) {
+    return nccl::make_backend(who, options, {&nccl::find_library(), &cuda::find_driver(), gather});
 }
 
 }  // namespace muster

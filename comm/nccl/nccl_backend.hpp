@@ -1,16 +1,16 @@
-// The backend over NCCL, for tensors in the memory of NVIDIA GPUs.
+// The backend over NCCL. Serves tensors in the memory of NVIDIA GPUs.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "comm/backend/collective_backend.hpp"
+#include "comm/backend/comm_options.hpp"
+#include "comm/backend/gather_bytes.hpp"
 #include "comm/cuda/driver.hpp"
-#include "comm/nccl/nccl_library.hpp"
+#include "comm/nccl/library/nccl_library.hpp"
+#include "pmix/identity.hpp"
 
 namespace muster {
 
@@ -28,14 +28,11 @@ std::optional<std::string> nccl_unavailable(identity const& who, comm_options co
 /// whether or not the device says that it is through. Every thread may use its own communicators.
 std::unique_ptr<collective_backend> make_nccl_backend(identity const& who, comm_options const& options);
 
-/// The same for the ranks of `host`, which reaches host memory: they meet over it.
-std::unique_ptr<collective_backend> make_nccl_backend_over(communicator& host, comm_options const& options);
+/// The same for ranks that meet by `gather` in place of PMIx.
+std::unique_ptr<collective_backend> make_nccl_backend_over(gather_function const& gather, identity const& who,
+                                                           comm_options const& options);
 
 namespace nccl {
-
-/// Every rank's bytes, given this rank's and a deadline; see gather_by_pmix.
-using gather_function =
-    std::function<std::vector<std::vector<std::byte>>(identity const&, std::span<std::byte const> mine, duration deadline)>;
 
 /// What a backend is made of, where a test gives its own.
 struct parts {

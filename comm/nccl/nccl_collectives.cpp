@@ -12,6 +12,8 @@
 
 #include "base/error.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/keep_forever.hpp"
+#include "comm/backend/late_ranks.hpp"
 #include "comm/backend/slot_table.hpp"
 #include "comm/cuda/cuda_error.hpp"
 #include "comm/cuda/fusion_kernels.hpp"
@@ -23,7 +25,7 @@ namespace muster::nccl {
 
 namespace {
 
-/// One collective on its way.
+/// One collective under way.
 struct slot {
     enum class stage {
         idle,
@@ -65,8 +67,8 @@ class nccl_backend final : public collective_backend {
                               ? comm_.end(world_.deadline)
                               : comm_.give_up(fmt::format("{}: its communicator went before it had finished", world_.speaker));
         if (gone) return;
-        keep_forever(std::make_shared<workspace>(std::move(space_)));
-        keep_forever(std::make_shared<slot_table<slot>>(std::move(slots_)));
+        detail::keep_forever(std::move(space_));
+        detail::keep_forever(std::move(slots_));
     }
 
     std::vector<std::string> const& hosts() const noexcept override { return world_.hosts; }
@@ -131,7 +133,11 @@ class nccl_backend final : public collective_backend {
         std::erase(running_, which);  // and its slot is not used again
     }
 
-    std::vector<late_rank> late_ranks(ticket) noexcept override { return look_for_late(world_.processes, world_.rank); }
+    std::vector<late_rank> late_ranks(ticket) noexcept override try {
+        return lost_ranks(world_.processes, world_.rank);
+    } catch (...) {
+        return {};
+    }
 
     std::unique_ptr<collective_backend> subset(std::span<int const> ranks) override {
         auto const place = std::find(ranks.begin(), ranks.end(), world_.rank);
@@ -332,7 +338,7 @@ class nccl_backend final : public collective_backend {
     std::shared_ptr<cuda::fusion_kernels const> kernels_;  // once needed
     std::vector<scaled_sum> scaled_sums_;                  // NCCL frees what is left with the communicator
     std::vector<cuda::unique_memory> retired_;             ///< smaller than what slots have now
-    slot_table<slot> slots_;
+    detail::slot_table<slot> slots_;
     std::deque<ticket> queue_;    ///< not yet on the device; the first may be starting
     std::deque<ticket> running_;  ///< on the device, in its order
 };

@@ -7,9 +7,9 @@
 
 #include "base/units.hpp"
 #include "comm/backend/collective_backend.hpp"
-#include "comm/backend/process_watch.hpp"
+#include "comm/backend/processes/process_watch.hpp"
 #include "comm/cuda/handles.hpp"
-#include "comm/nccl/nccl_comm.hpp"
+#include "comm/nccl/library/nccl_comm.hpp"
 
 namespace muster::nccl {
 

@@ -6,7 +6,7 @@ namespace muster::nccl {
 
 namespace {
 
-/// Collects what the calls of a group return: the first error, else in_progress if one said so.
+/// Collects what the calls of a group return: the first error, else in_progress if one returned that.
 class call_log {
   public:
     void add(int code, std::string_view call) noexcept {
@@ -103,7 +103,7 @@ enqueue_result enqueue(enqueue_place const& at, collective const& what, op how) 
             return {at.with.reduce_scatter(what.in.data, what.out.data, what.out.count, element, how, at.comm, at.stream),
                     "ncclReduceScatter"};
         case kind::alltoall: return alltoall(at, what);
-        case kind::exchange:
+        case kind::sendrecv:
             return grouped(at.with, [&](call_log& log) { send_and_receive(at, log, what.root, what.in, what.out); });
         case kind::barrier: break;
     }

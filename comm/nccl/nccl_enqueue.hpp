@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "comm/backend/collective_backend.hpp"
-#include "comm/nccl/nccl_library.hpp"
+#include "comm/nccl/library/nccl_library.hpp"
 
 namespace muster::nccl {
 
@@ -18,7 +18,7 @@ struct enqueue_place {
     void* scratch = nullptr;  ///< 4 bytes of device memory for barriers
 };
 
-/// What NCCL said, and to which call.
+/// The code that NCCL returned, and from which call.
 struct enqueue_result {
     int code = success;  ///< success, in_progress, or an error
     std::string_view call = "";

@@ -18,7 +18,7 @@ namespace muster {
 
 namespace {
 
-/// What no rank of this world can mend, the same on all.
+/// Why no rank of this world can be served, the same on all.
 std::optional<std::string> not_for(identity const& who, comm_options const& options) {
     if (options.backend != "nccl_mpi") return "it is taken by name only, since nccl goes across the nodes by itself";
     if (who.node_count <= 1) return "all ranks are on one node, which nccl serves";
@@ -32,15 +32,10 @@ std::vector<std::vector<std::byte>> gather_over(collective_backend& world, std::
     std::vector<std::byte> own(mine.begin(), mine.end()), all(mine.size() * size);
     auto const bytes = [](std::vector<std::byte>& of) { return tensor_view{of.data(), of.size(), dtype::u8, memory_kind::host}; };
     run_now(world, {collective::kind::allgather, bytes(own), bytes(all)}, deadline, "meeting before NCCL");
-    std::vector<std::vector<std::byte>> blobs;
-    for (std::size_t rank = 0; rank < size; ++rank) {
-        auto const begin = all.begin() + static_cast<std::ptrdiff_t>(rank * mine.size());
-        blobs.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(mine.size()));
-    }
-    return blobs;
+    return split_by_rank(all, size);
 }
 
-/// What any rank could not do, in the words that all ranks say; `fault` is this one's.
+/// The faults of all ranks in one error, the same on all; `fault` is this one's.
 std::optional<comm_error> agree_on_faults(collective_backend& world, identity const& who, comm_options const& options,
                                           std::optional<error> const& fault) {
     auto record = nccl::describe_rank(who, options, 0, "");
@@ -59,8 +54,8 @@ std::optional<comm_error> agree_on_faults(collective_backend& world, identity co
 
 /// Runs `body`. What it throws on any rank is thrown on all, after MPI, of which all are, has been left in order.
 template <typename Body>
-void together(std::unique_ptr<collective_backend>& world, identity const& who, comm_options const& options,
-              nccl::stepped_parts& parts, Body&& body) {
+void run_on_all(std::unique_ptr<collective_backend>& world, identity const& who, comm_options const& options,
+                nccl::chunked_allreduce_parts& parts, Body&& body) {
     std::optional<error> fault;
     try {
         body();
@@ -74,16 +69,16 @@ void together(std::unique_ptr<collective_backend>& world, identity const& who, c
     throw *agreed;
 }
 
-/// NCCL's communicator of this node's ranks, who tell each other of it in a gathering of all ranks.
-std::unique_ptr<collective_backend> make_node(collective_backend& world, identity const& who, node_layout const& layout,
+/// NCCL's communicator of this node's ranks; all ranks of the world gather what it needs.
+std::unique_ptr<collective_backend> make_node(collective_backend& world, identity const& who, node_groups const& groups,
                                               comm_options const& options) {
     auto const gather = [&](identity const&, std::span<std::byte const> mine, duration deadline) {
         auto const all = gather_over(world, mine, static_cast<std::size_t>(who.world_size), deadline);
         std::vector<std::vector<std::byte>> local;
-        for (int const rank : layout.local) local.push_back(all[static_cast<std::size_t>(rank)]);
+        for (int const rank : groups.local) local.push_back(all[static_cast<std::size_t>(rank)]);
         return local;
     };
-    return nccl::make_backend(identity_on_node(who, layout, "nccl"), options,
+    return nccl::make_backend(identity_on_node(who, groups, "nccl"), options,
                               {&nccl::find_library(), &cuda::find_driver(), gather});
 }
 
@@ -98,25 +93,25 @@ std::unique_ptr<collective_backend> make_nccl_mpi_backend(identity const& who, c
     if (auto const refusal = not_for(who, options)) throw error(errc::unavailable, *refusal);
     auto world = make_mpi_backend(who, options);
     comm_options own = options;
-    nccl::stepped_parts parts;
-    together(world, who, options, parts, [&] {
+    nccl::chunked_allreduce_parts parts;
+    run_on_all(world, who, options, parts, [&] {
         if (auto const lacking = nccl_unavailable(who, options)) throw error(errc::unavailable, *lacking);
         own.device = cuda::choose_device(cuda::find_driver(), options.device, who.local_rank);
         parts.on = cuda::device::open(cuda::find_driver(), own.device);
     });
-    parts.layout = lay_out(gather_places(*world, who, options.deadline), who.rank);
-    if (parts.layout.refusal.empty()) {
-        together(world, who, options, parts, [&] { parts.node = make_node(*world, who, parts.layout, own); });
-        parts.across = world->subset(parts.layout.across);
+    parts.groups = group_by_node(gather_places(*world, who, options.deadline), who.rank);
+    if (parts.groups.refusal.empty()) {
+        run_on_all(world, who, options, parts, [&] { parts.node = make_node(*world, who, parts.groups, own); });
+        parts.across = world->subset(parts.groups.across);
         spdlog::debug(
             "communicator: nccl_mpi: {} nodes of {} ranks, from {} on in chunks of {}; within them by NCCL, across by mpi",
-            parts.layout.across.size(), parts.layout.local.size(), format_bytes(options.hierarchical_bytes),
+            parts.groups.across.size(), parts.groups.local.size(), format_bytes(options.hierarchical_bytes),
             format_bytes(options.node_chunk_bytes));
     } else {
-        spdlog::info("communicator: nccl_mpi goes flat over mpi, through host memory: {}", parts.layout.refusal);
+        spdlog::info("communicator: nccl_mpi goes flat over mpi, through host memory: {}", parts.groups.refusal);
     }
-    parts.staged = nccl::make_staged_backend(std::move(world), who.rank, parts.on);
-    return nccl::make_stepped_backend(std::move(parts), options.hierarchical_bytes, options.node_chunk_bytes);
+    parts.staged = nccl::make_host_staged_backend(std::move(world), who.rank, parts.on);
+    return nccl::make_chunked_allreduce_backend(std::move(parts), options.hierarchical_bytes, options.node_chunk_bytes);
 }
 
 }  // namespace muster

@@ -104,15 +104,4 @@ std::string shared_gpus(std::span<rank_record const> records) {
     return {};
 }
 
-std::vector<late_rank> look_for_late(std::span<process_name const> processes, int own_rank) noexcept {
-    std::vector<late_rank> late;
-    for (std::size_t rank = 0; rank < processes.size(); ++rank) {
-        if (static_cast<int>(rank) == own_rank) continue;
-        auto const state = look_at(processes[rank]);
-        if (state == process_state::gone || state == process_state::stopped)
-            late.push_back({static_cast<int>(rank), state == process_state::gone, describe(processes[rank], state)});
-    }
-    return late;
-}
-
 }  // namespace muster::nccl

@@ -1,4 +1,4 @@
-// What the ranks of an NCCL communicator know of each other. Pure but for describe_rank.
+// The record that each rank sends to all others before an NCCL communicator is made. Pure but for describe_rank.
 #pragma once
 
 #include <span>
@@ -7,14 +7,13 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "comm/backend/collective_backend.hpp"
-#include "comm/backend/process_watch.hpp"
+#include "comm/backend/processes/process_watch.hpp"
 #include "comm/backend/world_record.hpp"
-#include "comm/nccl/nccl_library.hpp"
+#include "comm/nccl/library/nccl_library.hpp"
 
 namespace muster::nccl {
 
-/// What each rank tells all others. Sent as bytes: no pointers.
+/// Sent as bytes: no pointers.
 struct rank_record {
     world_record place;
     process_name process;
@@ -40,8 +39,5 @@ void check_records(std::span<rank_record const> records, identity const& who);
 
 /// "ranks 2 and 3 on n1 share GPU-…; …" with what can be done about it, or "" if every rank has a GPU of its own.
 std::string shared_gpus(std::span<rank_record const> records);
-
-/// What of the other ranks' processes can be seen from this node to be stopped or gone.
-std::vector<late_rank> look_for_late(std::span<process_name const> processes, int own_rank) noexcept;
 
 }  // namespace muster::nccl

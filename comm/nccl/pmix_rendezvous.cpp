@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "comm/backend/comm_error.hpp"
-#include "comm/backend/rank_processes.hpp"
+#include "comm/backend/processes/rank_processes.hpp"
 #include "pmix/client/client.hpp"
 
 namespace muster {
@@ -18,7 +18,8 @@ namespace {
 /// PMIx wants a deadline: for "without end", a week.
 constexpr duration endless{7.0 * 24 * 3600};
 
-/// The process' client of PMIx, kept until it ends: a rank that left PMIx between two meetings would be taken for one that fell.
+/// The process' client of PMIx, kept until it ends: a rank that left PMIx between two rendezvous would be taken for one that
+/// ended.
 struct kept_client {
     std::mutex lock;
     std::unique_ptr<pmix::client> client;
@@ -36,7 +37,7 @@ void check_place(identity const& who, identity const& told) {
                             who.rank, who.world_size, who.host, told.rank, told.world_size));
 }
 
-/// The same failure, told with who did not come.
+/// The same failure, with the ranks that did not come.
 [[noreturn]] void throw_absent(identity const& who, error const& problem) {
     auto const missing = explain_absence(who, find_rank_processes(who));
     throw comm_error(problem.code(),

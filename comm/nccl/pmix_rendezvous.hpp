@@ -1,4 +1,4 @@
-// How the ranks of a job tell each other what they need before they can talk by themselves.
+// The rendezvous of a job's ranks over PMIx. Gathers bytes of every rank before they can send by themselves.
 #pragma once
 
 #include <cstddef>

@@ -19,6 +19,7 @@ op plain_op(reduction how) noexcept {
         case reduction::min: return op::min;
         case reduction::max: return op::max;
         case reduction::product: return op::product;
+        case reduction::adasum: break;  // refused before
     }
     return op::sum;
 }

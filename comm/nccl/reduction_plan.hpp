@@ -1,7 +1,7 @@
-// How a reduction with its factors is done by NCCL. Pure.
+// The plan by which NCCL does a reduction with its factors. Pure.
 #pragma once
 
-#include "comm/nccl/nccl_library.hpp"
+#include "comm/nccl/library/nccl_library.hpp"
 #include "comm/tensor/tensor.hpp"
 
 namespace muster::nccl {

@@ -9,34 +9,34 @@ namespace muster::shm {
 namespace {
 
 // Outlives whatever is destroyed when the program ends.
-struct circle {
+struct member_list {
     std::mutex guard;
-    std::vector<neighbour*> members;
+    std::vector<co_progress*> members;
 };
-circle& all_of_this_process() {
-    static auto* const made = new circle;
+member_list& all_of_this_process() {
+    static auto* const made = new member_list;
     return *made;
 }
 
 }  // namespace
 
-neighbour::neighbour() {
-    circle& all = all_of_this_process();
+co_progress::co_progress() {
+    member_list& all = all_of_this_process();
     std::scoped_lock const lock(all.guard);
     all.members.push_back(this);
 }
 
-void neighbour::leave() noexcept {
-    circle& all = all_of_this_process();
+void co_progress::leave() noexcept {
+    member_list& all = all_of_this_process();
     std::scoped_lock const lock(all.guard);
     std::erase(all.members, this);
 }
 
-void neighbour::drive_others() noexcept {
-    circle& all = all_of_this_process();
+void co_progress::drive_others() noexcept {
+    member_list& all = all_of_this_process();
     std::unique_lock const lock(all.guard, std::try_to_lock);
     if (!lock.owns_lock()) return;
-    for (neighbour* const each : all.members) {
+    for (co_progress* const each : all.members) {
         if (each == this || each->busy_.test_and_set(std::memory_order_acquire)) continue;
         each->drive();
         each->busy_.clear(std::memory_order_release);

@@ -1,4 +1,4 @@
-// The shared-memory communicators of one process, which move each other forward.
+// The common progress of one process's shared-memory communicators: each moves the others forward while it waits.
 #pragma once
 
 #include <sched.h>
@@ -7,21 +7,21 @@
 
 namespace muster::shm {
 
-/// Whoever waits on one communicator must drive the others too: else one rank waits in the first for a rank that waits in the
+/// A rank that waits on one communicator must drive the others too: else one rank waits in the first for a rank that waits in the
 /// second for it. A backend is used by one thread at a time, but two of them may be used by two threads; so each has a lock, held
-/// during every call, and who drives others only tries theirs.
-class neighbour {
+/// during every call; the locks of others are only tried.
+class co_progress {
   public:
-    neighbour();
-    neighbour(neighbour const&) = delete;
-    neighbour& operator=(neighbour const&) = delete;
+    co_progress();
+    co_progress(co_progress const&) = delete;
+    co_progress& operator=(co_progress const&) = delete;
 
     /// Moves all others of this process forward that nobody is using right now. Thread safe; without waiting.
     void drive_others() noexcept;
 
   protected:
-    ~neighbour() = default;
-    /// From now on no other thread calls drive(). To be called first in the destructor.
+    ~co_progress() = default;
+    /// From now on no other thread calls drive(). Call it first in the destructor.
     void leave() noexcept;
 
     /// Moves this one forward; called under its lock.
@@ -30,7 +30,7 @@ class neighbour {
     /// Held by a call.
     class use {
       public:
-        explicit use(neighbour& what) noexcept : what_(what) {
+        explicit use(co_progress& what) noexcept : what_(what) {
             while (what_.busy_.test_and_set(std::memory_order_acquire)) ::sched_yield();  // another drives it: briefly
         }
         use(use const&) = delete;
@@ -38,7 +38,7 @@ class neighbour {
         ~use() { what_.busy_.clear(std::memory_order_release); }
 
       private:
-        neighbour& what_;
+        co_progress& what_;
     };
 
   private:

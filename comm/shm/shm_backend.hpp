@@ -1,4 +1,4 @@
-// The backend over shared memory: all ranks of the world on one node, without MPI.
+// The backend over shared memory. Serves worlds all of whose ranks are on one node, without MPI.
 #pragma once
 
 #include <memory>
@@ -6,18 +6,20 @@
 #include <string>
 
 #include "comm/backend/collective_backend.hpp"
+#include "comm/backend/comm_options.hpp"
+#include "pmix/identity.hpp"
 
 namespace muster {
 
-/// Pure: where the ranks sit, as their identity says.
-std::optional<std::string> shm_unavailable(identity const& who, comm_options const& options);
+/// Pure: where the ranks sit, as their identity says. `mpi_world_size` is that of the program's own MPI, 0 if it runs none.
+std::optional<std::string> shm_unavailable(identity const& who, comm_options const& options, int mpi_world_size);
 
 /// Collective, within options.deadline. Throws comm_error naming the ranks that do not come, end meanwhile, or contradict each
-/// other (see shm::meeting), and errc::system.
+/// other (see shm_rendezvous), and errc::system.
 ///
 /// Nothing of it has a name in the file system, so that nothing can be left there. Works without a thread of its own: within
 /// calls. Collectives finish in the order of their start. A communicator that is destroyed waits for nobody; one that needs it
 /// later is told so.
-std::unique_ptr<collective_backend> make_shm_backend(identity const& who, comm_options const& options);
+std::unique_ptr<collective_backend> make_shm_backend(identity const& who, comm_options const& options, int mpi_world_size);
 
 }  // namespace muster

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "comm/backend/comm_error.hpp"
-#include "comm/shm/remote_memory.hpp"
+#include "comm/shm/memory/remote_memory.hpp"
 #include "comm/shm/shm_sizes.hpp"
 #include "comm/shm/signature.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
@@ -32,37 +32,16 @@ void copy_bytes(void* to, void const* from, std::size_t bytes) noexcept {
 
 }  // namespace
 
-void throw_copy_failed(world const& all, int other, char const* call, int code) {
-    station const& here = all.of(other).here();
-    int const told = here.culprit.load(std::memory_order_relaxed);
-    bool const gave_up = here.state.load(std::memory_order_acquire) == standing::failed;
-    // One that gave up lets its memory go; the fault is whose it gave up because of.
-    if (gave_up && told >= 0 && told < all.size && told != other && told != all.rank) {
-        auto const& blamed = all.processes[static_cast<std::size_t>(told)];
-        throw comm_error(errc::peer_failed,
-                         fmt::format("rank {} of {}: {} gave up because of {}: {}", all.rank, all.size, name_of(all, other),
-                                     name_of(all, told), describe(blamed, look_at(blamed))),
-                         {told});
-    }
-    std::string const why = gave_up         ? "it gave up"
-                            : code == ESRCH ? "its process is gone"
-                                            : fmt::format("{}: {}", call, std::strerror(code));
-    throw comm_error(
-        errc::peer_failed,
-        fmt::format("rank {} of {}: the memory of {} cannot be reached: {}", all.rank, all.size, name_of(all, other), why),
-        {other});
-}
-
 // ---- what is where
 
-std::size_t task::limit(world const& all) const noexcept {
+std::size_t shm_operation::limit(world const& all) const noexcept {
     std::size_t most = all.sizes.payload_bytes;
     if (reduces()) most = std::min(most, whole_reduction_bytes / static_cast<std::size_t>(all.size));
     if (what_.what == collective::kind::alltoall) most -= std::min(most, table_bytes(all));
     return most;
 }
 
-std::size_t task::input_bytes(world const& all, int rank) const noexcept {
+std::size_t shm_operation::input_bytes(world const& all, int rank) const noexcept {
     switch (what_.what) {
         case collective::kind::barrier: return 0;
         case collective::kind::broadcast: return rank == what_.root ? what_.in.bytes() : 0;
@@ -75,13 +54,13 @@ std::size_t task::input_bytes(world const& all, int rank) const noexcept {
 }
 
 /// Of what travelled with the announcement.
-std::byte const* task::input_at(world const& all, int rank) const noexcept {
+std::byte const* shm_operation::input_at(world const& all, int rank) const noexcept {
     if (what_.what == collective::kind::alltoall) return all.of(rank).payload(sequence_) + table_bytes(all);
     auto const& said = all.of(rank).announced(sequence_);
     return input_bytes(all, rank) <= said.inlined.size() ? said.inlined.data() : all.of(rank).payload(sequence_);
 }
 
-std::size_t task::largest_input(world const& all) const noexcept {
+std::size_t shm_operation::largest_input(world const& all) const noexcept {
     if (what_.what == collective::kind::broadcast) return what_.in.bytes();
     if (counts_are_equal(what_)) return input_bytes(all, all.rank);
     std::size_t largest = 0;
@@ -91,7 +70,7 @@ std::size_t task::largest_input(world const& all) const noexcept {
 
 /// Of a broadcast every rank but the root has all of the tensor to get. Shares of an allreduce begin at multiples of a line, so
 /// that the last ones of a small tensor may be empty.
-element_range task::share(world const& all, int rank) const noexcept {
+element_range shm_operation::share(world const& all, int rank) const noexcept {
     if (broadcasts()) return {0, rank == what_.root ? 0 : what_.in.count};
     if (what_.what == collective::kind::reducescatter) return share_of(what_.in.count, all.size, rank);
     std::size_t const per_line = line_bytes / element_bytes();
@@ -101,7 +80,7 @@ element_range task::share(world const& all, int rank) const noexcept {
     return {first, std::min(most, what_.in.count - first)};
 }
 
-task::pull task::pull_from(world const& all, int rank) const noexcept {
+shm_operation::pull shm_operation::pull_from(world const& all, int rank) const noexcept {
     auto const at = static_cast<std::size_t>(rank);
     switch (what_.what) {
         case collective::kind::broadcast: return rank == what_.root && rank != all.rank ? pull{0, what_.in.bytes(), 0} : pull{};
@@ -124,30 +103,30 @@ task::pull task::pull_from(world const& all, int rank) const noexcept {
 
 // ---- the start
 
-/// Looks on from where it stopped last time: who was there stays there.
+/// Goes on from the rank where it stopped last time: ranks that were there stay there.
 template <typename Of>
-bool task::all_reached(world const& all, std::uint64_t number, Of of) noexcept {
+bool shm_operation::all_reached(world const& all, std::uint64_t number, Of of) noexcept {
     for (; scan_ < all.size; ++scan_)
         if (scan_ != all.rank && of(all.of(scan_)).load(std::memory_order_acquire) < number) return false;
     scan_ = 0;
     return true;
 }
 
-bool task::advance(world& all) {
+bool shm_operation::advance(world& all) {
     switch (stage_) {
         case stage::announce:
-            if (what_.what == collective::kind::exchange) {
+            if (what_.what == collective::kind::sendrecv) {
                 if (what_.root == all.rank) {
                     copy_bytes(out(), in(), what_.in.bytes());
                     return true;
                 }
                 announce_pair(all);
-                return meet_pair(all);
+                return match_pair(all);
             }
             if (!announce(all)) return false;
-            stage_ = stage::meet;
-            return meet(all);
-        case stage::meet: return meet(all);
+            stage_ = stage::match;
+            return match(all);
+        case stage::match: return match(all);
         case stage::chunks: return advance_chunks(all);
         case stage::chunks_end: return end_chunks(all);
         case stage::direct: return advance_direct(all);
@@ -155,7 +134,7 @@ bool task::advance(world& all) {
         case stage::leave:
             return all_reached(
                 all, sequence_, [](region const& r) -> auto& { return r.progress().finished; });
-        case stage::pair_meet: return meet_pair(all);
+        case stage::pair_match: return match_pair(all);
         case stage::pair_rounds: return advance_pair(all);
         case stage::pair_leave:
             return all.of(what_.root)
@@ -166,7 +145,7 @@ bool task::advance(world& all) {
 }
 
 /// False if this rank cannot yet.
-bool task::announce(world& all) {
+bool shm_operation::announce(world& all) {
     bool const travels = input_bytes(all, all.rank) <= limit(all);
     bool const in_chunks = (reduces() || broadcasts()) && what_.in.bytes() > limit(all);
     if (in_chunks && reduces() && gathers(all) && !fill_own_window(all)) return false;
@@ -197,7 +176,7 @@ bool task::announce(world& all) {
     return true;
 }
 
-bool task::meet(world& all) {
+bool shm_operation::match(world& all) {
     if (!all_reached(
             all, sequence_, [&](region const& r) -> auto& { return r.announced(sequence_).sequence; }))
         return false;
@@ -229,8 +208,8 @@ bool task::meet(world& all) {
     return advance_staged(all);
 }
 
-/// All ranks look at the same announcements and so come to the same verdict.
-void task::check_announcements(world const& all) const {
+/// All ranks compare the same announcements and so come to the same result.
+void shm_operation::check_announcements(world const& all) const {
     announcement const& mine = all.own().announced(sequence_);
     for (int rank = 0; rank < all.size; ++rank) {
         announcement const& theirs = all.of(rank).announced(sequence_);
@@ -247,7 +226,7 @@ void task::check_announcements(world const& all) const {
 }
 
 /// Every rank checks all pairs, so that all fail if any does.
-void task::check_counts(world const& all) const {
+void shm_operation::check_counts(world const& all) const {
     auto const tables = [&](int rank) { return reinterpret_cast<std::uint64_t const*>(all.of(rank).payload(sequence_)); };
     for (int to = 0; to < all.size; ++to)
         for (int from = 0; from < all.size; ++from) {
@@ -262,12 +241,12 @@ void task::check_counts(world const& all) const {
         }
 }
 
-void task::copy_own(world const& all) const noexcept {
+void shm_operation::copy_own(world const& all) const noexcept {
     pull const mine = pull_from(all, all.rank);
     copy_bytes(out() + mine.to, in() + mine.from, mine.bytes);
 }
 
-void task::finish_whole(world& all) {
+void shm_operation::finish_whole(world& all) {
     if (!reduces()) {
         copy_own(all);
         for (int rank = 0; rank < all.size; ++rank) {
@@ -285,48 +264,14 @@ void task::finish_whole(world& all) {
     combine(what_.in.type, what_.how, all.sources, out(), part.count, what_.scale);
 }
 
-// ---- direct
-
-void task::start_direct(world& all) {
-    find_mapped(all, !all.direct);
-    copy_own(all);
-    stage_ = stage::direct;
-    next_ = 0;
-    from_ = (all.rank + 1) % all.size;
-}
-
-bool task::advance_direct(world& all) {
-    std::size_t budget = budget_bytes;
-    for (; from_ != all.rank; from_ = (from_ + 1) % all.size, next_ = 0) {
-        pull const from = pull_from(all, from_);
-        auto const at = static_cast<std::size_t>(from_);
-        while (next_ < from.bytes) {
-            if (budget == 0) return false;
-            std::size_t const bytes = std::min(budget, from.bytes - next_);
-            if (std::byte const* const near = all.near_inputs[at]; near != nullptr) {
-                std::memcpy(out() + from.to + next_, near + from.from + next_, bytes);
-            } else {
-                auto const address = all.of(from_).announced(sequence_).in + from.from + next_;
-                int const code = read_memory(all.processes[at].pid, out() + from.to + next_, address, bytes);
-                if (code != 0) throw_copy_failed(all, from_, "process_vm_readv", code);
-            }
-            next_ += bytes;
-            budget -= bytes;
-        }
-    }
-    all.own().progress().finished.store(sequence_, std::memory_order_release);
-    stage_ = stage::leave;
-    return advance(all);
-}
-
 // ---- missing
 
-bool task::waits_for(world const& all, int rank) const noexcept {
+bool shm_operation::waits_for(world const& all, int rank) const noexcept {
     region const& theirs = all.of(rank);
     auto const reached = [](std::atomic<std::uint64_t> const& number) { return number.load(std::memory_order_acquire); };
     switch (stage_) {
         case stage::announce: return reached(theirs.progress().worked) + 1 < all.round;
-        case stage::meet: return reached(theirs.announced(sequence_).sequence) < sequence_;
+        case stage::match: return reached(theirs.announced(sequence_).sequence) < sequence_;
         case stage::chunks:
         case stage::direct: return false;  // it is this rank that works
         case stage::chunks_end:
@@ -335,14 +280,14 @@ bool task::waits_for(world const& all, int rank) const noexcept {
         case stage::staged:
             return reached(theirs.progress().filled) < std::min(filled_, worked_ + 1) ||
                    reached(theirs.progress().worked) < std::min(drained_ + 1, worked_);
-        case stage::pair_meet:
+        case stage::pair_match:
         case stage::pair_rounds:
         case stage::pair_leave: return rank == what_.root;
     }
     return false;
 }
 
-std::vector<int> task::missing(world const& all) const {
+std::vector<int> shm_operation::missing(world const& all) const {
     std::vector<int> ranks;
     for (int rank = 0; rank < all.size; ++rank)
         if (rank != all.rank && waits_for(all, rank)) ranks.push_back(rank);

@@ -1,4 +1,4 @@
-// One collective over shared memory, from its start to its end.
+// The schedule of one collective over shared memory, from its start to its end.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,20 @@
 
 namespace muster::shm {
 
-/// A collective as a schedule. In all of them a rank announces what it is at, and sees that all others announced the same, before
-/// anything is written; a rank that differs makes all of them fail. Then, by size:
+/// In all schedules a rank announces its collective, and compares the announcements of all others, before anything is written; a
+/// rank that differs makes all of them fail. Then, by size:
 /// - whole: the input came with the announcement; every rank reduces, or copies out, all of it. One wait.
-/// - chunks, of larger reductions and broadcasts: whoever has the time reads a chunk of all ranks' input, reduces it, and writes
-/// the result to all
-///   outputs while it is still in its cache. What lies in shared buffers is read and written in place. What does not is left in
-///   the segment by its owner and fetched from there if it is small; else the kernel copies it from and to the other's memory.
-/// - direct, of other large collectives whose tensors all lie in shared buffers: each rank reads what it is to get, from where
-/// the
-///   other has it.
+/// - chunks, of larger reductions and broadcasts: a rank that has time reads a chunk of all ranks' input, reduces it, and writes
+///   the result to all outputs while it is still in its cache. What lies in shared buffers is read and written in place. What
+///   does not is left in the segment by its owner and fetched from there if it is small; else the kernel copies it from and to
+///   the other's memory.
+/// - direct, of other large collectives whose tensors all lie in shared buffers: each rank copies what it is to get from the
+///   other's buffer.
 /// - staged, of those whose tensors do not, and of reductions where the kernel forbids to read others' memory: in rounds through
 ///   windows in the segment, two in turn, so that ranks fill one while they work on the other. Two copies that stay in the caches
 ///   take less time than one by the kernel, which looks up every page.
 /// All combine in the order of the ranks: every way and every rank gives the same bits.
-class task {
+class shm_operation {
   public:
     void begin(collective const& what) {
         what_ = what;
@@ -54,7 +53,7 @@ class task {
     std::vector<int> missing(world const& all) const;
 
   private:
-    enum class stage { announce, meet, chunks, chunks_end, direct, staged, leave, pair_meet, pair_rounds, pair_leave };
+    enum class stage { announce, match, chunks, chunks_end, direct, staged, leave, pair_match, pair_rounds, pair_leave };
     enum class way { whole, gathered, mapped, direct, staged };  // of a reduction
     struct pull {
         std::size_t from = 0;  // bytes within the other rank's input
@@ -81,7 +80,7 @@ class task {
 
     bool announce(world& all);
     bool fill_own_window(world& all) const noexcept;
-    bool meet(world& all);
+    bool match(world& all);
     void check_announcements(world const& all) const;
     void check_counts(world const& all) const;
     void finish_whole(world& all);
@@ -124,7 +123,7 @@ class task {
     element_range piece_of(world const& all, int rank, std::uint64_t round) const noexcept;
 
     void announce_pair(world& all);
-    bool meet_pair(world& all);
+    bool match_pair(world& all);
     bool advance_pair(world& all);
     std::size_t pair_rounds(world const& all, std::size_t bytes) const noexcept;
 

@@ -1,8 +1,8 @@
 // Reductions and broadcasts in chunks.
 //
 // Every rank's share is cut into chunks. A rank takes those of its own share, then what is left of the others', each by adding
-// one to the counter of the rank whose share it is; and says how many it has done. All is over when as many are done as there
-// are, whoever did them: a rank that comes late finds nothing to do and nobody that waits for it.
+// one to the counter of the rank whose share it is; and it publishes how many it has done. The operation ends when all chunks
+// are done, by whichever rank: a rank that comes late finds nothing to do, and no rank waits for it.
 //
 // When may the window be written to, and the results? Both are used in turn with the rounds of staged collectives, of which this
 // counts as one. The window as there: when all others have worked the round before last. A result: when all have announced this
@@ -19,7 +19,7 @@
 #include <cstring>
 
 #include "comm/backend/comm_error.hpp"
-#include "comm/shm/remote_memory.hpp"
+#include "comm/shm/memory/remote_memory.hpp"
 #include "comm/shm/shm_operation.hpp"
 #include "comm/shm/shm_sizes.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
@@ -36,11 +36,11 @@ constexpr std::size_t chunks_of_a_share = 4;
 
 }  // namespace
 
-bool task::gathers(world const& all) const noexcept {
+bool shm_operation::gathers(world const& all) const noexcept {
     return what_.in.bytes() <= all.sizes.largest_gathered();
 }
 
-bool task::everything_is_shared(world const& all) const noexcept {
+bool shm_operation::everything_is_shared(world const& all) const noexcept {
     for (int rank = 0; rank < all.size; ++rank) {
         announcement const& said = all.of(rank).announced(sequence_);
         if (said.in_shared.buffer == 0 && input_bytes(all, rank) != 0) return false;
@@ -51,14 +51,14 @@ bool task::everything_is_shared(world const& all) const noexcept {
 }
 
 /// The same on all ranks.
-task::way task::way_of(world const& all) const noexcept {
+shm_operation::way shm_operation::way_of(world const& all) const noexcept {
     if (gathers(all)) return way::gathered;
     if (everything_is_shared(all)) return way::mapped;
     return all.direct ? way::direct : way::staged;
 }
 
 /// False if another rank still reads what is there.
-bool task::fill_own_window(world& all) const noexcept {
+bool shm_operation::fill_own_window(world& all) const noexcept {
     if (all.mappable && place_of(what_.in.data, what_.in.bytes()).buffer != 0) return true;
     for (int rank = 0; rank < all.size; ++rank)
         if (rank != all.rank && all.of(rank).progress().worked.load(std::memory_order_acquire) + 1 < all.round) return false;
@@ -67,7 +67,7 @@ bool task::fill_own_window(world& all) const noexcept {
 }
 
 /// Of the ranks that have shared it. Those that cannot be mapped are left to the kernel, unless they must be.
-void task::find_mapped(world& all, bool must) const {
+void shm_operation::find_mapped(world& all, bool must) const {
     for (int rank = 0; rank < all.size; ++rank) {
         auto const at = static_cast<std::size_t>(rank);
         announcement const& said = all.of(rank).announced(sequence_);
@@ -92,7 +92,7 @@ void task::find_mapped(world& all, bool must) const {
 
 // ---- what a chunk is
 
-std::size_t task::chunk_elements(world const& all) const noexcept {
+std::size_t shm_operation::chunk_elements(world const& all) const noexcept {
     std::size_t const largest = broadcasts() ? what_.in.count : share(all, 0).count;
     std::size_t const whole = largest * element_bytes() / chunks_of_a_share;
     std::size_t most = largest_mapped_chunk, unit = line_bytes;
@@ -105,12 +105,12 @@ std::size_t task::chunk_elements(world const& all) const noexcept {
     return std::max(std::clamp(whole, std::min(smallest_chunk, most), most) / unit * unit, unit) / element_bytes();
 }
 
-std::size_t task::chunks_in(world const& all, element_range const& whole) const noexcept {
+std::size_t shm_operation::chunks_in(world const& all, element_range const& whole) const noexcept {
     std::size_t const most = chunk_elements(all);
     return (whole.count + most - 1) / most;
 }
 
-element_range task::chunk_of(world const& all, int owner, std::size_t number) const noexcept {
+element_range shm_operation::chunk_of(world const& all, int owner, std::size_t number) const noexcept {
     element_range const whole = share(all, owner);
     std::size_t const most = chunk_elements(all), done = number * most;
     return {whole.first + done, std::min(most, whole.count - done)};
@@ -118,7 +118,7 @@ element_range task::chunk_of(world const& all, int owner, std::size_t number) co
 
 // ---- the work
 
-void task::start_chunks(world& all, way how) {
+void shm_operation::start_chunks(world& all, way how) {
     way_ = how;
     stage_ = stage::chunks;
     turn_ = 0;
@@ -131,7 +131,7 @@ void task::start_chunks(world& all, way how) {
     all.own().progress().filled.store(all.round + 1, std::memory_order_release);
 }
 
-bool task::advance_chunks(world& all) {
+bool shm_operation::advance_chunks(world& all) {
     std::size_t budget = budget_bytes;
     auto& done = all.own().chunks(sequence_).done;
     for (; turn_ < all.size; ++turn_) {
@@ -158,13 +158,13 @@ bool task::advance_chunks(world& all) {
     return end_chunks(all);
 }
 
-bool task::chunks_are_done(world const& all) const noexcept {
+bool shm_operation::chunks_are_done(world const& all) const noexcept {
     std::uint64_t done = 0;
     for (int rank = 0; rank < all.size; ++rank) done += all.of(rank).chunks(sequence_).done.load(std::memory_order_acquire);
     return done >= total_;
 }
 
-bool task::end_chunks(world& all) {
+bool shm_operation::end_chunks(world& all) {
     if (!chunks_are_done(all)) return false;
     if (way_ != way::gathered) return true;
     fetch_results(all);
@@ -174,14 +174,14 @@ bool task::end_chunks(world& all) {
 
 /// Whether this rank can do that one's chunks. Of a broadcast the root can do all, the others their own and what lies in shared
 /// buffers at both ends.
-bool task::serves(world const& all, int owner) const noexcept {
+bool shm_operation::serves(world const& all, int owner) const noexcept {
     return reduces() || owner == all.rank || all.rank == what_.root ||
            (all.near_inputs[static_cast<std::size_t>(what_.root)] != nullptr &&
             all.near_outputs[static_cast<std::size_t>(owner)] != nullptr);
 }
 
 /// Of the root's tensor to the owner's.
-void task::copy_chunk(world& all, int owner, element_range const& chunk) {
+void shm_operation::copy_chunk(world& all, int owner, element_range const& chunk) {
     auto const root = static_cast<std::size_t>(what_.root), there = static_cast<std::size_t>(owner);
     std::size_t const at = chunk.first * element_bytes(), bytes = chunk.count * element_bytes();
     check_membership(all);
@@ -201,14 +201,14 @@ void task::copy_chunk(world& all, int owner, element_range const& chunk) {
 }
 
 /// Where the result of a chunk goes for `rank`; null if it cannot be reached here.
-void* task::chunk_target(world& all, int rank, int owner, element_range const& chunk) const noexcept {
+void* shm_operation::chunk_target(world& all, int rank, int owner, element_range const& chunk) const noexcept {
     std::size_t first = chunk.first;
     if (what_.what == collective::kind::reducescatter) first -= share(all, owner).first;
     std::byte* const tensor = rank == all.rank ? out() : all.near_outputs[static_cast<std::size_t>(rank)];
     return tensor == nullptr ? nullptr : tensor + first * element_bytes();
 }
 
-void task::do_chunk(world& all, int owner, element_range const& chunk) {
+void shm_operation::do_chunk(world& all, int owner, element_range const& chunk) {
     bool const scatters = what_.what == collective::kind::reducescatter;
     std::size_t const at = chunk.first * element_bytes(), bytes = chunk.count * element_bytes();
     check_membership(all);
@@ -261,7 +261,7 @@ void task::do_chunk(world& all, int owner, element_range const& chunk) {
 }
 
 /// Throws if a rank has given up, or left. What was read before is not read later than this.
-void task::check_membership(world const& all) const {
+void shm_operation::check_membership(world const& all) const {
 #ifndef __SANITIZE_THREAD__  // which knows no fences, nor the memory of other processes
     std::atomic_thread_fence(std::memory_order_acquire);
 #endif
@@ -271,7 +271,7 @@ void task::check_membership(world const& all) const {
 }
 
 /// What others did, unless they could reach this rank's tensor.
-void task::fetch_results(world& all) const noexcept {
+void shm_operation::fetch_results(world& all) const noexcept {
     if (all.own().announced(sequence_).out_shared.buffer != 0) return;
     for (int owner = 0; owner < all.size; ++owner) {
         if (what_.what == collective::kind::reducescatter && owner != all.rank) continue;

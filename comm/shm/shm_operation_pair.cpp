@@ -1,18 +1,18 @@
-// The exchange of two ranks. What one says to the other lies apart from what it says to all, so that exchanges and collectives
-// do not count each other's numbers. One announcement a pair is enough: an exchange ends only when both have finished reading.
+// The sendrecv of two ranks. Its announcements lie apart from those of collectives, so that the two kinds do not count each
+// other's numbers. One announcement a pair is enough: a sendrecv ends only when both ranks have finished reading.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "comm/backend/comm_error.hpp"
-#include "comm/shm/remote_memory.hpp"
+#include "comm/shm/memory/remote_memory.hpp"
 #include "comm/shm/shm_operation.hpp"
 #include "comm/shm/signature.hpp"
 
 namespace muster::shm {
 
-void task::announce_pair(world& all) {
+void shm_operation::announce_pair(world& all) {
     auto const peer = static_cast<std::size_t>(what_.root);
     sequence_ = ++all.pair_sequence[peer];
     announcement& say = all.own().announced_to(peer);
@@ -21,21 +21,21 @@ void task::announce_pair(world& all) {
     say.in = reinterpret_cast<std::uintptr_t>(what_.in.data);
     say.out = what_.out.count;
     say.sequence.store(sequence_, std::memory_order_release);
-    stage_ = stage::pair_meet;
+    stage_ = stage::pair_match;
 }
 
-std::size_t task::pair_rounds(world const& all, std::size_t bytes) const noexcept {
+std::size_t shm_operation::pair_rounds(world const& all, std::size_t bytes) const noexcept {
     return (bytes + all.sizes.pair_bytes - 1) / all.sizes.pair_bytes;
 }
 
-bool task::meet_pair(world& all) {
+bool shm_operation::match_pair(world& all) {
     announcement const& mine = all.own().announced_to(static_cast<std::size_t>(what_.root));
     announcement const& theirs = all.of(what_.root).announced_to(static_cast<std::size_t>(all.rank));
     if (theirs.sequence.load(std::memory_order_acquire) < sequence_) return false;
     if (theirs.signature != mine.signature || theirs.count != mine.out || theirs.out != mine.count)
         throw comm_error(
             errc::peer_failed,
-            fmt::format("exchange on rank {} ({}): this rank sends {} and receives {} elements of {}, {} sends {} and "
+            fmt::format("sendrecv on rank {} ({}): this rank sends {} and receives {} elements of {}, {} sends {} and "
                         "receives {} of {}",
                         all.rank, all.hosts[static_cast<std::size_t>(all.rank)], mine.count, mine.out, to_string(what_.in.type),
                         name_of(all, what_.root), theirs.count, theirs.out,
@@ -49,7 +49,7 @@ bool task::meet_pair(world& all) {
     return advance_pair(all);
 }
 
-bool task::advance_pair(world& all) {
+bool shm_operation::advance_pair(world& all) {
     auto const peer = static_cast<std::size_t>(what_.root);
     counters& own = all.own().progress_with(peer);
     counters const& theirs = all.of(what_.root).progress_with(static_cast<std::size_t>(all.rank));

@@ -31,7 +31,7 @@ bool all_at(world const& all, std::uint64_t number, Of of) noexcept {
 
 }  // namespace
 
-void task::start_staged(world& all) noexcept {
+void shm_operation::start_staged(world& all) noexcept {
     stage_ = stage::staged;
     std::size_t rounds = 0;
     if (reduces()) {
@@ -44,7 +44,7 @@ void task::start_staged(world& all) noexcept {
     end_ = first_ + rounds;
 }
 
-bool task::advance_staged(world& all) {
+bool shm_operation::advance_staged(world& all) {
     counters& own = all.own().progress();
     for (bool moved = true; moved && drained_ < end_;) {
         moved = false;
@@ -71,7 +71,7 @@ bool task::advance_staged(world& all) {
 }
 
 /// What of `rank`'s share this round takes.
-element_range task::piece_of(world const& all, int rank, std::uint64_t round) const noexcept {
+element_range shm_operation::piece_of(world const& all, int rank, std::uint64_t round) const noexcept {
     element_range const whole = share(all, rank);
     std::size_t const most = all.sizes.share_bytes() / element_bytes();
     std::size_t const done = std::min(whole.count, static_cast<std::size_t>(round - first_) * most);
@@ -81,12 +81,12 @@ element_range task::piece_of(world const& all, int rank, std::uint64_t round) co
 // ---- what only moves
 
 /// Of a window that one rank reads: all of it, where all others get the same.
-std::size_t task::slot_bytes(world const& all) const noexcept {
+std::size_t shm_operation::slot_bytes(world const& all) const noexcept {
     return what_.what == collective::kind::alltoall ? all.sizes.share_bytes() : all.sizes.window_bytes;
 }
 
 /// The most bytes that one rank gets from one.
-std::size_t task::longest_stream(world const& all) const noexcept {
+std::size_t shm_operation::longest_stream(world const& all) const noexcept {
     if (what_.what != collective::kind::alltoall) return largest_input(all);
     std::uint64_t most = 0;
     for (int rank = 0; rank < all.size; ++rank) {
@@ -96,7 +96,7 @@ std::size_t task::longest_stream(world const& all) const noexcept {
     return static_cast<std::size_t>(most) * element_bytes();
 }
 
-void task::fill_slots(world& all, std::uint64_t round) const noexcept {
+void shm_operation::fill_slots(world& all, std::uint64_t round) const noexcept {
     std::byte* const window = all.own().window(round);
     std::size_t const slot = slot_bytes(all), done = static_cast<std::size_t>(round - first_) * slot;
     auto const put = [&](std::size_t first, std::size_t bytes, std::byte* to) {
@@ -112,7 +112,7 @@ void task::fill_slots(world& all, std::uint64_t round) const noexcept {
 }
 
 /// What this round brings from `rank`, which may be this one.
-void task::take(world const& all, int rank, std::uint64_t round) const noexcept {
+void shm_operation::take(world const& all, int rank, std::uint64_t round) const noexcept {
     std::size_t const slot = slot_bytes(all), done = static_cast<std::size_t>(round - first_) * slot;
     pull const next = pull_from(all, rank);
     if (done >= next.bytes) return;
@@ -126,7 +126,7 @@ void task::take(world const& all, int rank, std::uint64_t round) const noexcept 
 
 // ---- rounds
 
-void task::fill(world& all, std::uint64_t round) const noexcept {
+void shm_operation::fill(world& all, std::uint64_t round) const noexcept {
     std::byte* const window = all.own().window(round);
     if (!reduces()) return fill_slots(all, round);
     for (int rank = 0; rank < all.size; ++rank) {
@@ -138,7 +138,7 @@ void task::fill(world& all, std::uint64_t round) const noexcept {
     }
 }
 
-void task::work(world& all, std::uint64_t round) const noexcept {
+void shm_operation::work(world& all, std::uint64_t round) const noexcept {
     if (!reduces()) {
         for (int k = 1; k < all.size; ++k) take(all, (all.rank + k) % all.size, round);  // not all at the same one at once
         return;
@@ -159,7 +159,7 @@ void task::work(world& all, std::uint64_t round) const noexcept {
     std::memcpy(out() + piece.first * element_bytes(), result, piece.count * element_bytes());
 }
 
-void task::drain(world& all, std::uint64_t round) const noexcept {
+void shm_operation::drain(world& all, std::uint64_t round) const noexcept {
     if (what_.what != collective::kind::allreduce) return;
     for (int rank = 0; rank < all.size; ++rank) {
         if (rank == all.rank) continue;

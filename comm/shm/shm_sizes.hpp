@@ -1,4 +1,4 @@
-// Sizes by which a schedule is chosen and cut.
+// Sizes by which an operation's schedule is chosen and cut.
 #pragma once
 
 #include <cstddef>

@@ -52,14 +52,14 @@ std::vector<late_rank> blame(world const& all, std::vector<int> const& missing, 
     for (int const rank : missing) {
         auto const& who = all.processes[static_cast<std::size_t>(rank)];
         station const& here = all.of(rank).here();
-        auto const state = look_at(who);
+        auto const state = state_of(who);
         auto const stands = here.state.load(std::memory_order_acquire);
         auto const told = here.culprit.load(std::memory_order_relaxed);
         if (stands == standing::failed && told >= 0 && told < all.size && told != rank && told != all.rank) {
             // It will not come; but it is not to blame.
             auto const& blamed = all.processes[static_cast<std::size_t>(told)];
             culprits.push_back(
-                {told, true, fmt::format("rank {} gave up because of it; {}", rank, describe(blamed, look_at(blamed)))});
+                {told, true, fmt::format("rank {} gave up because of it; {}", rank, describe(blamed, state_of(blamed)))});
         } else if (state == process_state::gone) {
             culprits.push_back({rank, true, describe(who, state)});
         } else if (stands == standing::failed) {

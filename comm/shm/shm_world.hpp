@@ -1,4 +1,4 @@
-// The ranks of one node and the memory that they share, as a rank's collectives see them.
+// The world of a node's ranks: their shared memory, processes and counters, as one rank's collectives use them.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "comm/backend/collective_backend.hpp"
-#include "comm/backend/process_watch.hpp"
-#include "comm/shm/mapped_buffers.hpp"
-#include "comm/shm/segment.hpp"
+#include "comm/backend/processes/process_watch.hpp"
+#include "comm/shm/memory/mapped_buffers.hpp"
+#include "comm/shm/memory/segment.hpp"
 
 namespace muster::shm {
 
@@ -66,7 +66,7 @@ void divide(world& all);
 /// "rank 3 on n1 (process 4711)".
 std::string name_of(world const& all, int rank);
 
-/// Numbers by which a rank that holds the others up is told from those that only wait for it too: the least comes first.
+/// How far a rank is. The rank that holds the others up has the least position; the rest only wait for it too.
 struct position {
     std::uint64_t sequence = 0;
     std::uint64_t steps = 0;

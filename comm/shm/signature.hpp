@@ -1,4 +1,4 @@
-// What must be equal on all ranks of a collective, in 64 bits and a count.
+// The signature of a collective: what must be equal on all ranks, in 64 bits and a count.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What elements are while they travel between ranks.
+// The types that f32 elements can have while they travel between ranks.
 #pragma once
 
 #include <cstdint>

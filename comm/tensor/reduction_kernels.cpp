@@ -268,6 +268,7 @@ void run(dtype type, void const* const* sources, reduction how, void* out, std::
                 case reduction::min: return with(least{});
                 case reduction::max: return with(greatest{});
                 case reduction::product: return with(multiply_op{});
+                case reduction::adasum: return;  // no reduction of single elements: refused before
             }
         });
     });

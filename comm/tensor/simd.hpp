@@ -1,4 +1,4 @@
-// Which vector instructions the kernels of this folder may use on this machine.
+// The vector instructions that the kernels of this folder may use on this machine.
 #pragma once
 
 #include <cstdint>

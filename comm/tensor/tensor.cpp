@@ -37,6 +37,7 @@ std::string_view to_string(reduction how) noexcept {
         case reduction::min: return "min";
         case reduction::max: return "max";
         case reduction::product: return "product";
+        case reduction::adasum: return "adasum";
     }
     return "unknown";
 }

@@ -1,4 +1,4 @@
-// What collectives work on: a view of elements of one type in memory that the caller owns.
+// The view of a tensor: elements of one type in memory that the caller owns.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,8 @@ constexpr bool is_floating(dtype type) noexcept {
 ///   whose sum may have wrapped: reduce the sum, or convert. Of f16 in worlds above comm_options::direct_ranks MPI adds first,
 ///   so that a sum beyond 65,504 overflows.
 /// - `min` and `max` of floating types: if any rank's element is NaN, the result is NaN.
-enum class reduction : std::uint8_t { sum, average, min, max, product };
+/// - `adasum` (comm/gradients/adasum.hpp) is for exchange::allreduce alone; a communicator refuses it (errc::usage).
+enum class reduction : std::uint8_t { sum, average, min, max, product, adasum };
 std::string_view to_string(reduction how) noexcept;
 
 /// Factors around a reduction: result = after * reduce(before * in of every rank). Of floating types only, in the precision in

@@ -1,4 +1,4 @@
-// From a type that is known when the program runs to code for it.
+// The dispatch from an element type known at run time to code compiled for it.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ void run_step(communicator& ranks, std::string_view what, Step&& step) {
     if (ranks.size() == 1)
         step();
     else
-        agreed(ranks, what, step);
+        run_on_all(ranks, what, step);
 }
 
 }  // namespace muster

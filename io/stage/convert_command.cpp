@@ -89,7 +89,7 @@ constexpr command_row convert_row{
 
 int convert_command(given_options const& given, identity const& who) {
     convert_request const request = request_of(given);
-    return with_ranks("muster-stage", who, options_for_files(who), [&](communicator& ranks) {
+    return run_with_ranks("muster-stage", who, options_for_files(who), [&](communicator& ranks) {
         auto const begin = std::chrono::steady_clock::now();
         bool const shown = ranks.rank() == 0 && !given.has("json");
         std::function<void(std::uint64_t)> show;

@@ -139,7 +139,7 @@ peer_event::kind kind_of(pmix_status_t code) {
     }
 }
 
-/// Where the library's thread leaves news: its handlers carry no pointer of ours.
+/// The client that the library's thread reports events to: its handlers carry no pointer to it.
 std::mutex listener_lock;
 std::weak_ptr<void> listener;
 
@@ -181,7 +181,7 @@ void on_event(size_t, pmix_status_t code, pmix_proc_t const* source, pmix_info_t
 
 client::client(duration deadline) : state_(std::make_shared<state>()) {
     if (!state_->wake) throw_system("eventfd", "for the PMIx client");
-    if (in_use.exchange(true)) throw error(errc::usage, "there is a PMIx client in this process already");
+    if (in_use.exchange(true)) throw error(errc::usage, "there is a PMIx client in this process already; use that one");
     bool connected = false;
     try {
         auto const self = state_;  // a call that is late still writes into it
@@ -255,20 +255,21 @@ void client::fence(duration deadline) {
     }
     auto const outcome = done->status();
     if (outcome == PMIX_ERR_PARTIAL_SUCCESS || outcome == PMIX_ERR_LOST_CONNECTION || outcome == PMIX_ERR_PROC_ABORTED)
-        throw error(errc::peer_failed, fmt::format("a rank fell before the fence was complete ({})", PMIx_Error_string(outcome)));
+        throw error(errc::peer_failed,
+                    fmt::format("a rank ended before the fence was complete ({})", PMIx_Error_string(outcome)));
     check(outcome, "PMIx_Fence_nb");
 }
 
 std::vector<std::byte> client::get_bytes(int rank, std::string_view key, duration deadline) {
     auto const found = get(make_proc(state_->who.nspace, static_cast<pmix_rank_t>(rank)), key, deadline);
     if (auto const* bytes = std::get_if<std::vector<std::byte>>(&found)) return *bytes;
-    throw error(errc::invalid_data, fmt::format("key \"{}\" of rank {} holds no bytes; put and get must agree", key, rank));
+    throw error(errc::invalid_data, fmt::format("key \"{}\" of rank {} holds no bytes; read it by get_string()", key, rank));
 }
 
 std::string client::get_string(int rank, std::string_view key, duration deadline) {
     auto const found = get(make_proc(state_->who.nspace, static_cast<pmix_rank_t>(rank)), key, deadline);
     if (auto const* text = std::get_if<std::string>(&found)) return *text;
-    throw error(errc::invalid_data, fmt::format("key \"{}\" of rank {} holds no text; put and get must agree", key, rank));
+    throw error(errc::invalid_data, fmt::format("key \"{}\" of rank {} holds no text; read it by get_bytes()", key, rank));
 }
 
 void client::abort(int code, std::string_view text, duration deadline) {

@@ -1,4 +1,4 @@
-// A rank's end of PMIx: keys and values, fences, and news of peers that fell.
+// The PMIx client of a rank: puts and gets keys, waits in fences, and reports peers that ended.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace muster::pmix {
 
-/// News of another rank.
+/// An event of another rank.
 struct peer_event {
     enum class kind {
         aborted,     ///< exited with a code other than 0
@@ -51,7 +51,7 @@ class client {
     /// Hands what was put to the server; others see it after a fence, or as soon as they ask for it.
     void commit(duration deadline = default_deadline);
 
-    /// Collective over the whole job: returns once every rank is here. Throws errc::peer_failed if a rank fell meanwhile.
+    /// Collective over the whole job: returns once every rank is here. Throws errc::peer_failed if a rank ended meanwhile.
     void fence(duration deadline = default_deadline);
 
     /// The value a rank committed under a key; waits for it to do so. Throws errc::not_found if the key will not come, and
@@ -63,14 +63,14 @@ class client {
     /// rank lives until it is killed with the others.
     void abort(int code, std::string_view text, duration deadline = default_deadline);
 
-    /// From now on `poll` tells of ranks that fall. A handler for all codes would be told of nothing, so they are registered one
+    /// From now on `poll` reports ranks that end. A handler for all codes would be told of nothing, so they are registered one
     /// by one.
     void watch_peers(duration deadline = default_deadline);
     /// The same for PMIx codes of the program's own choice.
     void watch(std::span<int const> codes, duration deadline = default_deadline);
 
     int event_fd() const noexcept;   ///< readable while `poll` has something
-    std::vector<peer_event> poll();  ///< all news since the last call; never blocks
+    std::vector<peer_event> poll();  ///< all events since the last call; never blocks
 
     /// Leaves the job in order; the destructor then does nothing. Not collective.
     void finalize(duration deadline = default_deadline);

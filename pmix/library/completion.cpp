@@ -38,7 +38,9 @@ pmix_status_t completion::status() {
 
 void completion::wait_or_throw(duration deadline, std::string_view call) {
     if (!wait(deadline))
-        throw error(errc::timeout, fmt::format("{} did not answer in time; is this machine overloaded, or a rank gone?", call));
+        throw error(
+            errc::timeout,
+            fmt::format("{} did not answer in time; look for ranks that have ended, and for other load on this machine", call));
     check(status(), call);
 }
 

@@ -1,4 +1,4 @@
-// Waiting, with a deadline, for callbacks of the library's threads. Internal: names PMIx types.
+// The wait, with a deadline, for callbacks of the library's threads. Internal: names PMIx types.
 #pragma once
 
 #include <pmix_common.h>

@@ -1,4 +1,4 @@
-// Which PMIx library this process runs with.
+// The version of the PMIx library that this process has loaded.
 #pragma once
 
 #include <string>

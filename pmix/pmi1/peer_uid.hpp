@@ -1,4 +1,4 @@
-// Who is at the other end of a TCP connection on this machine.
+// The user at the other end of a TCP connection on this machine.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// The state behind the PMI-1 wire: the key-value space, the barrier, the published names. No sockets.
+// The state of a PMI-1 job: its keys and values, its barrier, its published names. Answers lines; knows no sockets.
 #pragma once
 
 #include <map>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pmix/pmi1/pmi1_wire.hpp"
-#include "pmix/server/server.hpp"
+#include "pmix/server/server_job.hpp"
 
 namespace muster::pmix {
 
@@ -18,7 +18,7 @@ struct pmi1_reply {
     bool operator==(pmi1_reply const&) const = default;
 };
 
-/// Takes the lines of all ranks, one after the other, and says what to send to whom. Pure apart from its own state; not thread
+/// Takes the lines of all ranks, one after the other, and returns the replies. Pure apart from its own state; not thread
 /// safe.
 class pmi1_job {
   public:

@@ -1,11 +1,11 @@
-// A PMI-1 wire server, for programs of the MPICH family.
+// The PMI-1 server. Serves programs of the MPICH family over a local port.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "base/environment.hpp"
-#include "pmix/server/server.hpp"
+#include "pmix/server/server_job.hpp"
 
 namespace muster::pmix {
 

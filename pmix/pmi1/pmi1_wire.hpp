@@ -1,4 +1,4 @@
-// Lines of the PMI-1 wire protocol: "cmd=put kvsname=job key=a value=b\n".
+// The lines of the PMI-1 wire protocol, parsed and checked: "cmd=put kvsname=job key=a value=b\n".
 #pragma once
 
 #include <cstddef>

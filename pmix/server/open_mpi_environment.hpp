@@ -1,10 +1,10 @@
-// What Open MPI wants to find in a rank's environment beside PMIX_*.
+// The variables that Open MPI needs in a rank's environment beside PMIX_*.
 #pragma once
 
 #include <vector>
 
 #include "base/environment.hpp"
-#include "pmix/server/server.hpp"
+#include "pmix/server/server_job.hpp"
 
 namespace muster::pmix {
 

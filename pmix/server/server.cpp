@@ -95,7 +95,7 @@ void start_library(job const& description, pmix_topology_t& topology) {
 
 void register_job(job const& description) {
     auto const done = completion::create();
-    auto const keys = std::make_shared<info_list>(describe_job(description, nullptr));
+    auto const keys = std::make_shared<info_list>(describe_job(description));
     auto const nspace = make_proc(description.nspace, 0);
     auto* cookie = done->expect_one();
     auto status =

@@ -1,9 +1,10 @@
-// What the server's upcalls and the launcher's loop share. Internal: names PMIx types.
+// The state that the server's upcalls and the launcher's loop share. Internal: names PMIx types.
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -11,7 +12,7 @@
 
 #include "base/unique_fd.hpp"
 #include "pmix/library/info_list.hpp"
-#include "pmix/server/server.hpp"
+#include "pmix/server/server_job.hpp"
 
 namespace muster::pmix {
 
@@ -34,7 +35,7 @@ class server_core {
     job const description;
     std::vector<server_event> events;
 
-    // Published data (PMIx_Publish, MPI_Publish_name) and the lookups that wait for it: server_publish.cpp.
+    // Published data (PMIx_Publish, MPI_Publish_name) and the lookups that wait for it: upcall_publish.cpp.
     struct published {
         pmix_proc_t owner;
         info_list value;  ///< one entry
@@ -48,7 +49,7 @@ class server_core {
     std::map<std::string, published, std::less<>> data;
     std::vector<pending_lookup> lookups;
 
-    // Groups by name, with the id that stands for each generation: server_group.cpp.
+    // Groups by name, with the id that stands for each generation: upcall_group.cpp.
     std::size_t next_context_id = 1;
 
   private:
@@ -57,15 +58,15 @@ class server_core {
     std::deque<work> queue_;
 };
 
-/// The server that upcalls belong to: the module's functions carry no pointer of ours. nullptr when there is none.
+/// The server that upcalls belong to: the module's functions carry no pointer to it. nullptr when there is none.
 server_core* active_core() noexcept;
 void set_active_core(server_core* core) noexcept;
 
-/// The upcalls, one file each.
+/// The server module; each upcall is in a file of its own.
 pmix_server_module_t upcalls() noexcept;
 
 /// The job's description as PMIx keys.
-info_list describe_job(job const& description, pmix_topology_t const* topology);
+info_list describe_job(job const& description);
 
 /// How many processors the job's ranks may use together, from their cpusets, or from this process' own mask if they are not
 /// bound. Throws errc::usage on a cpuset that is none.

@@ -86,7 +86,7 @@ int count_processors(job const& description) {
     return sched_getaffinity(0, sizeof own, &own) == 0 ? CPU_COUNT(&own) : 0;
 }
 
-info_list describe_job(job const& description, pmix_topology_t const*) {
+info_list describe_job(job const& description) {
     auto const size = static_cast<std::uint32_t>(description.world_size);
     auto const ranks = rank_list(description.world_size);
     char* node_map = nullptr;

@@ -1,4 +1,4 @@
-// A topology that is cheap to load, for the PMIx library. Internal.
+// The small topology given to the PMIx library: loads in a short time. Internal.
 #pragma once
 
 #include <hwloc.h>

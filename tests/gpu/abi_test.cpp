@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "comm/cuda/driver.hpp"
-#include "comm/nccl/nccl_library.hpp"
+#include "comm/nccl/library/nccl_library.hpp"
 
 #if MUSTER_HAVE_NCCL_HEADER
 // nccl.h wants the CUDA runtime's headers, of which it needs little.

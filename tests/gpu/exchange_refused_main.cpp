@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
     on_device.where = memory_kind::device;
     for (int step = 0; step < 2; ++step) {
         try {
-            all.allreduce("grad", on_device, on_device, exchange_reduction::sum).wait();
+            all.allreduce("grad", on_device, on_device, reduction::sum).wait();
             require(false, "an allreduce without NCCL fails");
         } catch (comm_error const& problem) {
             std::string const text = problem.what();
@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
             require(text.find("is NCCL 2.14.0, 2.18.0 or later is needed") != text.npos, "so is the reason: " + text);
             require(lacking == "all" || text.find("rank " + lacking + " on ") != text.npos, "and the rank: " + text);
         }
-        all.allreduce("other", on_host, on_host, exchange_reduction::average).wait();
+        all.allreduce("other", on_host, on_host, reduction::average).wait();
         require(values == std::vector<float>(5, 1.0f), "tensors in host memory go on");
     }
     return 0;

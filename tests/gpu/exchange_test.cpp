@@ -12,8 +12,8 @@
 #include <optional>
 #include <string>
 
-#include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend_table.hpp"
 #include "comm/cuda/fusion_kernels.hpp"
 #include "comm/gradients/adasum.hpp"
 #include "nccl_test.hpp"
@@ -58,7 +58,7 @@ TEST(exchange_on_device, many_tensors_in_another_order_on_each_rank) {
         std::vector<exchange_handle> under_way(in.size());
         for (std::size_t k = 0; k < in.size(); ++k) {
             std::size_t const i = (k * 30 + static_cast<std::size_t>(rank)) % in.size();
-            under_way[i] = all.allreduce("grad." + std::to_string(i), in[i].view(), out[i].view(), exchange_reduction::sum);
+            under_way[i] = all.allreduce("grad." + std::to_string(i), in[i].view(), out[i].view(), reduction::sum);
         }
         for (auto const& each : under_way) each.wait();
     }
@@ -70,7 +70,7 @@ TEST(exchange_on_device, many_tensors_in_another_order_on_each_rank) {
 TEST(exchange_on_device, every_type_and_reduction) {
     exchange all(test::who(), quick());
     int const rank = all.rank(), size = all.size();
-    auto const reduced = [&]<typename T>(std::string const& name, std::vector<T> const& values, exchange_reduction how,
+    auto const reduced = [&]<typename T>(std::string const& name, std::vector<T> const& values, reduction how,
                                          scaling scale = {}) {
         gpu_vector<T> const tensor(values);
         exchange_call call;
@@ -78,7 +78,7 @@ TEST(exchange_on_device, every_type_and_reduction) {
         all.allreduce(name, tensor.view(), tensor.view(), how, call).wait();
         return tensor.values();
     };
-    using how = exchange_reduction;
+    using how = reduction;
     EXPECT_EQ(reduced("i64", std::vector<std::int64_t>{rank, -rank}, how::max), (std::vector<std::int64_t>{size - 1, 0}));
     EXPECT_EQ(reduced("i32", std::vector<std::int32_t>{rank + 1}, how::sum), std::vector<std::int32_t>{sum_to(size)});
     EXPECT_EQ(reduced("i8", std::vector<std::int8_t>{static_cast<std::int8_t>(-rank)}, how::min),
@@ -104,7 +104,7 @@ TEST(exchange_on_device, what_lies_gap_free_is_not_copied_wherever_it_does_on_ot
         tensor_view const view = scattered ? part(apart, 2 * i * count, count) : part(whole, i * count, count);
         tensors.push_back({names[i], view, view});
     }
-    all.allreduce_group("group", tensors, exchange_reduction::sum).wait();
+    all.allreduce_group("group", tensors, reduction::sum).wait();
     auto const wanted = static_cast<float>(sum_to(all.size()));
     EXPECT_EQ(all.count().zero_copy_batches, scattered ? 0u : 1u);
     if (!scattered) {
@@ -126,7 +126,7 @@ TEST(exchange_on_device, small_tensors_that_lie_gap_free_on_some_ranks_only) {
     std::array<std::string, 3> const names{"a", "b", "c"};
     for (std::size_t i = 0; i < 3; ++i)
         tensors.push_back({names[i], part(memory, i * step, count), part(memory, i * step, count)});
-    all.allreduce_group("group", tensors, exchange_reduction::average).wait();
+    all.allreduce_group("group", tensors, reduction::average).wait();
     auto const values = memory.values();
     for (std::size_t i = 0; i < values.size(); ++i) {
         bool const is_reduced = i / step < 3 && i % step < count;
@@ -179,8 +179,8 @@ TEST(exchange_on_device, streams_wait_for_each_other_and_the_host_for_nothing) {
                                 with.copy_device_to_device(address(each->view()), address(source.view()), 4 * count, handle),
                                 "cuMemcpyDtoDAsync");
         }
-        under_way[0] = all.allreduce("a", a.view(), a.view(), exchange_reduction::sum, call);
-        under_way[1] = all.allreduce("b", b.view(), b.view(), exchange_reduction::average, call);
+        under_way[0] = all.allreduce("a", a.view(), a.view(), reduction::sum, call);
+        under_way[1] = all.allreduce("b", b.view(), b.view(), reduction::average, call);
         for (auto const& each : under_way) each.order(handle);
         {
             cuda::device::scope const current(*test::gpu());
@@ -202,7 +202,7 @@ TEST(exchange_on_device, streams_wait_for_each_other_and_the_host_for_nothing) {
     }
     gpu_vector<float> const other(filled(4, 1));
     std::vector<float> on_host{1};
-    auto const host = all.allreduce("host", view_of(std::span(on_host)), view_of(std::span(on_host)), exchange_reduction::sum);
+    auto const host = all.allreduce("host", view_of(std::span(on_host)), view_of(std::span(on_host)), reduction::sum);
     EXPECT_THROW(host.order(handle), comm_error);
     host.wait();
 }
@@ -217,8 +217,8 @@ TEST(exchange_on_device, compression_rounds_once_on_each_rank) {
         exchange_call call;
         call.wire = wire;
         call.scale = {0.5, 4};
-        auto const first = all.allreduce("first", in.view(), out.view(), exchange_reduction::sum, call);
-        auto const second = all.allreduce("second", more.view(), more.view(), exchange_reduction::average, call);
+        auto const first = all.allreduce("first", in.view(), out.view(), reduction::sum, call);
+        auto const second = all.allreduce("second", more.view(), more.view(), reduction::average, call);
         first.wait();
         second.wait();
         double const unit = wire == compression::f16 ? 0x1p-10 : 0x1p-7;
@@ -248,7 +248,7 @@ TEST(exchange_on_device, error_feedback_hands_out_later_what_rounding_has_lost) 
         call.error_feedback = feeds_back;
         std::vector<float> sums(38);
         for (int step = 0; step < 4; ++step) {
-            all.allreduce_group("group", tensors, exchange_reduction::sum, call).wait();
+            all.allreduce_group("group", tensors, reduction::sum, call).wait();
             auto got = out.values();
             auto const rest = other_out.values();
             got.insert(got.end(), rest.begin(), rest.end());
@@ -285,7 +285,7 @@ TEST(exchange_on_device, rows_and_roots) {
         gpu_vector<float> const in(values);
         exchange_call call;
         call.shape = make_shape(std::array<std::int64_t, 2>{static_cast<std::int64_t>(rows), 3});
-        auto const shares = all.reducescatter("shares", in.view(), {}, exchange_reduction::average, call);
+        auto const shares = all.reducescatter("shares", in.view(), {}, reduction::average, call);
         shares.wait();
         auto const share = share_of(rows, size, rank);
         auto const got = test::download<float>(shares.result());
@@ -315,7 +315,7 @@ TEST(exchange_on_device, groups_are_prepared_and_hold_both_kinds_of_memory) {
     std::vector<named_tensor> const tensors{{"first", first.view(), first.view()},
                                             {"second", second.view(), second.view()},
                                             {"third", view_of(std::span(third)), view_of(std::span(third))}};
-    auto group = all.prepare("group", tensors, exchange_reduction::sum);
+    auto group = all.prepare("group", tensors, reduction::sum);
     auto const stream = cuda::make_stream(*test::gpu());
     for (int step = 0; step < 3; ++step) {
         gpu_vector<float> const values(filled(33, all.rank() + 1));
@@ -346,11 +346,11 @@ TEST(exchange_on_device, who_has_joined_takes_part_with_neutral_elements) {
     if (all.rank() == last) return all.join().wait();
     gpu_vector<float> const a(filled(9, all.rank() + 1)), b(filled(10, all.rank() + 1)), c(filled(8, all.rank() + 1)),
         rows(filled(3, all.rank()));
-    auto const sum = all.allreduce("sum", a.view(), a.view(), exchange_reduction::sum);
-    auto const least = all.allreduce("least", b.view(), b.view(), exchange_reduction::min);
+    auto const sum = all.allreduce("sum", a.view(), a.view(), reduction::sum);
+    auto const least = all.allreduce("least", b.view(), b.view(), reduction::min);
     sum.wait();
     least.wait();
-    all.allreduce("sum again", c.view(), c.view(), exchange_reduction::sum).wait();
+    all.allreduce("sum again", c.view(), c.view(), reduction::sum).wait();
     auto const gathered = all.allgather("rows", rows.view());
     gathered.wait();
     EXPECT_THAT(a.values(), Each(others));
@@ -367,9 +367,8 @@ TEST(exchange_on_device, adasum_is_that_of_host_memory) {
     for (std::size_t i = 0; i < values.size(); ++i)
         values[i] = static_cast<float>(std::sin(static_cast<double>(i) * (all.rank() + 1)));
     gpu_vector<float> const tensor(values);
-    all.allreduce("device", tensor.view(), tensor.view(), exchange_reduction::adasum, {.scale = {0.5, 2}}).wait();
-    all.allreduce("host", view_of(std::span(values)), view_of(std::span(values)), exchange_reduction::adasum, {.scale = {0.5, 2}})
-        .wait();
+    all.allreduce("device", tensor.view(), tensor.view(), reduction::adasum, {.scale = {0.5, 2}}).wait();
+    all.allreduce("host", view_of(std::span(values)), view_of(std::span(values)), reduction::adasum, {.scale = {0.5, 2}}).wait();
     EXPECT_EQ(tensor.values(), values);
 }
 
@@ -381,9 +380,9 @@ TEST(exchange_on_device, process_sets_have_lanes_of_their_own) {
     gpu_vector<float> const a(filled(1000, 1)), b(filled(2000, 1));
     for (int step = 0; step < 6; ++step) {
         gpu_vector<float> const c(filled(3, 2));
-        auto const first = all.allreduce("a", a.view(), a.view(), exchange_reduction::average);
-        auto const second = all.allreduce("b", b.view(), b.view(), exchange_reduction::average);
-        if (all.rank_in(set) >= 0) all.allreduce("c", c.view(), c.view(), exchange_reduction::sum, {.set = set}).wait();
+        auto const first = all.allreduce("a", a.view(), a.view(), reduction::average);
+        auto const second = all.allreduce("b", b.view(), b.view(), reduction::average);
+        if (all.rank_in(set) >= 0) all.allreduce("c", c.view(), c.view(), reduction::sum, {.set = set}).wait();
         first.wait();
         second.wait();
         if (all.rank_in(set) >= 0) {
@@ -406,15 +405,15 @@ TEST(exchange_on_device, the_backend_that_is_asked_for_by_name) {
     who.local_size = 2;
     comm_options over_mpi;
     over_mpi.backend = "mpi";
-    auto const rows = backends();
+    auto const rows = backend_table();
     auto const mpi = std::ranges::find(rows, "mpi", &backend_row::name);
     if (auto const why = mpi->unavailable(who, over_mpi)) GTEST_SKIP() << *why;
     exchange all(who, options);
     EXPECT_EQ(all.backend(), "hierarchical");
     gpu_vector<float> const large(filled(100'000, all.rank() + 1)), small(filled(10, all.rank() + 1));
     for (int step = 0; step < 2; ++step) {
-        auto const first = all.allreduce("large", large.view(), large.view(), exchange_reduction::average);
-        auto const second = all.allreduce("small", small.view(), small.view(), exchange_reduction::average);
+        auto const first = all.allreduce("large", large.view(), large.view(), reduction::average);
+        auto const second = all.allreduce("small", small.view(), small.view(), reduction::average);
         first.wait();
         second.wait();
     }
@@ -429,7 +428,7 @@ TEST(exchange_on_device, memory_of_another_kind_on_another_rank_is_told_to_all) 
     std::vector<float> on_host(4, 1.0f);
     auto const view = all.rank() == 0 ? view_of(std::span(on_host)) : on_device.view();
     try {
-        all.allreduce("which", view, view, exchange_reduction::sum).wait();
+        all.allreduce("which", view, view, reduction::sum).wait();
         ADD_FAILURE() << "nothing was thrown";
     } catch (comm_error const& problem) {
         EXPECT_EQ(problem.code(), errc::peer_failed);
@@ -437,7 +436,7 @@ TEST(exchange_on_device, memory_of_another_kind_on_another_rank_is_told_to_all) 
         EXPECT_THAT(problem.what(), HasSubstr("host memory"));
         EXPECT_THAT(problem.what(), HasSubstr("device memory"));
     }
-    all.allreduce("both", on_device.view(), on_device.view(), exchange_reduction::sum).wait();
+    all.allreduce("both", on_device.view(), on_device.view(), reduction::sum).wait();
     EXPECT_THAT(on_device.values(), Each(static_cast<float>(all.size())));
 }
 

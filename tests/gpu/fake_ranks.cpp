@@ -43,7 +43,7 @@ std::string fake_log() {
     return text.data();
 }
 
-std::vector<std::vector<std::byte>> meeting::gather(int rank, std::span<std::byte const> mine) {
+std::vector<std::vector<std::byte>> rendezvous::gather(int rank, std::span<std::byte const> mine) {
     std::unique_lock guard(lock_);
     blobs_[static_cast<std::size_t>(rank)].assign(mine.begin(), mine.end());
     ++come_;
@@ -72,7 +72,7 @@ comm_options fake_options(int rank, double deadline) {
     return options;
 }
 
-std::unique_ptr<collective_backend> make_rank(int rank, int size, meeting& at, comm_options const& options) {
+std::unique_ptr<collective_backend> make_rank(int rank, int size, rendezvous& at, comm_options const& options) {
     nccl::parts const from{&fake_nccl(), &fake_driver(), [&](identity const& who, std::span<std::byte const> mine, duration) {
                                return at.gather(who.rank, mine);
                            }};
@@ -80,7 +80,7 @@ std::unique_ptr<collective_backend> make_rank(int rank, int size, meeting& at, c
 }
 
 void on_ranks(int size, std::function<void(collective_backend&, int rank)> const& body) {
-    meeting at(size);
+    rendezvous at(size);
     std::mutex lock;
     std::exception_ptr first;
     std::vector<std::thread> threads;

@@ -25,9 +25,9 @@ void fake_reset();
 std::string fake_log();
 
 /// What gather_by_pmix is for processes.
-class meeting {
+class rendezvous {
   public:
-    explicit meeting(int size) : blobs_(static_cast<std::size_t>(size)) {}
+    explicit rendezvous(int size) : blobs_(static_cast<std::size_t>(size)) {}
     std::vector<std::vector<std::byte>> gather(int rank, std::span<std::byte const> mine);
 
   private:
@@ -42,7 +42,7 @@ identity fake_rank(int rank, int size);
 /// Options of a backend for device memory, with a deadline in seconds. GPU = rank.
 comm_options fake_options(int rank, double deadline = 60);
 
-std::unique_ptr<collective_backend> make_rank(int rank, int size, meeting& at, comm_options const& options);
+std::unique_ptr<collective_backend> make_rank(int rank, int size, rendezvous& at, comm_options const& options);
 
 /// Runs `body(backend, rank)` on `size` threads, each with its backend, and throws the first exception of any of them.
 void on_ranks(int size, std::function<void(collective_backend&, int rank)> const& body);

@@ -1,4 +1,4 @@
-// What tests on a real GPU share.
+// Helpers of tests on a real GPU.
 #pragma once
 
 #include <bit>
@@ -36,9 +36,9 @@ std::vector<T> download(tensor_view const& from) {
     cuda::driver const& with = gpu()->with();
     cuda::device::scope const current(*gpu());
     if (from.count != 0)
-        cuda::check(with,
-                    with.copy_device_to_host(result.data(), std::bit_cast<cuda::device_address>(from.data), from.bytes(), nullptr),
-                    "cuMemcpyDtoHAsync");
+        cuda::check(
+            with, with.copy_device_to_host(result.data(), std::bit_cast<cuda::device_address>(from.data), from.bytes(), nullptr),
+            "cuMemcpyDtoHAsync");
     cuda::check(with, with.stream_synchronize(nullptr), "cuStreamSynchronize");
     return result;
 }

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "comm/gradients/compressed_allreduce.hpp"
+#include "comm/tensor/compress.hpp"
 #include "kernels_test.hpp"
 
 namespace muster {

@@ -1,4 +1,4 @@
-// What tests of the fusion kernels share.
+// Helpers of tests of the fusion kernels.
 #pragma once
 
 #include <memory>

@@ -11,7 +11,7 @@
 
 #include "comm/backend/comm_error.hpp"
 #include "comm/cuda/fusion_kernels.hpp"
-#include "comm/nccl/nccl_error.hpp"
+#include "comm/nccl/library/nccl_error.hpp"
 #include "fake_ranks.hpp"
 
 namespace muster {
@@ -131,7 +131,7 @@ TEST_F(nccl_fake, shares_counts_and_messages) {
         for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], 10 * static_cast<int>(i / own) + rank);
         if (rank != 1) {
             std::vector<std::int32_t> out(rank == 0 ? 2 : 1), message(rank == 0 ? 1 : 2, rank);
-            run(on, {kind::exchange, on_device(message), on_device(out), reduction::sum, 2 - rank});
+            run(on, {kind::sendrecv, on_device(message), on_device(out), reduction::sum, 2 - rank});
             EXPECT_THAT(out, Each(2 - rank));
         }
         run(on, {});
@@ -232,7 +232,7 @@ TEST_F(nccl_fake, process_sets_are_split_off) {
 
 TEST_F(nccl_fake, a_communicator_that_does_not_come_up_is_aborted_after_the_deadline) {
     fake_set("init_hangs", 1);
-    meeting at(1);
+    rendezvous at(1);
     auto const message = message_of(errc::timeout, [&] { make_rank(0, 1, at, fake_options(0, 0.05)); });
     EXPECT_THAT(message, HasSubstr("rank 0 of 1 on n1: the communicator did not come up within"));
     EXPECT_EQ(count_in_log("ncclCommAbort"), 1);
@@ -241,7 +241,7 @@ TEST_F(nccl_fake, a_communicator_that_does_not_come_up_is_aborted_after_the_dead
 
 TEST_F(nccl_fake, a_failed_start_tells_the_words_of_nccl) {
     fake_set("init_fails", 2);
-    meeting at(1);
+    rendezvous at(1);
     auto const message = message_of(errc::library, [&] { make_rank(0, 1, at, fake_options(0)); });
     EXPECT_THAT(message, HasSubstr("unhandled system error"));
     EXPECT_THAT(message, HasSubstr("told by the fake NCCL"));
@@ -250,7 +250,7 @@ TEST_F(nccl_fake, a_failed_start_tells_the_words_of_nccl) {
 
 TEST_F(nccl_fake, ranks_that_share_a_gpu_are_told_what_to_do) {
     fake_set("init_fails", 5);
-    meeting at(2);
+    rendezvous at(2);
     std::array<std::string, 2> messages;
     std::vector<std::thread> threads;
     for (int rank = 0; rank < 2; ++rank)
@@ -266,7 +266,7 @@ TEST_F(nccl_fake, ranks_that_share_a_gpu_are_told_what_to_do) {
 }
 
 TEST_F(nccl_fake, a_rank_without_its_gpu_is_told_by_all) {
-    meeting at(2);
+    rendezvous at(2);
     std::array<std::string, 2> messages;
     std::vector<std::thread> threads;
     for (int rank = 0; rank < 2; ++rank)
@@ -282,7 +282,7 @@ TEST_F(nccl_fake, a_rank_without_its_gpu_is_told_by_all) {
 TEST_F(nccl_fake, ranks_without_nccl_or_driver_are_told_by_all_before_anything_is_made) {
     nccl::found_library const no_nccl{nullptr, 0, "no NCCL: libnccl.so.2 is not there"};
     cuda::found_driver const no_driver{nullptr, 0, "no CUDA driver"};
-    meeting at(4);
+    rendezvous at(4);
     std::array<std::string, 4> messages;
     std::vector<std::thread> threads;
     for (int rank = 0; rank < 4; ++rank)
@@ -336,7 +336,7 @@ TEST_F(nccl_fake, a_collective_that_hangs_is_aborted_and_has_no_result) {
 }
 
 TEST_F(nccl_fake, all_communicators_are_marked_before_the_first_is_aborted) {
-    meeting at(1), at_other(1);
+    rendezvous at(1), at_other(1);
     auto const one = make_rank(0, 1, at, fake_options(0, 0.1));
     auto const other = make_rank(0, 1, at_other, fake_options(1, 0.1));
     fake_set("freeze", 1);
@@ -358,7 +358,7 @@ TEST_F(nccl_fake, all_communicators_are_marked_before_the_first_is_aborted) {
 
 /// A communicator that is made after a failure is not drawn into it by what is left of those before.
 TEST_F(nccl_fake, what_is_made_after_a_failure_is_not_part_of_it) {
-    meeting at(1), at_next(1);
+    rendezvous at(1), at_next(1);
     auto failed = make_rank(0, 1, at, fake_options(0));
     fake_set("freeze", 1);
     std::vector<float> a(1);
@@ -374,7 +374,7 @@ TEST_F(nccl_fake, what_is_made_after_a_failure_is_not_part_of_it) {
 }
 
 TEST_F(nccl_fake, an_error_of_the_network_fails_everything_under_way) {
-    meeting at(1);
+    rendezvous at(1);
     auto const on = make_rank(0, 1, at, fake_options(0));
     fake_set("freeze", 1);
     std::vector<float> a(1), b(1);
@@ -389,7 +389,7 @@ TEST_F(nccl_fake, an_error_of_the_network_fails_everything_under_way) {
 }
 
 TEST_F(nccl_fake, a_call_that_fails_is_told_at_once) {
-    meeting at(1);
+    rendezvous at(1);
     auto const on = make_rank(0, 1, at, fake_options(0));
     fake_set("call_fails", 3);
     std::vector<float> a(1);
@@ -398,7 +398,7 @@ TEST_F(nccl_fake, a_call_that_fails_is_told_at_once) {
 }
 
 TEST_F(nccl_fake, an_end_that_hangs_becomes_an_abort) {
-    meeting at(1);
+    rendezvous at(1);
     auto on = make_rank(0, 1, at, fake_options(0, 0.05));
     fake_set("finalize_hangs", 1);
     on.reset();
@@ -407,7 +407,7 @@ TEST_F(nccl_fake, an_end_that_hangs_becomes_an_abort) {
 }
 
 TEST_F(nccl_fake, a_process_set_that_does_not_come_up_fails_its_whole) {
-    meeting at(1);
+    rendezvous at(1);
     auto const on = make_rank(0, 1, at, fake_options(0, 0.05));
     fake_set("split_hangs", 1);
     EXPECT_THAT(message_of(errc::timeout, [&] { on->subset(std::array{0}); }), HasSubstr("the process set did not come up"));

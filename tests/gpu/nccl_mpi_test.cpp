@@ -16,6 +16,7 @@
 
 #include "base/environment.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend_table.hpp"
 #include "comm/nccl/chunked_allreduce_backend.hpp"
 #include "comm/nccl/nccl_backend.hpp"
 #include "comm/nccl/nccl_mpi_backend.hpp"
@@ -207,7 +208,7 @@ TEST_F(nccl_mpi_use, what_does_not_go_in_steps) {
     if (int const peer = size - 1 - rank; peer != rank) {
         gpu_vector<float> const mine{std::vector<float>(own + 1, static_cast<float>(rank))};
         gpu_vector<float> const theirs{std::vector<float>(static_cast<std::size_t>(peer) + 1)};
-        all.exchange_with("pair", peer, mine.view(), theirs.view()).wait();
+        all.sendrecv("pair", peer, mine.view(), theirs.view()).wait();
         EXPECT_THAT(theirs.values(), Each(static_cast<float>(peer)));
     }
     all.barrier().wait();
@@ -286,11 +287,11 @@ TEST_F(nccl_mpi_use, is_taken_by_name_only_and_for_several_nodes_only) {
     comm_options options;
     options.memory = memory_kind::device;
     auto who = on_pretended_nodes(ranks().who(), 2);
-    EXPECT_EQ(select_backend(who, options).name, "nccl");
+    EXPECT_EQ(choose_backend(backend_table(), who, options).row->name, "nccl");
     options.backend = "nccl_mpi";
-    EXPECT_EQ(select_backend(who, options).name, "nccl_mpi");
+    EXPECT_EQ(choose_backend(backend_table(), who, options).row->name, "nccl_mpi");
     who.node_count = 1;
-    EXPECT_THROW(select_backend(who, options), error);
+    EXPECT_THROW(choose_backend(backend_table(), who, options), error);
     EXPECT_THAT(nccl_mpi_unavailable(who, options).value_or(""), HasSubstr("one node"));
 }
 

@@ -87,7 +87,7 @@ TEST(nccl, shares_gathers_and_messages) {
     gpu_vector<float> const mine{std::vector<float>(own + 1, static_cast<float>(rank))};
     gpu_vector<float> const theirs{std::vector<float>(static_cast<std::size_t>(peer) + 1)};
     if (peer != rank) {
-        ranks().exchange_with("pair", peer, mine.view(), theirs.view()).wait();
+        ranks().sendrecv("pair", peer, mine.view(), theirs.view()).wait();
         EXPECT_EQ(theirs.values(), std::vector<float>(static_cast<std::size_t>(peer) + 1, static_cast<float>(peer)));
     }
     ranks().barrier().wait();

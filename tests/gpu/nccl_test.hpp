@@ -1,4 +1,4 @@
-// What the tests on the real NCCL share: one communicator over all ranks.
+// The fixture of tests on the real NCCL: one communicator over all ranks.
 #pragma once
 
 #include "comm/communicator.hpp"

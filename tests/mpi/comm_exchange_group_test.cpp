@@ -63,7 +63,7 @@ struct tensors {
 TEST_F(exchange_group, what_is_prepared_is_reduced_at_every_start) {
     for (std::size_t const gap : {0u, 1u}) {
         tensors set(40, gap);
-        auto group = all.prepare("prepared " + std::to_string(gap), set.group(), exchange_reduction::sum, {.scale = {2, 1}});
+        auto group = all.prepare("prepared " + std::to_string(gap), set.group(), reduction::sum, {.scale = {2, 1}});
         EXPECT_EQ(group.tensors(), 40u);
         auto const before = all.count();
         for (int step = 0; step < 5; ++step) {
@@ -96,7 +96,7 @@ TEST_F(exchange_group, a_group_of_the_same_name_may_lie_elsewhere_the_next_time)
     for (int step = 0; step < 3; ++step) {
         for (auto* const set : {&first, &second}) {
             set->fill(1.0f);
-            all.allreduce_group("same", set->group(), exchange_reduction::sum).wait();
+            all.allreduce_group("same", set->group(), reduction::sum).wait();
             EXPECT_THAT(set->all[4], Each(static_cast<float>(size))) << step;
         }
     }
@@ -112,7 +112,7 @@ TEST_F(exchange_group, a_prepared_group_holds_types_of_all_kinds_and_memory_of_t
                                {"apart", view_of(std::span(in)), view_of(std::span(out))},
                                {"none", view_of(std::span(none)), view_of(std::span(none))},
                                {"integers", view_of(std::span(integers)), view_of(std::span(integers))}};
-    auto group = all.prepare("mixed", mixed, exchange_reduction::max);
+    auto group = all.prepare("mixed", mixed, reduction::max);
     auto moved = std::move(group);
     EXPECT_EQ(error_of([&] { group.start(); }).code(), errc::usage);
     for (int step = 0; step < 3; ++step) {
@@ -131,7 +131,7 @@ TEST_F(exchange_group, ranks_that_prepare_different_things_are_all_told_so) {
     std::vector<float> a(3), b(rank == 1 ? 5 : 4);
     named_tensor const group[]{{"a", view_of(std::span(a)), view_of(std::span(a))},
                                {"b", view_of(std::span(b)), view_of(std::span(b))}};
-    auto const problem = error_of([&] { all.prepare("ab", group, exchange_reduction::sum); });
+    auto const problem = error_of([&] { all.prepare("ab", group, reduction::sum); });
     EXPECT_EQ(problem.code(), errc::peer_failed);
     EXPECT_THAT(problem.what(), HasSubstr("prepare of \"ab\": shape [4] of \"b\" on rank"));
     EXPECT_THAT(problem.what(), HasSubstr("but shape [5] on rank 1 ("));
@@ -139,14 +139,14 @@ TEST_F(exchange_group, ranks_that_prepare_different_things_are_all_told_so) {
     // A group that one rank has prepared and another has not: the same reduction all the same.
     std::vector<float> c(4, 1.0f);
     named_tensor const plain[]{{"c", view_of(std::span(c)), view_of(std::span(c))}};
-    auto ready = all.prepare("c", plain, exchange_reduction::sum);
-    (rank == 0 ? ready.start() : all.allreduce_group("c", plain, exchange_reduction::sum)).wait();
+    auto ready = all.prepare("c", plain, reduction::sum);
+    (rank == 0 ? ready.start() : all.allreduce_group("c", plain, reduction::sum)).wait();
     EXPECT_THAT(c, Each(static_cast<float>(size)));
 }
 
 TEST_F(exchange_group, a_prepared_group_in_flight_is_not_started_again) {
     tensors set(4, 0);
-    auto group = all.prepare("once", set.group(), exchange_reduction::sum);
+    auto group = all.prepare("once", set.group(), reduction::sum);
     set.fill(1.0f);
     if (rank == 0 && size > 1) {
         auto const first = group.start();
@@ -166,14 +166,14 @@ TEST_F(exchange_group, prepared_in_a_process_set_and_when_ranks_have_joined) {
     int const evens = all.add_process_set(even);
     tensors some(3, 1), set(3, 1);
     if (rank % 2 == 0) {
-        auto group = all.prepare("same name", some.group(), exchange_reduction::sum, {.set = evens});
+        auto group = all.prepare("same name", some.group(), reduction::sum, {.set = evens});
         for (int step = 0; step < 2; ++step) {
             some.fill(1.0f);
             group.start().wait();
             EXPECT_THAT(some.all[2], Each(static_cast<float>(even.size())));
         }
     }
-    auto group = all.prepare("same name", set.group(), exchange_reduction::sum);
+    auto group = all.prepare("same name", set.group(), reduction::sum);
     for (int step = 0; step <= rank; ++step) {  // rank 0 joins first
         set.fill(1.0f);
         group.start().wait();
@@ -200,8 +200,7 @@ TEST_F(exchange_wire, compressed_sums_are_two_roundings_from_the_truth_and_the_s
                 set.all[i][k] = 0.5f + 0.01f * static_cast<float>(k) + 0.1f * static_cast<float>(rank);
         for (std::size_t i = 0; i < set.all.size(); ++i) {
             auto const view = view_of(set.all[i]);
-            handles.push_back(
-                all.allreduce(set.names[i], view, view, exchange_reduction::average, {.scale = {3, 0.5}, .wire = wire}));
+            handles.push_back(all.allreduce(set.names[i], view, view, reduction::average, {.scale = {3, 0.5}, .wire = wire}));
         }
         for (auto const& each : handles) each.wait();
         for (auto const& each : set.all) {
@@ -217,7 +216,7 @@ TEST_F(exchange_wire, compressed_sums_are_two_roundings_from_the_truth_and_the_s
     }
     std::vector<float> exactly(1, between);
     auto const view = view_of(std::span(exactly));
-    all.allreduce("rounded", view, view, exchange_reduction::average, {.wire = compression::bf16}).wait();
+    all.allreduce("rounded", view, view, reduction::average, {.wire = compression::bf16}).wait();
     EXPECT_EQ(exactly[0], size == 1 ? between : above);
 }
 
@@ -233,17 +232,16 @@ TEST(exchange_wire_option, compresses_what_can_be_and_leaves_the_rest_alone) {
                                {"b", view_of(std::span(b)), view_of(std::span(b))},
                                {"integers", view_of(std::span(integers)), view_of(std::span(integers))},
                                {"wide", view_of(std::span(wide)), view_of(std::span(wide))}};
-    auto prepared = all.prepare("group", group, exchange_reduction::sum);
+    auto prepared = all.prepare("group", group, reduction::sum);
     prepared.start().wait();
     auto const n = static_cast<float>(all.size());
     EXPECT_THAT(a, Each(n * rounded));
     EXPECT_THAT(b, Each(n * rounded));
     EXPECT_THAT(integers, Each(100001 * all.size()));
     EXPECT_THAT(wide, Each(static_cast<double>(between) * n));
-    all.allreduce("c", view_of(std::span(c)), view_of(std::span(c)), exchange_reduction::max).wait();
+    all.allreduce("c", view_of(std::span(c)), view_of(std::span(c)), reduction::max).wait();
     EXPECT_THAT(c, Each(between));
-    all.allreduce("d", view_of(std::span(d)), view_of(std::span(d)), exchange_reduction::average, {.wire = compression::none})
-        .wait();
+    all.allreduce("d", view_of(std::span(d)), view_of(std::span(d)), reduction::average, {.wire = compression::none}).wait();
     EXPECT_THAT(d, Each(between));
 }
 
@@ -256,8 +254,7 @@ TEST_F(exchange_wire, with_error_feedback_the_mean_of_many_steps_is_right) {
             std::vector<float> a(2, exact), b(300, exact);
             named_tensor const group[]{{"a", view_of(std::span(a)), view_of(std::span(a))},
                                        {"b", view_of(std::span(b)), view_of(std::span(b))}};
-            all.allreduce_group(name, group, exchange_reduction::average,
-                                {.wire = compression::bf16, .error_feedback = error_feedback})
+            all.allreduce_group(name, group, reduction::average, {.wire = compression::bf16, .error_feedback = error_feedback})
                 .wait();
             EXPECT_EQ(a[1], b[299]);
             sum += static_cast<double>(a[1]);
@@ -272,8 +269,7 @@ TEST_F(exchange_wire, with_error_feedback_the_mean_of_many_steps_is_right) {
     auto const first_of = [&](std::size_t count) {
         std::vector<float> values(count, 1.0f + 0.375f / 128);
         auto const view = view_of(std::span(values));
-        all.allreduce("sized", view, view, exchange_reduction::average, {.wire = compression::bf16, .error_feedback = true})
-            .wait();
+        all.allreduce("sized", view, view, reduction::average, {.wire = compression::bf16, .error_feedback = true}).wait();
         return values.back();
     };
     if (size > 1) {
@@ -290,14 +286,12 @@ TEST_F(exchange_wire, what_cannot_be_compressed_or_differs_is_refused) {
         EXPECT_EQ(problem.code(), errc::usage);
         return std::string(problem.what());
     };
-    EXPECT_THAT(refused([&] { all.allreduce("i", i, i, exchange_reduction::sum, {.wire = compression::bf16}); }),
+    EXPECT_THAT(refused([&] { all.allreduce("i", i, i, reduction::sum, {.wire = compression::bf16}); }),
                 HasSubstr("compression bf16 is for sums and averages of f32"));
-    EXPECT_THAT(refused([&] { all.allreduce("f", f, f, exchange_reduction::max, {.wire = compression::f16}); }),
-                HasSubstr("not for max"));
+    EXPECT_THAT(refused([&] { all.allreduce("f", f, f, reduction::max, {.wire = compression::f16}); }), HasSubstr("not for max"));
     if (size == 1) return;
-    auto const problem = error_of([&] {
-        all.allreduce("f", f, f, exchange_reduction::sum, {.wire = rank == 1 ? compression::bf16 : compression::f16}).wait();
-    });
+    auto const problem = error_of(
+        [&] { all.allreduce("f", f, f, reduction::sum, {.wire = rank == 1 ? compression::bf16 : compression::f16}).wait(); });
     EXPECT_EQ(problem.code(), errc::peer_failed);
     EXPECT_THAT(problem.what(), HasSubstr("allreduce of \"f\": compression f16 on rank"));
     EXPECT_THAT(problem.what(), HasSubstr("but compression bf16 on rank 1 ("));
@@ -330,15 +324,15 @@ TEST(exchange_stall, the_warning_names_the_tensor_and_who_is_missing) {
         std::vector<float> first(4, 1.0f), late(4, 1.0f);
         auto const view = view_of(std::span(first)), late_view = view_of(std::span(late));
         // Once in time, so that the second time it is in the cache.
-        all.allreduce("late", late_view, late_view, exchange_reduction::sum).wait();
+        all.allreduce("late", late_view, late_view, reduction::sum).wait();
         std::fill(late.begin(), late.end(), 1.0f);
         if (all.rank() == last) {
             all.barrier().wait();
-            all.allreduce("first", view, view, exchange_reduction::sum).wait();
-            all.allreduce("late", late_view, late_view, exchange_reduction::sum).wait();
+            all.allreduce("first", view, view, reduction::sum).wait();
+            all.allreduce("late", late_view, late_view, reduction::sum).wait();
         } else {
-            auto const one = all.allreduce("first", view, view, exchange_reduction::sum);
-            auto const other = all.allreduce("late", late_view, late_view, exchange_reduction::sum);
+            auto const one = all.allreduce("first", view, view, reduction::sum);
+            auto const other = all.allreduce("late", late_view, late_view, reduction::sum);
             while (all.count().stalls < 2 && !one.wait_for(duration{0.01})) {
             }
             all.barrier().wait();
@@ -368,12 +362,12 @@ void expect_error_on_every_rank(bool cached) {
     exchange all(ranks().who(), options);
     std::vector<float> values(4, 1.0f);
     auto const view = view_of(std::span(values));
-    if (cached) all.allreduce("forgotten", view, view, exchange_reduction::sum).wait();
+    if (cached) all.allreduce("forgotten", view, view, reduction::sum).wait();
     auto const problem = error_of([&] {
         if (all.rank() == last)
             all.barrier().wait();
         else
-            all.allreduce("forgotten", view, view, exchange_reduction::sum).wait(duration{0.3});
+            all.allreduce("forgotten", view, view, reduction::sum).wait(duration{0.3});
     });
     EXPECT_EQ(problem.code(), errc::timeout);
     EXPECT_THAT(problem.what(), HasSubstr("allreduce of \"forgotten\" (rank ")) << all.rank();

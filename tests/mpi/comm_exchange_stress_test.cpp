@@ -37,12 +37,12 @@ template <typename T>
 struct trial {
     std::vector<T> values;
     exchange_handle handle;
-    exchange_reduction how = exchange_reduction::sum;
+    reduction how = reduction::sum;
 
     void submit(exchange& all, int thread, int tensor) {
         auto const random = mix(thread, tensor);
         values.assign(random % 700 + 1, static_cast<T>(all.rank() + static_cast<int>(random % 5)));
-        how = random % 3 == 0 ? exchange_reduction::max : exchange_reduction::sum;
+        how = random % 3 == 0 ? reduction::max : reduction::sum;
         auto const view = view_of(std::span(values));
         // names come again, so that most are cached; every 16th is new
         std::string const name = std::to_string(thread) + "." + std::to_string(random % 16 == 0 ? tensor : tensor % (4 * chunk)) +
@@ -51,7 +51,7 @@ struct trial {
     }
     bool check(int size, int thread, int tensor) const {
         int const base = static_cast<int>(mix(thread, tensor) % 5);
-        int const expected = how == exchange_reduction::max ? size - 1 + base : size * (size - 1) / 2 + size * base;
+        int const expected = how == reduction::max ? size - 1 + base : size * (size - 1) / 2 + size * base;
         return std::all_of(values.begin(), values.end(), [&](T value) { return value == static_cast<T>(expected); });
     }
 };

@@ -54,7 +54,7 @@ TEST_F(exchanging, tensors_submitted_in_opposite_orders_meet_by_name) {
             auto const i = static_cast<std::size_t>(rank % 2 == 0 ? k : count - 1 - k);
             std::fill(tensors[i].begin(), tensors[i].end(), static_cast<float>(static_cast<int>(i) + rank));
             auto const view = view_of(std::span(tensors[i]));
-            handles.push_back(all.allreduce("t" + std::to_string(i), view, view, exchange_reduction::sum));
+            handles.push_back(all.allreduce("t" + std::to_string(i), view, view, reduction::sum));
         }
         for (auto const& each : handles) each.wait();
         for (int i = 0; i < count; ++i) {
@@ -70,7 +70,7 @@ TEST_F(exchanging, tensors_submitted_in_opposite_orders_meet_by_name) {
 
 TEST_F(exchanging, every_reduction_and_scaling_out_of_place) {
     std::vector<double> const in{1.0 + rank, 2.0, -1.0 - rank};
-    auto const check = [&](exchange_reduction how, std::vector<double> const& expected, scaling scale = {}) {
+    auto const check = [&](reduction how, std::vector<double> const& expected, scaling scale = {}) {
         std::vector<double> out(in.size());
         all.allreduce("x", input_of(std::span(in)), view_of(std::span(out)), how, {.scale = scale}).wait();
         for (std::size_t i = 0; i < in.size(); ++i) EXPECT_DOUBLE_EQ(out[i], expected[i]) << to_string(how) << i;
@@ -81,12 +81,12 @@ TEST_F(exchanging, every_reduction_and_scaling_out_of_place) {
         product *= 1.0 + r;
     }
     double const n = size, twos = std::pow(2.0, n), sign = size % 2 == 0 ? 1 : -1;
-    check(exchange_reduction::sum, {sum, 2 * n, -sum});
-    check(exchange_reduction::average, {sum / n, 2, -sum / n});
-    check(exchange_reduction::min, {1, 2, -n});
-    check(exchange_reduction::max, {n, 2, -1});
-    check(exchange_reduction::product, {product, twos, sign * product});
-    check(exchange_reduction::sum, {6 * sum, 12 * n, -6 * sum}, {2, 3});
+    check(reduction::sum, {sum, 2 * n, -sum});
+    check(reduction::average, {sum / n, 2, -sum / n});
+    check(reduction::min, {1, 2, -n});
+    check(reduction::max, {n, 2, -1});
+    check(reduction::product, {product, twos, sign * product});
+    check(reduction::sum, {6 * sum, 12 * n, -6 * sum}, {2, 3});
 }
 
 TEST_F(exchanging, a_group_is_reduced_together) {
@@ -95,7 +95,7 @@ TEST_F(exchanging, a_group_is_reduced_together) {
     named_tensor const group[]{{"a", view_of(std::span(a)), view_of(std::span(a))},
                                {"b", view_of(std::span(b)), view_of(std::span(b))},
                                {"c", view_of(std::span(c)), view_of(std::span(c))}};
-    all.allreduce_group("abc", group, exchange_reduction::sum).wait();
+    all.allreduce_group("abc", group, reduction::sum).wait();
     EXPECT_EQ(a[2], static_cast<float>(size));
     EXPECT_EQ(b[4], static_cast<float>(2 * size));
     EXPECT_EQ(c[1], size * (size - 1) / 2);
@@ -130,8 +130,7 @@ TEST_F(exchanging, broadcast_reducescatter_alltoall) {
     std::vector<float> in(static_cast<std::size_t>(extents[0] * 2));
     std::iota(in.begin(), in.end(), 0.0f);
     auto const share = share_of(static_cast<std::size_t>(extents[0]), size, rank);
-    auto const scattered =
-        all.reducescatter("rs", view_of(std::span(in)), {}, exchange_reduction::sum, {.shape = make_shape(extents)});
+    auto const scattered = all.reducescatter("rs", view_of(std::span(in)), {}, reduction::sum, {.shape = make_shape(extents)});
     scattered.wait();
     ASSERT_EQ(scattered.result().count, share.count * 2);
     auto const* const got = static_cast<float const*>(scattered.result().data);
@@ -158,17 +157,16 @@ TEST_F(exchanging, what_differs_is_told_on_every_rank_and_the_exchange_goes_on) 
     if (size == 1) GTEST_SKIP() << "nobody to differ from";
     std::vector<float> tensor(rank == 1 ? 5 : 4, 1.0f);
     auto const view = view_of(std::span(tensor));
-    auto const message = message_of(errc::peer_failed, [&] { all.allreduce("w", view, view, exchange_reduction::sum).wait(); });
+    auto const message = message_of(errc::peer_failed, [&] { all.allreduce("w", view, view, reduction::sum).wait(); });
     EXPECT_THAT(message, HasSubstr("allreduce of \"w\": shape [4] on rank"));
     EXPECT_THAT(message, HasSubstr("but shape [5] on rank 1 ("));
     std::vector<float> good(4, 1.0f);
     auto const good_view = view_of(std::span(good));
-    all.allreduce("w", good_view, good_view, exchange_reduction::sum).wait();
+    all.allreduce("w", good_view, good_view, reduction::sum).wait();
     EXPECT_EQ(good[0], static_cast<float>(size));
     // now it is cached: the same name with another operation on one rank must not be taken for it
     auto const other = message_of(errc::peer_failed, [&] {
-        (rank == 0 ? all.broadcast("w", good_view, good_view, 0)
-                   : all.allreduce("w", good_view, good_view, exchange_reduction::sum))
+        (rank == 0 ? all.broadcast("w", good_view, good_view, 0) : all.allreduce("w", good_view, good_view, reduction::sum))
             .wait();
     });
     EXPECT_THAT(other, HasSubstr("operation broadcast on rank 0"));
@@ -179,18 +177,17 @@ TEST_F(exchanging, a_name_in_flight_is_refused) {
     std::vector<float> tensor(4, 1.0f);
     auto const view = view_of(std::span(tensor));
     if (rank == 0 && size > 1) {
-        auto const first = all.allreduce("x", view, view, exchange_reduction::sum);
+        auto const first = all.allreduce("x", view, view, reduction::sum);
         std::vector<float> second(4);
         EXPECT_THAT(
-            message_of(
-                errc::usage,
-                [&] { all.allreduce("x", view_of(std::span(second)), view_of(std::span(second)), exchange_reduction::sum); }),
+            message_of(errc::usage,
+                       [&] { all.allreduce("x", view_of(std::span(second)), view_of(std::span(second)), reduction::sum); }),
             HasSubstr("in flight"));
         all.barrier().wait();
         first.wait();
     } else {
         all.barrier().wait();
-        all.allreduce("x", view, view, exchange_reduction::sum).wait();
+        all.allreduce("x", view, view, reduction::sum).wait();
     }
     EXPECT_EQ(tensor[0], static_cast<float>(size));
 }
@@ -201,7 +198,7 @@ TEST_F(exchanging, joined_ranks_take_part_with_zeros) {
     auto const view = view_of(std::span(tensor));
     for (int step = 0; step < steps; ++step) {
         std::fill(tensor.begin(), tensor.end(), 1.0f);
-        all.allreduce("uneven", view, view, exchange_reduction::sum).wait();
+        all.allreduce("uneven", view, view, reduction::sum).wait();
         EXPECT_EQ(tensor[5], static_cast<float>(size - step));  // ranks 0 … step-1 have joined
         std::vector<std::int32_t> const mine(2, rank);
         auto const gathered = all.allgather("rows", input_of(std::span(mine)));
@@ -213,7 +210,7 @@ TEST_F(exchanging, joined_ranks_take_part_with_zeros) {
     joined.wait();
     EXPECT_EQ(joined.number(), size - 1);
     std::fill(tensor.begin(), tensor.end(), 1.0f);
-    all.allreduce("uneven", view, view, exchange_reduction::sum).wait();
+    all.allreduce("uneven", view, view, reduction::sum).wait();
     EXPECT_EQ(tensor[0], static_cast<float>(size));
 }
 
@@ -226,13 +223,12 @@ TEST_F(exchanging, process_sets_work_beside_each_other) {
     std::vector<float> tensor(10, static_cast<float>(rank)), other(10, 1.0f);
     auto const view = view_of(std::span(tensor)), other_view = view_of(std::span(other));
     EXPECT_EQ(all.rank_in(backwards), size - 1 - rank);
-    auto const whole = all.allreduce("same name", other_view, other_view, exchange_reduction::sum);
+    auto const whole = all.allreduce("same name", other_view, other_view, reduction::sum);
     if (rank % 2 == 0)
-        all.allreduce("same name", view, view, exchange_reduction::max, {.set = evens}).wait();
+        all.allreduce("same name", view, view, reduction::max, {.set = evens}).wait();
     else
-        EXPECT_THAT(
-            message_of(errc::usage, [&] { all.allreduce("same name", view, view, exchange_reduction::max, {.set = evens}); }),
-            HasSubstr("not a member"));
+        EXPECT_THAT(message_of(errc::usage, [&] { all.allreduce("same name", view, view, reduction::max, {.set = evens}); }),
+                    HasSubstr("not a member"));
     whole.wait();
     EXPECT_EQ(other[0], static_cast<float>(size));
     if (rank % 2 == 0) {
@@ -270,7 +266,7 @@ TEST(exchange_options, that_differ_are_told_on_every_rank) {
 TEST_F(exchanging, adasum_of_equal_vectors_is_the_vector) {
     std::vector<float> tensor{1.0f, -2.0f, 3.0f};
     auto const view = view_of(std::span(tensor));
-    all.allreduce("adasum", view, view, exchange_reduction::adasum).wait();
+    all.allreduce("adasum", view, view, reduction::adasum).wait();
     EXPECT_NEAR(tensor[1], -2.0f, 1e-6);
 }
 

@@ -159,10 +159,10 @@ TEST(failure, tensors_of_different_size_are_an_error_and_not_a_wrong_sum) {
 TEST(failure, agreement_names_the_failed_ranks_on_every_rank) {
     auto& all = ranks();
     int const last = all.size() - 1;
-    agree(all, "nothing", std::optional<failure_report>{});
+    throw_if_any_failed(all, "nothing", std::optional<failure_report>{});
     std::optional<failure_report> failure;
     if (all.rank() == last) failure = {errc::invalid_data, "train.h5: checksum 1 is not 2"};
-    auto const message = message_of(errc::invalid_data, [&] { agree(all, "opening train.h5", failure); });
+    auto const message = message_of(errc::invalid_data, [&] { throw_if_any_failed(all, "opening train.h5", failure); });
     EXPECT_THAT(message, HasSubstr("opening train.h5 failed on 1 of " + std::to_string(all.size()) + " ranks:"));
     EXPECT_THAT(message,
                 HasSubstr("\n  rank " + std::to_string(last) + " (" + all.host_of(last) + "): train.h5: checksum 1 is not 2"));
@@ -171,11 +171,11 @@ TEST(failure, agreement_names_the_failed_ranks_on_every_rank) {
 TEST(failure, agreement_when_all_fail_with_messages_of_different_length) {
     auto& all = ranks();
     std::string const mine = "r" + std::string(static_cast<std::size_t>(all.rank()) * 3000, 'x') + "!";
-    auto const message = message_of(errc::io, [&] { agreed(all, "writing", [&]() -> int { throw error(errc::io, mine); }); });
+    auto const message = message_of(errc::io, [&] { run_on_all(all, "writing", [&]() -> int { throw error(errc::io, mine); }); });
     EXPECT_THAT(message, HasSubstr("writing failed on " + std::to_string(all.size()) + " of"));
     EXPECT_THAT(message, HasSubstr("rank 0 (" + all.host_of(0) + "): r!"));
     EXPECT_LT(message.size(), static_cast<std::size_t>(all.size()) * 4300);
-    EXPECT_EQ(agreed(all, "counting", [&] { return all.rank(); }), all.rank());
+    EXPECT_EQ(run_on_all(all, "counting", [&] { return all.rank(); }), all.rank());
 }
 
 }  // namespace

@@ -168,7 +168,7 @@ TYPED_TEST(kinds, exchange) {
             int const peer = (distance - all.rank() + all.size()) % all.size();
             auto const in = inputs<T>(step + static_cast<std::size_t>(peer == all.rank() ? 0 : all.rank()), all.rank());
             std::vector<T> out(step + static_cast<std::size_t>(peer == all.rank() ? 0 : peer));
-            all.exchange_with("x", peer, input_of(std::span(in)), view_of(std::span(out))).wait();
+            all.sendrecv("x", peer, input_of(std::span(in)), view_of(std::span(out))).wait();
             EXPECT_EQ(out, inputs<T>(out.size(), peer));
         }
 }
@@ -182,7 +182,7 @@ TEST(kinds_at_once, all_of_them_in_flight) {
     std::vector<float> scattered(count), gathered(count * n), exchanged(count), all_to_all(count * n), sum(count * n);
     int const peer = all.size() - 1 - all.rank();
     std::vector<operation> started;
-    started.push_back(all.exchange_with("e", peer, {in.data(), count}, view_of(std::span(exchanged))));
+    started.push_back(all.sendrecv("e", peer, {in.data(), count}, view_of(std::span(exchanged))));
     started.push_back(all.alltoall("t", view_of(std::span(in)), even, view_of(std::span(all_to_all)), even));
     started.push_back(all.reducescatter("r", view_of(std::span(in)), view_of(std::span(scattered)), reduction::sum));
     started.push_back(all.allgather("g", {in.data(), count}, view_of(std::span(gathered)), even));

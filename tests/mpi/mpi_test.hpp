@@ -1,4 +1,4 @@
-// What tests in tests/mpi share: one communicator over all ranks, made by the main.
+// The fixture of tests in tests/mpi: one communicator over all ranks, made by the main.
 #pragma once
 
 #include "comm/communicator.hpp"

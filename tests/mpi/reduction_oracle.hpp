@@ -1,4 +1,4 @@
-// What tests of reductions give, and what must come of it.
+// The input of tests of reductions, and the result that they must have.
 #pragma once
 
 #include <algorithm>
@@ -34,6 +34,7 @@ inline double oracle(std::size_t i, int size, reduction how) {
             case reduction::min: result = std::min(result, next); break;
             case reduction::max: result = std::max(result, next); break;
             case reduction::product: result *= next; break;
+            case reduction::adasum: break;
         }
     }
     return how == reduction::average ? result / size : result;

@@ -122,7 +122,7 @@ void batch_collectives::start_reducescatter() {
     tensor_view const out = output(mine.count * row, {static_cast<std::int64_t>(mine.count)});
     // Shares are of rows here and of elements in the communicator.
     if (row == 1 || rows % static_cast<std::size_t>(ranks_.size()) == 0)
-        operation_ = ranks_.reducescatter(label_, in, out, static_cast<reduction>(batch_.how), batch_.scale);
+        operation_ = ranks_.reducescatter(label_, in, out, batch_.how, batch_.scale);
     else
         start_uneven_reducescatter(in, out, {mine.first * row, mine.count * row});
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "comm/backend/keep_forever.hpp"
 #include "comm/exchange/batch/neutral_elements.hpp"
 #include "comm/gradients/adasum.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
@@ -25,7 +26,7 @@ std::shared_ptr<cuda::unique_event const> record(device_lane& lane) {
 
 device_batch::device_batch(batch_parts const& with, device_lane& lane, communicator& host, device_movers& movers)
     : batch_collectives(with), lane_(lane), host_(host), movers_(movers) {
-    if (batch_.kind == exchange_kind::allreduce && batch_.how != exchange_reduction::adasum) lay_out();
+    if (batch_.kind == exchange_kind::allreduce && batch_.how != reduction::adasum) lay_out();
 }
 
 std::byte* device_batch::give_memory(pending_request& unit, std::size_t bytes) {
@@ -94,7 +95,7 @@ void device_batch::leak() noexcept {
     left.read_by_device = std::move(read_by_device_);
     left.leak();
     for (auto const& item : batch_.items)
-        if (auto const& unit = units_[item.unit]) static_cast<void>(unit->gpu->memory.release());
+        if (auto const& unit = units_[item.unit]) keep_forever(std::move(unit->gpu->memory));
 }
 
 std::byte* device_batch::find_buffer() const noexcept {
@@ -162,7 +163,7 @@ void device_batch::plan_moves(std::byte* buffer, std::span<std::size_t const> co
 }
 
 bool device_batch::repeats() const {
-    if (batch_.kind != exchange_kind::allreduce || batch_.how == exchange_reduction::adasum) return false;
+    if (batch_.kind != exchange_kind::allreduce || batch_.how == reduction::adasum) return false;
     if (needs_no_buffer()) return true;
     return find_buffer() != nullptr && movers_.pack.repeats(pack_) && movers_.unpack.repeats(unpack_);
 }
@@ -187,7 +188,7 @@ void device_batch::make_room() {
 }
 
 void device_batch::start_allreduce() {
-    if (batch_.how == exchange_reduction::adasum)
+    if (batch_.how == reduction::adasum)
         start_adasum();
     else
         start_fused_allreduce();
@@ -204,8 +205,7 @@ void device_batch::start_fused_allreduce() {
         for (auto const& place : missing_) fill(place);
         if (!pack_.from.empty()) movers_.pack.move(lane_);
     }
-    operation_ =
-        ranks_.allreduce(label_, in_, out_, static_cast<reduction>(batch_.how), is_compressed() ? scaling{} : batch_.scale);
+    operation_ = ranks_.allreduce(label_, in_, out_, batch_.how, is_compressed() ? scaling{} : batch_.scale);
 }
 
 /// Everything is reduced everywhere, and the share taken from it.
@@ -214,7 +214,7 @@ void device_batch::start_uneven_reducescatter(tensor_view const& in, tensor_view
     whole.data = lane_.first.get(std::max<std::size_t>(whole.bytes(), 1));
     share_from_ = part_of(whole, mine);
     share_to_ = out;
-    operation_ = ranks_.allreduce(label_, in, whole, static_cast<reduction>(batch_.how), batch_.scale);
+    operation_ = ranks_.allreduce(label_, in, whole, batch_.how, batch_.scale);
 }
 
 /// Adasum weighs in f64 and has no kernels: the tensor goes through host memory.

@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "comm/backend/keep_forever.hpp"
+
 namespace muster::detail {
 
 bool has_passed(device_lane& lane, cuda::unique_event const& event) {
@@ -21,7 +23,7 @@ void handed_batch::leak() noexcept {
     } catch (...) {
     }
     for (auto const& each : ends)
-        if (each.what && each.what->gpu) static_cast<void>(each.what->gpu->memory.release());
+        if (each.what && each.what->gpu) keep_forever(std::move(each.what->gpu->memory));
     static_cast<void>(new (std::nothrow) std::vector<std::vector<std::byte>>(std::move(read_by_device)));
 }
 

@@ -5,9 +5,10 @@
 #include <cstring>
 #include <new>
 
+#include "comm/backend/keep_forever.hpp"
 #include "comm/exchange/batch/neutral_elements.hpp"
 #include "comm/gradients/adasum.hpp"
-#include "comm/gradients/compressed_allreduce.hpp"
+#include "comm/tensor/compress.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
 namespace muster::detail {
@@ -68,13 +69,12 @@ void host_batch::start_allreduce() {
     begin_ = exchange_clock::now();
     if (packs) in = packed_;
     if (unpacks_) out = packed_;
-    if (batch_.how == exchange_reduction::adasum) {
+    if (batch_.how == reduction::adasum) {
         start_adasum(in, out, count);
         return;
     }
-    operation_ =
-        ranks_.allreduce(label_, {const_cast<std::byte*>(in), count, type, batch_.where}, {out, count, type, batch_.where},
-                         static_cast<reduction>(batch_.how), compressed ? scaling{} : batch_.scale);
+    operation_ = ranks_.allreduce(label_, {const_cast<std::byte*>(in), count, type, batch_.where},
+                                  {out, count, type, batch_.where}, batch_.how, compressed ? scaling{} : batch_.scale);
 }
 
 /// The runs of a layout are the batch's tensors that have elements.
@@ -154,13 +154,13 @@ void host_batch::combine_pieces() {
     std::vector<void const*> sources;
     for (int rank = 0; rank < ranks_.size(); ++rank)
         sources.push_back(static_cast<std::byte const*>(pieces_.data) + static_cast<std::size_t>(rank) * share_.bytes());
-    combine(batch_.type, static_cast<reduction>(batch_.how), sources, share_.data, share_.count, batch_.scale);
+    combine(batch_.type, batch_.how, sources, share_.data, share_.count, batch_.scale);
 }
 
 void host_batch::leak() noexcept {
-    static_cast<void>(pieces_memory_.release());
+    keep_forever(std::move(pieces_memory_));
     for (auto const& item : batch_.items)
-        if (auto const& unit = units_[item.unit]) static_cast<void>(unit->memory.release());
+        if (auto const& unit = units_[item.unit]) keep_forever(std::move(unit->memory));
 }
 
 bool host_batch::advance() {

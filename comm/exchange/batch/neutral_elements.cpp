@@ -14,27 +14,27 @@ void fill(void* to, std::size_t count, T value) {
 }
 
 template <typename T>
-void fill_type(exchange_reduction how, void* to, std::size_t count) {
+void fill_type(reduction how, void* to, std::size_t count) {
     using limits = std::numeric_limits<T>;
     T value{};
-    if (how == exchange_reduction::product) value = T{1};
-    if (how == exchange_reduction::min) value = limits::has_infinity ? limits::infinity() : limits::max();
-    if (how == exchange_reduction::max) value = limits::has_infinity ? -limits::infinity() : limits::lowest();
+    if (how == reduction::product) value = T{1};
+    if (how == reduction::min) value = limits::has_infinity ? limits::infinity() : limits::max();
+    if (how == reduction::max) value = limits::has_infinity ? -limits::infinity() : limits::lowest();
     fill(to, count, value);
 }
 
 /// f16 and bf16 by their bits: zero, one, plus and minus infinity.
-void fill_bits(exchange_reduction how, void* to, std::size_t count, std::uint16_t one, std::uint16_t infinity) {
+void fill_bits(reduction how, void* to, std::size_t count, std::uint16_t one, std::uint16_t infinity) {
     std::uint16_t value = 0;
-    if (how == exchange_reduction::product) value = one;
-    if (how == exchange_reduction::min) value = infinity;
-    if (how == exchange_reduction::max) value = static_cast<std::uint16_t>(infinity | 0x8000u);
+    if (how == reduction::product) value = one;
+    if (how == reduction::min) value = infinity;
+    if (how == reduction::max) value = static_cast<std::uint16_t>(infinity | 0x8000u);
     fill(to, count, value);
 }
 
 }  // namespace
 
-void fill_neutral(dtype type, exchange_reduction how, void* to, std::size_t count) {
+void fill_neutral(dtype type, reduction how, void* to, std::size_t count) {
     switch (type) {
         case dtype::f32: return fill_type<float>(how, to, count);
         case dtype::f64: return fill_type<double>(how, to, count);

@@ -27,7 +27,7 @@ struct family {
     std::vector<placed_item> items;
 };
 
-using family_key = std::tuple<exchange_reduction, double, double, compression, bool, dtype, memory_kind>;
+using family_key = std::tuple<reduction, double, double, compression, bool, dtype, memory_kind>;
 
 family_key key_of(fused_batch const& like) {
     return {like.how, like.scale.before, like.scale.after, like.wire, like.error_feedback, like.type, like.where};
@@ -53,8 +53,7 @@ fused_batch batch_like(agreement const& one, std::size_t tensor) {
 }
 
 bool is_fusable(agreement const& one, std::size_t tensor) {
-    return one.what.kind == exchange_kind::allreduce && one.what.how != exchange_reduction::adasum &&
-           tensor < one.what.tensors.size();
+    return one.what.kind == exchange_kind::allreduce && one.what.how != reduction::adasum && tensor < one.what.tensors.size();
 }
 
 /// Whether a tensor goes with those of the same family as another one, without looking at the families.

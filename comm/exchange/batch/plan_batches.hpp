@@ -21,7 +21,7 @@ struct fusion_item {
 /// other kind one agreement.
 struct fused_batch {
     exchange_kind kind = exchange_kind::allreduce;
-    exchange_reduction how = exchange_reduction::sum;
+    reduction how = reduction::sum;
     scaling scale{};
     compression wire = compression::none;  ///< how f32 elements are sent
     bool error_feedback = false;

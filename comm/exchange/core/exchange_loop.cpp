@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "base/log.hpp"
-#include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend_table.hpp"
 #include "comm/exchange/core/exchange_core.hpp"
 
 namespace muster::detail {

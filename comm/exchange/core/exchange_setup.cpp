@@ -5,8 +5,8 @@
 #include <array>
 
 #include "base/log.hpp"
-#include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend_table.hpp"
 #include "comm/exchange/core/exchange_core.hpp"
 #include "comm/exchange/observe/clock.hpp"
 
@@ -20,7 +20,7 @@ tensor_view bytes_view(void* data, std::size_t bytes) {
 
 /// Every rank sees every rank's, so all of them throw, or none.
 void check_options(communicator& ranks, exchange_options const& options) {
-    auto const rows = backends();
+    auto const rows = backend_table();
     std::array<std::int64_t, 3> const mine{static_cast<std::int64_t>(options.fusion_bytes),
                                            static_cast<std::int64_t>(options.cache_capacity),
                                            &device_row(options.comm.backend) - rows.data()};

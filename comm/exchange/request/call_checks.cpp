@@ -33,7 +33,7 @@ bool has_one_size(exchange_kind kind) {
 /// What a call says of all its tensors.
 struct call_rules {
     exchange_kind kind = exchange_kind::allreduce;
-    exchange_reduction how = exchange_reduction::sum;
+    reduction how = reduction::sum;
     scaling scale{};
 };
 
@@ -61,7 +61,7 @@ std::string fault_of_tensor(call_rules const& what, tensor_shape const& shape, t
     }
     if (!is_reduced(what.kind)) return {};
     if (is_floating(io.in.type)) return {};
-    if (what.how == exchange_reduction::average || what.how == exchange_reduction::adasum)
+    if (what.how == reduction::average || what.how == reduction::adasum)
         return fmt::format("{} of {} is not an integer; reduce the sum, or convert", to_string(what.how), to_string(io.in.type));
     if (!what.scale.is_one()) return fmt::format("{} cannot be scaled; convert to a floating type", to_string(io.in.type));
     return {};
@@ -99,7 +99,7 @@ std::string fault_of(pending_request const& what, int ranks, int rank) {
                           asked.kind == exchange_kind::reducescatter;
     if (has_rows && asked.tensors.front().shape.dimensions == 0) return "a scalar has no rows; give it a shape of one dimension";
     if (asked.kind == exchange_kind::reducescatter) {
-        if (asked.how == exchange_reduction::adasum) return "adasum is there for allreduce only";
+        if (asked.how == reduction::adasum) return "adasum is there for allreduce only";
         auto const rows = static_cast<std::size_t>(asked.tensors.front().shape.rows());
         auto const share =
             share_of(rows, ranks, rank).count * static_cast<std::size_t>(asked.tensors.front().shape.row_elements());

@@ -25,10 +25,6 @@ std::string_view to_string(exchange_kind kind) noexcept {
     return "unknown";
 }
 
-std::string_view to_string(exchange_reduction how) noexcept {
-    return how == exchange_reduction::adasum ? "adasum" : to_string(static_cast<reduction>(how));
-}
-
 bool is_repetition(exchange_request const& before, exchange_request const& now) noexcept {
     return before.kind == now.kind && before.how == now.how && before.scale == now.scale && before.wire == now.wire &&
            before.error_feedback == now.error_feedback && before.root == now.root && before.name == now.name &&

@@ -35,10 +35,6 @@ inline constexpr std::string_view join_name = "\x01join";
 inline constexpr std::string_view leave_name = "\x01leave";
 inline constexpr std::string_view open_device_name = "\x01open device";
 
-/// The reductions of `reduction`, in their order, and Adasum.
-enum class exchange_reduction : std::uint8_t { sum, average, min, max, product, adasum };
-std::string_view to_string(exchange_reduction how) noexcept;
-
 /// One tensor of a request.
 struct tensor_spec {
     std::string name;
@@ -53,12 +49,12 @@ struct tensor_spec {
 struct exchange_request {
     std::string name;
     exchange_kind kind = exchange_kind::allreduce;
-    exchange_reduction how = exchange_reduction::sum;  ///< allreduce, reducescatter
-    scaling scale{};                                   ///< allreduce, reducescatter
-    compression wire = compression::none;              ///< allreduce: of its f32 tensors
-    bool error_feedback = false;                       ///< with it: what rounding loses is kept for the next time
-    int root = 0;                                      ///< broadcast
-    std::vector<std::int64_t> numbers;                 ///< alltoall: rows for each rank; include, give_up: ranks
+    reduction how = reduction::sum;        ///< allreduce, reducescatter
+    scaling scale{};                       ///< allreduce, reducescatter
+    compression wire = compression::none;  ///< allreduce: of its f32 tensors
+    bool error_feedback = false;           ///< with it: what rounding loses is kept for the next time
+    int root = 0;                          ///< broadcast
+    std::vector<std::int64_t> numbers;     ///< alltoall: rows for each rank; include, give_up: ranks
     std::vector<tensor_spec> tensors;
     /// Where each tensor lies on that rank, or empty: fused tensors are put into this order, in which they may lie gap-free.
     std::vector<std::uint64_t> places{};

@@ -31,7 +31,7 @@ struct tensor_io {
 struct single_allreduce {
     std::string_view name;
     int set = 0;
-    exchange_reduction how = exchange_reduction::sum;
+    reduction how = reduction::sum;
     scaling scale{};
     compression wire = compression::none;
     bool error_feedback = false;

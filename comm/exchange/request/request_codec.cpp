@@ -62,7 +62,8 @@ class reader {
         return {reinterpret_cast<char const*>(take(size)), size};
     }
     [[noreturn]] static void fail(std::string const& why) {
-        throw error(errc::invalid_data, "requests of another rank cannot be decoded: " + why + "; run the same muster version on all ranks");
+        throw error(errc::invalid_data,
+                    "requests of another rank cannot be decoded: " + why + "; run the same muster version on all ranks");
     }
 
   private:
@@ -121,7 +122,7 @@ exchange_request read_request(reader& from) {
     exchange_request what;
     what.name = from.text();
     what.kind = from.one_of(exchange_kind::open_device);
-    what.how = from.one_of(exchange_reduction::adasum);
+    what.how = from.one_of(reduction::adasum);
     what.scale.before = from.number<double>();
     what.scale.after = from.number<double>();
     what.wire = from.one_of(compression::bf16);

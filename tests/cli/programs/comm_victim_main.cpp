@@ -66,7 +66,7 @@ void run(plan const& what, identity const& who, clock_type::time_point& waiting_
         if (round == 17) fall(what, "collective", who);
         if (round == 17 && what.when == "sending" && who.rank == what.culprit) {
             for (int peer = 0; peer < ranks.size(); ++peer)
-                if (peer != who.rank) sending.push_back(ranks.exchange_with("ahead", peer, view, part_of(view, {0, 0})));
+                if (peer != who.rank) sending.push_back(ranks.sendrecv("ahead", peer, view, part_of(view, {0, 0})));
             fall(what, "sending", who);
         }
         waiting_since = clock_type::now();

@@ -1,4 +1,4 @@
-// What the ranks of the FAKE NCCL tell each other, and how: as threads in memory, as processes by files.
+// The blackboard over which ranks of the FAKE NCCL exchange data: threads in memory, processes by files.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
-// What the FAKE NCCL computes: in double, one rank after the other; not as a GPU rounds.
+// The arithmetic of the FAKE NCCL: in double, one rank after the other; not as a GPU rounds.
 #pragma once
 
 #include <cstddef>
 #include <span>
 
-#include "comm/nccl/nccl_library.hpp"
+#include "comm/nccl/library/nccl_library.hpp"
 
 namespace muster::fake {
 

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "blackboard.hpp"
-#include "comm/nccl/nccl_library.hpp"
+#include "comm/nccl/library/nccl_library.hpp"
 #include "fake_arithmetic.hpp"
 #include "fake_gpu.hpp"
 

@@ -27,7 +27,7 @@
 
 #include "base/log.hpp"
 #include "base/process/self_program.hpp"
-#include "comm/backend/collective_backend.hpp"
+#include "comm/backend_table.hpp"
 #include "victim_rank.hpp"
 
 namespace {
@@ -311,7 +311,7 @@ int main(int argc, char** argv) {
     settings const how = read_settings(argc, argv);
     init_log("off");
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
-    auto const rows = backends();
+    auto const rows = backend_table();
     if (std::none_of(rows.begin(), rows.end(), [&](backend_row const& each) { return each.name == how.all.backend; })) {
         fmt::print("SKIP: there is no backend {}\n", how.all.backend);
         return 77;

@@ -76,7 +76,7 @@ bool step(exchange& all, std::vector<std::vector<float>>& tensors, int number, b
         std::fill(tensors[i].begin(), tensors[i].end(), static_cast<float>(number % 100));
         auto view = view_of(std::span(tensors[i]));
         if (on_device && i % 2 == 0) view.where = memory_kind::device;
-        handles.push_back(all.allreduce("t" + std::to_string(i), view, view, exchange_reduction::sum));
+        handles.push_back(all.allreduce("t" + std::to_string(i), view, view, reduction::sum));
     }
     for (auto const& each : handles) each.wait();
     // what is handed out as good is good
@@ -88,7 +88,8 @@ bool step(exchange& all, std::vector<std::vector<float>>& tensors, int number, b
 
 std::string work(exchange& all, fate const& what, int to) {
     constexpr int steps_before_the_end = 20;
-    auto& tensors = *new std::vector<std::vector<float>>;  // which stay until the process ends, as those of a failed exchange must
+    auto& tensors =
+        *new std::vector<std::vector<float>>;  // which stay until the process ends, as those of a failed exchange must
     for (std::size_t const count : {10u, 3000u, 500000u, 64u}) tensors.emplace_back(count);
     fall_later(what, moment::work, all.rank(), to);
     for (int number = 0; what.when != moment::finalise || number < steps_before_the_end; ++number)

@@ -1,4 +1,4 @@
-// A rank of which one falls, at a moment that was drawn for it; all tell in lines what they meet.
+// Ranks of which one ends at a random moment; each prints in lines what it sees.
 #pragma once
 
 #include <string>

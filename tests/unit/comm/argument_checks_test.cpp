@@ -40,6 +40,16 @@ TEST_F(arguments, a_share_may_lie_at_its_place_in_the_input_and_nowhere_else_in_
     EXPECT_THAT(fault(what), HasSubstr("not at this rank's share"));
 }
 
+TEST_F(arguments, adasum_and_unknown_reductions_are_refused) {
+    auto what = of(kind::allreduce, 10, 10);
+    what.how = reduction::product;
+    EXPECT_EQ(fault(what), "");
+    what.how = reduction::adasum;
+    EXPECT_THAT(fault(what), HasSubstr("exchange::allreduce only"));
+    what.how = static_cast<reduction>(6);
+    EXPECT_EQ(fault(what), "6 is no reduction");
+}
+
 TEST_F(arguments, uneven_allgathers_need_matching_counts) {
     auto what = of(kind::allgather, 2, 10);
     what.receive_counts = {1, 2, 3, 4};
@@ -76,7 +86,7 @@ TEST_F(arguments, alltoall_counts_add_up) {
 }
 
 TEST_F(arguments, exchanges_have_a_peer_and_memory_apart) {
-    auto what = of(kind::exchange, 10, 7);
+    auto what = of(kind::sendrecv, 10, 7);
     what.root = 3;
     EXPECT_EQ(fault(what), "");
     what.root = 4;

@@ -64,7 +64,7 @@ TEST(coordinator, everything_that_matters_is_compared) {
     other.kind = exchange_kind::broadcast;
     EXPECT_THAT(fault(base, other), HasSubstr("operation allreduce on rank 0 (n0), but operation broadcast on rank 1 (n1)"));
     other = base;
-    other.how = exchange_reduction::max;
+    other.how = reduction::max;
     EXPECT_THAT(fault(base, other), HasSubstr("reduction sum on rank 0 (n0), but reduction max"));
     other = base;
     other.scale.before = 0.5;

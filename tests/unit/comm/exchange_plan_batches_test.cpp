@@ -66,7 +66,7 @@ TEST(plan_batches, device_memory_goes_by_itself_and_is_gathered_up_to_larger_str
         return what;
     };
     auto adasum = in("x", 10, 0x50);
-    adasum.how = exchange_reduction::adasum;
+    adasum.how = reduction::adasum;
     auto compressed = in("c", 10, 0x60);
     compressed.wire = compression::bf16;
     compressed.error_feedback = true;

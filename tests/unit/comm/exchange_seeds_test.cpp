@@ -33,16 +33,16 @@ exchange_request named(std::string name, exchange_kind kind, std::vector<tensor_
 /// Every kind of request, and every field with a value of its own somewhere.
 std::map<std::string, std::vector<exchange_request>> seeds() {
     auto weight = named("conv1.weight", exchange_kind::allreduce, {spec("conv1.weight", dtype::f32, {64, 3, 7, 7})});
-    weight.how = exchange_reduction::average;
+    weight.how = reduction::average;
     weight.wire = compression::bf16;
     weight.error_feedback = true;
     weight.places = {0x7f0012345640};
     auto root = named("b", exchange_kind::broadcast, {spec("b", dtype::i64, {9})});
     root.root = 1;
     auto scattered = named("rs", exchange_kind::reducescatter, {spec("rs", dtype::f64, {6, 2}, memory_kind::device)});
-    scattered.how = exchange_reduction::max;
+    scattered.how = reduction::max;
     auto group = named("group", exchange_kind::allreduce, {spec("a", dtype::f16, {}), spec("b", dtype::bf16, {16, 32})});
-    group.how = exchange_reduction::adasum;
+    group.how = reduction::adasum;
     group.scale = {0.5, 2};
     group.places = {4096, 8192};
     auto again = group;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend_table.hpp"
 #include "comm/nccl/nccl_backend.hpp"
 #include "comm/nccl/nccl_rank_record.hpp"
 #include "comm/nccl/reduction_plan.hpp"
@@ -99,12 +100,12 @@ TEST(rank_records, only_ranks_of_one_host_share_a_gpu) {
     EXPECT_THAT(shared_gpus(two_ranks("n1", "GPU-a")), HasSubstr("ranks 0 and 1 on n1 share GPU-a"));
 }
 
-TEST(select_backend, device_memory_is_for_nccl_alone) {
+TEST(choose_backend, device_memory_is_for_nccl_alone) {
     comm_options options;
     options.memory = memory_kind::device;
     try {
         // With a GPU and NCCL it is found; else every row says why not.
-        EXPECT_EQ(select_backend(rank_on(0, "n1"), options).name, "nccl");
+        EXPECT_EQ(choose_backend(backend_table(), rank_on(0, "n1"), options).row->name, "nccl");
     } catch (error const& problem) {
         EXPECT_EQ(problem.code(), errc::unavailable);
         EXPECT_THAT(problem.what(), HasSubstr("self: it works on host memory, the tensors lie in device memory"));
@@ -113,7 +114,7 @@ TEST(select_backend, device_memory_is_for_nccl_alone) {
     }
     options = {};
     options.backend = "nccl";
-    EXPECT_THROW(select_backend(rank_on(0, "n1"), options), error);
+    EXPECT_THROW(choose_backend(backend_table(), rank_on(0, "n1"), options), error);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Which processes live, are stopped, are gone.
-#include "comm/backend/process_watch.hpp"
+#include "comm/backend/processes/process_watch.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "comm/backend/rank_processes.hpp"
+#include "comm/backend/processes/rank_processes.hpp"
 
 namespace muster {
 namespace {
@@ -30,9 +30,9 @@ TEST(parse_stat, text_of_another_kind_is_unknown) {
         EXPECT_EQ(parse_stat(text), process_stat{}) << text;
 }
 
-TEST(look_at, follows_a_child_through_its_life) {
+TEST(state_of, follows_a_child_through_its_life) {
     process_name const parent = this_process();
-    EXPECT_EQ(look_at(parent), process_state::running);
+    EXPECT_EQ(state_of(parent), process_state::running);
     pid_t const child = ::fork();
     if (child == 0) {
         ::raise(SIGSTOP);
@@ -43,20 +43,20 @@ TEST(look_at, follows_a_child_through_its_life) {
     process_name name = parent;
     name.pid = child;
     name.started = parent.started + 1'000'000;
-    EXPECT_EQ(look_at(name), process_state::gone);  // another process had the number
-    for (std::uint64_t ticks = 0; ticks < 1'000'000 && look_at(name) == process_state::gone; ++ticks)
+    EXPECT_EQ(state_of(name), process_state::gone);  // another process had the number
+    for (std::uint64_t ticks = 0; ticks < 1'000'000 && state_of(name) == process_state::gone; ++ticks)
         name.started = parent.started + ticks;
-    EXPECT_EQ(look_at(name), process_state::stopped);
+    EXPECT_EQ(state_of(name), process_state::stopped);
     EXPECT_EQ(describe(name, process_state::stopped), "process " + std::to_string(child) + " is stopped");
     ::kill(child, SIGKILL);
     siginfo_t info;
     ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
-    EXPECT_EQ(look_at(name), process_state::gone);  // a zombie
+    EXPECT_EQ(state_of(name), process_state::gone);  // a zombie
     ::waitpid(child, &status, 0);
-    EXPECT_EQ(look_at(name), process_state::gone);
+    EXPECT_EQ(state_of(name), process_state::gone);
     name = parent;
     name.machine += 1;
-    EXPECT_EQ(look_at(name), process_state::unknown);
+    EXPECT_EQ(state_of(name), process_state::unknown);
 }
 
 identity world(int size, int nodes) {
@@ -67,7 +67,7 @@ identity world(int size, int nodes) {
     return who;
 }
 
-rank_process of(int rank, int pid, process_state state) {
+seen_process of(int rank, int pid, process_state state) {
     return {rank, {pid, 0, 1}, state};
 }
 
@@ -94,7 +94,7 @@ TEST(explain_absence, accuses_nobody_without_evidence) {
 }
 
 TEST(explain_absence, names_ranks_of_several_nodes_that_were_seen_and_are_gone) {
-    std::vector<rank_process> const first{of(0, 10, process_state::running), of(1, 11, process_state::running)};
+    std::vector<seen_process> const first{of(0, 10, process_state::running), of(1, 11, process_state::running)};
     auto const now = with_the_gone(first, {of(0, 10, process_state::running)});
     auto const result = explain_absence(world(4, 2), now);
     EXPECT_EQ(result.text, "waiting for rank 1 on n0 (process 11 is gone)");
@@ -104,11 +104,11 @@ TEST(explain_absence, names_ranks_of_several_nodes_that_were_seen_and_are_gone) 
 }
 
 TEST(explain_absence, does_not_blame_ranks_that_gave_up_meanwhile) {
-    std::vector<rank_process> const before{of(0, 10, process_state::running), of(2, 12, process_state::running)};
-    std::vector<rank_process> const now{of(0, 10, process_state::running)};
+    std::vector<seen_process> const before{of(0, 10, process_state::running), of(2, 12, process_state::running)};
+    std::vector<seen_process> const now{of(0, 10, process_state::running)};
     EXPECT_THAT(explain_absence(world(3, 1), before, now).culprits, ElementsAre(1));
     EXPECT_THAT(explain_absence(world(3, 1), before, before).culprits, ElementsAre(1));
-    std::vector<rank_process> const all{of(0, 10, process_state::running), of(1, 11, process_state::running),
+    std::vector<seen_process> const all{of(0, 10, process_state::running), of(1, 11, process_state::running),
                                         of(2, 12, process_state::running)};
     EXPECT_THAT(explain_absence(world(3, 1), all, now).culprits, IsEmpty());
     EXPECT_THAT(explain_absence(world(3, 1), before, all).culprits, IsEmpty());

@@ -35,7 +35,7 @@ inline comm_options options_with(double deadline_s) {
 }
 
 /// What a rank has to say at its end: the culprits it was told of and the message, or "fine".
-inline std::string last_words(std::function<void()> const& body) {
+inline std::string message_of_failure(std::function<void()> const& body) {
     try {
         body();
         return "fine";
@@ -59,7 +59,7 @@ class ranks_as_children {
             auto [read, write] = make_pipe();
             pid_t const pid = ::fork();
             if (pid == 0) {
-                std::string const said = last_words([&] { body(who[static_cast<std::size_t>(rank)]); });
+                std::string const said = message_of_failure([&] { body(who[static_cast<std::size_t>(rank)]); });
                 [[maybe_unused]] auto const written = ::write(write.get(), said.data(), said.size());
                 ::_exit(0);
             }

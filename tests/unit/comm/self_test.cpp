@@ -78,7 +78,7 @@ TEST_F(self, its_share_and_what_it_sends_itself_are_its_input) {
     check(alone.reducescatter("x", in, out, reduction::sum));
     check(alone.allgather("x", in, out, counts));
     check(alone.alltoall("x", in, counts, out, counts));
-    check(alone.exchange_with("x", 0, in, out));
+    check(alone.sendrecv("x", 0, in, out));
 }
 
 TEST_F(self, factors_hold_for_one_rank_too) {
@@ -175,10 +175,10 @@ TEST_F(self, a_rank_outside_its_world_is_refused) {
 }
 
 TEST_F(self, agreement_passes_success_and_reports_failure) {
-    agree(alone, "nothing", std::exception_ptr{});
-    EXPECT_EQ(agreed(alone, "counting", [] { return 3; }), 3);
+    throw_if_any_failed(alone, "nothing", std::exception_ptr{});
+    EXPECT_EQ(run_on_all(alone, "counting", [] { return 3; }), 3);
     try {
-        agreed(alone, "opening x.h5", [] { throw error(errc::not_found, "no such file"); });
+        run_on_all(alone, "opening x.h5", [] { throw error(errc::not_found, "no such file"); });
         FAIL();
     } catch (comm_error const& problem) {
         EXPECT_EQ(problem.code(), errc::not_found);

@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <map>
 
-#include "comm/shm/mapped_buffers.hpp"
-#include "comm/shm/remote_memory.hpp"
-#include "comm/shm/segment.hpp"
-#include "comm/shm/shared_buffers.hpp"
+#include "comm/shm/memory/mapped_buffers.hpp"
+#include "comm/shm/memory/remote_memory.hpp"
+#include "comm/shm/memory/segment.hpp"
+#include "comm/shm/memory/shared_buffers.hpp"
 #include "comm/shm/shm_backend.hpp"
 #include "comm/shm/signature.hpp"
 
@@ -172,9 +172,9 @@ TEST(shm_backend, serves_the_ranks_of_one_node) {
     identity who;
     who.world_size = 4;
     who.local_size = 2;
-    EXPECT_THAT(shm_unavailable(who, {}).value_or(""), HasSubstr("2 of 4 are on this one"));
+    EXPECT_THAT(shm_unavailable(who, {}, 0).value_or(""), HasSubstr("2 of 4 are on this one"));
     who.local_size = 4;
-    EXPECT_EQ(shm_unavailable(who, {}), std::nullopt);
+    EXPECT_EQ(shm_unavailable(who, {}, 0), std::nullopt);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/backend/comm_error.hpp"
-#include "comm/shm/shared_buffers.hpp"
+#include "comm/shm/memory/shared_buffers.hpp"
 #include "comm/shm/shm_operation.hpp"
 #include "comm/shm/shm_world.hpp"
 
@@ -85,7 +85,7 @@ struct threads_world {
 };
 
 void finish(world& all, collective const& what) {
-    task work;
+    shm_operation work;
     work.begin(what);
     while (!work.advance(all)) std::this_thread::yield();
 }
@@ -188,7 +188,7 @@ TEST_P(shm_threads, every_collective_gives_what_it_should) {
                 ints give = values(count + static_cast<std::size_t>(all.rank), all.rank, turn);
                 ints get(count + static_cast<std::size_t>(peer), -1);
                 finish(all,
-                       {collective::kind::exchange, view_of(std::span(give)), view_of(std::span(get)), reduction::sum, peer});
+                       {collective::kind::sendrecv, view_of(std::span(give)), view_of(std::span(get)), reduction::sum, peer});
                 EXPECT_EQ(get, values(get.size(), peer, turn));
                 finish(all, {});
             }

@@ -1,4 +1,4 @@
-// A launcher as small as it can be: starts N real processes against our servers and gathers what became of them.
+// A small launcher: starts N real processes against our servers and collects how they ended.
 #pragma once
 
 #include <fcntl.h>

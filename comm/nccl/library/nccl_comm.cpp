@@ -1,0 +1,162 @@
+#include "comm/nccl/library/nccl_comm.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "base/log.hpp"
+#include "comm/backend/comm_error.hpp"
+#include "comm/backend/keep_forever.hpp"
+#include "comm/nccl/library/nccl_error.hpp"
+
+namespace muster::nccl {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// Between checks of a communicator that is coming up, which takes from some milliseconds to minutes.
+constexpr std::chrono::microseconds between_checks{200};
+
+/// How long a rank that gives up waits for the abort, but no longer than for the communicator to come up; then the abort is no
+/// longer waited for.
+constexpr duration for_abort{5.0};
+
+bool is_error(int code) noexcept {
+    return code != success && code != in_progress;
+}
+
+std::string text_of(library const& with, comm_handle comm, int code) {
+    char const* const last = with.last_error(comm);
+    std::string text = with.error_string(code);
+    if (last != nullptr && *last != '\0') text += fmt::format(": {}", last);
+    return text;
+}
+
+}  // namespace
+
+nccl_comm nccl_comm::create(std::shared_ptr<runtime> owner, library const& with, std::shared_ptr<cuda::device const> on,
+                            unique_id const& id, int rank, int size, std::string speaker, duration deadline) {
+    nccl_comm made(std::move(owner), with, std::move(on), std::move(speaker));
+    if (deadline.count() > 0) made.for_abort_ = std::min(for_abort, deadline);
+    cuda::device::scope const current(*made.on_);
+    config how;
+    comm_handle handle = nullptr;
+    int const code = with.init_rank(&handle, size, id, rank, &how);
+    if (handle == nullptr || is_error(code)) {
+        std::string const text = text_of(with, nullptr, code);
+        if (handle != nullptr) {
+            made.live_ = made.owner_->aborts.adopt(handle, made.on_);
+            made.owner_->aborts.abort(*made.live_, text);
+        }
+        throw nccl_error("ncclCommInitRankConfig", code, fmt::format("{}: {}", made.speaker_, text));
+    }
+    made.live_ = made.owner_->aborts.adopt(handle, made.on_);
+    made.wait_ready("the communicator did not come up", deadline);
+    made.established_ = true;
+    return made;
+}
+
+nccl_comm nccl_comm::split(int color, int key, duration deadline) {
+    nccl_comm part(owner_, *with_, on_, speaker_);
+    part.for_abort_ = for_abort_;
+    cuda::device::scope const current(*on_);
+    config how;
+    auto const handle = std::make_shared<comm_handle>(nullptr);  // NCCL writes it from a thread of its own
+    try {
+        use([&](comm_handle whole) { check(with_->split(whole, color, key, handle.get(), &how), "ncclCommSplit"); });
+        wait_ready("the process set did not come up", deadline);
+        if (color == no_color) return part;
+        if (*handle == nullptr)
+            throw nccl_error("ncclCommSplit", success, fmt::format("{}: it made no communicator and told no error", speaker_));
+        part.live_ = owner_->aborts.adopt(*handle, on_);
+        part.wait_ready("the process set did not come up", deadline);
+    } catch (std::exception const& problem) {
+        detail::keep_forever(std::shared_ptr<comm_handle>(handle));
+        fail(problem.what());
+        throw;
+    }
+    part.established_ = true;
+    return part;
+}
+
+void nccl_comm::wait_ready(std::string_view what, duration deadline) {
+    auto const begin = clock::now();
+    while (state() == in_progress) {
+        if (deadline.count() > 0 && clock::now() - begin > deadline) {
+            std::string const why = fmt::format(
+                "{}: {} within {}; a rank is late, has failed, or cannot be reached (NCCL_DEBUG=INFO "
+                "tells what NCCL does, NCCL_SOCKET_IFNAME which network it takes)",
+                speaker_, what, format_duration(deadline));
+            give_up(why);
+            throw comm_error(errc::timeout, why);
+        }
+        std::this_thread::sleep_for(between_checks);
+    }
+}
+
+int nccl_comm::state() {
+    int code = success;
+    int const asked = use([&](comm_handle comm) { return with_->async_error(comm, &code); });
+    check(asked, "ncclCommGetAsyncError");
+    check(code, "what ncclCommGetAsyncError told");
+    return code;
+}
+
+void nccl_comm::check(int code, std::string_view call) {
+    if (!is_error(code)) return;
+    // Within use() the lock is held: the last error is asked for without.
+    std::string const text = fmt::format("{}: {}", speaker_, text_of(*with_, nullptr, code));
+    if (code != invalid_argument) fail(fmt::format("{} failed: {}", call, text));
+    throw nccl_error(call, code, text);
+}
+
+void nccl_comm::throw_aborted() const {
+    throw comm_error(errc::peer_failed, fmt::format("{}: the communicator was aborted, and what it was doing has no result: {}",
+                                                    speaker_, live_->why()));
+}
+
+void nccl_comm::fail(std::string const& why) noexcept {
+    if (live_->aborted()) return;  // others may have been made since
+    if (established_)
+        owner_->aborts.abort_all(why);
+    else
+        owner_->aborts.abort(*live_, why);
+}
+
+bool nccl_comm::give_up(std::string const& why) noexcept {
+    fail(why);
+    if (left_behind_) return false;
+    try {
+        if (owner_->aborts.wait_released(*live_, for_abort_)) return true;
+        left_behind_ = true;
+        detail::keep_forever(std::shared_ptr<runtime>(owner_));  // its thread must not be waited for when the last owner goes
+        spdlog::warn("{}: NCCL did not abort a communicator within {}; it is no longer waited for", speaker_,
+                     format_duration(for_abort_));
+    } catch (std::exception const&) {  // the log failed too
+        left_behind_ = true;
+    }
+    return false;
+}
+
+bool nccl_comm::end(duration deadline) noexcept {
+    if (live_->aborted()) return give_up("it was aborted");
+    try {
+        cuda::device::scope const current(*on_);
+        use([&](comm_handle comm) { check(with_->finalize(comm), "ncclCommFinalize"); });
+        wait_ready("the communicator did not finish", deadline);
+        int const code = owner_->aborts.destroy(*live_);
+        if (is_error(code)) spdlog::debug("{}: ncclCommDestroy: {}", speaker_, with_->error_string(code));
+        if (!live_->aborted()) return true;
+    } catch (std::exception const& problem) {
+        try {
+            spdlog::warn("a communicator on NCCL did not end in order: {}", problem.what());
+        } catch (...) {  // the log failed too
+        }
+    }
+    return give_up("it did not end in order");
+}
+
+}  // namespace muster::nccl

@@ -1,0 +1,85 @@
+// A communicator of NCCL's with its owner thread for aborts: made, split, asked and ended with deadlines.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/units.hpp"
+#include "comm/cuda/device.hpp"
+#include "comm/nccl/library/nccl_runtime.hpp"
+
+namespace muster::nccl {
+
+/// Owner of a communicator of NCCL's. Every wait has a deadline (0: none), after which it is aborted and comm_error
+/// (errc::timeout) is thrown; errors of NCCL's are nccl_error. Once it has come up, any failure of it has all communicators of
+/// the process aborted; one that does not come up is aborted alone. `speaker` begins the messages: "rank 1 of 4 on n2". One
+/// thread uses it.
+class nccl_comm {
+  public:
+    /// Collective over `size` ranks.
+    static nccl_comm create(std::shared_ptr<runtime> owner, library const& with, std::shared_ptr<cuda::device const> on,
+                            unique_id const& id, int rank, int size, std::string speaker, duration deadline);
+
+    /// Collective over all ranks of this one: one for those that give the same `color`, numbered in the order of `key`; empty for
+    /// no_color.
+    nccl_comm split(int color, int key, duration deadline);
+
+    nccl_comm(nccl_comm&&) noexcept = default;
+    nccl_comm& operator=(nccl_comm&&) = delete;
+    /// Does nothing: end() or give_up() came before, else it is left alone.
+    ~nccl_comm() = default;
+
+    explicit operator bool() const noexcept { return live_ != nullptr; }
+    library const& with() const noexcept { return *with_; }
+    cuda::device const& on() const noexcept { return *on_; }
+
+    /// Calls `body(handle)` with the communicator kept from being aborted meanwhile. Throws comm_error (errc::peer_failed) with
+    /// the reason if it is aborted.
+    template <typename Body>
+    auto use(Body&& body) {
+        live_comm::use const held(*live_);
+        if (!held) throw_aborted();
+        return body(held.get());
+    }
+
+    /// Throws if it is aborted: to be asked after an operation has ended, before its result is believed.
+    void require_alive() const {
+        if (live_->aborted()) throw_aborted();
+    }
+    bool aborted() const noexcept { return live_->aborted(); }
+
+    /// NCCL's state: success, or in_progress while what was last asked of it is being set up. Throws nccl_error for anything
+    /// else, after having everything aborted.
+    int state();
+
+    /// Throws nccl_error for `code` unless it is success or in_progress, after having everything aborted (but for an invalid
+    /// argument, which harms nothing).
+    void check(int code, std::string_view call);
+
+    /// Has all communicators of the process aborted for this reason and waits a little for this one. Whether it is gone.
+    bool give_up(std::string const& why) noexcept;
+
+    /// Collective. Finalises and destroys it; if that fails or takes longer, aborts it. Whether it is gone.
+    bool end(duration deadline) noexcept;
+
+  private:
+    nccl_comm(std::shared_ptr<runtime> owner, library const& with, std::shared_ptr<cuda::device const> on, std::string speaker)
+        : owner_(std::move(owner)), with_(&with), on_(std::move(on)), speaker_(std::move(speaker)) {}
+    [[noreturn]] void throw_aborted() const;
+    void fail(std::string const& why) noexcept;
+    void wait_ready(std::string_view what, duration deadline);
+
+    std::shared_ptr<runtime> owner_;
+    library const* with_;
+    std::shared_ptr<cuda::device const> on_;
+    std::string speaker_;
+    std::shared_ptr<live_comm> live_;
+    duration for_abort_{5.0};
+    bool established_ = false;  ///< it came up
+    bool left_behind_ = false;  ///< its abort did not come to its end in time
+};
+
+}  // namespace muster::nccl

@@ -1,0 +1,43 @@
+// Memory of other ranks, mapped into this process and kept mapped between collectives.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "comm/shm/memory/shared_buffers.hpp"
+#include "comm/shm/memory/shared_memory.hpp"
+
+namespace muster::shm {
+
+/// The buffers of one other process that this one has seen. They stay mapped between collectives.
+class mapped_buffers {
+  public:
+    static constexpr std::size_t most = 1024;
+
+    /// To be called when nothing that was found is in use. If there came more since the last time, lets go of those that their
+    /// owner has freed and, beyond `most`, of those that were not used for longest.
+    void tidy() noexcept;
+
+    /// Address here of what process `owner` has at `place`, of `bytes`; null with errno in `code` if it cannot be mapped: EACCES
+    /// or EPERM where the kernel does not allow it, ESRCH if the process or its buffer is gone, EBADF if there is something else.
+    std::byte* find(pid_t owner, shared_place const& place, std::size_t bytes, int& code);
+
+    std::size_t size() const noexcept { return mapped_.size(); }
+
+  private:
+    struct entry {
+        std::uint64_t buffer;
+        std::uint64_t used;
+        std::size_t bytes;
+        shared_memory memory;
+    };
+    std::vector<entry> mapped_;
+    std::size_t last_ = 0;  // where the last one was found: the next often is there or follows
+    std::uint64_t uses_ = 0;
+    bool grown_ = false;
+};
+
+}  // namespace muster::shm

@@ -1,0 +1,102 @@
+// The rendezvous of the ranks of one node. Gives each of them the shared memory and every rank's record, without MPI.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+#include "base/units.hpp"
+#include "comm/backend/processes/process_watch.hpp"
+#include "comm/backend/world_record.hpp"
+
+namespace muster::shm {
+
+struct rendezvous_request {
+    std::string key;  ///< the same on all ranks and on no others of this machine, at most 80 bytes
+    world_record self;
+    std::string host;   ///< of this rank, for messages
+    duration deadline;  ///< 0 is without end
+    std::size_t bytes;  ///< of the shared memory
+};
+
+/// A rendezvous that took place. Rank 0 listens on a socket with an abstract name, which exists nowhere in the file system and
+/// vanishes with its process; the others connect, send their records, and get a memory file without a name. So nothing can be
+/// left behind when ranks die. Both ends ask the kernel whose process the other one is and refuse another user's.
+///
+/// The deadline that passes first ends the rendezvous. Rank 0 alone knows which ranks are missing: the rank whose deadline passed
+/// tells rank 0, which tells all. If rank 0 does not answer, the others say so. A rank that comes after the rendezvous has failed
+/// is told why too, as long as rank 0's process lives and another deadline has not passed; rank 0 itself waits for such ranks for
+/// at most a second.
+class shm_rendezvous {
+  public:
+    /// Collective. Throws comm_error with the same culprits on every rank: errc::timeout naming the ranks that did not come
+    /// before the deadline, errc::peer_failed naming the one that ended while they met; errc::peer_failed if two contradict each
+    /// other, errc::singleton if they count differently (see check_world), both without culprits; and errc::system.
+    explicit shm_rendezvous(rendezvous_request request);
+
+    /// Every rank's record, in their order.
+    std::vector<world_record> const& records() const noexcept { return records_; }
+
+    /// The memory, zeroed.
+    int memory_file() const noexcept { return memory_.get(); }
+
+    /// Collective: whether all ranks give true. What a rank wrote to the memory before is seen by all after. Throws as the
+    /// constructor.
+    bool all_say_yes(bool yes);
+
+  private:
+    /// Another rank, as rank 0 knows it.
+    struct peer {
+        unique_fd socket;
+        process_name who;
+        std::optional<int> rank;  ///< by the name of its socket, before its first message
+        world_record record;
+        bool introduced = false;
+        bool left = false;  ///< before anybody knew which rank it was
+        bool voted = false;
+    };
+    struct named_ranks {
+        std::vector<int> ranks;
+        std::string text;
+    };
+    void run_as_rank_0();
+    void wait_for_peers();
+    void hand_out_memory();
+    void accept_one();
+    void receive_from(peer& from);
+    void wait_for_votes(bool& yes);
+    void receive_vote(peer& from, bool& yes);
+    bool all_are_here() const;
+    bool all_have_voted() const;
+    std::string contradiction() const;
+    named_ranks missing_peers() const;
+    named_ranks missing_voters(int but) const;
+    [[noreturn]] void fail_by_deadline(named_ranks const& missing, std::string_view did_not, peer const* whose);
+    [[noreturn]] void fail_by_loss(peer const& who);
+    [[noreturn]] void fail_on_all(errc code, std::string const& why, std::vector<int> const& culprits);
+    void refuse_latecomers(errc code, std::string const& why, std::vector<int> const& culprits);
+
+    void run_as_peer();
+    void connect_to_rank_0();
+    void await_rank_0();
+    template <typename Message>
+    Message receive_from_rank_0();
+    [[noreturn]] void blame_rank_0(errc code, std::string_view what) const;
+
+    std::string speaker() const;
+
+    rendezvous_request request_;
+    double until_ = 0;  // of the steady clock, seconds
+    unique_fd listener_;
+    std::vector<peer> peers_;  // on rank 0
+    unique_fd to_rank_0_;      // on the others
+    process_name rank_0_;
+    std::vector<world_record> records_;
+    unique_fd memory_;
+};
+
+}  // namespace muster::shm
