@@ -16,7 +16,8 @@ die() { say "$*"; exit 1; }
 usage() {
     cat <<'TEXT'
 ./bootstrap.sh demo               convert real images, train on 1, 2 and 4 ranks, print the scaling table, write the report
-./bootstrap.sh test               build and run all tests
+./bootstrap.sh test               build as it is installed, and run all tests
+./bootstrap.sh test --sanitize    again under AddressSanitizer and UndefinedBehaviorSanitizer, and the fuzz targets for 10 s each
 ./bootstrap.sh build [PRESET]     release (the default), dev or tsan, into build/PRESET
 ./bootstrap.sh install --prefix DIR
 ./bootstrap.sh deps [build|demo|test]...   only the Debian packages (all of them without a word)
@@ -60,9 +61,9 @@ build() {
     local preset=$1 launcher=()
     shift
     command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-    local tests=ON  # unless this is a Debian without GoogleTest
+    local tests=${MUSTER_TESTS:-ON}  # unless this is a Debian without GoogleTest
     command -v dpkg-query >/dev/null && ! is_installed libgtest-dev && tests=OFF
-    cmake --preset "$preset" "${launcher[@]}" -DMUSTER_TESTS=$tests >&2
+    cmake --preset "$preset" "${launcher[@]}" -DMUSTER_TESTS=$tests ${MUSTER_WERROR:+-DMUSTER_WERROR=$MUSTER_WERROR} >&2
     cmake --build "build/$preset" ${1:+--target "$@"} >&2
 }
 
@@ -84,11 +85,16 @@ demo() {
     say "results: $out/results.json, report: $out/report.html"
 }
 
-# test: everything in release, as it is installed; then what can go wrong in memory and between threads under sanitizers.
+# test: everything, in the build that is installed.
 run_tests() {
     deps build demo test
     build release
     ctest --preset release
+}
+
+# test --sanitize: what can go wrong in memory.
+run_sanitizers() {
+    deps build demo test
     build dev
     ctest --preset dev --label-regex 'unit|mpi|gpu'
     ctest --preset dev --label-regex fuzz --parallel "$(nproc)"
@@ -98,11 +104,17 @@ case ${1:-} in
     deps) shift; [ $# -gt 0 ] || set -- build demo test; deps "$@" ;;
     build) deps build; build "${2:-release}" ;;
     demo) demo ;;
-    test) run_tests ;;
+    test)
+        case ${2:-} in
+            '') run_tests ;;
+            --sanitize) run_sanitizers ;;
+            *) die "test: no option '$2'; use test or test --sanitize" ;;
+        esac
+        ;;
     install)
         [ "${2:-}" = --prefix ] && [ -n "${3:-}" ] || die "write: ./bootstrap.sh install --prefix DIR"
         deps build
-        build release
+        MUSTER_TESTS=OFF build release
         cmake --install build/release --prefix "$3" >/dev/null
         say "installed; put $3/bin on PATH"
         ;;

@@ -3,8 +3,14 @@
 add_library(muster_options INTERFACE)
 target_compile_options(muster_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                        -Wnon-virtual-dtor -Woverloaded-virtual)
-# GCC 12 sees overlaps in std::string's operator+ that are not there (GCC bug 105651).
-target_compile_options(muster_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+# GCC 12 sees overlaps in std::string's operator+ that are not there (GCC bug 105651), and, where <string> is precompiled, overflows too.
+set(gcc_false_alarms restrict)
+if(MUSTER_PCH)
+  list(APPEND gcc_false_alarms array-bounds stringop-overflow stringop-overread)
+endif()
+foreach(warning IN LISTS gcc_false_alarms)
+  target_compile_options(muster_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-${warning}>)
+endforeach()
 if(MUSTER_WERROR)
   target_compile_options(muster_options INTERFACE -Werror)
 endif()
@@ -15,6 +21,23 @@ if(MUSTER_SANITIZE)
     target_compile_options(muster_options INTERFACE -fno-sanitize-recover=undefined)
   endif()
 endif()
+
+# What most sources include and nobody edits is compiled once, with the flags that all targets share.
+set(MUSTER_PRECOMPILED <algorithm> <array> <atomic> <charconv> <chrono> <condition_variable> <cstdint> <cstring> <filesystem> <fstream> <functional>
+    <map> <memory> <mutex> <optional> <set> <span> <string> <string_view> <thread> <unordered_map> <utility> <vector> <fmt/format.h>)
+if(MUSTER_PCH)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cpp CONTENT "\n")
+  add_library(muster_headers OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
+  target_compile_features(muster_headers PRIVATE cxx_std_20)
+  target_link_libraries(muster_headers PRIVATE fmt::fmt spdlog::spdlog Threads::Threads muster_options)
+  target_precompile_headers(muster_headers PRIVATE ${MUSTER_PRECOMPILED})
+endif()
+
+function(muster_precompile target)
+  if(MUSTER_PCH)
+    target_precompile_headers(${target} REUSE_FROM muster_headers)
+  endif()
+endfunction()
 
 # muster_library(<folder> [PUBLIC <libs>...] [PRIVATE <libs>...] [WITHOUT <regexes>...]): library muster::<folder> from every .cpp
 # in this folder and below, but the mains (*_main.cpp) and what matches WITHOUT.
@@ -32,6 +55,7 @@ function(muster_library folder)
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/muster>)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:muster_options>)
+  muster_precompile(${target})
   set_property(GLOBAL APPEND PROPERTY MUSTER_FOLDERS ${folder})
 endfunction()
 
