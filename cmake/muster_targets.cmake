@@ -2,7 +2,7 @@
 
 add_library(muster_options INTERFACE)
 target_compile_options(muster_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
-                       -Wnon-virtual-dtor -Woverloaded-virtual)
+                       $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>)
 # GCC 12 sees overlaps in std::string's operator+ that are not there (GCC bug 105651), and, where <string> is precompiled, overflows too.
 set(gcc_false_alarms restrict)
 if(MUSTER_PCH)

@@ -40,7 +40,7 @@ std::string compose(communicator const& ranks, std::string_view what, std::vecto
 
 }  // namespace
 
-failure_report report_of(std::exception_ptr const& problem) {
+own_failure report_of(std::exception_ptr const& problem) {
     try {
         std::rethrow_exception(problem);
     } catch (error const& known) {
@@ -54,7 +54,7 @@ failure_report report_of(std::exception_ptr const& problem) {
     }
 }
 
-void throw_if_any_failed(communicator& ranks, std::string_view what, std::optional<failure_report> const& failure) {
+void throw_if_any_failed(communicator& ranks, std::string_view what, std::optional<own_failure> const& failure) {
     std::size_t const length = failure ? std::min(failure->message.size(), longest_message) : 0;
     // Beyond success the longest message is agreed on: 0 is success, so lengths count from 1.
     auto longest = static_cast<std::int32_t>(failure ? length + 1 : 0);

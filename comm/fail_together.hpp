@@ -12,19 +12,19 @@
 namespace muster {
 
 /// What one rank has to report.
-struct failure_report {
+struct own_failure {
     errc code = errc::internal;
     std::string message;  ///< sent in its first 4096 bytes
-    bool operator==(failure_report const&) const = default;
+    bool operator==(own_failure const&) const = default;
 };
 
 /// The report on an exception that is being handled.
-failure_report report_of(std::exception_ptr const& problem);
+own_failure report_of(std::exception_ptr const& problem);
 
 /// Collective. Returns on every rank if no rank reports a failure (one allreduce of 4 bytes); else throws comm_error on every
 /// rank, with the code of the lowest failed rank, naming every failed rank, its host and its message. `what` says what was
 /// attempted ("open train.h5").
-void throw_if_any_failed(communicator& ranks, std::string_view what, std::optional<failure_report> const& failure);
+void throw_if_any_failed(communicator& ranks, std::string_view what, std::optional<own_failure> const& failure);
 
 /// The same for an exception; null is success.
 void throw_if_any_failed(communicator& ranks, std::string_view what, std::exception_ptr const& failure);

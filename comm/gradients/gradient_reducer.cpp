@@ -39,7 +39,7 @@ std::string text_of_rank_0(communicator& ranks, std::string const& own) {
 /// Throws on all ranks, or on none, if `text` is not the same on all.
 void require_same(communicator& ranks, std::string const& text) {
     std::string const reference = text_of_rank_0(ranks, text);
-    std::optional<failure_report> failure;
+    std::optional<own_failure> failure;
     if (auto const difference = first_difference(text, reference)) failure = {errc::peer_failed, *difference};
     throw_if_any_failed(ranks, "gradient_reducer: agreeing on the gradients", failure);
 }

@@ -32,7 +32,7 @@ program_mpi find_mpi(engine_job const& job) {
     auto const library_path = job.variables.get_or("LD_LIBRARY_PATH", "");
     for (auto const folder : split(library_path, ':'))
         if (!folder.empty()) folders.emplace_back(folder);
-    auto const path = pmix::links_mpi(job.program, folders);
+    auto const path = links_mpi(job.program, folders);
     if (!path) return {};
     auto const name = path->substr(path->rfind('/') + 1);
     return {family_of(name), name};

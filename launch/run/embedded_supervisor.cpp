@@ -203,7 +203,7 @@ void embedded_supervisor::look_for_mpi() {
 }
 
 void embedded_supervisor::look_for_mpi(child_rank& rank) {
-    if (rank.running() && !rank.connected && rank.mpi_library.empty()) rank.mpi_library = pmix::maps_mpi(rank.pid).value_or("");
+    if (rank.running() && !rank.connected && rank.mpi_library.empty()) rank.mpi_library = maps_mpi(rank.pid).value_or("");
 }
 
 void embedded_supervisor::on_output(child_rank& rank) {

@@ -119,7 +119,7 @@ void embedded_supervisor::drain_output() {
 /// for it.
 std::string embedded_supervisor::singleton_fault(child_rank const& rank) {
     if (options_.allow_singletons || rank.connected || ranks_.size() < 2) return {};
-    if (!linked_mpi_) linked_mpi_ = pmix::links_mpi(executable_).value_or("");
+    if (!linked_mpi_) linked_mpi_ = links_mpi(executable_).value_or("");
     std::string const& library = rank.mpi_library.empty() ? *linked_mpi_ : rank.mpi_library;
     if (!library.empty())
         return fmt::format(

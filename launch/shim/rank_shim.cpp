@@ -240,7 +240,7 @@ void rank_shim::on_parent_gone() {
 void rank_shim::look_for_mpi() {
     if (phase_ != phase::running || job_.who.world_size < 2) return;
     for (pid_t const pid : descendants())  // the program may be below a script
-        if (auto const library = pmix::maps_mpi(pid)) return tell(wire::loaded_mpi{*library});
+        if (auto const library = maps_mpi(pid)) return tell(wire::loaded_mpi{*library});
 }
 
 void rank_shim::say(std::string const& text) {

@@ -13,7 +13,7 @@
 #include "base/text.hpp"
 #include "launch/system/elf_file.hpp"
 
-namespace muster::pmix {
+namespace muster {
 namespace {
 
 constexpr std::size_t most_libraries = 512;
@@ -111,4 +111,4 @@ std::optional<std::string> maps_mpi(pid_t pid) {
     return mpi_in_maps(text);
 }
 
-}  // namespace muster::pmix
+}  // namespace muster

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace muster::pmix {
+namespace muster {
 
 /// True for the file name of an MPI library: libmpi.so.40 (Open MPI), libmpich.so.12 and libmpi.so.12 (the MPICH family),
 /// libmpi_cray.so.12 …
@@ -25,4 +25,4 @@ std::optional<std::string> mpi_in_maps(std::string_view maps);
 /// The path of the MPI library that a living process has loaded, or nothing: none, or no such process, or not ours to read.
 std::optional<std::string> maps_mpi(pid_t pid);
 
-}  // namespace muster::pmix
+}  // namespace muster

@@ -159,8 +159,8 @@ TEST(failure, tensors_of_different_size_are_an_error_and_not_a_wrong_sum) {
 TEST(failure, agreement_names_the_failed_ranks_on_every_rank) {
     auto& all = ranks();
     int const last = all.size() - 1;
-    throw_if_any_failed(all, "nothing", std::optional<failure_report>{});
-    std::optional<failure_report> failure;
+    throw_if_any_failed(all, "nothing", std::optional<own_failure>{});
+    std::optional<own_failure> failure;
     if (all.rank() == last) failure = {errc::invalid_data, "train.h5: checksum 1 is not 2"};
     auto const message = message_of(errc::invalid_data, [&] { throw_if_any_failed(all, "opening train.h5", failure); });
     EXPECT_THAT(message, HasSubstr("opening train.h5 failed on 1 of " + std::to_string(all.size()) + " ranks:"));

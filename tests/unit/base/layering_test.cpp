@@ -38,9 +38,20 @@ std::map<std::string, std::vector<names>> const floors_of{
       {"run"},
       {"commands"},
       {"."}}},
-    {"comm", {{"tensor"}, {"backend", "cuda"}, {"mpi", "shm"}, {"hierarchical"}, {"nccl"}, {"."}, {"gradients"}, {"exchange"}, {"c_api", "trace"}, {"modules"}}},
+    {"comm",
+     {{"tensor"},
+      {"backend", "cuda"},
+      {"mpi", "shm"},
+      {"hierarchical"},
+      {"nccl"},
+      {"."},
+      {"gradients"},
+      {"exchange"},
+      {"c_api", "trace"},
+      {"modules"}}},
     {"comm/exchange", {{"request"}, {"observe"}, {"batch"}, {"negotiation"}, {"core"}, {"."}}},
-    {"bench", {{"tools"}, {"peers", "network"}, {"training", "collectives", "exchange", "launching", "loading"}, {"scaling"}, {"."}}},
+    {"bench",
+     {{"tools"}, {"peers", "network"}, {"training", "collectives", "exchange", "launching", "loading"}, {"scaling"}, {"."}}},
     {"base", {{"."}, {"process"}, {"command"}, {"manual"}}},
     {"pmix", {{"library", "."}, {"server", "client"}, {"pmi1"}}},
     {"io", {{"hdf5"}, {"dataset"}, {"convert", "loader"}, {"stage"}}},
@@ -77,9 +88,11 @@ std::string fault(std::string const& from, std::string const& target) {
         auto const room = room_in(house, from), target_room = room_in(house, target);
         if (room.empty() || target_room.empty() || room == target_room) continue;
         int const here = floor_in(floors, room), there = floor_in(floors, target_room);
-        if (here < 0 || there < 0) return house + "/" + (here < 0 ? room : target_room) + "/ has no floor: add it to floors_of in this test";
-        if (there >= here) return house + "/" + room + " (floor " + std::to_string(here) + ") may not include " + house + "/" + target_room + " (floor " +
-                                  std::to_string(there) + ")";
+        if (here < 0 || there < 0)
+            return house + "/" + (here < 0 ? room : target_room) + "/ has no floor: add it to floors_of in this test";
+        if (there >= here)
+            return house + "/" + room + " (floor " + std::to_string(here) + ") may not include " + house + "/" + target_room +
+                   " (floor " + std::to_string(there) + ")";
     }
     return {};
 }
@@ -97,7 +110,8 @@ names violations(fs::path const& root) {
             for (int number = 1; std::getline(file, line); ++number) {
                 std::smatch match;
                 if (!std::regex_search(line, match, include)) continue;
-                if (auto const why = fault(from, match[1]); !why.empty()) found.push_back(from + ":" + std::to_string(number) + ": " + why);
+                if (auto const why = fault(from, match[1]); !why.empty())
+                    found.push_back(from + ":" + std::to_string(number) + ": " + why);
             }
         }
     }
@@ -132,7 +146,8 @@ TEST(layering, no_include_points_upward) {
 }
 
 TEST(layering, no_folder_is_crowded) {
-    for (auto const& folder : crowded_folders(MUSTER_SOURCE_DIR)) ADD_FAILURE() << folder << ", at most " << most_files_in_a_folder;
+    for (auto const& folder : crowded_folders(MUSTER_SOURCE_DIR))
+        ADD_FAILURE() << folder << ", at most " << most_files_in_a_folder;
 }
 
 // The first directive of a header; a C header has its own way.
@@ -183,11 +198,13 @@ TEST(layering, an_include_of_a_higher_floor_is_found) {
     tree.add("comm/tensor/up.hpp", "comm/exchange/request/tensor_shape.hpp");
     auto found = violations(tree.root);
     std::ranges::sort(found);
-    EXPECT_EQ(found, (names{"comm/exchange/request/up.hpp:2: comm/exchange/request (floor 0) may not include comm/exchange/core (floor 4)",
-                            "comm/tensor/up.hpp:2: comm/tensor (floor 0) may not include comm/exchange (floor 7)",
-                            "launch/cellar/unknown.hpp:2: launch/cellar/ has no floor: add it to floors_of in this test",
-                            "launch/placement/up.hpp:2: launch/placement (floor 1) may not include launch/run (floor 5)",
-                            "launch/system/beside.hpp:2: launch/system (floor 0) may not include launch/hardware (floor 0)"}));
+    EXPECT_EQ(
+        found,
+        (names{"comm/exchange/request/up.hpp:2: comm/exchange/request (floor 0) may not include comm/exchange/core (floor 4)",
+               "comm/tensor/up.hpp:2: comm/tensor (floor 0) may not include comm/exchange (floor 7)",
+               "launch/cellar/unknown.hpp:2: launch/cellar/ has no floor: add it to floors_of in this test",
+               "launch/placement/up.hpp:2: launch/placement (floor 1) may not include launch/run (floor 5)",
+               "launch/system/beside.hpp:2: launch/system (floor 0) may not include launch/hardware (floor 0)"}));
 }
 
 TEST(layering, a_crowded_folder_is_found) {

@@ -20,7 +20,8 @@ char const* const folders[] = {"base", "pmix", "comm", "io", "jobscripts", "laun
 std::map<std::string, std::vector<std::string>> definitions(fs::path const& root) {
     std::map<std::string, std::vector<std::string>> found;
     std::regex const opens(R"(^namespace\s*([\w:]*)\s*\{\s*$)"), closes(R"(^\}\s*// namespace.*)");
-    std::regex const type(R"(^(?:struct|class|union|enum class|enum)\s+(?:alignas\([^)]*\)\s*)?(\w+)(?:\s+final)?\s*(?:(?::[^:].*)?\{.*|$))");
+    std::regex const type(
+        R"(^(?:struct|class|union|enum class|enum)\s+(?:alignas\([^)]*\)\s*)?(\w+)(?:\s+final)?\s*(?:(?::[^:].*)?\{.*|$))");
     for (auto const* folder : folders) {
         if (!fs::exists(root / folder)) continue;
         for (auto const& entry : fs::recursive_directory_iterator(root / folder)) {
@@ -57,16 +58,19 @@ TEST(one_definition, no_type_is_defined_twice) {
     auto const all = definitions(MUSTER_SOURCE_DIR);
     EXPECT_GT(all.size(), 300u) << "the types are not found";
     for (auto const& [name, places] : all)
-        for (std::size_t i = 1; i < places.size(); ++i) ADD_FAILURE() << name << " is defined in " << places[0] << " and in " << places[i];
+        for (std::size_t i = 1; i < places.size(); ++i)
+            ADD_FAILURE() << name << " is defined in " << places[0] << " and in " << places[i];
 }
 
 TEST(one_definition, a_second_definition_is_found) {
     fs::path const root = fs::temp_directory_path() / ("muster-definitions-" + std::to_string(::getpid()));
     fs::create_directories(root / "comm");
     fs::create_directories(root / "launch");
-    std::ofstream(root / "comm" / "a.hpp") << "namespace muster {\n\nstruct request {\n};\nstruct other;\nclass request::part {\n};\n\n}  // namespace muster\n";
-    std::ofstream(root / "launch" / "b.hpp") << "namespace muster {\nnamespace {\nstruct own {\n};\n}  // namespace\nclass request final : public x {\n};\n"
-                                                "struct own {\n};\n}  // namespace muster\n";
+    std::ofstream(root / "comm" / "a.hpp")
+        << "namespace muster {\n\nstruct request {\n};\nstruct other;\nclass request::part {\n};\n\n}  // namespace muster\n";
+    std::ofstream(root / "launch" / "b.hpp")
+        << "namespace muster {\nnamespace {\nstruct own {\n};\n}  // namespace\nclass request final : public x {\n};\n"
+           "struct own {\n};\n}  // namespace muster\n";
     auto const all = definitions(root);
     EXPECT_EQ(all.at("muster::request").size(), 2u);
     EXPECT_EQ(all.at("muster::own").size(), 1u);

@@ -52,14 +52,14 @@ std::vector<std::string> lines(std::vector<probed_node> const& nodes) {
     return all;
 }
 
-TEST(judge_nodes, finds_nothing_where_all_is_well) {
+TEST(find_faults, finds_nothing_where_all_is_well) {
     EXPECT_THAT(lines(good_nodes(4)), IsEmpty());
     EXPECT_EQ(first_good(good_nodes(4), wanted()), 0);
     EXPECT_THAT(find_faults({}, wanted()), IsEmpty());
     EXPECT_EQ(first_good({}, wanted()), -1);
 }
 
-TEST(judge_nodes, names_nodes_that_do_not_answer) {
+TEST(find_faults, names_nodes_that_do_not_answer) {
     auto nodes = good_nodes(3);
     nodes[0].report.reset();
     nodes[0].silence = "did not answer within 5 s";
@@ -67,14 +67,14 @@ TEST(judge_nodes, names_nodes_that_do_not_answer) {
     EXPECT_EQ(first_good(nodes, wanted()), 1);
 }
 
-TEST(judge_nodes, asks_nothing_more_of_another_version) {
+TEST(find_faults, asks_nothing_more_of_another_version) {
     auto nodes = good_nodes(2);
     nodes[1].report.emplace();
     nodes[1].report->version = "0.9";
     EXPECT_THAT(lines(nodes), ElementsAre("node1: has muster 0.9, and this is muster 1.0"));
 }
 
-TEST(judge_nodes, program_and_folder) {
+TEST(find_faults, program_and_folder) {
     auto nodes = good_nodes(2);
     nodes[1].report->program_fault = "no program /tmp/x";
     nodes[1].report->working_dir_fault = "No such file or directory";
@@ -86,7 +86,7 @@ TEST(judge_nodes, program_and_folder) {
                                           "node1: no answer in time about host names"));
 }
 
-TEST(judge_nodes, space) {
+TEST(find_faults, space) {
     auto nodes = good_nodes(3);
     nodes[0].report->folders[0].free_bytes = 4096;
     nodes[1].report->folders[0].free_bytes = 64u << 20;
@@ -100,7 +100,7 @@ TEST(judge_nodes, space) {
     EXPECT_THAT(lines(least), ElementsAre("node0: /dev/shm has only 15 MiB free", "node0: /tmp has only 15 MiB free"));
 }
 
-TEST(judge_nodes, gpus_that_are_missing) {
+TEST(find_faults, gpus_that_are_missing) {
     auto nodes = good_nodes(3);
     nodes[0].report->gpus.pop_back();
     nodes[0].report->gpu_note = "NVML, driver 535";
@@ -110,7 +110,7 @@ TEST(judge_nodes, gpus_that_are_missing) {
     EXPECT_THAT(lines(nodes), ElementsAre("node0: has 1 of the 2 GPUs that the job has there (NVML, driver 535)"));
 }
 
-TEST(judge_nodes, state_of_gpus) {
+TEST(find_faults, state_of_gpus) {
     auto nodes = good_nodes(1);
     auto& gpus = nodes[0].report->gpus;
     gpus[0].used_bytes = 31 * gib;
@@ -126,13 +126,13 @@ TEST(judge_nodes, state_of_gpus) {
                                           "note: node0: GPU 1 (GPU-1) is slowed down: heat (hardware)"));
 }
 
-TEST(judge_nodes, unknown_state_of_gpus_is_no_fault) {
+TEST(find_faults, unknown_state_of_gpus_is_no_fault) {
     auto nodes = good_nodes(1);
     for (auto& gpu : nodes[0].report->gpus) gpu = gpu_state{};
     EXPECT_THAT(lines(nodes), IsEmpty());
 }
 
-TEST(judge_nodes, network_and_clock) {
+TEST(find_faults, network_and_clock) {
     auto nodes = good_nodes(3);
     nodes[1].connect_fault = "10.0.0.1:4711: Connection refused";
     nodes[1].clock_ahead_s = 2.5;
@@ -144,38 +144,38 @@ TEST(judge_nodes, network_and_clock) {
                                           "note: node2: its clock is 90 s behind this one"));
 }
 
-TEST(judge_nodes, one_machine_under_two_names) {
+TEST(find_faults, one_machine_under_two_names) {
     auto nodes = good_nodes(3);
     nodes[2].report->gpus = nodes[0].report->gpus;
     EXPECT_THAT(lines(nodes), ElementsAre("node2: is the same machine as node0: both have GPU GPU-0"));
 }
 
-TEST(judge_nodes, a_name_that_most_do_not_know_is_its_owners_fault) {
+TEST(find_faults, a_name_that_most_do_not_know_is_its_owners_fault) {
     auto nodes = good_nodes(4);
     for (int n : {0, 1, 2}) nodes[static_cast<std::size_t>(n)].report->unresolved = {{"node3", "Name or service not known"}};
     EXPECT_THAT(lines(nodes), ElementsAre("node3: its name does not resolve on node0, node1, node2"));
 }
 
-TEST(judge_nodes, a_name_that_one_does_not_know_is_its_own_fault) {
+TEST(find_faults, a_name_that_one_does_not_know_is_its_own_fault) {
     auto nodes = good_nodes(4);
     nodes[1].name = "user@node1";
     nodes[2].report->unresolved = {{"node1", "Name or service not known"}};
     EXPECT_THAT(lines(nodes), ElementsAre("node2: cannot resolve user@node1"));
 }
 
-TEST(judge_nodes, who_knows_hardly_anybody_does_not_count_against_the_others) {
+TEST(find_faults, who_knows_hardly_anybody_does_not_count_against_the_others) {
     auto nodes = good_nodes(4);
     nodes[1].report->unresolved = {{"node0", "?"}, {"node2", "?"}, {"node3", "?"}};
     EXPECT_THAT(lines(nodes), ElementsAre("node1: cannot resolve the names of 3 of the 3 other nodes, such as node0"));
 }
 
-TEST(judge_nodes, its_own_name_is_nobody_elses_business) {
+TEST(find_faults, its_own_name_is_nobody_elses_business) {
     auto nodes = good_nodes(2);
     nodes[1].report->unresolved = {{"node1", "?"}};
     EXPECT_THAT(lines(nodes), IsEmpty());
 }
 
-TEST(judge_nodes, equal_findings_are_one_line) {
+TEST(find_faults, equal_findings_are_one_line) {
     auto nodes = good_nodes(12);
     for (auto& node : nodes) node.report->folders = {{"/dev/shm", 0, ""}};
     nodes[1].report->folders = {{"/dev/shm", 4096, ""}};

@@ -52,7 +52,7 @@ std::string failure(std::string const& command, words const& args, settings_sour
     return "no error";
 }
 
-TEST(settings_table, names_are_unique_and_every_row_is_complete) {
+TEST(setting_table, names_are_unique_and_every_row_is_complete) {
     std::set<std::string> configurable;
     for (auto const& row : settings()) {
         EXPECT_FALSE(row.help.empty() || row.commands.empty()) << row.name;
@@ -83,14 +83,14 @@ TEST(settings_table, names_are_unique_and_every_row_is_complete) {
     }
 }
 
-TEST(settings_table, what_nobody_sets_is_what_the_structs_hold) {
+TEST(setting_table, what_nobody_sets_is_what_the_structs_hold) {
     run_options untouched;
     untouched.command = {"a"};
     EXPECT_EQ(make_run_options(resolve_settings("run", {"a"}, {})), untouched);
     EXPECT_EQ(make_placement_request(resolve_settings("plan", {}, {})), placement_request{});
 }
 
-TEST(settings_table, every_setting_reaches_the_options_of_a_run) {
+TEST(setting_table, every_setting_reaches_the_options_of_a_run) {
     auto const given = resolve_settings("run",
                                         {"-n",
                                          "8",

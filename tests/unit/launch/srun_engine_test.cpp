@@ -204,7 +204,7 @@ TEST(srun_engine, a_step_is_ended_by_its_number) {
     EXPECT_EQ(srun_cancel("42.3"), (std::vector<std::string>{"scancel", "42.3"}));
 }
 
-TEST(engine_tools, versions) {
+TEST(program_version, versions) {
     EXPECT_EQ(find_version("slurm-wlm 22.05.8"), (program_version{22, 5}));
     EXPECT_EQ(find_version("mpirun (Open MPI) 4.1.4"), (program_version{4, 1}));
     EXPECT_EQ(find_version("slurm 20.11-beta1"), (program_version{20, 11}));
@@ -213,7 +213,7 @@ TEST(engine_tools, versions) {
     EXPECT_EQ(find_version("1."), std::nullopt);
 }
 
-TEST(engine_tools, families_of_mpi_libraries) {
+TEST(mpi_family, families_of_mpi_libraries) {
     EXPECT_EQ(family_of(""), mpi_family::none);
     EXPECT_EQ(family_of("libmpi.so.40"), mpi_family::open_mpi);
     EXPECT_EQ(family_of("libmpi_cxx.so.40"), mpi_family::open_mpi);
@@ -226,7 +226,7 @@ TEST(engine_tools, families_of_mpi_libraries) {
     EXPECT_EQ(family_of("/home/cray/lib/libmpi.so.40.30.4"), mpi_family::open_mpi);
 }
 
-TEST(engine_tools, which_mpi_meets_its_world) {
+TEST(mpi_family, which_mpi_meets_its_world) {
     EXPECT_FALSE(is_foreign(mpi_family::none, wire_up::none));
     EXPECT_FALSE(is_foreign(mpi_family::open_mpi, wire_up::pmix));
     EXPECT_FALSE(is_foreign(mpi_family::mpich, wire_up::pmi));

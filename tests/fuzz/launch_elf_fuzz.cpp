@@ -1,4 +1,4 @@
-// links: muster::pmix
+// links: muster::launch
 // Any bytes as an ELF file, and as the text of /proc/PID/maps.
 #include <cstdint>
 #include <cstdlib>
@@ -11,6 +11,6 @@
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     auto const found = muster::read_elf_dynamic(std::as_bytes(std::span(data, size)));
     if (found && found->needed.size() > 1024) std::abort();
-    (void)muster::pmix::mpi_in_maps({reinterpret_cast<char const*>(data), size});
+    (void)muster::mpi_in_maps({reinterpret_cast<char const*>(data), size});
     return 0;
 }
