@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -186,7 +187,11 @@ pid_t start_process(process_request const& request) {
                           ::getpid()};
     child_failure volatile failure;
     pid_t const pid = vfork_exec(plan, failure);
-    if (failure.step != nullptr) throw_failure({failure.error, failure.step}, request);
+    if (failure.step != nullptr) {
+        while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+        }
+        throw_failure({failure.error, failure.step}, request);
+    }
     return pid;
 }
 

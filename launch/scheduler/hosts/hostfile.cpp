@@ -48,7 +48,8 @@ class host_collector {
         } catch (parse_error const& e) {  // shown again within the whole text
             std::string_view why = e.what();
             why = why.substr(0, why.find('\n'));
-            auto const prefix = fmt::format("{}:{}:{}: ", origin_, e.line(), e.column());
+            auto const prefix =
+                fmt::format("{}: ", origin_);  // a list is one line, and so has no line and column before its message
             if (why.starts_with(prefix)) why.remove_prefix(prefix.size());
             fail_at(offset_of(list) + e.column() - 1, std::string(why));
         }

@@ -30,7 +30,8 @@ std::map<std::string, std::set<std::string>> const may_include{
 // The floors within a folder, lowest first. A subfolder may include those on lower floors, and none on its own; "." is the folder's own files.
 std::map<std::string, std::vector<names>> const floors_of{
     {"launch",
-     {{"system", "hardware", "scheduler"},
+     {{"system"},
+      {"hardware", "scheduler"},
       {"placement"},
       {"settings", "ranks", "wire"},
       {"site", "help", "engine", "shim"},
@@ -191,7 +192,7 @@ TEST(layering, an_include_of_a_higher_floor_is_found) {
     scratch_tree const tree;
     tree.add("launch/placement/good.hpp", "launch/hardware/gpu.hpp");
     tree.add("launch/placement/up.hpp", "launch/run/run_job.hpp");
-    tree.add("launch/system/beside.hpp", "launch/hardware/gpu.hpp");
+    tree.add("launch/scheduler/beside.hpp", "launch/hardware/gpu.hpp");
     tree.add("launch/cellar/unknown.hpp", "launch/hardware/gpu.hpp");
     tree.add("comm/exchange/request/up.hpp", "comm/exchange/core/exchange_core.hpp");
     tree.add("comm/exchange/core/good.hpp", "comm/exchange/request/tensor_shape.hpp");
@@ -203,8 +204,8 @@ TEST(layering, an_include_of_a_higher_floor_is_found) {
         (names{"comm/exchange/request/up.hpp:2: comm/exchange/request (floor 0) may not include comm/exchange/core (floor 4)",
                "comm/tensor/up.hpp:2: comm/tensor (floor 0) may not include comm/exchange (floor 7)",
                "launch/cellar/unknown.hpp:2: launch/cellar/ has no floor: add it to floors_of in this test",
-               "launch/placement/up.hpp:2: launch/placement (floor 1) may not include launch/run (floor 5)",
-               "launch/system/beside.hpp:2: launch/system (floor 0) may not include launch/hardware (floor 0)"}));
+               "launch/placement/up.hpp:2: launch/placement (floor 2) may not include launch/run (floor 6)",
+               "launch/scheduler/beside.hpp:2: launch/scheduler (floor 1) may not include launch/hardware (floor 1)"}));
 }
 
 TEST(layering, a_crowded_folder_is_found) {

@@ -1,5 +1,6 @@
 #include "launch/scheduler/hosts/hostfile.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
@@ -16,6 +17,18 @@ std::string fault(std::string_view text, bool file = true) {
     } catch (parse_error const& e) {
         EXPECT_EQ(e.code(), file ? errc::config : errc::usage);
         return e.what();
+    }
+    return "";
+}
+
+/// Its place, and its message: "1:3: it names no host".
+std::string placed_fault(std::string_view text, bool file = true) {
+    try {
+        file ? parse_hostfile(text, "hosts") : parse_hosts(text, "-H");
+    } catch (parse_error const& e) {
+        std::string_view said = e.what();
+        said.remove_prefix(said.find(": ") + 2);
+        return fmt::format("{}:{}: {}", e.line(), e.column(), said);
     }
     return "";
 }
@@ -37,16 +50,16 @@ TEST(host_files, hosts_named_again_add_slots) {
 
 TEST(host_files, faults_are_shown_with_a_caret) {
     EXPECT_EQ(fault("a\nb slots=x\n"), "hosts:2:9: slots must be a number from 1 to 1000000\n  b slots=x\n          ^");
-    EXPECT_NE(fault("a slots=0").find("1:9: slots must be a number"), std::string::npos);
-    EXPECT_NE(fault("a sluts=4").find("1:3: expected slots=N, max_slots=N or gpus=N"), std::string::npos);
-    EXPECT_NE(fault("a\n  n[1-2\n").find("2:4: this '[' is never closed"), std::string::npos);
-    EXPECT_NE(fault("a b").find("1:3: expected slots=N"), std::string::npos);
-    EXPECT_NE(fault("@a").find("1:1: expected a user's name"), std::string::npos);
-    EXPECT_NE(fault("-oProxyCommand=x@a").find("1:1: expected a user's name"), std::string::npos);
-    EXPECT_NE(fault("u@-a").find("1:3: a host name does not begin with '-'"), std::string::npos);
-    EXPECT_NE(fault("u@").find("1:3: expected a host's name"), std::string::npos);
-    EXPECT_NE(fault("# nothing\n\n").find("it names no host"), std::string::npos);
-    EXPECT_NE(fault("").find("it names no host"), std::string::npos);
+    EXPECT_NE(placed_fault("a slots=0").find("1:9: slots must be a number"), std::string::npos);
+    EXPECT_NE(placed_fault("a sluts=4").find("1:3: expected slots=N, max_slots=N or gpus=N"), std::string::npos);
+    EXPECT_NE(placed_fault("a\n  n[1-2\n").find("2:4: this '[' is never closed"), std::string::npos);
+    EXPECT_NE(placed_fault("a b").find("1:3: expected slots=N"), std::string::npos);
+    EXPECT_NE(placed_fault("@a").find("1:1: expected a user's name"), std::string::npos);
+    EXPECT_NE(placed_fault("-oProxyCommand=x@a").find("1:1: expected a user's name"), std::string::npos);
+    EXPECT_NE(placed_fault("u@-a").find("1:3: a host name does not begin with '-'"), std::string::npos);
+    EXPECT_NE(placed_fault("u@").find("1:3: expected a host's name"), std::string::npos);
+    EXPECT_NE(placed_fault("# nothing\n\n").find("it names no host"), std::string::npos);
+    EXPECT_NE(placed_fault("").find("it names no host"), std::string::npos);
 }
 
 TEST(lists_of_hosts, of_mpirun_and_horovodrun) {
@@ -57,11 +70,11 @@ TEST(lists_of_hosts, of_mpirun_and_horovodrun) {
 
 TEST(lists_of_hosts, faults_are_shown_with_a_caret) {
     EXPECT_EQ(fault("a:4,n[3-1]:2", false), "-H: the range ends at 1 before its beginning 3\n  a:4,n[3-1]:2\n          ^");
-    EXPECT_NE(fault("a:", false).find("1:3: the slots behind ':' must be a number"), std::string::npos);
-    EXPECT_NE(fault("a:0", false).find("1:3: the slots behind ':' must be a number from 1"), std::string::npos);
-    EXPECT_NE(fault("a:-1", false).find("1:3: "), std::string::npos);
-    EXPECT_NE(fault(" , ", false).find("it names no host"), std::string::npos);
-    EXPECT_NE(fault("a,n[1-99999999]", false).find("1:3: the list names more than 262144 hosts"), std::string::npos);
+    EXPECT_NE(placed_fault("a:", false).find("1:3: the slots behind ':' must be a number"), std::string::npos);
+    EXPECT_NE(placed_fault("a:0", false).find("1:3: the slots behind ':' must be a number from 1"), std::string::npos);
+    EXPECT_NE(placed_fault("a:-1", false).find("1:3: "), std::string::npos);
+    EXPECT_NE(placed_fault(" , ", false).find("it names no host"), std::string::npos);
+    EXPECT_NE(placed_fault("a,n[1-99999999]", false).find("1:3: the list names more than 262144 hosts"), std::string::npos);
 }
 
 TEST(node_files, keep_the_order_of_first_appearance) {

@@ -189,12 +189,12 @@ TEST(qstat, faults_are_shown_with_a_caret) {
         return "";
     };
     EXPECT_EQ(fault("n1/0", "(n1:ngpus=x)"), "exec_vnode: expected a number behind the '='\n  (n1:ngpus=x)\n      ^");
-    EXPECT_THAT(fault("n1/0", "(n1:ngpus=1"), HasSubstr("1:1: this '(' is never closed"));
-    EXPECT_THAT(fault("n1/0", "(n1:ngpus=1)x"), HasSubstr("1:13: expected '+'"));
+    EXPECT_THAT(fault("n1/0", "(n1:ngpus=1"), HasSubstr("this '(' is never closed\n  (n1:ngpus=1\n  ^"));
+    EXPECT_THAT(fault("n1/0", "(n1:ngpus=1)x"), HasSubstr("expected '+' between two chunks\n  (n1:ngpus=1)x\n              ^"));
     EXPECT_THAT(fault("n1/0+n2/0", "(n1:ngpus=1)"), HasSubstr("1 chunks for the 2 of exec_host=n1/0+n2/0"));
-    EXPECT_THAT(fault("n1/0+/0", ""), HasSubstr("1:6: expected a host's name"));
-    EXPECT_THAT(fault("n1/0+ /0", ""), HasSubstr("1:6: this character cannot be part of a host name"));
-    EXPECT_THAT(fault("n[1-2]/0", ""), HasSubstr("1:2: this character cannot be part of a host name"));
+    EXPECT_THAT(fault("n1/0+/0", ""), HasSubstr("expected a host's name\n  n1/0+/0\n       ^"));
+    EXPECT_THAT(fault("n1/0+ /0", ""), HasSubstr("this character cannot be part of a host name\n  n1/0+ /0\n       ^"));
+    EXPECT_THAT(fault("n[1-2]/0", ""), HasSubstr("this character cannot be part of a host name\n  n[1-2]/0\n   ^"));
 }
 
 TEST(qstat, walltimes) {
