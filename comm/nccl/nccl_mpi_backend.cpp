@@ -31,7 +31,7 @@ std::vector<std::vector<std::byte>> gather_over(collective_backend& world, std::
                                                 duration deadline) {
     std::vector<std::byte> own(mine.begin(), mine.end()), all(mine.size() * size);
     auto const bytes = [](std::vector<std::byte>& of) { return tensor_view{of.data(), of.size(), dtype::u8, memory_kind::host}; };
-    run_now(world, {collective::kind::allgather, bytes(own), bytes(all)}, deadline, "meeting before NCCL");
+    run_now(world, {collective::kind::allgather, bytes(own), bytes(all)}, deadline, "rendezvous before NCCL");
     return split_by_rank(all, size);
 }
 

@@ -23,7 +23,7 @@ void set_muster(environment& v, identity const& who) {
     set_number(v, "MUSTER_NODE_COUNT", who.node_count);
 }
 
-void set_torch(environment& v, identity const& who, rendezvous const& meeting) {
+void set_torch(environment& v, identity const& who, rendezvous const& point) {
     set_number(v, "RANK", who.rank);
     set_number(v, "WORLD_SIZE", who.world_size);
     set_number(v, "LOCAL_RANK", who.local_rank);
@@ -33,9 +33,9 @@ void set_torch(environment& v, identity const& who, rendezvous const& meeting) {
     set_number(v, "ROLE_RANK", who.rank);
     set_number(v, "ROLE_WORLD_SIZE", who.world_size);
     v.set("ROLE_NAME", "default");
-    v.set("MASTER_ADDR", meeting.address);
-    set_number(v, "MASTER_PORT", meeting.master_port);
-    v.set("TORCHELASTIC_RUN_ID", meeting.run_id);
+    v.set("MASTER_ADDR", point.address);
+    set_number(v, "MASTER_PORT", point.master_port);
+    v.set("TORCHELASTIC_RUN_ID", point.run_id);
     v.set("TORCHELASTIC_RESTART_COUNT", "0");
     v.set("TORCHELASTIC_MAX_RESTARTS", "0");
     v.set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
@@ -56,29 +56,29 @@ void set_horovod(environment& v, identity const& who) {
     v.set_default("HOROVOD_CPU_OPERATIONS", "mpi");
 }
 
-void set_jax(environment& v, identity const& who, rendezvous const& meeting) {
-    v.set("JAX_COORDINATOR_ADDRESS", fmt::format("{}:{}", meeting.address, meeting.jax_port));
-    set_number(v, "JAX_COORDINATOR_PORT", meeting.jax_port);
+void set_jax(environment& v, identity const& who, rendezvous const& point) {
+    v.set("JAX_COORDINATOR_ADDRESS", fmt::format("{}:{}", point.address, point.jax_port));
+    set_number(v, "JAX_COORDINATOR_PORT", point.jax_port);
     set_number(v, "JAX_NUM_PROCESSES", who.world_size);
     set_number(v, "JAX_PROCESS_ID", who.rank);
 }
 
-void set_tensorflow(environment& v, identity const& who, rendezvous const& meeting) {
-    if (meeting.workers.empty()) return v.unset("TF_CONFIG");  // too many ranks to list in each rank's environment
+void set_tensorflow(environment& v, identity const& who, rendezvous const& point) {
+    if (point.workers.empty()) return v.unset("TF_CONFIG");  // too many ranks to list in each rank's environment
     std::string workers;
-    for (auto const& worker : meeting.workers) workers += fmt::format("{}\"{}\"", workers.empty() ? "" : ",", worker);
+    for (auto const& worker : point.workers) workers += fmt::format("{}\"{}\"", workers.empty() ? "" : ",", worker);
     v.set("TF_CONFIG",
           fmt::format(R"({{"cluster":{{"worker":[{}]}},"task":{{"type":"worker","index":{}}}}})", workers, who.rank));
 }
 
 }  // namespace
 
-void set_rank_variables(environment& v, identity const& who, binding const& place, topology const&, rendezvous const& meeting) {
+void set_rank_variables(environment& v, identity const& who, binding const& place, topology const&, rendezvous const& point) {
     set_muster(v, who);
-    set_torch(v, who, meeting);
+    set_torch(v, who, point);
     set_horovod(v, who);
-    set_jax(v, who, meeting);
-    set_tensorflow(v, who, meeting);
+    set_jax(v, who, point);
+    set_tensorflow(v, who, point);
     set_gpu_variables(v, place);
     if (!place.cores.empty()) {
         v.set("MUSTER_CPUS", place.cores.to_list());

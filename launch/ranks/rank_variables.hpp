@@ -26,6 +26,6 @@ inline constexpr int most_tensorflow_workers = 256;  ///< TF_CONFIG lists every 
 /// framework's launcher documentation), the GPUs that stay visible and OMP_NUM_THREADS. What tells a rank who it is always
 /// overrides what was inherited; tuning (OMP_NUM_THREADS, GLOO_SOCKET_IFNAME, PYTHONUNBUFFERED, …) never overrides the user.
 void set_rank_variables(environment& variables, identity const& who, binding const& place, topology const& machine,
-                        rendezvous const& meeting);
+                        rendezvous const& point);
 
 }  // namespace muster

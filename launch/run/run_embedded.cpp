@@ -54,13 +54,13 @@ struct rank_starter {
     std::string const& program;
     std::string const& working_dir;
     std::string const& nspace;
-    rendezvous const& meeting;
+    rendezvous const& point;
     rlimit open_files;
 
     environment variables_of(int rank) const {
         environment own = variables;
         set_rank_variables(own, identity_of(where, rank, nspace), where.bindings[static_cast<std::size_t>(rank)], where.machine,
-                           meeting);
+                           point);
         set_explicit(own, options.exports);
         return own;
     }
@@ -87,11 +87,11 @@ struct rank_starter {
 
 rendezvous make_rendezvous(held_ports const& ports, int world_size, std::string const& nspace) {
     auto const& numbers = ports.numbers();
-    rendezvous meeting{"127.0.0.1", numbers[0], numbers[1], {}, nspace};
+    rendezvous point{"127.0.0.1", numbers[0], numbers[1], {}, nspace};
     if (world_size <= most_tensorflow_workers)
         for (auto port = numbers.begin() + 2; port != numbers.end(); ++port)
-            meeting.workers.push_back(fmt::format("127.0.0.1:{}", *port));
-    return meeting;
+            point.workers.push_back(fmt::format("127.0.0.1:{}", *port));
+    return point;
 }
 
 /// What would run, as a shell would do it: the cores of each rank, then its command.
@@ -129,8 +129,8 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     pmix::server pmix_server(job);
     pmix::pmi1_server pmi1_server(job);
     stdin_forwarder input(watch.loop());
-    auto const meeting = make_rendezvous(ports, size, job.nspace);
-    rank_starter const starter{options, where, variables, program, working_dir, job.nspace, meeting, open_files};
+    auto const point = make_rendezvous(ports, size, job.nspace);
+    rank_starter const starter{options, where, variables, program, working_dir, job.nspace, point, open_files};
     ports.release();
     if (options.print_env) {
         fmt::print("{}# besides, what PMIx and PMI tell each rank of its server here\n",

@@ -60,8 +60,8 @@ environment rank_shim::program_variables(wire::go const& go) const {
     auto const interface = job_.network_interface.empty() ? interface_towards(go.address) : job_.network_interface;
     if (!interface.empty()) own.set_default("GLOO_SOCKET_IFNAME", interface);
     if (!job_.network_interface.empty()) own.set_default("NCCL_SOCKET_IFNAME", job_.network_interface);
-    rendezvous const meeting{go.address, go.master_port, go.jax_port, go.workers, job_.who.nspace};
-    set_rank_variables(own, job_.who, binding_, machine_, meeting);
+    rendezvous const point{go.address, go.master_port, go.jax_port, go.workers, job_.who.nspace};
+    set_rank_variables(own, job_.who, binding_, machine_, point);
     set_explicit(own, job_.exports);
     return own;
 }
