@@ -1,5 +1,5 @@
-// What the engines' own programs say, put into the mouth of scheduler_sources: captured texts (tests/fixtures/engine) or, where a
-// test writes them itself, invented ones.
+// Answers of the engines' own programs, which scheduler_sources gives to the code under test: captured texts
+// (tests/fixtures/engine) or, where a test writes them itself, invented ones.
 #pragma once
 
 #include <gmock/gmock.h>
