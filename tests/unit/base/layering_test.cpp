@@ -53,7 +53,7 @@ std::map<std::string, std::vector<names>> const floors_of{
     {"comm/exchange", {{"request"}, {"observe"}, {"batch"}, {"negotiation"}, {"core"}, {"."}}},
     {"bench",
      {{"tools"}, {"peers", "network"}, {"training", "collectives", "exchange", "launching", "loading"}, {"scaling"}, {"."}}},
-    {"base", {{"."}, {"process"}, {"command"}, {"manual"}}},
+    {"base", {{"."}, {"process", "trust"}, {"command"}, {"manual"}}},
     {"pmix", {{"library", "."}, {"server", "client"}, {"pmi1"}}},
     {"io", {{"hdf5"}, {"dataset"}, {"convert", "loader"}, {"stage"}}},
 };

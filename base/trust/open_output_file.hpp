@@ -1,0 +1,33 @@
+// The opening of output files: makes or empties files of the user's own, in folders that other users may write to as well.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/unique_fd.hpp"
+
+namespace muster {
+
+/// Opens `path` for writing, made or emptied. What is there already is emptied only if it is a regular file of this user with one
+/// name: another user's link would lead what is written elsewhere, and another user's pipe would stop this process in open().
+/// Throws errc::not_found for a folder that is missing, errc::system and errc::io, with `hint` last.
+unique_fd open_output_file(std::string const& path, std::string_view hint = {});
+
+/// A folder of this user's own, kept open: its files stay in it whatever is moved to its name later.
+class output_folder {
+  public:
+    /// Makes it, with those above it. Throws errc::io, with `hint` last, if the last part of `path` is a link, no folder, or
+    /// another user's.
+    explicit output_folder(std::string path, std::string_view hint = {});
+
+    std::string const& path() const noexcept { return path_; }
+
+    /// As open_output_file().
+    unique_fd open_file(std::string_view name, std::string_view hint = {}) const;
+
+  private:
+    std::string path_;
+    unique_fd fd_;
+};
+
+}  // namespace muster
