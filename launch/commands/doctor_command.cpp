@@ -177,7 +177,7 @@ int doctor_command(std::vector<std::string> const& args, environment const& vari
     print_notes(given);
     auto const options = options_of(given);
     if (!allocation) return print_all(examine(options, variables), nullptr, given.flag("json"));
-    return run_guarded([&](std::string const& session_dir, int) {
+    return run_guarded(run_options{}.grace, [&](std::string const& session_dir, int) {
         try {
             auto const survey = survey_allocation(options, variables, session_dir);
             return print_all(examine(options, variables), &survey, given.flag("json"));

@@ -27,7 +27,7 @@ std::optional<run_options> parse_run_options(std::vector<std::string> const& arg
 int run_command(std::vector<std::string> const& args, environment const& variables) {
     auto const options = parse_run_options(args, variables);
     if (!options) return 0;
-    return run_guarded([&](std::string const& session_dir, int guardian_fd) {
+    return run_guarded(options->grace, [&](std::string const& session_dir, int guardian_fd) {
         try {
             return run_job(*options, variables, session_dir, guardian_fd);
         } catch (program_error const& e) {

@@ -1,13 +1,21 @@
 #include "launch/run/guardian.hpp"
 
+#include <fmt/format.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <fstream>
+#include <optional>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
@@ -18,6 +26,9 @@
 namespace muster {
 
 namespace {
+
+/// Beyond the grace that ranks have: a launcher takes signals all the time but for moments.
+constexpr duration time_to_answer{5};
 
 constexpr std::array passed_on{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT};
 
@@ -42,33 +53,90 @@ bool reap_until_launcher(pid_t launcher, int& status) {
 }
 
 /// Passes on what was sent to this process alone. What came from the terminal or to the whole group has reached the launcher too,
-/// since it is in the same group; it ignores the second one (signal_requests).
+/// since it is in the same group; it ignores the second one (signal_requests). A terminal that is closed sends SIGHUP to the
+/// leader of its session alone, which this process may be.
 void pass_on(pid_t launcher, siginfo_t const& info) {
     if (info.si_signo == SIGTSTP) {
         ::kill(launcher, SIGTSTP);
         ::raise(SIGSTOP);
         return;
     }
-    if (info.si_code != SI_KERNEL || info.si_signo == SIGCONT) ::kill(launcher, info.si_signo);
+    if (info.si_code != SI_KERNEL || info.si_signo == SIGCONT || info.si_signo == SIGHUP) ::kill(launcher, info.si_signo);
 }
 
-int wait_for_launcher(pid_t launcher) {
+/// Whether a request to end waits that the launcher has not taken: its loop takes signals, so it stands still if one waits long.
+bool still_waits(pid_t launcher) {
+    std::ifstream status(fmt::format("/proc/{}/status", launcher));
+    unsigned long long waiting = 0;
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with("SigPnd:") || line.starts_with("ShdPnd:"))
+            waiting |= std::strtoull(line.c_str() + sizeof "SigPnd:" - 1, nullptr, 16);
+    return std::any_of(passed_on.begin(), passed_on.end(),
+                       [waiting](int s) { return ends_the_run(s) && (waiting >> (s - 1) & 1U) != 0; });
+}
+
+/// The request to end that the launcher has not answered yet.
+class open_request {
+  public:
+    explicit open_request(duration patience) : patience_(patience) {}
+
+    void note(int signal_number) {
+        if (!ends_the_run(signal_number) || signal_ != 0) return;
+        signal_ = signal_number;
+        due_ = clock::now() + std::chrono::duration_cast<clock::duration>(patience_);
+    }
+
+    /// Until it is due; nothing where there is none.
+    std::optional<timespec> time_left() const {
+        if (signal_ == 0) return std::nullopt;
+        auto const left = std::max(std::chrono::nanoseconds(due_ - clock::now()), std::chrono::nanoseconds(0)).count();
+        return timespec{left / 1'000'000'000, left % 1'000'000'000};
+    }
+
+    /// The signal if it is overdue and the launcher has not taken it; else 0. One that was taken is forgotten.
+    int unanswered(pid_t launcher) {
+        if (signal_ == 0 || clock::now() < due_) return 0;
+        int const overdue = std::exchange(signal_, 0);
+        return still_waits(launcher) ? overdue : 0;
+    }
+
+  private:
+    using clock = std::chrono::steady_clock;
+    duration patience_;
+    int signal_ = 0;
+    clock::time_point due_{};
+};
+
+/// Kills a launcher that stands still, whatever holds it: what it was asked to end must end.
+void kill_launcher(pid_t launcher, int signal_number, duration patience) {
+    fmt::print(stderr, "muster: error: the launcher did not answer SIG{} within {}; killing it and its ranks\n",
+               ::sigabbrev_np(signal_number), format_duration(patience));
+    ::kill(launcher, SIGKILL);
+}
+
+/// Returns the launcher's status, and sets `killed_for` to the signal that it did not answer.
+int wait_for_launcher(pid_t launcher, duration patience, int& killed_for) {
     sigset_t const set = guarded_signals();
+    open_request request(patience);
     int status = 0;
     for (;;) {
         siginfo_t info{};
-        if (::sigwaitinfo(&set, &info) < 0) continue;  // EINTR, by SIGSTOP and SIGCONT
-        if (info.si_signo == SIGCHLD) {
+        auto const left = request.time_left();
+        if (::sigtimedwait(&set, &info, left ? &*left : nullptr) < 0) {  // EAGAIN, or EINTR by SIGSTOP and SIGCONT
+            int const overdue = request.unanswered(launcher);
+            if (overdue != 0 && killed_for == 0) kill_launcher(launcher, killed_for = overdue, patience);
+        } else if (info.si_signo == SIGCHLD) {
             if (reap_until_launcher(launcher, status)) return status;
         } else {
             pass_on(launcher, info);
+            request.note(info.si_signo);
         }
     }
 }
 
 }  // namespace
 
-int run_guarded(std::function<int(std::string const&, int)> const& launcher) {
+int run_guarded(duration grace, std::function<int(std::string const&, int)> const& launcher) {
     // Inherited as ignored, as some daemons leave it, the kernel would never tell of a child that ended.
     ::signal(SIGCHLD, SIG_DFL);
     std::time_t const started = std::time(nullptr);
@@ -98,10 +166,15 @@ int run_guarded(std::function<int(std::string const&, int)> const& launcher) {
         ::_exit(code);                                                 // no static destructors: libraries' threads may still run
     }
     death_read.reset();
-    int const status = wait_for_launcher(child);
+    int killed_for = 0;
+    int const status = wait_for_launcher(child, grace + time_to_answer, killed_for);
     kill_all_descendants();
     remove_session_dir(session_dir);
     if (WIFEXITED(status)) return WEXITSTATUS(status);
+    if (killed_for != 0) {
+        sweep_shared_memory(started);
+        return 128 + killed_for;
+    }
     std::fprintf(stderr, "muster: the launcher was killed by signal %d; ended its ranks\n", WTERMSIG(status));
     sweep_shared_memory(started);
     return 128 + WTERMSIG(status);

@@ -15,6 +15,7 @@
 #include "launch/run/embedded_supervisor.hpp"
 #include "launch/system/held_ports.hpp"
 #include "launch/system/open_files.hpp"
+#include "pmix/library/random_bits.hpp"
 
 namespace muster {
 
@@ -36,7 +37,7 @@ child_rank make_rank(run_options const& options, identity const& who, binding co
 
 pmix::job describe_job(local_placement const& where, std::string const& session_dir, std::string const& program) {
     pmix::job job;
-    job.nspace = fmt::format("muster.{}.{}", where.machine.host, ::getpid());
+    job.nspace = pmix::make_job_name(where.machine.host);
     job.host = where.machine.host;
     job.world_size = where.map.world_size();
     job.session_dir = session_dir;

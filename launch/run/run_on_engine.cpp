@@ -12,6 +12,7 @@
 #include "launch/run/engine_supervisor.hpp"
 #include "launch/system/absolute_path.hpp"
 #include "launch/system/host_name.hpp"
+#include "pmix/library/random_bits.hpp"
 
 namespace muster {
 
@@ -41,7 +42,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.grace = options.grace;
     common.lost_after = options.heartbeat + duration(10);
     common.hold_worker_port = size <= most_tensorflow_workers;
-    std::string const nspace = fmt::format("muster.{}.{}", short_host_name(), ::getpid());
+    std::string const nspace = pmix::make_job_name(short_host_name());
     std::vector<remote_rank> ranks(places.size());
     for (int r = 0; r < size; ++r) {
         auto& rank = ranks[static_cast<std::size_t>(r)];

@@ -1,23 +1,25 @@
 #include "pmix/pmi1/pmi1_server.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "pmix/pmi1/peer_uid.hpp"
+#include "pmix/library/random_bits.hpp"
 #include "pmix/pmi1/pmi1_job.hpp"
+#include "pmix/pmi1/pmi1_listener.hpp"
 #include "pmix/pmi1/pmi1_wire.hpp"
 
 namespace muster::pmix {
@@ -32,34 +34,20 @@ std::string word_of(std::string_view nspace) {
 
 /// Unlike numbers, from 1 to 2^31-1: clients read them with atoi.
 std::vector<int> make_tokens(int count) {
-    std::map<int, int> seen;
+    std::set<int> seen;
     std::vector<int> tokens;
     while (static_cast<int>(tokens.size()) < count) {
-        std::uint32_t bits = 0;
-        if (getrandom(&bits, sizeof bits, 0) != sizeof bits) throw_system("getrandom", "for the PMI-1 server");
-        auto const token = static_cast<int>(bits >> 1U);
-        if (token != 0 && seen.emplace(token, 0).second) tokens.push_back(token);
+        auto const token = static_cast<int>(random_bits() & 0x7fffffffU);
+        if (token != 0 && seen.insert(token).second) tokens.push_back(token);
     }
     return tokens;
 }
 
-unique_fd listen_on_loopback(std::uint16_t& port) {
-    unique_fd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!listener) throw_system("socket", "for the PMI-1 server");
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    if (bind(listener.get(), generic, length) != 0) throw_system("bind", "127.0.0.1 for the PMI-1 server");
-    if (listen(listener.get(), SOMAXCONN) != 0) throw_system("listen", "127.0.0.1 for the PMI-1 server");
-    if (getsockname(listener.get(), generic, &length) != 0) throw_system("getsockname", "of the PMI-1 server");
-    port = ntohs(address.sin_port);
-    return listener;
-}
+using clock = std::chrono::steady_clock;
 
 struct connection {
     unique_fd fd;
+    clock::time_point since = clock::now();
     int rank = -1;  ///< until it said who it is
     pmi1_line_buffer input;
     std::string output;
@@ -68,6 +56,12 @@ struct connection {
 
 // More than this not read by a client: it is not reading at all.
 constexpr std::size_t most_output = std::size_t{1} << 20U;
+// A client says who it is as soon as it has connected.
+constexpr std::chrono::seconds time_for_a_name{10};
+constexpr std::size_t most_unnamed_besides_ranks = 32;
+// Wrong numbers are guesses: after so many nobody new comes in until the next tick.
+constexpr int wrong_numbers_a_tick = 100;
+constexpr itimerspec every_second{{1, 0}, {1, 0}};
 
 }  // namespace
 
@@ -77,10 +71,12 @@ struct pmi1_server::state {
           logic(name, description.world_size),
           tokens(make_tokens(description.world_size)),
           owner(static_cast<std::size_t>(description.world_size), -1),
-          listener(listen_on_loopback(port)),
+          ticks(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
           events_fd(epoll_create1(EPOLL_CLOEXEC)) {
+        if (!ticks) throw_system("timerfd_create", "for the PMI-1 server");
         if (!events_fd) throw_system("epoll_create1", "for the PMI-1 server");
-        watch(EPOLL_CTL_ADD, listener.get(), EPOLLIN);
+        watch(EPOLL_CTL_ADD, listener.fd(), EPOLLIN);
+        watch(EPOLL_CTL_ADD, ticks.get(), EPOLLIN);
     }
 
     void watch(int operation, int fd, std::uint32_t what) const {
@@ -90,8 +86,14 @@ struct pmi1_server::state {
         if (epoll_ctl(events_fd.get(), operation, fd, &event) != 0) throw_system("epoll_ctl", "for the PMI-1 server");
     }
 
-    void accept_all(std::vector<server_event>& events);
+    void accept_some(std::vector<server_event>& events);
+    void take_in(unique_fd fd);
+    void tick();
+    void set_ticking(bool on);
+    void note_wrong_number();
+    std::vector<int> unnamed() const;
     void serve(int fd, std::uint32_t what, std::vector<server_event>& events);
+    int rank_with(std::optional<int> token) const noexcept;
     bool greet(connection& client, std::string_view line, std::vector<server_event>& events);
     bool read_from(connection& client, std::vector<server_event>& events);
     bool flush(connection& client) const;
@@ -102,42 +104,72 @@ struct pmi1_server::state {
     pmi1_job logic;
     std::vector<int> tokens;
     std::vector<int> owner;  ///< the connection of each rank, or -1
-    std::uint16_t port = 0;
-    unique_fd listener;
+    pmi1_listener listener;
+    unique_fd ticks;  ///< once a second while somebody is unnamed or nobody is let in
+    bool ticking = false;
+    int wrong_numbers = 0;  ///< since the last tick
     unique_fd events_fd;
     std::map<int, connection> connections;
 };
 
-void pmi1_server::state::accept_all(std::vector<server_event>& events) {
-    for (;;) {
-        sockaddr_in peer{};
-        socklen_t length = sizeof peer;
-        unique_fd fd(accept4(listener.get(), reinterpret_cast<sockaddr*>(&peer), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        if (!fd) return;
-        auto const uid = loopback_peer_uid(ntohs(peer.sin_port), port);
-        if (uid && *uid != geteuid()) {
-            events.push_back({.what = server_event::kind::log,
-                              .rank = -1,
-                              .code = 0,
-                              .text = fmt::format("refused a connection of user {} to the PMI port\n", *uid)});
-            continue;
-        }
-        int const one = 1;
-        setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        int const number = fd.get();
-        watch(EPOLL_CTL_ADD, number, EPOLLIN);
-        connections[number].fd = std::move(fd);
-    }
+void pmi1_server::state::accept_some(std::vector<server_event>& events) {
+    for (auto& fd : listener.accept_some(events)) take_in(std::move(fd));
+}
+
+void pmi1_server::state::take_in(unique_fd fd) {
+    // Of too many that have not said who they are the oldest goes: the newest may be a rank.
+    if (auto const nameless = unnamed(); nameless.size() >= tokens.size() + most_unnamed_besides_ranks)
+        drop(*std::min_element(nameless.begin(), nameless.end(),
+                               [this](int a, int b) { return connections.at(a).since < connections.at(b).since; }));
+    int const number = fd.get();
+    watch(EPOLL_CTL_ADD, number, EPOLLIN);
+    connections[number].fd = std::move(fd);
+    set_ticking(true);
+}
+
+std::vector<int> pmi1_server::state::unnamed() const {
+    std::vector<int> found;
+    for (auto const& [fd, client] : connections)
+        if (client.rank < 0) found.push_back(fd);
+    return found;
+}
+
+void pmi1_server::state::set_ticking(bool on) {
+    if (on == ticking) return;
+    ticking = on;
+    itimerspec const when = on ? every_second : itimerspec{};
+    if (timerfd_settime(ticks.get(), 0, &when, nullptr) != 0) throw_system("timerfd_settime", "for the PMI-1 server");
+}
+
+void pmi1_server::state::tick() {
+    std::uint64_t passed = 0;
+    [[maybe_unused]] auto const drained = read(ticks.get(), &passed, sizeof passed);
+    if (std::exchange(wrong_numbers, 0) >= wrong_numbers_a_tick) watch(EPOLL_CTL_MOD, listener.fd(), EPOLLIN);
+    auto const nameless = unnamed();
+    auto const oldest = clock::now() - time_for_a_name;
+    for (int const fd : nameless)
+        if (connections.at(fd).since < oldest) drop(fd);
+    if (nameless.empty()) set_ticking(false);
+}
+
+void pmi1_server::state::note_wrong_number() {
+    set_ticking(true);
+    if (++wrong_numbers == wrong_numbers_a_tick) watch(EPOLL_CTL_MOD, listener.fd(), 0);
+}
+
+int pmi1_server::state::rank_with(std::optional<int> token) const noexcept {
+    auto const found = token ? std::find(tokens.begin(), tokens.end(), *token) : tokens.end();
+    return found == tokens.end() ? -1 : static_cast<int>(found - tokens.begin());
 }
 
 bool pmi1_server::state::greet(connection& client, std::string_view line, std::vector<server_event>& events) {
     auto const message = parse_pmi1(line);
     if (!message || message->get_or("cmd", "") != "initack") return false;
-    auto const token = message->number("pmiid");
-    int rank = -1;
-    for (std::size_t i = 0; i < tokens.size(); ++i)
-        if (token && tokens[i] == *token) rank = static_cast<int>(i);
-    if (rank < 0) return false;
+    int const rank = rank_with(message->number("pmiid"));
+    if (rank < 0) {
+        note_wrong_number();
+        return false;
+    }
     auto& mine = owner[static_cast<std::size_t>(rank)];
     if (mine >= 0) {
         // A program that the rank started is no second rank; after the first has ended, another may follow it.
@@ -223,7 +255,7 @@ void pmi1_server::set_client_environment(int rank, environment& variables) {
     auto const size = state_->tokens.size();
     expect(rank >= 0 && static_cast<std::size_t>(rank) < size, "a rank of this job");
     for (auto const* name : {"PMI_FD", "PMI_RANK", "PMI_SIZE"}) variables.unset(name);
-    variables.set("PMI_PORT", fmt::format("127.0.0.1:{}", state_->port));
+    variables.set("PMI_PORT", fmt::format("127.0.0.1:{}", state_->listener.port()));
     variables.set("PMI_ID", std::to_string(state_->tokens[static_cast<std::size_t>(rank)]));
     variables.set("MPI_LOCALRANKID", std::to_string(rank));
     variables.set("MPI_LOCALNRANKS", std::to_string(size));
@@ -242,8 +274,10 @@ std::vector<server_event> pmi1_server::poll() {
     int const count = epoll_wait(state_->events_fd.get(), ready.data(), static_cast<int>(ready.size()), 0);
     for (int i = 0; i < count; ++i) {
         auto const& event = ready[static_cast<std::size_t>(i)];
-        if (event.data.fd == state_->listener.get())
-            state_->accept_all(events);
+        if (event.data.fd == state_->listener.fd())
+            state_->accept_some(events);
+        else if (event.data.fd == state_->ticks.get())
+            state_->tick();
         else
             state_->serve(event.data.fd, event.events, events);
     }

@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "pmix/library/completion.hpp"
+#include "pmix/server/accept_own_user.hpp"
 #include "pmix/server/open_mpi_environment.hpp"
 #include "pmix/server/server_core.hpp"
 #include "pmix/server/small_topology.hpp"
@@ -28,10 +29,11 @@ void forget_outer_launcher() {
         if (name.starts_with("PMIX_") && !name.starts_with("PMIX_MCA_")) unsetenv(name.c_str());
 }
 
-/// Parts of the library that one server on one node never uses; each that is not opened saves start time. The user's choice
-/// stays.
+/// Parts of the library that one server on one node never uses; each that is not opened saves start time. And a caller that says
+/// nothing holds the library's one thread no longer than a second (version 4 has no limit of its own). The user's choice stays.
 void choose_components() {
     setenv("PMIX_MCA_gds", "hash", 0);
+    setenv("PMIX_MCA_ptl_base_handshake_wait_time", "1", 0);
 }
 
 struct owned_argv {
@@ -142,6 +144,7 @@ server::server(job const& description) : state_(std::make_unique<state>(descript
     state_->topology.topology = description.topology != nullptr ? description.topology : state_->own_topology.get();
     set_active_core(state_->core.get());
     started = true;
+    check_callers(true);
     try {
         start_library(description, state_->topology);
     } catch (...) {

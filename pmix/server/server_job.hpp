@@ -8,7 +8,7 @@ namespace muster::pmix {
 
 /// The one job (nspace) that a server serves; all its ranks are on this node.
 struct job {
-    std::string nspace;  ///< at most 255 bytes, unique on this node
+    std::string nspace;  ///< at most 255 bytes, known to nobody but the job: see make_job_name
     std::string host;
     int world_size = 1;
     std::string session_dir;           ///< a short, private (0700) folder that exists; sockets and the ranks' files go below it

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "pmix/pmi1/peer_uid.hpp"
+#include "pmix/library/peer_uid.hpp"
 #include "pmix/pmi1/pmi1_job.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {

@@ -4,9 +4,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <deque>
+#include <optional>
+
 #include "base/unique_fd.hpp"
-#include "pmix/pmi1/peer_uid.hpp"
+#include "pmix/library/peer_uid.hpp"
+#include "pmix/library/random_bits.hpp"
 #include "pmix/pmi1/pmi1_job.hpp"
+#include "pmix/pmi1/pmi1_listener.hpp"
 #include "pmix/pmi1/pmi1_server.hpp"
 #include "pmix/pmi1/pmi1_wire.hpp"
 
@@ -144,6 +149,9 @@ TEST(peer_uid, is_read_from_the_kernels_table) {
     EXPECT_EQ(uid_in_proc_net_tcp(table, 50001, 8080), std::nullopt);
     EXPECT_EQ(uid_in_proc_net_tcp("   1: 0100007F:C350 0100007F:1F90", 50000, 8080), std::nullopt);
     EXPECT_EQ(uid_in_proc_net_tcp("", 1, 2), std::nullopt);
+    auto closing = table;
+    closing.replace(closing.find(" 01 00000000:00000000 00:00000000 00000000  1000"), 3, " 06");
+    EXPECT_EQ(uid_in_proc_net_tcp(closing, 50000, 8080), std::nullopt) << "a closed connection shows user 0, whoever had it";
 }
 
 /// A client of the server's port, in this same thread.
@@ -152,11 +160,13 @@ struct client {
     pmi1_server& server;
     std::vector<server_event> events;
 
-    client(pmi1_server& the_server, environment const& variables) : server(the_server) {
+    client(pmi1_server& the_server, environment const& variables, in_addr_t from = INADDR_LOOPBACK) : server(the_server) {
         auto const where = variables.get_or("PMI_PORT", "");
         EXPECT_THAT(where, testing::StartsWith("127.0.0.1:"));
         sockaddr_in address{};
         address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(from);
+        EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
         address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(where.substr(10))));
         EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
@@ -222,6 +232,70 @@ TEST_F(pmi1_port, greets_the_ranks_and_no_others) {
     }
     one.send("cmd=get_appnum\n");
     EXPECT_EQ(one.receive("\n"), "cmd=appnum appnum=0\n") << "the rank itself is not disturbed";
+}
+
+TEST_F(pmi1_port, takes_callers_of_127_0_0_1_only) {
+    client other(server, of(1), INADDR_LOOPBACK + 1);
+    EXPECT_EQ(other.receive("never"), "(closed)");
+    ASSERT_EQ(other.events.size(), 1U);
+    EXPECT_THAT(other.events[0].text, HasSubstr("refused a connection"));
+    client another(server, of(1), INADDR_LOOPBACK + 1);
+    EXPECT_EQ(another.receive("never"), "(closed)");
+    EXPECT_THAT(another.events, IsEmpty()) << "the others are counted, not told";
+}
+
+TEST_F(pmi1_port, knows_the_user_of_a_caller_and_not_that_of_one_who_left) {
+    pmi1_listener listener;
+    peer_uid_lookup const users(listener.fd());
+    environment const where{{"PMI_PORT", "127.0.0.1:" + std::to_string(listener.port())}};
+    std::vector<server_event> events;
+    auto one = std::make_optional<client>(server, where);
+    auto const accepted = listener.accept_some(events);
+    ASSERT_EQ(accepted.size(), 1U);
+    EXPECT_EQ(users.find(accepted[0].get()), geteuid());
+    one.reset();
+    EXPECT_EQ(users.find(accepted[0].get()), std::nullopt);
+    EXPECT_EQ(users.find(listener.fd()), std::nullopt);
+}
+
+TEST_F(pmi1_port, a_turn_takes_in_a_few_callers) {
+    pmi1_listener listener;
+    environment const where{{"PMI_PORT", "127.0.0.1:" + std::to_string(listener.port())}};
+    std::deque<client> many;
+    for (int i = 0; i < pmi1_listener::callers_a_turn + 4; ++i) many.emplace_back(server, where);
+    std::vector<server_event> events;
+    EXPECT_EQ(listener.accept_some(events).size(), static_cast<std::size_t>(pmi1_listener::callers_a_turn));
+    EXPECT_EQ(listener.accept_some(events).size(), 4U);
+    EXPECT_THAT(events, IsEmpty());
+}
+
+TEST_F(pmi1_port, of_too_many_silent_callers_the_oldest_goes) {
+    std::deque<client> silent;
+    for (int i = 0; i < 2 + 32; ++i) silent.emplace_back(server, of(0));
+    client rank(server, of(0));
+    EXPECT_EQ(silent.front().receive("never"), "(closed)");
+    rank.send("cmd=initack pmiid=" + *of(0).get("PMI_ID") + "\n");
+    EXPECT_THAT(rank.receive("debug=0\n"), HasSubstr("rank=0"));
+}
+
+TEST_F(pmi1_port, guessing_is_slow) {
+    for (int i = 0; i < 100; ++i) {
+        client guess(server, of(0));
+        guess.send("cmd=initack pmiid=1\n");
+        EXPECT_EQ(guess.receive("never"), "(closed)");
+    }
+    client rank(server, of(0));
+    rank.send("cmd=initack pmiid=" + *of(0).get("PMI_ID") + "\n");
+    EXPECT_THAT(server.poll(), IsEmpty());
+    pollfd answer{rank.fd.get(), POLLIN, 0};
+    EXPECT_EQ(poll(&answer, 1, 0), 0) << "not let in at once";
+    EXPECT_THAT(rank.receive("debug=0\n"), HasSubstr("rank=0")) << "but after a while";
+}
+
+TEST(job_name, is_known_to_nobody) {
+    auto const name = make_job_name("node1");
+    EXPECT_THAT(name, testing::MatchesRegex("muster\\.node1\\.[0-9]+\\.[0-9a-f]{32}"));
+    EXPECT_NE(name, make_job_name("node1"));
 }
 
 TEST_F(pmi1_port, a_rank_may_run_one_program_after_the_other) {

@@ -1,0 +1,48 @@
+#include "pmix/server/accept_own_user.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <optional>
+
+#include "pmix/library/peer_uid.hpp"
+
+namespace muster::pmix {
+namespace {
+
+std::atomic<bool> checking{false};
+
+bool is_own_user(int listener, int connection) {
+    // One a thread and listener: the library listens from one thread.
+    thread_local std::optional<peer_uid_lookup> callers;
+    thread_local int callers_of = -1;
+    if (!callers || callers_of != listener) callers.emplace(listener);
+    callers_of = listener;
+    return callers->find(connection) == geteuid();
+}
+
+bool is_tcp(int fd) {
+    int family = AF_UNSPEC;
+    socklen_t length = sizeof family;
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0 && (family == AF_INET || family == AF_INET6);
+}
+
+}  // namespace
+
+void check_callers(bool on) noexcept {
+    checking.store(on, std::memory_order_release);
+}
+
+}  // namespace muster::pmix
+
+/// Found before the C library's by the PMIx library, which has no other way to ask who calls.
+extern "C" [[gnu::visibility("default")]] int accept(int listener, sockaddr* address, socklen_t* length) {
+    int const fd = accept4(listener, address, length, 0);
+    if (fd < 0 || !muster::pmix::checking.load(std::memory_order_acquire) || !muster::pmix::is_tcp(fd)) return fd;
+    if (muster::pmix::is_own_user(listener, fd)) return fd;
+    close(fd);
+    errno = ECONNABORTED;  // the one failure after which a server goes on accepting
+    return -1;
+}

@@ -1,0 +1,11 @@
+// The check of who connects to the PMIx library's port: callers of other users are closed before the library sees them.
+#pragma once
+
+namespace muster::pmix {
+
+/// Makes the program's `accept`, which this file's source defines in place of the C library's, check each caller from now on, or
+/// no more. The library trusts the user number that a caller says, and reads from one caller at a time, waiting for it. Called by
+/// the server before it starts the library.
+void check_callers(bool on) noexcept;
+
+}  // namespace muster::pmix
