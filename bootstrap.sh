@@ -63,7 +63,7 @@ build() {
     command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     local tests=${MUSTER_TESTS:-ON}  # unless this is a Debian without GoogleTest
     command -v dpkg-query >/dev/null && ! is_installed libgtest-dev && tests=OFF
-    cmake --preset "$preset" "${launcher[@]}" -DMUSTER_TESTS=$tests ${MUSTER_WERROR:+-DMUSTER_WERROR=$MUSTER_WERROR} >&2
+    cmake --preset "$preset" "${launcher[@]}" -DMUSTER_TESTS=$tests -DMUSTER_UNITY=ON ${MUSTER_WERROR:+-DMUSTER_WERROR=$MUSTER_WERROR} >&2
     cmake --build "build/$preset" ${1:+--target "$@"} >&2
 }
 

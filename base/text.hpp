@@ -10,6 +10,11 @@
 
 namespace muster {
 
+/// '0' to '9', in any locale.
+constexpr bool is_digit(char c) noexcept {
+    return c >= '0' && c <= '9';
+}
+
 std::string_view trim(std::string_view text) noexcept;
 
 /// The pieces between `separator`s, empty ones included; views into `text`. Splitting "" gives one empty piece.

@@ -1,7 +1,7 @@
 # How a folder becomes a target.
 
 add_library(muster_options INTERFACE)
-target_compile_options(muster_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+target_compile_options(muster_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wconversion -Wno-sign-conversion
                        $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>)
 # GCC 12 sees overlaps in std::string's operator+ that are not there (GCC bug 105651), and, where <string> is precompiled, overflows too.
 set(gcc_false_alarms restrict)
@@ -11,6 +11,9 @@ endif()
 foreach(warning IN LISTS gcc_false_alarms)
   target_compile_options(muster_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-${warning}>)
 endforeach()
+if(NOT MUSTER_UNITY)  # a name of one source is no fault in another
+  target_compile_options(muster_options INTERFACE -Wshadow)
+endif()
 if(MUSTER_WERROR)
   target_compile_options(muster_options INTERFACE -Werror)
 endif()
@@ -39,6 +42,25 @@ function(muster_precompile target)
   endif()
 endfunction()
 
+# muster_unity(<target>): with MUSTER_UNITY the sources of one folder are compiled together, ten at most, so names in their unnamed namespaces
+# differ within a folder.
+function(muster_unity target)
+  if(NOT MUSTER_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source PARENT_PATH folder)
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+    string(MAKE_C_IDENTIFIER "${folder}" group)
+    math(EXPR ${group}_count "${${group}_count} + 1")
+    math(EXPR part "(${${group}_count} - 1) / 10")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${group}_${part}")
+  endforeach()
+endfunction()
+
 # muster_library(<folder> [PUBLIC <libs>...] [PRIVATE <libs>...] [WITHOUT <regexes>...]): library muster::<folder> from every .cpp
 # in this folder and below, but the mains (*_main.cpp) and what matches WITHOUT.
 function(muster_library folder)
@@ -56,6 +78,7 @@ function(muster_library folder)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:muster_options>)
   muster_precompile(${target})
+  muster_unity(${target})
   set_property(GLOBAL APPEND PROPERTY MUSTER_FOLDERS ${folder})
 endfunction()
 

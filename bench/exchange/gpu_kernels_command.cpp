@@ -22,7 +22,7 @@ namespace muster {
 
 namespace {
 
-constexpr int skipped = 77;
+constexpr int kernels_skipped = 77;
 constexpr double factor = 0.5;
 
 constexpr option_row gpu_kernels_options[]{
@@ -33,13 +33,13 @@ constexpr option_row gpu_kernels_options[]{
     {"json", 0, "", "the results as JSON", ""},
 };
 
-struct tensor_set {
+struct kernel_tensors {
     std::string name;
     std::vector<std::size_t> counts;
 };
 
 /// The tensors of ResNet-50 in the order in which their gradients become ready, all and as many as fill 64 MiB; many small ones.
-std::vector<tensor_set> sets() {
+std::vector<kernel_tensors> sets() {
     auto all = gradients_of("resnet50").elements;
     std::reverse(all.begin(), all.end());
     std::vector<std::size_t> part;
@@ -59,7 +59,7 @@ constexpr std::size_t copies = 4;
 constexpr int runs_a_repetition = 20;
 
 /// A row: puts its work on the stream, for the memory set of number `which`.
-struct row {
+struct gpu_kernel_row {
     std::string set, name;
     std::size_t bytes = 0;  ///< read and written by one run
     std::function<void(std::size_t which)> run;
@@ -72,8 +72,8 @@ struct row {
 /// All memory and rows of one set of tensors.
 class set_bench {
   public:
-    set_bench(tensor_set const& set, std::shared_ptr<cuda::fusion_kernels const> kernels, cuda::stream_handle stream,
-              std::uint32_t blocks, std::vector<row>& rows)
+    set_bench(kernel_tensors const& set, std::shared_ptr<cuda::fusion_kernels const> kernels, cuda::stream_handle stream,
+              std::uint32_t blocks, std::vector<gpu_kernel_row>& rows)
         : set_(set), kernels_(std::move(kernels)), stream_(stream), blocks_(blocks), rows_(rows), reference_(rows.size()) {
         for (std::size_t i = 0; i < copies; ++i) {
             auto const& on = kernels_->on();
@@ -123,17 +123,17 @@ class set_bench {
                          [this, prepared](std::size_t which) { prepared[which]->run(stream_); }, &to.front(), by, reference_});
     }
 
-    tensor_set const& set_;
+    kernel_tensors const& set_;
     std::shared_ptr<cuda::fusion_kernels const> kernels_;
     cuda::stream_handle stream_;
     std::uint32_t blocks_;
-    std::vector<row>& rows_;
+    std::vector<gpu_kernel_row>& rows_;
     std::size_t reference_;
     std::deque<gpu_tensors> apart_, fused_, narrow_, half_, back_;
     std::deque<cuda::fusion_launch> launches_;
 };
 
-double seconds_of(row const& what, cuda::device const& on, cuda::stream_handle stream, cuda::event_handle begin,
+double seconds_of(gpu_kernel_row const& what, cuda::device const& on, cuda::stream_handle stream, cuda::event_handle begin,
                   cuda::event_handle end) {
     cuda::driver const& with = on.with();
     cuda::check(with, with.event_record(begin, stream), "cuEventRecord");
@@ -146,9 +146,12 @@ double seconds_of(row const& what, cuda::device const& on, cuda::stream_handle s
 }
 
 /// Runs the rows of one set: once to check and to warm up, then for their times.
-void measure(std::vector<row>& rows, std::size_t first, cuda::device const& on, cuda::stream_handle stream, int repetitions) {
+void measure(std::vector<gpu_kernel_row>& rows, std::size_t first, cuda::device const& on, cuda::stream_handle stream,
+             int repetitions) {
     auto const begin = cuda::make_event(on, true), end = cuda::make_event(on, true);
-    auto const time = [&](row const& each) { return seconds_of(each, on, stream, begin.get().handle, end.get().handle); };
+    auto const time = [&](gpu_kernel_row const& each) {
+        return seconds_of(each, on, stream, begin.get().handle, end.get().handle);
+    };
     for (std::size_t i = first; i < rows.size(); ++i) {
         if (rows[i].target != nullptr) rows[i].target->clear(stream);
         time(rows[i]);
@@ -162,7 +165,7 @@ void measure(std::vector<row>& rows, std::size_t first, cuda::device const& on, 
             rows[i].gbps.push_back(static_cast<double>(rows[i].bytes) / time(rows[i]) / 1e9);
 }
 
-void print_table(std::vector<row> const& rows, cuda::device const& on) {
+void print_table(std::vector<gpu_kernel_row> const& rows, cuda::device const& on) {
     std::vector<std::vector<std::string>> cells{{"tensors", "way", "MiB moved", "GB/s", "low", "high", "of copy"}};
     for (auto const& each : rows) {
         auto const rate = summarise(each.gbps);
@@ -174,7 +177,7 @@ void print_table(std::vector<row> const& rows, cuda::device const& on) {
     fmt::print("{} ({})\n{}", on.name(), on.uuid(), align_columns(cells));
 }
 
-void print_json(std::vector<row> const& rows, cuda::device const& on) {
+void print_json(std::vector<gpu_kernel_row> const& rows, cuda::device const& on) {
     nlohmann::json out{
         {"schema", "muster.gpu-kernels/1"}, {"gpu", on.name()}, {"uuid", on.uuid()}, {"rows", nlohmann::json::array()}};
     for (auto const& each : rows)
@@ -214,13 +217,13 @@ int gpu_kernels_command(given_options const& given, environment const&) {
     auto const missing = cuda::kernels_missing();
     if (found.use == nullptr || missing) {
         fmt::print(stderr, "muster-bench gpu-kernels: skipped: {}\n", missing ? *missing : found.why_not);
-        return skipped;
+        return kernels_skipped;
     }
     auto const on = cuda::device::open(found, count_of(given, "device", 0));
     auto const kernels = cuda::fusion_kernels::load(on);
     cuda::device::scope const current(*on);
     auto const stream = cuda::make_stream(*on);
-    std::vector<row> rows;
+    std::vector<gpu_kernel_row> rows;
     auto const all = sets();
     for (auto const& set : all) {
         std::size_t const first = rows.size();

@@ -24,6 +24,9 @@ inline void check(int code, char const* call) {
         throw mpi_error(call, code, mpi_error_text(code));
 }
 
+/// MPI counts in int, and algorithms within MPI have multiplied ints into bytes: larger messages go in pieces of this.
+inline constexpr std::size_t largest_message_bytes = std::size_t{1} << 28;
+
 inline bool mpi_is_running() noexcept {
     int initialized = 0, finalized = 0;
     MPI_Initialized(&initialized);

@@ -6,13 +6,11 @@ namespace muster::detail {
 
 namespace {
 
-constexpr std::size_t piece_bytes = std::size_t{1} << 28;
-
 /// Calls `body(offset, bytes)` for pieces of a message.
 template <typename Body>
 void for_pieces(std::size_t bytes, Body&& body) {
-    for (std::size_t first = 0; first < bytes; first += piece_bytes)
-        body(first, static_cast<int>(std::min(piece_bytes, bytes - first)));
+    for (std::size_t first = 0; first < bytes; first += largest_message_bytes)
+        body(first, static_cast<int>(std::min(largest_message_bytes, bytes - first)));
 }
 
 }  // namespace

@@ -7,13 +7,10 @@ namespace muster::detail {
 
 namespace {
 
-/// MPI counts in int, and algorithms within MPI have multiplied ints into bytes: larger tensors go in pieces of this.
-constexpr std::size_t piece_bytes = std::size_t{1} << 28;
-
 /// Calls `body(offset in elements, elements)` for pieces of the tensor.
 template <typename Body>
 void for_pieces(tensor_view const& view, Body&& body) {
-    std::size_t const most = piece_bytes / size_of(view.type);
+    std::size_t const most = largest_message_bytes / size_of(view.type);
     for (std::size_t first = 0; first < view.count; first += most) body(first, std::min(most, view.count - first));
 }
 

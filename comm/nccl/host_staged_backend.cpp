@@ -18,7 +18,7 @@ namespace {
 using kind = collective::kind;
 
 /// One collective under way.
-struct slot {
+struct staged_slot {
     enum class stage {
         idle,
         down,    ///< its input is being copied to the host; in the order of the starts
@@ -70,7 +70,7 @@ class host_staged_backend final : public collective_backend {
     ticket start(collective const& what) override {
         cuda::device::scope const current(*device_);
         ticket const which = take_slot();
-        slot& next = at(which);
+        staged_slot& next = at(which);
         next.what = what;
         next.inner = 0;
         try {
@@ -79,16 +79,16 @@ class host_staged_backend final : public collective_backend {
             failed_ = true;  // and the slot is not used again
             throw;
         }
-        next.at = slot::stage::down;
+        next.at = staged_slot::stage::down;
         queue_.push_back(which);
         advance();
         return which;
     }
 
     bool done(ticket which) override {
-        slot& asked = at(which);
-        if (asked.at == slot::stage::down || asked.at == slot::stage::across) advance_all();
-        if (asked.at == slot::stage::up && is_through(asked.finished)) {
+        staged_slot& asked = at(which);
+        if (asked.at == staged_slot::stage::down || asked.at == staged_slot::stage::across) advance_all();
+        if (asked.at == staged_slot::stage::up && is_through(asked.finished)) {
             put_back(which);
             return true;
         }
@@ -101,10 +101,10 @@ class host_staged_backend final : public collective_backend {
     void progress() override { advance_all(); }
 
     bool order(ticket which, void* on) override {
-        slot& asked = at(which);
-        if (asked.at == slot::stage::down || asked.at == slot::stage::across) advance_all();
+        staged_slot& asked = at(which);
+        if (asked.at == staged_slot::stage::down || asked.at == staged_slot::stage::across) advance_all();
         if (asked.failure) std::rethrow_exception(asked.failure);
-        if (asked.at != slot::stage::up) return false;
+        if (asked.at != staged_slot::stage::up) return false;
         cuda::device::scope const current(*device_);
         check(device_->with().stream_wait_event(static_cast<cuda::stream_handle>(on), asked.finished.get().handle, 0),
               "cuStreamWaitEvent");
@@ -114,8 +114,8 @@ class host_staged_backend final : public collective_backend {
     void abandon(ticket which) noexcept override {
         if (which == 0) return host_->abandon(0);
         failed_ = true;
-        slot& left = at(which);
-        if (left.at == slot::stage::across && left.inner != 0)
+        staged_slot& left = at(which);
+        if (left.at == staged_slot::stage::across && left.inner != 0)
             host_->abandon(left.inner);
         else
             host_->abandon(0);
@@ -124,7 +124,7 @@ class host_staged_backend final : public collective_backend {
     }
 
     std::vector<late_rank> late_ranks(ticket which) noexcept override {
-        return host_->late_ranks(which != 0 && at(which).at == slot::stage::across ? at(which).inner : 0);
+        return host_->late_ranks(which != 0 && at(which).at == staged_slot::stage::across ? at(which).inner : 0);
     }
 
     std::unique_ptr<collective_backend> subset(std::span<int const> ranks) override {
@@ -137,20 +137,20 @@ class host_staged_backend final : public collective_backend {
   private:
     cuda::driver const& with() const noexcept { return device_->with(); }
     void check(int code, std::string_view call) const { cuda::check(with(), code, call); }
-    slot& at(ticket which) { return slots_.at(which); }
+    staged_slot& at(ticket which) { return slots_.at(which); }
 
     ticket take_slot() {
-        return slots_.take([&](slot& made) {
+        return slots_.take([&](staged_slot& made) {
             for (auto* const event : {&made.given, &made.copied, &made.finished}) *event = cuda::make_event(*device_);
         });
     }
 
     void put_back(ticket which) {
-        at(which).at = slot::stage::idle;
+        at(which).at = staged_slot::stage::idle;
         slots_.put_back(which);
     }
 
-    void copy_down(slot& next) {
+    void copy_down(staged_slot& next) {
         auto const& what = next.what;
         auto const down = down_.get().handle;
         std::size_t const before_out = in_place(what) ? 0 : (what.in.bytes() + 63) / 64 * 64;
@@ -165,22 +165,22 @@ class host_staged_backend final : public collective_backend {
         check(with().event_record(next.copied.get().handle, down), "cuEventRecord");
     }
 
-    void start_on_host(slot& next) {
+    void start_on_host(staged_slot& next) {
         collective inside = next.what;
         inside.in = next.in;
         inside.out = next.out;
         inside.stream = nullptr;
         next.inner = host_->start(inside);
-        next.at = slot::stage::across;
+        next.at = staged_slot::stage::across;
     }
 
-    void copy_up(slot& next) {
+    void copy_up(staged_slot& next) {
         auto const up = up_.get().handle;
         if (next.what.out.count != 0)
             check(with().copy_host_to_device(address_of(next.what.out), next.out.data, next.out.bytes(), up),
                   "cuMemcpyHtoDAsync");
         check(with().event_record(next.finished.get().handle, up), "cuEventRecord");
-        next.at = slot::stage::up;
+        next.at = staged_slot::stage::up;
     }
 
     bool is_through(cuda::unique_event const& event) {
@@ -193,20 +193,20 @@ class host_staged_backend final : public collective_backend {
 
     /// Runs a step of `of`, whose failure ends it. Whether it went well.
     template <typename Step>
-    bool try_step(slot& of, Step&& step) {
+    bool try_step(staged_slot& of, Step&& step) {
         try {
             return step();
         } catch (...) {
             failed_ = true;
             of.failure = std::current_exception();
-            of.at = slot::stage::ended;
+            of.at = staged_slot::stage::ended;
             return true;
         }
     }
 
     void advance() {
         while (!queue_.empty()) {  // the host's backend gets them in the order of the starts
-            slot& first = at(queue_.front());
+            staged_slot& first = at(queue_.front());
             bool const moved = try_step(first, [&] {
                 if (!is_through(first.copied)) return false;
                 start_on_host(first);
@@ -223,8 +223,8 @@ class host_staged_backend final : public collective_backend {
         cuda::device::scope const current(*device_);
         advance();
         std::erase_if(running_, [&](ticket which) {
-            slot& each = at(which);
-            if (each.at == slot::stage::ended) return true;
+            staged_slot& each = at(which);
+            if (each.at == staged_slot::stage::ended) return true;
             return try_step(each, [&] {
                 if (each.inner != 0 && !host_->done(each.inner)) return false;
                 copy_up(each);
@@ -238,7 +238,7 @@ class host_staged_backend final : public collective_backend {
     cuda::unique_stream down_, up_;
     std::unique_ptr<collective_backend> host_;
     bool failed_ = false;
-    detail::slot_table<slot> slots_;
+    detail::slot_table<staged_slot> slots_;
     std::deque<ticket> queue_;     ///< that are being copied to the host
     std::vector<ticket> running_;  ///< with the host's backend
 };

@@ -26,7 +26,7 @@ namespace muster::nccl {
 namespace {
 
 /// One collective under way.
-struct slot {
+struct collective_slot {
     enum class stage {
         idle,
         queued,    ///< waits for those before it to be taken by NCCL
@@ -82,10 +82,10 @@ class nccl_backend final : public collective_backend {
         auto const plan = plan_for(what);
         if (plan.needs_kernels()) load_kernels(what);
         ticket const which = take_slot();
-        slot& next = at(which);
+        collective_slot& next = at(which);
         next.what = what;
         next.reduce = plan;
-        next.at = slot::stage::queued;
+        next.at = collective_slot::stage::queued;
         try {
             check(device_->with().event_record(next.given.get().handle, static_cast<cuda::stream_handle>(what.stream)),
                   "cuEventRecord");
@@ -102,9 +102,9 @@ class nccl_backend final : public collective_backend {
     }
 
     bool done(ticket which) override {
-        slot& asked = at(which);
-        if (asked.at != slot::stage::ended) advance_all();
-        if (asked.at != slot::stage::ended) return false;
+        collective_slot& asked = at(which);
+        if (asked.at != collective_slot::stage::ended) advance_all();
+        if (asked.at != collective_slot::stage::ended) return false;
         auto const failure = asked.failure;
         put_back(which);
         if (failure) std::rethrow_exception(failure);
@@ -114,10 +114,10 @@ class nccl_backend final : public collective_backend {
     void progress() override { advance_all(); }
 
     bool order(ticket which, void* on) override {
-        slot& asked = at(which);
-        if (asked.at == slot::stage::queued || asked.at == slot::stage::starting) advance_all();
+        collective_slot& asked = at(which);
+        if (asked.at == collective_slot::stage::queued || asked.at == collective_slot::stage::starting) advance_all();
         if (asked.failure) std::rethrow_exception(asked.failure);
-        if (asked.at == slot::stage::queued || asked.at == slot::stage::starting) return false;
+        if (asked.at == collective_slot::stage::queued || asked.at == collective_slot::stage::starting) return false;
         cuda::device::scope const current(*device_);
         check(device_->with().stream_wait_event(static_cast<cuda::stream_handle>(on), asked.finished.get().handle, 0),
               "cuStreamWaitEvent");
@@ -126,8 +126,8 @@ class nccl_backend final : public collective_backend {
 
     /// Nothing less than an abort takes a collective from the device: all that is under way has failed then.
     void abandon(ticket which) noexcept override {
-        slot& left = at(which);
-        if (left.at != slot::stage::ended)
+        collective_slot& left = at(which);
+        if (left.at != collective_slot::stage::ended)
             comm_.give_up(fmt::format("{}: a {} was given up", world_.speaker, to_string(left.what.what)));
         std::erase(queue_, which);
         std::erase(running_, which);  // and its slot is not used again
@@ -164,7 +164,7 @@ class nccl_backend final : public collective_backend {
 
     cuda::stream_handle stream() const noexcept { return space_.stream.get().handle; }
     void check(int code, std::string_view call) const { cuda::check(device_->with(), code, call); }
-    slot& at(ticket which) { return slots_.at(which); }
+    collective_slot& at(ticket which) { return slots_.at(which); }
 
     static bool is_empty(collective const& what) noexcept {
         return what.what != kind::barrier && what.in.count == 0 && what.out.count == 0;
@@ -187,15 +187,15 @@ class nccl_backend final : public collective_backend {
     }
 
     ticket take_slot() {
-        return slots_.take([&](slot& made) {
+        return slots_.take([&](collective_slot& made) {
             made.given = cuda::make_event(*device_);
             made.finished = cuda::make_event(*device_);
         });
     }
 
     void put_back(ticket which) {
-        slot& through = at(which);
-        through.at = slot::stage::idle;
+        collective_slot& through = at(which);
+        through.at = collective_slot::stage::idle;
         through.failure = nullptr;
         slots_.put_back(which);
     }
@@ -225,7 +225,7 @@ class nccl_backend final : public collective_backend {
     }
 
     /// Scales the input into memory where the reduction then finds it.
-    void scale_before(slot& next) {
+    void scale_before(collective_slot& next) {
         tensor_view target = next.what.out;
         if (next.what.what == kind::reducescatter) {
             if (next.scaled_bytes < next.what.in.bytes()) {
@@ -245,7 +245,7 @@ class nccl_backend final : public collective_backend {
     }
 
     /// Hands a queued collective to NCCL.
-    void put_on_stream(slot& next) {
+    void put_on_stream(collective_slot& next) {
         check(device_->with().stream_wait_event(stream(), next.given.get().handle, 0), "cuStreamWaitEvent");
         if (next.reduce.before != 1) scale_before(next);
         op const how = operation_for(next.reduce, type_of(next.what.in.type));
@@ -255,32 +255,32 @@ class nccl_backend final : public collective_backend {
             return enqueue(place, next.what, how);
         });
         comm_.check(result.code, result.call);
-        next.at = slot::stage::starting;
+        next.at = collective_slot::stage::starting;
     }
 
     /// NCCL has put it on the stream: puts what follows behind it.
-    void put_behind(slot& next) {
+    void put_behind(collective_slot& next) {
         if (next.reduce.after != 1) {
             if (!next.after) next.after.emplace(kernels_);
             next.after->prepare(std::span(&next.what.out, 1), std::span(&next.what.out, 1), next.reduce.after, stream());
             next.after->run(stream());
         }
         check(device_->with().event_record(next.finished.get().handle, stream()), "cuEventRecord");
-        next.at = slot::stage::running;
+        next.at = collective_slot::stage::running;
     }
 
     /// Moves everything as far as it goes without waiting. Throws what fails.
     void advance() {
         while (!queue_.empty()) {
-            slot& next = at(queue_.front());
-            if (next.at == slot::stage::queued) put_on_stream(next);
+            collective_slot& next = at(queue_.front());
+            if (next.at == collective_slot::stage::queued) put_on_stream(next);
             if (comm_.state() == in_progress) break;
             put_behind(next);
             running_.push_back(queue_.front());
             queue_.pop_front();
         }
         while (!running_.empty()) {
-            slot& oldest = at(running_.front());
+            collective_slot& oldest = at(running_.front());
             int const code = device_->with().event_query(oldest.finished.get().handle);
             if (code == cuda::error_not_ready) {
                 comm_.state();  // the network may have failed meanwhile
@@ -288,7 +288,7 @@ class nccl_backend final : public collective_backend {
             }
             check(code, "cuEventQuery");
             comm_.require_alive();  // after an abort the device is through with what has no result
-            oldest.at = slot::stage::ended;
+            oldest.at = collective_slot::stage::ended;
             running_.pop_front();
         }
     }
@@ -325,7 +325,7 @@ class nccl_backend final : public collective_backend {
         for (auto const* waiting : {&queue_, &running_})
             for (ticket const which : *waiting) {
                 at(which).failure = failure;
-                at(which).at = slot::stage::ended;
+                at(which).at = collective_slot::stage::ended;
             }
         queue_.clear();
         running_.clear();
@@ -338,7 +338,7 @@ class nccl_backend final : public collective_backend {
     std::shared_ptr<cuda::fusion_kernels const> kernels_;  // once needed
     std::vector<scaled_sum> scaled_sums_;                  // NCCL frees what is left with the communicator
     std::vector<cuda::unique_memory> retired_;             ///< smaller than what slots have now
-    detail::slot_table<slot> slots_;
+    detail::slot_table<collective_slot> slots_;
     std::deque<ticket> queue_;    ///< not yet on the device; the first may be starting
     std::deque<ticket> running_;  ///< on the device, in its order
 };

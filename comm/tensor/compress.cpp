@@ -12,7 +12,7 @@ namespace muster {
 namespace {
 
 /// Converted at once, in the first-level cache.
-constexpr std::size_t block = 1024;
+constexpr std::size_t rounded_at_once = 1024;
 
 constexpr std::size_t wire_bytes = 2;
 
@@ -39,9 +39,9 @@ std::byte* at(void* wire, std::size_t element) noexcept {
 void compress(compression how, std::span<float const> values, float factor, std::span<float> residual, void* wire,
               simd level) noexcept {
     if (residual.empty() && factor == 1) return round_to(how, values.data(), wire, values.size(), level);
-    alignas(64) std::array<float, block> exact, rounded;
-    for (std::size_t first = 0; first < values.size(); first += block) {
-        std::size_t const n = std::min(block, values.size() - first);
+    alignas(64) std::array<float, rounded_at_once> exact, rounded;
+    for (std::size_t first = 0; first < values.size(); first += rounded_at_once) {
+        std::size_t const n = std::min(rounded_at_once, values.size() - first);
         float const* const from = values.data() + first;
         float* const lost = residual.empty() ? nullptr : residual.data() + first;
         for (std::size_t i = 0; i < n; ++i) exact[i] = from[i] * factor;
@@ -59,8 +59,8 @@ void compress(compression how, std::span<float const> values, float factor, std:
 
 void decompress(compression how, void const* wire, std::span<float> values, float factor, simd level) noexcept {
     if (factor == 1) return widen(how, wire, values.data(), values.size(), level);
-    for (std::size_t first = 0; first < values.size(); first += block) {
-        auto const some = values.subspan(first, std::min(block, values.size() - first));
+    for (std::size_t first = 0; first < values.size(); first += rounded_at_once) {
+        auto const some = values.subspan(first, std::min(rounded_at_once, values.size() - first));
         widen(how, static_cast<std::byte const*>(wire) + first * wire_bytes, some.data(), some.size(), level);
         for (float& each : some) each *= factor;
     }

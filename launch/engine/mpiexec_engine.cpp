@@ -14,7 +14,7 @@ namespace muster {
 
 namespace {
 
-struct search_result {
+struct hydra_search {
     std::optional<mpiexec_program> program;
     std::string refusal;
 };
@@ -26,7 +26,7 @@ std::string_view maker_of(std::string_view said) {
     return "";
 }
 
-search_result search(scheduler_sources const& sources) {
+hydra_search search(scheduler_sources const& sources) {
     std::string others;
     for (std::string const name : {"mpiexec", "mpiexec.hydra"}) {
         auto const said = sources.run_command({name, "--version"});

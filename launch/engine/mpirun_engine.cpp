@@ -16,12 +16,12 @@ namespace muster {
 namespace {
 
 /// What was found under the names that mpirun goes by, or why none of it will do.
-struct search_result {
+struct mpirun_search {
     std::optional<mpirun_program> program;
     std::string refusal;
 };
 
-search_result find_mpirun(scheduler_sources const& sources) {
+mpirun_search find_mpirun(scheduler_sources const& sources) {
     std::string others;
     for (std::string const name : {"mpirun", "mpirun.openmpi", "prterun"}) {
         auto const said = sources.run_command({name, "--version"});

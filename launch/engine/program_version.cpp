@@ -9,10 +9,6 @@ namespace muster {
 
 namespace {
 
-bool is_digit(char c) noexcept {
-    return c >= '0' && c <= '9';
-}
-
 /// The number at `at`, which moves behind it.
 std::optional<std::int64_t> take_number(std::string_view text, std::size_t& at) noexcept {
     auto const from = at;

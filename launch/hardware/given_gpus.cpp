@@ -11,8 +11,6 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t most_gpus = 1024;
-
 [[noreturn]] void refuse(std::string_view spec, std::string_view at, std::string const& message) {
     throw parse_error("--gpus", spec, static_cast<std::size_t>(at.data() - spec.data()), message, errc::usage);
 }
@@ -48,11 +46,11 @@ std::vector<gpu> parse(topology const& machine, std::string_view spec) {
         for (auto const piece : split(spec.substr(by_cpus.size()), '/')) gpus.push_back(next_to(machine, spec, piece));
     } else {
         auto const count = parse_integer(spec);
-        if (!count || *count < 0 || *count > static_cast<std::int64_t>(most_gpus))
+        if (!count || *count < 0 || *count > most_gpus_of_node)
             refuse(spec, spec, "expected a number (4), numa:3,2,1,0, cpus:24-31,56-63/0-7,32-39 or none");
         gpus.resize(static_cast<std::size_t>(*count));
     }
-    if (gpus.size() > most_gpus) refuse(spec, spec, fmt::format("more than {} GPUs", most_gpus));
+    if (gpus.size() > most_gpus_of_node) refuse(spec, spec, fmt::format("more than {} GPUs", most_gpus_of_node));
     return gpus;
 }
 

@@ -41,6 +41,9 @@ struct gpu {
 /// Its name in the variables of GPU visibility: its index, or the UUID of a MIG slice and of what a scheduler calls so.
 std::string visible_name(gpu const& device);
 
+/// More on one node are a fault of who says so.
+inline constexpr int most_gpus_of_node = 1024;
+
 /// The GPUs that were found, or why there are none.
 struct gpu_list {
     std::vector<gpu> gpus;  ///< in order of index

@@ -14,7 +14,6 @@ namespace muster {
 namespace {
 
 // Values of nvml.h ("NVML API Reference Guide").
-constexpr int nvml_success = 0;
 constexpr int nvml_insufficient_size = 7;
 constexpr int uncorrected_errors = 1;
 constexpr int since_driver_load = 0;

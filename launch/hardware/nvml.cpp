@@ -13,7 +13,6 @@ namespace muster {
 
 namespace {
 
-constexpr int nvml_success = 0;
 constexpr int nvml_no_permission = 4;
 constexpr unsigned most_devices = 4096;
 constexpr unsigned mig_enabled = 1;

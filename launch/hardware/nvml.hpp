@@ -12,6 +12,7 @@ namespace muster {
 
 // The few declarations needed of NVML's documented ABI (nvml.h, "NVML API Reference Guide"), so that no CUDA toolkit is needed to
 // build.
+inline constexpr int nvml_success = 0;  ///< NVML_SUCCESS
 using nvml_device = struct nvml_device_record*;
 struct nvml_pci_info {
     std::array<char, 16> bus_id_legacy;

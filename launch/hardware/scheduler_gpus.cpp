@@ -10,8 +10,6 @@ namespace muster {
 
 namespace {
 
-constexpr int most_gpus = 1024;
-
 /// The scheduler whose job this process is in, as people call it; nothing outside of a job.
 std::optional<std::string_view> scheduler_name(environment const& variables) {
     static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> signs{{{"SLURM_JOB_ID", "Slurm"},
@@ -51,13 +49,13 @@ gpu_list scheduler_gpus(environment const& variables) {
         if (!value) continue;
         if (means_no_gpu(*value)) return {};
         for (auto const piece : split(*value, ',')) {
-            if (trim(piece).empty() || list.gpus.size() == most_gpus) continue;
+            if (trim(piece).empty() || list.gpus.size() == most_gpus_of_node) continue;
             list.gpus.push_back(make_gpu(*scheduler, trim(piece), static_cast<int>(list.gpus.size())));
         }
         return list.gpus.empty() ? gpu_list{} : describe(name, *value);
     }
     if (auto const text = variables.get("SLURM_GPUS_ON_NODE"))
-        if (auto const count = parse_integer(trim(*text)); count && *count > 0 && *count <= most_gpus) {
+        if (auto const count = parse_integer(trim(*text)); count && *count > 0 && *count <= most_gpus_of_node) {
             for (int i = 0; i < static_cast<int>(*count); ++i) list.gpus.push_back(make_gpu(*scheduler, std::to_string(i), i));
             return describe("SLURM_GPUS_ON_NODE", *text);
         }

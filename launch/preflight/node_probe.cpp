@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "launch/preflight/inspect_node.hpp"
+#include "launch/preflight/probe_clock.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/system/network.hpp"
@@ -23,12 +24,7 @@ namespace {
 
 constexpr duration lifetime{120};
 constexpr duration connect_limit{3};
-constexpr duration lost_after{15};
-constexpr std::size_t largest_frame_bytes = 64u << 20;
-
-double clock_now() {
-    return duration(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+constexpr std::size_t largest_question_bytes = 64u << 20;
 
 /// One at a time: while this looks, or connects, the kernel takes the connections of others to the port that it holds.
 class probe {
@@ -36,11 +32,11 @@ class probe {
     probe(environment const& variables, int first) : variables_(variables), door_(listen_on_all()) {
         auto socket = connect_to_launcher(variables);
         launcher_fd_ = socket.get();
-        detect_lost_peer(launcher_fd_, lost_after);
+        detect_lost_peer(launcher_fd_, probe_lost_after);
         launcher_ = std::make_unique<frame_channel>(loop_, std::move(socket),
                                                     frame_channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
                                                                              [this](std::string const&) { loop_.stop(); }},
-                                                    largest_frame_bytes);
+                                                    largest_question_bytes);
         ::fcntl(door_.socket.get(), F_SETFL, O_NONBLOCK);
         loop_.watch_readable(door_.socket.get(), [this] {
             while (unique_fd(::accept4(door_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC))) {

@@ -8,23 +8,17 @@
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "launch/preflight/make_node_question.hpp"
+#include "launch/preflight/probe_clock.hpp"
 #include "launch/system/host_name.hpp"
 
 namespace muster {
 
 namespace {
 
-constexpr duration engine_patience{10};  ///< until the first probe is there
 constexpr duration arrival_patience{5};  ///< then from one to the next
 constexpr duration connect_patience{4};  ///< until all have tried to connect
 constexpr duration leaving_patience{2};  ///< for an engine whose probes have all been told to end
-constexpr duration final_messages_patience{0.2};
-constexpr duration lost_after{15};
-constexpr std::size_t largest_frame_bytes = 16u << 20;
-
-double clock_now() {
-    return duration(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+constexpr std::size_t largest_report_bytes = 16u << 20;
 
 }  // namespace
 
@@ -33,7 +27,7 @@ node_prober::node_prober(run_context const& run, std::vector<int> const& nodes, 
       nodes_(nodes),
       first_(first),
       files_(nodes.size()),
-      listener_(loop_, lost_after,
+      listener_(loop_, probe_lost_after,
                 [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }) {
     for (int const node : nodes) {
         auto& one = slots_.emplace_back();
@@ -79,7 +73,7 @@ void node_prober::on_arrival(wire::hello const& hello, std::unique_ptr<frame_cha
     one->link = std::move(link);
     one->link->set_callbacks({[this, one](std::string_view frame) { on_frame(*one, frame); },
                               [this, one](std::string const& reason) { on_link_lost(*one, reason); }},
-                             largest_frame_bytes);
+                             largest_report_bytes);
     one->now = state::asked;
     question_.what.own_step = engine_->name == "srun";
     question_.what.address = one->found.address;

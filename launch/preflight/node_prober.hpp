@@ -26,6 +26,8 @@ class node_prober {
     std::vector<probed_node> run();
 
   private:
+    static constexpr duration engine_patience{10};  ///< until the first probe is there
+    static constexpr duration final_messages_patience{0.2};
     enum class state { absent, queued, asked, told, connecting, over };
     enum class phase { probing, connecting, leaving };
     /// One node and the probe on it.

@@ -15,9 +15,7 @@ namespace muster {
 
 namespace {
 
-constexpr duration engine_patience{10};   ///< until the first probe is there
 constexpr duration ending_patience{1.5};  ///< for one that was asked to end
-constexpr duration final_messages_patience{0.2};
 constexpr std::size_t engines_at_once = 16;
 
 }  // namespace

@@ -16,10 +16,6 @@ namespace {
 constexpr std::size_t max_host_name = 255;
 constexpr std::size_t max_digits = 18;  // fits a std::int64_t
 
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 bool is_name_character(char c) {
     return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_' || c == '-';
 }

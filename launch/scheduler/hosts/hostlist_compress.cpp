@@ -17,10 +17,6 @@ struct numbered {
     std::string_view digits;
 };
 
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 /// The number that ends at `end`.
 numbered number_before(std::string_view name, std::size_t end) {
     std::size_t start = end;
