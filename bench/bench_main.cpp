@@ -22,7 +22,7 @@
 
 int main(int argc, char** argv) {
     using namespace muster;
-    return run_program("muster-bench", [&] {
+    return run_main("muster-bench", [&] {
         auto const variables = environment::capture();
         init_log(variables.get_or("MUSTER_LOG", "warning"));
         std::vector<std::string> const words(argv + 1, argv + argc);

@@ -18,12 +18,10 @@ find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(nlohmann_json REQUIRED)
-find_package(Boost 1.74 REQUIRED COMPONENTS program_options)
 find_path(MUSTER_MUSTACHE_INCLUDE kainjow/mustache.hpp REQUIRED)
 muster_pkg(pmix pmix ">=4.2") # earlier ones lack codes of events
 muster_pkg(hwloc hwloc)
 muster_found("fmt, spdlog" "${fmt_VERSION}, ${spdlog_VERSION}")
-muster_found("Boost.Program_options" "${Boost_VERSION_STRING}")
 
 if(NOT MUSTER_LAUNCHER_ONLY)
   include(muster_find_libraries)

@@ -81,7 +81,7 @@ void add_commands(command_set& set, environment const& variables) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    return run_program("muster", [&] {
+    return run_main("muster", [&] {
         open_standard_descriptors();
         auto const variables = environment::capture();
         init_log(variables.get_or("MUSTER_LOG", "warning"));

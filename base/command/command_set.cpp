@@ -100,7 +100,7 @@ void command_set::print(std::string_view text) const {
     if (prints_) fmt::print("{}", text);
 }
 
-int run_program(std::string_view program, std::function<int()> const& body) noexcept {
+int run_main(std::string_view program, std::function<int()> const& body) noexcept {
     try {
         return body();
     } catch (error const& e) {

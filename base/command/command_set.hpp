@@ -83,6 +83,6 @@ class command_set {
 
 /// Runs `body`, which returns an exit code. An exception is printed as "PROGRAM: error: MESSAGE" on standard error and becomes
 /// its exit code.
-int run_program(std::string_view program, std::function<int()> const& body) noexcept;
+int run_main(std::string_view program, std::function<int()> const& body) noexcept;
 
 }  // namespace muster

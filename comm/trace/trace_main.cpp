@@ -67,7 +67,7 @@ int explain_folder(given_options const& given) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    return run_program("muster-trace", [&] {
+    return run_main("muster-trace", [&] {
         init_log(environment::capture().get_or("MUSTER_LOG", "warning"));
         command_set commands({.name = "muster-trace",
                               .summary = "timelines and flight recorders of an exchange",

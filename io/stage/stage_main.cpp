@@ -13,7 +13,7 @@
 /// own, since the first that ends may be the only one that the launcher lets finish.
 int main(int argc, char** argv) {
     using namespace muster;
-    return run_program("muster-stage", [&] {
+    return run_main("muster-stage", [&] {
         environment const variables = environment::capture();
         identity const who = identify(variables);
         bool const is_alone = who.world_size <= 1;

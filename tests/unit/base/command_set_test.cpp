@@ -138,9 +138,9 @@ TEST_F(command_sets, print_help_and_version) {
 
 TEST(run_programs, turn_errors_into_exit_codes) {
     CaptureStderr();
-    EXPECT_EQ(run_program("tool", [] { return 5; }), 5);
-    EXPECT_EQ(run_program("tool", []() -> int { throw error(errc::usage, "no"); }), 2);
-    EXPECT_EQ(run_program("tool", []() -> int { throw std::runtime_error("odd"); }), 125);
+    EXPECT_EQ(run_main("tool", [] { return 5; }), 5);
+    EXPECT_EQ(run_main("tool", []() -> int { throw error(errc::usage, "no"); }), 2);
+    EXPECT_EQ(run_main("tool", []() -> int { throw std::runtime_error("odd"); }), 125);
     EXPECT_EQ(GetCapturedStderr(), "tool: error: no\ntool: error: odd\n");
 }
 

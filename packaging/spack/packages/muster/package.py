@@ -25,7 +25,6 @@ class Muster(CMakePackage):
 
     depends_on("pmix@4.2:")
     depends_on("hwloc@2.9:")
-    depends_on("boost@1.74: +program_options")
     depends_on("fmt@9.1:")
     depends_on("spdlog@1.10: +fmt_external")
     depends_on("nlohmann-json@3.11:")
