@@ -31,6 +31,7 @@ struct child_plan {
     std::size_t mask_bytes;
     rlimit const* open_files;
     bool own_group;
+    bool own_session;
     int death_signal;
     pid_t parent;
 };
@@ -56,7 +57,10 @@ void reset_signals() {
 
 /// Runs in the child; returns the step that failed. Only system calls.
 char const* prepare(child_plan const& plan) {
-    if (plan.own_group) ::setpgid(0, 0);
+    if (plan.own_session)
+        ::setsid();
+    else if (plan.own_group)
+        ::setpgid(0, 0);
     if (::prctl(PR_SET_PDEATHSIG, plan.death_signal) != 0) return "prctl(PR_SET_PDEATHSIG)";
     if (::getppid() != plan.parent) ::_exit(1);  // the parent died before the line above
     for (int i = 0; i < 3; ++i)
@@ -183,6 +187,7 @@ pid_t start_process(process_request const& request) {
                           mask_bytes,
                           request.open_files ? &*request.open_files : nullptr,
                           request.own_group,
+                          request.own_session,
                           request.death_signal,
                           ::getpid()};
     child_failure volatile failure;

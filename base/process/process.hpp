@@ -33,6 +33,7 @@ struct process_request {
     int stderr_fd = -1;
     cpuset cores;                      ///< empty: affinity is inherited
     bool own_group = true;             ///< it leads a process group of its own; else it stays in ours
+    bool own_session = false;          ///< it leads a session of its own, and with it a process group
     std::optional<rlimit> open_files;  ///< nothing: inherited
     int death_signal = SIGKILL;        ///< what the child gets when this process dies
 };

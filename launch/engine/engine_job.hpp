@@ -42,7 +42,8 @@ struct engine_command {
     environment variables;
     std::vector<std::pair<std::string, std::string>> files;  ///< path and contents, to be written first
     wire_up speaks = wire_up::pmix;
-    std::string note = {};  ///< what the user should know about it, or empty
+    std::string note = {};     ///< what the user should know about it, or empty
+    bool own_session = false;  ///< out of reach of signals to this process' session
     bool operator==(engine_command const&) const = default;
 };
 

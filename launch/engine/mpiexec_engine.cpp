@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/engine/mpi_family.hpp"
+#include "launch/engine/pbs_remote.hpp"
 #include "launch/engine/program_version.hpp"
 #include "launch/engine/srun_engine.hpp"
 
@@ -58,8 +59,10 @@ void add_hydra_launcher(mpiexec_program const& program, engine_job const& job, e
     };
     auto& argv = command.argv;
     if (job.given.scheduler == scheduler_kind::pbs) {
-        argv.insert(argv.end(), {"-launcher", "rsh", "-launcher-exec", job.shim.front()});
-        command.variables.set("HYDRA_LAUNCHER_EXTRA_ARGS", "tmrsh");
+        auto const agent = job.scratch_dir + "/tmrsh";
+        command.files.emplace_back(agent, tmrsh_script(job.shim.front()));
+        argv.insert(argv.end(), {"-launcher", "rsh", "-launcher-exec", "/bin/sh"});
+        command.variables.set("HYDRA_LAUNCHER_EXTRA_ARGS", agent);
     } else if (job.given.scheduler == scheduler_kind::slurm && has("slurm")) {
         argv.insert(argv.end(), {"-launcher", "slurm"});
     } else {

@@ -8,8 +8,10 @@
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
+#include "launch/engine/pbs_remote.hpp"
 #include "launch/engine/program_version.hpp"
 #include "launch/engine/srun_engine.hpp"
+#include "launch/system/host_name.hpp"
 
 namespace muster {
 
@@ -73,6 +75,25 @@ bool has_full_names(std::vector<std::string> const& hosts) {
     return std::any_of(hosts.begin(), hosts.end(), [](auto const& host) { return host.find('.') != std::string::npos; });
 }
 
+/// The mapper compares names literally, and mpirun knows its own host by its short one.
+std::vector<std::string> without_domains(std::vector<std::string> hosts) {
+    for (auto& host : hosts) host = short_name(host);
+    return hosts;
+}
+
+/// Its daemons are started by PBS, which ends what is left of a task's session as soon as the task's first process ends: they
+/// must stay that process. mpirun itself is in a session of its own, since PBS sends SIGTERM to every process of the script's
+/// session at qdel and at the time limit, and mpirun would kill its ranks one second later, whatever the grace.
+void prepare_for_pbs(engine_job const& job, bool prrte, options& add, engine_command& command) {
+    add.set("plm", "plm", prrte ? "ssh" : "rsh");
+    auto const agent = job.scratch_dir + "/tmrsh";
+    command.files.emplace_back(agent, tmrsh_script(job.shim.front()));
+    add.set("plm_rsh_agent", "plm_ssh_agent", "sh " + agent);
+    add.set("plm_rsh_no_tree_spawn", "plm_ssh_no_tree_spawn", "1");
+    add.set("orte_leave_session_attached", "prte_leave_session_attached", "1");
+    command.own_session = true;
+}
+
 }  // namespace
 
 std::optional<mpirun_program> read_mpirun_version(std::string const& name, std::string_view said) {
@@ -95,7 +116,8 @@ std::optional<std::string> mpirun_unavailable(engine_job const& job, scheduler_s
 engine_command mpirun_command_of(mpirun_program const& program, engine_job const& job, bool as_root) {
     engine_command command{{program.name}, job.variables, {}, wire_up::pmix};
     options add(program, command.argv);
-    auto const hosts = rank_hosts(job);
+    bool const in_pbs = job.given.scheduler == scheduler_kind::pbs;
+    auto const hosts = in_pbs ? without_domains(rank_hosts(job)) : rank_hosts(job);
     auto const path = job.scratch_dir + "/mpirun.hosts";
     command.files.emplace_back(path, as_lines(hosts));
     if (as_root) add.add({"--allow-run-as-root"});
@@ -103,11 +125,7 @@ engine_command mpirun_command_of(mpirun_program const& program, engine_job const
     add.add({"--hostfile", path, "--map-by", "seq", "-np", std::to_string(hosts.size()), "--bind-to", "none"});
     if (job.probe) add.add({"--stdin", "none"});
     if (has_full_names(hosts)) add.set("orte_keep_fqdn_hostnames", "prte_keep_fqdn_hostnames", "1");
-    if (job.given.scheduler == scheduler_kind::pbs) {
-        add.set("plm", "plm", program.prrte ? "ssh" : "rsh");
-        add.set("plm_rsh_agent", "plm_ssh_agent", job.shim.front() + " tmrsh");
-        add.set("plm_rsh_no_tree_spawn", "plm_ssh_no_tree_spawn", "1");
-    }
+    if (in_pbs) prepare_for_pbs(job, program.prrte, add, command);
     if (!job.network_interface.empty()) {
         add.set("oob_tcp_if_include", "prte_if_include", job.network_interface);
         if (program.prrte)

@@ -2,13 +2,23 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "launch/system/exit_status.hpp"
 #include "launch/system/host_name.hpp"
 
 namespace muster {
@@ -22,16 +32,48 @@ std::string contents_of(std::string const& path) {
     return text.str();
 }
 
+std::optional<std::string> setting_of(std::string_view pbs_conf, std::string_view name) {
+    std::optional<std::string> value;
+    for (auto const line : split(pbs_conf, '\n')) {
+        auto const setting = trim(line);
+        if (setting.size() > name.size() + 1 && setting.starts_with(name) && setting[name.size()] == '=')
+            value = trim(setting.substr(name.size() + 1));
+    }
+    return value;
+}
+
+/// A limit as bash's ulimit takes it, and the unit that it counts in.
+struct limit {
+    int resource;
+    char option;
+    rlim_t unit;
+};
+constexpr std::array limits{limit{RLIMIT_CORE, 'c', 1024},    limit{RLIMIT_DATA, 'd', 1024}, limit{RLIMIT_FSIZE, 'f', 1024},
+                            limit{RLIMIT_MEMLOCK, 'l', 1024}, limit{RLIMIT_NOFILE, 'n', 1},  limit{RLIMIT_STACK, 's', 1024},
+                            limit{RLIMIT_CPU, 't', 1},        limit{RLIMIT_NPROC, 'u', 1},   limit{RLIMIT_AS, 'v', 1024}};
+
 }  // namespace
 
 std::optional<std::string> pbs_exec(std::string_view pbs_conf) {
-    std::optional<std::string> folder;
-    for (auto const line : split(pbs_conf, '\n')) {
-        auto const setting = trim(line);
-        constexpr std::string_view name = "PBS_EXEC=";
-        if (setting.starts_with(name) && setting.size() > name.size()) folder = trim(setting.substr(name.size()));
+    return setting_of(pbs_conf, "PBS_EXEC");
+}
+
+std::string own_node_file(std::string_view pbs_conf, std::string_view job_id) {
+    if (job_id.empty()) return {};
+    return fmt::format("{}/aux/{}", setting_of(pbs_conf, "PBS_HOME").value_or("/var/spool/pbs"), job_id);
+}
+
+std::string umask_and_limits() {
+    mode_t const mask = ::umask(0);
+    ::umask(mask);
+    std::string words = fmt::format("umask {:04o}; ", mask);
+    for (auto const& one : limits) {
+        rlimit now{};
+        if (::getrlimit(one.resource, &now) != 0) continue;
+        auto const value = now.rlim_cur == RLIM_INFINITY ? "unlimited" : std::to_string(now.rlim_cur / one.unit);
+        words += fmt::format("ulimit -S{} {} 2>/dev/null; ", one.option, value);
     }
-    return folder;
+    return words;
 }
 
 std::string spelled_as_in(std::string_view node_file, std::string_view host) {
@@ -46,17 +88,36 @@ std::string spelled_as_in(std::string_view node_file, std::string_view host) {
 
 int tmrsh_command(std::vector<std::string> const& args, environment const& variables) {
     if (args.size() < 2) throw error(errc::usage, "muster tmrsh HOST COMMAND… is what engines call in a PBS job; it needs both");
-    auto const node_file = variables.get("PBS_NODEFILE");
-    if (!node_file) throw error(errc::unavailable, "muster tmrsh: PBS_NODEFILE is not set; this works only in a PBS job");
+    auto const named = variables.get("PBS_NODEFILE");
+    if (!named) throw error(errc::unavailable, "muster tmrsh: PBS_NODEFILE is not set; this works only in a PBS job");
     auto const conf = variables.get_or("PBS_CONF_FILE", "/etc/pbs.conf");
-    auto const folder = variables.get("PBS_EXEC").value_or(pbs_exec(contents_of(conf)).value_or("/opt/pbs"));
+    auto const settings = contents_of(conf);
+    auto const own = own_node_file(settings, variables.get_or("PBS_JOBID", ""));
+    auto const hosts = contents_of(own);
+    if (!hosts.empty()) ::setenv("PBS_NODEFILE", own.c_str(), 1);
+    auto const folder = variables.get("PBS_EXEC").value_or(pbs_exec(settings).value_or("/opt/pbs"));
     std::string const program = folder + "/bin/pbs_tmrsh";
-    std::string const host = spelled_as_in(contents_of(*node_file), args.front());
-    std::string const command = join(std::span(args).subspan(1), " ");
+    std::string const host = spelled_as_in(hosts.empty() ? contents_of(*named) : hosts, args.front());
+    std::string const command = umask_and_limits() + join(std::span(args).subspan(1), " ");
     ::signal(SIGTERM, SIG_IGN);  // stays so through exec
     ::signal(SIGINT, SIG_IGN);
-    ::execl(program.c_str(), "pbs_tmrsh", host.c_str(), "/bin/bash", "-c", command.c_str(), static_cast<char*>(nullptr));
-    throw_system("execl", program, 0, "PBS_EXEC in " + conf + " says where PBS is");
+    pid_t const child = ::fork();
+    if (child < 0) throw_system("fork", "for " + program);
+    if (child == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        ::execl(program.c_str(), "pbs_tmrsh", host.c_str(), "/bin/bash", "-c", command.c_str(), static_cast<char*>(nullptr));
+        std::fprintf(stderr, "muster tmrsh: cannot execute %s: %s; PBS_EXEC in %s says where PBS is\n", program.c_str(),
+                     std::strerror(errno), conf.c_str());
+        ::_exit(127);
+    }
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? 0 : shell_code(status);
+}
+
+std::string tmrsh_script(std::string const& muster) {
+    return fmt::format("exec {} tmrsh \"$@\"\n", shell_quote(muster));
 }
 
 }  // namespace muster

@@ -17,9 +17,22 @@ std::optional<std::string> pbs_exec(std::string_view pbs_conf);
 /// before the first dot; `host` itself if there is none. Pure.
 std::string spelled_as_in(std::string_view node_file, std::string_view host);
 
+/// PBS's own file of the job's hosts, below PBS_HOME; empty if there is none. PBS_NODEFILE may name a file of the user's, and
+/// pbs_tmrsh takes a line's number in it for the number of a host in PBS's own. Pure.
+std::string own_node_file(std::string_view pbs_conf, std::string_view job_id);
+
+/// The words of bash that give a task this process' umask and soft limits, which PBS does not pass on to the other hosts.
+std::string umask_and_limits();
+
 /// `muster tmrsh HOST COMMAND…`, which engines call as if it were ssh: a shell on HOST, a host of this PBS job, runs the words
-/// joined by blanks. Becomes pbs_tmrsh, with SIGTERM and SIGINT ignored: PBS ends the job's first host with SIGTERM, and an
-/// engine that is still ending its ranks must not lose its daemons before that. Throws errc::unavailable outside of a PBS job.
+/// joined by blanks. Runs pbs_tmrsh, with SIGTERM and SIGINT ignored: PBS ends the job's first host with SIGTERM, and an
+/// engine that is still ending its ranks must not lose its daemons before that. Returns the command's exit code; 0 if pbs_tmrsh
+/// was killed, as the launcher does with one that does not return (engine_supervisor_stop.cpp). Throws errc::unavailable outside
+/// of a PBS job.
 int tmrsh_command(std::vector<std::string> const& args, environment const& variables);
+
+/// The text of a script for `sh` that becomes `muster tmrsh`: engines divide the words of their agent at blanks, and the path of `muster` may
+/// have some. Pure.
+std::string tmrsh_script(std::string const& muster);
 
 }  // namespace muster

@@ -12,6 +12,7 @@ pid_t start_engine(engine_command const& command, more_open_files const& files, 
                           .stdin_fd = fds.in,
                           .stdout_fd = fds.out,
                           .stderr_fd = fds.err,
+                          .own_session = command.own_session,
                           .open_files = files.inherited()});
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "pmix/scrub.hpp"
 
@@ -20,9 +22,16 @@ void apply_exports(environment& variables, std::vector<std::string> const& expor
     }
 }
 
+bool is_threads_of_pbs(environment const& variables) {
+    auto const threads = variables.get("OMP_NUM_THREADS");
+    return threads && variables.has("PBS_JOBID") && threads == variables.get("NCPUS");
+}
+
 environment variables_for_ranks(environment const& inherited, std::vector<std::string> const& exports) {
     environment variables = inherited;
     pmix::scrub_inherited(variables);
+    bool const wanted = std::find(exports.begin(), exports.end(), "OMP_NUM_THREADS") != exports.end();
+    if (!wanted && is_threads_of_pbs(variables)) variables.unset("OMP_NUM_THREADS");
     apply_exports(variables, exports);
     return variables;
 }

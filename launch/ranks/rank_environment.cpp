@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "launch/ranks/exports.hpp"
+
 namespace muster {
 
 namespace {
@@ -86,7 +88,9 @@ environment rank_environment(environment const& of_launcher, environment const& 
     environment merged;
     for (auto const& [key, value] : of_launcher)
         if (!is_one_of(key, node_names)) merged.set(key, value);
+    bool const threads_of_pbs = is_threads_of_pbs(of_node);
     for (auto const& [key, value] : of_node) {
+        if (threads_of_pbs && key == "OMP_NUM_THREADS") continue;
         if (!own_step && tells_the_task(key)) {
             merged.unset(key);
             continue;

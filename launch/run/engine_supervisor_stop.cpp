@@ -13,6 +13,7 @@
 #include "launch/ranks/rank_name.hpp"
 #include "launch/run/engine_supervisor.hpp"
 #include "launch/run/failure_report.hpp"
+#include "launch/system/end_processes.hpp"
 #include "launch/system/exit_status.hpp"
 
 namespace muster {
@@ -21,6 +22,7 @@ namespace {
 
 constexpr duration beyond_grace{2};        ///< for the shims' messages after they have killed their ranks
 constexpr duration engine_patience{5};     ///< for an engine whose ranks are all gone, until the user is told
+constexpr duration agent_patience{2};      ///< for Hydra's agents in a PBS job, which carry no output
 constexpr duration longest_wait{120};      ///< for the same: it may still be passing on output to a slow reader
 constexpr duration engine_grace{1.5};      ///< for an engine that was asked to end
 constexpr duration exit_code_patience{3};  ///< for an engine's exit code when all ranks went at once
@@ -118,6 +120,8 @@ void engine_supervisor::close_down() {
     if (broken || ranks_.count(remote_rank::state::lost) > 0) return end_engine(SIGTERM);
     bool const complete = ranks_.count(remote_rank::state::absent) == 0;  // else some shims are still to come
     bool const clean = complete && !failed_;
+    // pbs_tmrsh does not always return when its task has ended, as where the first chunk has mpiprocs=0; Hydra waits for it.
+    if (engine_.name == "mpiexec") loop_.after(agent_patience, [] { kill_descendants_called("pbs_tmrsh"); });
     if (clean)
         loop_.after(engine_patience, [this] {
             if (phase_ == phase::closing && !options_.quiet)

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
@@ -80,6 +81,14 @@ int signal_descendants(int signal_number) noexcept try {
     return static_cast<int>(all.size());
 } catch (...) {
     return 0;
+}
+
+void kill_descendants_called(std::string_view program) noexcept {
+    for (pid_t const pid : descendants()) {
+        std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
+        std::string name;
+        if (std::getline(file, name) && name == program) ::kill(pid, SIGKILL);
+    }
 }
 
 void end_descendants(int signal_number) noexcept {

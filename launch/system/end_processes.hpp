@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/units.hpp"
@@ -17,6 +18,9 @@ std::vector<pid_t> descendants();
 
 /// Sends the signal to each of them; returns how many there were.
 int signal_descendants(int signal_number) noexcept;
+
+/// Kills the descendants whose program is called so (15 characters of it at most).
+void kill_descendants_called(std::string_view program) noexcept;
 
 /// How long processes that a rank left behind may take to end by themselves, and again after SIGTERM.
 inline constexpr duration leftover_patience{0.2};

@@ -67,12 +67,22 @@ TEST(mpirun_engine, full_host_names_are_kept) {
 
 TEST(mpirun_engine, in_a_pbs_job_its_daemons_start_by_pbs) {
     auto const job = job_on({1, 1}, {-1, -1}, scheduler_kind::pbs);
-    auto const four = mpirun_command_of(version_4, job, false).argv;
-    EXPECT_TRUE(has_words(
-        four, {"--mca", "plm", "rsh", "--mca", "plm_rsh_agent", "/bin/muster tmrsh", "--mca", "plm_rsh_no_tree_spawn", "1"}));
+    auto const four = mpirun_command_of(version_4, job, false);
+    EXPECT_TRUE(has_words(four.argv, {"--mca", "plm", "rsh", "--mca", "plm_rsh_agent", "sh /scratch/tmrsh", "--mca",
+                                      "plm_rsh_no_tree_spawn", "1", "--mca", "orte_leave_session_attached", "1"}));
+    EXPECT_TRUE(four.own_session);
     auto const five = mpirun_command_of(version_5, job, false).argv;
-    EXPECT_TRUE(has_words(five, {"--prtemca", "plm", "ssh", "--prtemca", "plm_ssh_agent", "/bin/muster tmrsh", "--prtemca",
-                                 "plm_ssh_no_tree_spawn", "1"}));
+    EXPECT_TRUE(has_words(five, {"--prtemca", "plm", "ssh", "--prtemca", "plm_ssh_agent", "sh /scratch/tmrsh", "--prtemca",
+                                 "plm_ssh_no_tree_spawn", "1", "--prtemca", "prte_leave_session_attached", "1"}));
+    EXPECT_FALSE(mpirun_command_of(version_4, job_on({1, 1}, {-1, -1}, scheduler_kind::hostfile), false).own_session);
+}
+
+TEST(mpirun_engine, in_a_pbs_job_hosts_have_their_short_names) {
+    auto job = job_on({1, 1}, {-1, -1}, scheduler_kind::pbs);
+    job.given.nodes[0].name = "n0.lab.example";
+    auto const command = mpirun_command_of(version_4, job, false);
+    EXPECT_EQ(command.files.at(0).second, "n0\nn1\n");
+    EXPECT_FALSE(has_words(command.argv, {"orte_keep_fqdn_hostnames"}));
 }
 
 TEST(mpirun_engine, the_network_interface_is_for_daemons_and_ranks) {

@@ -1,6 +1,8 @@
 #include "launch/engine/pbs_remote.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "base/error.hpp"
 
@@ -22,6 +24,26 @@ TEST(pbs_remote, hosts_as_the_node_file_spells_them) {
     EXPECT_EQ(spelled_as_in(file, "n2.lab.example"), "n2.lab.example");
     EXPECT_EQ(spelled_as_in(file, "n3"), "n3");
     EXPECT_EQ(spelled_as_in("", "n1"), "n1");
+}
+
+TEST(pbs_remote, the_file_of_PBS_itself) {
+    EXPECT_EQ(own_node_file("PBS_HOME=/home/pbs\n", "7.head"), "/home/pbs/aux/7.head");
+    EXPECT_EQ(own_node_file("PBS_EXEC=/opt/pbs\n", "7[2].head"), "/var/spool/pbs/aux/7[2].head");
+    EXPECT_EQ(own_node_file("PBS_HOME=/home/pbs\n", ""), "");
+}
+
+TEST(pbs_remote, a_task_gets_umask_and_soft_limits) {
+    auto const before = ::umask(0027);
+    auto const words = umask_and_limits();
+    EXPECT_EQ(::umask(before), 0027U) << "it stays as it was";
+    EXPECT_TRUE(words.starts_with("umask 0027; ulimit -Sc ")) << words;
+    rlimit files{};
+    ::getrlimit(RLIMIT_NOFILE, &files);
+    EXPECT_NE(words.find("ulimit -Sn " + std::to_string(files.rlim_cur) + " 2>/dev/null; "), std::string::npos) << words;
+}
+
+TEST(pbs_remote, the_path_of_muster_may_have_blanks) {
+    EXPECT_EQ(tmrsh_script("/home/my dir/muster"), "exec '/home/my dir/muster' tmrsh \"$@\"\n");
 }
 
 TEST(pbs_remote, only_in_a_job_and_with_a_command) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "launch/ranks/exports.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster {
@@ -21,6 +22,17 @@ TEST(rank_environments, launchers_values_but_the_nodes_own_things) {
         {"OMPI_MCA_pml", "ucx"},        {"PMIX_RANK", "5"},   {"OMPI_MCA_ess", "pmi"}, {"SLURM_JOB_ID", "7"},
         {"SLURM_PROCID", "5"},          {"NODE_ONLY", "kept"}};
     EXPECT_EQ(merged, expected) << "TMPDIR of the login node must not reach the compute node";
+}
+
+TEST(rank_environments, what_PBS_says_of_threads_is_nobodys_wish) {
+    environment const pbs{{"PBS_JOBID", "7"}, {"NCPUS", "4"}, {"OMP_NUM_THREADS", "4"}};
+    environment const others{{"PBS_JOBID", "7"}, {"NCPUS", "4"}, {"OMP_NUM_THREADS", "2"}};
+    EXPECT_FALSE(variables_for_ranks(pbs, {}).has("OMP_NUM_THREADS"));
+    EXPECT_EQ(variables_for_ranks(pbs, {"OMP_NUM_THREADS"}).get("OMP_NUM_THREADS"), "4");
+    EXPECT_EQ(variables_for_ranks(others, {}).get("OMP_NUM_THREADS"), "2");
+    EXPECT_EQ(variables_for_ranks({{"NCPUS", "4"}, {"OMP_NUM_THREADS", "4"}}, {}).get("OMP_NUM_THREADS"), "4");
+    EXPECT_FALSE(rank_environment({}, pbs, false).has("OMP_NUM_THREADS"));
+    EXPECT_EQ(rank_environment({{"OMP_NUM_THREADS", "2"}}, pbs, false).get("OMP_NUM_THREADS"), "2");
 }
 
 TEST(rank_environments, a_daemons_step_is_not_its_ranks) {

@@ -1,0 +1,83 @@
+# muster run in jobs of several hosts of PBS, where pbs_stand_in.py stands in for PBS. Some hosts have full names in the node file, as at most sites.
+# timeout: 240
+. "$(dirname "$0")/cluster_lib.sh"
+start_cluster 3 4
+install_muster
+cp "$MUSTER_SOURCE_DIR/tests/cluster/pbs_stand_in.py" "$work/pbs_stand_in.py"
+chmod 755 "$work/pbs_stand_in.py"
+mkdir "$work/pbs" && chmod 777 "$work/pbs"
+sed 's/^\([^ ]*\) \(node[12]\)$/\1 \2.lab.example \2/' "$CLUSTER_DIR/etc/hosts" >"$lib_dir/hosts" && cat "$lib_dir/hosts" >"$CLUSTER_DIR/etc/hosts"
+for node in node1 node2 node3; do
+    (cd "$work" && exec setsid "$cluster" on "$node" ./pbs_stand_in.py serve "$work/pbs" </dev/null >>"$CLUSTER_DIR/log/pbs.$node.log" 2>&1) &
+    disown
+done
+all_serve() { [ -S "$work/pbs/node1" ] && [ -S "$work/pbs/node2" ] && [ -S "$work/pbs/node3" ]; }
+wait_until 30 all_serve || exit 1
+
+# job CHUNKS SCRIPT: a job of PBS; what it printed, on both ways, becomes $OUT, its exit code $code.
+job() {
+    COMMAND="job of $1: $2"
+    as_user ./pbs_stand_in.py job "$work/pbs" "$1" /bin/bash -c "export PATH=$PATH; $2" >"$OUT" 2>"$ERR"
+    code=$?
+}
+two=node1.lab.example:ncpus=2:ngpus=2:mpiprocs=2+node3:ncpus=4:ngpus=2:mpiprocs=2
+run="prefix/bin/muster run --start-timeout 20s"
+say='echo "rank $RANK, $LOCAL_RANK of $LOCAL_WORLD_SIZE on $(hostname), $OMP_NUM_THREADS threads, umask $(umask), $(ulimit -n) files"'
+rank_lines() { grep '^rank ' "$OUT" | sort; }
+mpirun_here() { "$cluster" run mpirun --version 2>/dev/null | grep -q 'Open MPI'; }
+hydra_here() { "$cluster" run mpiexec.hydra --version 2>/dev/null | grep -q HYDRA; }
+
+engines=
+! mpirun_here || engines=mpirun
+! hydra_here || engines="$engines mpiexec"
+[ -n "$engines" ] || skip 'neither Open MPI nor MPICH is here'
+
+# Daemons stay the first process of their task; names full and short; PBS's OMP_NUM_THREADS is nobody's; umask and limits are the script's.
+for engine in $engines; do
+    job "$two" "umask 027; ulimit -Sn 900; $run --engine $engine -- bash -c '$say'"
+    expect_equal "$code" 0 "exit code over $engine: $(cat "$OUT")"
+    expect_equal "$(rank_lines)" "rank 0, 0 of 2 on node1, 1 threads, umask 0027, 900 files
+rank 1, 1 of 2 on node1, 1 threads, umask 0027, 900 files
+rank 2, 0 of 2 on node3, 1 threads, umask 0027, 900 files
+rank 3, 1 of 2 on node3, 1 threads, umask 0027, 900 files" "ranks over $engine"
+
+    # A list of hosts that the user has made of PBS's own.
+    job "node3:ncpus=2:mpiprocs=1+node1.lab.example:ncpus=2:mpiprocs=1+node2.lab.example:ncpus=2:mpiprocs=1" \
+        "sort -u \$PBS_NODEFILE >mine; PBS_NODEFILE=\$PWD/mine $run --engine $engine -- bash -c 'echo \"rank \$RANK on \$(hostname)\"'"
+    expect_equal "$code" 0 "exit code over $engine with an own list: $(cat "$OUT")"
+    expect_equal "$(rank_lines)" "rank 0 on node3
+rank 1 on node1
+rank 2 on node2" "ranks over $engine with an own list"
+
+    # muster in a folder whose name has a blank.
+    mkdir -p "$work/my dir" && cp "$MUSTER" "$work/my dir/muster" && chmod -R a+rX "$work/my dir"
+    job "$two" "'my dir/muster' run --start-timeout 20s --engine $engine -- true"
+    expect_equal "$code" 0 "exit code over $engine of a muster with a blank in its path: $(cat "$OUT")"
+
+    # The script runs where no rank is, and pbs_tmrsh to the first of the other hosts does not return.
+    job "node1.lab.example:ncpus=1:mpiprocs=0+node2.lab.example:ncpus=2:ngpus=1:mpiprocs=1+node3:ncpus=2:ngpus=1:mpiprocs=1" \
+        "$run --engine $engine -- bash -c 'sleep 0.3; echo \"rank \$RANK on \$(hostname)\"'"
+    expect_equal "$code" 0 "exit code over $engine with mpiprocs=0: $(cat "$OUT")"
+    expect_equal "$(rank_lines)" "rank 0 on node2
+rank 1 on node3" "ranks over $engine with mpiprocs=0"
+    expect_not_contains stdout 'still runs' 'waiting for'
+done
+
+# qdel: every rank has the time that --grace promises, and can say so.
+write_program save <<'SAVE'
+trap 'sleep 3 & wait; echo "rank $RANK saved"; echo saved >"$0.saved.$RANK"; exit 0' TERM
+echo $$ >"$0.pid.$RANK"
+while :; do sleep 1000 & wait $!; done
+SAVE
+all_wait() { [ "$(ls "$work" | grep -c "^save\.$1\.pid\.")" = 4 ]; }
+for engine in $engines; do
+    cp "$work/save" "$work/save.$engine"
+    start as_user ./pbs_stand_in.py job "$work/pbs" "$two" \
+        /bin/bash -c "export PATH=$PATH; trap : TERM; $run --engine $engine --grace 6s -- ./save.$engine & wait \$!; wait \$!"
+    wait_until 30 all_wait "$engine" || exit 1
+    expect_true as_user bash -c 'kill -USR1 "$(cat pbs/running)"'
+    wait "$PID"
+    expect_equal "$(ls "$work" | grep -c "^save\.$engine\.saved\.")" 4 "ranks over $engine that saved at qdel; $(cat "$OUT")"
+    expect_equal "$(rank_lines | grep -c saved)" 4 "ranks over $engine that could still print; $(cat "$OUT")"
+    expect_nothing_left
+done
