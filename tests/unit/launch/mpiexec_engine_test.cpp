@@ -65,7 +65,7 @@ TEST(mpiexec_engine, hydra_starts_its_daemons_as_the_scheduler_wants_it) {
     auto const pbs = mpiexec_command(job_on({1, 1}, {-1, -1}, scheduler_kind::pbs), hydra().sources());
     EXPECT_EQ(words(pbs.argv.begin() + 1, pbs.argv.begin() + 5), (words{"-launcher", "rsh", "-launcher-exec", "/bin/sh"}));
     EXPECT_EQ(pbs.variables.get("HYDRA_LAUNCHER_EXTRA_ARGS"), "/scratch/tmrsh");
-    EXPECT_EQ(pbs.files.at(0), (std::pair<std::string, std::string>("/scratch/tmrsh", "exec /bin/muster tmrsh \"$@\"\n")));
+    EXPECT_EQ(pbs.files.at(1), (std::pair<std::string, std::string>("/scratch/tmrsh", "exec /bin/muster tmrsh \"$@\"\n")));
     auto job = job_on({1, 1}, {4, 4});
     job.variables = {{"SLURM_JOB_ID", "42"}, {"SLURM_NTASKS_PER_NODE", "4"}};
     auto const slurm = mpiexec_command(job, hydra().sources());
