@@ -20,6 +20,7 @@
 #include "launch/commands/run_command.hpp"
 #include "launch/commands/script_command.hpp"
 #include "launch/commands/shim_command.hpp"
+#include "launch/engine/outer_task.hpp"
 #include "launch/engine/pbs_remote.hpp"
 #include "launch/help/command_table.hpp"
 #include "launch/help/version_text.hpp"
@@ -83,7 +84,8 @@ void add_commands(command_set& set, environment const& variables) {
 int main(int argc, char** argv) {
     return run_main("muster", [&] {
         open_standard_descriptors();
-        auto const variables = environment::capture();
+        auto const inherited = environment::capture();
+        auto const variables = without_submitters_task(inherited, slurm_step_of(inherited));
         init_log(variables.get_or("MUSTER_LOG", "warning"));
         command_set set({.name = "muster",
                          .summary = "one rank per GPU",

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "launch/commands/real_settings.hpp"
+#include "launch/engine/outer_task.hpp"
 #include "launch/help/help.hpp"
 #include "launch/run/guardian.hpp"
 #include "launch/run/run_job.hpp"
@@ -27,6 +28,7 @@ std::optional<run_options> parse_run_options(std::vector<std::string> const& arg
 int run_command(std::vector<std::string> const& args, environment const& variables) {
     auto const options = parse_run_options(args, variables);
     if (!options) return 0;
+    if (!options->nested && !options->dry_run && !options->print_env) refuse_outer_task(variables);
     return run_guarded(options->grace, [&](std::string const& session_dir, int guardian_fd) {
         try {
             return run_job(*options, variables, session_dir, guardian_fd);

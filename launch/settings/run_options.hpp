@@ -24,6 +24,7 @@ struct run_options {
     std::string engine;                    ///< --engine; empty: muster chooses
     std::vector<std::string> engine_args;  ///< --engine-args (--mpi-args), one word each
     std::string network_interface;
+    bool nested = false;           ///< start ranks also where this is one task of several
     bool dry_run = false;          ///< print the engine's command and start nothing
     std::optional<int> print_env;  ///< print the environment of this rank and start nothing
     bool preflight = false;

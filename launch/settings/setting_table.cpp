@@ -57,6 +57,8 @@ constexpr setting rows[]{
      "program that starts the ranks: embedded (one node), srun, mpirun, mpiexec"},
     {"engine-args", 0, "mpi-args", "WORDS", kind::list, "", "run doctor", group::engine, use::everywhere, "",
      "words to add to the engine's command line, quoted as for a shell", 1, ' '},
+    {"nested", 0, "", "", kind::flag, "", running, group::engine, use::everywhere, "",
+     "start ranks also as one of several tasks (srun -n 2 muster run), where each would start all of them"},
     {"dry-run", 0, "", "", kind::flag, "", running, group::engine, use::common_option, "",
      "print the engine's command and start nothing"},
     {"print-env", 0, "", "RANK", kind::integer, "", running, group::engine, use::command_line, "",

@@ -47,6 +47,7 @@ run_options make_run_options(settings_result const& given) {
     options.engine = given.text("engine");
     options.engine_args = given.list("engine-args");
     options.network_interface = given.text("network-interface");
+    options.nested = given.flag("nested");
     options.dry_run = given.flag("dry-run");
     options.print_env = given.integer("print-env");
     options.preflight = given.flag("preflight");

@@ -46,11 +46,11 @@ for victim in guardian launcher; do
 done
 
 # Inside another launcher, or with what one left in the environment, the world is still the right one.
-expect_exit 0 "$MUSTER" run -q -n 2 -- "$MUSTER" run -q -n 2 -- "$fault" none
+expect_exit 0 "$MUSTER" run -q -n 2 -- "$MUSTER" run --nested -q -n 2 -- "$fault" none
 expect_equal "$(grep -c 'of 2' "$OUT")" 4 "ranks in worlds of two"
 if command -v mpirun.openmpi >/dev/null; then
     root=(); [ "$(id -u)" = 0 ] && root=(--allow-run-as-root)
-    expect_exit 0 mpirun.openmpi "${root[@]}" --oversubscribe -n 2 "$MUSTER" run -q -n 2 -- "$fault" none
+    expect_exit 0 mpirun.openmpi "${root[@]}" --oversubscribe -n 2 "$MUSTER" run --nested -q -n 2 -- "$fault" none
     expect_equal "$(grep -c 'of 2' "$OUT")" 4 "ranks in worlds of two"
 fi
 expect_exit 0 env SLURM_PROCID=5 SLURM_NTASKS=9 PMI_RANK=1 PMI_SIZE=7 PMI_FD=99 PMIX_RANK=3 PMIX_NAMESPACE=gone OMPI_COMM_WORLD_SIZE=12 \

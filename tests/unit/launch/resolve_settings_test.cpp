@@ -116,6 +116,7 @@ TEST(setting_table, every_setting_reaches_the_options_of_a_run) {
                                          "--engine-args=--mca btl 'tcp,self'",
                                          "--engine-args",
                                          "-v",
+                                         "--nested",
                                          "--dry-run",
                                          "--print-env=0",
                                          "-x",
@@ -147,7 +148,7 @@ TEST(setting_table, every_setting_reaches_the_options_of_a_run) {
     wanted.engine = "mpirun";
     wanted.engine_args = {"--mca", "btl", "tcp,self", "-v"};
     wanted.network_interface = "hsn0";
-    wanted.dry_run = wanted.preflight = wanted.exclude_bad_nodes = wanted.verbose = wanted.quiet = true;
+    wanted.nested = wanted.dry_run = wanted.preflight = wanted.exclude_bad_nodes = wanted.verbose = wanted.quiet = true;
     wanted.print_env = 0;
     wanted.command = {"a", "-n"};
     wanted.exports = {"A=1", "B"};
