@@ -30,6 +30,8 @@ engine_job describe_engine_job(run_context const& run, mapping const& map, std::
     job.shim = {self_program().string(), "shim"};
     job.variables = engine_variables(run.inherited);
     apply_exports(job.variables, options.exports);
+    job.command = options.command;
+    job.working_dir = options.working_dir;
     job.shim_variables = {"MUSTER_LAUNCHER", "MUSTER_TOKEN"};
     job.extra_arguments = options.engine_args;
     job.scratch_dir = scratch_dir;

@@ -20,6 +20,8 @@ struct engine_job {
     mapping map;
     std::string this_host;                     ///< short name of the machine that muster run is on
     std::vector<std::string> shim;             ///< argv of the rank shim, then the program's: absolute path first
+    std::vector<std::string> command;          ///< the ranks' program and its arguments, as given
+    std::string working_dir;                   ///< of the ranks; empty: this process' own
     std::string program;                       ///< the ranks' program as found here, or empty: tells which MPI it is linked with
     environment variables;                     ///< of the engine's own process; the shims' are among them
     std::vector<std::string> shim_variables;   ///< names of those that must reach each shim, whatever the engine passes on

@@ -33,12 +33,11 @@ std::optional<std::string> passed_over(engine_row const& row, engine_job const& 
     bool const pals = mpiexec && mpiexec->from == mpiexec_program::maker::pals;
     if (row.name == "mpirun" && pals && job.given.scheduler == scheduler_kind::pbs)
         return "PALS' mpiexec is here, which knows this machine's network; --engine mpirun takes it all the same";
-    auto const mpi = find_mpi(job);
+    auto const mpi = find_mpi(job, sources);
     if (row.name == "mpiexec" && pals) return std::nullopt;  // it can speak with both
     if (is_foreign(mpi.family, row.name == "mpirun" ? wire_up::pmix : wire_up::pmi))
-        return fmt::format(
-            "{} is linked with {}, whose ranks would each come up alone under it; --engine {} takes it all the same", job.program,
-            mpi.library, row.name);
+        return fmt::format("{} uses {}, whose ranks would each come up alone under it; --engine {} takes it all the same",
+                           job.program, mpi.library, row.name);
     return std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "launch/engine/python_mpi.hpp"
 #include "launch/system/mpi_library.hpp"
 
 namespace muster {
@@ -26,16 +27,28 @@ std::string_view engines_for(mpi_family family) noexcept {
     return family == mpi_family::open_mpi ? "--engine srun or mpirun" : "--engine mpiexec (MPICH's Hydra)";
 }
 
-program_mpi find_mpi(engine_job const& job) {
+mpi_family family_that_says(std::string_view version) noexcept {
+    if (version.empty()) return mpi_family::none;
+    if (version.find("Open MPI") != std::string_view::npos) return mpi_family::open_mpi;
+    if (version.find("CRAY") != std::string_view::npos) return mpi_family::cray;
+    for (auto const name : {"MPICH", "MVAPICH", "Intel(R) MPI"})
+        if (version.find(name) != std::string_view::npos) return mpi_family::mpich;
+    return mpi_family::none;
+}
+
+program_mpi find_mpi(engine_job const& job, scheduler_sources const& sources) {
     if (job.program.empty()) return {};
     std::vector<std::string> folders;
     auto const library_path = job.variables.get_or("LD_LIBRARY_PATH", "");
     for (auto const folder : split(library_path, ':'))
         if (!folder.empty()) folders.emplace_back(folder);
     auto const path = links_mpi(job.program, folders);
-    if (!path) return {};
-    auto const name = path->substr(path->rfind('/') + 1);
-    return {family_of(name), name};
+    if (path) {
+        auto const name = path->substr(path->rfind('/') + 1);
+        return {family_of(name), name};
+    }
+    auto const said = find_python_mpi(job, sources);
+    return {family_that_says(said), said};
 }
 
 }  // namespace muster

@@ -5,12 +5,13 @@
 #include <string_view>
 
 #include "launch/engine/engine_job.hpp"
+#include "launch/scheduler/scheduler_sources.hpp"
 
 namespace muster {
 
 /// MPI libraries by the launchers that they work with.
 enum class mpi_family {
-    none,      ///< no MPI, or one that is loaded only at run time (mpi4py)
+    none,      ///< no MPI, or one that is loaded only at run time
     open_mpi,  ///< PMIx
     mpich,     ///< PMI-1 and PMI-2: MPICH, MVAPICH, Intel MPI
     cray,      ///< Cray MPICH: PMI-2 and Cray's own
@@ -18,13 +19,16 @@ enum class mpi_family {
 /// By the library's path or name. Open MPI has been libmpi.so.20 and more since its version 2; the MPICH family agreed on 12.
 mpi_family family_of(std::string_view library) noexcept;
 
-/// What the job's program is linked with.
+/// By what the library says of itself (MPI_Get_library_version): "Open MPI v4.1.4, …", "MPICH Version: 5.0.2".
+mpi_family family_that_says(std::string_view version) noexcept;
+
+/// What the job's program is linked with, or loads by mpi4py.
 struct program_mpi {
     mpi_family family = mpi_family::none;
-    std::string library;  ///< "libmpi.so.40"
+    std::string library;  ///< "libmpi.so.40", or what it says of itself
     bool operator==(program_mpi const&) const = default;
 };
-program_mpi find_mpi(engine_job const& job);
+program_mpi find_mpi(engine_job const& job, scheduler_sources const& sources);
 
 /// Whether ranks of that family would come up alone under such an engine.
 bool is_foreign(mpi_family family, wire_up speaks) noexcept;

@@ -87,17 +87,12 @@ engine_command hydra_command(mpiexec_program const& program, engine_job const& j
     leave_out_what_is_this_nodes(command.variables);
     argv.insert(argv.end(), {"-f", path, "-n", std::to_string(hosts.size()), "-bind-to", "none", "-genvall"});
     if (!job.network_interface.empty()) argv.insert(argv.end(), {"-iface", job.network_interface});
-    if (job.variables.has("SLURM_JOB_ID")) {
-        unset_srun_orders(command.variables);
-        command.variables.set("SLURM_OVERLAP", "1");
-        if (auto const gpus = gpus_on_each(job); gpus && *gpus > 0)
-            command.variables.set("SLURM_GRES", fmt::format("gpu:{}", *gpus));
-    }
+    if (job.variables.has("SLURM_JOB_ID")) order_daemons_step(job, "", command.variables);
     return command;
 }
 
 /// From its documentation; not tried on a machine that has it.
-engine_command pals_command(mpiexec_program const& program, engine_job const& job) {
+engine_command pals_command(mpiexec_program const& program, engine_job const& job, scheduler_sources const& sources) {
     auto const each = ranks_on_each(job);
     if (!each)
         throw error(errc::placement,
@@ -113,7 +108,7 @@ engine_command pals_command(mpiexec_program const& program, engine_job const& jo
     command.files.emplace_back(path, as_lines(hosts));
     command.argv.insert(command.argv.end(), {"--hostfile", path, "-n", std::to_string(ranks_of(job)), "--ppn",
                                              std::to_string(*each), "--cpu-bind", "none", "--envall"});
-    if (find_mpi(job).family == mpi_family::open_mpi) {
+    if (find_mpi(job, sources).family == mpi_family::open_mpi) {
         command.argv.push_back("--pmi=pmix");
         command.speaks = wire_up::pmix;
     }
@@ -151,7 +146,7 @@ std::optional<std::string> mpiexec_unavailable(engine_job const& job, scheduler_
 engine_command mpiexec_command(engine_job const& job, scheduler_sources const& sources) {
     auto const found = search(sources);
     if (!found.program) throw error(errc::unavailable, "mpiexec cannot start the ranks: " + found.refusal);
-    auto command = found.program->from == mpiexec_program::maker::pals ? pals_command(*found.program, job)
+    auto command = found.program->from == mpiexec_program::maker::pals ? pals_command(*found.program, job, sources)
                                                                        : hydra_command(*found.program, job);
     command.argv.insert(command.argv.end(), job.extra_arguments.begin(), job.extra_arguments.end());
     command.argv.insert(command.argv.end(), job.shim.begin(), job.shim.end());

@@ -58,13 +58,9 @@ class options {
     std::vector<std::string>& argv_;
 };
 
-/// Open MPI reads the slots of a Slurm job from this variable, and they are those of the job's tasks, not of its GPUs. Its own
-/// srun, of one daemon a node, must neither wait for the step that we may be in, nor be told of tasks and GPUs by the job's
-/// variables.
+/// Open MPI reads the slots of a Slurm job from this variable, and they are those of the job's tasks, not of its GPUs.
 void prepare_for_slurm(engine_job const& job, environment& variables) {
-    unset_srun_orders(variables);
-    variables.set("SLURM_OVERLAP", "1");
-    if (auto const gpus = gpus_on_each(job); gpus && *gpus > 0) variables.set("SLURM_GRES", fmt::format("gpu:{}", *gpus));
+    order_daemons_step(job, job.this_host, variables);  // this node's daemon is mpirun itself
     auto const& ranks = job.map.ranks_per_node;
     int const most = ranks.empty() ? 1 : *std::max_element(ranks.begin(), ranks.end());
     auto const nodes = variables.get_or("SLURM_JOB_NUM_NODES", std::to_string(job.given.nodes.size()));

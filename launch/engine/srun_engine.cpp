@@ -10,6 +10,7 @@
 #include "launch/engine/engine_job.hpp"
 #include "launch/engine/mpi_family.hpp"
 #include "launch/engine/program_version.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 
 namespace muster {
 
@@ -57,9 +58,17 @@ std::string first_of(std::vector<std::string> const& listed, std::initializer_li
     return "";
 }
 
-mpi_choice choose_plugin(engine_job const& job, std::vector<std::string> const& listed) {
+/// What the user or a module asks for. A step's own tasks are told their step's plugin by the same variable.
+std::string asked_plugin(environment const& variables, std::vector<std::string> const& listed) {
+    auto const asked = variables.get_or("SLURM_MPI_TYPE", "");
+    return asked == "none" || variables.has("SLURM_STEP_ID") ? "" : first_of(listed, {asked});
+}
+
+mpi_choice choose_plugin(engine_job const& job, scheduler_sources const& sources, std::vector<std::string> const& listed) {
     if (job.probe) return {"none", "", ""};
-    auto const mpi = find_mpi(job);
+    auto const mpi = find_mpi(job, sources);
+    if (mpi.family == mpi_family::none)
+        if (auto const asked = asked_plugin(sources.variables, listed); !asked.empty()) return {asked, "", ""};
     // A script loads what this module offers.
     if (mpi.family == mpi_family::none && job.variables.has("CRAY_MPICH_DIR") && !first_of(listed, {"cray_shasta"}).empty())
         return {"cray_shasta", "", ""};
@@ -69,14 +78,14 @@ mpi_choice choose_plugin(engine_job const& job, std::vector<std::string> const& 
             mpi.family == mpi_family::cray ? first_of(listed, {"cray_shasta", "pmi2"}) : first_of(listed, {"pmi2"});
         if (!plugin.empty()) return {plugin, "", ""};
         return {"", "",
-                fmt::format("{} is linked with {}, which needs PMI-2, and this Slurm has none ({}); use that MPI's own mpiexec "
+                fmt::format("{} uses {}, which needs PMI-2, and this Slurm has none ({}); use that MPI's own mpiexec "
                             "(--engine mpiexec)",
                             job.program, mpi.library, here)};
     }
     if (auto const plugin = first_of(listed, {"pmix"}); !plugin.empty()) return {plugin, "", ""};
     if (mpi.family == mpi_family::open_mpi)
         return {"", "",
-                fmt::format("{} is linked with {}, which needs PMIx, and this Slurm has no PMIx plugin ({}); use Open MPI's own "
+                fmt::format("{} uses {}, which needs PMIx, and this Slurm has no PMIx plugin ({}); use Open MPI's own "
                             "mpirun (--engine mpirun), or ask the site for Slurm with PMIx",
                             job.program, mpi.library, here)};
     return {"none",
@@ -92,9 +101,9 @@ wire_up speech_of(std::string_view plugin) {
 }
 
 mpi_choice ask_for_plugin(engine_job const& job, scheduler_sources const& sources) {
-    if (job.probe) return choose_plugin(job, {});
+    if (job.probe) return choose_plugin(job, sources, {});
     auto const said = sources.run_command({"srun", "--mpi=list"});
-    return choose_plugin(job, parse_mpi_list(said.out + "\n" + said.err));
+    return choose_plugin(job, sources, parse_mpi_list(said.out + "\n" + said.err));
 }
 
 /// Whether anything there binds tasks at all. Where nothing does, srun would answer --cpu-bind with a complaint.
@@ -119,8 +128,28 @@ std::string step_name(engine_job const& job) {
     return name.empty() || job.probe ? "muster" : name;
 }
 
-/// Every rank's node is said outright (a file of one host a rank, arbitrary distribution). Numbers alone are not obeyed: where a
-/// job has 7 and 1 processors on its nodes, srun makes 6 and 2 tasks of --ntasks-per-node=4.
+/// Whether srun makes this layout out of numbers alone: as many ranks on each node, which are neighbours, nodes in the job's
+/// order, and as many processors on each node. Where they differ it makes 6 and 2 tasks of --ntasks-per-node=4.
+bool is_block(engine_job const& job, std::vector<std::string> const& hosts) {
+    auto const each = ranks_on_each(job);
+    auto const nodes = used_nodes(job);
+    if (!each) return false;
+    auto const of_job = job.variables.get_or("SLURM_JOB_NODELIST", "");
+    auto const in_order = of_job.empty() ? hosts : expand_hostlist(of_job, "SLURM_JOB_NODELIST");
+    auto from = in_order.begin();
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+        auto const& node = job.given.nodes.at(static_cast<std::size_t>(nodes[n]));
+        if (node.cpus != job.given.nodes.at(static_cast<std::size_t>(nodes[0])).cpus) return false;
+        from = std::find(from, in_order.end(), node.name);
+        if (from == in_order.end()) return false;
+        auto const first = hosts.begin() + static_cast<std::ptrdiff_t>(n) * *each;
+        if (!std::all_of(first, first + *each, [&](auto const& host) { return host == node.name; })) return false;
+    }
+    return true;
+}
+
+/// Every rank's node is said outright (a file of one host a rank, arbitrary distribution): numbers alone are not always obeyed.
+/// But Slurm's PMI-2 then tells MPICH that each rank is alone on its node, so that gets numbers where they are enough.
 void add_layout(engine_job const& job, engine_command& command) {
     auto& argv = command.argv;
     int const nodes = job.map.nodes_used();
@@ -130,7 +159,15 @@ void add_layout(engine_job const& job, engine_command& command) {
     auto const hosts = rank_hosts(job);
     if (nodes == 1) {
         argv.push_back("--nodelist=" + hosts.front());
+    } else if (command.speaks == wire_up::pmi && is_block(job, hosts)) {
+        auto names = hosts;
+        names.erase(std::unique(names.begin(), names.end()), names.end());
+        argv.insert(argv.end(), {"--distribution=block", "--nodelist=" + join(names, ",")});
     } else {
+        if (command.speaks == wire_up::pmi && ranks_of(job) > nodes)
+            command.note =
+                "with this layout Slurm does not tell MPICH which ranks share a node: MPI_Comm_split_type finds each of them "
+                "alone, and messages within a node go over the network; with as many ranks on each node, in order, it does";
         auto const path = job.scratch_dir + "/srun.hosts";
         command.files.emplace_back(path, as_lines(hosts));
         argv.insert(argv.end(), {"--distribution=arbitrary", "--nodelist=" + path});
@@ -138,15 +175,41 @@ void add_layout(engine_job const& job, engine_command& command) {
     if (has_too_few_cpus(job)) argv.push_back("--overcommit");
 }
 
+/// Those of the nodes, but of `left_out`.
+std::optional<int> sum_of_gpus(engine_job const& job, std::string const& left_out = {}) {
+    int sum = 0;
+    for (int const n : used_nodes(job)) {
+        auto const& node = job.given.nodes.at(static_cast<std::size_t>(n));
+        if (!node.gpus || node.gpus_counted) return std::nullopt;
+        if (node.name != left_out) sum += *node.gpus;
+    }
+    return sum;
+}
+
+/// GPUs that a step must be told by their sum; nothing where each node is told its own. A step on one node of a job that was
+/// asked for by --gpus is refused with --gres; on nodes whose GPUs differ no --gres is right.
+std::optional<int> gpus_by_sum(engine_job const& job) {
+    auto const sum = sum_of_gpus(job);
+    bool const by_sum = job.map.nodes_used() == 1 ? job.variables.has("SLURM_GPUS") : !gpus_on_each(job);
+    return sum && *sum > 0 && by_sum ? sum : std::nullopt;
+}
+
 /// The step gets all that the job has on its nodes. Without --cpus-per-task it has all their processors: with it, it would have
 /// that many a task and no more (it implies --exact), and too many of them where the job counts cores and not threads.
 void add_resources(engine_job const& job, program_version const& version, engine_command& command) {
     auto& argv = command.argv;
-    if (version >= first_with_overlap) argv.push_back("--overlap");  // or it waits for the step that an interactive shell is
+    auto const sum = gpus_by_sum(job);
+    auto const each = gpus_on_each(job);
+    // Without --overlap it waits for the step that an interactive shell is; with it, a sum over nodes that differ is refused
+    // ("Insufficient GRES available in allocation").
+    if (version >= first_with_overlap && (!sum || each)) argv.push_back("--overlap");
     argv.push_back("--mem=0");
-    auto const gpus = gpus_on_each(job);
-    if (!gpus || *gpus == 0) return;  // where they differ, a step without --gres has all of the job's
-    argv.push_back(fmt::format("--gres=gpu:{}", *gpus));
+    if (sum)
+        argv.push_back(fmt::format("--gpus={}", *sum));
+    else if (each && *each > 0)
+        argv.push_back(fmt::format("--gres=gpu:{}", *each));
+    else
+        return;
     if (version >= first_with_task_sharing) argv.push_back("--gres-flags=allow-task-sharing");
 }
 
@@ -171,6 +234,17 @@ void unset_srun_orders(environment& variables) {
     for (auto const name : orders) variables.unset(name);
 }
 
+void order_daemons_step(engine_job const& job, std::string const& left_out, environment& variables) {
+    unset_srun_orders(variables);
+    auto const each = gpus_on_each(job);
+    auto const sum = each ? std::nullopt : sum_of_gpus(job, left_out);
+    if (sum && *sum > 0)
+        variables.set("SLURM_GPUS", std::to_string(*sum));  // and no --overlap, as in add_resources
+    else
+        variables.set("SLURM_OVERLAP", "1");
+    if (each && *each > 0) variables.set("SLURM_GRES", fmt::format("gpu:{}", *each));
+}
+
 std::optional<std::string> srun_unavailable(engine_job const& job, scheduler_sources const& sources) {
     if (!sources.variables.has("SLURM_JOB_ID")) return "this is no Slurm job (SLURM_JOB_ID is not set)";
     if (job.given.scheduler != scheduler_kind::slurm)
@@ -189,6 +263,8 @@ engine_command srun_command(engine_job const& job, scheduler_sources const& sour
     if (!mpi.refusal.empty()) throw error(errc::unavailable, "srun cannot start the ranks: " + mpi.refusal);
     engine_command command{
         {"srun", "--job-name=" + step_name(job), "--mpi=" + mpi.plugin}, job.variables, {}, speech_of(mpi.plugin), mpi.note};
+    for (auto const& argument : job.extra_arguments)
+        if (argument.starts_with("--mpi=")) command.speaks = speech_of(argument.substr(6));
     add_layout(job, command);
     add_resources(job, version, command);
     auto& argv = command.argv;
@@ -196,8 +272,6 @@ engine_command srun_command(engine_job const& job, scheduler_sources const& sour
     argv.push_back(job.probe ? "--kill-on-bad-exit=0" : "--kill-on-bad-exit=1");  // one bad node says nothing of the others
     argv.insert(argv.end(), {"--wait=0", "--export=ALL", job.probe ? "--input=none" : "--input=0"});
     argv.insert(argv.end(), job.extra_arguments.begin(), job.extra_arguments.end());
-    for (auto const& argument : job.extra_arguments)
-        if (argument.starts_with("--mpi=")) command.speaks = speech_of(argument.substr(6));
     argv.insert(argv.end(), job.shim.begin(), job.shim.end());
     unset_srun_orders(command.variables);
     if (version < first_without_inherited_cpus) command.variables.unset("SLURM_CPUS_PER_TASK");

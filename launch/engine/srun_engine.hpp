@@ -18,6 +18,10 @@ std::vector<std::string> srun_cancel(std::string const& step);
 /// The plugins of `srun --mpi=list`: "pmix", "pmix_v4", "pmi2", "none" …, in all the forms that Slurm has printed them. Pure.
 std::vector<std::string> parse_mpi_list(std::string_view text);
 
+/// Orders, as variables, for the srun by which another launcher starts its daemons: one on each node but `left_out`. It must
+/// neither wait for the step that we may be in, nor be told of tasks and GPUs by the job's own variables. Pure.
+void order_daemons_step(engine_job const& job, std::string const& left_out, environment& variables);
+
 /// Takes out the variables by which sbatch, salloc or an outer srun would give orders to an srun that has its own. Those that
 /// only tell, and that programs read (SLURM_JOB_ID, SLURM_JOB_NODELIST, SLURM_CPUS_PER_TASK …), stay. Pure.
 void unset_srun_orders(environment& variables);

@@ -1,4 +1,4 @@
-// Prints "rank R of N on HOST" once every rank has met every other.
+// Prints "rank R of N on HOST" once every rank has met every other; with an argument also how many ranks MPI finds on the node.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -15,7 +15,13 @@ int main(int argc, char** argv) {
     MPI_Allreduce(&one, &ranks_met, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     char host[256] = "";
     ::gethostname(host, sizeof host - 1);
-    if (ranks_met == size) std::printf("rank %d of %d on %s\n", rank, size, host);
+    MPI_Comm node = MPI_COMM_NULL;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    int on_node = 0;
+    MPI_Comm_size(node, &on_node);
+    char const* const end = argc > 1 ? " with" : "\n";
+    if (ranks_met == size) std::printf("rank %d of %d on %s%s", rank, size, host, end);
+    if (ranks_met == size && argc > 1) std::printf(" %d\n", on_node);
     std::fflush(stdout);
     MPI_Finalize();
     return ranks_met == size ? 0 : 1;

@@ -77,6 +77,115 @@ TEST(srun_engine, nodes_of_different_gpus_get_what_the_job_has) {
                     testing::Not(testing::Contains(testing::StartsWith("--gres"))));
 }
 
+TEST(srun_engine, gpus_of_nodes_that_differ_are_asked_for_by_their_sum) {
+    using testing::Contains;
+    using testing::Not;
+    // On 22.05 a step with --overlap is then refused: "Insufficient GRES available in allocation".
+    auto const uneven = srun_command(job_on({4, 1}, {4, 1}), slurm_22_05().sources()).argv;
+    EXPECT_THAT(uneven, Contains("--gpus=5"));
+    EXPECT_THAT(uneven, Not(Contains("--overlap")));
+    auto const some = srun_command(job_on({4, 0, 1}, {4, 4, 1}), slurm_22_05().sources()).argv;
+    EXPECT_THAT(some, Contains("--gpus=5"));
+    // One node of a job by --gpus: --gres is refused, --overlap is not.
+    auto one = job_on({4, 0}, {4, 1});
+    EXPECT_THAT(srun_command(one, slurm_22_05().sources()).argv, Contains("--gres=gpu:4"));
+    one.variables = {{"SLURM_GPUS", "5"}};
+    auto const command = srun_command(one, slurm_22_05().sources());
+    EXPECT_THAT(command.argv, testing::IsSupersetOf({"--gpus=4", "--overlap"}));
+    EXPECT_FALSE(command.variables.has("SLURM_GPUS"));
+    auto even = job_on({4, 4}, {4, 4});
+    even.variables = {{"SLURM_GPUS", "8"}};
+    EXPECT_THAT(srun_command(even, slurm_22_05().sources()).argv, testing::IsSupersetOf({"--gres=gpu:4", "--overlap"}));
+}
+
+TEST(srun_engine, a_step_of_daemons_has_the_gpus_of_their_nodes) {
+    auto const orders = [](engine_job const& job, std::string const& left_out) {
+        environment variables{{"SLURM_GPUS", "9"}, {"SLURM_NTASKS_PER_NODE", "1"}};
+        order_daemons_step(job, left_out, variables);
+        return variables;
+    };
+    auto const uneven = job_on({4, 1}, {4, 1});
+    EXPECT_EQ(orders(uneven, ""), (environment{{"SLURM_GPUS", "5"}}));
+    EXPECT_EQ(orders(uneven, "n0"), (environment{{"SLURM_GPUS", "1"}}));
+    EXPECT_EQ(orders(job_on({4, 4}, {4, 4}), "n0"), (environment{{"SLURM_OVERLAP", "1"}, {"SLURM_GRES", "gpu:4"}}));
+    EXPECT_EQ(orders(job_on({1, 1}, {-1, -1}), ""), (environment{{"SLURM_OVERLAP", "1"}}));
+}
+
+TEST(srun_engine, mpich_is_told_who_shares_a_node_where_numbers_are_enough) {
+    using testing::Contains;
+    auto job = job_on({4, 4}, {4, 4});
+    job.variables = {{"SLURM_JOB_NODELIST", "n[0-3]"}};
+    job.extra_arguments = {"--mpi=pmi2"};
+    auto const layout = [&] { return srun_command(job, slurm_22_05().sources()); };
+    EXPECT_THAT(layout().argv,
+                testing::IsSupersetOf({"--distribution=block", "--nodelist=n0,n1", "--ntasks-per-node=4", "--ntasks=8"}));
+    EXPECT_TRUE(layout().files.empty());
+    EXPECT_EQ(layout().note, "");
+    auto const by_file = [&](std::string const& why) {
+        auto const command = layout();
+        EXPECT_THAT(command.argv, Contains("--distribution=arbitrary")) << why;
+        EXPECT_THAT(command.note, testing::HasSubstr("MPI_Comm_split_type")) << why;
+    };
+    job.given.nodes[1].cpus = 1;
+    by_file("srun fills nodes of different sizes in another way");
+    job = job_on({4, 3}, {4, 4});
+    job.extra_arguments = {"--mpi=pmi2"};
+    by_file("uneven");
+    job.map.ranks_per_node = {4, 4};
+    job.map.order = map_policy::node;
+    by_file("ranks of a node are no neighbours");
+    job.map.order = map_policy::slot;
+    job.variables = {{"SLURM_JOB_NODELIST", "n1,n0"}};
+    by_file("nodes in another order than the job's");
+    job.extra_arguments = {};
+    EXPECT_EQ(layout().note, "") << "PMIx tells it in any layout";
+}
+
+/// The word --mpi=… of a job of the given command.
+std::string plugin_of(std::vector<std::string> const& command, answers const& a) {
+    auto job = job_on({1, 1}, {0, 0});
+    job.program = "/usr/bin/" + command.front();
+    job.command = command;
+    for (auto const& word : srun_command(job, a.sources()).argv)
+        if (word.starts_with("--mpi=")) return word;
+    return "";
+}
+
+TEST(srun_engine, the_mpi_of_mpi4py_is_asked_of_that_python) {
+    auto a = slurm_22_05();
+    a.files["a.py"] = "import sys\nfrom mpi4py import MPI\n";
+    a.files["b.py"] = "print(1)\n";
+    auto const question =
+        " -c import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())";
+    auto& said = a.said[std::string("/usr/bin/python3") + question];
+    said = {0, "MPICH Version:      5.0.2\nMPICH Release date: x\n", ""};
+    EXPECT_EQ(plugin_of({"python3", "-u", "a.py", "--x"}, a), "--mpi=pmi2");
+    EXPECT_EQ(plugin_of({"python3", "-m", "mpi4py", "b.py"}, a), "--mpi=pmi2");
+    EXPECT_EQ(plugin_of({"python3", "b.py"}, a), "--mpi=pmix") << "no word of mpi4py, so it is not asked";
+    EXPECT_EQ(plugin_of({"bash", "a.py"}, a), "--mpi=pmix");
+    a.files["/usr/bin/c.py"] = "#!/usr/bin/env  python3\nimport mpi4py\n";
+    a.files["c.py"] = a.files["/usr/bin/c.py"];
+    a.said[std::string("python3") + question] = said;
+    EXPECT_EQ(plugin_of({"c.py"}, a), "--mpi=pmi2");
+    said.out = "Open MPI v4.1.4, package: Debian OpenMPI\n";
+    EXPECT_EQ(plugin_of({"python3", "a.py"}, a), "--mpi=pmix");
+    said = {1, "", "ModuleNotFoundError\n"};
+    EXPECT_EQ(plugin_of({"python3", "a.py"}, a), "--mpi=pmix");
+}
+
+TEST(srun_engine, a_plugin_that_the_user_names_is_taken_where_the_program_does_not_tell) {
+    auto a = slurm_22_05();
+    a.variables.set("SLURM_MPI_TYPE", "pmi2");
+    EXPECT_EQ(plugin_of({"bash"}, a), "--mpi=pmi2");
+    a.variables.set("SLURM_MPI_TYPE", "openmpi");
+    EXPECT_EQ(plugin_of({"bash"}, a), "--mpi=pmix") << "this Slurm has no such plugin";
+    a.variables.set("SLURM_MPI_TYPE", "none");
+    EXPECT_EQ(plugin_of({"bash"}, a), "--mpi=pmix");
+    a.variables.set("SLURM_MPI_TYPE", "pmi2");
+    a.variables.set("SLURM_STEP_ID", "0");
+    EXPECT_EQ(plugin_of({"bash"}, a), "--mpi=pmix") << "that of the step";
+}
+
 TEST(srun_engine, gpus_that_slurm_does_not_know_are_not_asked_of_it) {
     auto job = job_on({4, 4}, {4, 4});
     for (auto& node : job.given.nodes) node.gpus_counted = true;
@@ -224,6 +333,14 @@ TEST(mpi_family, families_of_mpi_libraries) {
     EXPECT_EQ(family_of("/usr/lib/x86_64-linux-gnu/libmpich.so.12.2.2"), mpi_family::mpich);
     EXPECT_EQ(family_of("/opt/mpich/lib/libmpi.so.12.1.8"), mpi_family::mpich);
     EXPECT_EQ(family_of("/home/cray/lib/libmpi.so.40.30.4"), mpi_family::open_mpi);
+}
+
+TEST(mpi_family, what_libraries_say_of_themselves) {
+    EXPECT_EQ(family_that_says(""), mpi_family::none);
+    EXPECT_EQ(family_that_says("Open MPI v5.0.8, package: x, repo rev: v5.0.8"), mpi_family::open_mpi);
+    EXPECT_EQ(family_that_says("MPICH Version:      4.0.2"), mpi_family::mpich);
+    EXPECT_EQ(family_that_says("MPI VERSION    : CRAY MPICH version 8.1.28.15 (ANL base 3.4a2)"), mpi_family::cray);
+    EXPECT_EQ(family_that_says("Intel(R) MPI Library 2021.9 for Linux* OS"), mpi_family::mpich);
 }
 
 TEST(mpi_family, which_mpi_meets_its_world) {
