@@ -154,7 +154,11 @@ void embedded_supervisor::on_child() {
 
 void embedded_supervisor::on_rank_end(child_rank& rank) {
     pmix_->report_exit(rank.who.rank, *rank.wait_status);
-    if (auto const fault = find_end_fault(*rank.wait_status)) {
+    int const status = *rank.wait_status;
+    if (!failed_ && WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE && output_.writer().broken(STDOUT_FILENO)) {
+        failed_ = true;  // as of any program whose output goes to head, nothing is said of it
+        stop(128 + SIGPIPE, SIGTERM);
+    } else if (auto const fault = find_end_fault(status)) {
         fail(rank, fault->what, fault->exit_code, fault->advice);
     } else if (rank.connected && !rank.finalized) {
         fail(rank, "exited with code 0 but without MPI_Finalize, so the others would wait for it forever", 1,

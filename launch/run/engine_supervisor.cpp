@@ -63,6 +63,7 @@ int engine_supervisor::run(engine_command const& command) {
     start_ = event_loop::clock::now();
     engine_pid_ = start_engine(command, files, {input.child_fd(), STDOUT_FILENO, STDERR_FILENO});
     input.child_started();
+    loop_.watch_reader_gone(STDOUT_FILENO, [this] { on_reader_gone(); });
     loop_.after(options_.start_timeout.value_or(gather_limit), [this] { on_gather_timeout(); });
     deadlines_.start();
     loop_.run();
@@ -236,6 +237,16 @@ void engine_supervisor::on_guardian_gone() {
     failed_ = true;
     exit_code_ = 128 + SIGKILL;
     kill_all();
+}
+
+/// As with a program whose output goes to head: it ends, and says nothing. srun itself would drop the output and go on.
+void engine_supervisor::on_reader_gone() {
+    loop_.unwatch(STDOUT_FILENO);
+    if (phase_ == phase::closing) return end_engine(SIGTERM);
+    if (phase_ != phase::gathering && phase_ != phase::running) return;
+    if (options_.verbose) say(fmt::format("nobody reads standard output any more: ending {}", count_of_ranks(ranks_.running())));
+    failed_ = true;
+    stop(128 + SIGPIPE, SIGTERM);
 }
 
 void engine_supervisor::on_gather_timeout() {

@@ -65,6 +65,7 @@ class engine_supervisor {
     void on_child();
     void on_engine_end();
     void on_guardian_gone();
+    void on_reader_gone();
     void on_gather_timeout();
 
     // ending (engine_supervisor_stop.cpp)

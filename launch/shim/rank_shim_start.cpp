@@ -67,14 +67,16 @@ environment rank_shim::program_variables(wire::go const& go) const {
 }
 
 /// Output goes through us where something is to be done with it, and stderr always: its last lines are part of the report when
-/// the rank fails. stdout that nobody asks about is the engine's own descriptor.
+/// the rank fails. stdout that nobody asks about is the engine's own descriptor, but only srun's: mpirun and mpiexec mix lines
+/// that are written in pieces.
 void rank_shim::open_streams() {
     auto const how = output_format(job_.tag_output, job_.timestamp_output, job_.who);
     std::string const dir =
         job_.output_dir.empty() ? "" : make_rank_dir(job_.output_dir, job_.who.rank, job_.who.world_size) + "/";
     output_.emplace(loop_, output_pump::output_to::engine);
     err_.emplace(STDERR_FILENO, how, dir.empty() ? "" : dir + "stderr");
-    if (how.tagged() || !dir.empty() || job_.watch_output) out_.emplace(STDOUT_FILENO, how, dir.empty() ? "" : dir + "stdout");
+    if (how.tagged() || !dir.empty() || job_.watch_output || !job_.own_step)
+        out_.emplace(STDOUT_FILENO, how, dir.empty() ? "" : dir + "stdout");
 }
 
 void rank_shim::start(wire::go const& go) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -30,6 +31,12 @@ void event_loop::watch_readable(int fd, callback when_ready) {
 
 void event_loop::watch_writable(int fd, callback when_ready) {
     watch(fd, EPOLLOUT, std::move(when_ready));
+}
+
+void event_loop::watch_reader_gone(int fd, callback when_gone) {
+    struct stat kind {};
+    if (::fstat(fd, &kind) != 0 || !(S_ISFIFO(kind.st_mode) || S_ISSOCK(kind.st_mode))) return;
+    watch(fd, 0, std::move(when_gone));  // errors and hang-ups are told always
 }
 
 void event_loop::unwatch(int fd) noexcept {

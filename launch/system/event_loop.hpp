@@ -25,6 +25,8 @@ class event_loop {
 
     void watch_readable(int fd, callback when_ready);  ///< readable or hung up; level-triggered; throws errc::system
     void watch_writable(int fd, callback when_ready);
+    /// The reader of a pipe, or the other end of a socket, has gone. Nothing is watched where `fd` is something else.
+    void watch_reader_gone(int fd, callback when_gone);
     void unwatch(int fd) noexcept;  ///< before it is closed; a descriptor that is not watched is no error
 
     timer after(duration delay, callback when_due);
