@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -106,6 +107,28 @@ std::vector<char*> pointers(std::vector<std::string> const& strings) {
     return all;
 }
 
+/// The program of a script's first line, as that line has it: it may end in a carriage return.
+std::string interpreter_of(std::string const& script) {
+    unique_fd const file(::open(script.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    char start[256];
+    auto const got = file ? ::read(file.get(), start, sizeof start) : -1;
+    std::string_view line(start, got > 0 ? static_cast<std::size_t>(got) : 0);
+    if (!line.starts_with("#!")) return {};
+    line = line.substr(2, line.find('\n') - 2);
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    return std::string(line.substr(0, line.find_first_of(" \t")));
+}
+
+std::string missing_interpreter(std::string const& path) {
+    auto interpreter = interpreter_of(path);
+    if (interpreter.empty()) return fmt::format("cannot execute {}: its loader is not there; build it for this system", path);
+    bool const dos = interpreter.ends_with('\r');
+    if (dos) interpreter.pop_back();
+    return fmt::format("cannot execute {}: its interpreter {}{} is not there; {}", path, interpreter,
+                       dos ? "\\r, with a carriage return," : "",
+                       dos ? "write its lines with \\n alone: sed -i 's/\\r$//' " + path : "correct its #! line");
+}
+
 [[noreturn]] void throw_failure(child_failure const& failure, process_request const& request) {
     std::string_view const step = failure.step;
     if (step == "execve") {
@@ -119,12 +142,7 @@ std::vector<char*> pointers(std::vector<std::string> const& strings) {
             throw error(
                 errc::system,
                 fmt::format("cannot execute {}: its arguments and environment are too large; pass them by a file", request.path));
-        if (failure.error == ENOENT)
-            throw program_error(
-                errc::not_found,
-                fmt::format(
-                    "cannot execute {}: the interpreter in its #! line, or its loader, is not there; correct its first line",
-                    request.path));
+        if (failure.error == ENOENT) throw program_error(errc::not_found, missing_interpreter(request.path));
         throw program_error(errc::unavailable,
                             fmt::format("cannot execute {}: {}; check its permissions and those of its interpreter", request.path,
                                         std::strerror(failure.error)));
@@ -217,7 +235,13 @@ std::string find_program(std::string const& program, environment const& variable
     if (auto path = first_on_path(program, variables); !path.empty()) return path;
     std::string const here = working_dir.empty() ? program : working_dir + "/" + program;
     std::string hint = "install it, load its module, or give its path";
-    if (::access(here.c_str(), F_OK) == 0)
+    auto const blank = program.find(' ');
+    auto const equals = program.find('=');
+    if (blank != std::string::npos && !first_on_path(program.substr(0, blank), variables).empty())
+        hint = fmt::format("its name has a blank: give program and arguments as words of their own: {}", program);
+    else if (equals != std::string::npos && equals > 0)
+        hint = fmt::format("set a variable by -x {} in front of the --", program);
+    else if (::access(here.c_str(), F_OK) == 0)
         hint =
             is_executable_file(here) ? fmt::format("it lies in the working directory: write ./{}", program) : suggestion(program);
     throw program_error(errc::not_found, fmt::format("no program '{}' along PATH={}; {}", program, search_path(variables), hint));

@@ -24,12 +24,13 @@ namespace muster {
 namespace {
 
 /// The nodes of this job; outside of any job one like the machine of --topology.
-allocation find_nodes(settings_result const& given, environment const& variables, known_machines& known) {
+allocation find_nodes(settings_result const& given, placement_request const& wanted, environment const& variables,
+                      known_machines& known) {
     auto const choice = make_allocation_choice(given);
     auto const this_node = [&]() -> node {
-        if (known.every_node) return node_of(*known.every_node);
+        if (known.every_node) return node_of(*known.every_node, wanted);
         if (!known.this_node) known.this_node = discover_here(variables);
-        return node_of(*known.this_node);
+        return node_of(*known.this_node, wanted);
     };
     return read_allocation(real_sources(variables, this_node), choice);
 }
@@ -53,12 +54,13 @@ plan make(settings_result const& given, environment const& variables) {
             "--gpus describes the machine of --topology FILE.xml, which is missing; give it, or choose GPUs of this machine with "
             "CUDA_VISIBLE_DEVICES");
     }
-    auto const nodes = find_nodes(given, variables, known);
+    auto const wanted = with_site(make_placement_request(given), given.text("site"), variables);
+    auto const nodes = find_nodes(given, wanted, variables, known);
     known.is_this_node = [&](node const& n) { return nodes.scheduler == scheduler_kind::local || is_this_host(n); };
     bool here = false;
     for (auto const& n : nodes.nodes) here = here || known.is_this_node(n);
     if (here && !known.every_node && !known.this_node) known.this_node = discover_here(variables);
-    return make_plan(nodes, with_site(make_placement_request(given), given.text("site"), variables), known);
+    return make_plan(nodes, wanted, known);
 }
 
 }  // namespace

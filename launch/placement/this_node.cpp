@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "launch/hardware/discover_topology.hpp"
+#include "launch/placement/binding_steps.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/system/network.hpp"
 
@@ -13,9 +14,9 @@ topology discover_here(environment const& variables) {
     return discover_topology(short_host_name(), current_affinity(), variables);
 }
 
-node node_of(topology const& machine) {
-    return local_allocation(machine.host, static_cast<int>(machine.cores.size()), static_cast<int>(machine.gpus.size()))
-        .nodes.front();
+node node_of(topology const& machine, placement_request const& wanted) {
+    auto const cores = usable_cores(machine, wanted).size();
+    return local_allocation(machine.host, static_cast<int>(cores), static_cast<int>(machine.gpus.size())).nodes.front();
 }
 
 bool is_this_host(node const& candidate) {

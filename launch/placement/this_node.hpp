@@ -5,6 +5,7 @@
 
 #include "base/environment.hpp"
 #include "launch/hardware/topology.hpp"
+#include "launch/placement/placement_request.hpp"
 #include "launch/scheduler/allocation.hpp"
 
 namespace muster {
@@ -12,8 +13,8 @@ namespace muster {
 /// This machine as this process may use it. Throws as discover_topology.
 topology discover_here(environment const& variables);
 
-/// What this machine offers by itself: a slot for each GPU, or each core.
-node node_of(topology const& machine);
+/// What this machine offers by itself: a slot for each GPU, or each core that is not among those that `wanted` reserves.
+node node_of(topology const& machine, placement_request const& wanted = {});
 
 /// Whether this process is on that node: by the name up to the first dot, or by a name or address of this machine's own.
 bool is_this_host(node const& candidate);

@@ -7,6 +7,8 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/engine/engine_job.hpp"
 #include "launch/placement/local_placement.hpp"
 #include "launch/placement/mapping.hpp"
 #include "launch/placement/this_node.hpp"
@@ -21,13 +23,24 @@ namespace muster {
 
 namespace {
 
+/// Said of a question that got no answer, since a guess then takes the answer's place; of a program that is not there, nothing.
+void print_failure(std::vector<std::string> const& argv, command_output const& said) {
+    if (said.exit_status == 0 || said.exit_status == 127) return;
+    if (argv.size() > 1 && argv[1] == "-c") return;  // of a Python without mpi4py
+    auto const why = said.wall >= command_limit ? fmt::format("it did not answer within {} s", command_limit.count() / 1000)
+                                                : fmt::format("code {}: {}", said.exit_status, first_line(said));
+    fmt::print(stderr, "muster: note: {} failed ({}): what it would have told is guessed, or left open\n", shell_join(argv), why);
+}
+
 /// A command that was run once is not run again: schedulers' programs take 10 ms each and print the same.
-scheduler_sources asking_once(scheduler_sources sources) {
+scheduler_sources asking_once(scheduler_sources sources, bool quiet) {
     auto const said = std::make_shared<std::map<std::vector<std::string>, command_output>>();
     return {sources.variables, sources.read_file,
-            [said, run = sources.run_command](std::vector<std::string> const& argv) {
-                auto const known = said->find(argv);
-                return known != said->end() ? known->second : said->emplace(argv, run(argv)).first->second;
+            [said, quiet, run = sources.run_command](std::vector<std::string> const& argv) {
+                if (auto const known = said->find(argv); known != said->end()) return known->second;
+                auto const& answer = said->emplace(argv, run(argv)).first->second;
+                if (!quiet) print_failure(argv, answer);
+                return answer;
             },
             sources.this_node};
 }
@@ -62,9 +75,9 @@ int run_job(run_options const& options, environment const& inherited, std::strin
     std::optional<topology> machine;  // looked at once, where it is needed
     auto const this_node = [&]() -> node {
         if (!machine) machine = discover_here(inherited);
-        return node_of(*machine);
+        return node_of(*machine, options.place);
     };
-    auto const sources = asking_once(real_sources(inherited, this_node));
+    auto const sources = asking_once(real_sources(inherited, this_node), options.quiet);
     run_context run{options, inherited, sources, session_dir, guardian_fd};
     run.given = find_allocation(run);
     if (!options.dry_run && !options.print_env) run.given = check_nodes(run);

@@ -68,7 +68,7 @@ bool same_host(std::string_view a, std::string_view b) noexcept {
 std::vector<host_entry> named_hosts(scheduler_sources const& sources, allocation_choice const& choice) {
     if (!choice.hosts.empty()) return parse_hosts(choice.hosts, "-H");
     auto const text = sources.read_file(choice.hostfile);
-    if (!text) throw error(errc::not_found, fmt::format("no host file {}; check --hostfile", choice.hostfile));
+    if (!text) throw error(errc::usage, fmt::format("no host file {}; check --hostfile", choice.hostfile));
     return parse_hostfile(*text, choice.hostfile);
 }
 

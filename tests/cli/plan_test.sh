@@ -21,6 +21,8 @@ rank  host     GPU             cores        NUMA  NIC   why
 2     polaris  2 0000:85:00.0  8-15,40-47   1     hsn1  8 cores of NUMA 1, next to the GPU, as the site says
 3     polaris  3 0000:c7:00.0  0-7,32-39    0     hsn0  8 cores of NUMA 0, next to the GPU, as the site says
 TABLE
+expect_exit 0 "$MUSTER" plan --topology "$machines/two-packages.xml" --gpus none --reserved-cpus 0-3
+expect_not_contains stdout 'shares a core' # reserved cores are no slots
 expect_exit 0 "$MUSTER" plan --topology "$machines/frontier.xml" --site frontier --no-smt --bind-to core
 expect_equal "$(awk 'NR > 1 { printf "%s,", $5 } NR == 1 { next }' "$OUT")" "49,57,17,25,1,9,33,41," "LUMI's and Frontier's cores"
 expect_exit 0 "$MUSTER" plan --topology "$machines/dgx-a100.xml" --bind-to gpu --gpu-visibility own --json

@@ -129,7 +129,14 @@ expect_exit 126 "${run[@]}" -- ./script
 expect_contains stderr "neither a program nor a script with a #! line"
 printf '#!/no/such/interpreter\n' >script
 expect_exit 127 "${run[@]}" -- ./script
-expect_contains stderr "#! line"
+expect_contains stderr 'its interpreter /no/such/interpreter is not there'
+printf '#!/bin/sh\r\necho\r\n' >script
+expect_exit 127 "${run[@]}" -- ./script
+expect_contains stderr 'its interpreter /bin/sh\r, with a carriage return, is not there'
+expect_exit 127 "${run[@]}" -- 'sh -c true'
+expect_contains stderr 'its name has a blank'
+expect_exit 127 "${run[@]}" -- A=1 true
+expect_contains stderr 'set a variable by -x A=1'
 expect_exit 125 "${run[@]}" --wd /nowhere -- true
 expect_contains stderr "--wd /nowhere: there is no such directory"
 expect_exit 2 "${run[@]}" --tag-ouput -- true

@@ -154,6 +154,14 @@ TEST(mapping, so_many_on_each_node) {
               "-n 4 is not --nnodes 2 times --ranks-per-node 4; leave one of them out");
 }
 
+TEST(mapping, nodes_without_a_rank_are_told_of) {
+    EXPECT_EQ(map_ranks(slurm_job({4, 4}), {.ranks = 2}).note,
+              "2 ranks fit on 1 of the 2 nodes of job 4242 (slurm), and the others have none; --map-by node spreads them");
+    EXPECT_EQ(map_ranks(slurm_job({4, 4}), {.ranks = 2, .nodes = 1}).note, "");
+    EXPECT_EQ(map_ranks(slurm_job({4, 4}), {.ranks = 2, .ranks_per_node = 2}).note, "");
+    EXPECT_EQ(map_ranks(slurm_job({4, 4}), {.ranks = 5}).note, "");
+}
+
 TEST(mapping, where_nobody_tells_the_gpus_slots_count_unless_the_user_does) {
     auto const m = map_ranks(unknown_job({1, 1}), {});
     EXPECT_EQ(m.ranks_per_node, (std::vector{1, 1}));

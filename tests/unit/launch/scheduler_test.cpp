@@ -56,6 +56,26 @@ cluster slurm_job() {
     return {{{"SLURM_JOB_ID", "42"}, {"SLURM_JOB_NODELIST", "node[1-2]"}, {"SLURM_JOB_CPUS_PER_NODE", "8(x2)"}}};
 }
 
+TEST(read_allocation, gpus_of_other_nodes_are_not_guessed_where_tasks_differ) {
+    environment variables{
+        {"SLURM_JOB_ID", "42"},    {"SLURM_JOB_NODELIST", "n[1-3]"},       {"SLURM_JOB_CPUS_PER_NODE", "4,1(x2)"},
+        {"SLURM_STEP_ID", "0"},    {"SLURM_STEP_NODELIST", "n[1-3]"},      {"SLURM_STEP_TASKS_PER_NODE", "4,1(x2)"},
+        {"SLURMD_NODENAME", "n1"}, {"SLURMD_TRES_BIND", "gpu:per_task:1"}, {"SLURM_GPUS_ON_NODE", "4"}};
+    auto const gpus = [&] {
+        scheduler_sources const no_answers{variables, [](auto const&) { return std::nullopt; },
+                                           [](auto const&) {
+                                               return command_output{1, "", ""};
+                                           },
+                                           [] { return node{}; }};
+        std::vector<std::optional<int>> found;
+        for (auto const& n : read_allocation(no_answers, {}).nodes) found.push_back(n.gpus);
+        return found;
+    };
+    EXPECT_THAT(gpus(), ElementsAre(4, std::nullopt, std::nullopt));
+    variables.set("SLURM_STEP_TASKS_PER_NODE", "4(x3)");
+    EXPECT_THAT(gpus(), ElementsAre(4, 4, 4));
+}
+
 std::vector<std::string> names_of(allocation const& a) {
     std::vector<std::string> names;
     for (auto const& n : a.nodes) names.push_back(n.name);
