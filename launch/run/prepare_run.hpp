@@ -14,6 +14,9 @@ struct run_preparation {
     std::string working_dir;  ///< absolute; empty: the launcher's own
 };
 
+/// Prints a note on standard error. Where nobody reads that any more, the run goes on without it.
+void print_note(std::string const& text);
+
 /// Prints the mapping's note. Throws errc::usage for a rank of --print-env that the run does not have, and for -x.
 run_preparation prepare_run(run_context const& run);
 

@@ -29,7 +29,7 @@ void print_failure(std::vector<std::string> const& argv, command_output const& s
     if (argv.size() > 1 && argv[1] == "-c") return;  // of a Python without mpi4py
     auto const why = said.wall >= command_limit ? fmt::format("it did not answer within {} s", command_limit.count() / 1000)
                                                 : fmt::format("code {}: {}", said.exit_status, first_line(said));
-    fmt::print(stderr, "muster: note: {} failed ({}): what it would have told is guessed, or left open\n", shell_join(argv), why);
+    print_note(fmt::format("{} failed ({}): what it would have told is guessed, or left open", shell_join(argv), why));
 }
 
 /// A command that was run once is not run again: schedulers' programs take 10 ms each and print the same.
