@@ -27,8 +27,9 @@ bool is_here_alone(allocation const& given) {
     return given.nodes.size() == 1 && (given.scheduler == scheduler_kind::local || is_this_host(given.nodes.front()));
 }
 
-/// What Slurm's PMIx plugin is needed for, only where there is an srun.
-void examine_slurm(std::vector<finding>& all, scheduler_sources const& sources) {
+/// What Slurm's PMIx plugin is needed for, only where there is an srun that may start ranks.
+void examine_slurm(std::vector<finding>& all, scheduler_sources const& sources, scheduler_kind kind) {
+    if (kind != scheduler_kind::slurm && kind != scheduler_kind::local) return;
     auto const said = sources.run_command({"srun", "--mpi=list"});
     if (said.exit_status == 127) return;
     auto const plugins = parse_mpi_list(said.out + "\n" + said.err);
@@ -156,7 +157,7 @@ void examine_job(std::vector<finding>& all, run_options const& options, environm
         auto const& given = run.given;
         all.push_back({state::ok, "job",
                        given.scheduler == scheduler_kind::local ? "none: ranks run on this node alone" : describe(given), ""});
-        examine_slurm(all, sources);
+        examine_slurm(all, sources, given.scheduler);
         examine_engines(all, run);
     } catch (error const& e) {
         all.push_back({state::missing, "job", e.what(), ""});

@@ -7,7 +7,9 @@
 
 #include "base/error.hpp"
 #include "base/version.hpp"
+#include "launch/placement/this_node.hpp"
 #include "launch/preflight/make_node_question.hpp"
+#include "launch/preflight/node_findings.hpp"
 #include "launch/preflight/probe_clock.hpp"
 #include "launch/system/host_name.hpp"
 
@@ -46,9 +48,26 @@ std::vector<probed_node> node_prober::run() {
     start_engine(all);
     wait_for(engine_patience);
     loop_.run();
+    throw_if_engine_failed();
     std::vector<probed_node> found;
     for (auto& one : slots_) found.push_back(std::move(one.found));
     return found;
+}
+
+/// Where not one of several nodes was reached, and none of this process' own, the engine has failed and not the nodes.
+void node_prober::throw_if_engine_failed() const {
+    auto const is_here = [this](probed_slot const& one) {
+        return is_this_host(run_.given.nodes[static_cast<std::size_t>(one.node)]);
+    };
+    if (any_arrived_ || (slots_.size() < 2 && std::none_of(slots_.begin(), slots_.end(), is_here))) return;
+    std::vector<std::string> names;
+    for (auto const& one : slots_) names.push_back(one.found.name);
+    auto const shown = std::find_if(slots_.begin(), slots_.end(), is_here);
+    auto const& first = shown == slots_.end() ? slots_.front() : *shown;
+    throw error(errc::unavailable,
+                fmt::format("{} reached none of the job's nodes ({}), so nothing is known of them: {} {}; see the command with "
+                            "muster run --dry-run, or choose another --engine",
+                            engine_->name, list_names(names), first.found.name, first.found.silence));
 }
 
 node_prober::probed_slot* node_prober::who_is(wire::hello const& hello) {
@@ -62,6 +81,7 @@ node_prober::probed_slot* node_prober::who_is(wire::hello const& hello) {
 void node_prober::on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
     auto* const one = phase_ == phase::probing ? who_is(hello) : nullptr;
     if (one == nullptr) return;
+    any_arrived_ = true;
     one->step = hello.step;
     if (hello.version != version()) {  // it may not even understand what we ask
         one->found.report.emplace();

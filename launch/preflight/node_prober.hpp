@@ -54,6 +54,7 @@ class node_prober {
     void go_on();
     void try_connections();
     void leave();
+    void throw_if_engine_failed() const;
 
     // the engines that start them (node_prober_engines.cpp)
     void start_engine(std::vector<std::size_t> const& whom);
@@ -78,6 +79,7 @@ class node_prober {
     std::vector<std::unique_ptr<probe_engine>> engines_;
     std::deque<std::size_t> alone_;  ///< to be tried by an engine of their own
     phase phase_ = phase::probing;
+    bool any_arrived_ = false;  ///< a probe of some node has connected
     bool ending_ = false;
     std::optional<event_loop::timer> timer_;
     event_loop::clock::time_point start_ = event_loop::clock::now();

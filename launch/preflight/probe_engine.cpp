@@ -66,18 +66,26 @@ void probe_engine::reap() {
     on_exit_(*this);
 }
 
+/// What it said of `node`: paragraphs are divided by empty lines and by rules.
 std::string probe_engine::quote(std::string const& node) const {
-    std::vector<std::string> about, last;
+    constexpr std::size_t most_lines = 8;
+    auto const name = short_name(without_user(node));
+    std::vector<std::string> about, last, now;
+    auto const end_paragraph = [&] {
+        if (now.size() > most_lines) now.erase(now.begin(), now.end() - most_lines);
+        if (about.empty() && join(now, " ").find(name) != std::string::npos) about = now;
+        if (!now.empty()) last = std::exchange(now, {});
+    };
     for (auto const line : split(said_, '\n')) {
-        auto const words = std::string(trim(line));
-        if (words.empty()) continue;
-        if (words.find(short_name(without_user(node))) != std::string::npos) about.push_back(words);
-        last.push_back(words);
+        auto const words = trim(line);
+        if (words.find_first_not_of("-=") == std::string_view::npos)
+            end_paragraph();
+        else
+            now.emplace_back(words);
     }
-    auto& chosen = about.empty() ? last : about;
-    if (chosen.empty()) return "";
-    if (chosen.size() > 2) chosen.erase(chosen.begin(), chosen.end() - 2);
-    return ": " + join(chosen, "; ");
+    end_paragraph();
+    auto const& chosen = about.empty() ? last : about;
+    return chosen.empty() ? "" : ": " + join(chosen, " ");
 }
 
 void probe_engine::kill(int signal_number) const {
