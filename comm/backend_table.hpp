@@ -49,7 +49,7 @@ struct backend_choice {
 backend_choice choose_backend(std::span<backend_row const> table, identity const& who, comm_options const& options);
 
 /// Where choose_backend() found none for this rank, while other ranks may wait for it in one whose ranks meet first: takes part
-/// in that meeting. Throws what all of them throw, naming who lacks what; returns where there is no such backend.
+/// in that rendezvous. Throws what all of them throw, naming who lacks what; returns where there is no such backend.
 void tell_refusal(identity const& who, comm_options const& options);
 
 }  // namespace muster

@@ -35,6 +35,9 @@ class comm_buffer {
     std::size_t bytes_ = 0;
 };
 
+/// Throws std::bad_alloc for more bytes than any memory has (PTRDIFF_MAX): rounded up to pages they might be few.
+void refuse_absurd_size(std::size_t bytes);
+
 /// Plain memory of this process. Throws std::bad_alloc.
 comm_buffer plain_buffer(std::size_t bytes);
 

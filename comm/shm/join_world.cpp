@@ -1,13 +1,13 @@
 #include "comm/shm/join_world.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <memory>
-#include <string_view>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/trust/sha256.hpp"
 #include "comm/backend/world_record.hpp"
 #include "comm/shm/memory/remote_memory.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
@@ -17,15 +17,11 @@ namespace muster::shm {
 
 namespace {
 
-std::uint64_t hash_of(std::string_view text) noexcept {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (char const c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    return hash;
-}
-
-/// The name of a rendezvous: equal on its ranks, different for all others of this machine.
+/// The name of a rendezvous: equal on its ranks, different for all others of this machine. The job step's name, which is a secret
+/// where muster has made it, is not to be read from it, nor can the names of later ones be told. Not the user's number: a rank in
+/// a user namespace of its own has another.
 std::string key_of(std::string const& name) {
-    return fmt::format("muster-shm-{}-{:016x}", ::geteuid(), hash_of(name));
+    return "muster-shm-" + sha256_digits("muster-shm " + name, 16);
 }
 
 template <typename Bits>
@@ -35,38 +31,48 @@ bool share_a_bit(Bits const& a, Bits const& b) noexcept {
     return false;
 }
 
-/// Whether this rank may read every other one's memory, and why not.
+/// Whether this rank reads every other one's memory when it asks for it, and why not. The number that a rank calls itself by may
+/// mean another process here, this one not excepted.
 std::string probe(world const& all) {
     for (int rank = 0; rank < all.size; ++rank) {
-        std::uint64_t seen = 0;
-        int const code =
-            read_memory(all.processes[static_cast<std::size_t>(rank)].pid, &seen, all.of(rank).here().token_address, sizeof seen);
+        station const& theirs = all.of(rank).here();
+        pid_t const pid = all.processes[static_cast<std::size_t>(rank)].pid;
+        if (!theirs.token) return fmt::format("rank {} has nothing to prove that its memory is its own", rank);
+        process_token seen;
+        int const code = read_memory(pid, &seen, theirs.token_address, sizeof seen);
         if (code != 0) return why_no_memory_access(code);
-        if (seen != token) return fmt::format("the memory of rank {} is not where it says: another process namespace?", rank);
+        if (seen != as_held(theirs.token))
+            return fmt::format("process {} is not rank {} here: that is in another PID namespace", pid, rank);
     }
     return {};
 }
 
 /// A buffer of this process to try mapping on; none where there can be no more files.
-shared_place token_place() {
+comm_buffer buffer_to_probe() {
     try {
-        static comm_buffer const probed = allocate_shared(sizeof token);
-        return place_of(probed.data(), sizeof token);
+        return allocate_shared(1);
     } catch (error const& problem) {
         spdlog::debug("shm: {}", problem.what());
         return {};
     }
 }
 
-/// Whether this rank may map what every other one shares.
+/// Whether this rank maps what every other one shares when it asks for it.
 bool probe_mapping(world& all) {
     for (int rank = 0; rank < all.size; ++rank) {
         auto const at = static_cast<std::size_t>(rank);
         shared_place const& place = all.of(rank).here().token_place;
         int code = 0;
-        if (place.buffer == 0 || all.mapped[at].find(all.processes[at].pid, place, sizeof token, code) == nullptr) return false;
+        if (place.buffer == 0 || all.mapped[at].find(all.owners[at], place, 1, code) == nullptr) return false;
     }
     return true;
+}
+
+/// Memory files of this kernel lie on one file system.
+std::uint64_t device_of(int file) {
+    struct stat about {};
+    if (::fstat(file, &about) != 0) throw_system("fstat", "of the memory file of the ranks");
+    return about.st_dev;
 }
 
 }  // namespace
@@ -78,25 +84,31 @@ world join_world(std::string const& name, identity const& who, comm_options cons
     shm_rendezvous ranks({key_of(name), describe_world(who, options), who.host, options.deadline, sizes.total_bytes()});
     world made = make_world(std::make_shared<shared_memory>(ranks.memory_file(), sizes.total_bytes()), sizes, who.rank);
     divide(made);
-    static std::uint64_t const probed = token;
     made.own().construct();
+    comm_buffer const probed = buffer_to_probe();  // until all have voted
     station& here = made.own().here();
     here.who = this_process();
-    here.token_address = reinterpret_cast<std::uintptr_t>(&probed);
-    here.token_place = token_place();
+    here.token = own_token();
+    here.token_address = own_token_address();
+    here.token_place = place_of(probed.data(), probed.bytes());
     ranks.all_say_yes(true);
+    std::uint64_t const device = device_of(ranks.memory_file());
     for (int rank = 0; rank < made.size; ++rank) {
         auto const at = static_cast<std::size_t>(rank);
-        made.processes[at] = made.of(rank).here().who;
+        station const& theirs = made.of(rank).here();
+        made.processes[at] = theirs.who;
+        made.owners[at] = {theirs.who.pid, theirs.token, device};
         made.hosts[at] = ranks.records()[at].host;
     }
     auto const& mine = ranks.records()[static_cast<std::size_t>(who.rank)].processors;
     for (auto const& record : ranks.records())
         if (record.rank != who.rank && share_a_bit(record.processors, mine)) made.beside.push_back(record.rank);
     made.crowded = is_crowded(ranks.records(), made.hosts[static_cast<std::size_t>(who.rank)]);
-    std::string const refusal = probe(made);
+    // What the kernel says of the other ends comes first: where it already contradicts the ranks nothing is read or opened.
+    bool const same_numbers = ranks.numbers_are_right();
+    std::string const refusal = same_numbers ? probe(made) : "the ranks are in several PID namespaces";
     made.direct = ranks.all_say_yes(refusal.empty());
-    made.mappable = ranks.all_say_yes(probe_mapping(made));
+    made.mappable = ranks.all_say_yes(same_numbers && probe_mapping(made));
     spdlog::debug("shm: {} ranks{}, shared buffers {}, other large reductions and broadcasts {}{}", made.size,
                   made.crowded ? " on fewer processors" : "", made.mappable ? "in place" : "as others",
                   made.direct ? "from memory to memory" : "through shared memory: ",

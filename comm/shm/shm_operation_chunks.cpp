@@ -77,7 +77,7 @@ void shm_operation::find_mapped(world& all, bool must) const {
         theirs.tidy();
         auto const find = [&](shared_place const& place, std::size_t bytes) {
             int code = 0;
-            std::byte* const found = place.buffer == 0 ? nullptr : theirs.find(all.processes[at].pid, place, bytes, code);
+            std::byte* const found = place.buffer == 0 ? nullptr : theirs.find(all.owners[at], place, bytes, code);
             // Who comes when all is done may find buffers freed that it needs no more.
             bool const late = stage_ == stage::chunks && chunks_are_done(all);
             if (place.buffer != 0 && found == nullptr && must && !late) throw_copy_failed(all, rank, "mmap", code);

@@ -20,6 +20,7 @@ world make_world(std::shared_ptr<shared_memory> memory, geometry const& sizes, i
     made.sources.resize(sizes.ranks);
     made.targets.reserve(sizes.ranks + 1);
     made.mapped.resize(sizes.ranks);
+    made.owners.resize(sizes.ranks);
     made.near_inputs.resize(sizes.ranks);
     made.near_outputs.resize(sizes.ranks);
     made.scratch = make_aligned(scratch_bytes);

@@ -47,6 +47,7 @@ struct world {
     std::vector<void const*> sources;     ///< room for one address of each rank
     std::vector<void*> targets;           ///< the same
     std::vector<mapped_buffers> mapped;   ///< by rank
+    std::vector<buffers_owner> owners;    ///< by rank: of what is mapped
     std::vector<std::byte*> near_inputs;  ///< by rank: the tensors of the collective that goes on, where they are mapped here
     std::vector<std::byte*> near_outputs;
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -31,13 +32,26 @@ std::uint64_t hash_more(std::uint64_t hash, std::string_view text) noexcept {
     return hash;
 }
 
+std::string_view read_link(char const* path, std::array<char, 64>& into) noexcept {
+    ssize_t const length = ::readlink(path, into.data(), into.size());
+    return {into.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+}
+
+/// 0 where no number can be looked up: /proc may be another PID namespace's, with other numbers.
 std::uint64_t this_machine() noexcept {
-    std::array<char, 1024> text;
-    auto const boot = read_start("/proc/sys/kernel/random/boot_id", text);
-    std::array<char, 64> space;
-    ssize_t const length = ::readlink("/proc/self/ns/pid", space.data(), space.size());
-    if (boot.empty() || length <= 0) return 0;
-    return hash_more(hash_more(0xcbf29ce484222325u, boot), {space.data(), static_cast<std::size_t>(length)});
+    static std::uint64_t const boot = [] {
+        std::array<char, 1024> text;
+        auto const id = read_start("/proc/sys/kernel/random/boot_id", text);
+        return id.empty() ? 0 : hash_more(0xcbf29ce484222325u, id);
+    }();
+    std::array<char, 64> text;
+    auto const self = read_link("/proc/self", text);
+    pid_t number = 0;
+    std::from_chars(self.data(), self.data() + self.size(), number);
+    if (boot == 0 || number != ::getpid()) return 0;
+    // Not kept: a child that was forked may be in another.
+    auto const space = read_link("/proc/self/ns/pid", text);
+    return space.empty() ? 0 : hash_more(boot, space);
 }
 
 process_stat stat_of(std::int32_t pid, int& fault) noexcept {
@@ -77,15 +91,14 @@ process_stat parse_stat(std::string_view text) noexcept {
 }
 
 process_name this_process() noexcept {
-    static std::uint64_t const machine = this_machine();
-    process_name self{static_cast<std::int32_t>(::getpid()), 0, machine};
+    process_name self{static_cast<std::int32_t>(::getpid()), 0, this_machine()};
     int fault = 0;
     self.started = stat_of(self.pid, fault).started;
     return self;
 }
 
 process_state state_of(process_name const& process) noexcept {
-    if (process.pid <= 0 || process.machine == 0 || process.machine != this_process().machine) return process_state::unknown;
+    if (process.pid <= 0 || process.machine == 0 || process.machine != this_machine()) return process_state::unknown;
     int fault = 0;
     process_stat const now = stat_of(process.pid, fault);
     if (fault == ENOENT || fault == ESRCH) return process_state::gone;

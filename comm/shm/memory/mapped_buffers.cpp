@@ -19,7 +19,7 @@ buffer_note& note_at(shared_memory const& memory, std::size_t bytes) noexcept {
 
 }  // namespace
 
-std::byte* mapped_buffers::find(pid_t owner, shared_place const& place, std::size_t bytes, int& code) {
+std::byte* mapped_buffers::find(buffers_owner const& owner, shared_place const& place, std::size_t bytes, int& code) {
     for (std::size_t i = 0; i < mapped_.size(); ++i) {
         std::size_t const at = (last_ + i) % mapped_.size();
         entry& each = mapped_[at];
@@ -30,21 +30,24 @@ std::byte* mapped_buffers::find(pid_t owner, shared_place const& place, std::siz
         code = EBADF;
         return nullptr;
     }
-    unique_fd const file(::open(fmt::format("/proc/{}/fd/{}", owner, place.file).c_str(), O_RDWR | O_CLOEXEC));
+    unique_fd const file(
+        ::open(fmt::format("/proc/{}/fd/{}", owner.pid, place.file).c_str(), O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     struct stat about {};
     if (!file || ::fstat(file.get(), &about) != 0) {
         code = errno == ENOENT ? ESRCH : errno;
         return nullptr;
     }
-    // An owner that gave up and closed it may have another file of that number, which is then refused.
+    // The owner may have closed it and have another file of that number, or the number may mean another process here. Nothing is
+    // written to a file before its note has proven that it is the one.
     auto const size = static_cast<std::size_t>(about.st_size);
     std::size_t const note_bytes = whole_pages(sizeof(buffer_note));
     code = EBADF;
+    if (about.st_dev != owner.device || static_cast<std::uint32_t>(about.st_ino) != place.inode) return nullptr;
     if (!S_ISREG(about.st_mode) || about.st_size < 0 || size % 4096 != 0 || size < note_bytes) return nullptr;
     shared_memory memory(file.get(), size);
     std::size_t const length = size - note_bytes;
     buffer_note const& note = note_at(memory, length);
-    if (note.magic != buffer_note::right_magic || note.buffer != place.buffer || note.bytes != length) return nullptr;
+    if (!owner.token || note.owner != owner.token || note.buffer != place.buffer || note.bytes != length) return nullptr;
     if (place.offset > length || bytes > length - place.offset) return nullptr;
     memory.touch();
     last_ = mapped_.size();

@@ -12,6 +12,13 @@
 
 namespace muster::shm {
 
+/// Whose buffers they are, and what proves that a file is one of them.
+struct buffers_owner {
+    pid_t pid = 0;
+    process_token token;       ///< what it announced; the buffers' notes hold it
+    std::uint64_t device = 0;  ///< of the file system that memory files of this kernel lie on
+};
+
 /// The buffers of one other process that this one has seen. They stay mapped between collectives.
 class mapped_buffers {
   public:
@@ -22,8 +29,9 @@ class mapped_buffers {
     void tidy() noexcept;
 
     /// Address here of what process `owner` has at `place`, of `bytes`; null with errno in `code` if it cannot be mapped: EACCES
-    /// or EPERM where the kernel does not allow it, ESRCH if the process or its buffer is gone, EBADF if there is something else.
-    std::byte* find(pid_t owner, shared_place const& place, std::size_t bytes, int& code);
+    /// or EPERM where the kernel does not allow it, ESRCH if the process or its buffer is gone, EBADF if there is something else:
+    /// in another PID namespace, or through another one's /proc, the number means another process.
+    std::byte* find(buffers_owner const& owner, shared_place const& place, std::size_t bytes, int& code);
 
     std::size_t size() const noexcept { return mapped_.size(); }
 

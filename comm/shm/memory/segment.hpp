@@ -10,6 +10,7 @@
 
 #include "comm/backend/processes/process_watch.hpp"
 #include "comm/backend/world_record.hpp"
+#include "comm/shm/memory/process_token.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
 #include "comm/shm/memory/shared_memory.hpp"
 
@@ -62,13 +63,13 @@ enum class standing : std::uint32_t { member, left, failed };
 /// A rank's entry in the segment: written at the rendezvous, read when something is wrong.
 struct alignas(apart) station {
     process_name who;
-    std::uint64_t token_address = 0;  ///< of `token`, in the rank's own memory: to probe whether others may read it
+    process_token token;              ///< what proves that memory or a file is this rank's
+    std::uint64_t token_address = 0;  ///< of as_held(token) in the rank's own memory: to probe whether others may read it
     shared_place token_place;         ///< of a shared buffer, for the same
     std::atomic<standing> state = standing::member;
     std::atomic<std::int32_t> culprit = -1;  ///< of a failed rank: whose fault it was; -1 if nobody's, its own rank if its own
     world_record record;
 };
-inline constexpr std::uint64_t token = 0x6d75737465727368u;
 
 /// Sizes that all ranks of a segment agree on; offsets are from a rank's own region. Pure.
 struct geometry {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,7 +27,9 @@ struct owned_buffer {
     shared_memory memory;
     std::uint64_t number = 0;
     std::size_t bytes = 0;
-    pid_t owner = 0;
+    std::uint32_t inode = 0;
+    process_token owner;
+    pid_t process = 0;
 
     buffer_note& note() const noexcept { return *reinterpret_cast<buffer_note*>(memory.data() + bytes); }
 };
@@ -56,7 +59,7 @@ void release(std::byte const* end) noexcept {
         all.count.store(all.by_end.size(), std::memory_order_relaxed);
     }
     // A child that was forked lets go of what it inherited; the memory is its parent's.
-    if (gone.owner != ::getpid()) return;
+    if (gone.process != ::getpid() || gone.owner != own_token()) return;
     std::atomic_ref(gone.note().freed).store(1, std::memory_order_release);
     ::fallocate(gone.file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(gone.bytes));
 }
@@ -65,12 +68,17 @@ void release(std::byte const* end) noexcept {
 
 comm_buffer allocate_shared(std::size_t bytes) {
     owned_buffer next;
+    refuse_absurd_size(bytes);
     next.bytes = whole_pages(std::max<std::size_t>(bytes, 1));
-    next.owner = ::getpid();
+    next.owner = own_token();
+    next.process = ::getpid();
     std::size_t const mapped = next.bytes + whole_pages(sizeof(buffer_note));
     next.file = make_memory_file(mapped);
     next.memory = shared_memory(next.file.get(), mapped);
     next.memory.touch();
+    struct stat about {};
+    if (::fstat(next.file.get(), &about) != 0) throw_system("fstat", "of a memory file");
+    next.inode = static_cast<std::uint32_t>(about.st_ino);
     std::byte* const data = next.memory.data();
     std::byte const* const end = data + next.bytes;
 
@@ -78,7 +86,7 @@ comm_buffer allocate_shared(std::size_t bytes) {
     comm_buffer made(data, bytes, [end](std::byte*) { release(end); });
     std::scoped_lock const lock(all.guard);
     next.number = ++all.made;
-    new (data + next.bytes) buffer_note{buffer_note::right_magic, next.number, next.bytes, 0};
+    new (data + next.bytes) buffer_note{next.owner, next.number, next.bytes, 0};
     all.by_end.emplace(end, std::move(next));
     all.count.store(all.by_end.size(), std::memory_order_relaxed);
     return made;
@@ -93,7 +101,8 @@ shared_place place_of(void const* data, std::size_t bytes) noexcept {
     if (at == all.by_end.end()) return {};
     owned_buffer const& found = at->second;
     if (first < found.memory.data() || bytes > static_cast<std::size_t>(at->first - first)) return {};
-    return {found.number, static_cast<std::uint64_t>(first - found.memory.data()), found.file.get()};
+    if (!found.owner || found.owner != own_token()) return {};
+    return {found.number, static_cast<std::uint64_t>(first - found.memory.data()), found.file.get(), found.inode};
 }
 
 }  // namespace muster::shm

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "comm/backend/comm_buffer.hpp"
+#include "comm/shm/memory/process_token.hpp"
 
 namespace muster::shm {
 
@@ -14,24 +15,25 @@ struct shared_place {
     std::uint64_t buffer = 0;  ///< from 1, never given twice by a process; 0: not in shared memory
     std::uint64_t offset = 0;  ///< bytes
     std::int32_t file = -1;
+    std::uint32_t inode = 0;  ///< of the file, its lower half
     bool operator==(shared_place const&) const = default;
 };
 
 /// What the page after a buffer's memory holds, so that who maps it knows what it has before it.
 struct buffer_note {
-    static constexpr std::uint64_t right_magic = 0x6d75737465726275u;
-    std::uint64_t magic = right_magic;
+    process_token owner;  ///< random: no other process's file holds it
     std::uint64_t buffer = 0;
     std::uint64_t bytes = 0;  ///< of the memory, whole pages
     std::uint32_t freed = 0;  ///< by its owner; atomic_ref: the last that is written
 };
 
 /// A memory file of its own for each, without a name: it is gone with the last process that has it open or mapped. Freed memory
-/// goes back to the system at once, also while others have it mapped; what they still write lands in pages that nobody reads.
-/// Thread safe. Throws errc::system.
+/// goes back to the system at once, also while others have it mapped; what they still write goes to pages that nobody reads.
+/// Thread safe. Throws errc::system, std::bad_alloc.
 comm_buffer allocate_shared(std::size_t bytes);
 
-/// Where `bytes` from `data` on lie, if all of them are in one buffer of this process. Thread safe, below a microsecond.
+/// Where `bytes` from `data` on lie, if all of them are in one buffer that this process itself, not its parent, has made. Thread
+/// safe, below a microsecond.
 shared_place place_of(void const* data, std::size_t bytes) noexcept;
 
 }  // namespace muster::shm

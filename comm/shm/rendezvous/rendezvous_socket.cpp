@@ -19,6 +19,8 @@ namespace muster::shm {
 
 namespace {
 
+constexpr double longest_connect_s = 0.2;
+
 struct abstract_name {
     sockaddr_un address{};
     socklen_t length = 0;
@@ -64,7 +66,9 @@ rendezvous_message refusal(errc code, std::string_view why, std::span<int const>
 void throw_if_failed(rendezvous_message const& message) {
     if (message.failed == 0) return;
     auto const named = std::clamp<std::size_t>(static_cast<std::size_t>(message.culprits), 0, rendezvous_message::most_culprits);
-    throw comm_error(message.code, message.why.data(), {message.culprit.begin(), message.culprit.begin() + named});
+    auto const end = std::find(message.why.begin(), message.why.end(), '\0');  // there may be none
+    throw comm_error(message.code, std::string(message.why.begin(), end),
+                     {message.culprit.begin(), message.culprit.begin() + named});
 }
 
 unique_fd make_socket() {
@@ -78,9 +82,18 @@ int bind_to(int socket, std::string const& key, std::optional<int> rank) noexcep
     return ::bind(socket, name.get(), name.length) == 0 ? 0 : errno;
 }
 
+std::string name_to_try(std::string const& key, int which) {
+    return which == 0 ? key : fmt::format("{}.{}", key, which);
+}
+
 int connect_to(int socket, std::string const& key) noexcept {
     auto const name = name_of(key);
-    return ::connect(socket, name.get(), name.length) == 0 ? 0 : errno;
+    // Another user who holds the name, and has its queue full, would keep this process waiting.
+    limit_sending(socket, longest_connect_s);
+    int const code = ::connect(socket, name.get(), name.length) == 0 ? 0 : errno;
+    timeval const without_end{};
+    ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &without_end, sizeof without_end);
+    return code;
 }
 
 accepted accept_from(int listener, std::string const& key) {

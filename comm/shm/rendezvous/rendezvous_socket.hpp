@@ -16,7 +16,7 @@
 
 namespace muster::shm {
 
-inline constexpr std::uint64_t greeting = 0x6d757374'65720002u;  // with the version of these messages
+inline constexpr std::uint64_t greeting = 0x6d757374'65720003u;  // with the version of these messages
 
 /// The first message of a rank, with its record; rank 0 then sends every rank's to all.
 struct introduction {
@@ -49,7 +49,12 @@ unique_fd make_socket();
 /// Binds it to the abstract name `key`, or `key` and the rank where one is given. 0, or errno.
 int bind_to(int socket, std::string const& key, std::optional<int> rank = std::nullopt) noexcept;
 
-/// Connects it to who listens at `key`. 0, or errno.
+/// Names at which rank 0 may listen, from 0 on. Abstract names have no permissions: another user may hold the first, and the ranks
+/// try them all then.
+inline constexpr int names_to_try = 8;
+std::string name_to_try(std::string const& key, int which);
+
+/// Connects it to who listens at `key`. 0, or errno: EAGAIN if that takes nobody for a while.
 int connect_to(int socket, std::string const& key) noexcept;
 
 struct accepted {

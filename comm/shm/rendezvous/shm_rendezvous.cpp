@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/log.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/shm/rendezvous/rendezvous_socket.hpp"
 #include "comm/shm/rendezvous/rendezvous_wait.hpp"
@@ -41,25 +42,36 @@ void shm_rendezvous::run_as_peer() {
 }
 
 void shm_rendezvous::connect_to_rank_0() {
-    to_rank_0_ = make_socket();
-    // So rank 0 knows its rank at once. Where two have the same number, rank 0 learns that from their records.
-    static_cast<void>(bind_to(to_rank_0_.get(), request_.key, request_.self.rank));
+    bool told = false;
     for (auto pause = std::chrono::microseconds(200);; pause = std::min(pause * 2, std::chrono::microseconds(20'000))) {
-        int const code = connect_to(to_rank_0_.get(), request_.key);
-        if (code == 0) break;
-        if (code != ECONNREFUSED && code != EINTR && code != EAGAIN)
-            throw_system("connect", "to rank 0 at " + request_.key, code);
+        bool others = false;  // hold a name
+        for (int which = 0; which < names_to_try; ++which)
+            if (connect_to_rank_0_at(name_to_try(request_.key, which), others)) return;
+        if (others && !std::exchange(told, true))
+            spdlog::warn("{}: another user holds the socket of this job step's rendezvous; rank 0 is looked for at other names",
+                         speaker());
         if (now_s() > until_)
             throw comm_error(errc::timeout,
-                             fmt::format("{}: rank 0 on {} did not come within {}; look at its output", speaker(), request_.host,
-                                         format_duration(request_.deadline)),
+                             fmt::format("{}: rank 0 on {} did not come within {}{}; look at its output", speaker(),
+                                         request_.host, format_duration(request_.deadline),
+                                         others ? ", and another user holds the socket " + request_.key : std::string{}),
                              {0});
         std::this_thread::sleep_for(pause);
     }
+}
+
+/// False if rank 0 is not there; `others` is set if it is another user's.
+bool shm_rendezvous::connect_to_rank_0_at(std::string const& name, bool& others) {
+    to_rank_0_ = make_socket();
+    // So rank 0 knows its rank at once. Where two have the same number, rank 0 learns that from their records.
+    static_cast<void>(bind_to(to_rank_0_.get(), request_.key, request_.self.rank));
+    int const code = connect_to(to_rank_0_.get(), name);
+    if (code == ECONNREFUSED || code == EINTR || code == EAGAIN) return false;
+    if (code != 0) throw_system("connect", "to rank 0 at " + name, code);
     auto const who = other_end(to_rank_0_.get());
-    if (!who)
-        throw comm_error(errc::peer_failed, fmt::format("{}: the socket {} belongs to another user", speaker(), request_.key));
-    rank_0_ = *who;
+    if (who) rank_0_ = *who;
+    others = others || !who;
+    return who.has_value();
 }
 
 /// Returns once there is something to be read.
@@ -86,6 +98,11 @@ void shm_rendezvous::blame_rank_0(errc code, std::string_view what) const {
 }
 
 // ---- all
+
+bool shm_rendezvous::numbers_are_right() const {
+    if (request_.self.rank != 0) return rank_0_.pid == records_.front().process.pid;
+    return std::ranges::all_of(peers_, [](peer const& each) { return each.who.pid == each.record.process.pid; });
+}
 
 bool shm_rendezvous::all_say_yes(bool yes) {
     if (request_.self.rank != 0) {

@@ -25,7 +25,8 @@ struct rendezvous_request {
 
 /// A rendezvous that took place. Rank 0 listens on a socket with an abstract name, which exists nowhere in the file system and
 /// vanishes with its process; the others connect, send their records, and get a memory file without a name. So nothing can be
-/// left behind when ranks die. Both ends ask the kernel whose process the other one is and refuse another user's.
+/// left behind when ranks die. Both ends ask the kernel whose process the other one is and refuse another user's;
+/// where another user holds the name, rank 0 takes the next of a few, which the others look at in turn.
 ///
 /// The deadline that passes first ends the rendezvous. Rank 0 alone knows which ranks are missing: the rank whose deadline passed
 /// tells rank 0, which tells all. If rank 0 does not answer, the others say so. A rank that comes after the rendezvous has failed
@@ -43,6 +44,10 @@ class shm_rendezvous {
 
     /// The memory, zeroed.
     int memory_file() const noexcept { return memory_.get(); }
+
+    /// Whether the process numbers that the ranks tell are those that the kernel tells of the other ends of their sockets: not so
+    /// in PID namespaces of their own. Rank 0 sees all others, the others see rank 0.
+    bool numbers_are_right() const;
 
     /// Collective: whether all ranks give true. What a rank wrote to the memory before is seen by all after. Throws as the
     /// constructor.
@@ -64,6 +69,7 @@ class shm_rendezvous {
         std::string text;
     };
     void run_as_rank_0();
+    void listen_for_peers();
     void wait_for_peers();
     void hand_out_memory();
     void accept_one();
@@ -82,6 +88,7 @@ class shm_rendezvous {
 
     void run_as_peer();
     void connect_to_rank_0();
+    bool connect_to_rank_0_at(std::string const& name, bool& others);
     void await_rank_0();
     template <typename Message>
     Message receive_from_rank_0();

@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <memory>
+#include <thread>
 #include <utility>
 
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "comm/backend/call_with_deadline.hpp"
 #include "comm/backend/comm_error.hpp"
@@ -29,13 +32,22 @@ void refuse_all(int listener, std::string const& key, rendezvous_message const& 
     }
 }
 
+/// Whether a process of this user listens there. One that has only just bound it gets a moment to listen.
+bool is_of_this_user(std::string const& name) {
+    for (int i = 0; i < 5; ++i) {
+        unique_fd const caller = make_socket();
+        int const code = connect_to(caller.get(), name);
+        if (code == 0) return other_end(caller.get()).has_value();
+        if (code != ECONNREFUSED && code != EINTR) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return false;
+}
+
 }  // namespace
 
 void shm_rendezvous::run_as_rank_0() {
-    listener_ = make_socket();
-    if (int const code = bind_to(listener_.get(), request_.key); code != 0)
-        throw_system("bind", "of the abstract socket " + request_.key, code, "another rank 0 of the same job step has it");
-    if (::listen(listener_.get(), request_.self.world_size + 16) != 0) throw_system("listen", request_.key);
+    listen_for_peers();
     wait_for_peers();
     if (auto const fault = contradiction(); !fault.empty()) fail_on_all(errc::singleton, fault, {});
     records_.push_back(request_.self);
@@ -53,6 +65,24 @@ void shm_rendezvous::run_as_rank_0() {
     std::sort(records_.begin(), records_.end(), [](auto& a, auto& b) { return a.rank < b.rank; });
     std::sort(peers_.begin(), peers_.end(), [](auto& a, auto& b) { return a.record.rank < b.record.rank; });
     hand_out_memory();
+}
+
+void shm_rendezvous::listen_for_peers() {
+    listener_ = make_socket();
+    for (int which = 0; which < names_to_try; ++which) {
+        auto const name = name_to_try(request_.key, which);
+        int const code = bind_to(listener_.get(), name);
+        if (code == 0) {
+            if (::listen(listener_.get(), request_.self.world_size + 16) != 0) throw_system("listen", name);
+            return;
+        }
+        if (code != EADDRINUSE || is_of_this_user(name))
+            throw_system("bind", "of the abstract socket " + name, code, "another rank 0 of the same job step has it");
+        spdlog::warn("{}: another user holds the abstract socket {}; the next name is tried", speaker(), name);
+    }
+    throw error(errc::system,
+                fmt::format("{}: other users hold the abstract sockets {} to {}; tell the administrator, and start again",
+                            speaker(), request_.key, name_to_try(request_.key, names_to_try - 1)));
 }
 
 void shm_rendezvous::wait_for_peers() {

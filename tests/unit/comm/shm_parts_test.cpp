@@ -1,15 +1,20 @@
 // What the shared-memory backend is made of, without other processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
+#include <cstring>
 #include <map>
+#include <new>
 
 #include "comm/shm/memory/mapped_buffers.hpp"
+#include "comm/shm/memory/process_token.hpp"
 #include "comm/shm/memory/remote_memory.hpp"
 #include "comm/shm/memory/segment.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
@@ -20,6 +25,13 @@ namespace muster::shm {
 namespace {
 
 using testing::HasSubstr;
+
+buffers_owner myself() {
+    struct stat about {};
+    auto const file = make_memory_file(4096);
+    EXPECT_EQ(::fstat(file.get(), &about), 0);
+    return {::getpid(), own_token(), about.st_dev};
+}
 
 TEST(shm_remote_memory, tells_why_it_cannot) {
     std::array<int, 4> const from{1, 2, 3, 4};
@@ -89,11 +101,11 @@ TEST(shm_shared_buffers, stay_safe_to_write_to_when_their_owner_has_freed_them) 
     int code = 0;
     auto one = allocate_shared(10000);
     auto const place = place_of(one.data(), 10000);
-    std::byte* const seen = theirs.find(::getpid(), place, 10000, code);
+    std::byte* const seen = theirs.find(myself(), place, 10000, code);
     ASSERT_NE(seen, nullptr) << code;
     seen[9999] = std::byte{7};
     EXPECT_EQ(one.data()[9999], std::byte{7});
-    EXPECT_EQ(theirs.find(::getpid(), place, 12289, code), nullptr) << "more than there is";
+    EXPECT_EQ(theirs.find(myself(), place, 12289, code), nullptr) << "more than there is";
     EXPECT_EQ(code, EBADF);
     one = {};
     EXPECT_EQ(seen[9999], std::byte{0}) << "given back to the system";
@@ -103,7 +115,7 @@ TEST(shm_shared_buffers, stay_safe_to_write_to_when_their_owner_has_freed_them) 
     EXPECT_EQ(next.data()[9999], std::byte{0});
     theirs.tidy();
     EXPECT_EQ(theirs.size(), 0u);
-    ASSERT_NE(theirs.find(::getpid(), place_of(next.data(), 1), 1, code), nullptr);
+    ASSERT_NE(theirs.find(myself(), place_of(next.data(), 1), 1, code), nullptr);
     theirs.tidy();
     EXPECT_EQ(theirs.size(), 1u);
 }
@@ -114,16 +126,62 @@ TEST(shm_shared_buffers, another_file_of_the_same_number_is_refused) {
     auto const one = allocate_shared(10000);
     auto place = place_of(one.data(), 1);
     ++place.buffer;
-    EXPECT_EQ(theirs.find(::getpid(), place, 1, code), nullptr);
+    EXPECT_EQ(theirs.find(myself(), place, 1, code), nullptr);
     EXPECT_EQ(code, EBADF);
     auto const file = make_memory_file(8192);
     place.file = file.get();
-    EXPECT_EQ(theirs.find(::getpid(), place, 1, code), nullptr);
+    EXPECT_EQ(theirs.find(myself(), place, 1, code), nullptr);
     EXPECT_EQ(code, EBADF);
     place.file = 1 << 20;
-    EXPECT_EQ(theirs.find(::getpid(), place, 1, code), nullptr);
+    EXPECT_EQ(theirs.find(myself(), place, 1, code), nullptr);
     EXPECT_EQ(code, ESRCH);
     EXPECT_EQ(theirs.size(), 0u);
+}
+
+/// The number of the process and of the buffer are right, as they are in another PID namespace.
+TEST(shm_shared_buffers, another_processs_file_is_refused) {
+    mapped_buffers theirs;
+    int code = 0;
+    auto const one = allocate_shared(10000);
+    auto const place = place_of(one.data(), 1);
+    for (int wrong = 0; wrong < 4; ++wrong) {
+        auto owner = myself();
+        auto said = place;
+        if (wrong == 0) owner.token.low ^= 1;
+        if (wrong == 1) owner.token = {};
+        if (wrong == 2) ++owner.device;
+        if (wrong == 3) ++said.inode;
+        EXPECT_EQ(theirs.find(owner, said, 1, code), nullptr) << wrong;
+        EXPECT_EQ(code, EBADF);
+    }
+    EXPECT_NE(theirs.find(myself(), place, 1, code), nullptr);
+}
+
+/// A forked child announces its own, and its parent's buffers are none of its own.
+TEST(shm_process_token, is_another_one_after_fork) {
+    auto const mine = own_token();
+    ASSERT_TRUE(mine);
+    EXPECT_EQ(own_token(), mine);
+    process_token held;
+    std::memcpy(&held, reinterpret_cast<void const*>(own_token_address()), sizeof held);
+    EXPECT_EQ(held, as_held(mine));
+    EXPECT_FALSE(held == mine) << "an announcement is not what the memory holds";
+    auto const one = allocate_shared(1);
+    pid_t const child = ::fork();
+    if (child == 0) {
+        bool const other = own_token() && !(own_token() == mine);
+        ::_exit(other && place_of(one.data(), 1) == shared_place{} ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+}
+
+TEST(shm_shared_buffers, absurd_sizes_are_refused) {
+    for (std::size_t const bytes : {SIZE_MAX, SIZE_MAX - 4095, SIZE_MAX / 2, SIZE_MAX - 8192}) {
+        EXPECT_THROW(allocate_shared(bytes), std::bad_alloc) << bytes;
+        EXPECT_THROW(plain_buffer(bytes), std::bad_alloc) << bytes;
+    }
 }
 
 TEST(shm_shared_buffers, a_forked_child_that_frees_them_leaves_its_parents_alone) {

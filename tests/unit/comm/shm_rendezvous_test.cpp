@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "comm/backend/world_record.hpp"
 #include "comm/shm/rendezvous/rendezvous_socket.hpp"
+#include "comm/shm/rendezvous/shm_rendezvous.hpp"
 #include "ranks_as_children.hpp"
 
 namespace muster {
@@ -112,6 +114,42 @@ TEST(shm_rendezvous, ranks_that_count_otherwise_are_told_on_all_ranks) {
     });
     for (int const rank : {0, 1, 2})
         EXPECT_THAT(ranks.words_of(rank), HasSubstr("rank 2 on here says that there are 4 ranks, rank 0 says 3"));
+}
+
+// A name that is bound and never answers: another user's, as far as ranks can tell.
+shm::rendezvous_request rendezvous_of(std::string const& key, int rank) {
+    identity who;
+    who.rank = rank;
+    who.world_size = who.local_size = 2;
+    who.host = "here";
+    return {key, describe_world(who, {}), "here", duration{20}, 4096};
+}
+
+TEST(shm_rendezvous, a_name_that_another_holds_is_passed_over_by_all_ranks) {
+    std::string const key = "muster-rendezvous-held-" + std::to_string(::getpid());
+    auto const first = shm::make_socket(), second = shm::make_socket();
+    ASSERT_EQ(shm::bind_to(first.get(), key), 0);
+    ASSERT_EQ(shm::bind_to(second.get(), shm::name_to_try(key, 1)), 0);
+    ranks_as_children ranks(2, [&](identity const& who) { shm::shm_rendezvous(rendezvous_of(key, who.rank)).all_say_yes(true); });
+    EXPECT_EQ(ranks.words_of(0), "fine");
+    EXPECT_EQ(ranks.words_of(1), "fine");
+}
+
+TEST(shm_rendezvous, a_name_that_this_users_other_rank_0_holds_is_an_error) {
+    std::string const key = "muster-rendezvous-twice-" + std::to_string(::getpid());
+    auto const first = shm::make_socket();
+    ASSERT_EQ(shm::bind_to(first.get(), key), 0);
+    ASSERT_EQ(::listen(first.get(), 4), 0);
+    EXPECT_THAT(message_of_failure([&] { shm::shm_rendezvous(rendezvous_of(key, 0)); }),
+                HasSubstr("another rank 0 of the same job step has it"));
+}
+
+// A reason without its last zero is not read beyond its end.
+TEST(rendezvous_socket, a_reason_without_its_end_ends_with_the_message) {
+    auto message = shm::refusal(errc::timeout, "", {});
+    message.why.fill('x');
+    EXPECT_EQ(message_of_failure([&] { shm::throw_if_failed(message); }),
+              "timeout culprits: " + std::string(message.why.size(), 'x'));
 }
 
 // ---- the sockets
