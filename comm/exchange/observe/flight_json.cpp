@@ -1,11 +1,14 @@
 // Files of the flight recorder: written and read as JSON.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/error.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "comm/exchange/observe/flight_recorder.hpp"
 
 namespace muster {
@@ -67,10 +70,14 @@ std::string write_flight_dump(flight_dump const& dump, std::string const& folder
     std::error_code ignored;
     std::filesystem::create_directories(folder, ignored);
     std::string const path = fmt::format("{}/flight-{}.json", folder, dump.rank);
-    std::ofstream file(path, std::ios::trunc);
-    file << to_json(dump);
-    file.flush();
-    if (!file) throw_system("write", path, 0, "give a folder that can be written to");
+    auto const file = open_output_file(path, "give a folder of your own");
+    std::string const text = to_json(dump);
+    for (std::string_view rest = text; !rest.empty();) {
+        auto const written = ::write(file.get(), rest.data(), rest.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) throw_system("write", path, 0, "give a folder with room in it");
+        rest.remove_prefix(static_cast<std::size_t>(written));
+    }
     return path;
 }
 

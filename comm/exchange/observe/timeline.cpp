@@ -1,6 +1,5 @@
 #include "comm/exchange/observe/timeline.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/trust/open_output_file.hpp"
 
 namespace muster {
 
@@ -48,8 +48,7 @@ void timeline::start(std::string const& folder, clock_offset offset, bool mark_c
     std::error_code ignored;
     std::filesystem::create_directories(folder, ignored);
     path_ = fmt::format("{}/timeline-{}.json", folder, rank_);
-    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd_ < 0) throw_system("open", path_, 0, "give a folder that can be written to");
+    fd_ = open_output_file(path_, "give a folder of your own").release();
     if (ring_.empty()) ring_.resize(room);
     tail_.store(head_.load());
     buffer_ = "[\n";

@@ -1,6 +1,7 @@
 // What is left behind for people to look at.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -112,6 +113,19 @@ TEST(timeline, files_of_ranks_merge_into_json_on_one_clock) {
     EXPECT_DOUBLE_EQ(first[0], 6.0);
     EXPECT_DOUBLE_EQ(first[1], 1006.0);
     EXPECT_EQ(all.size(), done.events);
+}
+
+TEST(timeline, neither_it_nor_the_recorder_writes_through_a_link_or_waits_for_a_pipe) {
+    folder const in;
+    std::string const precious = in.path + "/precious";
+    std::ofstream(precious) << "kept";
+    fs::create_symlink(precious, in.path + "/timeline-0.json");
+    fs::create_symlink(precious, in.path + "/flight-1.json");
+    ASSERT_EQ(::mkfifo((in.path + "/timeline-2.json").c_str(), 0666), 0);
+    EXPECT_THROW(timeline(0, 3, "n0").start(in.path, {}, false), error);
+    EXPECT_THROW(timeline(2, 3, "n0").start(in.path, {}, false), error);
+    EXPECT_THROW(write_flight_dump(at(1, 7, true), in.path), error);
+    EXPECT_EQ(fs::file_size(precious), 4u);
 }
 
 TEST(timeline, more_than_there_is_room_for_is_counted) {
