@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstring>
 #include <new>
 
@@ -10,12 +11,29 @@
 #include "comm/c_api/muster_comm.h"
 #include "comm/exchange/exchange.hpp"
 
+namespace muster::c_api {
+
+/// A word that tells a handle in use from one that has ended, mostly: until its memory is given to another.
+class life_mark {
+  public:
+    ~life_mark() { word_ = 0; }
+    bool is_alive() const noexcept { return word_ == alive; }
+
+  private:
+    static constexpr std::uint64_t alive = 0x6d757374'65726c76u;
+    std::uint64_t volatile word_ = alive;  // the last write is kept, though nobody may read it
+};
+
+}  // namespace muster::c_api
+
 struct muster_comm {
+    muster::c_api::life_mark mark;
     muster::exchange exchange;
     muster_comm(muster::identity const& who, muster::exchange_options const& options) : exchange(who, options) {}
 };
 
 struct muster_handle {
+    muster::c_api::life_mark mark{};
     muster::exchange_handle handle;
 };
 
@@ -50,6 +68,8 @@ int guarded(Body&& body) noexcept {
 template <typename T>
 T& need(T* given, char const* what) {
     if (given == nullptr) refuse(fmt::format("{} is null", what));
+    if constexpr (requires { given->mark; })
+        if (!given->mark.is_alive()) refuse(fmt::format("{} has ended already; use it before it is freed", what));
     return *given;
 }
 
@@ -86,6 +106,18 @@ tensor_parts parts_of(muster_tensor const* given, bool own_size);
 std::vector<named_tensor> tensors_of(muster_tensor const* tensors, std::size_t count);
 
 reduction reduction_of(int how);
+
+/// For calls that have no code to return.
+template <typename T>
+bool is_usable(T const* given) noexcept {
+    return given != nullptr && given->mark.is_alive();
+}
+
+/// Null is freed too, and nothing done.
+template <typename T>
+void destroy(T* given, char const* what) {
+    if (given != nullptr) delete &need(given, what);
+}
 
 inline exchange& of(muster_comm* comm) {
     return need(comm, "the communicator").exchange;

@@ -13,7 +13,7 @@ using namespace muster::c_api;
 
 void give(muster_handle** to, exchange_handle handle) {
     need(to, "the place for the handle");
-    *to = new muster_handle{std::move(handle)};
+    *to = new muster_handle{{}, std::move(handle)};
 }
 
 /// Submits by `start`, which fills in a handle; waits; hands the handle over or frees it.
@@ -57,33 +57,33 @@ int muster_comm_create_with(char const* const* variables, muster_comm** made) {
 }
 
 int muster_comm_destroy(muster_comm* comm) {
-    return guarded([&] { delete comm; });
+    return guarded([&] { destroy(comm, "the communicator"); });
 }
 
 int muster_comm_rank(muster_comm const* comm) {
-    return comm == nullptr ? -1 : comm->exchange.rank();
+    return !is_usable(comm) ? -1 : comm->exchange.rank();
 }
 int muster_comm_size(muster_comm const* comm) {
-    return comm == nullptr ? -1 : comm->exchange.size();
+    return !is_usable(comm) ? -1 : comm->exchange.size();
 }
 int muster_comm_local_rank(muster_comm const* comm) {
-    return comm == nullptr ? -1 : comm->exchange.who().local_rank;
+    return !is_usable(comm) ? -1 : comm->exchange.who().local_rank;
 }
 int muster_comm_local_size(muster_comm const* comm) {
-    return comm == nullptr ? -1 : comm->exchange.who().local_size;
+    return !is_usable(comm) ? -1 : comm->exchange.who().local_size;
 }
 int muster_comm_cross_rank(muster_comm const* comm) {
-    return comm == nullptr ? -1 : comm->exchange.who().node_rank;
+    return !is_usable(comm) ? -1 : comm->exchange.who().node_rank;
 }
 int muster_comm_cross_size(muster_comm const* comm) {
-    return comm == nullptr ? -1 : comm->exchange.who().node_count;
+    return !is_usable(comm) ? -1 : comm->exchange.who().node_count;
 }
 char const* muster_comm_backend(muster_comm const* comm) {
-    return comm == nullptr ? "" : comm->exchange.backend().c_str();
+    return !is_usable(comm) ? "" : comm->exchange.backend().c_str();
 }
 
 char const* muster_comm_why_backend(muster_comm const* comm) {
-    return comm == nullptr ? "" : comm->exchange.why_backend().c_str();
+    return !is_usable(comm) ? "" : comm->exchange.why_backend().c_str();
 }
 
 int muster_process_set_add(muster_comm* comm, int const* ranks, int count, int* set) {
@@ -216,7 +216,7 @@ int muster_join(muster_comm* comm, muster_call const* call, int* last_rank) {
 }
 
 int muster_poll(muster_handle const* handle) {
-    if (handle == nullptr) return failed(MUSTER_E_USAGE, "the handle is null");
+    if (!is_usable(handle)) return failed(MUSTER_E_USAGE, "the handle is null or has been freed");
     return handle->handle.poll() ? MUSTER_OK : MUSTER_PENDING;
 }
 
@@ -249,7 +249,7 @@ int muster_handle_number(muster_handle const* handle, int* number) {
 }
 
 void muster_handle_free(muster_handle* handle) {
-    static_cast<void>(guarded([&] { delete handle; }));
+    static_cast<void>(guarded([&] { destroy(handle, "the handle"); }));
 }
 
 int muster_timeline_start(muster_comm* comm, char const* folder, int mark_cycles) {

@@ -8,6 +8,7 @@
 #include "comm/c_api/muster_comm.h"
 
 struct muster_group {
+    muster::c_api::life_mark mark{};
     muster::prepared_group group;
 };
 
@@ -37,7 +38,7 @@ int muster_allreduce_prepare(muster_comm* comm, char const* name, muster_tensor 
         need(name, "the group's name");
         if (count > 0) need(tensors, "the tensors");
         auto group = of(comm).prepare(name, tensors_of(tensors, count), reduction_of(reduction), parts_of(call).call);
-        *made = new muster_group{std::move(group)};
+        *made = new muster_group{{}, std::move(group)};
     });
 }
 
@@ -55,7 +56,7 @@ int muster_group_start_on(muster_group* group, void* stream, muster_handle** han
 }
 
 void muster_group_free(muster_group* group) {
-    static_cast<void>(guarded([&] { delete group; }));
+    static_cast<void>(guarded([&] { destroy(group, "the group"); }));
 }
 
 int muster_alloc(muster_comm* comm, size_t bytes, void** made) {

@@ -258,6 +258,7 @@ static void sets_join_counters(muster_comm* comm, const char* gathers) {
 }
 
 int main(int argc, char** argv) {
+    void* memory = NULL;
     const char* const backend = argc > 1 ? argv[1] : "self";
     const int device = argc > 2 && strcmp(argv[2], "fake-device") == 0;
     const char* const variables[] = {"MUSTER_CYCLE_TIME=200us", "MUSTER_COMM_DEADLINE=30s", strcmp(backend, "mpi") == 0 ? "MUSTER_COMM_BACKEND=mpi" : NULL, NULL};
@@ -286,7 +287,12 @@ int main(int argc, char** argv) {
     wrong(comm);
     if (device) on_device(comm);
     sets_join_counters(comm, device ? "\"allgather\": 2" : "\"allgather\": 1");
+    CHECK(muster_alloc(comm, SIZE_MAX, &memory) == MUSTER_E_SYSTEM && muster_alloc(comm, SIZE_MAX - 4095, &memory) == MUSTER_E_SYSTEM);
     CHECK(muster_comm_destroy(comm) == MUSTER_OK);
     CHECK(muster_comm_destroy(NULL) == MUSTER_OK);
+#ifndef __SANITIZE_ADDRESS__ /* which sees that such calls read freed memory */
+    CHECK(muster_comm_destroy(comm) == MUSTER_E_USAGE && strstr(muster_last_error(), "the communicator has ended already") != NULL);
+    CHECK(muster_comm_rank(comm) == -1 && muster_alloc(comm, 8, &memory) == MUSTER_E_USAGE);
+#endif
     return 0;
 }
