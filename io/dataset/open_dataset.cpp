@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
@@ -142,6 +143,10 @@ void dataset::check_forms(hdf5::group const& group) {
     labels_ = hdf5::open_dataset(where, group, format::labels);
     hdf5::dataset_form const images = hdf5::form_of(at_images, images_);
     hdf5::dataset_form const labels = hdf5::form_of(at_labels, labels_);
+    // Whoever made the file names those files; the reader's own might be among them.
+    for (auto const& [at, form] : {std::pair(at_images, images), std::pair(at_labels, labels)})
+        if (form.external)
+            invalid(info_.path, at.object, "keeps its elements in other files (HDF5 external storage), which are not read");
     if (images.extent.size() != 4)
         invalid(info_.path, at_images.object, fmt::format("has {} dimensions, expected 4 (N x C x H x W)", images.extent.size()));
     if (labels.extent.size() != 1)

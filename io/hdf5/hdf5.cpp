@@ -285,11 +285,11 @@ dataset_form form_of(place const& where, dataset const& handle) {
         form.chunk.assign(chunk.begin(), chunk.end());
     }
     form.filtered = checked(where, "H5Pget_nfilters", [&] { return H5Pget_nfilters(list.get()); }) > 0;
+    form.external = checked(where, "H5Pget_external_count", [&] { return H5Pget_external_count(list.get()); }) > 0;
     quiet const silence;
     form.stored_bytes = H5Dget_storage_size(handle.get());
-    int const external = H5Pget_external_count(list.get());
     haddr_t const offset = H5Dget_offset(handle.get());
-    if (layout == H5D_CONTIGUOUS && external == 0 && offset != HADDR_UNDEF) form.offset = offset;
+    if (layout == H5D_CONTIGUOUS && !form.external && offset != HADDR_UNDEF) form.offset = offset;
     return form;
 }
 

@@ -104,6 +104,7 @@ struct dataset_form {
     std::optional<std::uint64_t> offset;  ///< of the first byte in the file, if contiguous and allocated
     std::uint64_t stored_bytes = 0;
     bool filtered = false;  ///< compressed or otherwise encoded
+    bool external = false;  ///< its elements lie in other files
 };
 dataset_form form_of(place const& where, dataset const& handle);
 

@@ -116,6 +116,25 @@ expect_contains stderr "nowhere.h5: No such file"
 expect_exit 125 "$STAGE" verify renamed.h5 --split tran
 expect_contains stderr "has no split 'tran'; it has train; did you mean train?"
 
+# A dataset's elements may lie in a file that whoever made it names: the reader's own files are not read as images.
+for python in python3 /usr/bin/python3; do "$python" -c 'import h5py' 2>/dev/null && break; done
+if "$python" -c 'import h5py' 2>/dev/null; then
+    cp renamed.h5 outside.h5
+    "$python" - <<'END'
+import h5py
+with h5py.File("outside.h5", "r+") as file:
+    shape = file["train/images"].shape
+    size = shape[0] * shape[1] * shape[2] * shape[3]
+    open("private", "wb").write(b"s" * size)
+    del file["train/images"]
+    file.create_dataset("train/images", shape, "u1", external=[("private", 0, size)])
+END
+    for command in info verify; do
+        expect_exit 125 "$STAGE" $command outside.h5
+        expect_contains stderr "outside.h5: /train/images: keeps its elements in other files (HDF5 external storage)"
+    done
+fi
+
 # On several ranks: the same contents, one report, an error told once.
 for ranks in 2 3; do
     expect_exit 0 "$MUSTER" run -n $ranks --slots-per-node $ranks -- "$STAGE" convert --images images.gz --labels labels -o many.h5 --force
