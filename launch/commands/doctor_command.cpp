@@ -24,6 +24,7 @@
 #include "launch/run/guardian.hpp"
 #include "launch/settings/resolve_settings.hpp"
 #include "launch/settings/settings_to_options.hpp"
+#include "launch/site/site_placement.hpp"
 #include "launch/system/host_name.hpp"
 #include "pmix/library/library_version.hpp"
 
@@ -130,9 +131,9 @@ nlohmann::ordered_json json_of(std::vector<finding> const& findings) {
     return rows;
 }
 
-run_options options_of(settings_result const& given) {
+run_options options_of(settings_result const& given, environment const& variables) {
     run_options options;
-    options.from = make_allocation_choice(given);
+    options.from = choice_with_site(make_allocation_choice(given), given.text("site"), variables);
     options.verbose = given.flag("verbose");
     options.engine = given.text("engine");
     options.engine_args = given.list("engine-args");
@@ -175,7 +176,7 @@ int doctor_command(std::vector<std::string> const& args, environment const& vari
         throw error(errc::usage, fmt::format("muster doctor takes no argument '{}'; give --allocation too to examine a program",
                                              given.command.front()));
     print_notes(given);
-    auto const options = options_of(given);
+    auto const options = options_of(given, variables);
     if (!allocation) return print_all(examine(options, variables), nullptr, given.flag("json"));
     return run_guarded(run_options{}.grace, [&](std::string const& session_dir, int) {
         try {

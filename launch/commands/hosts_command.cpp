@@ -14,6 +14,7 @@
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/settings/settings_to_options.hpp"
+#include "launch/site/site_placement.hpp"
 
 namespace muster {
 
@@ -122,7 +123,7 @@ int hosts_command(std::vector<std::string> const& args, environment const& varia
     auto const& format = find_format(values.flag("json") ? "json" : values.text("format"));
     std::vector<std::string> tried;
     auto const given = read_allocation(real_sources(variables, [&] { return node_of(discover_here(variables)); }),
-                                       make_allocation_choice(values), &tried);
+                                       choice_with_site(make_allocation_choice(values), values.text("site"), variables), &tried);
     if (values.flag("verbose"))
         for (auto const& line : tried) fmt::print(stderr, "muster: note: not {}\n", line);
     fmt::print(stderr, "muster: note: {}\n", describe(given));

@@ -26,7 +26,7 @@ namespace {
 /// The nodes of this job; outside of any job one like the machine of --topology.
 allocation find_nodes(settings_result const& given, placement_request const& wanted, environment const& variables,
                       known_machines& known) {
-    auto const choice = make_allocation_choice(given);
+    auto const choice = choice_with_site(make_allocation_choice(given), given.text("site"), variables);
     auto const this_node = [&]() -> node {
         if (known.every_node) return node_of(*known.every_node, wanted);
         if (!known.this_node) known.this_node = discover_here(variables);

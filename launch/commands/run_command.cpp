@@ -22,6 +22,7 @@ std::optional<run_options> parse_run_options(std::vector<std::string> const& arg
     print_notes(given);
     auto options = make_run_options(given);
     options.place = with_site(std::move(options.place), given.text("site"), variables);
+    options.from = choice_with_site(std::move(options.from), given.text("site"), variables);
     return options;
 }
 

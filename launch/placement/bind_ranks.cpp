@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "launch/placement/binding_steps.hpp"
+#include "launch/placement/node_share.hpp"
 
 namespace muster {
 
@@ -22,9 +23,20 @@ void explain(binding& rank, std::string_view text) {
 std::vector<binding> bind_ranks(topology const& machine, placement_request const& wanted, int local_size) {
     expect(!machine.cores.empty(), "a machine with cores");
     std::vector<binding> ranks(static_cast<std::size_t>(local_size));
-    assign_gpus(machine, wanted, ranks);
-    assign_cores(machine, wanted, ranks);
-    assign_visible(machine, wanted, ranks);
+    if (is_gpu_share_unclear(machine, wanted)) {
+        topology without_gpus = machine;
+        without_gpus.gpus.clear();
+        auto others = wanted;
+        others.share.gpus.reset();
+        ranks = bind_ranks(without_gpus, others, local_size);
+        for (auto& rank : ranks) explain(rank, "no GPU of its own: the job has some of them, and nothing says which");
+        return ranks;
+    }
+    auto known = wanted;
+    if (is_core_share_unclear(machine, wanted)) known.bind_to = bind_policy::none;
+    assign_gpus(machine, known, ranks);
+    assign_cores(machine, known, ranks);
+    assign_visible(machine, known, ranks);
     assign_nics(machine, ranks);
     return ranks;
 }

@@ -38,6 +38,14 @@ std::string_view to_string(gpu_visibility seen) noexcept;
 /// Throws errc::usage naming the possible words.
 gpu_visibility parse_gpu_visibility(std::string_view word);
 
+/// What the scheduler gives a job of a node. Nothing: it does not say.
+struct node_part {
+    bool may_be_part = false;  ///< other jobs may be on the node, and the scheduler does not say what is whose
+    std::optional<int> gpus;
+    std::optional<int> cpus;  ///< hardware threads
+    bool operator==(node_part const&) const = default;
+};
+
 struct placement_request {
     std::optional<int> ranks;           ///< world size; without it: every slot one rank
     std::optional<int> nodes;           ///< use this many of the allocation's nodes, the first ones
@@ -54,6 +62,7 @@ struct placement_request {
     std::vector<std::string> gpu_cpus;  ///< by the node's GPU: the hardware threads nearest to it, where a site knows better
     /// Hardware threads whose cores no rank gets ("0,8,16"), as where a site keeps them for the system.
     std::string reserved_cpus;
+    node_part share = {};  ///< set for each node (with_share)
     bool operator==(placement_request const&) const = default;
 };
 

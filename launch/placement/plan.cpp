@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "launch/placement/bind_ranks.hpp"
+#include "launch/placement/node_share.hpp"
 
 namespace muster {
 
@@ -69,7 +70,9 @@ plan make_plan(allocation given, placement_request const& wanted, known_machines
             continue;
         }
         p.shape_of_node[n] = like[ranks] = static_cast<int>(p.shapes.size());
-        p.shapes.push_back({*machine, bind_ranks(*machine, wanted, ranks)});
+        auto const here_wanted = with_share(wanted, p.given, p.given.nodes[n]);
+        p.shapes.push_back({*machine, bind_ranks(*machine, here_wanted, ranks)});
+        if (auto const note = share_note(*machine, here_wanted); !note.empty()) p.notes.push_back(note);
     }
     add_notes(p, wanted);
     return p;

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
@@ -112,6 +113,11 @@ void engine_supervisor::start_ranks() {
         for (auto const& rank : ranks_)
             say(fmt::format("{}: cores {}{}; {}", ranks_.name_of(rank), rank.place.cpus.empty() ? "any" : rank.place.cpus,
                             rank.place.nic.empty() ? "" : ", NIC " + rank.place.nic, rank.place.why));
+    auto const noted = [](remote_rank const& rank) { return !rank.place.note.empty(); };
+    if (auto const first = std::find_if(ranks_.begin(), ranks_.end(), noted); first != ranks_.end() && !options_.quiet) {
+        auto const others = std::count_if(first, ranks_.end(), noted) - 1;
+        say(fmt::format("note: {}{}", first->place.note, others > 0 ? fmt::format(" (and so {} more hosts)", others) : ""));
+    }
     phase_ = phase::running;
     start_ = event_loop::clock::now();
     deadlines_.note_output();

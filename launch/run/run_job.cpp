@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "launch/engine/engine_job.hpp"
 #include "launch/placement/local_placement.hpp"
 #include "launch/placement/mapping.hpp"
+#include "launch/placement/node_share.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/check_nodes.hpp"
 #include "launch/run/prepare_run.hpp"
@@ -92,7 +94,12 @@ int run_job(run_options const& options, environment const& inherited, std::strin
     auto const prepared = prepare_run(run);
     if (others > 0 || (!options.engine.empty() && options.engine != "embedded")) return run_on_engine(run, prepared);
     if (!machine) machine = discover_here(inherited);
-    return run_embedded(run, prepared, place_here(std::move(*machine), run.given, run.map, options.place));
+    auto const here = std::find_if(run.map.ranks_per_node.begin(), run.map.ranks_per_node.end(), [](int n) { return n > 0; });
+    auto const place =
+        with_share(options.place, run.given, run.given.nodes.at(static_cast<std::size_t>(here - run.map.ranks_per_node.begin())));
+    if (auto const note = share_note(*machine, place); !note.empty() && !options.quiet)
+        fmt::print(stderr, "muster: note: {}\n", note);
+    return run_embedded(run, prepared, place_here(std::move(*machine), run.given, run.map, place));
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include "base/environment.hpp"
 #include "launch/engine/describe_engine_job.hpp"
 #include "launch/engine/engine_table.hpp"
+#include "launch/placement/node_share.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/ranks/rank_environment.hpp"
 #include "launch/ranks/rank_variables.hpp"
@@ -58,6 +59,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
                         used,
                         run.given.nodes[node].name,
                         identity::source::muster};
+        rank.job.place = with_share(options.place, run.given, run.given.nodes[node]);
         rank.job.address = run.given.nodes[node].address;
     }
     return ranks;

@@ -28,7 +28,8 @@ struct allocation {
     std::string job_id;
     std::vector<node> nodes;
     std::optional<std::chrono::system_clock::time_point> ends_at;
-    bool fixed = false;  ///< a scheduler owns it: never use more than it gave
+    bool fixed = false;         ///< a scheduler owns it: never use more than it gave
+    bool shares_nodes = false;  ///< other jobs may be on its nodes
     bool operator==(allocation const&) const = default;
 };
 

@@ -111,7 +111,10 @@ allocation read_pbs(scheduler_sources const& sources, allocation_choice const&) 
     given.fixed = true;
     auto const path = sources.variables.get("PBS_NODEFILE");
     auto const job = ask_qstat(sources, given.job_id);
-    if (job) given.ends_at = job->ends_at;
+    if (job) {
+        given.ends_at = job->ends_at;
+        given.shares_nodes = !job->exclusive;
+    }
     if (path) {
         auto const file = read_nodes(sources, *path);
         if (job) given.nodes = join_with_job(file, *job, given.job_id, *path);

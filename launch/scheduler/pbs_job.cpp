@@ -155,7 +155,10 @@ std::optional<pbs_job> parse_qstat_job(std::string_view text, std::string_view i
     if (found == nullptr) return std::nullopt;
     auto const exec_host = text_of(*found, "exec_host");
     if (exec_host.empty()) return std::nullopt;
-    return pbs_job{parse_exec_hosts(exec_host, text_of(*found, "exec_vnode")), end_of(*found)};
+    auto const* const resources = member(*found, "Resource_List");
+    auto const place = resources != nullptr ? text_of(*resources, "place") : std::string();
+    return pbs_job{parse_exec_hosts(exec_host, text_of(*found, "exec_vnode")), end_of(*found),
+                   place.find("excl") != std::string::npos};
 }
 
 }  // namespace muster

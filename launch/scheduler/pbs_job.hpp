@@ -19,6 +19,7 @@ struct pbs_host {
 struct pbs_job {
     std::vector<pbs_host> hosts;  ///< each once, in the order of exec_host: the first one is the mother superior
     std::optional<std::chrono::system_clock::time_point> ends_at;  ///< stime + walltime
+    bool exclusive = false;                                        ///< no other job is on its hosts (place=excl, exclhost)
     bool operator==(pbs_job const&) const = default;
 };
 

@@ -36,6 +36,16 @@ void check(allocation_choice const& choice) {
                     "--scheduler local is this node alone; leave out --hostfile and -H, or give --scheduler hostfile");
 }
 
+/// A scheduler that hands out whole nodes need not count their GPUs.
+void add_gpus_of_site(allocation& given, std::optional<int> gpus_of_each) {
+    bool const told = std::any_of(given.nodes.begin(), given.nodes.end(), [](node const& n) { return n.gpus || n.slots_named; });
+    if (!gpus_of_each || told || !owns_nodes(given.scheduler)) return;
+    for (auto& n : given.nodes) {
+        n.gpus = gpus_of_each;
+        n.gpus_counted = true;
+    }
+}
+
 }  // namespace
 
 std::span<scheduler_row const> schedulers() noexcept {
@@ -56,6 +66,7 @@ allocation read_allocation(scheduler_sources const& sources, allocation_choice c
         }
         if (hosts_named && row.kind == scheduler_kind::local) break;
         auto given = row.read(sources, choice);
+        add_gpus_of_site(given, choice.gpus_of_each);
         if (hosts_named && owns_nodes(row.kind)) given = choose_hosts(given, named_hosts(sources, choice));
         return given;
     }

@@ -28,6 +28,7 @@ struct allocation_choice {
     std::optional<scheduler_kind> scheduler;  ///< --scheduler
     std::string hostfile;                     ///< --hostfile
     std::string hosts;                        ///< -H: "a:4,b:4", or a hostlist "node[1-4]:4"
+    std::optional<int> gpus_of_each;          ///< of every node, where a site says it and gives out whole nodes
     bool operator==(allocation_choice const&) const = default;
 };
 

@@ -27,6 +27,7 @@ namespace {
 
 constexpr std::array handled{SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT};
 constexpr std::array mpi_looks{duration(0.1), duration(0.5), duration(2), duration(5), duration(15)};
+constexpr duration suspension_look{1};
 constexpr duration same_signal_window{0.5};
 constexpr int most_kills = 50;  ///< 10 s
 constexpr std::size_t largest_frame_bytes = 64u << 20;
@@ -99,6 +100,7 @@ void rank_shim::on_message(wire::go const& go) {
         phase_ = phase::running;
         tell(wire::started{pid_});
         for (auto const when : mpi_looks) loop_.after(when, [this] { look_for_mpi(); });
+        if (variables_.has("PBS_JOBID")) follow_suspension();
     } catch (program_error const& e) {
         tell(wire::failed{e.what(), e.exit_status()});
     } catch (error const& e) {
@@ -241,6 +243,16 @@ void rank_shim::look_for_mpi() {
     if (phase_ != phase::running || job_.who.world_size < 2) return;
     for (pid_t const pid : descendants())  // the program may be below a script
         if (auto const library = maps_mpi(pid)) return tell(wire::loaded_mpi{*library});
+}
+
+/// PBS suspends a job by stopping the sessions that it has started itself: those of the daemon, or of the launcher above it, but
+/// not the one of Hydra's ranks and not mpirun's.
+void rank_shim::follow_suspension() {
+    if (phase_ != phase::running || grace_ends_) return;
+    bool const stopped = is_stopped(parent_) || is_stopped(parent_of(parent_));
+    if (stopped != suspended_) signal_descendants(stopped ? SIGSTOP : SIGCONT);
+    suspended_ = stopped;
+    loop_.after(suspension_look, [this] { follow_suspension(); });
 }
 
 void rank_shim::say(std::string const& text) {

@@ -56,6 +56,7 @@ class rank_shim {
     void on_launcher_gone(std::string const& reason);
     void on_parent_gone();
     void look_for_mpi();
+    void follow_suspension();
 
     // what is done about it
     void end_rank(int signal_number);
@@ -96,6 +97,7 @@ class rank_shim {
     event_loop::clock::time_point last_engine_signal_at_{};
     bool writing_ = false;  ///< since the last report of it
     bool report_due_ = false;
+    bool suspended_ = false;  ///< the rank was stopped because the job is (follow_suspension)
     int kills_ = 0;
     int exit_code_ = 0;
 };

@@ -9,6 +9,7 @@
 #include "base/process/process.hpp"
 #include "launch/hardware/discover_topology.hpp"
 #include "launch/placement/bind_ranks.hpp"
+#include "launch/placement/node_share.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/ranks/rank_environment.hpp"
 #include "launch/ranks/rank_variables.hpp"
@@ -46,6 +47,7 @@ void rank_shim::place() {
     ready.cpus = binding_.cores.empty() ? "" : binding_.cores.to_list();
     ready.nic = binding_.nic.value_or("");
     ready.why = binding_.why;
+    if (who.local_rank == 0) ready.note = share_note(machine_, job_.place);
     ready.address = reachable_address(job_.address, job_.network_interface, launcher_fd_);
     if (who.rank == 0) {
         ready.master_port = ports_->numbers()[0];

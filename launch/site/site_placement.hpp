@@ -5,6 +5,7 @@
 
 #include "base/environment.hpp"
 #include "launch/placement/placement_request.hpp"
+#include "launch/scheduler/scheduler_sources.hpp"
 #include "launch/site/site.hpp"
 
 namespace muster {
@@ -16,5 +17,8 @@ placement_request apply_site(placement_request wanted, site_node const& node);
 
 /// The same for the site of that name (as load_site takes it); no site, an empty name, changes nothing. Throws as load_site.
 placement_request with_site(placement_request wanted, std::string const& name, environment const& variables);
+
+/// `choice` with the GPUs of the site's nodes, if the site gives out whole ones. Throws as load_site.
+allocation_choice choice_with_site(allocation_choice choice, std::string const& name, environment const& variables);
 
 }  // namespace muster

@@ -83,6 +83,16 @@ int signal_descendants(int signal_number) noexcept try {
     return 0;
 }
 
+bool is_stopped(pid_t pid) noexcept {
+    process_record record;
+    return read_stat(pid, record) && record.state == 'T';
+}
+
+pid_t parent_of(pid_t pid) noexcept {
+    process_record record;
+    return read_stat(pid, record) ? record.parent : 0;
+}
+
 void kill_descendants_called(std::string_view program) noexcept {
     for (pid_t const pid : descendants()) {
         std::ifstream file("/proc/" + std::to_string(pid) + "/comm");

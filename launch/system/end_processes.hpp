@@ -19,6 +19,12 @@ std::vector<pid_t> descendants();
 /// Sends the signal to each of them; returns how many there were.
 int signal_descendants(int signal_number) noexcept;
 
+/// Whether the process was stopped by a signal; false if there is no such process.
+bool is_stopped(pid_t pid) noexcept;
+
+/// Its parent; 0 if there is no such process.
+pid_t parent_of(pid_t pid) noexcept;
+
 /// Kills the descendants whose program is called so (15 characters of it at most).
 void kill_descendants_called(std::string_view program) noexcept;
 

@@ -55,6 +55,7 @@ struct ready {
     std::string cpus;  ///< "0-7", or empty: not bound
     std::string nic;
     std::string why;      ///< the cores and the GPU were chosen so
+    std::string note;     ///< what the user should know of the node (share_note); mostly empty
     std::string address;  ///< where other nodes reach this one
     int master_port = 0;  ///< of rank 0
     int jax_port = 0;     ///< of rank 0

@@ -33,6 +33,25 @@ TEST(end_processes, an_interrupt_is_followed_by_a_termination) {
     }
 }
 
+TEST(end_processes, a_stopped_process_is_told_from_a_sleeping_one) {
+    pid_t const child = ::fork();
+    if (child == 0) {
+        ::raise(SIGSTOP);
+        ::pause();
+    }
+    int status = 0;
+    ::waitpid(child, &status, WUNTRACED);
+    EXPECT_TRUE(is_stopped(child));
+    EXPECT_EQ(parent_of(child), ::getpid());
+    ::kill(child, SIGCONT);
+    ::waitpid(child, &status, WCONTINUED);
+    EXPECT_FALSE(is_stopped(child));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, &status, 0);
+    EXPECT_FALSE(is_stopped(child));
+    EXPECT_EQ(parent_of(child), 0);
+}
+
 TEST(end_processes, a_stopped_child_ends_too) {
     pid_t const child = ::fork();
     if (child == 0) {

@@ -171,6 +171,13 @@ TEST(sites, give_their_map_and_leave_what_the_user_says) {
     EXPECT_THROW(with_site({}, "no-such-site", {{"MUSTER_SITE_PATH", "/nonexistent"}}), error);
 }
 
+TEST(sites, of_whole_nodes_tell_their_gpus) {
+    environment const here{{"MUSTER_SITE_PATH", MUSTER_SOURCE_DIR "/site-configs"}};
+    EXPECT_EQ(choice_with_site({}, "polaris", here).gpus_of_each, 4);
+    EXPECT_EQ(choice_with_site({}, "generic-pbs", here), allocation_choice{});
+    EXPECT_EQ(choice_with_site({}, "", here), allocation_choice{});
+}
+
 TEST(sites, are_not_believed_where_the_node_has_other_gpus) {
     // A job that sees two of four GPUs counts them from 0: the site's map by number would be wrong.
     auto machine = machine_of("polaris");

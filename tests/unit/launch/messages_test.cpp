@@ -35,7 +35,7 @@ TEST(wire_messages, come_back_as_they_were) {
     std::vector<message> const all{
         hello{"secret", "1.0", "node2", 5, 16, 4711, "42.0", "a fault"},
         full_job(),
-        ready{2, "GPU-a", "0-7", "hsn0", "why", "10.0.0.2", 4000, 4001, 4002},
+        ready{2, "GPU-a", "0-7", "hsn0", "why", "note", "10.0.0.2", 4000, 4001, 4002},
         go{"10.0.0.1", 4000, 4001, {"10.0.0.1:1", "10.0.0.2:2"}},
         started{99},
         failed{"no program", 127},

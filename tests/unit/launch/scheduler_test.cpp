@@ -157,6 +157,15 @@ TEST(hosts_named, hosts_with_the_same_short_name_are_told_apart) {
     EXPECT_EQ(names_of(c.read({.hosts = "n1.west"})), std::vector<std::string>{"n1.west"});
 }
 
+TEST(hosts_named, where_the_scheduler_counts_no_gpus_the_site_does) {
+    cluster c;
+    c.variables = {{"PBS_JOBID", "7"}, {"PBS_NODEFILE", "nodes"}};
+    c.files["nodes"] = "n1\nn2\n";
+    EXPECT_EQ(c.read({.gpus_of_each = 4}).nodes.at(1).gpus, 4);
+    EXPECT_EQ(c.read({}).nodes.at(1).gpus, std::nullopt);
+    EXPECT_EQ(slurm_job().read({.gpus_of_each = 8}).nodes.at(0).gpus, 4) << "Slurm has said 4";
+}
+
 TEST(scontrol, only_the_job_that_was_asked_for) {
     auto const job = parse_scontrol_job(
         "JobId=9 EndTime=1000 JOB_GRES=gpu:1 Nodes=a CPU_IDs=0 Mem=0 GRES=gpu:1\n"
