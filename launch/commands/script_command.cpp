@@ -4,12 +4,11 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "base/error.hpp"
 #include "base/process/self_program.hpp"
 #include "base/text.hpp"
+#include "base/trust/trusted_file.hpp"
 #include "base/version.hpp"
 #include "jobscripts/render.hpp"
 #include "launch/commands/real_settings.hpp"
@@ -35,9 +34,9 @@ std::optional<duration> walltime_of(settings_result const& given) {
 }
 
 std::string read_template(std::string const& path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw error(errc::usage, fmt::format("cannot open the template {}; check the name and that it is readable", path));
-    return {std::istreambuf_iterator<char>(file), {}};
+    auto text = read_small_file(path, "template");
+    if (!text) throw error(errc::usage, fmt::format("cannot open the template {}; check the name and that it is readable", path));
+    return *text;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iterator>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -71,6 +72,41 @@ void add_file(settings_result& result, settings_sources const& sources, std::str
         put(result, read.name, {std::move(read.entries), layer, std::move(read.where)});
 }
 
+/// ./muster.toml says what runs to whoever is in its folder, so it must be the user's own, or root's.
+bool is_trusted(settings_result& result, settings_sources const& sources, std::string const& path) {
+    auto const why = path.empty() || !sources.distrust ? std::string() : sources.distrust(path);
+    if (why.empty()) return true;
+    result.notes.push_back(fmt::format("./{} is not read: {}; copy it to a file of your own", path, why));
+    return false;
+}
+
+/// The settings by which a file can run programs of its writer's choice.
+constexpr std::array telling{"env", "engine-args", "site", "template"};
+/// Those that name a file; one beside ./muster.toml can have been put there by another user.
+constexpr std::array naming_files{"site", "template", "hostfile"};
+
+bool is_relative_file(std::string const& name, std::string const& value) {
+    if (value.starts_with('/')) return false;
+    return name != "site" || value.find('/') != std::string::npos || value.ends_with(".toml");
+}
+
+/// Says what of weight comes from ./muster.toml, and refuses files of others that it names.
+void look_at_project_file(settings_result& result, settings_sources const& sources) {
+    auto const from_project = [&](std::string const& name) {
+        auto const found = result.values.find(name);
+        return found != result.values.end() && found->second.from == setting_layer::project_file;
+    };
+    std::vector<std::string> told;
+    std::copy_if(telling.begin(), telling.end(), std::back_inserter(told), from_project);
+    if (!told.empty()) result.notes.push_back(fmt::format("settings from ./{}: {}", sources.project_file, join(told, ", ")));
+    for (std::string const name : naming_files) {
+        if (!sources.distrust || !from_project(name) || !is_relative_file(name, result.text(name))) continue;
+        if (auto const why = sources.distrust(result.text(name)); !why.empty())
+            throw error(errc::config, fmt::format("{}: {} names {}, which is not read: {}; copy it to a file of your own",
+                                                  result.get(name).where, name, result.text(name), why));
+    }
+}
+
 void add_site(settings_result& result, settings_sources const& sources) {
     if (!sources.load_site || !result.given("site")) return;
     for (auto& read : sources.load_site(result.text("site")).settings)
@@ -132,8 +168,10 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     for (auto& [name, words] : line.given) put(result, name, {std::move(words.entries), setting_layer::option, words.spelled});
     if (result.flag("help") || result.flag("help-all")) return result;  // help is printed whatever the files say
     add_variables(result, sources.variables);
-    add_file(result, sources, sources.project_file, setting_layer::project_file);
+    if (is_trusted(result, sources, sources.project_file))
+        add_file(result, sources, sources.project_file, setting_layer::project_file);
     add_file(result, sources, sources.user_file, setting_layer::user_file);
+    look_at_project_file(result, sources);
     add_site(result, sources);
     return result;
 }

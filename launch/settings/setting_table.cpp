@@ -75,7 +75,7 @@ constexpr setting rows[]{
     {"timestamp-output", 0, "-timestamp-output prefix-output-with-timestamp", "", kind::flag, "", running, group::output,
      use::everywhere, "", "put the time before each line"},
     {"output-dir", 0, "output-filename", "DIR", kind::text, "", running, group::output, use::common, "",
-     "write the output of each rank to DIR/rank.NN/stdout and stderr as well"},
+     "write the output of each rank to DIR/rank.NN/stdout and stderr as well; %j in DIR: the job's number"},
     {"verbose", 'v', "-verbose", "", kind::flag, "", "run plan hosts doctor", group::output, use::everywhere, "",
      "print what was chosen and why"},
     {"quiet", 'q', "-quiet", "", kind::flag, "", "run plan", group::output, use::everywhere, "", "print no notes, only errors"},

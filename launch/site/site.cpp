@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <system_error>
 
 #include "base/error.hpp"
 #include "base/process/self_program.hpp"
 #include "base/text.hpp"
+#include "base/trust/trusted_file.hpp"
 
 namespace muster {
 
@@ -18,21 +17,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t longest_file_bytes = std::size_t{1} << 20;
-
 std::string read_text(fs::path const& path) {
     std::error_code failed;
     if (fs::is_directory(path, failed))
         throw error(errc::usage, fmt::format("{} is a folder, not a site file; give a file", path.string()));
-    std::ifstream file(path, std::ios::binary);
-    if (!file)
+    auto text = read_small_file(path.string(), "site file");
+    if (!text)
         throw error(errc::usage,
                     fmt::format("cannot open the site file {}; check its name and that it is readable", path.string()));
-    std::string text(longest_file_bytes + 1, '\0');
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    if (file.bad()) throw error(errc::io, fmt::format("cannot read the site file {}", path.string()));
-    text.resize(static_cast<std::size_t>(file.gcount()));
-    return text;
+    return *text;
 }
 
 site load_file(fs::path const& path) {

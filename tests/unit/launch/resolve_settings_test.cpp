@@ -52,6 +52,29 @@ std::string failure(std::string const& command, words const& args, settings_sour
     return "no error";
 }
 
+TEST(project_file, of_another_user_is_not_obeyed) {
+    auto sources = sources_of({}, {{"muster.toml", "ranks = 3\nenv = [\"LD_PRELOAD=/evil\"]\n"}});
+    sources.distrust = [](std::string const& path) { return path == "muster.toml" ? "it belongs to the user mallory" : ""; };
+    auto const given = resolve_settings("run", {"true"}, sources);
+    EXPECT_FALSE(given.given("ranks"));
+    EXPECT_FALSE(given.given("env"));
+    EXPECT_THAT(given.notes,
+                ElementsAre("./muster.toml is not read: it belongs to the user mallory; copy it to a file of your own"));
+}
+
+TEST(project_file, is_named_where_it_can_run_programs) {
+    auto const sources = sources_of({}, {{"muster.toml", "ranks = 3\nenv = [\"A=1\"]\nengine-args = \"-v\"\n"}});
+    EXPECT_THAT(resolve_settings("run", {"true"}, sources).notes, ElementsAre("settings from ./muster.toml: env, engine-args"));
+    EXPECT_THAT(resolve_settings("run", {"-x", "B=1", "--engine-args=-q", "true"}, sources).notes, IsEmpty()) << "overruled";
+}
+
+TEST(project_file, names_no_file_of_another_user) {
+    auto sources = sources_of({}, {{"muster.toml", "hostfile = \"hosts\"\n"}});
+    sources.distrust = [](std::string const& path) { return path == "hosts" ? "it belongs to the user mallory" : ""; };
+    EXPECT_THAT(failure("run", {"true"}, sources), AllOf(HasSubstr("muster.toml:1: hostfile names hosts"), HasSubstr("mallory")));
+    EXPECT_EQ(failure("run", {"--hostfile", "other", "true"}, sources), "no error") << "overruled";
+}
+
 TEST(setting_table, names_are_unique_and_every_row_is_complete) {
     std::set<std::string> configurable;
     for (auto const& row : settings()) {
