@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,12 +9,17 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
-#include "base/error.hpp"
+#include "base/trust/open_output_file.hpp"
 
 namespace muster {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -33,19 +37,38 @@ bool write_file(int fd, std::string_view bytes) {
     return true;
 }
 
+constexpr std::string_view hint = "check --output-dir";
+
+std::string rank_folder(int rank, int world_size) {
+    std::size_t const width = std::max<std::size_t>(2, std::to_string(world_size - 1).size());
+    return fmt::format("rank.{:0{}}", rank, width);
+}
+
+bool is_rank_folder(std::string const& name) {
+    return name.starts_with("rank.") && name.size() >= 7 && name.find_first_not_of("0123456789", 5) == std::string::npos;
+}
+
+/// What a rank's folder holds when muster made it and nobody put anything else there.
+bool holds_output_only(fs::path const& folder) {
+    std::error_code fault;
+    if (fs::symlink_status(folder, fault).type() != fs::file_type::directory) return false;
+    for (auto const& entry : fs::directory_iterator(folder, fault)) {
+        auto const name = entry.path().filename();
+        if ((name != "stdout" && name != "stderr") || entry.symlink_status(fault).type() != fs::file_type::regular) return false;
+    }
+    return !fault;
+}
+
 }  // namespace
 
-rank_stream::rank_stream(int target, line_format how, std::string const& file_path)
-    : target_(target), terminal_(::isatty(target) == 1), lines_(std::move(how)) {
+rank_stream::rank_stream(int target, line_format how, output_file file)
+    : target_(target), terminal_(::isatty(target) == 1), lines_(std::move(how)), file_(std::move(file)) {
     auto [read_end, write_end] = make_pipe();
     ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
     // A larger pipe lets a rank print 1 MiB without waiting for us; more than the user's limit is refused, which does no harm.
     ::fcntl(read_end.get(), F_SETPIPE_SZ, 1 << 18);
     read_ = std::move(read_end);
     write_ = std::move(write_end);
-    if (file_path.empty()) return;
-    file_.reset(::open(file_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (!file_) throw_system("open", file_path, 0, "check --output-dir");
 }
 
 bool rank_stream::read_some(output_writer& writer) {
@@ -58,10 +81,11 @@ bool rank_stream::read_some(output_writer& writer) {
         return false;
     }
     std::string_view const bytes(buffer.data(), static_cast<std::size_t>(n));
-    if (file_ && !write_file(file_.get(), bytes)) {
-        spdlog::error("cannot write a rank's output to its file in --output-dir: {}; it goes on to the terminal only",
-                      std::strerror(errno));
-        file_.reset();
+    if (file_.fd && !write_file(file_.fd.get(), bytes)) {
+        file_fault_ =
+            fmt::format("cannot write {}: {}; the rest is only passed on: free space there", file_.name, std::strerror(errno));
+        writer.write(STDERR_FILENO, fmt::format("muster: error: {}\n", file_fault_));
+        file_.fd.reset();
     }
     fresh_ = true;
     writer.write(target_, lines_.push(bytes));
@@ -95,13 +119,32 @@ line_format output_format(bool tag, bool timestamp, identity const& who) {
     return how;
 }
 
-std::string make_rank_dir(std::string const& output_dir, int rank, int world_size) {
-    std::size_t const width = std::max<std::size_t>(2, std::to_string(world_size - 1).size());
-    auto const path = fmt::format("{}/rank.{:0{}}", output_dir, rank, width);
+output_files make_output_files(std::string const& output_dir, identity const& who) {
+    if (output_dir.empty()) return {};
+    output_folder const folder(fmt::format("{}/{}", output_dir, rank_folder(who.rank, who.world_size)), hint);
+    auto const file = [&](char const* name) {
+        return output_file{folder.open_file(name, hint),
+                           fmt::format("the output of rank {} on {} to {}/{}", who.rank, who.host, folder.path(), name)};
+    };
+    return {file("stdout"), file("stderr")};
+}
+
+int clear_former_ranks(std::string const& output_dir, int world_size) {
+    if (output_dir.empty()) return 0;
+    std::set<std::string> ours;
+    for (int rank = 0; rank < world_size; ++rank) ours.insert(rank_folder(rank, world_size));
+    int removed = 0;
     std::error_code fault;
-    std::filesystem::create_directories(path, fault);
-    if (fault) throw error(errc::io, fmt::format("cannot make {}: {}; check --output-dir", path, fault.message()));
-    return path;
+    std::vector<fs::path> former;
+    for (auto const& entry : fs::directory_iterator(output_dir, fault))
+        if (is_rank_folder(entry.path().filename().string()) && !ours.contains(entry.path().filename().string()))
+            former.push_back(entry.path());
+    for (auto const& folder : former) {
+        if (!holds_output_only(folder)) continue;
+        for (auto const* name : {"stdout", "stderr"}) fs::remove(folder / name, fault);
+        if (fs::remove(folder, fault)) ++removed;
+    }
+    return removed;
 }
 
 }  // namespace muster

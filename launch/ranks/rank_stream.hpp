@@ -11,11 +11,17 @@
 
 namespace muster {
 
+/// A file in --output-dir that keeps a stream, and how it is called in messages.
+struct output_file {
+    unique_fd fd;
+    std::string name;  ///< "rank 3's output to logs/rank.03/stdout"
+};
+
 /// One stream of one rank. Reads never block.
 class rank_stream {
   public:
-    /// `target` is 1 or 2, muster's own descriptor; `file_path` may be empty. Throws errc::system if the file cannot be made.
-    rank_stream(int target, line_format how, std::string const& file_path);
+    /// `target` is 1 or 2, muster's own descriptor; `file` may be none. Throws errc::system if no pipe can be made.
+    rank_stream(int target, line_format how, output_file file);
 
     int read_fd() const noexcept { return read_.get(); }
     int child_fd() const noexcept { return write_.get(); }
@@ -38,6 +44,8 @@ class rank_stream {
     /// Whether `flush_stale_partial` has anything to wait for.
     bool awaits_flush() const noexcept { return terminal_ && lines_.has_partial(); }
     int target() const noexcept { return target_; }
+    /// What is wrong with the file that keeps it, once it could not be written (a full disk); the rest is passed on only.
+    std::string const& file_fault() const noexcept { return file_fault_; }
     /// The last lines that were read, for the report of a failure.
     std::string last_lines() const { return lines_.tail(lines_reported); }
 
@@ -50,13 +58,24 @@ class rank_stream {
     line_splitter lines_;
     unique_fd read_;
     unique_fd write_;
-    unique_fd file_;
+    output_file file_;
+    std::string file_fault_;
 };
 
 /// What goes before each line of a rank: "[node1:3] " and the time, as asked. A world of one needs no whole lines.
 line_format output_format(bool tag, bool timestamp, identity const& who);
 
-/// Makes OUTPUT_DIR/rank.07 and returns it; all ranks' names have the same width, so that they sort. Throws errc::io.
-std::string make_rank_dir(std::string const& output_dir, int rank, int world_size);
+/// The files of a rank in --output-dir; none where that is not given.
+struct output_files {
+    output_file out, err;
+};
+
+/// Makes OUTPUT_DIR/rank.07 with the files stdout and stderr, emptied. All ranks' folders have names of the same width, so that
+/// they sort. Throws errc::io and errc::system, also where the folder or a file is another user's.
+output_files make_output_files(std::string const& output_dir, identity const& who);
+
+/// Removes the folders rank.NN of ranks that a run of `world_size` ranks does not have from the --output-dir of a former, larger
+/// run, as far as they hold only files that muster writes there. Returns how many.
+int clear_former_ranks(std::string const& output_dir, int world_size);
 
 }  // namespace muster

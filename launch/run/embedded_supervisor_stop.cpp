@@ -86,6 +86,9 @@ void embedded_supervisor::finish() {
     output_.finish();
     drain_output();
     check_output();
+    for (auto const& rank : ranks_)
+        if (exit_code_ == 0 && !(rank.out.file_fault().empty() && rank.err.file_fault().empty()))
+            exit_code_ = exit_code(errc::io);
     if (failed_) sweep_shared_memory(wall_start_);
     loop_.stop();
 }

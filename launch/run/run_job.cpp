@@ -1,6 +1,7 @@
 #include "launch/run/run_job.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -15,6 +16,8 @@
 #include "launch/placement/node_share.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/check_nodes.hpp"
+#include "launch/ranks/rank_name.hpp"
+#include "launch/ranks/rank_stream.hpp"
 #include "launch/run/prepare_run.hpp"
 #include "launch/run/run_embedded.hpp"
 #include "launch/run/run_on_engine.hpp"
@@ -71,9 +74,23 @@ allocation find_allocation(run_context const& run) {
     return given;
 }
 
+/// --output-dir with the job's number for %j; outside a job this process' own, so that each run has a folder.
+std::string output_dir_of(run_context const& run) {
+    auto path = run.options.output_dir;
+    auto const id = run.given.job_id.empty() ? std::to_string(::getpid()) : run.given.job_id;
+    for (std::size_t at = 0; (at = path.find("%j", at)) != std::string::npos; at += id.size()) path.replace(at, 2, id);
+    if (run.options.dry_run || run.options.print_env) return path;
+    int const cleared = clear_former_ranks(path, run.map.world_size());
+    if (cleared > 0 && !run.options.quiet)
+        fmt::print(stderr, "muster: note: --output-dir {}: removed the output of {} of a former run, which had more\n", path,
+                   count_of_ranks(static_cast<std::size_t>(cleared)));
+    return path;
+}
+
 }  // namespace
 
-int run_job(run_options const& options, environment const& inherited, std::string const& session_dir, int guardian_fd) {
+int run_job(run_options const& asked, environment const& inherited, std::string const& session_dir, int guardian_fd) {
+    run_options options = asked;
     std::optional<topology> machine;  // looked at once, where it is needed
     auto const this_node = [&]() -> node {
         if (!machine) machine = discover_here(inherited);
@@ -92,6 +109,7 @@ int run_job(run_options const& options, environment const& inherited, std::strin
                         "the option out",
                         short_host_name(), others, run.map.nodes_used(), others == 1 ? "is" : "are"));
     auto const prepared = prepare_run(run);
+    options.output_dir = output_dir_of(run);
     if (others > 0 || (!options.engine.empty() && options.engine != "embedded")) return run_on_engine(run, prepared);
     if (!machine) machine = discover_here(inherited);
     auto const here = std::find_if(run.map.ranks_per_node.begin(), run.map.ranks_per_node.end(), [](int n) { return n > 0; });

@@ -223,6 +223,8 @@ void rank_shim::drain_output() {
         tell(
             wire::failed{fmt::format("cannot write the rank's output: {}; free space or send it elsewhere", std::strerror(fault)),
                          exit_code(errc::io)});
+    for (auto const* stream : {&out_, &err_})
+        if (*stream && !(*stream)->file_fault().empty()) tell(wire::failed{(*stream)->file_fault(), exit_code(errc::io)});
 }
 
 void rank_shim::on_launcher_gone(std::string const& reason) {

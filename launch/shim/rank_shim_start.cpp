@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
@@ -73,12 +74,11 @@ environment rank_shim::program_variables(wire::go const& go) const {
 /// that are written in pieces.
 void rank_shim::open_streams() {
     auto const how = output_format(job_.tag_output, job_.timestamp_output, job_.who);
-    std::string const dir =
-        job_.output_dir.empty() ? "" : make_rank_dir(job_.output_dir, job_.who.rank, job_.who.world_size) + "/";
+    auto files = make_output_files(job_.output_dir, job_.who);
     output_.emplace(loop_, output_pump::output_to::engine);
-    err_.emplace(STDERR_FILENO, how, dir.empty() ? "" : dir + "stderr");
-    if (how.tagged() || !dir.empty() || job_.watch_output || !job_.own_step)
-        out_.emplace(STDOUT_FILENO, how, dir.empty() ? "" : dir + "stdout");
+    err_.emplace(STDERR_FILENO, how, std::move(files.err));
+    if (how.tagged() || files.out.fd || job_.watch_output || !job_.own_step)
+        out_.emplace(STDOUT_FILENO, how, std::move(files.out));
 }
 
 void rank_shim::start(wire::go const& go) {
