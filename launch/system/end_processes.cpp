@@ -1,10 +1,12 @@
 #include "launch/system/end_processes.hpp"
 
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -14,6 +16,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "base/unique_fd.hpp"
 
 namespace muster {
 
@@ -57,27 +61,48 @@ std::multimap<pid_t, pid_t> living_children() {
     return children;
 }
 
-}  // namespace
-
-std::vector<pid_t> descendants() {
+std::vector<std::pair<pid_t, pid_t>> descendants_and_parents() {
     auto const children = living_children();
-    std::vector<pid_t> found;
+    std::vector<std::pair<pid_t, pid_t>> found;
     std::vector<pid_t> open{::getpid()};
     while (!open.empty()) {
         auto const parent = open.back();
         open.pop_back();
         auto const [first, last] = children.equal_range(parent);
         for (auto it = first; it != last; ++it) {
-            found.push_back(it->second);
+            found.emplace_back(it->second, parent);
             open.push_back(it->second);
         }
     }
     return found;
 }
 
+/// The number may be another process' by now: it is held, and looked at again, before the signal goes to what is held. One whose
+/// parent died meanwhile is found again in the next round, as is one that this process does not get to in time.
+void signal_child(pid_t pid, pid_t parent, int signal_number) {
+    unique_fd const held(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    if (!held && errno == ESRCH) return;
+    process_record record;
+    if (!read_stat(pid, record)) return;
+    bool const reparented = record.parent == ::getpid();  // this process is a subreaper
+    if (record.parent != parent && !reparented) return;
+    if (held)
+        ::syscall(SYS_pidfd_send_signal, held.get(), signal_number, nullptr, 0);
+    else
+        ::kill(pid, signal_number);  // a kernel before 5.3, or no descriptor left
+}
+
+}  // namespace
+
+std::vector<pid_t> descendants() {
+    std::vector<pid_t> found;
+    for (auto const& [pid, parent] : descendants_and_parents()) found.push_back(pid);
+    return found;
+}
+
 int signal_descendants(int signal_number) noexcept try {
-    auto const all = descendants();
-    for (auto const pid : all) ::kill(pid, signal_number);
+    auto const all = descendants_and_parents();
+    for (auto const& [pid, parent] : all) signal_child(pid, parent, signal_number);
     return static_cast<int>(all.size());
 } catch (...) {
     return 0;

@@ -2,13 +2,18 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -70,6 +75,50 @@ std::set<std::string> shared_memory_in_use() {
     return used;
 }
 
+// The kernel's number for the first space of process numbers, that of the machine itself.
+constexpr std::string_view initial_process_space = "pid:[4026531836]";
+
+/// The space of process numbers that this process is in.
+std::string process_space() {
+    std::error_code fault;
+    return fs::read_symlink("/proc/self/ns/pid", fault).string();
+}
+
+constexpr char const* marker_name = "muster-session";
+
+/// Tells a session's folder from any other of the user's, and in which space its maker's number counts.
+void write_marker(int folder) noexcept try {
+    unique_fd const file(::openat(folder, marker_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    auto const text = process_space();
+    [[maybe_unused]] auto const written = ::write(file.get(), text.data(), text.size());
+} catch (...) {
+    // without it the folder is not swept should this run be killed
+}
+
+/// The process in "muster-UID-PID-XXXXXX" of this user; nothing for any other name.
+std::optional<pid_t> maker_in_name(std::string const& name) {
+    auto const prefix = fmt::format("muster-{}-", ::getuid());
+    if (!name.starts_with(prefix)) return std::nullopt;
+    auto const dash = name.find('-', prefix.size());
+    if (dash == std::string::npos || name.size() != dash + 7) return std::nullopt;
+    auto const pid = parse_integer(std::string_view(name).substr(prefix.size(), dash - prefix.size()));
+    return pid && *pid > 0 && *pid <= INT32_MAX ? std::optional(static_cast<pid_t>(*pid)) : std::nullopt;
+}
+
+/// Whether a folder of that name is what make_session_dir made here a while ago. Another user can move a folder of this user's to
+/// such a name, but none that only this user may write to.
+bool is_stale_session(int folder) {
+    struct stat info {};
+    if (::fstat(folder, &info) != 0 || info.st_uid != ::getuid() || (info.st_mode & 07777) != 0700 ||
+        std::time(nullptr) - info.st_ctim.tv_sec < youngest_stale_s)  // a young one may not be locked yet
+        return false;
+    unique_fd const marker(::openat(folder, marker_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!marker || ::fstat(marker.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != ::getuid()) return false;
+    std::array<char, 64> text{};
+    auto const count = ::read(marker.get(), text.data(), text.size());
+    return count > 0 && std::string_view(text.data(), static_cast<std::size_t>(count)) == process_space();
+}
+
 }  // namespace
 
 std::string make_session_dir(unique_fd& lock) {
@@ -79,6 +128,7 @@ std::string make_session_dir(unique_fd& lock) {
         if (::mkdtemp(path.data()) != nullptr) {
             lock.reset(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
             ::flock(lock.get(), LOCK_EX | LOCK_NB);
+            write_marker(lock.get());
             return path;
         }
         if (first_errno == 0) first_errno = errno;
@@ -92,17 +142,13 @@ void remove_session_dir(std::string const& path) noexcept {
 }
 
 void sweep_session_dirs() noexcept try {
-    auto const prefix = fmt::format("muster-{}-", ::getuid());
     for (auto const* base : {"/dev/shm", "/tmp"}) {
         std::error_code fault;
         for (auto const& entry : fs::directory_iterator(base, fault)) {
-            if (!entry.path().filename().string().starts_with(prefix)) continue;
+            auto const maker = maker_in_name(entry.path().filename().string());
+            if (!maker || ::kill(*maker, 0) == 0 || errno != ESRCH) continue;
             unique_fd const folder(::open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-            struct stat info {};
-            // A young one may not be locked yet.
-            if (!folder || ::fstat(folder.get(), &info) != 0 || info.st_uid != ::getuid() ||
-                std::time(nullptr) - info.st_ctim.tv_sec < youngest_stale_s)
-                continue;
+            if (!folder || !is_stale_session(folder.get())) continue;
             if (::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) remove_session_dir(entry.path());
         }
     }
@@ -111,6 +157,8 @@ void sweep_session_dirs() noexcept try {
 }
 
 int sweep_shared_memory(std::time_t since) noexcept try {
+    // A container may have the machine's /dev/shm and see none of the processes that use it.
+    if (process_space() != initial_process_space) return 0;
     auto const candidates = leftover_candidates(since);
     if (candidates.empty()) return 0;
     auto const used = shared_memory_in_use();

@@ -14,6 +14,7 @@ namespace muster {
 std::string make_session_dir(unique_fd& lock);
 
 /// Removes this user's session folders that no process holds any more: of runs of which both guardian and launcher were killed.
+/// Only what make_session_dir made in this space of process numbers, with its very mode and marker, and whose maker is gone.
 void sweep_session_dirs() noexcept;
 
 /// Removes it and all below; a folder that is gone already is no error.
@@ -22,7 +23,7 @@ void remove_session_dir(std::string const& path) noexcept;
 /// Removes the files in /dev/shm that killed ranks' libraries left: files of this user, made since `since`, named as MPICH, Open
 /// MPI, NCCL, UCX, PSM, PyTorch and Python's multiprocessing name them, and mapped or opened by no living process. To be called
 /// after a run that ended badly, when all its processes are dead. Never touches other files: users stage data in /dev/shm.
-/// Returns how many.
+/// Does nothing in a container with process numbers of its own, where the users of a file cannot be seen. Returns how many.
 int sweep_shared_memory(std::time_t since) noexcept;
 
 }  // namespace muster

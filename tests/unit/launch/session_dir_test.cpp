@@ -40,5 +40,12 @@ TEST(session_dirs, in_use_or_young_are_not_swept) {
     remove_session_dir(young);
 }
 
+TEST(session_dirs, are_marked_as_such) {
+    unique_fd lock;
+    auto const path = make_session_dir(lock);
+    EXPECT_TRUE(fs::is_regular_file(path + "/muster-session"));
+    remove_session_dir(path);
+}
+
 }  // namespace
 }  // namespace muster
