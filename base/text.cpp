@@ -73,6 +73,13 @@ std::optional<double> parse_real(std::string_view text) noexcept {
     return parse_number<double>(text);
 }
 
+std::string without_controls(std::string_view text) {
+    std::string clean(text);
+    for (char& c : clean)
+        if ((static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t') || c == '\x7f') c = '?';
+    return clean;
+}
+
 std::optional<std::string> nearest(std::string_view word, std::span<std::string const> candidates) {
     std::optional<std::string> best;
     std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;

@@ -26,6 +26,9 @@ std::string join(std::span<std::string const> pieces, std::string_view separator
 std::optional<std::int64_t> parse_integer(std::string_view text) noexcept;
 std::optional<double> parse_real(std::string_view text) noexcept;
 
+/// The text with '?' for each control character but line feed and tab: a terminal obeys none of them.
+std::string without_controls(std::string_view text);
+
 /// The candidate with the smallest edit distance to `word`, if that is near enough to be a slip of the finger.
 std::optional<std::string> nearest(std::string_view word, std::span<std::string const> candidates);
 

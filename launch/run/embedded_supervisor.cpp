@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/run/failure_report.hpp"
 #include "launch/system/mpi_library.hpp"
@@ -111,7 +112,7 @@ void embedded_supervisor::on_pmi_event(pmix::server_event const& event) {
     auto* const rank =
         event.rank >= 0 && event.rank < static_cast<int>(ranks_.size()) ? &ranks_[static_cast<std::size_t>(event.rank)] : nullptr;
     if (event.what == kind::log) {
-        output_.writer().write(STDERR_FILENO, event.text);
+        output_.writer().write(STDERR_FILENO, without_controls(event.text));
     } else if (rank == nullptr) {
         spdlog::debug("PMI event of rank {}, which is not of this job", event.rank);
     } else if (event.what == kind::connected) {
@@ -126,7 +127,8 @@ void embedded_supervisor::on_pmi_event(pmix::server_event const& event) {
         rank->finalized = true;
     } else {
         int const code = event.code & 0xff;
-        auto const text = event.text.empty() || event.text == "N/A" ? std::string() : fmt::format(": {}", event.text);
+        auto const text =
+            event.text.empty() || event.text == "N/A" ? std::string() : fmt::format(": {}", without_controls(event.text));
         fail(*rank, fmt::format("aborted the job with code {} (MPI_Abort or PMIx_Abort){}", event.code, text),
              code == 0 ? 1 : code);
     }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
@@ -12,6 +13,7 @@
 #include "launch/placement/this_node.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/ranks/rank_variables.hpp"
+#include "launch/ranks/start_limits.hpp"
 #include "launch/run/embedded_supervisor.hpp"
 #include "launch/system/held_ports.hpp"
 #include "launch/system/open_files.hpp"
@@ -28,11 +30,11 @@ bool is_folder(std::string const& path) {
 
 child_rank make_rank(run_options const& options, identity const& who, binding const& place) {
     auto const how = output_format(options.tag_output, options.timestamp_output, who);
-    std::string const dir = options.output_dir.empty() ? "" : make_rank_dir(options.output_dir, who.rank, who.world_size) + "/";
+    auto files = make_output_files(options.output_dir, who);
     return {.who = who,
             .place = place,
-            .out = rank_stream(STDOUT_FILENO, how, dir.empty() ? "" : dir + "stdout"),
-            .err = rank_stream(STDERR_FILENO, how, dir.empty() ? "" : dir + "stderr")};
+            .out = rank_stream(STDOUT_FILENO, how, std::move(files.out)),
+            .err = rank_stream(STDERR_FILENO, how, std::move(files.err))};
 }
 
 pmix::job describe_job(local_placement const& where, std::string const& session_dir, std::string const& program) {
@@ -73,6 +75,8 @@ struct rank_starter {
         environment own = variables_of(rank);
         pmix_server.set_client_environment(rank, own);
         pmi1_server.set_client_environment(rank, own);
+        // A session each, since kernels with autogroup share the processors among sessions: ranks in the one session of a terminal or
+        // a script would have the time of one process where much else runs.
         started.pid = start_process({.path = program,
                                      .arguments = &options.command,
                                      .variables = &own,
@@ -81,6 +85,7 @@ struct rank_starter {
                                      .stdout_fd = started.out.child_fd(),
                                      .stderr_fd = started.err.child_fd(),
                                      .cores = started.place.cores,
+                                     .own_session = true,
                                      .open_files = open_files});
         return started;
     }
@@ -122,6 +127,9 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     auto const& variables = prepared.variables;
     auto const program = find_program(options.command.front(), variables, working_dir);
     auto const open_files = raise_open_files();
+    if (auto const fault = limit_fault(size, options.output_dir.empty() ? 2 : 4, read_start_limits());
+        fault && !options.print_env)
+        throw error(errc::unavailable, *fault);
 
     held_ports ports(2 + (size <= most_tensorflow_workers ? size : 0));
     auto const job = describe_job(where, run.session_dir, program);

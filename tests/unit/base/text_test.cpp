@@ -7,6 +7,12 @@
 namespace muster {
 namespace {
 
+TEST(text, without_controls_moves_no_cursor) {
+    EXPECT_EQ(without_controls("a\tb\n"), "a\tb\n");
+    EXPECT_EQ(without_controls("\033]0;pwn\007x\r\x7f"), "?]0;pwn?x??");
+    EXPECT_EQ(without_controls("r\u00e9sum\u00e9"), "r\u00e9sum\u00e9");
+}
+
 TEST(text, splits_and_trims) {
     EXPECT_EQ(split("a,,b", ',').size(), 3u);
     EXPECT_EQ(split("", ',').size(), 1u);
