@@ -1,0 +1,58 @@
+# Files that mallory left in folders where alice works: settings, links and pipes below --output-dir, folders under a swept name.
+# timeout: 90
+. "$(dirname "$0")/lib.sh"
+make_hosts
+alice() { on login alice timeout -k 2 10 "$@"; }
+mallory() { on login mallory bash -c "$1"; }
+
+# 1. ./muster.toml of another user in a folder that all may write to.
+mallory 'printf "env = [\"GREETING=evil\"]\n" >muster.toml'
+expect_exit 0 alice "$bin/muster" run -n 1 -- sh -c 'echo "said ${GREETING-nothing}"'
+expect_contains stdout 'said nothing'
+expect_contains stderr './muster.toml is not read: it belongs to'
+mallory 'rm muster.toml; mkfifo muster.toml; chmod 666 muster.toml'
+expect_exit 0 alice "$bin/muster" run -n 1 -- echo ran
+expect_contains stdout ran
+mallory 'rm muster.toml; ln -s /dev/zero muster.toml'
+expect_exit 0 alice "$bin/muster" run -n 1 -- echo ran
+mallory 'rm muster.toml'
+# alice's own is read, and said; a site file beside it that is mallory's is not.
+alice sh -c 'umask 022; printf "env = [\"GREETING=own\"]\n" >muster.toml'
+expect_exit 0 alice "$bin/muster" run -n 1 -- sh -c 'echo "said $GREETING"'
+expect_contains stdout 'said own'
+expect_contains stderr 'settings from ./muster.toml: env'
+mallory 'printf "name = \"evil\"\n" >evil.toml'
+alice sh -c 'umask 022; printf "site = \"./evil.toml\"\n" >muster.toml'
+expect_exit 2 alice "$bin/muster" run -n 1 -- true
+expect_contains stderr 'site names ./evil.toml, which is not read: it belongs to'
+alice rm muster.toml
+
+# 2. Links and pipes in a rank's folder that was there before.
+alice sh -c 'umask 077; echo precious >"$HOME/precious"'
+mallory 'mkdir -m 777 -p logs/rank.00; chmod 777 logs; ln -s '"$homes/alice/precious"' logs/rank.00/stdout'
+expect_exit 125 alice "$bin/muster" run -n 1 --output-dir logs -- echo overwritten
+expect_equal "$(cat "$homes/alice/precious")" precious "alice's file"
+expect_contains stderr 'logs/rank.00'
+mallory 'rm logs/rank.00/stdout; mkfifo -m 666 logs/rank.00/stdout'
+expect_exit 125 alice "$bin/muster" run -n 1 --output-dir logs -- echo overwritten
+
+# 3. A folder of alice's, moved to a name under which muster sweeps what killed runs left after a minute; here the minute is over at once.
+command -v cc >/dev/null || skip "the rest needs a C compiler: a program with another clock"
+echo '#include <time.h>
+time_t time(time_t* at) { struct timespec now; clock_gettime(CLOCK_REALTIME, &now); if (at) *at = now.tv_sec + 300; return now.tv_sec + 300; }' >"$lib_dir/later.c"
+cc -shared -fPIC -o "$bin/later.so" "$lib_dir/later.c" && chmod 755 "$bin/later.so" || exit 1
+mallory 'mkdir -m 777 project'
+gone=$(bash -c 'echo $$')
+stolen=/tmp/muster-${uid_of[alice]}-$gone-ZZZZZZ
+alice sh -c 'umask 0; mkdir project/results; mkdir -m 700 project/results/run1; echo data >project/results/run1/data'
+mallory "mv project/results $stolen"
+alice LD_PRELOAD="$bin/later.so" "$bin/muster" run -n 1 -- true
+expect_equal "$(cat "$stolen/run1/data")" data "alice's data"
+# What a killed run left is swept still.
+alice "$bin/muster" run -n 1 -- sh -c 'echo up; kill -STOP $PPID $(ps -o ppid= -p $PPID); sleep 20' >"$lib_dir/run.out" &
+wait_until 20 grep -q up "$lib_dir/run.out"
+pkill -KILL -U "${uid_of[alice]}" -x muster
+wait
+expect_true compgen -G "/dev/shm/muster-${uid_of[alice]}-*" >/dev/null
+alice LD_PRELOAD="$bin/later.so" "$bin/muster" run -n 1 -- true
+compgen -G "/dev/shm/muster-${uid_of[alice]}-*" >/dev/null && fail "a killed run's folder is there still"
