@@ -2,7 +2,7 @@
 # timeout: 90
 . "$(dirname "$0")/lib.sh"
 make_hosts
-alice() { on login alice timeout -k 2 10 "$@"; }
+alice() { on login alice timeout -k 2 10 env "$@"; }
 mallory() { on login mallory bash -c "$1"; }
 
 # 1. ./muster.toml of another user in a folder that all may write to.
