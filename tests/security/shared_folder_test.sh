@@ -55,4 +55,4 @@ pkill -KILL -U "${uid_of[alice]}" -x muster
 wait
 expect_true compgen -G "/dev/shm/muster-${uid_of[alice]}-*" >/dev/null
 alice LD_PRELOAD="$bin/later.so" "$bin/muster" run -n 1 -- true
-compgen -G "/dev/shm/muster-${uid_of[alice]}-*" >/dev/null && fail "a killed run's folder is there still"
+! compgen -G "/dev/shm/muster-${uid_of[alice]}-*" >/dev/null || fail "a killed run's folder is there still"
