@@ -14,7 +14,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/ranks/rank_name.hpp"
-#include "launch/run/failure_report.hpp"
+#include "launch/system/end_processes.hpp"
 #include "launch/system/mpi_library.hpp"
 
 namespace muster {
@@ -23,12 +23,16 @@ namespace {
 
 /// When ranks that have not connected are searched for an MPI library that started alone.
 constexpr std::array mpi_looks{duration(0.5), duration(2), duration(5), duration(15)};
+constexpr duration meeting_patience{30};   ///< until the user is told that ranks have not met
+constexpr duration early_end_patience{5};  ///< between two looks at ranks that may wait for one that has ended
 
 }  // namespace
 
 embedded_supervisor::embedded_supervisor(run_context const& run, std::string executable)
     : signals_(take_signals(launcher_signals(), "the launcher")),
       options_(run.options),
+      given_(run.given),
+      inherited_(run.inherited),
       output_(loop_, output_pump::output_to::user, [this] { check_output(); }),
       deadlines_(loop_, run.options, run.given.ends_at,
                  {[this] { return phase_ == phase::running; }, [this] { return static_cast<std::size_t>(running_); },
@@ -38,6 +42,7 @@ embedded_supervisor::embedded_supervisor(run_context const& run, std::string exe
                       signal_ranks(signal_number);
                   }}),
       executable_(std::move(executable)),
+
       guardian_fd_(run.guardian_fd),
       wall_start_(std::time(nullptr)),
       start_(event_loop::clock::now()) {
@@ -62,16 +67,18 @@ void embedded_supervisor::start_failed(std::string const& message, int code) {
     stop(code, SIGTERM);
 }
 
-int embedded_supervisor::run(pmix::server& pmix_server, pmix::pmi1_server& pmi1_server) {
+int embedded_supervisor::run(pmix::server& pmix_server, pmix::pmi1_server& pmi1_server, int master_port) {
+    master_port_ = master_port;
     pmix_ = &pmix_server;
     pmi1_ = &pmi1_server;
     for (auto& rank : ranks_)
-        for (auto* stream : {&rank.out, &rank.err}) output_.add(*stream, [this, &rank] { on_output(rank); });
+        for (auto* stream : {&rank.out, &rank.err}) output_.add(*stream, [this, &rank, stream] { on_output(rank, *stream); });
     loop_.watch_readable(pmix_->event_fd(), [this] { on_pmi_events(pmix_->poll()); });
     loop_.watch_readable(pmi1_->event_fd(), [this] { on_pmi_events(pmi1_->poll()); });
     if (options_.start_timeout) loop_.after(*options_.start_timeout, [this] { on_start_timeout(); });
     deadlines_.start();
     deadlines_.start_early_signal();
+    if (ranks_.size() > 1 && !options_.quiet) loop_.after(meeting_patience, [this] { note_unmet(); });
     if (ranks_.size() > 1)
         for (auto const when : mpi_looks) loop_.after(when, [this] { look_for_mpi(); });
     if (running_ == 0) on_ranks_gone();
@@ -90,13 +97,19 @@ void embedded_supervisor::on_signal() {
         } else if (s == SIGTSTP) {
             signal_ranks(SIGSTOP);
             ::raise(SIGSTOP);
+        } else if (s == SIGUSR2) {
+            show_ranks({});
+            signal_descendants_that_catch(s);
         } else if (s == SIGCONT || !ends_the_run(s)) {
             signal_ranks(s);
         } else if (phase_ == phase::running) {
             if (s != SIGTERM || !options_.quiet)
                 say(fmt::format("got SIG{}: ending {}", ::sigabbrev_np(s), count_of_ranks(static_cast<std::size_t>(running_))));
             failed_ = true;
+            suspect_ = -1;
             stop(128 + s, s);
+            if (s == SIGTERM) explain_end();
+            if (running_ == 0) on_ranks_gone();  // they died of the same signal
         } else {
             kill_all();  // a second request: the grace is over
         }
@@ -160,13 +173,15 @@ void embedded_supervisor::on_rank_end(child_rank& rank) {
     if (!failed_ && WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE && output_.writer().broken(STDOUT_FILENO)) {
         failed_ = true;  // as of any program whose output goes to head, nothing is said of it
         stop(128 + SIGPIPE, SIGTERM);
-    } else if (auto const fault = find_end_fault(status)) {
-        fail(rank, fault->what, fault->exit_code, fault->advice);
+    } else if (auto const fault = find_end_fault(status, compare(memory_, count_memory_kills()))) {
+        suspect(rank, *fault);
     } else if (rank.connected && !rank.finalized) {
         fail(rank, "exited with code 0 but without MPI_Finalize, so the others would wait for it forever", 1,
              "call MPI_Finalize on every path");
     } else if (auto const alone = singleton_fault(rank); !alone.empty()) {
         fail_singleton(rank, alone);
+    } else if (running_ > 0 && !rank.finalized) {
+        await_others(rank);
     }
 }
 
@@ -175,31 +190,6 @@ void embedded_supervisor::on_guardian_gone() {
     failed_ = true;
     exit_code_ = 128 + SIGKILL;
     kill_all();
-}
-
-void embedded_supervisor::expire(std::string const& reason) {
-    say("error: " + reason);
-    failed_ = true;
-    stop(exit_code(errc::timeout), SIGTERM);
-}
-
-void embedded_supervisor::on_start_timeout() {
-    if (phase_ != phase::running) return;
-    std::string missing;
-    int connected = 0;
-    for (auto const& rank : ranks_) {
-        if (rank.connected) ++connected;
-        if (!rank.connected && rank.running()) missing += (missing.empty() ? "" : "; ") + name_of(rank);
-    }
-    if (connected == 0) {  // no MPI program, or none that has come so far: asked again once one has
-        start_timeout_due_ = true;
-        return;
-    }
-    if (missing.empty()) return;
-    expire(
-        fmt::format("{} of {} ranks have initialised MPI after --start-timeout {}; missing: {}; see what they do with: "
-                    "gdb -p PID, or py-spy dump",
-                    connected, ranks_.size(), format_duration(*options_.start_timeout), missing));
 }
 
 /// A rank of an interpreter (python with mpi4py) shows what it is only at run time.
@@ -212,7 +202,9 @@ void embedded_supervisor::look_for_mpi(child_rank& rank) {
     if (rank.running() && !rank.connected && rank.mpi_library.empty()) rank.mpi_library = maps_mpi(rank.pid).value_or("");
 }
 
-void embedded_supervisor::on_output(child_rank& rank) {
+void embedded_supervisor::on_output(child_rank& rank, rank_stream& stream) {
+    rank.last_written = &stream;
+    rank.last_output = event_loop::clock::now();
     deadlines_.note_output();
     if (rank.spoke || ranks_.size() < 2) return;
     rank.spoke = true;  // a rank that prints the size of its world has loaded MPI by now

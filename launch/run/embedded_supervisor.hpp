@@ -7,13 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "launch/observe/memory_kills.hpp"
 #include "launch/ranks/output_pump.hpp"
-#include "launch/run/child_rank.hpp"
-#include "launch/run/run_deadlines.hpp"
 #include "launch/run/stdin_forwarder.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/signals.hpp"
+#include "launch/watch/child_rank.hpp"
+#include "launch/watch/failure_report.hpp"
+#include "launch/watch/rank_table.hpp"
+#include "launch/watch/run_deadlines.hpp"
 #include "pmix/pmi1/pmi1_server.hpp"
 #include "pmix/server/server.hpp"
 
@@ -36,8 +39,9 @@ class embedded_supervisor {
     /// A rank could not be started: the others are stopped, and the run ends with this code.
     void start_failed(std::string const& message, int code);
 
-    /// Runs until every process is gone and every byte is passed on. Returns muster's exit code.
-    int run(pmix::server& pmix_server, pmix::pmi1_server& pmi1_server);
+    /// Runs until every process is gone and every byte is passed on. Returns muster's exit code. `master_port` is the MASTER_PORT
+    /// of the ranks.
+    int run(pmix::server& pmix_server, pmix::pmi1_server& pmi1_server, int master_port);
 
   private:
     enum class phase { running, stopping, leftovers, done };
@@ -49,8 +53,6 @@ class embedded_supervisor {
     void on_child();
     void on_rank_end(child_rank& rank);
     void on_guardian_gone();
-    void on_start_timeout();
-    void expire(std::string const& reason);
     void look_for_mpi();
     void look_for_mpi(child_rank& rank);
 
@@ -67,11 +69,26 @@ class embedded_supervisor {
     std::string singleton_fault(child_rank const& rank);
     void check_ended_ranks();
     void fail_singleton(child_rank& rank, std::string const& fault);
-    void on_output(child_rank& rank);
+    void on_output(child_rank& rank, rank_stream& stream);
     void say(std::string const& line);
+
+    // whom to blame, and what ranks are doing (embedded_supervisor_watch.cpp)
+    void suspect(child_rank& rank, end_fault const& fault);
+    void judge();
+    void explain_end();
+    std::string list_early_ends() const;
+    std::vector<rank_row> look_at_ranks() const;
+    void show_ranks(std::string const& command);
+    void expire(std::string const& reason);
+    void on_start_timeout();
+    void note_unmet();
+    void await_others(child_rank const& ended);
+    void note_early_end();
 
     unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
     run_options const& options_;
+    allocation const& given_;
+    environment const& inherited_;
     event_loop loop_;
     std::vector<child_rank> ranks_;
     output_pump output_;  ///< after the ranks, whose streams it refers to
@@ -83,8 +100,15 @@ class embedded_supervisor {
     int guardian_fd_;
     phase phase_ = phase::running;
     int exit_code_ = 0;
-    bool failed_ = false;                                      ///< a culprit has been named: later ends are consequences
-    bool start_timeout_due_ = false;                           ///< it passed before any rank had met its world
+    bool failed_ = false;             ///< a culprit has been named: later ends are consequences
+    bool start_timeout_due_ = false;  ///< it passed before any rank had met its world
+    bool start_doubt_ = false;        ///< ranks were missing when last looked at
+    int suspect_ = -1;                ///< this rank's end is held until its cause is known
+    std::optional<end_fault> suspected_;
+    int early_end_ = -1;  ///< the first rank that ended well while others ran
+    std::vector<rank_row> early_look_;
+    memory_kills memory_ = count_memory_kills();  ///< before the ranks were started
+    int master_port_ = 0;
     std::optional<event_loop::clock::time_point> grace_ends_;  ///< of a stopped run
     int running_ = 0;
     std::time_t wall_start_;

@@ -12,7 +12,6 @@
 #include "base/error.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/run/embedded_supervisor.hpp"
-#include "launch/run/failure_report.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/mpi_library.hpp"
 #include "launch/system/session_dir.hpp"
@@ -20,12 +19,14 @@
 namespace muster {
 
 void embedded_supervisor::fail(child_rank& rank, std::string const& what, int code, std::string const& advice) {
-    if (failed_) return;
+    if (failed_ || suspect_ >= 0) return;  // what comes behind a held end is its consequence
     failed_ = true;
     for (auto* stream : {&rank.err, &rank.out}) output_.read_for_now(*stream);
-    say("error: " +
-        describe(failure_report{name_of(rank), what, duration(event_loop::clock::now() - start_),
-                                static_cast<std::size_t>(running_ - (rank.running() ? 1 : 0)), advice, rank.err.last_lines()}));
+    // On a terminal the lines of one or two ranks are still to be seen.
+    bool const quotes = ranks_.size() > 2 || ::isatty(STDERR_FILENO) != 1;
+    say("error: " + describe(failure_report{name_of(rank), what, duration(event_loop::clock::now() - start_),
+                                            static_cast<std::size_t>(running_ - (rank.running() ? 1 : 0)), advice,
+                                            list_early_ends(), quotes ? rank.err.last_lines() : std::string()}));
     stop(code, SIGTERM);
 }
 
@@ -60,7 +61,7 @@ void embedded_supervisor::signal_ranks(int signal_number) noexcept {
 }
 
 void embedded_supervisor::on_ranks_gone() {
-    if (phase_ == phase::done) return;
+    if (phase_ == phase::done || suspect_ >= 0) return;
     int status = 0;
     while (::waitpid(-1, &status, WNOHANG) > 0) {
     }

@@ -15,7 +15,6 @@
 #include "launch/engine/mpi_family.hpp"
 #include "launch/engine/start_engine.hpp"
 #include "launch/ranks/rank_name.hpp"
-#include "launch/run/failure_report.hpp"
 #include "launch/system/exit_status.hpp"
 
 namespace muster {
@@ -25,19 +24,24 @@ namespace {
 constexpr duration gather_limit{120};
 constexpr duration final_messages_patience{0.2};
 constexpr std::size_t largest_frame_bytes = 16u << 20;
+constexpr duration blame_patience{0.8};   ///< for the word of others on why a rank was killed
+constexpr duration abort_patience{0.3};   ///< for the same on why a rank of an MPI world has ended
+constexpr duration meeting_patience{30};  ///< until the user is told that ranks have not met
 
 }  // namespace
 
 engine_supervisor::engine_supervisor(run_context const& run, engine_row const& engine, std::vector<remote_rank> ranks)
     : signals_(take_signals(launcher_signals(), "the launcher")),
       options_(run.options),
+      given_(run.given),
+      inherited_(run.inherited),
       engine_(engine),
       listener_(loop_, run.options.heartbeat + duration(10),
                 [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
       ranks_(std::move(ranks)),
       deadlines_(loop_, run.options, run.given.ends_at,
                  {[this] { return phase_ == phase::gathering || phase_ == phase::running; }, [this] { return ranks_.running(); },
-                  [this](std::string const& reason) { fail(reason, exit_code(errc::timeout)); },
+                  [this](std::string const& reason) { expire(reason); },
                   [this](std::string const& note, int signal_number) {
                       say(note);
                       ranks_.send_all(wire::signal{signal_number, false});
@@ -123,6 +127,9 @@ void engine_supervisor::start_ranks() {
     deadlines_.note_output();
     ranks_.send_all(ranks_.make_go());
     deadlines_.start_early_signal();  // before this no rank would take it
+    beat();
+    if (options_.start_timeout) loop_.after(*options_.start_timeout, [this] { check_meeting(); });
+    if (ranks_.size() > 1 && !options_.quiet) loop_.after(meeting_patience, [this] { note_unmet(); });
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::started const&) {
@@ -137,7 +144,15 @@ void engine_supervisor::on_message(remote_rank& rank, wire::ended const& ended) 
     rank.now = remote_rank::state::ended;
     rank.wait_status = ended.wait_status;
     rank.left_early = ended.wait_status == 0 && first_lost_ < 0;
-    if (auto const fault = find_end_fault(ended.wait_status))
+    auto const fault = find_end_fault(ended.wait_status, ended.memory);
+    if (!fault) return;
+    suspicion const who{rank.job.who.rank, *fault, ended.last_lines, ended.asked};
+    bool const out_of_memory = ended.memory == memory_verdict::in_cgroup;
+    if (may_be_sent_to_all(ended.wait_status) && !out_of_memory)
+        suspect(who, blame_patience);
+    else if (rank.uses_mpi || judging_)
+        suspect(who, abort_patience);
+    else
         fail(rank, fault->what, fault->exit_code, fault->advice, ended.last_lines);
 }
 
@@ -151,6 +166,7 @@ void engine_supervisor::on_message(remote_rank&, wire::rank_wrote const&) {
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::loaded_mpi const& loaded) {
+    rank.uses_mpi = true;
     if (options_.allow_singletons || ranks_.size() < 2) return;
     if (auto const family = family_of(loaded.library); is_foreign(family, speaks_))
         fail(rank,
@@ -171,12 +187,11 @@ void engine_supervisor::on_link_lost(remote_rank& rank, std::string const& reaso
     spdlog::debug("{}: {}", ranks_.name_of(rank), reason);
     if (phase_ == phase::closing || phase_ == phase::done || rank.now == remote_rank::state::gone) return;
     rank.now = remote_rank::state::lost;
+    rank.cut = reason == frame_channel::closed_by_peer;
     if (first_lost_ < 0) first_lost_ = rank.job.who.rank;
     if (phase_ == phase::stopping) return close_if_over();
-    if (cause_due_) return;
     // Others may be lost at the same moment, and the message of the rank that failed first may be on its way.
-    cause_due_ = true;
-    loop_.after(duration(0.3), [this] { decide_cause(); });
+    judge_after(abort_patience);
 }
 
 // ------------------------------------------------------------------------------------------------ the outside
@@ -192,6 +207,9 @@ void engine_supervisor::on_signal() {
         } else if (s == SIGTSTP) {
             ranks_.send_all(wire::signal{SIGSTOP, false});
             ::raise(SIGSTOP);
+        } else if (s == SIGUSR2) {
+            show_ranks();
+            ranks_.send_all(wire::signal{s, false, true});
         } else if (s == SIGCONT || !ends_the_run(s)) {
             ranks_.send_all(wire::signal{s, false});
         } else if (phase_ == phase::gathering || phase_ == phase::running) {
@@ -199,6 +217,7 @@ void engine_supervisor::on_signal() {
                 say(fmt::format("got SIG{}: ending {}", ::sigabbrev_np(s), count_of_ranks(ranks_.running())));
             failed_ = true;
             stop(128 + s, s);
+            if (s == SIGTERM) explain_end();
         } else {
             kill_all();  // a second request: the grace is over
         }
@@ -223,7 +242,7 @@ void engine_supervisor::on_engine_end() {
     loop_.after(final_messages_patience, [this] {
         if (phase_ == phase::closing || phase_ == phase::done) return finish();
         if (phase_ == phase::stopping) return close_if_over();
-        if (first_lost_ >= 0) return decide_cause();
+        if (first_lost_ >= 0 || judging_) return judge();
         auto const absent = ranks_.list(remote_rank::state::absent);
         auto const what = describe_end(*engine_status_);
         int const code = shell_code(*engine_status_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,11 +12,12 @@
 #include "launch/engine/engine_table.hpp"
 #include "launch/ranks/output_writer.hpp"
 #include "launch/run/remote_ranks.hpp"
-#include "launch/run/run_deadlines.hpp"
 #include "launch/run/stdin_forwarder.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/signals.hpp"
+#include "launch/watch/failure_report.hpp"
+#include "launch/watch/run_deadlines.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/messages.hpp"
 #include "launch/wire/shim_listener.hpp"
@@ -55,6 +57,10 @@ class engine_supervisor {
     void on_message(remote_rank& rank, wire::rank_wrote const& wrote);
     void on_message(remote_rank& rank, wire::loaded_mpi const& loaded);
     void on_message(remote_rank& rank, wire::orphaned const& orphaned);
+    void on_message(remote_rank& rank, wire::asked_to_end const& asked);
+    void on_message(remote_rank& rank, wire::aborting const& aborting);
+    void on_message(remote_rank& rank, wire::pong const& pong);
+    void on_message(remote_rank& rank, wire::seen const& seen);
     template <typename Other>
     void on_message(remote_rank&, Other const&) {}  // what only a shim gets
     void on_link_lost(remote_rank& rank, std::string const& reason);
@@ -74,7 +80,6 @@ class engine_supervisor {
               std::string const& last_lines = {});
     void stop(int code, int signal_number);
     void kill_all();
-    void decide_cause();
     void close_if_over();
     void close_down();
     void end_engine(int signal_number);
@@ -84,8 +89,38 @@ class engine_supervisor {
 
     void say(std::string const& line);
 
+    // whom to blame (engine_supervisor_blame.cpp)
+    struct suspicion {
+        int rank;
+        end_fault fault;
+        std::string last_lines;
+        bool asked;  ///< its shim had been asked to end, too: by whoever killed it
+    };
+    void suspect(suspicion const& who, duration patience);
+    void judge_after(duration patience);
+    void judge();
+    bool await_engine();
+    bool blame_job();
+    bool blame_engine();
+    bool blame_watchers();
+    void explain_end();
+
+    // what ranks are doing (engine_supervisor_watch.cpp)
+    void look_at_ranks(std::string const& command, std::vector<int> const& whom, duration limit, std::function<void()> then);
+    void finish_look();
+    void show_ranks();
+    void expire(std::string const& reason);
+    void ask_on_hang(std::vector<int> const& whom, std::function<void()> then);
+    void check_meeting();
+    void judge_meeting_at_deadline();
+    void note_unmet();
+    void beat();
+    void count_answers();
+
     unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
     run_options const& options_;
+    allocation const& given_;
+    environment const& inherited_;
     engine_row const& engine_;
     wire_up speaks_ = wire_up::pmix;
     event_loop loop_;
@@ -98,8 +133,17 @@ class engine_supervisor {
     std::optional<int> engine_status_;
     phase phase_ = phase::gathering;
     int exit_code_ = 0;
-    bool failed_ = false;  ///< a culprit has been named: later ends are consequences
-    bool cause_due_ = false;
+    bool failed_ = false;   ///< a culprit has been named: later ends are consequences
+    bool judging_ = false;  ///< `judge` is due
+    std::optional<suspicion> suspect_;
+    bool asked_ = false;  ///< the engine or the scheduler has asked shims to end
+    std::optional<wire::aborting> abort_;
+    int look_ = 0;  ///< number of the last look at the ranks
+    std::vector<int> asked_about_;
+    std::function<void()> after_look_;
+    int beat_ = 0;  ///< number of the last ping
+    bool start_timeout_due_ = false;
+    bool start_doubt_ = false;
     bool waited_for_engine_ = false;
     bool cancelled_ = false;
     bool ended_engine_ = false;  ///< it ends because we told it to: its code says nothing

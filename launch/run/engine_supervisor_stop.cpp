@@ -12,7 +12,6 @@
 #include "base/process/process.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/run/engine_supervisor.hpp"
-#include "launch/run/failure_report.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/exit_status.hpp"
 
@@ -20,12 +19,11 @@ namespace muster {
 
 namespace {
 
-constexpr duration beyond_grace{2};        ///< for the shims' messages after they have killed their ranks
-constexpr duration engine_patience{5};     ///< for an engine whose ranks are all gone, until the user is told
-constexpr duration agent_patience{2};      ///< for Hydra's agents in a PBS job, which carry no output
-constexpr duration longest_wait{120};      ///< for the same: it may still be passing on output to a slow reader
-constexpr duration engine_grace{1.5};      ///< for an engine that was asked to end
-constexpr duration exit_code_patience{3};  ///< for an engine's exit code when all ranks went at once
+constexpr duration beyond_grace{2};     ///< for the shims' messages after they have killed their ranks
+constexpr duration engine_patience{5};  ///< for an engine whose ranks are all gone, until the user is told
+constexpr duration agent_patience{2};   ///< for Hydra's agents in a PBS job, which carry no output
+constexpr duration longest_wait{120};   ///< for the same: it may still be passing on output to a slow reader
+constexpr duration engine_grace{1.5};   ///< for an engine that was asked to end
 constexpr double drain_limit_s = 2;
 
 }  // namespace
@@ -43,7 +41,11 @@ void engine_supervisor::fail(remote_rank& rank, std::string const& what, int cod
     culprit_ = rank.job.who.rank;
     auto const lived = duration(event_loop::clock::now() - start_);
     auto const others = ranks_.running() - (rank.now == remote_rank::state::running ? 1 : 0);
-    fail(describe(failure_report{ranks_.name_of(rank), what, lived, others, advice, last_lines}), code);
+    // On a terminal the lines of one or two ranks are still to be seen.
+    bool const quotes = ranks_.size() > 2 || ::isatty(STDERR_FILENO) != 1;
+    fail(describe(failure_report{ranks_.name_of(rank), what, lived, others, advice, ranks_.list_early_ends(),
+                                 quotes ? last_lines : std::string()}),
+         code);
 }
 
 void engine_supervisor::stop(int code, int signal_number) {
@@ -71,39 +73,11 @@ void engine_supervisor::kill_all() {
     close_if_over();
 }
 
-/// Ranks were lost. If a message of theirs or the engine's exit code tells why, that is the reason; else their nodes are gone.
-void engine_supervisor::decide_cause() {
-    cause_due_ = false;
-    if (failed_ || phase_ == phase::closing || phase_ == phase::done) return close_if_over();
-    bool const all = ranks_.count(remote_rank::state::lost) + ranks_.count(remote_rank::state::gone) == ranks_.size();
-    if (all && !engine_status_ && !std::exchange(waited_for_engine_, true)) {
-        // The engine ended them all: MPI_Abort, a limit, scancel. Its exit code tells which.
-        cause_due_ = true;
-        loop_.after(exit_code_patience, [this] { decide_cause(); });
-        return;
-    }
-    // Slurm's PMIx kills a world that one rank has left early, and does not name that rank.
-    auto const left = std::find_if(ranks_.begin(), ranks_.end(), [](auto const& r) { return r.left_early; });
-    if (all && left != ranks_.end())
-        return fail(*left,
-                    fmt::format("exited with code 0, probably without MPI_Finalize, and {} then ended the others", engine_.name),
-                    1, "call MPI_Finalize on every path");
-    if (engine_status_ && shell_code(*engine_status_) != 0)
-        return fail(
-            fmt::format("{} ended its ranks, {} as the first, and {} (MPI_Abort of a rank, a shim that was killed, or a limit "
-                        "of the scheduler: see above)",
-                        engine_.name, ranks_.name_of(ranks_[first_lost_]), describe_end(*engine_status_)),
-            shell_code(*engine_status_));
-    fail(fmt::format("lost {}: the node is gone, or what started the ranks there was killed; ending {}",
-                     ranks_.list(remote_rank::state::lost), count_of_ranks(ranks_.running())),
-         exit_code(errc::peer_failed));
-}
-
 void engine_supervisor::close_if_over() {
     if (phase_ == phase::closing || phase_ == phase::done || phase_ == phase::gathering) return;
     auto const here = [](remote_rank const& r) { return !r.over() && r.now != remote_rank::state::absent; };
     if (std::any_of(ranks_.begin(), ranks_.end(), here)) return;
-    if (!failed_ && cause_due_) return;  // some were lost: their cause is decided first
+    if (!failed_ && judging_) return;  // their cause is decided first
     close_down();
 }
 

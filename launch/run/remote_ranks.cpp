@@ -8,6 +8,7 @@
 #include "base/cpuset.hpp"
 #include "base/version.hpp"
 #include "launch/ranks/rank_name.hpp"
+#include "launch/system/exit_status.hpp"
 #include "launch/system/network.hpp"
 
 namespace muster {
@@ -91,6 +92,41 @@ std::size_t remote_ranks::count(remote_rank::state now) const {
 
 std::size_t remote_ranks::running() const {
     return count(remote_rank::state::running) + count(remote_rank::state::ready) + count(remote_rank::state::placing);
+}
+
+std::vector<rank_row> remote_ranks::rows(int look) const {
+    std::vector<rank_row> rows;
+    for (auto const& rank : ranks_) {
+        rank_row row;
+        row.rank = rank.job.who.rank;
+        row.host = host_of(rank);
+        if (rank.wait_status || rank.over() || rank.now == remote_rank::state::absent) {
+            row.now = rank_row::life::ended;
+            row.end = rank.wait_status                         ? describe_end(*rank.wait_status)
+                      : rank.now == remote_rank::state::absent ? "has not come up"
+                                                               : "is lost";
+        } else if (rank.now != remote_rank::state::running) {
+            row.now = rank_row::life::ended;
+            row.end = "waits for ranks that have not come up";
+        } else if (rank.looked != look || rank.sight.pid == 0) {
+            row.now = rank_row::life::silent;
+        } else {
+            row.sight = rank.sight;
+        }
+        rows.push_back(std::move(row));
+    }
+    judge_meeting(rows);
+    return rows;
+}
+
+std::string remote_ranks::list_early_ends() const {
+    constexpr std::size_t most_names = 4;
+    std::vector<std::string> names;
+    for (auto const& rank : ranks_)
+        if (rank.wait_status && *rank.wait_status == 0) names.push_back(name_of(rank));
+    if (names.empty()) return {};
+    return fmt::format("{} had ended with code 0 before that",
+                       names.size() > most_names ? count_of_ranks(names.size()) : fmt::format("{}", fmt::join(names, ", ")));
 }
 
 void remote_ranks::send_all(wire::message const& message) {

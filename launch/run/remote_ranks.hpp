@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "launch/observe/process_sight.hpp"
+#include "launch/watch/rank_table.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/messages.hpp"
 
@@ -27,6 +29,11 @@ struct remote_rank {
     std::optional<int> wait_status;
     bool left_early = false;  ///< ended with code 0 before anything else had gone wrong
     std::string daemon_lost;  ///< name of the engine's daemon on its node, if that died
+    bool uses_mpi = false;
+    bool cut = false;  ///< its connection was closed at the other end: the shim has ended, its node lives
+    int answered = 0;  ///< number of the last ping that its shim has answered
+    int looked = 0;    ///< number of the look that `sight` is from
+    process_sight sight;
 
     bool over() const noexcept { return now == state::gone || now == state::lost; }
 };
@@ -61,6 +68,10 @@ class remote_ranks {
     /// Those whose shims are there and whose programs have not ended.
     std::size_t running() const;
     void send_all(wire::message const& message);
+    /// As the look with this number has shown them.
+    std::vector<rank_row> rows(int look) const;
+    /// Ranks that have ended with code 0, "rank 1 on node2 had ended with code 0 before that"; empty if there is none.
+    std::string list_early_ends() const;
 
   private:
     std::vector<remote_rank> ranks_;

@@ -100,6 +100,15 @@ rendezvous make_rendezvous(held_ports const& ports, int world_size, std::string 
     return point;
 }
 
+/// What the ranks find as MASTER_PORT: muster's, or what -x says.
+int find_master_port(run_options const& options, rendezvous const& point) {
+    constexpr std::string_view name = "MASTER_PORT=";
+    int port = point.master_port;
+    for (std::string_view const assignment : options.exports)
+        if (assignment.starts_with(name)) port = static_cast<int>(parse_integer(assignment.substr(name.size())).value_or(0));
+    return port;
+}
+
 /// What would run, as a shell would do it: the cores of each rank, then its command.
 void print_commands(run_options const& options, local_placement const& where) {
     fmt::print("# muster itself starts {} ranks on {}; their variables: --print-env RANK\n", where.map.world_size(),
@@ -155,7 +164,7 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
         watch.start_failed(e.what(), exit_code(e.code()));
     }
     input.child_started();
-    return watch.run(pmix_server, pmi1_server);
+    return watch.run(pmix_server, pmi1_server, find_master_port(options, point));
 }
 
 }  // namespace muster

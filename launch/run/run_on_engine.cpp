@@ -37,7 +37,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.output_dir = options.output_dir.empty() ? "" : absolute_path(options.output_dir);
     common.tag_output = options.tag_output;
     common.timestamp_output = options.timestamp_output;
-    common.watch_output = options.idle_timeout.has_value();
+    common.watch_output = options.idle_timeout || options.timeout || options.start_timeout;
     common.own_step = own_step;
     common.network_interface = options.network_interface;
     common.grace = options.grace;

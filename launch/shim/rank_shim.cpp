@@ -14,6 +14,8 @@
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
+#include "launch/observe/hang_command.hpp"
+#include "launch/observe/process_sight.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/system/mpi_library.hpp"
@@ -120,7 +122,27 @@ void rank_shim::on_message(wire::signal const& signal) {
     }
     if (signal.stop && signal.number == SIGKILL) return end_leftovers(SIGKILL);
     if (signal.stop) return end_rank(signal.number);
-    if (!had_from_engine(signal.number)) signal_descendants(signal.number);
+    if (had_from_engine(signal.number)) return;
+    if (signal.if_caught)
+        signal_descendants_that_catch(signal.number);
+    else
+        signal_descendants(signal.number);
+}
+
+void rank_shim::on_message(wire::ping const& ping) {
+    tell(wire::pong{ping.number});
+}
+
+void rank_shim::on_message(wire::look const& look) {
+    wire::seen seen{look.number, {}};
+    if (pid_ > 0 && !wait_status_) {
+        seen.sight = process_table().look_at(pid_, master_port_);
+        if (last_written_ != nullptr)
+            add_output(seen.sight, last_written_->last_lines(), duration(event_loop::clock::now() - last_output_).count());
+        if (!look.command.empty() && seen.sight.pid > 0)
+            seen.sight.said = ask_about(look.command, seen.sight.pid, variables_, hang_command_limit);
+    }
+    tell(seen);
 }
 
 void rank_shim::on_message(wire::bye const& bye) {
@@ -146,7 +168,10 @@ void rank_shim::on_signal() {
 void rank_shim::on_engine_signal(int number) {
     last_engine_signal_ = number;
     last_engine_signal_at_ = event_loop::clock::now();
-    if (!ends_the_run(number) || pid_ > 0) return;
+    if (!ends_the_run(number)) return;
+    asked_to_end_ = true;
+    if (!grace_ends_) tell(wire::asked_to_end{number});
+    if (pid_ > 0) return;
     exit_code_ = 128 + number;
     loop_.stop();
 }
@@ -162,7 +187,9 @@ void rank_shim::on_child() {
         if (pid == pid_ && !wait_status_) wait_status_ = status;
     if (phase_ == phase::running && wait_status_) {
         if (err_ && err_->open()) output_->read_for_now(*err_);
-        tell(wire::ended{*wait_status_, err_ ? err_->last_lines() : std::string()});
+        report_abort();
+        tell(wire::ended{*wait_status_, err_ ? err_->last_lines() : std::string(), asked_to_end_,
+                         compare(memory_, count_memory_kills())});
         phase_ = phase::leftovers;
         if (!descendants().empty())
             loop_.after(grace_ends_ ? duration(0) : leftover_patience, [this] { end_leftovers(SIGTERM); });

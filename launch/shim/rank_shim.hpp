@@ -12,6 +12,7 @@
 
 #include "base/environment.hpp"
 #include "launch/hardware/topology.hpp"
+#include "launch/observe/memory_kills.hpp"
 #include "launch/placement/binding.hpp"
 #include "launch/ranks/output_pump.hpp"
 #include "launch/ranks/rank_stream.hpp"
@@ -47,6 +48,8 @@ class rank_shim {
     void on_message(wire::go const& go);
     void on_message(wire::signal const& signal);
     void on_message(wire::bye const& bye);
+    void on_message(wire::ping const& ping);
+    void on_message(wire::look const& look);
     template <typename Other>
     void on_message(Other const&) {}  // what only a launcher gets
     void on_signal();
@@ -72,7 +75,8 @@ class rank_shim {
     void start(wire::go const& go);
     environment program_variables(wire::go const& go) const;
     void open_streams();
-    void report_writing();
+    void note_output(rank_stream& stream);
+    void report_abort();
 
     unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
     environment variables_;
@@ -95,6 +99,12 @@ class rank_shim {
     std::optional<event_loop::clock::time_point> grace_ends_;  ///< once the rank was asked to end
     int last_engine_signal_ = 0;
     event_loop::clock::time_point last_engine_signal_at_{};
+    memory_kills memory_;  ///< before the rank was started
+    int master_port_ = 0;
+    rank_stream* last_written_ = nullptr;  ///< the stream that the rank wrote to last
+    event_loop::clock::time_point last_output_{};
+    bool asked_to_end_ = false;  ///< by the engine or the scheduler
+    bool abort_told_ = false;
     bool writing_ = false;  ///< since the last report of it
     bool report_due_ = false;
     bool suspended_ = false;  ///< the rank was stopped because the job is (follow_suspension)

@@ -8,7 +8,9 @@
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
+#include "base/text.hpp"
 #include "launch/hardware/discover_topology.hpp"
+#include "launch/observe/abort_notice.hpp"
 #include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/node_share.hpp"
 #include "launch/ranks/exports.hpp"
@@ -85,6 +87,8 @@ void rank_shim::start(wire::go const& go) {
     auto const own = program_variables(go);
     auto const program = find_program(job_.command.front(), own, job_.working_dir);
     open_streams();
+    master_port_ = static_cast<int>(parse_integer(own.get_or("MASTER_PORT", "")).value_or(0));
+    memory_ = count_memory_kills();
     ports_.reset();
     pid_ = start_process({.path = program,
                           .arguments = &job_.command,
@@ -98,12 +102,16 @@ void rank_shim::start(wire::go const& go) {
     for (auto* stream : {&out_, &err_}) {
         if (!*stream) continue;
         (*stream)->close_child_end();
-        output_->add(**stream, [this] { report_writing(); });
+        output_->add(**stream, [this, &one = **stream] { note_output(one); });
     }
 }
 
-/// At most once in `report_every`: the launcher only wants to know that the rank is alive.
-void rank_shim::report_writing() {
+/// Called before each read. Of an abort the launcher must know at once, since the scheduler may kill this process next; that the
+/// rank writes is told at most once in `report_every`.
+void rank_shim::note_output(rank_stream& stream) {
+    last_written_ = &stream;
+    last_output_ = event_loop::clock::now();
+    if (&stream == &*err_ && !abort_told_) loop_.after(duration(0), [this] { report_abort(); });
     if (!job_.watch_output) return;
     writing_ = true;
     if (report_due_) return;
@@ -113,6 +121,14 @@ void rank_shim::report_writing() {
         if (writing_) tell(wire::rank_wrote{});
         writing_ = false;
     });
+}
+
+void rank_shim::report_abort() {
+    if (abort_told_ || !err_) return;
+    auto const notice = find_abort_notice(err_->last_lines());
+    if (!notice) return;
+    abort_told_ = true;
+    tell(wire::aborting{notice->rank, notice->code});
 }
 
 }  // namespace muster

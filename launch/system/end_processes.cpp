@@ -48,6 +48,14 @@ bool read_stat(pid_t pid, process_record& record) {
     return true;
 }
 
+/// Whether the process has a handler for the signal: SigCgt in proc(5).
+bool catches(pid_t pid, int signal_number) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+    for (std::string line; std::getline(file, line);)
+        if (line.starts_with("SigCgt:")) return (std::strtoull(line.c_str() + 7, nullptr, 16) >> (signal_number - 1) & 1) != 0;
+    return false;
+}
+
 std::multimap<pid_t, pid_t> living_children() {
     std::multimap<pid_t, pid_t> children;
     std::error_code fault;
@@ -124,6 +132,12 @@ void kill_descendants_called(std::string_view program) noexcept {
         std::string name;
         if (std::getline(file, name) && name == program) ::kill(pid, SIGKILL);
     }
+}
+
+void signal_descendants_that_catch(int signal_number) noexcept try {
+    for (auto const pid : descendants())
+        if (catches(pid, signal_number)) ::kill(pid, signal_number);
+} catch (...) {
 }
 
 void end_descendants(int signal_number) noexcept {

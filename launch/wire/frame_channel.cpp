@@ -75,8 +75,8 @@ void frame_channel::on_readable() {
     std::array<char, 64 * 1024> bytes;
     ssize_t const count = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (count < 0) return fail(std::strerror(errno));
-    if (count == 0) return fail("the connection was closed");
+    if (count < 0) return fail(errno == ECONNRESET ? std::string(closed_by_peer) : std::strerror(errno));
+    if (count == 0) return fail(std::string(closed_by_peer));
     received_.append(bytes.data(), static_cast<std::size_t>(count));
     take_frames();
 }

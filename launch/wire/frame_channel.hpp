@@ -22,6 +22,8 @@ class frame_channel {
         std::function<void(std::string const& reason)> on_closed;  ///< by the peer or by a fault; not by `close`
     };
 
+    static constexpr std::string_view closed_by_peer = "the connection was closed";  ///< a reason
+
     /// Takes over `socket`. `largest_frame` guards against a peer that is not one of ours.
     frame_channel(event_loop& loop, unique_fd socket, callbacks what_to_do, std::size_t largest_frame);
     ~frame_channel();

@@ -127,7 +127,7 @@ void fields(auto& v, is<failed> auto& m) {
     all(v, m.what, m.exit_code);
 }
 void fields(auto& v, is<ended> auto& m) {
-    all(v, m.wait_status, m.last_lines);
+    all(v, m.wait_status, m.last_lines, m.asked, m.memory);
 }
 void fields(auto&, is<gone> auto&) {}
 void fields(auto&, is<rank_wrote> auto&) {}
@@ -138,10 +138,30 @@ void fields(auto& v, is<loaded_mpi> auto& m) {
     all(v, m.library);
 }
 void fields(auto& v, is<signal> auto& m) {
-    all(v, m.number, m.stop);
+    all(v, m.number, m.stop, m.if_caught);
 }
 void fields(auto& v, is<bye> auto& m) {
     all(v, m.exit_code);
+}
+
+void fields(auto& v, is<asked_to_end> auto& m) {
+    all(v, m.number);
+}
+void fields(auto& v, is<aborting> auto& m) {
+    all(v, m.rank, m.code);
+}
+void fields(auto& v, is<ping> auto& m) {
+    all(v, m.number);
+}
+void fields(auto& v, is<pong> auto& m) {
+    all(v, m.number);
+}
+void fields(auto& v, is<look> auto& m) {
+    all(v, m.number, m.command);
+}
+void fields(auto& v, is<seen> auto& m) {
+    auto& s = m.sight;
+    all(v, m.number, s.pid, s.state, s.where, s.cpu_s, s.at_port, s.silent_s, s.last_line, s.traceback, s.said);
 }
 
 void fields(auto& v, is<examine> auto& m) {

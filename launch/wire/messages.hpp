@@ -8,6 +8,8 @@
 
 #include "base/environment.hpp"
 #include "base/units.hpp"
+#include "launch/observe/memory_kills.hpp"
+#include "launch/observe/process_sight.hpp"
 #include "launch/placement/placement_request.hpp"
 #include "launch/wire/node_report.hpp"
 #include "pmix/identity.hpp"
@@ -38,7 +40,7 @@ struct job {
     std::string output_dir;            ///< absolute, or empty
     bool tag_output = false;
     bool timestamp_output = false;
-    bool watch_output = false;  ///< tell when the rank writes (--idle-timeout)
+    bool watch_output = false;  ///< read all output, and tell when the rank writes (for time limits)
     bool own_step = false;      ///< the engine's step is the ranks' own (srun): its variables stay
     std::string network_interface;
     std::string address;  ///< what the other nodes call this rank's node, with the site's rule applied
@@ -89,6 +91,8 @@ struct failed {
 struct ended {
     int wait_status = 0;
     std::string last_lines;  ///< of its stderr
+    bool asked = false;      ///< the engine or the scheduler had asked this shim, too, to end
+    memory_verdict memory = memory_verdict::unknown;
     bool operator==(ended const&) const = default;
 };
 
@@ -114,10 +118,48 @@ struct orphaned {
     bool operator==(orphaned const&) const = default;
 };
 
+/// The engine or the scheduler has sent the shim this signal, which asks it to end.
+struct asked_to_end {
+    int number = 0;
+    bool operator==(asked_to_end const&) const = default;
+};
+
+/// The rank's MPI has printed that this rank of the world aborts it.
+struct aborting {
+    int rank = -1;
+    int code = 0;
+    bool operator==(aborting const&) const = default;
+};
+
+/// From the launcher: answer with the same number (`pong`).
+struct ping {
+    int number = 0;
+    bool operator==(ping const&) const = default;
+};
+struct pong {
+    int number = 0;
+    bool operator==(pong const&) const = default;
+};
+
+/// From the launcher: look at the rank; first run `command` for it, if there is one (--on-hang).
+struct look {
+    int number = 0;
+    std::string command;
+    bool operator==(look const&) const = default;
+};
+
+/// What was seen.
+struct seen {
+    int number = 0;
+    process_sight sight;
+    bool operator==(seen const&) const = default;
+};
+
 /// From the launcher: send this to the rank and its descendants. With `stop` the rank is to end: SIGKILL follows after the grace.
 struct signal {
     int number = 0;
     bool stop = false;
+    bool if_caught = false;  ///< only to processes that have a handler for it
     bool operator==(signal const&) const = default;
 };
 
@@ -153,7 +195,7 @@ struct reached {
 };
 
 using message = std::variant<hello, job, ready, go, started, failed, ended, gone, rank_wrote, loaded_mpi, orphaned, signal, bye,
-                             examine, report, reach, reached>;
+                             examine, report, reach, reached, asked_to_end, aborting, ping, pong, look, seen>;
 
 /// As CBOR (RFC 8949). Strings may hold any bytes.
 std::string encode(message const& m);

@@ -31,11 +31,11 @@ std::map<std::string, std::set<std::string>> const may_include{
 std::map<std::string, std::vector<names>> const floors_of{
     {"launch",
      {{"system"},
-      {"hardware", "scheduler"},
+      {"hardware", "scheduler", "observe"},
       {"placement"},
       {"settings", "ranks", "wire"},
       {"site", "help", "engine", "shim"},
-      {"preflight"},
+      {"preflight", "watch"},
       {"run"},
       {"commands"},
       {"."}}},

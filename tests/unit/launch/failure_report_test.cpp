@@ -1,4 +1,4 @@
-#include "launch/run/failure_report.hpp"
+#include "launch/watch/failure_report.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,10 +6,11 @@ namespace muster {
 namespace {
 
 TEST(failure_report, says_what_happened_what_to_do_and_what_was_written_last) {
-    EXPECT_EQ(describe(failure_report{"rank 1 on a", "exited with code 3", duration(2), 0, "", ""}),
+    EXPECT_EQ(describe(failure_report{"rank 1 on a", "exited with code 3", duration(2), 0, "", "", ""}),
               "rank 1 on a exited with code 3, 2 s after the start");
-    EXPECT_EQ(describe(failure_report{"rank 1 on a", "exited with code 3", duration(2), 7, "mend it", "one\ntwo\n"}),
-              "rank 1 on a exited with code 3, 2 s after the start; ending the other 7\n  mend it\n"
+    EXPECT_EQ(describe(failure_report{"rank 1 on a", "exited with code 3", duration(2), 7, "mend it", "rank 0 on a had ended",
+                                      "one\ntwo\n"}),
+              "rank 1 on a exited with code 3, 2 s after the start; ending the other 7\n  rank 0 on a had ended\n  mend it\n"
               "  the last it wrote on stderr:\n  | one\n  | two");
 }
 
@@ -21,6 +22,22 @@ TEST(failure_report, only_bad_ends_are_faults) {
     ASSERT_TRUE(killed);
     EXPECT_EQ(killed->exit_code, 128 + 9);
     EXPECT_TRUE(killed->advice.starts_with("muster did not send it"));
+}
+
+TEST(failure_report, full_memory_is_said_where_the_kernel_counted_it) {
+    EXPECT_EQ(find_end_fault(9, memory_verdict::in_cgroup)->what, "was killed by signal 9 (SIGKILL): out of memory");
+    EXPECT_TRUE(find_end_fault(1 << 8, memory_verdict::in_cgroup)->advice.starts_with("the kernel killed a process"));
+    EXPECT_NE(find_end_fault(9, memory_verdict::none)->advice.find("did not rise"), std::string::npos);
+    EXPECT_NE(find_end_fault(9, memory_verdict::on_node)->advice.find("see dmesg"), std::string::npos);
+    EXPECT_EQ(find_end_fault(15, memory_verdict::none)->advice, "");
+    EXPECT_EQ(find_end_fault(0, memory_verdict::in_cgroup), std::nullopt);
+}
+
+TEST(failure_report, what_a_scheduler_sends_to_all_need_not_be_the_ranks_fault) {
+    EXPECT_TRUE(may_be_sent_to_all(9));
+    EXPECT_TRUE(may_be_sent_to_all(15));
+    EXPECT_FALSE(may_be_sent_to_all(11));
+    EXPECT_FALSE(may_be_sent_to_all(143 << 8));
 }
 
 }  // namespace

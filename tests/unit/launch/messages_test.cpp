@@ -39,13 +39,19 @@ TEST(wire_messages, come_back_as_they_were) {
         go{"10.0.0.1", 4000, 4001, {"10.0.0.1:1", "10.0.0.2:2"}},
         started{99},
         failed{"no program", 127},
-        ended{0x8b, "last\nlines \xff"},
+        ended{0x8b, "last\nlines \xff", true, memory_verdict::in_cgroup},
         gone{},
         rank_wrote{},
         loaded_mpi{"libmpi.so.40"},
         orphaned{"slurmstepd"},
-        signal{15, true},
+        signal{15, true, true},
         bye{3},
+        asked_to_end{15},
+        aborting{5, 42},
+        ping{7},
+        pong{7},
+        look{8, "py-spy dump --pid {pid}"},
+        seen{8, {4711, 'S', "futex", 1.5, true, 2.5, "step 5", true, "a stack"}},
     };
     for (auto const& m : all) EXPECT_TRUE(decode(encode(m)) == m) << m.index();
     EXPECT_TRUE(decode(encode(job{})) == message(job{}));

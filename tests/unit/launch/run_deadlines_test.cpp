@@ -1,4 +1,4 @@
-#include "launch/run/run_deadlines.hpp"
+#include "launch/watch/run_deadlines.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -21,8 +22,10 @@ struct child_rank {
     std::optional<int> wait_status{};  ///< set once it has ended
     bool connected = false;            ///< initialised PMIx or PMI
     bool finalized = false;
-    bool group_gone = false;    ///< no process is left in its group
-    bool spoke = false;         ///< has written something
+    bool group_gone = false;              ///< no process is left in its group
+    bool spoke = false;                   ///< has written something
+    rank_stream* last_written = nullptr;  ///< the stream that it wrote to last
+    std::chrono::steady_clock::time_point last_output{};
     std::string mpi_library{};  ///< the MPI library seen in its memory map, if that was read
     rank_stream out;
     rank_stream err;

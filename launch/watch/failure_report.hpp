@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/units.hpp"
+#include "launch/observe/memory_kills.hpp"
 
 namespace muster {
 
@@ -17,6 +18,7 @@ struct failure_report {
     duration lived{0};       ///< since the start
     std::size_t others = 0;  ///< ranks that are ended because of it
     std::string advice;      ///< one thing to do, or empty
+    std::string earlier;     ///< "rank 1 on node2 had ended with code 0 before that", or empty
     std::string last_lines;  ///< of its standard error
 };
 
@@ -31,7 +33,11 @@ struct end_fault {
     bool operator==(end_fault const&) const = default;
 };
 
-/// From a status of waitpid; nothing for exit code 0.
-std::optional<end_fault> find_end_fault(int wait_status);
+/// From a status of waitpid and what the kernel's counts say of memory; nothing for exit code 0.
+std::optional<end_fault> find_end_fault(int wait_status, memory_verdict memory = memory_verdict::unknown);
+
+/// Whether a process was ended by SIGTERM or SIGKILL, which a scheduler or an engine sends to all of a job's processes: then the
+/// rank need not be the cause.
+bool may_be_sent_to_all(int wait_status) noexcept;
 
 }  // namespace muster

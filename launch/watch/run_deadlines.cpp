@@ -1,4 +1,4 @@
-#include "launch/run/run_deadlines.hpp"
+#include "launch/watch/run_deadlines.hpp"
 
 #include <fmt/format.h>
 #include <string.h>

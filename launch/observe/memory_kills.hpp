@@ -1,0 +1,30 @@
+// Counts of the processes that the kernel has killed because memory was full, for telling such a death from others.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster {
+
+/// Counts since the machine or the cgroup was made; nothing where the kernel does not tell.
+struct memory_kills {
+    std::optional<long> in_cgroup;  ///< of the memory cgroup that this process is in (`oom_kill`)
+    std::optional<long> on_node;    ///< of the whole machine (/proc/vmstat)
+    bool operator==(memory_kills const&) const = default;
+};
+
+/// What two counts say of a death between them.
+enum class memory_verdict { unknown, none, on_node, in_cgroup };
+
+memory_kills count_memory_kills();
+memory_verdict compare(memory_kills const& before, memory_kills const& after) noexcept;
+
+/// The file that counts for a process with this /proc/PID/cgroup and /proc/PID/mountinfo: memory.oom_control (version 1) or
+/// memory.events (version 2). Empty: memory is not accounted for, or not visible. Pure.
+std::string find_memory_events(std::string_view cgroup, std::string_view mountinfo);
+
+/// The number behind `key` in lines of "key number".
+std::optional<long> find_count(std::string_view text, std::string_view key);
+
+}  // namespace muster

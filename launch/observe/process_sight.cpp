@@ -1,0 +1,220 @@
+#include "launch/observe/process_sight.hpp"
+
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t longest_line = 160;
+
+/// The calls in which programs wait. Their numbers differ from one kind of processor to the next.
+constexpr std::pair<long, std::string_view> waiting_calls[]{
+#ifdef SYS_poll
+    {SYS_poll, "poll"},
+    {SYS_select, "select"},
+    {SYS_epoll_wait, "epoll_wait"},
+    {SYS_pause, "pause"},
+#endif
+    {SYS_futex, "futex"},
+    {SYS_ppoll, "ppoll"},
+    {SYS_pselect6, "pselect"},
+    {SYS_epoll_pwait, "epoll_wait"},
+    {SYS_read, "read"},
+    {SYS_readv, "readv"},
+    {SYS_pread64, "pread"},
+    {SYS_write, "write"},
+    {SYS_writev, "writev"},
+    {SYS_pwrite64, "pwrite"},
+    {SYS_recvfrom, "recv"},
+    {SYS_recvmsg, "recvmsg"},
+    {SYS_sendto, "send"},
+    {SYS_sendmsg, "sendmsg"},
+    {SYS_connect, "connect"},
+    {SYS_accept, "accept"},
+    {SYS_accept4, "accept"},
+    {SYS_wait4, "wait"},
+    {SYS_waitid, "wait"},
+    {SYS_nanosleep, "sleep"},
+    {SYS_clock_nanosleep, "sleep"},
+    {SYS_flock, "flock"},
+    {SYS_fcntl, "fcntl"},
+    {SYS_fsync, "fsync"},
+    {SYS_openat, "open"},
+    {SYS_ioctl, "ioctl"},
+    {SYS_rt_sigtimedwait, "sigwait"},
+    {SYS_rt_sigsuspend, "sigsuspend"},
+    {SYS_semtimedop, "semop"},
+    {SYS_sched_yield, "sched_yield"},
+};
+
+std::string read_text(std::string const& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string read_of(pid_t pid, char const* name) {
+    return read_text(fmt::format("/proc/{}/{}", pid, name));
+}
+
+/// Fields behind the command's name, which may itself hold blanks and parentheses: proc(5).
+std::vector<std::string> stat_of(pid_t pid) {
+    auto const text = read_of(pid, "stat");
+    auto const behind = text.rfind(')');
+    std::vector<std::string> fields;
+    if (behind == std::string::npos) return fields;
+    for (auto const word : split(trim(std::string_view(text).substr(behind + 1)), ' ')) fields.emplace_back(word);
+    return fields;
+}
+
+std::string place_of_sleep(pid_t pid) {
+    if (auto call = name_of_call(read_of(pid, "syscall")); !call.empty()) return call;
+    auto const function = read_of(pid, "wchan");
+    return function == "0" ? std::string() : function;
+}
+
+/// The inodes of the sockets that this process holds.
+std::vector<unsigned long> sockets_of(pid_t pid) {
+    std::vector<unsigned long> inodes;
+    std::error_code fault;
+    for (auto const& entry : fs::directory_iterator(fmt::format("/proc/{}/fd", pid), fault)) {
+        auto const target = fs::read_symlink(entry.path(), fault).string();
+        if (target.starts_with("socket:[")) inodes.push_back(std::strtoul(target.c_str() + 8, nullptr, 10));
+    }
+    return inodes;
+}
+
+std::optional<int> port_of(std::string_view address) {
+    auto const colon = address.rfind(':');
+    if (colon == std::string_view::npos) return std::nullopt;
+    int port = 0;
+    auto const digits = address.substr(colon + 1);
+    auto const [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), port, 16);
+    return fault == std::errc() ? std::optional(port) : std::nullopt;
+}
+
+}  // namespace
+
+std::string name_of_call(std::string_view syscall) {
+    auto const number = parse_integer(syscall.substr(0, syscall.find(' ')));  // "running" is no number
+    if (!number) return {};
+    for (auto const& [call, name] : waiting_calls)
+        if (call == *number) return std::string(name);
+    return {};
+}
+
+std::vector<unsigned long> sockets_at_port(std::string_view net_tcp, int port) {
+    constexpr std::string_view established = "01", listening = "0A";
+    std::vector<unsigned long> inodes;
+    for (auto const line : split(net_tcp, '\n')) {
+        std::vector<std::string_view> words;
+        for (auto const word : split(line, ' '))
+            if (!word.empty()) words.push_back(word);
+        if (words.size() < 10) continue;
+        bool const there =
+            (words[3] == established && port_of(words[2]) == port) || (words[3] == listening && port_of(words[1]) == port);
+        if (auto const inode = parse_integer(words[9]); there && inode) inodes.push_back(static_cast<unsigned long>(*inode));
+    }
+    return inodes;
+}
+
+std::string describe_state(process_sight const& sight) {
+    auto const with_place = [&](char const* what) {
+        return sight.where.empty() ? what : fmt::format("{} in {}", what, sight.where);
+    };
+    switch (sight.state) {
+        case 'R': return "running";
+        case 'S':
+        case 'I': return with_place("asleep");
+        case 'D': return with_place("in an uninterruptible wait");
+        case 'T': return "stopped";
+        case 't': return "stopped by a debugger";
+        case 'Z':
+        case 'X': return "ended";
+        default: return "in an unknown state";
+    }
+}
+
+void add_output(process_sight& sight, std::string_view last_lines, double silent_s) {
+    auto const lines = split(trim(last_lines), '\n');
+    sight.silent_s = silent_s;
+    sight.last_line = std::string(lines.back().substr(0, longest_line));
+    sight.traceback = last_lines.find("Traceback (most recent call last)") != std::string_view::npos;
+}
+
+process_table::process_table() {
+    auto const ticks = static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
+    std::error_code fault;
+    for (auto const& file : fs::directory_iterator("/proc", fault)) {
+        auto const pid = parse_integer(file.path().filename().string());
+        if (!pid) continue;
+        auto const fields = stat_of(static_cast<pid_t>(*pid));
+        if (fields.size() < 15) continue;
+        entry one;
+        one.state = fields[0].empty() ? '?' : fields[0][0];
+        one.parent = static_cast<pid_t>(parse_integer(fields[1]).value_or(0));
+        for (std::size_t i = 11; i < 15; ++i)  // its own time, and that of children which have ended
+            one.cpu_s += static_cast<double>(parse_integer(fields[i]).value_or(0)) / ticks;
+        if (one.state != 'Z' && one.state != 'X') children_.emplace(one.parent, static_cast<pid_t>(*pid));
+        entries_.emplace(static_cast<pid_t>(*pid), one);
+    }
+}
+
+std::vector<pid_t> process_table::tree_of(pid_t root) const {
+    std::vector<pid_t> tree{root};
+    for (std::size_t i = 0; i < tree.size(); ++i) {
+        auto const [first, last] = children_.equal_range(tree[i]);
+        for (auto it = first; it != last; ++it) tree.push_back(it->second);
+    }
+    return tree;
+}
+
+/// A script that does nothing but wait for its one child is not what hangs.
+pid_t process_table::working_process(pid_t rank) const {
+    for (pid_t at = rank;;) {
+        auto const [first, last] = children_.equal_range(at);
+        if (first == last || std::next(first) != last || name_of_call(read_of(at, "syscall")) != "wait") return at;
+        at = first->second;
+    }
+}
+
+process_sight process_table::look_at(pid_t rank, int port) const {
+    process_sight sight;
+    auto const found = entries_.find(rank);
+    if (found == entries_.end()) return sight;
+    auto const pid = working_process(rank);
+    sight.pid = pid;
+    sight.state = entries_.at(pid).state;
+    if (sight.state != 'R') sight.where = place_of_sleep(pid);
+    auto const tree = tree_of(rank);
+    for (auto const each : tree) sight.cpu_s += entries_.at(each).cpu_s;
+    if (port <= 0) return sight;
+    auto wanted = sockets_at_port(read_of(pid, "net/tcp"), port);
+    auto const wanted6 = sockets_at_port(read_of(pid, "net/tcp6"), port);
+    wanted.insert(wanted.end(), wanted6.begin(), wanted6.end());
+    if (wanted.empty()) return sight;
+    for (auto const each : tree)
+        for (auto const inode : sockets_of(each))
+            if (std::find(wanted.begin(), wanted.end(), inode) != wanted.end()) sight.at_port = true;
+    return sight;
+}
+
+}  // namespace muster

@@ -1,0 +1,59 @@
+// What can be seen of a running rank from outside: its state, where it sleeps, its processor time, and whether it has met the others.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+/// One look at one rank.
+struct process_sight {
+    long pid = 0;          ///< the process looked at: the rank, or below a script that waits for one child, that child; 0: none
+    char state = '?';      ///< as in /proc/PID/stat
+    std::string where;     ///< system call or kernel function in which it sleeps; empty: not known
+    double cpu_s = 0;      ///< processor time of the rank and all below it
+    bool at_port = false;  ///< one of its sockets is connected to MASTER_PORT, or listens there
+    double silent_s = -1;  ///< since it last wrote; negative: nothing has been seen
+    std::string last_line;
+    bool traceback = false;  ///< its last lines hold a traceback of Python's
+    std::string said;        ///< what --on-hang printed about it
+    bool operator==(process_sight const&) const = default;
+};
+
+/// "running", "asleep in futex", "stopped", "in an uninterruptible wait in nfs_wait".
+std::string describe_state(process_sight const& sight);
+
+/// All processes of this machine, read once.
+class process_table {
+  public:
+    process_table();
+
+    /// The rank with this process id, without what only its launcher knows (output). `port` 0: none.
+    process_sight look_at(pid_t rank, int port) const;
+
+  private:
+    struct entry {
+        char state = '?';
+        pid_t parent = 0;
+        double cpu_s = 0;
+    };
+    std::vector<pid_t> tree_of(pid_t root) const;
+    pid_t working_process(pid_t rank) const;
+    std::map<pid_t, entry> entries_;
+    std::multimap<pid_t, pid_t> children_;
+};
+
+/// Fills in what the last lines of a rank's output tell.
+void add_output(process_sight& sight, std::string_view last_lines, double silent_s);
+
+/// The inodes of the sockets in this /proc/net/tcp that are connected to `port` of any machine, or that listen there. Pure.
+std::vector<unsigned long> sockets_at_port(std::string_view net_tcp, int port);
+
+/// The name of the call in /proc/PID/syscall: "futex"; empty if it runs or the call is none that programs wait in. Pure.
+std::string name_of_call(std::string_view syscall);
+
+}  // namespace muster

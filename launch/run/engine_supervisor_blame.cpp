@@ -1,0 +1,150 @@
+// The engine supervisor's third part: whom to blame when ranks end or are lost.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "launch/ranks/rank_name.hpp"
+#include "launch/run/engine_supervisor.hpp"
+#include "launch/system/exit_status.hpp"
+#include "launch/watch/job_end.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr duration exit_code_patience{3};  ///< for the exit code of an engine that ended its ranks
+
+}  // namespace
+
+/// The first end is held, since what killed the rank may be about to kill all. A later one takes its place where the engine had
+/// asked the first to end, and not this one.
+void engine_supervisor::suspect(suspicion const& who, duration patience) {
+    if (failed_) return;
+    if (!suspect_ || (suspect_->asked && !who.asked)) suspect_ = who;
+    judge_after(patience);
+}
+
+void engine_supervisor::judge_after(duration patience) {
+    if (failed_ || std::exchange(judging_, true)) return;
+    loop_.after(patience, [this] {
+        if (judging_) judge();
+    });
+}
+
+/// Something has ended ranks, or asked them to end. Who it was, the surest word first.
+void engine_supervisor::judge() {
+    judging_ = false;
+    if (failed_ || phase_ == phase::closing || phase_ == phase::done) return close_if_over();
+    if (abort_) {
+        auto& rank = ranks_[abort_->rank];
+        int const code = abort_->code & 0xff;
+        return fail(rank, fmt::format("aborted the job with code {} (MPI_Abort)", abort_->code), code == 0 ? 1 : code);
+    }
+    if (blame_job() || blame_engine()) return;
+    if (suspect_ && !suspect_->asked) {
+        auto const who = *suspect_;
+        return fail(ranks_[who.rank], who.fault.what, who.fault.exit_code, who.fault.advice, who.last_lines);
+    }
+    if (blame_watchers() || await_engine()) return;
+    // Slurm's PMIx kills a world that one rank has left early, and does not name that rank.
+    auto const left = std::find_if(ranks_.begin(), ranks_.end(), [](auto const& r) { return r.left_early; });
+    bool const all = ranks_.count(remote_rank::state::lost) + ranks_.count(remote_rank::state::gone) == ranks_.size();
+    if (all && left != ranks_.end())
+        return fail(*left,
+                    fmt::format("exited with code 0, probably without MPI_Finalize, and {} then ended the others", engine_.name),
+                    1, "call MPI_Finalize on every path");
+    if (auto const absent = ranks_.list(remote_rank::state::absent); !absent.empty())
+        return fail(fmt::format("{} {} before {} of {} ranks came up: {}; see its own message above, and check those nodes with "
+                                "muster doctor --allocation",
+                                engine_.name, engine_status_ ? describe_end(*engine_status_) : "ended its ranks",
+                                ranks_.count(remote_rank::state::absent), ranks_.size(), absent),
+                    exit_code(errc::unavailable));
+    if (engine_status_ && shell_code(*engine_status_) != 0)
+        return fail(fmt::format("{} ended its ranks and {} (MPI_Abort of a rank, a fault of {}, or a limit of the scheduler: see "
+                                "above)",
+                                engine_.name, describe_end(*engine_status_), engine_.name),
+                    shell_code(*engine_status_));
+    if (ranks_.count(remote_rank::state::lost) > 0)
+        return fail(fmt::format("lost {}: the node is gone, or what started the ranks there was killed; ending {}",
+                                ranks_.list(remote_rank::state::lost), count_of_ranks(ranks_.running())),
+                    exit_code(errc::peer_failed));
+    if (suspect_)
+        return fail(fmt::format("{} {}, which {} or the scheduler had sent to its ranks; ending {}",
+                                ranks_.name_of(ranks_[suspect_->rank]), suspect_->fault.what, engine_.name,
+                                count_of_ranks(ranks_.running())),
+                    suspect_->fault.exit_code);
+    // A signal for ranks that live on after it, such as Slurm's --signal=TERM@120.
+    asked_ = false;
+    waited_for_engine_ = false;
+    close_if_over();
+}
+
+/// The scheduler itself says that it ends the job.
+bool engine_supervisor::blame_job() {
+    auto const end = ask_job_end(given_, inherited_);
+    auto const why = describe(end, given_);
+    if (why.empty()) return false;
+    auto const lost = ranks_.list(remote_rank::state::lost);
+    fail(fmt::format("{}{}; ending {}", why, end == job_end::node_failed && !lost.empty() ? " (" + lost + ")" : "",
+                     count_of_ranks(ranks_.running())),
+         end == job_end::node_failed ? exit_code(errc::peer_failed) : 128 + SIGTERM);
+    return true;
+}
+
+/// The engine was killed, and its ranks after it.
+bool engine_supervisor::blame_engine() {
+    if (!engine_status_ || !WIFSIGNALED(*engine_status_)) return false;
+    fail(fmt::format("{} {}, and with it the start of the ranks was lost; ending {}", engine_.name, describe_end(*engine_status_),
+                     count_of_ranks(ranks_.running())),
+         exit_code(errc::peer_failed));
+    return true;
+}
+
+/// Shims have ended without a word while others, and their nodes, live: the engine then ends the others.
+bool engine_supervisor::blame_watchers() {
+    std::size_t cut = 0, lost = 0;
+    for (auto const& rank : ranks_) {
+        lost += rank.now == remote_rank::state::lost ? 1 : 0;
+        cut += rank.now == remote_rank::state::lost && rank.cut ? 1 : 0;
+    }
+    bool const all = lost + ranks_.count(remote_rank::state::gone) == ranks_.size();
+    if (phase_ != phase::running || cut == 0 || cut != lost || all) return false;
+    fail(fmt::format("the {} of {} {} killed; ending {}", cut == 1 ? "watcher" : "watchers",
+                     ranks_.list(remote_rank::state::lost), cut == 1 ? "was" : "were", count_of_ranks(ranks_.running())),
+         exit_code(errc::peer_failed));
+    return true;
+}
+
+/// The engine ends its ranks: MPI_Abort, a limit, a node that is lost. Its exit code tells which.
+bool engine_supervisor::await_engine() {
+    bool const by_engine = asked_ || (suspect_ && suspect_->asked) ||
+                           ranks_.count(remote_rank::state::lost) + ranks_.count(remote_rank::state::gone) == ranks_.size() ||
+                           (phase_ == phase::gathering && ranks_.count(remote_rank::state::absent) > 0);
+    if (!by_engine || engine_status_ || std::exchange(waited_for_engine_, true)) return false;
+    judge_after(exit_code_patience);
+    return true;
+}
+
+/// SIGTERM has come to this process: why, if the scheduler knows.
+void engine_supervisor::explain_end() {
+    if (auto const why = describe(ask_job_end(given_, inherited_), given_); !why.empty()) say("error: " + why);
+}
+
+void engine_supervisor::on_message(remote_rank& rank, wire::asked_to_end const&) {
+    if (phase_ != phase::gathering && phase_ != phase::running) return;
+    asked_ = true;
+    if (suspect_ && suspect_->rank == rank.job.who.rank) suspect_->asked = true;  // the signal came after the program's end
+    judge_after(duration(0.8));
+}
+
+void engine_supervisor::on_message(remote_rank&, wire::aborting const& aborting) {
+    if (aborting.rank < 0 || aborting.rank >= static_cast<int>(ranks_.size())) return;
+    if (!abort_) abort_ = aborting;
+    judge_after(duration(0.3));
+}
+
+}  // namespace muster

@@ -1,0 +1,168 @@
+// The engine supervisor's fourth part: what ranks are doing, and whether their shims answer.
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/error.hpp"
+#include "launch/observe/hang_command.hpp"
+#include "launch/ranks/rank_name.hpp"
+#include "launch/run/engine_supervisor.hpp"
+#include "launch/watch/rank_table.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr duration look_limit{1.5};
+constexpr duration meeting_check_every{1};
+
+}  // namespace
+
+/// Asks the shims and calls `then` when all have answered, or at the limit. The latest question counts.
+void engine_supervisor::look_at_ranks(std::string const& command, std::vector<int> const& whom, duration limit,
+                                      std::function<void()> then) {
+    int const number = ++look_;
+    after_look_ = std::move(then);
+    asked_about_ = whom;
+    auto const bytes = wire::encode(wire::look{number, command});
+    for (int const r : whom)
+        if (auto& rank = ranks_[r]; rank.link && rank.now == remote_rank::state::running) rank.link->send(bytes);
+    loop_.after(limit, [this, number] {
+        if (number == look_) finish_look();
+    });
+}
+
+void engine_supervisor::finish_look() {
+    if (auto const then = std::exchange(after_look_, nullptr)) then();
+}
+
+void engine_supervisor::on_message(remote_rank& rank, wire::seen const& seen) {
+    if (seen.number != look_ || !after_look_) return;
+    rank.looked = seen.number;
+    rank.sight = seen.sight;
+    auto const pending = [this](int r) { return ranks_[r].now == remote_rank::state::running && ranks_[r].looked != look_; };
+    if (std::none_of(asked_about_.begin(), asked_about_.end(), pending)) finish_look();
+}
+
+namespace {
+
+std::vector<int> all_of(std::size_t count) {
+    std::vector<int> ranks(count);
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return ranks;
+}
+
+}  // namespace
+
+void engine_supervisor::show_ranks() {
+    look_at_ranks({}, all_of(ranks_.size()), look_limit, [this] {
+        for (auto const& line : describe_ranks(ranks_.rows(look_))) say(line);
+    });
+}
+
+/// A time limit has passed: the ranks are looked at before they are ended.
+void engine_supervisor::expire(std::string const& reason) {
+    if (failed_) return;
+    failed_ = true;
+    exit_code_ = exit_code(errc::timeout);
+    say("error: " + reason);
+    look_at_ranks({}, all_of(ranks_.size()), look_limit, [this] {
+        auto const rows = ranks_.rows(look_);
+        for (auto const& line : describe_ranks(rows)) say(line);
+        auto const end = [this] { stop(exit_code(errc::timeout), SIGTERM); };
+        if (options_.on_hang.empty()) return end();
+        ask_on_hang(choose_examples(rows), end);
+    });
+}
+
+void engine_supervisor::ask_on_hang(std::vector<int> const& whom, std::function<void()> then) {
+    look_at_ranks(options_.on_hang, whom, duration(hang_command_limit) + duration(1), [this, then = std::move(then)] {
+        for (auto const& row : ranks_.rows(look_))
+            if (!row.sight.said.empty())
+                say(fmt::format("--on-hang of rank {} on {}, pid {}:\n{}", row.rank, row.host, row.sight.pid, row.sight.said));
+        then();
+    });
+}
+
+/// --start-timeout: ranks meet at MASTER_PORT, which their shims can see; of MPI's own meeting the engine tells nothing.
+void engine_supervisor::check_meeting() {
+    if (phase_ != phase::running || failed_) return;
+    look_at_ranks({}, all_of(ranks_.size()), look_limit, [this] { judge_meeting_at_deadline(); });
+}
+
+void engine_supervisor::judge_meeting_at_deadline() {
+    if (phase_ != phase::running || failed_) return;
+    auto const rows = ranks_.rows(look_);
+    auto const met = std::count_if(rows.begin(), rows.end(), [](auto const& row) { return row.met.value_or(false); });
+    auto const again = [this](duration when) { loop_.after(when, [this] { check_meeting(); }); };
+    if (met == 0) {
+        start_timeout_due_ = true;
+        return again(meeting_check_every);
+    }
+    if (std::exchange(start_timeout_due_, false)) return again(*options_.start_timeout);
+    std::string missing;
+    for (auto const& row : rows)
+        if (row.now == rank_row::life::running && row.met == false)
+            missing += fmt::format("{}rank {} on {} (pid {})", missing.empty() ? "" : ", ", row.rank, row.host, row.sight.pid);
+    if (missing.empty()) return;
+    if (!std::exchange(start_doubt_, true))
+        return again(meeting_check_every);  // ranks that leave a world do not do so at one moment
+    expire(fmt::format("{} of {} ranks have connected to MASTER_PORT after --start-timeout {}; missing: {}", met, ranks_.size(),
+                       format_duration(*options_.start_timeout), missing));
+}
+
+/// A world that has not come together after a while is told, and goes on.
+void engine_supervisor::note_unmet() {
+    if (phase_ != phase::running || failed_) return;
+    look_at_ranks({}, all_of(ranks_.size()), look_limit, [this] {
+        if (phase_ != phase::running || failed_) return;
+        auto rows = ranks_.rows(look_);
+        std::erase_if(rows, [](rank_row const& row) { return row.now != rank_row::life::running || row.met != false; });
+        if (rows.empty()) return;
+        say(fmt::format("note: {} of {} ranks have not connected to MASTER_PORT, and others have:", rows.size(), ranks_.size()));
+        for (auto const& line : describe_ranks(rows)) say(line);
+    });
+}
+
+/// Keep-alive of the connections tells of lost nodes; a shim that is stopped only stays silent itself. It has two thirds of the
+/// time in which a node must answer: this process may itself have been stopped, and reads first what was answered meanwhile.
+void engine_supervisor::beat() {
+    if (phase_ != phase::running) return;
+    auto const third = (options_.heartbeat + duration(10)) / 3;
+    ranks_.send_all(wire::ping{++beat_});
+    loop_.after(third, [this, third] {
+        auto const silent = [this](remote_rank const& r) { return r.now == remote_rank::state::running && r.answered < beat_; };
+        if (std::any_of(ranks_.begin(), ranks_.end(), silent))
+            loop_.after(third, [this] { count_answers(); });
+        else
+            beat();
+    });
+}
+
+void engine_supervisor::on_message(remote_rank& rank, wire::pong const& pong) {
+    rank.answered = pong.number;
+}
+
+/// All of them silent: the job is suspended. Some: these are stopped.
+void engine_supervisor::count_answers() {
+    if (phase_ != phase::running || failed_) return;
+    std::size_t running = 0;
+    std::vector<remote_rank const*> silent;
+    for (auto const& rank : ranks_)
+        if (rank.now == remote_rank::state::running) {
+            ++running;
+            if (rank.answered < beat_) silent.push_back(&rank);
+        }
+    if (silent.empty() || silent.size() == running) return beat();
+    for (auto const* rank : silent) ranks_[rank->job.who.rank].now = remote_rank::state::lost;
+    fail(fmt::format("the {} of {} {} not answered for {}, and others have: stopped, perhaps; ending {}",
+                     silent.size() == 1 ? "watcher" : "watchers", ranks_.list(remote_rank::state::lost),
+                     silent.size() == 1 ? "has" : "have", format_duration((options_.heartbeat + duration(10)) / 1.5),
+                     count_of_ranks(ranks_.running())),
+         exit_code(errc::peer_failed));
+}
+
+}  // namespace muster

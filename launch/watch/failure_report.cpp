@@ -1,0 +1,56 @@
+#include "launch/watch/failure_report.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/text.hpp"
+#include "launch/system/exit_status.hpp"
+
+namespace muster {
+
+namespace {
+
+std::string quote_lines(std::string_view text) {
+    std::string quoted;
+    for (auto const line : split(trim(text), '\n')) quoted += fmt::format("\n  | {}", line);
+    return quoted;
+}
+
+}  // namespace
+
+std::string describe(failure_report const& failure) {
+    auto text = fmt::format("{} {}, {} after the start", failure.rank, failure.what, format_duration(failure.lived));
+    if (failure.others > 0) text += fmt::format("; ending the other {}", failure.others);
+    if (!failure.earlier.empty()) text += "\n  " + failure.earlier;
+    if (!failure.advice.empty()) text += "\n  " + failure.advice;
+    if (!failure.last_lines.empty()) text += "\n  the last it wrote on stderr:" + quote_lines(failure.last_lines);
+    return text;
+}
+
+std::optional<end_fault> find_end_fault(int wait_status, memory_verdict memory) {
+    if (wait_status == 0) return std::nullopt;
+    bool const killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
+    end_fault fault{describe_end(wait_status), shell_code(wait_status), ""};
+    if (memory == memory_verdict::in_cgroup) {
+        fault.what += killed ? ": out of memory" : "";
+        fault.advice =
+            "the kernel killed a process of its memory cgroup, which was full; ask for more memory, or start fewer ranks "
+            "on a node";
+    } else if (killed) {
+        fault.advice =
+            memory == memory_verdict::on_node
+                ? "muster did not send it; the kernel has killed a process on that node since the start, because memory "
+                  "was full: see dmesg there"
+            : memory == memory_verdict::none
+                ? "muster did not send it, nor did the kernel for want of memory: its count of such kills did not rise"
+                : "muster did not send it; if memory was full, the kernel did: see dmesg on that node";
+    }
+    return fault;
+}
+
+bool may_be_sent_to_all(int wait_status) noexcept {
+    return WIFSIGNALED(wait_status) && (WTERMSIG(wait_status) == SIGTERM || WTERMSIG(wait_status) == SIGKILL);
+}
+
+}  // namespace muster

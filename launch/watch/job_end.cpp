@@ -1,0 +1,69 @@
+#include "launch/watch/job_end.hpp"
+
+#include <fmt/format.h>
+
+#include "base/process/run_captured.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::chrono::milliseconds patience{1000};
+
+std::string_view value_of(std::string_view record, std::string_view key) {
+    for (auto const word : split(record, ' '))
+        if (word.size() > key.size() && word.starts_with(key) && word[key.size()] == '=')
+            return trim(word.substr(key.size() + 1));
+    return {};
+}
+
+bool time_is_up(allocation const& given) {
+    return given.ends_at && std::chrono::system_clock::now() >= *given.ends_at;
+}
+
+}  // namespace
+
+/// A job that is being ended is COMPLETING until its last process is gone; its reason is set before the first signal is sent.
+job_end parse_job_end(std::string_view record, int restarts) {
+    auto const state = value_of(record, "JobState"), reason = value_of(record, "Reason");
+    auto const preempted_at = value_of(record, "PreemptTime");
+    if (state.empty()) return job_end::unknown;
+    if (state == "RUNNING" || state == "SUSPENDED" || state == "CONFIGURING") return job_end::going_on;
+    if (state == "TIMEOUT" || state == "DEADLINE" || reason == "TimeLimit") return job_end::out_of_time;
+    if (state == "PREEMPTED" || (!preempted_at.empty() && preempted_at != "None")) return job_end::preempted;
+    if (state == "NODE_FAIL" || reason == "NodeDown" || reason == "NodeFail") return job_end::node_failed;
+    if (state == "OUT_OF_MEMORY" || reason == "OutOfMemory") return job_end::out_of_memory;
+    if (parse_integer(value_of(record, "Restarts")).value_or(restarts) > restarts || state == "PENDING" || state == "REQUEUED" ||
+        state == "REQUEUE_HOLD" || state == "SPECIAL_EXIT")
+        return job_end::requeued;
+    if (state == "COMPLETING" || state == "CANCELLED") return job_end::cancelled;
+    return job_end::unknown;
+}
+
+job_end ask_job_end(allocation const& given, environment const& variables) {
+    auto why = job_end::unknown;
+    if (given.scheduler == scheduler_kind::slurm && !given.job_id.empty())
+        why = parse_job_end(run_captured({"scontrol", "-o", "show", "job", given.job_id}, variables, patience).out,
+                            static_cast<int>(parse_integer(variables.get_or("SLURM_RESTART_COUNT", "")).value_or(0)));
+    // Slurm looks at the limits every half minute; what comes later than the limit comes because of it.
+    if ((why == job_end::unknown || why == job_end::cancelled) && time_is_up(given)) why = job_end::out_of_time;
+    return why;
+}
+
+std::string describe(job_end why, allocation const& given) {
+    auto const job = given.job_id.empty() ? std::string("the job") : fmt::format("job {}", given.job_id);
+    switch (why) {
+        case job_end::cancelled: return job + " was cancelled";
+        case job_end::out_of_time: return job + " is out of time";
+        case job_end::preempted: return job + " was preempted by another job";
+        case job_end::requeued: return job + " was put back into the queue";
+        case job_end::node_failed: return job + " has lost a node, as the scheduler says";
+        case job_end::out_of_memory: return job + " is out of memory";
+        case job_end::going_on:
+        case job_end::unknown: return {};
+    }
+    return {};
+}
+
+}  // namespace muster

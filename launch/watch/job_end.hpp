@@ -1,0 +1,26 @@
+// The scheduler's word on why a job is being ended.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/environment.hpp"
+#include "launch/scheduler/allocation.hpp"
+
+namespace muster {
+
+enum class job_end { unknown, going_on, cancelled, out_of_time, preempted, requeued, node_failed, out_of_memory };
+
+/// From one record of `scontrol -o show job`; `restarts`: how often this job had been put back into the queue before. Pure.
+job_end parse_job_end(std::string_view record, int restarts = 0);
+
+/// Asks the scheduler; of those that cannot be asked (all but Slurm) only the known end of the job's time tells. Takes one second
+/// at most. Never throws for what the scheduler does.
+job_end ask_job_end(allocation const& given, environment const& variables);
+
+/// "job 12 was cancelled"; empty where nothing ends the job.
+std::string describe(job_end why, allocation const& given);
+
+}  // namespace muster

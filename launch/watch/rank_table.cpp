@@ -1,0 +1,113 @@
+#include "launch/watch/rank_table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/cpuset.hpp"
+#include "base/units.hpp"
+#include "launch/ranks/rank_name.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t most_hosts = 4;
+
+std::string describe_meeting(rank_row const& row) {
+    if (!row.met) return {};
+    return *row.met ? "; has met the others" : "; has not met the others";
+}
+
+/// What makes two ranks alike.
+std::string state_of(rank_row const& row) {
+    if (row.now == rank_row::life::ended) return row.end;
+    if (row.now == rank_row::life::silent) return "its watcher does not answer";
+    return describe_state(row.sight) + (row.sight.traceback ? ", has printed a traceback" : "");
+}
+
+std::string describe_output(process_sight const& sight) {
+    if (sight.silent_s < 0) return "no output seen";
+    return fmt::format("wrote last {} ago: {}", format_duration(duration(sight.silent_s)), sight.last_line);
+}
+
+std::string describe_one(rank_row const& row) {
+    auto const name = name_of_rank(row.rank, row.host, -1, "");
+    if (row.now != rank_row::life::running) return fmt::format("{}: {}", name, state_of(row));
+    auto const& sight = row.sight;
+    return fmt::format("{}, pid {}: {}, {:.1f} s of CPU{}; {}", name, sight.pid, state_of(row), sight.cpu_s,
+                       describe_meeting(row), describe_output(sight));
+}
+
+using group = std::vector<rank_row const*>;
+
+std::vector<group> group_rows(std::vector<rank_row> const& rows) {
+    std::map<std::string, group> by_state;
+    for (auto const& row : rows) by_state[state_of(row) + describe_meeting(row)].push_back(&row);
+    std::vector<group> groups;
+    for (auto& [state, members] : by_state) groups.push_back(std::move(members));
+    std::stable_sort(groups.begin(), groups.end(), [](group const& a, group const& b) {
+        return std::pair(a.size(), a.front()->rank) < std::pair(b.size(), b.front()->rank);
+    });
+    return groups;
+}
+
+/// "node1, node2, node3, node4 and 12 more"
+std::string list_hosts(group const& members) {
+    std::vector<std::string> hosts;
+    for (auto const* row : members)
+        if (std::find(hosts.begin(), hosts.end(), row->host) == hosts.end()) hosts.push_back(row->host);
+    auto const shown = std::min(most_hosts, hosts.size());
+    auto text = fmt::format("{}", fmt::join(hosts.begin(), hosts.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+    if (hosts.size() > shown) text += fmt::format(" and {} more", hosts.size() - shown);
+    return text;
+}
+
+std::string describe_group(group const& members) {
+    auto const& first = *members.front();
+    if (members.size() == 1) return describe_one(first);
+    cpuset ranks;  // it knows how to print lists of numbers
+    for (auto const* row : members) ranks.cpus.push_back(row->rank);
+    auto const name = fmt::format("{} (ranks {}) on {}", count_of_ranks(members.size()), ranks.to_list(), list_hosts(members));
+    if (first.now != rank_row::life::running) return fmt::format("{}: {}", name, state_of(first));
+    auto const [least, most] = std::minmax_element(members.begin(), members.end(),
+                                                   [](auto const* a, auto const* b) { return a->sight.cpu_s < b->sight.cpu_s; });
+    return fmt::format("{}: {}, {:.1f} to {:.1f} s of CPU{}; of rank {} (pid {}): {}", name, state_of(first),
+                       (*least)->sight.cpu_s, (*most)->sight.cpu_s, describe_meeting(first), first.rank, first.sight.pid,
+                       describe_output(first.sight));
+}
+
+}  // namespace
+
+std::vector<std::string> describe_ranks(std::vector<rank_row> const& rows) {
+    std::vector<std::string> lines;
+    if (rows.size() <= most_single_rows)
+        for (auto const& row : rows) lines.push_back(describe_one(row));
+    else
+        for (auto const& members : group_rows(rows)) lines.push_back(describe_group(members));
+    return lines;
+}
+
+std::vector<int> choose_examples(std::vector<rank_row> const& rows) {
+    std::vector<int> chosen;
+    auto const add = [&](rank_row const& row) {
+        if (row.now == rank_row::life::running) chosen.push_back(row.rank);
+    };
+    if (rows.size() <= most_single_rows)
+        for (auto const& row : rows) add(row);
+    else
+        for (auto const& members : group_rows(rows)) add(*members.front());
+    return chosen;
+}
+
+void judge_meeting(std::vector<rank_row>& rows) {
+    auto const met = [](rank_row const& row) { return row.met.value_or(false) || row.sight.at_port; };
+    bool const any = std::any_of(rows.begin(), rows.end(), met);
+    for (auto& row : rows)
+        if (row.now == rank_row::life::running) row.met = any ? std::optional(met(row)) : std::nullopt;
+}
+
+}  // namespace muster

@@ -1,0 +1,43 @@
+// Tests of the scheduler's word on why a job ends.
+#include "launch/watch/job_end.hpp"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+TEST(job_end, a_record_of_scontrol_tells_why) {
+    EXPECT_EQ(parse_job_end("JobId=2 JobName=x JobState=RUNNING Reason=None PreemptTime=None"), job_end::going_on);
+    EXPECT_EQ(parse_job_end("JobId=2 JobState=COMPLETING Reason=None PreemptTime=None"), job_end::cancelled);
+    EXPECT_EQ(parse_job_end("JobId=2 JobState=CANCELLED Reason=None PreemptTime=None"), job_end::cancelled);
+    EXPECT_EQ(parse_job_end("JobId=2 JobState=COMPLETING Reason=TimeLimit PreemptTime=None"), job_end::out_of_time);
+    EXPECT_EQ(parse_job_end("JobId=2 JobState=TIMEOUT Reason=TimeLimit"), job_end::out_of_time);
+    EXPECT_EQ(parse_job_end("JobId=2 JobState=COMPLETING Reason=None PreemptTime=2026-11-22T07:45:59"), job_end::preempted);
+    EXPECT_EQ(parse_job_end("JobId=2 JobState=COMPLETING Reason=NodeDown PreemptTime=None"), job_end::node_failed);
+    EXPECT_EQ(parse_job_end("JobId=2 JobState=PENDING Reason=BeginTime PreemptTime=None"), job_end::requeued);
+    EXPECT_EQ(parse_job_end("JobId=2 JobState=COMPLETING Reason=None Restarts=1 PreemptTime=None"), job_end::requeued);
+    EXPECT_EQ(parse_job_end("JobId=2 JobState=COMPLETING Reason=None Restarts=1 PreemptTime=None", 1), job_end::cancelled);
+    EXPECT_EQ(parse_job_end("slurm_load_jobs error: Invalid job id specified"), job_end::unknown);
+    EXPECT_EQ(parse_job_end(""), job_end::unknown);
+}
+
+TEST(job_end, without_a_scheduler_to_ask_the_end_of_the_time_tells) {
+    allocation given;
+    given.scheduler = scheduler_kind::pbs;
+    EXPECT_EQ(ask_job_end(given, {}), job_end::unknown);
+    given.ends_at = std::chrono::system_clock::now() - std::chrono::seconds(1);
+    EXPECT_EQ(ask_job_end(given, {}), job_end::out_of_time);
+    given.ends_at = std::chrono::system_clock::now() + std::chrono::hours(1);
+    EXPECT_EQ(ask_job_end(given, {}), job_end::unknown);
+}
+
+TEST(job_end, the_job_is_named) {
+    allocation given;
+    EXPECT_EQ(describe(job_end::cancelled, given), "the job was cancelled");
+    given.job_id = "12";
+    EXPECT_EQ(describe(job_end::out_of_time, given), "job 12 is out of time");
+    EXPECT_EQ(describe(job_end::going_on, given), "");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,96 @@
+// Tests of what is seen of ranks from outside: memory, processes, notices of MPI.
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "launch/observe/abort_notice.hpp"
+#include "launch/observe/memory_kills.hpp"
+#include "launch/observe/process_sight.hpp"
+
+namespace muster {
+namespace {
+
+TEST(memory_kills, the_counting_file_is_found_in_both_versions_of_cgroups) {
+    std::string const first = "9:name=systemd:/\n4:cpu,memory:/slurm/job_7/step_0\n0::/\n";
+    std::string const mounts1 =
+        "30 25 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+        "31 25 0:27 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory\n";
+    EXPECT_EQ(find_memory_events(first, mounts1), "/sys/fs/cgroup/memory/slurm/job_7/step_0/memory.oom_control");
+    std::string const mounts2 = "31 25 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
+    EXPECT_EQ(find_memory_events("0::/user.slice/a:b\n", mounts2), "/sys/fs/cgroup/user.slice/a:b/memory.events");
+    EXPECT_EQ(find_memory_events("0::/\n", mounts2), "/sys/fs/cgroup/memory.events");
+    std::string const mounts3 = "31 25 0:27 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+    EXPECT_EQ(find_memory_events("0::/docker/x/job\n", mounts3), "/sys/fs/cgroup/job/memory.events");
+    EXPECT_EQ(find_memory_events("0::/\n", ""), "");
+    EXPECT_EQ(find_memory_events("", mounts2), "");
+}
+
+TEST(memory_kills, a_count_is_the_number_behind_its_name) {
+    EXPECT_EQ(find_count("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", "oom_kill"), 3);
+    EXPECT_EQ(find_count("low 0\noom 5\noom_group_kill 1\n", "oom_kill"), std::nullopt);
+}
+
+TEST(memory_kills, the_cgroup_tells_more_than_the_node) {
+    EXPECT_EQ(compare({1, 4}, {2, 5}), memory_verdict::in_cgroup);
+    EXPECT_EQ(compare({1, 4}, {1, 5}), memory_verdict::on_node);
+    EXPECT_EQ(compare({std::nullopt, 4}, {std::nullopt, 5}), memory_verdict::on_node);
+    EXPECT_EQ(compare({1, 4}, {1, 4}), memory_verdict::none);
+    EXPECT_EQ(compare({}, {}), memory_verdict::unknown);
+}
+
+TEST(abort_notice, rank_and_code_are_read) {
+    EXPECT_EQ(find_abort_notice("x\napplication called MPI_Abort(MPI_COMM_WORLD, 42) - process 5\n"), (abort_notice{5, 42}));
+    EXPECT_EQ(find_abort_notice("MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD\nwith errorcode 7.\n"),
+              (abort_notice{3, 7}));
+    EXPECT_EQ(find_abort_notice("application called MPI_Abort(comm=0x84000002, 1) - process 0"), std::nullopt);
+    EXPECT_EQ(find_abort_notice("MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD"), std::nullopt);
+    EXPECT_EQ(find_abort_notice("I called MPI_Abort"), std::nullopt);
+}
+
+TEST(process_sight, calls_have_their_names) {
+    EXPECT_EQ(name_of_call(std::to_string(SYS_futex) + " 0x7f 0x80 0x0"), "futex");
+    EXPECT_EQ(name_of_call("running\n"), "");
+    EXPECT_EQ(name_of_call("999999 0x0"), "");
+    EXPECT_EQ(name_of_call(""), "");
+}
+
+TEST(process_sight, sockets_of_a_port_are_connected_to_it_or_listen_there) {
+    // Port 29500 is 733C.
+    std::string const tcp =
+        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+        "   0: 00000000:733C 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 101 1 f 100 0 0 10 0\n"
+        "   1: 0100007F:9C40 0100007F:733C 01 00000000:00000000 00:00000000 00000000     0        0 102 1 f 20 4 30 10 -1\n"
+        "   2: 0100007F:733C 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 103 1 f 20 4 30 10 -1\n"
+        "   3: 0100007F:9C41 0100007F:733C 02 00000000:00000000 00:00000000 00000000     0        0 104 1 f 20 4 30 10 -1\n";
+    EXPECT_EQ(sockets_at_port(tcp, 29500), (std::vector<unsigned long>{101, 102}));
+    EXPECT_EQ(sockets_at_port(tcp, 29501), (std::vector<unsigned long>{}));
+}
+
+TEST(process_sight, this_process_is_seen) {
+    auto const sight = process_table().look_at(::getpid(), 0);
+    EXPECT_EQ(sight.pid, ::getpid());
+    EXPECT_EQ(describe_state(sight), "running");
+    EXPECT_EQ(process_table().look_at(-5, 0).pid, 0);
+}
+
+TEST(process_sight, states_are_words) {
+    EXPECT_EQ(describe_state({.state = 'S', .where = "futex"}), "asleep in futex");
+    EXPECT_EQ(describe_state({.state = 'S'}), "asleep");
+    EXPECT_EQ(describe_state({.state = 'D', .where = "nfs_wait"}), "in an uninterruptible wait in nfs_wait");
+    EXPECT_EQ(describe_state({.state = 'T'}), "stopped");
+}
+
+TEST(process_sight, the_last_line_and_a_traceback_are_found) {
+    process_sight sight;
+    add_output(sight, "Traceback (most recent call last):\n  File \"a.py\"\nZeroDivisionError: division by zero\n", 3);
+    EXPECT_TRUE(sight.traceback);
+    EXPECT_EQ(sight.last_line, "ZeroDivisionError: division by zero");
+    add_output(sight, "", -1);
+    EXPECT_FALSE(sight.traceback);
+    EXPECT_EQ(sight.last_line, "");
+}
+
+}  // namespace
+}  // namespace muster

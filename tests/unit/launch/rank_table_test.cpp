@@ -1,0 +1,68 @@
+// Tests of the table of what every rank is doing.
+#include "launch/watch/rank_table.hpp"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+rank_row row(int rank, char state, bool at_port) {
+    rank_row r;
+    r.rank = rank;
+    r.host = "node" + std::to_string(rank / 8 + 1);
+    r.sight = {.pid = 100 + rank, .state = state, .where = state == 'S' ? "futex" : "", .cpu_s = 1.0 + rank, .at_port = at_port};
+    return r;
+}
+
+TEST(rank_table, a_small_world_has_a_line_a_rank) {
+    std::vector<rank_row> rows{row(0, 'S', true), row(1, 'R', false), row(2, 'S', false), row(3, 'S', false)};
+    rows[0].sight.silent_s = 8;
+    rows[0].sight.last_line = "step 5";
+    rows[2].now = rank_row::life::ended;
+    rows[2].end = "exited with code 0";
+    rows[3].now = rank_row::life::silent;
+    judge_meeting(rows);
+    EXPECT_EQ(describe_ranks(rows),
+              (std::vector<std::string>{
+                  "rank 0 on node1, pid 100: asleep in futex, 1.0 s of CPU; has met the others; wrote last 8 s ago: step 5",
+                  "rank 1 on node1, pid 101: running, 2.0 s of CPU; has not met the others; no output seen",
+                  "rank 2 on node1: exited with code 0", "rank 3 on node1: its watcher does not answer"}));
+    EXPECT_EQ(choose_examples(rows), (std::vector<int>{0, 1}));
+}
+
+TEST(rank_table, whether_ranks_met_is_said_only_where_one_has) {
+    std::vector<rank_row> rows{row(0, 'S', false), row(1, 'S', false)};
+    judge_meeting(rows);
+    EXPECT_EQ(rows[0].met, std::nullopt);
+    rows[1].met = true;  // MPI tells
+    judge_meeting(rows);
+    EXPECT_EQ(rows[0].met, false);
+    EXPECT_EQ(rows[1].met, true);
+}
+
+TEST(rank_table, a_large_world_is_told_by_groups_the_odd_ones_first) {
+    std::vector<rank_row> rows;
+    for (int r = 0; r < 64; ++r) rows.push_back(row(r, r == 9 ? 'T' : 'S', true));
+    judge_meeting(rows);
+    auto const lines = describe_ranks(rows);
+    ASSERT_EQ(lines.size(), 2u);
+    EXPECT_EQ(lines[0], "rank 9 on node2, pid 109: stopped, 10.0 s of CPU; has met the others; no output seen");
+    EXPECT_EQ(
+        lines[1],
+        "63 ranks (ranks 0-8,10-63) on node1, node2, node3, node4 and 4 more: asleep in futex, 1.0 to 64.0 s of CPU; has met "
+        "the others; of rank 0 (pid 100): no output seen");
+    EXPECT_EQ(choose_examples(rows), (std::vector<int>{9, 0}));
+}
+
+TEST(rank_table, a_traceback_is_told) {
+    auto one = row(0, 'S', false);
+    one.sight.traceback = true;
+    one.sight.silent_s = 1;
+    one.sight.last_line = "ValueError: x";
+    EXPECT_EQ(
+        describe_ranks({one}).front(),
+        "rank 0 on node1, pid 100: asleep in futex, has printed a traceback, 1.0 s of CPU; wrote last 1 s ago: ValueError: x");
+}
+
+}  // namespace
+}  // namespace muster
