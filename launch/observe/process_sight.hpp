@@ -1,4 +1,4 @@
-// What can be seen of a running rank from outside: its state, where it sleeps, its processor time, and whether it has met the others.
+// Looks at a running rank from outside: its state, where it sleeps, its processor time, and whether it has met the others.
 #pragma once
 
 #include <sys/types.h>

@@ -242,7 +242,7 @@ void engine_supervisor::on_engine_end() {
     loop_.after(final_messages_patience, [this] {
         if (phase_ == phase::closing || phase_ == phase::done) return finish();
         if (phase_ == phase::stopping) return close_if_over();
-        if (first_lost_ >= 0 || judging_) return judge();
+        if (first_lost_ >= 0 || judging_ || WIFSIGNALED(*engine_status_)) return judge();
         auto const absent = ranks_.list(remote_rank::state::absent);
         auto const what = describe_end(*engine_status_);
         int const code = shell_code(*engine_status_);

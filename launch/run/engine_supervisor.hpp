@@ -104,6 +104,7 @@ class engine_supervisor {
     bool blame_engine();
     bool blame_watchers();
     void explain_end();
+    std::string ending() const;
 
     // what ranks are doing (engine_supervisor_watch.cpp)
     void look_at_ranks(std::string const& command, std::vector<int> const& whom, duration limit, std::function<void()> then);

@@ -20,6 +20,11 @@ constexpr duration exit_code_patience{3};  ///< for the exit code of an engine t
 
 }  // namespace
 
+/// "; ending 3 ranks", where any are left.
+std::string engine_supervisor::ending() const {
+    return ranks_.running() == 0 ? "" : fmt::format("; ending {}", count_of_ranks(ranks_.running()));
+}
+
 /// The first end is held, since what killed the rank may be about to kill all. A later one takes its place where the engine had
 /// asked the first to end, and not this one.
 void engine_supervisor::suspect(suspicion const& who, duration patience) {
@@ -69,13 +74,12 @@ void engine_supervisor::judge() {
                                 engine_.name, describe_end(*engine_status_), engine_.name),
                     shell_code(*engine_status_));
     if (ranks_.count(remote_rank::state::lost) > 0)
-        return fail(fmt::format("lost {}: the node is gone, or what started the ranks there was killed; ending {}",
-                                ranks_.list(remote_rank::state::lost), count_of_ranks(ranks_.running())),
+        return fail(fmt::format("lost {}: the node is gone, or what started the ranks there was killed{}",
+                                ranks_.list(remote_rank::state::lost), ending()),
                     exit_code(errc::peer_failed));
     if (suspect_)
-        return fail(fmt::format("{} {}, which {} or the scheduler had sent to its ranks; ending {}",
-                                ranks_.name_of(ranks_[suspect_->rank]), suspect_->fault.what, engine_.name,
-                                count_of_ranks(ranks_.running())),
+        return fail(fmt::format("{} {}, which {} or the scheduler had sent to its ranks{}",
+                                ranks_.name_of(ranks_[suspect_->rank]), suspect_->fault.what, engine_.name, ending()),
                     suspect_->fault.exit_code);
     // A signal for ranks that live on after it, such as Slurm's --signal=TERM@120.
     asked_ = false;
@@ -89,8 +93,7 @@ bool engine_supervisor::blame_job() {
     auto const why = describe(end, given_);
     if (why.empty()) return false;
     auto const lost = ranks_.list(remote_rank::state::lost);
-    fail(fmt::format("{}{}; ending {}", why, end == job_end::node_failed && !lost.empty() ? " (" + lost + ")" : "",
-                     count_of_ranks(ranks_.running())),
+    fail(fmt::format("{}{}{}", why, end == job_end::node_failed && !lost.empty() ? " (" + lost + ")" : "", ending()),
          end == job_end::node_failed ? exit_code(errc::peer_failed) : 128 + SIGTERM);
     return true;
 }
@@ -98,8 +101,8 @@ bool engine_supervisor::blame_job() {
 /// The engine was killed, and its ranks after it.
 bool engine_supervisor::blame_engine() {
     if (!engine_status_ || !WIFSIGNALED(*engine_status_)) return false;
-    fail(fmt::format("{} {}, and with it the start of the ranks was lost; ending {}", engine_.name, describe_end(*engine_status_),
-                     count_of_ranks(ranks_.running())),
+    fail(fmt::format("{} {}, and with it the start of the ranks was lost{}", engine_.name, describe_end(*engine_status_),
+                     ending()),
          exit_code(errc::peer_failed));
     return true;
 }
@@ -111,10 +114,9 @@ bool engine_supervisor::blame_watchers() {
         lost += rank.now == remote_rank::state::lost ? 1 : 0;
         cut += rank.now == remote_rank::state::lost && rank.cut ? 1 : 0;
     }
-    bool const all = lost + ranks_.count(remote_rank::state::gone) == ranks_.size();
-    if (phase_ != phase::running || cut == 0 || cut != lost || all) return false;
-    fail(fmt::format("the {} of {} {} killed; ending {}", cut == 1 ? "watcher" : "watchers",
-                     ranks_.list(remote_rank::state::lost), cut == 1 ? "was" : "were", count_of_ranks(ranks_.running())),
+    if (phase_ != phase::running || cut == 0 || cut != lost || lost == ranks_.size()) return false;
+    fail(fmt::format("the {} of {} {} killed{}", cut == 1 ? "watcher" : "watchers", ranks_.list(remote_rank::state::lost),
+                     cut == 1 ? "was" : "were", ending()),
          exit_code(errc::peer_failed));
     return true;
 }

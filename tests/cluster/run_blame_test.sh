@@ -32,12 +32,12 @@ sitting_batch() { # NAME RANKS SBATCH_OPTION...
     local name=$1 ranks=$2
     shift 2
     cp "$work/sit" "$work/$name"
-    write_program "$name.job" <<<"$work/prefix/bin/muster run -- ./$name; echo \"code \$?\""
+    write_program "$name.job" <<<"exec $work/prefix/bin/muster run -- ./$name"
     submit_script "$name.job" "$@"
     wait_until 40 all_sit "$name" "$ranks" || exit 1
 }
 expect_job_end() { # SAYING
-    wait_until 60 grep -qs '^code ' "$work/slurm-$job.out" || wait_until 1 has_ended "$job"
+    wait_until 60 has_ended "$job"
     COMMAND="job $job"
     cp "$work/slurm-$job.out" "$OUT"
     expect_contains stdout "$1"
