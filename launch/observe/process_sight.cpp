@@ -66,13 +66,9 @@ constexpr std::pair<long, std::string_view> waiting_calls[]{
     {SYS_sched_yield, "sched_yield"},
 };
 
-std::string read_text(std::string const& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::string read_of(pid_t pid, char const* name) {
-    return read_text(fmt::format("/proc/{}/{}", pid, name));
+    std::ifstream file(fmt::format("/proc/{}/{}", pid, name));
+    return {std::istreambuf_iterator<char>(file), {}};
 }
 
 /// Fields behind the command's name, which may itself hold blanks and parentheses: proc(5).

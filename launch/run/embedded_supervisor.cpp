@@ -23,8 +23,6 @@ namespace {
 
 /// When ranks that have not connected are searched for an MPI library that started alone.
 constexpr std::array mpi_looks{duration(0.5), duration(2), duration(5), duration(15)};
-constexpr duration meeting_patience{30};   ///< until the user is told that ranks have not met
-constexpr duration early_end_patience{5};  ///< between two looks at ranks that may wait for one that has ended
 
 }  // namespace
 

@@ -16,8 +16,6 @@ namespace muster {
 
 namespace {
 
-constexpr duration blame_patience{0.8};  ///< for a signal of the scheduler's to reach this process too
-constexpr duration meeting_check_every{1};
 constexpr duration early_end_patience{5};
 constexpr double idle_cpu_s = 0.2;          ///< processor time that a waiting rank may use meanwhile
 constexpr std::size_t most_early_ends = 4;  ///< that are named

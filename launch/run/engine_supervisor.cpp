@@ -16,6 +16,8 @@
 #include "launch/engine/start_engine.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/system/exit_status.hpp"
+#include "launch/watch/job_end.hpp"
+#include "launch/watch/rank_table.hpp"
 
 namespace muster {
 
@@ -24,9 +26,7 @@ namespace {
 constexpr duration gather_limit{120};
 constexpr duration final_messages_patience{0.2};
 constexpr std::size_t largest_frame_bytes = 16u << 20;
-constexpr duration blame_patience{0.8};   ///< for the word of others on why a rank was killed
-constexpr duration abort_patience{0.3};   ///< for the same on why a rank of an MPI world has ended
-constexpr duration meeting_patience{30};  ///< until the user is told that ranks have not met
+constexpr duration abort_patience{0.3};  ///< for the same on why a rank of an MPI world has ended
 
 }  // namespace
 

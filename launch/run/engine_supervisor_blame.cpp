@@ -140,7 +140,7 @@ void engine_supervisor::on_message(remote_rank& rank, wire::asked_to_end const&)
     if (phase_ != phase::gathering && phase_ != phase::running) return;
     asked_ = true;
     if (suspect_ && suspect_->rank == rank.job.who.rank) suspect_->asked = true;  // the signal came after the program's end
-    judge_after(duration(0.8));
+    judge_after(blame_patience);
 }
 
 void engine_supervisor::on_message(remote_rank&, wire::aborting const& aborting) {

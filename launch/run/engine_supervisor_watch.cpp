@@ -17,7 +17,6 @@ namespace muster {
 namespace {
 
 constexpr duration look_limit{1.5};
-constexpr duration meeting_check_every{1};
 
 }  // namespace
 

@@ -7,9 +7,13 @@
 #include <string_view>
 
 #include "base/environment.hpp"
+#include "base/units.hpp"
 #include "launch/scheduler/allocation.hpp"
 
 namespace muster {
+
+/// How long an end by SIGTERM or SIGKILL is held: a scheduler's signal reaches all processes of a job within it.
+inline constexpr duration blame_patience{0.8};
 
 enum class job_end { unknown, going_on, cancelled, out_of_time, preempted, requeued, node_failed, out_of_memory };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/units.hpp"
 #include "launch/observe/process_sight.hpp"
 
 namespace muster {
@@ -22,6 +23,8 @@ struct rank_row {
 };
 
 inline constexpr std::size_t most_single_rows = 16;
+inline constexpr duration meeting_patience{30};    ///< until the user is told that ranks have not met
+inline constexpr duration meeting_check_every{1};  ///< while --start-timeout waits for the first to meet
 
 /// A line for each rank, or where there are more than `most_single_rows` one for each group of ranks that do the same, the smallest
 /// group first. In order of rank.

@@ -47,6 +47,7 @@ expect_job_end() { # SAYING
 # The time limit, which Slurm looks at every half minute: this one goes on beside the others.
 sitting_batch limit 4 -N1 -w node4 --gres=gpu:4 --time 1
 limited=$job
+spared='^node4: '
 
 # A job is cancelled: from salloc, where muster itself gets no signal, and as a batch job, where it does.
 for program in sit save; do
@@ -54,7 +55,7 @@ for program in sit save; do
     sitting "cancelled_$program" 8 "$program"
     expect_true as_user scancel "$job"
     expect_end 143
-    expect_contains stderr "job $job was cancelled; ending"
+    expect_contains stderr "job $job was cancelled"
     expect_not_contains stderr 'was killed by signal'
     wait_until 30 has_ended "$job"
     wait "$salloc_pid" 2>/dev/null
@@ -74,7 +75,7 @@ watcher_of() { "$cluster" on "$1" ps -o ppid= -p "$(cat "$work/$2")" | tr -d ' '
 sitting watcher 12 sit
 expect_true "$cluster" on node3 kill -9 "$(watcher_of node3 watcher.pid.9)"
 expect_end 125
-expect_contains stderr 'the watcher of rank 9 on node3 was killed; ending'
+expect_contains stderr 'the watcher of rank 9 on node3 was killed'
 expect_not_contains stderr 'signal 15'
 expect_nothing_left 20
 sitting stopped 12 sit --heartbeat 1s
