@@ -7,8 +7,8 @@
 # A host is a network namespace of the test's own: login has 10.77.0.1, node has 10.77.0.2. The users have numbers of the test's own, no capabilities and homes
 # that are closed to others ($homes/USER, shared by both hosts). They see each other's processes, as on a login node. What they may both read and write: $common.
 # Everything ends with the test. It needs root and is skipped without. The rest is tests/cli/lib.sh.
-. "$(dirname "${BASH_SOURCE[0]}")/../cli/lib.sh"
 here=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")")
+. "$here/../cli/lib.sh"
 base=/tmp/muster-security.$$
 homes=$base/home
 common=$base/common
@@ -18,7 +18,7 @@ declare -A uid_of=([alice]=$((1000000 + $$ * 2)) [mallory]=$((1000001 + $$ * 2))
 
 security_lacking() {
     local program lacking=()
-    for program in ip setpriv python3 prlimit; do PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || lacking+=("$program"); done
+    for program in ip setpriv unshare python3 prlimit pgrep; do PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || lacking+=("$program"); done
     [ "$(id -u)" = 0 ] || lacking+=("the rights of root")
     ip netns list >/dev/null 2>&1 || lacking+=("network namespaces (ip netns)")
     [ ${#lacking[@]} = 0 ] || (IFS=,; echo "${lacking[*]}")
@@ -38,6 +38,7 @@ make_hosts() {
     cp "$MUSTER" "$bin/muster" && { ! compgen -G "$here/*.py" >/dev/null || cp "$here"/*.py "$bin/"; } || exit 1
     chmod -R a+rX "$bin"
     hosts=(login node)
+    printf '%s\n' '127.0.0.1 localhost' '10.77.0.1 login' '10.77.0.2 node' >"$base/hosts"
     ip netns add "ms$$-login" && ip netns add "ms$$-node" || exit 1
     printf '%s\n' 'link set lo up' "link add eth0 type veth peer name eth0 netns ms$$-node" 'addr add 10.77.0.1/24 dev eth0' 'link set eth0 up' |
         ip -n "ms$$-login" -batch - || exit 1
@@ -48,7 +49,8 @@ make_hosts() {
 on() {
     local host=$1 user=$2
     shift 2
-    (cd "$common" && exec ip netns exec "ms$$-$host" setpriv --reuid "${uid_of[$user]}" --regid "${uid_of[$user]}" --clear-groups --inh-caps=-all --bounding-set=-all \
+    (cd "$common" && exec ip netns exec "ms$$-$host" unshare --uts sh -c 'hostname "$0" && mount --bind "$1" /etc/hosts && shift && exec "$@"' "$host" "$base/hosts" \
+        setpriv --reuid "${uid_of[$user]}" --regid "${uid_of[$user]}" --clear-groups --inh-caps=-all --bounding-set=-all \
         env -i HOME="$homes/$user" USER="$user" LOGNAME="$user" PATH="$bin:/usr/local/bin:/usr/bin:/bin" LC_ALL=C "$@")
 }
 
@@ -66,13 +68,7 @@ ports_of() {
 }
 listens() { [ -n "$(ports_of "$1" "$2")" ]; }
 
-users_processes() {
-    local pid uid
-    for pid in /proc/[0-9]*; do
-        uid=$(awk '/^Uid:/ { print $2 }' "$pid/status" 2>/dev/null)
-        [ "$uid" != "${uid_of[alice]}" ] && [ "$uid" != "${uid_of[mallory]}" ] || echo "${pid#/proc/}"
-    done
-}
+users_processes() { ps -o pid= -U "${uid_of[alice]},${uid_of[mallory]}"; }
 
 clear_away() {
     local pids try name

