@@ -21,6 +21,7 @@ find_package(nlohmann_json REQUIRED)
 find_path(MUSTER_MUSTACHE_INCLUDE kainjow/mustache.hpp REQUIRED)
 muster_pkg(pmix pmix ">=4.2") # earlier ones lack codes of events
 muster_pkg(hwloc hwloc)
+muster_pkg(sodium libsodium ">=1.0.14") # the first with secretstream
 muster_found("fmt, spdlog" "${fmt_VERSION}, ${spdlog_VERSION}")
 
 if(NOT MUSTER_LAUNCHER_ONLY)

@@ -3,6 +3,7 @@
 #include "base/process/process.hpp"
 #include "base/process/self_program.hpp"
 #include "launch/ranks/exports.hpp"
+#include "launch/system/absolute_path.hpp"
 #include "launch/system/host_name.hpp"
 #include "pmix/scrub.hpp"
 
@@ -30,6 +31,7 @@ engine_job describe_engine_job(run_context const& run, mapping const& map, std::
     job.shim = {self_program().string(), "shim"};
     job.variables = engine_variables(run.inherited);
     apply_exports(job.variables, options.exports);
+    leave_out(job.variables, options.unexported, options.exports);
     job.command = options.command;
     job.working_dir = options.working_dir;
     job.shim_variables = {"MUSTER_LAUNCHER", "MUSTER_TOKEN"};
@@ -42,6 +44,21 @@ engine_job describe_engine_job(run_context const& run, mapping const& map, std::
         job.program.clear();  // it may be on the nodes only; their shims report it if it is not
     }
     return job;
+}
+
+shim_directions_request directions_request(engine_job const& job, run_options const& options, std::string_view engine) {
+    shim_directions_request request;
+    request.interface = options.network_interface;
+    request.pass_key = parse_key_way(options.pass_key);
+    request.engine = engine;
+    request.variables = job.variables;
+    request.needed = {job.shim.front(), absolute_path(options.working_dir.empty() ? "." : options.working_dir)};
+    for (auto const& host : rank_hosts(job)) {
+        if (short_name(host) == job.this_host) continue;
+        request.other_node = host;
+        break;
+    }
+    return request;
 }
 
 }  // namespace muster

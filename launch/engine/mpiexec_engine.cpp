@@ -70,7 +70,15 @@ void add_hydra_launcher(mpiexec_program const& program, engine_job const& job, e
     }
 }
 
-/// -genvall takes everything along; what belongs to this node alone would be wrong on the others.
+/// The variables that Hydra is to pass on: those that a shim needs to start. Hydra gives them to whoever calls its port first,
+/// while the launcher sends the ranks' own to the shims itself.
+std::string variables_of_shims(engine_job const& job) {
+    auto names = job.shim_variables;
+    names.insert(names.end(), {"MUSTER_LOG", "PATH", "LD_LIBRARY_PATH"});
+    return join(names, ",");
+}
+
+/// The daemons get all where the scheduler starts them; what belongs to this node alone would be wrong on the others.
 void leave_out_what_is_this_nodes(environment& variables) {
     for (auto const name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
                             "ZE_AFFINITY_MASK", "TMPDIR", "HOSTNAME"})
@@ -85,7 +93,8 @@ engine_command hydra_command(mpiexec_program const& program, engine_job const& j
     auto& argv = command.argv;
     add_hydra_launcher(program, job, command);
     leave_out_what_is_this_nodes(command.variables);
-    argv.insert(argv.end(), {"-f", path, "-n", std::to_string(hosts.size()), "-bind-to", "none", "-genvall"});
+    argv.insert(argv.end(),
+                {"-f", path, "-n", std::to_string(hosts.size()), "-bind-to", "none", "-genvlist", variables_of_shims(job)});
     if (!job.network_interface.empty()) argv.insert(argv.end(), {"-iface", job.network_interface});
     if (job.variables.has("SLURM_JOB_ID")) order_daemons_step(job, "", command.variables);
     return command;

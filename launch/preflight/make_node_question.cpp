@@ -40,6 +40,7 @@ node_question make_node_question(run_context const& run, std::vector<int> const&
         what.working_dir = absolute_path(options.working_dir.empty() ? "." : options.working_dir);
     }
     what.variables = variables_for_ranks(run.inherited, options.exports);
+    leave_out(what.variables, options.unexported, options.exports);
     what.names = names_to_resolve(run.given, nodes);
     what.address = run.given.nodes[static_cast<std::size_t>(node)].address;
     what.network_interface = options.network_interface;

@@ -30,13 +30,14 @@ constexpr std::size_t largest_question_bytes = 64u << 20;
 class probe {
   public:
     probe(environment const& variables, int first) : variables_(variables), door_(listen_on_all()) {
-        auto socket = connect_to_launcher(variables);
-        launcher_fd_ = socket.get();
+        auto link = connect_to_launcher(variables);
+        launcher_fd_ = link.socket.get();
         detect_lost_peer(launcher_fd_, probe_lost_after);
-        launcher_ = std::make_unique<frame_channel>(loop_, std::move(socket),
+        launcher_ = std::make_unique<frame_channel>(loop_, std::move(link.socket),
                                                     frame_channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
                                                                              [this](std::string const&) { loop_.stop(); }},
                                                     largest_question_bytes);
+        launcher_->secure(std::move(link.session));
         ::fcntl(door_.socket.get(), F_SETFL, O_NONBLOCK);
         loop_.watch_readable(door_.socket.get(), [this] {
             while (unique_fd(::accept4(door_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC))) {

@@ -29,7 +29,7 @@ node_prober::node_prober(run_context const& run, std::vector<int> const& nodes, 
       nodes_(nodes),
       first_(first),
       files_(nodes.size()),
-      listener_(loop_, probe_lost_after,
+      listener_(loop_, nodes.size(), probe_lost_after,
                 [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }) {
     for (int const node : nodes) {
         auto& one = slots_.emplace_back();

@@ -15,6 +15,7 @@
 #include "launch/system/event_loop.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/messages.hpp"
+#include "launch/wire/shim_directions.hpp"
 #include "launch/wire/shim_listener.hpp"
 
 namespace muster {
@@ -73,6 +74,7 @@ class node_prober {
     event_loop loop_;
     more_open_files files_;
     shim_listener listener_;
+    std::optional<shim_directions> directions_;
     engine_row const* engine_ = nullptr;
     wire::examine question_;          ///< the same for all but for the address
     std::vector<probed_slot> slots_;  ///< in the order of `nodes_`; never grows once the first probe may come

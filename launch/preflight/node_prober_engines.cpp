@@ -33,7 +33,9 @@ void node_prober::start_engine(std::vector<std::size_t> const& whom) {
     if (engine_ == nullptr)
         engine_ = &choose_engine(job, run_.sources, run_.options.engine == "embedded" ? "" : run_.options.engine);
     auto command = engine_->command(job, run_.sources);
-    for (auto const& [name, value] : listener_.shim_variables(run_.options.network_interface)) command.variables.set(name, value);
+    if (!directions_)
+        directions_.emplace(listener_.key(), listener_.port(), directions_request(job, run_.options, engine_->name));
+    for (auto const& [name, value] : directions_->variables()) command.variables.set(name, value);
     write_files(command);
     engines_.push_back(std::make_unique<probe_engine>(loop_, command, files_, whom, [this](probe_engine& e) { on_exit(e); }));
 }

@@ -1,6 +1,9 @@
 #include "launch/ranks/exports.hpp"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
 
 #include <algorithm>
 
@@ -34,6 +37,18 @@ environment variables_for_ranks(environment const& inherited, std::vector<std::s
     if (!wanted && is_threads_of_pbs(variables)) variables.unset("OMP_NUM_THREADS");
     apply_exports(variables, exports);
     return variables;
+}
+
+void leave_out(environment& variables, std::vector<std::string> const& patterns, std::vector<std::string> const& exports) {
+    std::vector<std::string> gone;
+    for (auto const& [name, value] : variables) {
+        bool const matched = std::any_of(patterns.begin(), patterns.end(),
+                                         [&](auto const& p) { return ::fnmatch(p.c_str(), name.c_str(), 0) == 0; });
+        bool const wanted = std::any_of(exports.begin(), exports.end(),
+                                        [&](auto const& entry) { return entry.substr(0, entry.find('=')) == name; });
+        if (matched && !wanted) gone.push_back(name);
+    }
+    for (auto const& name : gone) variables.unset(name);
 }
 
 void set_explicit(environment& variables, std::vector<std::string> const& exports) {

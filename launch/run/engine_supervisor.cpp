@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "launch/engine/describe_engine_job.hpp"
 #include "launch/engine/mpi_family.hpp"
 #include "launch/engine/start_engine.hpp"
 #include "launch/ranks/rank_name.hpp"
@@ -36,7 +37,7 @@ engine_supervisor::engine_supervisor(run_context const& run, engine_row const& e
       given_(run.given),
       inherited_(run.inherited),
       engine_(engine),
-      listener_(loop_, run.options.heartbeat + duration(10),
+      listener_(loop_, ranks.size(), run.options.heartbeat + duration(10),
                 [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
       ranks_(std::move(ranks)),
       deadlines_(loop_, run.options, run.given.ends_at,
@@ -57,8 +58,11 @@ engine_supervisor::engine_supervisor(run_context const& run, engine_row const& e
 
 engine_supervisor::~engine_supervisor() = default;
 
-std::vector<std::pair<std::string, std::string>> engine_supervisor::shim_variables() const {
-    return listener_.shim_variables(options_.network_interface);
+void engine_supervisor::direct_shims(engine_command& command, engine_job const& job) {
+    directions_.emplace(listener_.key(), listener_.port(), directions_request(job, options_, engine_.name));
+    for (auto const& [name, value] : directions_->variables()) command.variables.set(name, value);
+    if (!options_.verbose) return;
+    for (auto const& note : directions_->notes()) say(note);
 }
 
 int engine_supervisor::run(engine_command const& command) {

@@ -20,6 +20,7 @@
 #include "launch/watch/run_deadlines.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/messages.hpp"
+#include "launch/wire/shim_directions.hpp"
 #include "launch/wire/shim_listener.hpp"
 
 namespace muster {
@@ -35,8 +36,8 @@ class engine_supervisor {
     engine_supervisor(run_context const& run, engine_row const& engine, std::vector<remote_rank> ranks);
     ~engine_supervisor();
 
-    /// MUSTER_LAUNCHER and MUSTER_TOKEN, which the shims need.
-    std::vector<std::pair<std::string, std::string>> shim_variables() const;
+    /// Sets MUSTER_LAUNCHER and MUSTER_TOKEN, which the shims need. Throws errc::usage, errc::system.
+    void direct_shims(engine_command& command, engine_job const& job);
 
     /// Starts the engine and runs until every rank and the engine are gone. Returns muster's exit code. Throws program_error if
     /// the engine cannot be started.
@@ -127,6 +128,7 @@ class engine_supervisor {
     event_loop loop_;
     output_writer writer_;
     shim_listener listener_;
+    std::optional<shim_directions> directions_;
     remote_ranks ranks_;
     run_deadlines deadlines_;
     int guardian_fd_;

@@ -33,6 +33,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.command = options.command;
     common.working_dir = prepared.working_dir.empty() ? absolute_path(".") : prepared.working_dir;
     common.variables = prepared.variables;
+    leave_out(common.variables, options.unexported, options.exports);
     common.exports = options.exports;
     common.output_dir = options.output_dir.empty() ? "" : absolute_path(options.output_dir);
     common.tag_output = options.tag_output;
@@ -102,7 +103,7 @@ int run_on_engine(run_context const& run, run_preparation const& prepared) {
         return 0;
     }
     engine_supervisor watch(run, engine, std::move(ranks));
-    for (auto const& [name, value] : watch.shim_variables()) command.variables.set(name, value);
+    watch.direct_shims(command, job);
     write_files(command);
     return watch.run(command);
 }

@@ -24,14 +24,16 @@ struct run_options {
     std::string engine;                    ///< --engine; empty: muster chooses
     std::vector<std::string> engine_args;  ///< --engine-args (--mpi-args), one word each
     std::string network_interface;
-    bool nested = false;           ///< start ranks also where this is one task of several
-    bool dry_run = false;          ///< print the engine's command and start nothing
-    std::optional<int> print_env;  ///< print the environment of this rank and start nothing
+    std::string pass_key = "auto";  ///< --pass-key: auto, file or environment
+    bool nested = false;            ///< start ranks also where this is one task of several
+    bool dry_run = false;           ///< print the engine's command and start nothing
+    std::optional<int> print_env;   ///< print the environment of this rank and start nothing
     bool preflight = false;
     bool exclude_bad_nodes = false;
     bool verbose = false;
     std::vector<std::string> command;
-    std::vector<std::string> exports;  ///< -x: "NAME" or "NAME=value"
+    std::vector<std::string> exports;     ///< -x: "NAME" or "NAME=value"
+    std::vector<std::string> unexported;  ///< --env-exclude: patterns of names that engines and nodes do not get
     std::string working_dir;
     std::string output_dir;
     bool tag_output = false;

@@ -57,6 +57,8 @@ constexpr setting rows[]{
      "program that starts the ranks: embedded (one node), srun, mpirun, mpiexec"},
     {"engine-args", 0, "mpi-args", "WORDS", kind::list, "", "run doctor", group::engine, use::everywhere, "",
      "words to add to the engine's command line, quoted as for a shell", 1, ' '},
+    {"pass-key", 0, "", "WAY", kind::text, "auto file environment", "run doctor", group::engine, use::everywhere, "auto",
+     "how nodes get the run's key: file (in the home, if they share it), environment (by the engine), or auto"},
     {"nested", 0, "", "", kind::flag, "", running, group::engine, use::everywhere, "",
      "start ranks also as one of several tasks (srun -n 2 muster run), where each would start all of them"},
     {"dry-run", 0, "", "", kind::flag, "", running, group::engine, use::common_option, "",
@@ -66,6 +68,8 @@ constexpr setting rows[]{
 
     {"env", 'x', "", "NAME[=VALUE]", kind::list, "", running, group::ranks, use::common, "",
      "set a variable for the ranks (all of yours are passed on in any case)", 1, 0, check_assignment},
+    {"env-exclude", 0, "", "NAME,NAME…", kind::list, "", running, group::ranks, use::everywhere, "",
+     "do not pass on these variables to ranks that an engine starts: AWS_*,*_TOKEN", 1, ','},
     {"wd", 0, "-wd -wdir chdir", "DIR", kind::text, "", running, group::ranks, use::everywhere, "", "working directory of the ranks"},
     {"allow-singletons", 0, "", "", kind::flag, "", running, group::ranks, use::everywhere, "",
      "allow ranks that use MPI as worlds of one rank; otherwise that is an error"},

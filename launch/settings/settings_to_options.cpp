@@ -47,6 +47,7 @@ run_options make_run_options(settings_result const& given) {
     options.engine = given.text("engine");
     options.engine_args = given.list("engine-args");
     options.network_interface = given.text("network-interface");
+    options.pass_key = given.text("pass-key");
     options.nested = given.flag("nested");
     options.dry_run = given.flag("dry-run");
     options.print_env = given.integer("print-env");
@@ -55,6 +56,7 @@ run_options make_run_options(settings_result const& given) {
     options.verbose = given.flag("verbose");
     options.command = given.command;
     options.exports = given.list("env");
+    options.unexported = given.list("env-exclude");
     options.working_dir = given.text("wd");
     options.output_dir = given.text("output-dir");
     options.tag_output = given.flag("tag-output");

@@ -65,13 +65,14 @@ int rank_shim::run() {
 }
 
 void rank_shim::connect() {
-    auto socket = connect_to_launcher(variables_);
-    launcher_fd_ = socket.get();
+    auto link = connect_to_launcher(variables_);
+    launcher_fd_ = link.socket.get();
     launcher_ =
-        std::make_unique<frame_channel>(loop_, std::move(socket),
+        std::make_unique<frame_channel>(loop_, std::move(link.socket),
                                         frame_channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
                                                                  [this](std::string const& reason) { on_launcher_gone(reason); }},
                                         largest_frame_bytes);
+    launcher_->secure(std::move(link.session));
 }
 
 void rank_shim::introduce() {

@@ -42,14 +42,6 @@ addrinfo_list resolve(std::string const& name, int port, int type, std::string* 
     return addrinfo_list(code == 0 ? found : nullptr);
 }
 
-std::string numeric(sockaddr const* address, socklen_t length) {
-    std::array<char, INET6_ADDRSTRLEN + IF_NAMESIZE> text{};
-    if (::getnameinfo(address, length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0) return {};
-    std::string result(text.data());
-    if (result.starts_with("::ffff:") && result.find('.') != std::string::npos) result.erase(0, 7);  // IPv4 on an IPv6 socket
-    return result;
-}
-
 bool is_loopback(std::string_view address) {
     return address.starts_with("127.") || address == "::1";
 }
@@ -85,7 +77,7 @@ std::vector<interface_address> all_addresses(bool with_loopback) {
         int const family = i->ifa_addr->sa_family;
         if ((family != AF_INET && family != AF_INET6) || is_link_local(i->ifa_addr)) continue;
         if (!with_loopback && (i->ifa_flags & IFF_LOOPBACK) != 0) continue;
-        found.push_back({i->ifa_name, numeric(i->ifa_addr, length_of(i->ifa_addr))});
+        found.push_back({i->ifa_name, numeric_address(i->ifa_addr, length_of(i->ifa_addr))});
     }
     return found;
 }
@@ -107,10 +99,18 @@ std::string own_end(int fd) {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
     if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
-    return numeric(reinterpret_cast<sockaddr*>(&address), size);
+    return numeric_address(reinterpret_cast<sockaddr*>(&address), size);
 }
 
 }  // namespace
+
+std::string numeric_address(sockaddr const* address, socklen_t length) {
+    std::array<char, INET6_ADDRSTRLEN + IF_NAMESIZE> text{};
+    if (::getnameinfo(address, length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0) return {};
+    std::string result(text.data());
+    if (result.starts_with("::ffff:") && result.find('.') != std::string::npos) result.erase(0, 7);  // IPv4 on an IPv6 socket
+    return result;
+}
 
 std::vector<interface_address> own_addresses() {
     auto found = all_addresses(false);
@@ -200,7 +200,7 @@ std::string reachable_address(std::string const& name, std::string const& interf
     if (!interface.empty()) return addresses_of(interface).front().address;
     auto const list = name.empty() ? nullptr : resolve(name, 0, SOCK_STREAM);
     for (auto const* a = list.get(); a != nullptr; a = a->ai_next)
-        if (auto const text = numeric(a->ai_addr, a->ai_addrlen); !is_loopback(text) && !interface_that_has(text).empty())
+        if (auto const text = numeric_address(a->ai_addr, a->ai_addrlen); !is_loopback(text) && !interface_that_has(text).empty())
             return text;
     if (auto const text = own_end(towards_launcher); !text.empty() && !is_loopback(text)) return text;
     auto const own = own_addresses();

@@ -1,6 +1,8 @@
 // Addresses and connections between the nodes of a job.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +46,9 @@ std::string interface_towards(std::string const& address);
 /// node) resolves to, if that is here and no loopback; the end of `towards_launcher` (a connected socket); any address of this
 /// machine; "127.0.0.1".
 std::string reachable_address(std::string const& name, std::string const& interface, int towards_launcher);
+
+/// "10.0.0.1", "fe80::1%eth0"; IPv4 as such, also when it came over an IPv6 socket. Empty if it is neither.
+std::string numeric_address(sockaddr const* address, socklen_t length);
 
 /// "10.0.0.1:4711", "[fe80::1]:4711".
 std::string with_port(std::string_view address, int port);

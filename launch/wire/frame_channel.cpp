@@ -13,17 +13,14 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 namespace muster {
 
-namespace {
-
-constexpr std::size_t header_bytes = 4;
-
-std::string with_header(std::string_view frame) {
+std::string with_frame_header(std::string_view frame) {
     auto const size = static_cast<std::uint32_t>(frame.size());
     std::string bytes;
-    bytes.reserve(header_bytes + frame.size());
+    bytes.reserve(frame_header_bytes + frame.size());
     for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<char>(size >> shift & 0xff));
     bytes.append(frame);
     return bytes;
@@ -31,11 +28,9 @@ std::string with_header(std::string_view frame) {
 
 std::size_t frame_size(std::string_view header) {
     std::size_t size = 0;
-    for (std::size_t i = 0; i < header_bytes; ++i) size = size << 8 | static_cast<unsigned char>(header[i]);
+    for (std::size_t i = 0; i < frame_header_bytes; ++i) size = size << 8 | static_cast<unsigned char>(header[i]);
     return size;
 }
-
-}  // namespace
 
 frame_channel::frame_channel(event_loop& loop, unique_fd socket, callbacks what_to_do, std::size_t largest_frame)
     : loop_(loop),
@@ -83,20 +78,28 @@ void frame_channel::on_readable() {
 
 void frame_channel::take_frames() {
     std::size_t taken = 0;
-    while (open() && received_.size() - taken >= header_bytes) {
+    while (open() && received_.size() - taken >= frame_header_bytes) {
         std::size_t const size = frame_size(std::string_view(received_).substr(taken));
-        if (size > largest_frame_) return fail(fmt::format("a message of {} bytes is longer than any of muster", size));
-        if (received_.size() - taken - header_bytes < size) break;
+        if (size > largest_frame_ + (session_ ? sealing_bytes : 0))
+            return fail(fmt::format("a message of {} bytes is longer than any of muster", size));
+        if (received_.size() - taken - frame_header_bytes < size) break;
+        auto frame = std::string_view(received_).substr(taken + frame_header_bytes, size);
+        std::optional<std::string> opened;
+        if (session_) {
+            opened = session_->open(frame);
+            if (!opened) return fail("a message that this run's other end did not send");
+            frame = *opened;
+        }
         auto const kept = do_;
-        kept->on_frame(std::string_view(received_).substr(taken + header_bytes, size));
-        taken += header_bytes + size;
+        kept->on_frame(frame);
+        taken += frame_header_bytes + size;
     }
     received_.erase(0, taken);
 }
 
 void frame_channel::send(std::string_view frame) {
     if (!open()) return;
-    waiting_ += with_header(frame);
+    waiting_ += session_ ? with_frame_header(session_->seal(frame)) : with_frame_header(frame);
     if (!writer_) write_some();
 }
 

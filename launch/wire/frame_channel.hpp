@@ -10,11 +10,13 @@
 #include "base/unique_fd.hpp"
 #include "base/units.hpp"
 #include "launch/system/event_loop.hpp"
+#include "launch/wire/secure_session.hpp"
 
 namespace muster {
 
-/// A connected socket that carries frames: four bytes of length, most significant first, then so many bytes. Never blocks; used
-/// from the loop's thread. Callbacks must not destroy the channel; they may close it.
+/// A connected socket that carries frames: four bytes of length, most significant first, then so many bytes, which are sealed from
+/// `secure` on. Never blocks; used from the loop's thread. Takes no more memory for a frame than was received of it. Callbacks must
+/// not destroy the channel; they may close it.
 class frame_channel {
   public:
     struct callbacks {
@@ -32,11 +34,14 @@ class frame_channel {
 
     /// Queues a frame; what the socket does not take at once is sent when it does. Nothing if the channel is closed.
     void send(std::string_view frame);
+    /// What is sent from now on is sealed, and what comes next must open; also from within a callback.
+    void secure(std::unique_ptr<secure_session> session) { session_ = std::move(session); }
     void close() noexcept;
     bool open() const noexcept { return static_cast<bool>(socket_); }
     bool sent_all() const noexcept { return waiting_.empty(); }
     /// Also from within a callback: the next frame goes to the new one.
     void set_callbacks(callbacks what_to_do, std::size_t largest_frame);
+    void set_largest_frame(std::size_t bytes) noexcept { largest_frame_ = bytes; }
 
     /// Sends what waits, at most for `limit`: for a last message before the process ends.
     void flush(duration limit) noexcept;
@@ -52,9 +57,16 @@ class frame_channel {
     unique_fd writer_;  ///< the same socket, watched for room: the loop knows one callback a descriptor
     std::shared_ptr<callbacks const> do_;
     std::size_t largest_frame_;
+    std::unique_ptr<secure_session> session_;  ///< none: frames go in clear
     std::string received_;
     std::string waiting_;
 };
+
+/// The bytes on the wire of a frame that is not sealed.
+std::string with_frame_header(std::string_view frame);
+constexpr std::size_t frame_header_bytes = 4;
+/// The length that a header, `frame_header_bytes` long, says.
+std::size_t frame_size(std::string_view header);
 
 /// Makes the kernel notice within `limit` that the other end's machine is gone: keep-alive probes when nothing is sent, and a
 /// limit on what stays unacknowledged. A process that is merely stopped does not count as gone.

@@ -9,14 +9,20 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <optional>
+#include <thread>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "base/version.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/system/network.hpp"
-#include "launch/wire/token.hpp"
+#include "launch/wire/frame_channel.hpp"
+#include "launch/wire/run_key.hpp"
+#include "launch/wire/shim_directions.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster {
@@ -24,16 +30,18 @@ namespace muster {
 namespace {
 
 constexpr duration connect_limit{5};
+constexpr duration answer_limit{5};
+constexpr std::size_t answer_bytes = frame_header_bytes + std::tuple_size_v<session_nonce>;
+constexpr std::size_t proof_bytes = frame_header_bytes + sealing_bytes;  // an empty sealed frame
 
-/// What the launcher shows first: its half of the token, before any of ours is told.
-std::string read_greeting(int fd, std::size_t bytes, duration limit) {
+/// At most `bytes`; fewer if the other end goes or `end` comes.
+std::string read_bytes(int fd, std::size_t bytes, event_loop::clock::time_point end) {
     std::string text;
-    auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(limit);
     while (text.size() < bytes) {
         auto const left = std::chrono::ceil<std::chrono::milliseconds>(end - event_loop::clock::now()).count();
         pollfd one{fd, POLLIN, 0};
         if (left <= 0 || ::poll(&one, 1, static_cast<int>(left)) <= 0) break;
-        std::array<char, 64> part{};
+        std::array<char, answer_bytes + proof_bytes> part{};
         ssize_t const count = ::recv(fd, part.data(), std::min(part.size(), bytes - text.size()), 0);
         if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (count <= 0) break;
@@ -42,8 +50,58 @@ std::string read_greeting(int fd, std::size_t bytes, duration limit) {
     return text;
 }
 
-/// The first of "ADDRESS:PORT,ADDRESS:PORT" behind which the launcher answers.
-unique_fd find_launcher(std::string const& addresses, token const& secret) {
+/// The frame at the start of `bytes`, if it is there and nothing else.
+std::optional<std::string_view> only_frame(std::string_view bytes) {
+    if (bytes.size() < frame_header_bytes || frame_size(bytes) != bytes.size() - frame_header_bytes) return std::nullopt;
+    return bytes.substr(frame_header_bytes);
+}
+
+enum class proof { given, wrong, none };
+
+/// Greets whoever is at the other end, and makes sure that it has the key.
+proof shake_hands(launcher_link& link, run_key const& key) {
+    auto const of_shim = make_session_nonce();
+    auto const greeting = with_frame_header(make_greeting(of_shim));
+    if (::send(link.socket.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(greeting.size()))
+        return proof::none;
+    auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(answer_limit);
+    auto const said = read_bytes(link.socket.get(), answer_bytes + proof_bytes, end);
+    if (said.size() < answer_bytes + proof_bytes) return proof::none;
+    auto const answer = only_frame(std::string_view(said).substr(0, answer_bytes));
+    auto const sealed = only_frame(std::string_view(said).substr(answer_bytes));
+    auto const of_launcher = answer ? read_answer(*answer) : std::nullopt;
+    if (!of_launcher || !sealed) return proof::wrong;
+    link.session = std::make_unique<secure_session>(key, wire_end::shim, of_shim, *of_launcher);
+    return link.session->open(*sealed) ? proof::given : proof::wrong;
+}
+
+/// Nothing if the launcher is not behind this address; `why` then says so.
+std::optional<launcher_link> try_address(std::string const& host, int port, run_key const& key, duration patience,
+                                         std::string& why) {
+    auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(patience);
+    duration pause{0.05};
+    try {
+        for (;; pause = std::min(2 * pause, duration(1))) {
+            launcher_link link{connect_to(host, port, connect_limit), nullptr};
+            auto const shown = shake_hands(link, key);
+            if (shown == proof::given) return link;
+            if (shown == proof::wrong) {
+                why = fmt::format("{}: another program answers there", with_port(host, port));
+                return std::nullopt;
+            }
+            if (event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(pause) >= end) break;
+            std::this_thread::sleep_for(pause);
+        }
+        why =
+            fmt::format("{}: it accepts connections, but said nothing for {}", with_port(host, port), format_duration(patience));
+    } catch (error const& e) {
+        why = e.what();
+    }
+    return std::nullopt;
+}
+
+/// The first of "ADDRESS:PORT,ADDRESS:PORT" behind which the launcher is.
+launcher_link find_launcher(std::string const& addresses, run_key const& key, duration patience) {
     std::string refused;
     for (auto const entry : split(addresses, ',')) {
         auto const colon = entry.rfind(':');
@@ -51,13 +109,9 @@ unique_fd find_launcher(std::string const& addresses, token const& secret) {
         if (!port) throw error(errc::parse, fmt::format("MUSTER_LAUNCHER={} is no list of ADDRESS:PORT", addresses));
         auto host = entry.substr(0, colon);
         if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-        try {
-            auto socket = connect_to(std::string(host), static_cast<int>(*port), connect_limit);
-            if (same_secret(read_greeting(socket.get(), secret.launcher.size(), connect_limit), secret.launcher)) return socket;
-            refused += fmt::format("\n  {}: another program answers there", entry);
-        } catch (error const& e) {
-            refused += fmt::format("\n  {}", e.what());
-        }
+        std::string why;
+        if (auto link = try_address(std::string(host), static_cast<int>(*port), key, patience, why)) return std::move(*link);
+        refused += "\n  " + why;
     }
     throw error(
         errc::unavailable,
@@ -75,17 +129,16 @@ std::string step_of(environment const& variables) {
 
 }  // namespace
 
-unique_fd connect_to_launcher(environment const& variables) {
+launcher_link connect_to_launcher(environment const& variables, duration patience) {
     auto const where = variables.get("MUSTER_LAUNCHER");
     auto const secret = variables.get("MUSTER_TOKEN");
     if (!where || !secret)
         throw error(errc::usage, "muster shim is what muster run starts beside each rank; start ranks with: muster run");
-    return find_launcher(*where, parse_token(*secret));
+    return find_launcher(*where, take_key(*secret), patience);
 }
 
 wire::hello introduce_shim(environment const& variables, std::string const& host) {
     wire::hello hello;
-    hello.token = parse_token(variables.get_or("MUSTER_TOKEN", "")).shim;
     hello.version = version();
     hello.host = host;
     hello.pid = ::getpid();

@@ -1,17 +1,26 @@
 // Connects a shim to the launcher, and makes its first message.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "base/environment.hpp"
 #include "base/unique_fd.hpp"
 #include "launch/wire/messages.hpp"
+#include "launch/wire/secure_session.hpp"
 
 namespace muster {
 
-/// Connects to one of the addresses in MUSTER_LAUNCHER, the first behind which the launcher's half of
-/// MUSTER_TOKEN is shown. Throws errc::usage without these variables, errc::unavailable naming what was tried.
-unique_fd connect_to_launcher(environment const& variables);
+/// A connection at whose other end the launcher has proved that it has the run's key.
+struct launcher_link {
+    unique_fd socket;
+    std::unique_ptr<secure_session> session;
+};
+
+/// Connects to one of the addresses in MUSTER_LAUNCHER. An address that does not answer, or where something answers without the key of
+/// MUSTER_TOKEN, is given up for the next; one that connects and then says nothing is tried again for `patience`, since others
+/// may be keeping the launcher busy. Throws errc::usage without these variables, errc::unavailable naming what was tried.
+launcher_link connect_to_launcher(environment const& variables, duration patience = duration(20));
 
 /// The first message of this process, on `host`, as the engine's variables tell it.
 wire::hello introduce_shim(environment const& variables, std::string const& host);

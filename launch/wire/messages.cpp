@@ -103,7 +103,7 @@ void all(V& visit, Field&... field) {
 }
 
 void fields(auto& v, is<hello> auto& m) {
-    all(v, m.token, m.version, m.host, m.rank, m.world_size, m.pid, m.step, m.fault);
+    all(v, m.version, m.host, m.rank, m.world_size, m.pid, m.step, m.fault);
 }
 void fields(auto& v, is<job> auto& m) {
     auto& w = m.who;

@@ -16,9 +16,8 @@
 
 namespace muster::wire {
 
-/// The first message of a shim, after the launcher has shown its half of the token.
+/// The first message of a shim, once the launcher has proved that it has the run's key. That it opens proves the shim's.
 struct hello {
-    std::string token;    ///< the shim's half
     std::string version;  ///< of its muster
     std::string host;     ///< short name of its node
     int rank = -1;        ///< as the engine numbers it; -1: a probe

@@ -2,9 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
+
+#include <cerrno>
 
 #include "base/error.hpp"
 
@@ -12,46 +13,127 @@ namespace muster {
 
 namespace {
 
-constexpr duration introduction_limit{20};
-constexpr std::size_t largest_first_frame_bytes = 4096;  // it may not be one of ours: no deep nesting fits
+constexpr duration greeting_limit{3};
+constexpr duration hello_limit{10};  ///< after the greeting
+constexpr duration between_looks{0.5};
+constexpr std::size_t other_callers = 64;  ///< at once, beyond the shims
+constexpr int accepts_a_turn = 16;
+constexpr std::size_t largest_hello_bytes = 4096;
+
+unique_fd spare_descriptor() {
+    return unique_fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
 
 }  // namespace
 
-shim_listener::shim_listener(event_loop& loop, duration lost_after, arrival on_arrival)
-    : loop_(loop), lost_after_(lost_after), on_arrival_(std::move(on_arrival)), token_(make_token()), listener_(listen_on_all()) {
+shim_listener::shim_listener(event_loop& loop, std::size_t shims, duration lost_after, arrival on_arrival)
+    : loop_(loop),
+      most_callers_(shims + other_callers),
+      lost_after_(lost_after),
+      on_arrival_(std::move(on_arrival)),
+      key_(make_run_key()),
+      listener_(listen_on_all()),
+      spare_(spare_descriptor()) {
     ::fcntl(listener_.socket.get(), F_SETFL, O_NONBLOCK);
-    loop_.watch_readable(listener_.socket.get(), [this] { on_caller(); });
+    loop_.watch_readable(listener_.socket.get(), [this] { on_callers(); });
 }
 
 shim_listener::~shim_listener() {
+    if (refused_ > 1) spdlog::info("{} connections to muster's port proved nothing and were closed", refused_);
     loop_.unwatch(listener_.socket.get());
 }
 
-std::vector<std::pair<std::string, std::string>> shim_listener::shim_variables(std::string const& interface) const {
-    auto const own = interface.empty() ? own_addresses() : addresses_of(interface);
-    std::vector<std::string> list;
-    for (auto const& one : own) list.push_back(with_port(one.address, listener_.port));
-    if (list.empty()) list.push_back(with_port("127.0.0.1", listener_.port));  // a machine alone
-    return {{"MUSTER_LAUNCHER", fmt::format("{}", fmt::join(list, ","))}, {"MUSTER_TOKEN", token_.text()}};
+/// A bounded number a turn of the loop: a flood of callers must not keep it from the ranks, signals and deadlines.
+void shim_listener::on_callers() {
+    for (int i = 0; i < accepts_a_turn && accept_one(); ++i) {
+    }
 }
 
-void shim_listener::on_caller() {
-    for (;;) {
-        unique_fd socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        if (!socket) return;
-        // Our half of the token, as it is: the shim waits for it before it sends anything.
-        if (::send(socket.get(), token_.launcher.data(), token_.launcher.size(), MSG_NOSIGNAL) !=
-            static_cast<ssize_t>(token_.launcher.size()))
-            continue;
-        detect_lost_peer(socket.get(), lost_after_);
-        auto const id = next_caller_++;
-        callers_[id] = std::make_unique<frame_channel>(
-            loop_, std::move(socket),
-            frame_channel::callbacks{[this, id](std::string_view frame) { on_first_frame(id, frame); },
-                                     [this, id](std::string const&) { forget(id); }},
-            largest_first_frame_bytes);
-        loop_.after(introduction_limit, [this, id] { callers_.erase(id); });
+bool shim_listener::accept_one() {
+    sockaddr_storage from{};
+    socklen_t size = sizeof from;
+    unique_fd socket(::accept4(listener_.socket.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket) {
+        make_room();
+        admit(std::move(socket), numeric_address(reinterpret_cast<sockaddr*>(&from), size));
+        return true;
     }
+    if (errno == ECONNABORTED || errno == EINTR) return true;
+    if ((errno != EMFILE && errno != ENFILE) || !spare_) return false;
+    // One that stays in the queue would wake the loop again and again.
+    spare_.reset();
+    socket.reset(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    bool const was_there = static_cast<bool>(socket);
+    socket.reset();
+    spare_ = spare_descriptor();
+    if (was_there) ++refused_;
+    return was_there;
+}
+
+void shim_listener::make_room() {
+    if (callers_.size() < most_callers_) return;
+    auto const oldest = callers_.begin();
+    if (refused_++ == 0)
+        spdlog::warn("more than {} connections to muster's port have proved nothing, the oldest from {}; closing the oldest",
+                     most_callers_, oldest->second.from);
+    callers_.erase(oldest);
+}
+
+void shim_listener::admit(unique_fd socket, std::string const& from) {
+    detect_lost_peer(socket.get(), lost_after_);
+    auto const id = next_caller_++;
+    caller one;
+    one.from = from;
+    one.due = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(greeting_limit);
+    one.link =
+        std::make_unique<frame_channel>(loop_, std::move(socket),
+                                        frame_channel::callbacks{[this, id](std::string_view frame) { on_frame(id, frame); },
+                                                                 [this, id](std::string const& reason) { refuse(id, reason); }},
+                                        greeting_bytes);
+    callers_[id] = std::move(one);
+    if (!std::exchange(dropping_, true)) loop_.after(between_looks, [this] { drop_late(); });
+}
+
+void shim_listener::on_frame(std::uint64_t from, std::string_view frame) {
+    auto& one = callers_.at(from);
+    if (one.greeted)
+        on_hello(from, frame);
+    else
+        on_greeting(one, frame);
+    if (one.link && !one.link->open()) refuse(from, "no greeting of a shim");
+}
+
+/// The answer is the same proof to everybody who calls, and of use to none but a shim: it fits this connection's nonces only.
+void shim_listener::on_greeting(caller& one, std::string_view frame) {
+    auto const of_shim = read_greeting(frame);
+    if (!of_shim) return one.link->close();
+    auto const of_launcher = make_session_nonce();
+    one.link->send(make_answer(of_launcher));
+    one.link->secure(std::make_unique<secure_session>(key_, wire_end::launcher, *of_shim, of_launcher));
+    one.link->send("");
+    one.link->set_largest_frame(largest_hello_bytes);
+    one.greeted = true;
+    one.due = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(hello_limit);
+}
+
+/// The frame has opened, so a shim of this run made it.
+void shim_listener::on_hello(std::uint64_t from, std::string_view frame) {
+    auto& link = callers_.at(from).link;
+    try {
+        auto const message = wire::decode(frame);
+        if (auto const* const hello = std::get_if<wire::hello>(&message)) on_arrival_(*hello, link);
+    } catch (error const& e) {
+        spdlog::debug("a shim's first message cannot be read: {}", e.what());
+    }
+    if (link) link->send(wire::encode(wire::bye{0}));
+    forget(from);
+}
+
+void shim_listener::refuse(std::uint64_t which, std::string const& why) {
+    auto const found = callers_.find(which);
+    if (found == callers_.end()) return;
+    if (refused_++ == 0) spdlog::info("a connection from {} to muster's port proved nothing: {}", found->second.from, why);
+    forget(which);
 }
 
 /// Not at once: the channel may be in the middle of a callback.
@@ -59,20 +141,17 @@ void shim_listener::forget(std::uint64_t which) {
     loop_.after(duration(0), [this, which] { callers_.erase(which); });
 }
 
-void shim_listener::on_first_frame(std::uint64_t from, std::string_view frame) {
-    wire::hello hello;
-    try {
-        auto message = wire::decode(frame);
-        if (auto* const said = std::get_if<wire::hello>(&message)) hello = std::move(*said);
-    } catch (error const& e) {
-        spdlog::debug("a connection sent no message of muster: {}", e.what());
-    }
-    auto& link = callers_.at(from);
-    if (same_secret(hello.token, token_.shim)) {
-        on_arrival_(hello, link);
-        if (link) link->send(wire::encode(wire::bye{0}));
-    }
-    forget(from);
+void shim_listener::drop_late() {
+    auto const now = event_loop::clock::now();
+    for (auto one = callers_.begin(); one != callers_.end();)
+        if (one->second.due > now) {
+            ++one;
+        } else {
+            if (refused_++ == 0) spdlog::info("a connection from {} to muster's port said nothing", one->second.from);
+            one = callers_.erase(one);
+        }
+    dropping_ = !callers_.empty();
+    if (dropping_) loop_.after(between_looks, [this] { drop_late(); });
 }
 
 }  // namespace muster

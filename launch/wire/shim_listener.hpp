@@ -1,6 +1,7 @@
 // Listens for the shims of a run.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -13,38 +14,61 @@
 #include "launch/system/network.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/messages.hpp"
-#include "launch/wire/token.hpp"
+#include "launch/wire/run_key.hpp"
 
 namespace muster {
 
-/// Listens on all addresses, shows each caller the launcher's half of the token, and passes on those that know the other half.
-/// Used from the loop's thread.
+/// Listens on all addresses, proves to each caller that it has the run's key, and passes on those that prove the same. The other
+/// users of these machines can call, too: their number, their time and what is read of them are bounded. Used from the loop's thread.
 class shim_listener {
   public:
     /// Takes `link` over (and sets its callbacks), or leaves it: then that shim is told to end (wire::bye).
     using arrival = std::function<void(wire::hello const& hello, std::unique_ptr<frame_channel>& link)>;
 
-    /// A caller's machine counts as gone when it is silent for `lost_after`. Throws errc::system.
-    shim_listener(event_loop& loop, duration lost_after, arrival on_arrival);
+    /// `shims` are expected. A caller's machine counts as gone when it is silent for `lost_after`. Throws errc::system.
+    shim_listener(event_loop& loop, std::size_t shims, duration lost_after, arrival on_arrival);
     ~shim_listener();
     shim_listener(shim_listener const&) = delete;
     shim_listener& operator=(shim_listener const&) = delete;
 
-    /// MUSTER_LAUNCHER, with this machine's addresses (of one `interface`, if that is given), and MUSTER_TOKEN.
-    std::vector<std::pair<std::string, std::string>> shim_variables(std::string const& interface) const;
+    run_key const& key() const noexcept { return key_; }
+    int port() const noexcept { return listener_.port; }
+
+    /// Callers that proved nothing so far and are gone.
+    std::size_t refused() const noexcept { return refused_; }
+    std::size_t unnamed() const noexcept { return callers_.size(); }
 
   private:
-    void on_caller();
-    void on_first_frame(std::uint64_t from, std::string_view frame);
+    /// A connection that has not yet proved anything.
+    struct caller {
+        std::unique_ptr<frame_channel> link;
+        event_loop::clock::time_point due;  ///< it has time until then
+        bool greeted = false;
+        std::string from;
+    };
+
+    void on_callers();
+    bool accept_one();
+    void make_room();
+    void admit(unique_fd socket, std::string const& from);
+    void on_frame(std::uint64_t from, std::string_view frame);
+    void on_greeting(caller& one, std::string_view frame);
+    void on_hello(std::uint64_t from, std::string_view frame);
+    void refuse(std::uint64_t which, std::string const& why);
     void forget(std::uint64_t which);
+    void drop_late();
 
     event_loop& loop_;
+    std::size_t most_callers_;
     duration lost_after_;
     arrival on_arrival_;
-    token token_;
+    run_key key_;
     listener listener_;
-    std::map<std::uint64_t, std::unique_ptr<frame_channel>> callers_;  ///< connections that have not yet said who they are
+    unique_fd spare_;  ///< a descriptor to give up when there is none left, so that callers can be turned away
+    std::map<std::uint64_t, caller> callers_;  ///< the oldest first
     std::uint64_t next_caller_ = 0;
+    std::size_t refused_ = 0;
+    bool dropping_ = false;  ///< the next look for late ones is due
 };
 
 }  // namespace muster

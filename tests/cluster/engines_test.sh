@@ -45,6 +45,12 @@ expect_engine() {
     COMMAND="stdin over $1"
     echo hello | as_user prefix/bin/muster run -H node1:1,node2:1 --engine "$1" -- bash -c '[ "$RANK" != 0 ] || cat' >"$OUT" 2>"$ERR"
     expect_equal "$(cat "$OUT")" hello "what rank 0 read over $1"
+    COMMAND="the key in a file, over $1"
+    as_user env SECRET_A=1 SECRET_B=2 prefix/bin/muster run --verbose --pass-key file --env-exclude 'SECRET_*' -x SECRET_B -H node1:1,node2:1 --engine "$1" -- \
+        bash -c 'echo "${SECRET_A-none} ${SECRET_B-none} ${MUSTER_TOKEN-none}"' >"$OUT" 2>"$ERR" </dev/null
+    expect_equal "$(lines "$OUT")" 'none 2 none; none 2 none' "variables over $1"
+    expect_contains "$ERR" 'shims read the key of this run from'
+    expect_equal "$(find "$CLUSTER_DIR/home/.cache/muster" -type f)" '' 'files of keys that are left'
 }
 
 tested=0

@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "launch/system/network.hpp"
-#include "launch/wire/token.hpp"
 
 namespace muster {
 namespace {
@@ -110,17 +109,35 @@ TEST(network, ports_are_written_so_that_they_read_back) {
     EXPECT_EQ(with_port("fd00::1", 80), "[fd00::1]:80");
 }
 
-TEST(tokens, are_two_secrets_that_read_back) {
-    auto const one = make_token();
-    EXPECT_EQ(parse_token(one.text()), one);
-    EXPECT_NE(one.launcher, one.shim);
-    EXPECT_NE(make_token(), one);
-    for (auto const* wrong : {"", "abc", "0123456789abcdef0123456789abcdef-0123456789abcdef0123456789abcdef"})
-        EXPECT_ANY_THROW(parse_token(wrong)) << wrong;
-    EXPECT_TRUE(same_secret("abc", "abc"));
-    EXPECT_FALSE(same_secret("abc", "abd"));
-    EXPECT_FALSE(same_secret("abc", "abcd"));
-    EXPECT_FALSE(same_secret("", "a"));
+TEST(channels, seal_frames_once_they_are_secured) {
+    event_loop loop;
+    auto [a, b] = socket_pair();
+    listening_end left;
+    listening_end right;
+    frame_channel one(loop, std::move(a), into(left, loop, 99), 1024);
+    frame_channel other(loop, std::move(b), into(right, loop, 3), 1024);
+    auto const key = make_run_key();
+    session_nonce const shims{1};
+    session_nonce const launchers{2};
+    one.secure(std::make_unique<secure_session>(key, wire_end::launcher, shims, launchers));
+    other.secure(std::make_unique<secure_session>(key, wire_end::shim, shims, launchers));
+    for (auto const& frame : {std::string("first"), std::string(), std::string(1024, 'x')}) one.send(frame);
+    loop.run();
+    EXPECT_EQ(right.frames, (std::vector<std::string>{"first", "", std::string(1024, 'x')}));
+}
+
+TEST(channels, refuse_a_frame_in_clear_once_they_are_secured) {
+    event_loop loop;
+    auto [a, b] = socket_pair();
+    listening_end left;
+    listening_end right;
+    frame_channel one(loop, std::move(a), into(left, loop, 99), 1024);
+    frame_channel other(loop, std::move(b), into(right, loop, 99), 1024);
+    other.secure(std::make_unique<secure_session>(make_run_key(), wire_end::shim, session_nonce{}, session_nonce{}));
+    one.send(std::string(64, 'x'));
+    loop.run();
+    EXPECT_TRUE(right.frames.empty());
+    EXPECT_NE(right.closed.find("did not send"), std::string::npos) << right.closed;
 }
 
 }  // namespace

@@ -55,5 +55,13 @@ TEST(rank_environments, the_secret_never_reaches_the_program) {
     }
 }
 
+TEST(exports, left_out_variables_match_a_pattern_and_are_not_asked_for) {
+    environment variables{{"AWS_SECRET", "a"}, {"AWS_REGION", "b"}, {"HF_TOKEN", "c"}, {"TOKEN_OF", "d"}, {"PATH", "/bin"}};
+    leave_out(variables, {"AWS_*", "*_TOKEN"}, {"AWS_REGION", "OTHER=1"});
+    EXPECT_EQ(variables, (environment{{"AWS_REGION", "b"}, {"TOKEN_OF", "d"}, {"PATH", "/bin"}}));
+    leave_out(variables, {}, {});
+    EXPECT_EQ(variables.get("TOKEN_OF"), "d");
+}
+
 }  // namespace
 }  // namespace muster

@@ -25,6 +25,7 @@ class Muster(CMakePackage):
 
     depends_on("pmix@4.2:")
     depends_on("hwloc@2.9:")
+    depends_on("libsodium@1.0.14:")
     depends_on("fmt@9.1:")
     depends_on("spdlog@1.10: +fmt_external")
     depends_on("nlohmann-json@3.11:")

@@ -1,0 +1,100 @@
+#include "launch/wire/shim_directions.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "launch/wire/local_bridge.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view file_mark = "file:";
+
+/// Nothing if the environment is the way; `why` then says so.
+std::string folder_for_key(shim_directions_request const& request, std::string& why) {
+    if (request.pass_key == key_way::environment) {
+        why = "--pass-key environment";
+        return {};
+    }
+    auto folder = key_folder(request.variables);
+    if (request.pass_key == key_way::file) {
+        if (folder.empty()) throw error(errc::usage, "--pass-key file needs a home: HOME is no absolute path; set it");
+        return folder;
+    }
+    if (request.engine == "srun") {
+        why = "Slurm hands it to its own daemons only";
+        return {};
+    }
+    auto const& needed = request.needed;
+    bool const shared = !folder.empty() && std::any_of(needed.begin(), needed.end(),
+                                                       [&](auto const& path) { return is_shared_with_nodes(folder, path); });
+    if (shared) return folder;
+    why = fmt::format("{} is not known to be on the nodes, too; if it is, --pass-key file keeps the key out of {}'s hands",
+                      folder.empty() ? "the home folder" : folder, request.engine);
+    return {};
+}
+
+}  // namespace
+
+key_way parse_key_way(std::string_view text) {
+    if (text == "auto") return key_way::automatic;
+    if (text == "file") return key_way::file;
+    if (text == "environment") return key_way::environment;
+    throw error(errc::usage, fmt::format("--pass-key {} is unknown; use auto, file or environment", text));
+}
+
+shim_directions::shim_directions(run_key const& key, int port, shim_directions_request const& request) {
+    list_addresses(port, request);
+    pass_key(key, request);
+}
+
+void shim_directions::list_addresses(int port, shim_directions_request const& request) {
+    bool const chosen = !request.interface.empty();
+    auto own = chosen ? addresses_of(request.interface) : own_addresses();
+    if (!chosen) take_unique(own);
+    if (own.size() > 1 && !chosen && !request.other_node.empty())
+        if (auto const towards = interface_towards(request.other_node); !towards.empty())
+            std::stable_partition(own.begin(), own.end(), [&](auto const& one) { return one.interface == towards; });
+    std::vector<std::string> list;
+    for (auto const& one : own) list.push_back(with_port(one.address, port));
+    if (list.empty()) list.push_back(with_port("127.0.0.1", port));  // a machine alone
+    notes_.push_back(fmt::format("shims connect to {}, in this order", fmt::join(list, ", ")));
+    variables_.emplace_back("MUSTER_LAUNCHER", fmt::format("{}", fmt::join(list, ",")));
+}
+
+/// Leaves out addresses that other machines have as well, unless nothing were left: behind such an address a node may find itself.
+void shim_directions::take_unique(std::vector<interface_address>& own) {
+    auto const first_common = std::stable_partition(
+        own.begin(), own.end(), [](auto const& one) { return why_not_unique(one.interface, one.address).empty(); });
+    if (first_common == own.begin()) return;
+    for (auto one = first_common; one != own.end(); ++one)
+        notes_.push_back(fmt::format("shims are not told of {} on {}: {}", one->address, one->interface,
+                                     why_not_unique(one->interface, one->address)));
+    own.erase(first_common, own.end());
+}
+
+void shim_directions::pass_key(run_key const& key, shim_directions_request const& request) {
+    std::string why;
+    if (auto const folder = folder_for_key(request, why); !folder.empty()) try {
+            file_ = std::make_unique<key_file>(folder, key);
+            notes_.push_back(fmt::format("shims read the key of this run from {}", file_->path()));
+            variables_.emplace_back("MUSTER_TOKEN", std::string(file_mark) + file_->path());
+            return;
+        } catch (error const& e) {
+            if (request.pass_key == key_way::file) throw;
+            why = e.what();
+        }
+    notes_.push_back(fmt::format("shims get the key of this run in the environment, by {}: {}", request.engine, why));
+    variables_.emplace_back("MUSTER_TOKEN", to_text(key));
+}
+
+run_key take_key(std::string const& token) {
+    if (!token.starts_with(file_mark)) return parse_run_key(token);
+    return read_key_file(token.substr(file_mark.size()));
+}
+
+}  // namespace muster

@@ -1,0 +1,58 @@
+// The variables by which shims find the launcher and get the key of the run.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "launch/system/network.hpp"
+#include "launch/wire/key_file.hpp"
+#include "launch/wire/run_key.hpp"
+
+namespace muster {
+
+/// --pass-key: how the key gets to the nodes.
+enum class key_way {
+    automatic,   ///< in a file where that is known to work and the engine's own wire is open to others, else in the environment
+    file,        ///< in the user's home, which all nodes share
+    environment  ///< in MUSTER_TOKEN, as the engine passes it on
+};
+/// Throws errc::usage.
+key_way parse_key_way(std::string_view text);
+
+struct shim_directions_request {
+    std::string interface;  ///< --network-interface, or empty
+    key_way pass_key = key_way::automatic;
+    std::string engine;               ///< its name
+    environment variables;            ///< of the launcher: where its home is
+    std::vector<std::string> needed;  ///< paths that every node must have: of the program muster, the working directory
+    std::string other_node;           ///< what one of the other nodes is called, or empty: addresses on the way there come first
+};
+
+/// For as long as shims may come: holds the file of the key, if there is one.
+class shim_directions {
+  public:
+    /// Throws errc::usage for an interface without addresses, errc::system.
+    shim_directions(run_key const& key, int port, shim_directions_request const& request);
+
+    /// MUSTER_LAUNCHER: "ADDRESS:PORT,ADDRESS:PORT"; MUSTER_TOKEN: the key itself, or "file:PATH".
+    std::vector<std::pair<std::string, std::string>> const& variables() const noexcept { return variables_; }
+    /// What --verbose says of it.
+    std::vector<std::string> const& notes() const noexcept { return notes_; }
+
+  private:
+    void list_addresses(int port, shim_directions_request const& request);
+    void take_unique(std::vector<interface_address>& own);
+    void pass_key(run_key const& key, shim_directions_request const& request);
+
+    std::vector<std::pair<std::string, std::string>> variables_;
+    std::vector<std::string> notes_;
+    std::unique_ptr<key_file> file_;
+};
+
+/// The key that MUSTER_TOKEN holds or names. Throws errc::parse, errc::system.
+run_key take_key(std::string const& token);
+
+}  // namespace muster
