@@ -33,7 +33,7 @@ job full_job() {
 
 TEST(wire_messages, come_back_as_they_were) {
     std::vector<message> const all{
-        hello{"secret", "1.0", "node2", 5, 16, 4711, "42.0", "a fault"},
+        hello{"1.0", "node2", 5, 16, 4711, "42.0", "a fault"},
         full_job(),
         ready{2, "GPU-a", "0-7", "hsn0", "why", "note", "10.0.0.2", 4000, 4001, 4002},
         go{"10.0.0.1", 4000, 4001, {"10.0.0.1:1", "10.0.0.2:2"}},
