@@ -132,7 +132,7 @@ struct tensor_set {
     }
 };
 
-struct exchange_row {
+struct timed_exchange {
     std::string name;
     tensor_set* set;
     std::function<void()> run;
@@ -178,7 +178,7 @@ void concatenated(tensor_set& set, std::vector<float>& buffer) {
     }
 }
 
-int measure(exchange& all, std::vector<exchange_row>& rows, int repetitions) {
+int measure(exchange& all, std::vector<timed_exchange>& rows, int repetitions) {
     auto const expected = static_cast<float>(all.size());
     int wrong = 0;
     for (int repetition = -2; repetition < repetitions; ++repetition) {
@@ -196,7 +196,7 @@ int measure(exchange& all, std::vector<exchange_row>& rows, int repetitions) {
     return wrong;
 }
 
-void print(exchange const& all, measurement const& asked, std::vector<exchange_row> const& rows, double round_us,
+void print(exchange const& all, measurement const& asked, std::vector<timed_exchange> const& rows, double round_us,
            counter_values const& count, int wrong) {
     if (asked.json) {
         nlohmann::json out{{"schema", "muster.exchange/1"},
@@ -275,7 +275,7 @@ int exchange_command(given_options const& given, environment const& variables) {
         constexpr int steps = 5;  // of small tensors in a row: exact sums, also of 128 ranks
         std::vector<float> buffer(flat.bytes() / sizeof(float));
         auto const large_view = view_of(large.tensors.front()), one_view = view_of(one.tensors.front());
-        std::vector<exchange_row> rows{
+        std::vector<timed_exchange> rows{
             {"161 tensors of 4 B: exchange", &tiny, [&] { submit_all(all, tiny, reduction::average); }, true, 50},
             {"1 tensor of 4 B: exchange", &one, [&] { all.allreduce("one", one_view, one_view, reduction::average).wait(); },
              true, 50},

@@ -34,7 +34,7 @@ constexpr option_row gpu_exchange_options[]{
     {"json", 0, "", "the results as JSON", ""},
 };
 
-struct gpu_exchange_row {
+struct timed_gpu_exchange {
     std::string name;
     std::function<void()> run;
     gpu_tensors const* target = nullptr;
@@ -73,9 +73,9 @@ class gpu_exchange {
         prepared_bf16_ = all_.prepare("prepared, bf16", group_, reduction::sum, call);
     }
 
-    std::vector<gpu_exchange_row> rows() {
+    std::vector<timed_gpu_exchange> rows() {
         double const ranks = all_.size();
-        std::vector<gpu_exchange_row> made{
+        std::vector<timed_gpu_exchange> made{
             {"exchange, one by one submitted", [this] { submit_all(); }, &out_, ranks},
             {"exchange, prepared", [this] { start(prepared_); }, &out_, ranks},
             {"exchange, prepared, lying as in the buffer", [this] { start(prepared_fused_); }, &fused_out_, ranks},
@@ -93,7 +93,7 @@ class gpu_exchange {
         fused_out_.clear(queue());
         on_->with().stream_synchronize(queue());
     }
-    bool holds(gpu_exchange_row const& what) const { return what.target->fault(queue(), what.factor).empty(); }
+    bool holds(timed_gpu_exchange const& what) const { return what.target->fault(queue(), what.factor).empty(); }
     double longest(double us) {
         host_.allreduce("longest", view_of(std::span(&us, 1)), reduction::max).wait();
         return us;
@@ -147,7 +147,7 @@ class gpu_exchange {
     std::optional<prepared_group> prepared_bf16_;
 };
 
-int measure(gpu_exchange& bench, std::vector<gpu_exchange_row>& rows, int repetitions) {
+int measure(gpu_exchange& bench, std::vector<timed_gpu_exchange>& rows, int repetitions) {
     int wrong = 0;
     for (int repetition = -2; repetition < repetitions; ++repetition)
         for (auto& each : rows) {
@@ -163,7 +163,7 @@ int measure(gpu_exchange& bench, std::vector<gpu_exchange_row>& rows, int repeti
     return static_cast<int>(all_wrong);
 }
 
-void print(gpu_exchange& bench, given_options const& given, std::string const& gpu, std::vector<gpu_exchange_row> const& rows,
+void print(gpu_exchange& bench, given_options const& given, std::string const& gpu, std::vector<timed_gpu_exchange> const& rows,
            int wrong) {
     double const ranks = bench.all().size();
     auto const busbw = [&](double us) { return 2 * (ranks - 1) / ranks * static_cast<double>(bench.bytes()) / us / 1e3; };

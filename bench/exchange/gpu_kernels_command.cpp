@@ -59,7 +59,7 @@ constexpr std::size_t copies = 4;
 constexpr int runs_a_repetition = 20;
 
 /// A row: puts its work on the stream, for the memory set of number `which`.
-struct gpu_kernel_row {
+struct timed_kernel {
     std::string set, name;
     std::size_t bytes = 0;  ///< read and written by one run
     std::function<void(std::size_t which)> run;
@@ -73,7 +73,7 @@ struct gpu_kernel_row {
 class set_bench {
   public:
     set_bench(kernel_tensors const& set, std::shared_ptr<cuda::fusion_kernels const> kernels, cuda::stream_handle stream,
-              std::uint32_t blocks, std::vector<gpu_kernel_row>& rows)
+              std::uint32_t blocks, std::vector<timed_kernel>& rows)
         : set_(set), kernels_(std::move(kernels)), stream_(stream), blocks_(blocks), rows_(rows), reference_(rows.size()) {
         for (std::size_t i = 0; i < copies; ++i) {
             auto const& on = kernels_->on();
@@ -127,13 +127,13 @@ class set_bench {
     std::shared_ptr<cuda::fusion_kernels const> kernels_;
     cuda::stream_handle stream_;
     std::uint32_t blocks_;
-    std::vector<gpu_kernel_row>& rows_;
+    std::vector<timed_kernel>& rows_;
     std::size_t reference_;
     std::deque<gpu_tensors> apart_, fused_, narrow_, half_, back_;
     std::deque<cuda::fusion_launch> launches_;
 };
 
-double seconds_of(gpu_kernel_row const& what, cuda::device const& on, cuda::stream_handle stream, cuda::event_handle begin,
+double seconds_of(timed_kernel const& what, cuda::device const& on, cuda::stream_handle stream, cuda::event_handle begin,
                   cuda::event_handle end) {
     cuda::driver const& with = on.with();
     cuda::check(with, with.event_record(begin, stream), "cuEventRecord");
@@ -146,10 +146,10 @@ double seconds_of(gpu_kernel_row const& what, cuda::device const& on, cuda::stre
 }
 
 /// Runs the rows of one set: once to check and to warm up, then for their times.
-void measure(std::vector<gpu_kernel_row>& rows, std::size_t first, cuda::device const& on, cuda::stream_handle stream,
+void measure(std::vector<timed_kernel>& rows, std::size_t first, cuda::device const& on, cuda::stream_handle stream,
              int repetitions) {
     auto const begin = cuda::make_event(on, true), end = cuda::make_event(on, true);
-    auto const time = [&](gpu_kernel_row const& each) {
+    auto const time = [&](timed_kernel const& each) {
         return seconds_of(each, on, stream, begin.get().handle, end.get().handle);
     };
     for (std::size_t i = first; i < rows.size(); ++i) {
@@ -165,7 +165,7 @@ void measure(std::vector<gpu_kernel_row>& rows, std::size_t first, cuda::device 
             rows[i].gbps.push_back(static_cast<double>(rows[i].bytes) / time(rows[i]) / 1e9);
 }
 
-void print_table(std::vector<gpu_kernel_row> const& rows, cuda::device const& on) {
+void print_table(std::vector<timed_kernel> const& rows, cuda::device const& on) {
     std::vector<std::vector<std::string>> cells{{"tensors", "way", "MiB moved", "GB/s", "low", "high", "of copy"}};
     for (auto const& each : rows) {
         auto const rate = summarise(each.gbps);
@@ -177,7 +177,7 @@ void print_table(std::vector<gpu_kernel_row> const& rows, cuda::device const& on
     fmt::print("{} ({})\n{}", on.name(), on.uuid(), align_columns(cells));
 }
 
-void print_json(std::vector<gpu_kernel_row> const& rows, cuda::device const& on) {
+void print_json(std::vector<timed_kernel> const& rows, cuda::device const& on) {
     nlohmann::json out{
         {"schema", "muster.gpu-kernels/1"}, {"gpu", on.name()}, {"uuid", on.uuid()}, {"rows", nlohmann::json::array()}};
     for (auto const& each : rows)
@@ -223,7 +223,7 @@ int gpu_kernels_command(given_options const& given, environment const&) {
     auto const kernels = cuda::fusion_kernels::load(on);
     cuda::device::scope const current(*on);
     auto const stream = cuda::make_stream(*on);
-    std::vector<gpu_kernel_row> rows;
+    std::vector<timed_kernel> rows;
     auto const all = sets();
     for (auto const& set : all) {
         std::size_t const first = rows.size();

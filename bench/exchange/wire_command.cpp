@@ -25,7 +25,7 @@ constexpr option_row wire_options[]{
     {"backend", 0, "NAME", "shm, mpi, hierarchical; default: the first that can serve", ""},
 };
 
-struct wire_row {
+struct timed_wire {
     std::string name;
     compression wire = compression::none;
     bool feedback = false;
@@ -36,7 +36,7 @@ float value(std::size_t i, int rank) {
     return 1.0f + static_cast<float>((i * 31 + static_cast<std::size_t>(rank) * 17) % 251) / 256.0f;
 }
 
-void check(int ranks, std::vector<float> const& sum, wire_row const& of) {
+void check(int ranks, std::vector<float> const& sum, timed_wire const& of) {
     for (std::size_t i = 0; i < sum.size(); i += 97) {
         double exact = 0;
         for (int rank = 0; rank < ranks; ++rank) exact += static_cast<double>(value(i, rank));
@@ -49,7 +49,7 @@ void check(int ranks, std::vector<float> const& sum, wire_row const& of) {
     }
 }
 
-void measure(exchange& ranks, std::size_t bytes, int repetitions, std::vector<wire_row>& rows) {
+void measure(exchange& ranks, std::size_t bytes, int repetitions, std::vector<timed_wire>& rows) {
     std::vector<float> in(bytes / sizeof(float)), out(in.size());
     for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(i, ranks.rank());
     for (int repetition = -1; repetition < repetitions; ++repetition)  // the first is not counted
@@ -75,7 +75,7 @@ void measure_all(exchange& ranks, std::vector<std::uint64_t> const& sizes, int r
         fmt::print("{} ranks, backend {}, {} repetitions\n{:>9}  {:<16}{:>10} {:>8} {:>7}\n", ranks.size(), ranks.backend(),
                    repetitions, "bytes", "wire", "us", "GB/s", "gain");
     for (auto const bytes : sizes) {
-        std::vector<wire_row> rows{
+        std::vector<timed_wire> rows{
             {"f32"}, {"bf16", compression::bf16}, {"f16", compression::f16}, {"bf16, feedback", compression::bf16, true}};
         measure(ranks, bytes, repetitions, rows);
         if (ranks.rank() != 0) continue;

@@ -45,7 +45,7 @@ void print(rank_stream const& stream, std::string const& text) {
 TEST(output_pump, passes_lines_on_and_tells_of_them) {
     captured_stdout captured;
     event_loop loop;
-    rank_stream stream(STDOUT_FILENO, {"[a:0] ", false, false}, "");
+    rank_stream stream(STDOUT_FILENO, {"[a:0] ", false, false}, {});
     output_pump pump(loop, output_pump::output_to::user);
     int reads = 0;
     pump.add(stream, [&] { ++reads; });
@@ -63,7 +63,7 @@ TEST(output_pump, reads_no_more_while_nobody_reads_its_own_output) {
     ::signal(SIGPIPE, SIG_IGN);  // what is still written when nobody reads any more
     captured_stdout captured;
     event_loop loop;
-    rank_stream stream(STDOUT_FILENO, {}, "");
+    rank_stream stream(STDOUT_FILENO, {}, {});
     output_pump pump(loop, output_pump::output_to::user);
     std::size_t read = 0;
     pump.add(stream, [&] { ++read; });
@@ -88,8 +88,8 @@ TEST(output_pump, ends_ranks_whose_reader_has_gone) {
     captured_stdout captured;
     captured.stop_reading();
     event_loop loop;
-    rank_stream out(STDOUT_FILENO, {}, "");
-    rank_stream err(STDERR_FILENO, {}, "");
+    rank_stream out(STDOUT_FILENO, {}, {});
+    rank_stream err(STDERR_FILENO, {}, {});
     output_pump pump(loop, output_pump::output_to::user);
     pump.add(out, [] {});
     pump.add(err, [] {});
