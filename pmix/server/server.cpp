@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "pmix/library/accept_own_user.hpp"
 #include "pmix/library/completion.hpp"
-#include "pmix/server/accept_own_user.hpp"
 #include "pmix/server/open_mpi_environment.hpp"
 #include "pmix/server/server_core.hpp"
 #include "pmix/server/small_topology.hpp"

@@ -24,7 +24,7 @@ expect_matches stdout '^ranks +2 +\./muster.toml +muster.toml:2$' '^timeout +20m
     "^env +'GREETING=hello you' +\./muster.toml +muster.toml:4$" "^idle-timeout +5min +user's file +$HOME/.config/muster/muster.toml:2$" \
     "^heartbeat +9s +user's file" "^grace +1s +site +$PWD/sites/mine.toml:8$" '^tag-output +true +command line +--tag-output$'
 expect_not_contains stdout preflight
-expect_empty stderr
+expect_equal "$(cat "$ERR")" 'muster: note: settings from ./muster.toml: env' 'what else is said'
 expect_exit 0 "$MUSTER" config check sites/mine.toml
 expect_equal "$(cat "$OUT")" 'sites/mine.toml: a site with 2 settings, no error' 'a site file that is checked'
 sed 's/heartbeat/hartbeat/' sites/mine.toml >sites/wrong.toml

@@ -1,6 +1,8 @@
 // Collectives over one segment by threads of this process, which ThreadSanitizer watches: the ordering of all that goes through
 // the segment. Windows of a few elements make many rounds of small tensors, and chunks of larger ones.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <map>
@@ -9,7 +11,9 @@
 #include <tuple>
 #include <vector>
 
+#include "base/error.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/shm/memory/process_token.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
 #include "comm/shm/shm_operation.hpp"
 #include "comm/shm/shm_world.hpp"
@@ -64,8 +68,13 @@ struct threads_world {
             divide(worlds.back());
             worlds.back().own().construct();
         }
+        struct stat about {};
+        if (::fstat(file.get(), &about) != 0) throw_system("fstat", "of the memory file of the ranks");
         for (auto& each : worlds)
-            for (int rank = 0; rank < ranks; ++rank) each.processes[static_cast<std::size_t>(rank)] = this_process();
+            for (std::size_t rank = 0; rank < sizes.ranks; ++rank) {
+                each.processes[rank] = this_process();
+                each.owners[rank] = {::getpid(), own_token(), about.st_dev};
+            }
     }
     template <typename Body>
     void run(Body&& body) {

@@ -1,4 +1,4 @@
-#include "pmix/server/accept_own_user.hpp"
+#include "pmix/library/accept_own_user.hpp"
 
 #include <sys/socket.h>
 #include <unistd.h>
