@@ -89,15 +89,14 @@ demo() {
 run_tests() {
     deps build demo test
     build release
-    ctest --preset release
+    ctest --preset release --parallel "$(nproc)"
 }
 
 # test --sanitize: what can go wrong in memory.
 run_sanitizers() {
     deps build demo test
     build dev
-    ctest --preset dev --label-regex 'unit|mpi|gpu'
-    ctest --preset dev --label-regex fuzz --parallel "$(nproc)"
+    ctest --preset dev --label-regex 'unit|mpi|gpu|fuzz' --parallel "$(nproc)"
 }
 
 case ${1:-} in

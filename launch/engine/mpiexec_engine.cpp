@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -78,6 +80,25 @@ std::string variables_of_shims(engine_job const& job) {
     return join(names, ",");
 }
 
+/// Whether Hydra or what it starts its proxies by needs the variable. Hydra sends all that it has to whoever calls its port first,
+/// whatever -genvlist says: that names what the proxies pass on.
+bool hydra_needs(std::string_view name, engine_job const& job) {
+    constexpr std::array<std::string_view, 11> by_name{"HOME", "USER", "LOGNAME", "SHELL",  "PATH",      "LD_LIBRARY_PATH",
+                                                       "TERM", "LANG", "TZ",      "TMPDIR", "MUSTER_LOG"};
+    constexpr std::array<std::string_view, 11> by_prefix{"LC_",   "SSH_",    "KRB5", "HYDRA_", "MPIEXEC_", "PBS_",
+                                                         "SLURM", "COBALT_", "LSB_", "FLUX_",  "PALS_"};
+    return std::find(by_name.begin(), by_name.end(), name) != by_name.end() ||
+           std::any_of(by_prefix.begin(), by_prefix.end(), [&](auto prefix) { return name.starts_with(prefix); }) ||
+           std::find(job.shim_variables.begin(), job.shim_variables.end(), name) != job.shim_variables.end();
+}
+
+environment variables_of_hydra(engine_job const& job) {
+    environment kept;
+    for (auto const& [name, value] : job.variables)
+        if (hydra_needs(name, job)) kept.set(name, value);
+    return kept;
+}
+
 /// The daemons get all where the scheduler starts them; what belongs to this node alone would be wrong on the others.
 void leave_out_what_is_this_nodes(environment& variables) {
     for (auto const name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
@@ -86,7 +107,7 @@ void leave_out_what_is_this_nodes(environment& variables) {
 }
 
 engine_command hydra_command(mpiexec_program const& program, engine_job const& job) {
-    engine_command command{{program.name}, job.variables, {}, wire_up::pmi};
+    engine_command command{{program.name}, variables_of_hydra(job), {}, wire_up::pmi};
     auto const hosts = rank_hosts(job);
     auto const path = job.scratch_dir + "/mpiexec.hosts";
     command.files.emplace_back(path, host_runs(hosts));

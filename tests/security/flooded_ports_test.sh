@@ -1,5 +1,6 @@
 # Hostile connections to every port of a run: 1,200 that say nothing and 10,000 a second besides. It starts, passes output on, keeps its time limits, answers Ctrl-C.
 # timeout: 150
+# serial
 . "$(dirname "$0")/lib.sh"
 make_hosts
 waiting='echo waiting; until [ -e go ]; do sleep 0.05; done'
@@ -35,7 +36,7 @@ start_run() {
 # The launcher is the child of the first muster, its guardian, which also passes signals on.
 guardian() { pgrep -U "${uid_of[alice]}" -x muster | head -n 1; }
 end_run() {
-    ( sleep 25; pkill -KILL -U "${uid_of[alice]}" -x muster ) 2>/dev/null &
+    ( sleep 25; pkill -KILL -U "${uid_of[alice]}" -x muster ) >/dev/null 2>&1 &
     local watchdog=$!
     wait "$run"
     rc=$?

@@ -49,10 +49,10 @@ mallory "mv project/results $stolen"
 alice LD_PRELOAD="$bin/later.so" "$bin/muster" run -n 1 -- true
 expect_equal "$(cat "$stolen/run1/data")" data "alice's data"
 # What a killed run left is swept still.
-alice "$bin/muster" run -n 1 -- sh -c 'echo up; kill -STOP $PPID $(ps -o ppid= -p $PPID); sleep 20' >"$lib_dir/run.out" &
-wait_until 20 grep -q up "$lib_dir/run.out"
+alice "$bin/muster" run -n 1 -- sh -c 'kill -STOP $PPID $(ps -o ppid= -p $PPID); : >stopped; sleep 20' &
+wait_until 20 test -e "$common/stopped"
 pkill -KILL -U "${uid_of[alice]}" -x muster
 wait
-expect_true compgen -G "/dev/shm/muster-${uid_of[alice]}-*" >/dev/null
+compgen -G "/dev/shm/muster-${uid_of[alice]}-*" >/dev/null || fail "a killed run left no folder: there is nothing to sweep"
 alice LD_PRELOAD="$bin/later.so" "$bin/muster" run -n 1 -- true
 ! compgen -G "/dev/shm/muster-${uid_of[alice]}-*" >/dev/null || fail "a killed run's folder is there still"
