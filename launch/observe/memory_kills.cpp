@@ -1,6 +1,8 @@
 #include "launch/observe/memory_kills.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include <fstream>
 #include <iterator>
@@ -82,6 +84,11 @@ memory_verdict compare(memory_kills const& before, memory_kills const& after) no
     if (before.in_cgroup && after.in_cgroup && *after.in_cgroup > *before.in_cgroup) return memory_verdict::in_cgroup;
     if (!before.on_node || !after.on_node) return memory_verdict::unknown;
     return *after.on_node > *before.on_node ? memory_verdict::on_node : memory_verdict::none;
+}
+
+memory_verdict memory_verdict_of(int wait_status, memory_kills const& before) {
+    bool const killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
+    return killed ? compare(before, count_memory_kills()) : memory_verdict::unknown;
 }
 
 }  // namespace muster

@@ -20,6 +20,9 @@ enum class memory_verdict { unknown, none, on_node, in_cgroup };
 memory_kills count_memory_kills();
 memory_verdict compare(memory_kills const& before, memory_kills const& after) noexcept;
 
+/// What the counts since `before` say of a process that ended with this wait status. Counts only where it may have been killed so.
+memory_verdict memory_verdict_of(int wait_status, memory_kills const& before);
+
 /// The file that counts for a process with this /proc/PID/cgroup and /proc/PID/mountinfo: memory.oom_control (version 1) or
 /// memory.events (version 2). Empty: memory is not accounted for, or not visible. Pure.
 std::string find_memory_events(std::string_view cgroup, std::string_view mountinfo);

@@ -171,7 +171,7 @@ void embedded_supervisor::on_rank_end(child_rank& rank) {
     if (!failed_ && WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE && output_.writer().broken(STDOUT_FILENO)) {
         failed_ = true;  // as of any program whose output goes to head, nothing is said of it
         stop(128 + SIGPIPE, SIGTERM);
-    } else if (auto const fault = find_end_fault(status, compare(memory_, count_memory_kills()))) {
+    } else if (auto const fault = find_end_fault(status, memory_verdict_of(status, memory_))) {
         suspect(rank, *fault);
     } else if (rank.connected && !rank.finalized) {
         fail(rank, "exited with code 0 but without MPI_Finalize, so the others would wait for it forever", 1,

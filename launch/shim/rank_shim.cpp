@@ -190,7 +190,7 @@ void rank_shim::on_child() {
         if (err_ && err_->open()) output_->read_for_now(*err_);
         report_abort();
         tell(wire::ended{*wait_status_, err_ ? err_->last_lines() : std::string(), asked_to_end_,
-                         compare(memory_, count_memory_kills())});
+                         memory_verdict_of(*wait_status_, memory_)});
         phase_ = phase::leftovers;
         if (!descendants().empty())
             loop_.after(grace_ends_ ? duration(0) : leftover_patience, [this] { end_leftovers(SIGTERM); });
