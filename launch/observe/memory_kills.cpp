@@ -1,8 +1,6 @@
 #include "launch/observe/memory_kills.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 #include <fstream>
 #include <iterator>
@@ -87,8 +85,7 @@ memory_verdict compare(memory_kills const& before, memory_kills const& after) no
 }
 
 memory_verdict memory_verdict_of(int wait_status, memory_kills const& before) {
-    bool const killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
-    return killed ? compare(before, count_memory_kills()) : memory_verdict::unknown;
+    return wait_status != 0 ? compare(before, count_memory_kills()) : memory_verdict::unknown;
 }
 
 }  // namespace muster

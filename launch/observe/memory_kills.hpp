@@ -20,7 +20,8 @@ enum class memory_verdict { unknown, none, on_node, in_cgroup };
 memory_kills count_memory_kills();
 memory_verdict compare(memory_kills const& before, memory_kills const& after) noexcept;
 
-/// What the counts since `before` say of a process that ended with this wait status. Counts only where it may have been killed so.
+/// What the counts since `before` say of a process that ended with this wait status: it, or a child that it failed by, may have been
+/// killed so. One that ended well is not asked about: counting reads four files.
 memory_verdict memory_verdict_of(int wait_status, memory_kills const& before);
 
 /// The file that counts for a process with this /proc/PID/cgroup and /proc/PID/mountinfo: memory.oom_control (version 1) or
