@@ -12,7 +12,10 @@ for node in node1 node2 node3; do
 done
 all_serve() { [ -S "$work/rsh/node1" ] && [ -S "$work/rsh/node2" ] && [ -S "$work/rsh/node3" ]; }
 wait_until 30 all_serve || exit 1
-export NODE_RSH_FOLDER=$work/rsh OMPI_MCA_plm_rsh_agent=$work/node_rsh.py HYDRA_LAUNCHER_EXEC=$work/node_rsh.py
+# Hydra does not get all variables: its agent sets what it needs by itself.
+printf '#!/bin/sh\nNODE_RSH_FOLDER=%s exec %s "$@"\n' "$work/rsh" "$work/node_rsh.py" >"$work/agent"
+chmod 755 "$work/agent"
+export NODE_RSH_FOLDER=$work/rsh OMPI_MCA_plm_rsh_agent=$work/node_rsh.py HYDRA_LAUNCHER_EXEC=$work/agent
 
 # run MUSTER-OPTIONS...: on the login node; $OUT and $ERR.
 run() {
