@@ -1,0 +1,28 @@
+# What ends a run when its launcher cannot: a launcher that stands still is killed by the guardian, and a closed terminal ends what it had started itself.
+. "$(dirname "$0")/lib.sh"
+. "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"
+
+# The launcher is stopped: it takes no signal. The rank tells when it is.
+"$MUSTER" run -n 1 --grace 0s -- sh -c 'kill -STOP $PPID; : >stopped; exec sleep 100' >"$OUT" 2>"$ERR" &
+guardian=$!
+wait_until 20 test -e stopped
+kill -TERM "$guardian"
+wait "$guardian"
+expect_equal $? 143 'the exit code of a run whose launcher stands still'
+expect_contains stderr 'the launcher did not answer SIGTERM within 5 s; killing it and its ranks'
+expect_nothing_left
+
+# Nobody is between the terminal and muster, as with `ssh -t host muster run`: muster leads the session, and it alone is told.
+cat >closed.py <<'PY'
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], [sys.argv[1], "run", "-n", "2", "--", "sh", "-c", "echo ready; exec sleep 100"])
+seen = b""
+while seen.count(b"ready") < 2:
+    seen += os.read(fd, 4096)
+os.close(fd)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+PY
+expect_exit 129 timeout -k 2 30 python3 closed.py "$MUSTER"
+expect_nothing_left
