@@ -10,6 +10,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/process/phase_timeline.hpp"
 #include "base/process/self_program.hpp"
 #include "launch/commands/completion_command.hpp"
 #include "launch/commands/config_command.hpp"
@@ -87,6 +88,7 @@ int main(int argc, char** argv) {
         auto const inherited = environment::capture();
         auto const variables = without_submitters_task(inherited, slurm_step_of(inherited));
         init_log(variables.get_or("MUSTER_LOG", "warning"));
+        end_phase("libraries loaded");
         command_set set({.name = "muster",
                          .summary = "one rank per GPU",
                          .example = "muster run -- python3 train.py",

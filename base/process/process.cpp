@@ -2,18 +2,24 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/process/child_descriptors.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
 
@@ -21,13 +27,15 @@ namespace muster {
 
 namespace {
 
-/// Everything the child needs, made before vfork: between vfork and exec it shares our memory and must not allocate.
+/// Everything the child needs, made before clone: until exec it shares our memory and must not allocate.
 struct child_plan {
     char const* path;
     char* const* argv;
     char* const* envp;
     char const* working_dir;
-    int fds[3];
+    int const* fds;
+    unsigned first_unneeded;  ///< descriptors from here on are not the child's
+    bool shares_descriptors;  ///< until it has made its own table of them
     cpu_set_t const* mask;
     std::size_t mask_bytes;
     rlimit const* open_files;
@@ -36,6 +44,8 @@ struct child_plan {
     int death_signal;
     pid_t parent;
 };
+
+constexpr char const* unshare_step = "close_range";
 
 struct child_failure {
     int error = 0;
@@ -58,6 +68,8 @@ void reset_signals() {
 
 /// Runs in the child; returns the step that failed. Only system calls.
 char const* prepare(child_plan const& plan) {
+    if (plan.shares_descriptors && ::syscall(SYS_close_range, plan.first_unneeded, ~0U, CLOSE_RANGE_UNSHARE) != 0)
+        return unshare_step;
     if (plan.own_session)
         ::setsid();
     else if (plan.own_group)
@@ -73,30 +85,60 @@ char const* prepare(child_plan const& plan) {
     return nullptr;
 }
 
-/// Kept out of line, since a vfork child must not return into a frame that the parent goes on using.
-[[gnu::noinline]] pid_t vfork_exec(child_plan const& plan, child_failure volatile& failure) {
+struct child_task {
+    child_plan const& plan;
+    child_failure& failure;
+};
+
+/// The child's main; it never returns.
+int run_child(void* argument) {
+    auto const& task = *static_cast<child_task*>(argument);
+    char const* step = prepare(task.plan);
+    if (step == nullptr) {
+        ::execve(task.plan.path, task.plan.argv, task.plan.envp);
+        step = "execve";
+    }
+    task.failure.error = errno;
+    task.failure.step = step;
+    ::_exit(127);
+}
+
+/// As vfork, with a stack of its own: the child shares our memory, and we wait until it runs its program. It shares the table of
+/// descriptors too until it has taken from it what it needs.
+pid_t clone_exec(child_plan const& plan, child_failure& failure) {
+    alignas(64) static std::array<std::byte, 64 << 10> stack;  // one child at a time: see child_descriptors
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
     ::sigprocmask(SIG_BLOCK, &all, &before);  // no handler may run in the child while it shares our memory
-    pid_t const pid = ::vfork();
-    if (pid == 0) {
-        char const* step = prepare(plan);
-        if (step == nullptr) {
-            ::execve(plan.path, plan.argv, plan.envp);
-            step = "execve";
-        }
-        failure.error = errno;
-        failure.step = step;
-        ::_exit(127);
-    }
+    child_task task{plan, failure};
+    int const files = plan.shares_descriptors ? CLONE_FILES : 0;
+    pid_t const pid = ::clone(run_child, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK | SIGCHLD | files, &task);
     int const code = errno;
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     if (pid < 0) {
         failure.error = code;
-        failure.step = "vfork";
+        failure.step = "clone";
     }
     return pid;
+}
+
+void reap(pid_t pid) {
+    while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+}
+
+/// A kernel before 5.9, or a container's filter of system calls, does not know close_range: then the whole table is copied.
+pid_t start_child(child_plan plan, child_failure& failure) {
+    static std::atomic<bool> knows_close_range{true};
+    plan.shares_descriptors = knows_close_range;
+    pid_t pid = clone_exec(plan, failure);
+    if (failure.step != unshare_step) return pid;
+    reap(pid);
+    knows_close_range = false;
+    plan.shares_descriptors = false;
+    failure = {};
+    return clone_exec(plan, failure);
 }
 
 std::vector<char*> pointers(std::vector<std::string> const& strings) {
@@ -147,8 +189,8 @@ std::string missing_interpreter(std::string const& path) {
                             fmt::format("cannot execute {}: {}; check its permissions and those of its interpreter", request.path,
                                         std::strerror(failure.error)));
     }
-    if (step == "vfork")
-        throw_system("vfork", "for " + request.path, failure.error, "raise the limit of processes with ulimit -u");
+    if (step == "clone")
+        throw_system("clone", "for " + request.path, failure.error, "raise the limit of processes with ulimit -u");
     if (step == "chdir") throw_system("chdir", request.working_dir, failure.error, "give another working directory");
     if (step == "sched_setaffinity")
         throw_system("sched_setaffinity", "to CPUs " + request.cores.to_list(), failure.error,
@@ -188,6 +230,8 @@ pid_t start_process(process_request const& request) {
     unique_fd const null(needs_null ? ::open("/dev/null", O_RDWR | O_CLOEXEC) : -1);
     if (needs_null && !null) throw_system("open", "/dev/null");
     auto const fd_or_null = [&](int fd) { return fd >= 0 ? fd : null.get(); };
+    child_descriptors const descriptors(
+        {fd_or_null(request.stdin_fd), fd_or_null(request.stdout_fd), fd_or_null(request.stderr_fd)});
     auto const lines = request.variables->lines();
     auto const argv = pointers(*request.arguments);
     auto const envp = pointers(lines);
@@ -200,7 +244,9 @@ pid_t start_process(process_request const& request) {
                           argv.data(),
                           envp.data(),
                           request.working_dir.empty() ? nullptr : request.working_dir.c_str(),
-                          {fd_or_null(request.stdin_fd), fd_or_null(request.stdout_fd), fd_or_null(request.stderr_fd)},
+                          descriptors.numbers(),
+                          descriptors.first_unneeded(),
+                          false,
                           request.cores.empty() ? nullptr : mask.data(),
                           mask_bytes,
                           request.open_files ? &*request.open_files : nullptr,
@@ -208,11 +254,10 @@ pid_t start_process(process_request const& request) {
                           request.own_session,
                           request.death_signal,
                           ::getpid()};
-    child_failure volatile failure;
-    pid_t const pid = vfork_exec(plan, failure);
+    child_failure failure;
+    pid_t const pid = start_child(plan, failure);
     if (failure.step != nullptr) {
-        while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-        }
+        reap(pid);
         throw_failure({failure.error, failure.step}, request);
     }
     return pid;

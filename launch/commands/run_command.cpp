@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/error.hpp"
+#include "base/process/phase_timeline.hpp"
 #include "base/process/process.hpp"
 #include "launch/commands/real_settings.hpp"
 #include "launch/engine/outer_task.hpp"
@@ -29,6 +30,7 @@ std::optional<run_options> parse_run_options(std::vector<std::string> const& arg
 int run_command(std::vector<std::string> const& args, environment const& variables) {
     auto const options = parse_run_options(args, variables);
     if (!options) return 0;
+    end_phase("settings read");
     if (!options->nested && !options->dry_run && !options->print_env) refuse_outer_task(variables);
     return run_guarded(options->grace, [&](std::string const& session_dir, int guardian_fd) {
         try {

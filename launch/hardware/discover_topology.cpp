@@ -30,8 +30,8 @@ gpu_list find_gpus(environment const& variables, bool& known_to_driver) {
 
 }  // namespace
 
-topology discover_topology(std::string const& host, cpuset const& allowed, environment const& variables) {
-    auto const handle = make_hwloc(false);
+topology discover_topology(std::string const& host, cpuset const& allowed, environment const& variables, hwloc_handle* kept) {
+    auto handle = make_hwloc(kept != nullptr ? hwloc_depth::caches : hwloc_depth::cores);
     if (::hwloc_topology_load(handle.get()) != 0)
         throw library_error("hwloc", "hwloc_topology_load", errno, "cannot read this machine");
     topology t;
@@ -46,6 +46,7 @@ topology discover_topology(std::string const& host, cpuset const& allowed, envir
     t.gpus = std::move(seen.gpus);
     t.gpu_note = std::move(seen.note);
     t.gpu_detail = std::move(seen.detail);
+    if (kept != nullptr) *kept = std::move(handle);
     return t;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/cpuset.hpp"
 #include "base/environment.hpp"
+#include "launch/hardware/hwloc_handle.hpp"
 #include "launch/hardware/topology.hpp"
 
 namespace muster {
@@ -12,7 +13,8 @@ namespace muster {
 /// This machine: cores by hwloc within `allowed`, GPUs by NVML or else sysfs, within what `variables` leave visible
 /// (visible_gpus), NICs by sysfs. Where no driver shows a GPU but this process is in a scheduler's job that says it has some,
 /// these (scheduler_gpus). Takes about 1 ms without GPUs. Throws library_error if hwloc fails, errc::placement if a variable
-/// names what is not there.
-topology discover_topology(std::string const& host, cpuset const& allowed, environment const& variables);
+/// names what is not there. `kept`, if given, becomes what hwloc knows, with caches: loading it again would cost as much.
+topology discover_topology(std::string const& host, cpuset const& allowed, environment const& variables,
+                           hwloc_handle* kept = nullptr);
 
 }  // namespace muster

@@ -17,8 +17,14 @@ struct hwloc_traits {
 };
 using hwloc_handle = unique_handle<hwloc_traits>;
 
-/// Not yet loaded: it will hold cores, packages and NUMA nodes, and PCI devices too if `with_devices`. Throws library_error.
-hwloc_handle make_hwloc(bool with_devices);
+enum class hwloc_depth {
+    cores,    ///< cores, packages and NUMA nodes
+    caches,   ///< also caches of data: what MPI libraries ask about the nearness of ranks
+    devices,  ///< everything
+};
+
+/// Not yet loaded. Throws library_error.
+hwloc_handle make_hwloc(hwloc_depth depth);
 
 /// The cores within `allowed`, or all. An object without a core of its own counts as one.
 std::vector<core> read_cores(hwloc_topology_t t, cpuset const* allowed);

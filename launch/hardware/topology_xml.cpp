@@ -134,7 +134,7 @@ bool can_be_read(std::string const& xml) {
         ::alarm(most_seconds);
         bool fine = false;
         try {
-            fine = load(make_hwloc(true).get(), xml);
+            fine = load(make_hwloc(hwloc_depth::devices).get(), xml);
         } catch (std::exception const&) {
         }
         ::_exit(fine ? 0 : 1);
@@ -148,7 +148,7 @@ bool can_be_read(std::string const& xml) {
 }  // namespace
 
 topology read_topology(std::string const& xml, std::string const& name) {
-    auto const handle = make_hwloc(true);
+    auto const handle = make_hwloc(hwloc_depth::devices);
     auto const refuse = [&] {
         throw error(errc::invalid_data,
                     fmt::format("{} is not a topology that hwloc {} can read; write one with: lstopo FILE.xml", name,

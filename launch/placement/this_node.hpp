@@ -4,14 +4,15 @@
 #include <string>
 
 #include "base/environment.hpp"
+#include "launch/hardware/hwloc_handle.hpp"
 #include "launch/hardware/topology.hpp"
 #include "launch/placement/placement_request.hpp"
 #include "launch/scheduler/allocation.hpp"
 
 namespace muster {
 
-/// This machine as this process may use it. Throws as discover_topology.
-topology discover_here(environment const& variables);
+/// This machine as this process may use it, and in `kept`, if given, what hwloc knows. Throws as discover_topology.
+topology discover_here(environment const& variables, hwloc_handle* kept = nullptr);
 
 /// What this machine offers by itself: a slot for each GPU, or each core that is not among those that `wanted` reserves.
 node node_of(topology const& machine, placement_request const& wanted = {});

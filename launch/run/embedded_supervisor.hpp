@@ -34,6 +34,9 @@ class embedded_supervisor {
 
     event_loop& loop() noexcept { return loop_; }
 
+    /// Before the ranks are started: what is counted later is compared with this.
+    void note_memory_kills() { memory_ = count_memory_kills(); }
+
     /// Takes over the ranks as they are started, in order of rank; their pipes are read from now on.
     void add(child_rank rank);
     /// A rank could not be started: the others are stopped, and the run ends with this code.
@@ -107,7 +110,7 @@ class embedded_supervisor {
     std::optional<end_fault> suspected_;
     int early_end_ = -1;  ///< the first rank that ended well while others ran
     std::vector<rank_row> early_look_;
-    memory_kills memory_ = count_memory_kills();  ///< before the ranks were started
+    memory_kills memory_;  ///< before the ranks were started
     int master_port_ = 0;
     std::optional<event_loop::clock::time_point> grace_ends_;  ///< of a stopped run
     int running_ = 0;

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process/phase_timeline.hpp"
 #include "base/unique_fd.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/session_dir.hpp"
@@ -159,8 +160,10 @@ int run_guarded(duration grace, std::function<int(std::string const&, int)> cons
     }
     if (child == 0) {
         death_write.reset();
+        end_phase("session folder made, launcher forked");
         ::sigprocmask(SIG_SETMASK, &before, nullptr);
         int const code = launcher(session_dir, death_read.get());
+        end_phase("servers ended");
         std::fflush(nullptr);
         if (::getppid() != guardian) remove_session_dir(session_dir);  // the guardian cannot
         ::_exit(code);                                                 // no static destructors: libraries' threads may still run
@@ -170,6 +173,7 @@ int run_guarded(duration grace, std::function<int(std::string const&, int)> cons
     int const status = wait_for_launcher(child, grace + time_to_answer, killed_for);
     kill_all_descendants();
     remove_session_dir(session_dir);
+    end_phase("guardian: launcher ended, nothing left");
     if (WIFEXITED(status)) return WEXITSTATUS(status);
     if (killed_for != 0) {
         sweep_shared_memory(started);

@@ -1,6 +1,7 @@
 // Runs ranks that are all on this node: our own PMIx server and PMI-1 wire, and the ranks as our children.
 #pragma once
 
+#include "launch/hardware/hwloc_handle.hpp"
 #include "launch/placement/local_placement.hpp"
 #include "launch/run/prepare_run.hpp"
 #include "launch/settings/run_context.hpp"
@@ -8,7 +9,9 @@
 namespace muster {
 
 /// Starts and supervises the ranks; returns muster's exit code. With --dry-run or --print-env prints and starts nothing. Runs in
-/// the launcher process, below the guardian. Throws errors that came before any rank was started.
-int run_embedded(run_context const& run, run_preparation const& prepared, local_placement const& where);
+/// the launcher process, below the guardian. `hwloc` is what discover_here kept; its ranks' PMIx libraries are told of it. Throws
+/// errors that came before any rank was started.
+int run_embedded(run_context const& run, run_preparation const& prepared, local_placement const& where,
+                 hwloc_handle const& hwloc);
 
 }  // namespace muster

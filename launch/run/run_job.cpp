@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/process/phase_timeline.hpp"
 #include "base/text.hpp"
 #include "launch/engine/engine_job.hpp"
 #include "launch/placement/local_placement.hpp"
@@ -92,13 +93,15 @@ std::string output_dir_of(run_context const& run) {
 int run_job(run_options const& asked, environment const& inherited, std::string const& session_dir, int guardian_fd) {
     run_options options = asked;
     std::optional<topology> machine;  // looked at once, where it is needed
+    hwloc_handle hwloc;
     auto const this_node = [&]() -> node {
-        if (!machine) machine = discover_here(inherited);
+        if (!machine) machine = discover_here(inherited, &hwloc);
         return node_of(*machine, options.place);
     };
     auto const sources = asking_once(real_sources(inherited, this_node), options.quiet);
     run_context run{options, inherited, sources, session_dir, guardian_fd};
     run.given = find_allocation(run);
+    end_phase("allocation read, node looked at");
     if (!options.dry_run && !options.print_env) run.given = check_nodes(run);
     run.map = map_ranks(run.given, options.place);
     int const others = count_other_nodes(run.given, run.map);
@@ -110,14 +113,15 @@ int run_job(run_options const& asked, environment const& inherited, std::string 
                         short_host_name(), others, run.map.nodes_used(), others == 1 ? "is" : "are"));
     auto const prepared = prepare_run(run);
     options.output_dir = output_dir_of(run);
+    end_phase("ranks mapped, run prepared");
     if (others > 0 || (!options.engine.empty() && options.engine != "embedded")) return run_on_engine(run, prepared);
-    if (!machine) machine = discover_here(inherited);
+    if (!machine) machine = discover_here(inherited, &hwloc);
     auto const here = std::find_if(run.map.ranks_per_node.begin(), run.map.ranks_per_node.end(), [](int n) { return n > 0; });
     auto const place =
         with_share(options.place, run.given, run.given.nodes.at(static_cast<std::size_t>(here - run.map.ranks_per_node.begin())));
     if (auto const note = share_note(*machine, place); !note.empty() && !options.quiet)
         fmt::print(stderr, "muster: note: {}\n", note);
-    return run_embedded(run, prepared, place_here(std::move(*machine), run.given, run.map, place));
+    return run_embedded(run, prepared, place_here(std::move(*machine), run.given, run.map, place), hwloc);
 }
 
 }  // namespace muster

@@ -160,8 +160,10 @@ void set_grace_timers(event_loop& loop, int signal_number, duration grace, std::
 void kill_all_descendants() noexcept {
     // A process may fork while the list is read, hence the loop; each round waits for deaths, not for time.
     for (int round = 0; round < 1000; ++round) {
-        while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+        pid_t reaped = 0;
+        while ((reaped = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
         }
+        if (reaped < 0 && errno == ECHILD) return;  // orphans of descendants would be children of this subreaper
         if (signal_descendants(SIGKILL) == 0) return;
         sigset_t child;
         sigemptyset(&child);

@@ -38,6 +38,15 @@ class completion : public std::enable_shared_from_this<completion> {
     pmix_status_t status_ = PMIX_SUCCESS;
 };
 
+/// Begins a blocking call of the library on a thread of its own, which nobody joins, so `call` must own what it uses.
+template <typename Call>
+std::shared_ptr<completion> call_in_thread(Call call) {
+    auto done = completion::create();
+    auto* cookie = done->expect_one();
+    std::thread([call = std::move(call), cookie] { completion::done(call(), cookie); }).detach();
+    return done;
+}
+
 /// Runs a blocking call of the library on a thread of its own and gives what it returned; nothing if it did not return in time.
 /// The thread is then left behind, so `call` must own what it uses.
 template <typename Call>

@@ -8,13 +8,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 
 #include "base/error.hpp"
+#include "base/process/phase_timeline.hpp"
 #include "pmix/library/accept_own_user.hpp"
 #include "pmix/library/completion.hpp"
+#include "pmix/server/dummy_topology.hpp"
 #include "pmix/server/open_mpi_environment.hpp"
 #include "pmix/server/server_core.hpp"
-#include "pmix/server/small_topology.hpp"
 
 namespace muster::pmix {
 namespace {
@@ -65,7 +67,7 @@ struct server::state {
         finalized.resize(size);
     }
     std::unique_ptr<server_core> core;
-    unique_topology own_topology;
+    unique_topology dummy;
     pmix_topology_t topology{};
     std::string topology_source = "hwloc";
     std::vector<bool> connected, finalized;
@@ -73,7 +75,8 @@ struct server::state {
 
 namespace {
 
-void start_library(job const& description, pmix_topology_t& topology) {
+/// Begins to start it, in a thread.
+std::shared_ptr<completion> start_library(job const& description, pmix_topology_t& topology) {
     forget_outer_launcher();
     choose_components();
     auto keys = std::make_shared<info_list>();
@@ -89,10 +92,10 @@ void start_library(job const& description, pmix_topology_t& topology) {
     value.type = PMIX_TOPO;
     value.data.topo = &topology;
     keys->add_borrowed(PMIX_TOPOLOGY2, value);
-    call_with_deadline(start_deadline, [keys] {
+    return call_in_thread([keys] {
         auto module = upcalls();
         return PMIx_server_init(&module, keys->data(), keys->size());
-    })->wait_or_throw(duration{0}, "PMIx_server_init");
+    });
 }
 
 void register_job(job const& description) {
@@ -128,7 +131,7 @@ bool stop_library() {
 
 }  // namespace
 
-server::server(job const& description) : state_(std::make_unique<state>(description)) {
+server::server(job const& description, std::function<void()> const& meanwhile) : state_(std::make_unique<state>(description)) {
     // The library keeps its listening socket's set-up in statics, which a second start would take for still open.
     static bool started = false;
     if (started)
@@ -138,20 +141,31 @@ server::server(job const& description) : state_(std::make_unique<state>(descript
                                              PMIX_MAX_NSLEN - sizeof ".server"));
     if (description.world_size < 1)
         throw error(errc::usage, fmt::format("a world of {} ranks; use 1 or more", description.world_size));
-    if (description.topology == nullptr)
-        state_->own_topology = description.cpusets.empty() ? make_dummy_topology() : load_small_topology();
+    if (description.topology == nullptr) state_->dummy = make_dummy_topology();
     state_->topology.source = state_->topology_source.data();
-    state_->topology.topology = description.topology != nullptr ? description.topology : state_->own_topology.get();
+    state_->topology.topology = description.topology != nullptr ? description.topology : state_->dummy.get();
     set_active_core(state_->core.get());
     started = true;
     check_callers(true);
+    auto const started_library = start_library(description, state_->topology);
+    std::exception_ptr fault;
     try {
-        start_library(description, state_->topology);
+        if (meanwhile) meanwhile();
     } catch (...) {
-        set_active_core(nullptr);
-        throw;
+        fault = std::current_exception();
     }
     try {
+        started_library->wait_or_throw(start_deadline, "PMIx_server_init");
+    } catch (error const& failure) {
+        set_active_core(nullptr);
+        if (failure.code() == errc::timeout) [[maybe_unused]]
+            auto* left = state_.release();
+        if (fault) std::rethrow_exception(fault);
+        throw;
+    }
+    end_phase("PMIx library started, ports held");
+    try {
+        if (fault) std::rethrow_exception(fault);
         register_job(description);
     } catch (...) {
         set_active_core(nullptr);
@@ -162,6 +176,10 @@ server::server(job const& description) : state_(std::make_unique<state>(descript
 }
 
 server::~server() {
+    if (is_left_) {
+        [[maybe_unused]] auto* left = state_.release();  // the library's threads use it
+        return;
+    }
     // From here on upcalls find no server and refuse; what was posted before is answered, so that no rank waits for ever.
     set_active_core(nullptr);
     try {

@@ -1,6 +1,7 @@
 // The PMIx server embedded in the launcher. Connects the MPI and PMIx programs of one node.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -13,12 +14,17 @@ namespace muster::pmix {
 class server {
   public:
     /// Starts the library's server with this job registered. Blocks until it is (2 to 6 ms). Removes the PMIX_* variables of an
-    /// outer launcher from this process (the library would follow them), so no other thread may read the environment meanwhile.
-    /// Call it before some 900 file descriptors are open: the library's listener uses select(). Throws library_error naming the
-    /// PMIx call, errc::timeout if the library does not answer within 10 s, errc::usage on a job without ranks or name, a cpuset
-    /// that is none, and if this process has or had a server, since the library starts only one.
-    explicit server(job const& description);
+    /// outer launcher from this process (the library would follow them). `meanwhile`, if given, is called while the library
+    /// starts; neither it nor another thread may read or change the environment of the process then. Call it before some 900 file
+    /// descriptors are open: the library's listener uses select(). Throws what `meanwhile` throws, library_error naming the PMIx
+    /// call, errc::timeout if the library does not answer within 10 s, errc::usage on a job without ranks or name, a cpuset that
+    /// is none, and if this process has or had a server, since the library starts only one.
+    explicit server(job const& description, std::function<void()> const& meanwhile = {});
     ~server();  ///< ends the library's server; never blocks for more than 2 s
+
+    /// The process is about to end: the destructor will leave the library as it is, since its orderly end takes 1 ms.
+    void leave() noexcept { is_left_ = true; }
+
     server(server const&) = delete;
     server& operator=(server const&) = delete;
 
@@ -36,6 +42,7 @@ class server {
   private:
     struct state;
     std::unique_ptr<state> state_;
+    bool is_left_ = false;
 };
 
 }  // namespace muster::pmix

@@ -17,7 +17,7 @@ struct job {
     std::string
         shared_memory_dir;     ///< a private folder on a memory file system for the ranks' shared segments; empty: session_dir
     int usable_cores = 0;      ///< how many processors the ranks may use together; 0: those of the cpusets, or of this process
-    void* topology = nullptr;  ///< an hwloc_topology_t of this machine, borrowed for the server's life; nullptr: load a small one
+    void* topology = nullptr;  ///< an hwloc_topology_t of this machine, borrowed for the server's life; nullptr: none is known
 };
 
 /// What happened at a server, in order. Produced by the library's threads, consumed by the launcher's loop.
