@@ -1,7 +1,10 @@
 // The commands of muster-stage: their rows and the functions that run them.
 #pragma once
 
+#include <string>
+
 #include "base/command/command_set.hpp"
+#include "base/environment.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster::stage {
@@ -9,10 +12,19 @@ namespace muster::stage {
 extern command_row const convert_row;
 extern command_row const verify_row;
 extern command_row const info_row;
+extern command_row const copy_row;
+extern command_row const clean_row;
+extern command_row const out_row;
 
 /// Each runs on every rank of its world, prints on rank 0, returns an exit code and throws muster::error.
 int convert_command(given_options const& given, identity const& who);
 int verify_command(given_options const& given, identity const& who);
 int info_command(given_options const& given, identity const& who);
+int copy_command(given_options const& given, identity const& who, environment const& variables);
+int clean_command(given_options const& given, identity const& who);
+int out_command(given_options const& given, identity const& who, environment const& variables);
+
+/// `verify` of a folder that copy has brought, on every node.
+int verify_copy(std::string const& path, identity const& who);
 
 }  // namespace muster::stage

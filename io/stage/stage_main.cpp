@@ -1,4 +1,4 @@
-// The program `muster-stage`: converts, verifies and shows datasets. Alone it is one process without MPI; started by muster run,
+// The program `muster-stage`: converts, verifies and shows datasets, and copies files to the nodes and back. Alone it is one process without MPI; started by muster run,
 // mpirun or srun its ranks work together.
 #include <string>
 
@@ -27,6 +27,9 @@ int main(int argc, char** argv) {
         commands.add(stage::convert_row, [&](auto const& given) { return stage::convert_command(given, who); });
         commands.add(stage::verify_row, [&](auto const& given) { return stage::verify_command(given, who); });
         commands.add(stage::info_row, [&](auto const& given) { return stage::info_command(given, who); });
+        commands.add(stage::copy_row, [&](auto const& given) { return stage::copy_command(given, who, variables); });
+        commands.add(stage::out_row, [&](auto const& given) { return stage::out_command(given, who, variables); });
+        commands.add(stage::clean_row, [&](auto const& given) { return stage::clean_command(given, who); });
         add_man_command(commands);
         return commands.run({argv + 1, argv + argc});
     });

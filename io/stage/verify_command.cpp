@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "comm/run_with_ranks.hpp"
+#include "io/copy/verify_tree.hpp"
 #include "io/dataset/checksum.hpp"
 #include "io/dataset/dataset.hpp"
 #include "io/dataset/file_ranks.hpp"
@@ -59,21 +60,24 @@ int verify(std::string const& path, given_options const& given, communicator& ra
 
 constexpr command_row verify_row{
     .name = "verify",
-    .summary = "read a dataset file and check shapes, checksums and labels",
-    .synopsis = "FILE [options]",
+    .summary = "read a dataset file, or a folder that copy has brought, and check it",
+    .synopsis = "FILE|FOLDER [options]",
     .examples =
         "  muster-stage verify fashion.h5\n"
+        "  muster run -- muster stage verify /dev/shm/$USER        what copy has brought, on every node\n"
         "  muster run -n 4 -- muster-stage verify fashion.h5       the same on 4 ranks, each with its part\n",
     .options = verify_options,
-    .description = "Reads every sample. Ends with 0 if all is right; else it prints which samples are damaged.",
+    .description =
+        "Reads every sample or file. Ends with 0 if all is right; else it prints which samples, or chunks of files, are damaged.",
     .most_words = 1,
 };
 
 int verify_command(given_options const& given, identity const& who) {
     if (given.words().empty()) throw error(errc::usage, "muster-stage verify: the dataset file is missing; give its name");
     std::string const path = given.words().front();
+    if (is_copied_tree(path)) return verify_copy(path, who);
     return run_with_ranks("muster-stage", who, options_for_files(who),
-                      [&](communicator& ranks) { return verify(path, given, ranks); });
+                          [&](communicator& ranks) { return verify(path, given, ranks); });
 }
 
 }  // namespace muster::stage

@@ -1,0 +1,70 @@
+#include "io/copy/chunk_writer.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/error.hpp"
+#include "io/copy/small_files.hpp"
+
+namespace muster {
+
+chunk_writer::chunk_writer(copy_target const& target, file_list const& list, chunk_plan const& plan)
+    : target_(target), list_(list), plan_(plan), folders_(target.incoming(), folder_cache::links::refused) {}
+
+std::string chunk_writer::full_path() const {
+    return target_.path() + "/" + list_.files[piece_.file].path;
+}
+
+void chunk_writer::begin(piece const& next) {
+    piece_ = next;
+    done_ = 0;
+    checksum_.reset();
+    alone_ = plan_.count_of(next.file) == 1;
+    if (!alone_ && file_ && open_file_ == next.file) return;
+    open_file_ = next.file;
+    std::string const& path = list_.files[next.file].path;
+    int const folder = folders_.parent(path);
+    std::string const name(name_of(path));
+    int const flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (alone_ ? O_CREAT | O_EXCL : 0);
+    auto const open = [&] { file_.reset(folder < 0 ? -1 : ::openat(folder, name.c_str(), flags, 0600)); };
+    open();
+    if (!file_ && errno == EEXIST) {  // a copy that was killed began it
+        remove_tree(folder, name);
+        open();
+    }
+    if (!file_) throw_system("open", full_path(), 0, "free space there, or give another folder");
+}
+
+void chunk_writer::write(std::span<std::byte const> bytes) {
+    checksum_.add(bytes);
+    while (!bytes.empty()) {
+        ssize_t const n = ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(piece_.offset + done_));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            throw_system("write", full_path(), 0, "free space there, or give another folder, and copy again: it goes on there");
+        bytes = bytes.subspan(static_cast<std::size_t>(n));
+        done_ += static_cast<std::uint64_t>(n);
+    }
+}
+
+std::uint64_t chunk_writer::end() {
+    if (alone_) {
+        listed_file const& file = list_.files[piece_.file];
+        timespec times[2]{{0, UTIME_OMIT}, {file.mtime_ns / 1'000'000'000, file.mtime_ns % 1'000'000'000}};
+        if (times[1].tv_nsec < 0) {
+            times[1].tv_nsec += 1'000'000'000;
+            --times[1].tv_sec;
+        }
+        if ((file.mode != 0600 && ::fchmod(file_.get(), file.mode) != 0) || ::futimens(file_.get(), times) != 0)
+            throw_system("set the mode and time of", full_path());
+        // Some file systems tell only now that there is no space.
+        if (::close(file_.release()) != 0) throw_system("close", full_path(), 0, "free space there, or give another folder");
+    }
+    return checksum_.value();
+}
+
+}  // namespace muster

@@ -1,0 +1,229 @@
+#include "io/copy/file_list.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "base/error.hpp"
+#include "io/copy/workers.hpp"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string kind_in_words(mode_t mode) {
+    if (S_ISFIFO(mode)) return "a pipe";
+    if (S_ISSOCK(mode)) return "a socket";
+    return "a device";
+}
+
+/// The entry of what stat(2) found.
+listed_file entry_of(std::string const& full, std::string path, std::uint32_t source, struct stat const& found) {
+    listed_file entry;
+    entry.source = source;
+    entry.path = std::move(path);
+    entry.mode = found.st_mode & 0777;
+    entry.mtime_ns = std::int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec;
+    if (S_ISREG(found.st_mode)) {
+        entry.size = static_cast<std::uint64_t>(found.st_size);
+    } else if (S_ISDIR(found.st_mode)) {
+        entry.what = listed_file::kind::folder;
+    } else if (S_ISLNK(found.st_mode)) {
+        entry.what = listed_file::kind::link;
+        std::error_code fault;
+        entry.target = fs::read_symlink(full, fault).string();
+        if (fault) throw_system("readlink", full, fault.value());
+    } else {
+        throw error(errc::usage, fmt::format("{} is {}, which cannot be copied; remove it, or give sources without it", full,
+                                             kind_in_words(found.st_mode)));
+    }
+    return entry;
+}
+
+std::vector<std::string> names_in(std::string const& folder) {
+    std::unique_ptr<DIR, int (*)(DIR*)> const open(::opendir(folder.c_str()), ::closedir);
+    if (!open) throw_system("opendir", folder);
+    std::vector<std::string> names;
+    for (;;) {
+        errno = 0;
+        dirent const* const next = ::readdir(open.get());
+        if (next == nullptr) break;
+        std::string_view const name = next->d_name;
+        if (name != "." && name != ".." && !name.starts_with(state_folder_name)) names.emplace_back(name);
+    }
+    if (errno != 0) throw_system("readdir", folder);
+    return names;
+}
+
+/// Lists level by level: the folders of a level are read, and then what is in them is looked at, by all threads.
+void list_below(file_list& list, std::uint32_t source, std::vector<std::string> level, int threads) {
+    std::string const& base = list.sources[source];
+    while (!level.empty()) {
+        std::vector<std::vector<std::string>> names(level.size());
+        in_parallel(level.size(), threads, [&](int, std::size_t i) { names[i] = names_in(base + "/" + level[i]); });
+        std::vector<std::string> paths;
+        for (std::size_t i = 0; i < level.size(); ++i)
+            for (std::string const& name : names[i]) paths.push_back(level[i].empty() ? name : level[i] + "/" + name);
+        names.clear();
+        std::size_t const before = list.files.size();
+        list.files.resize(before + paths.size());
+        constexpr std::size_t batch = 128;
+        in_parallel((paths.size() + batch - 1) / batch, threads, [&](int, std::size_t part) {
+            for (std::size_t i = part * batch; i < std::min(paths.size(), (part + 1) * batch); ++i) {
+                std::string const full = base + "/" + paths[i];
+                struct stat found {};
+                if (::lstat(full.c_str(), &found) != 0) throw_system("stat", full);
+                list.files[before + i] = entry_of(full, paths[i], source, found);
+            }
+        });
+        level.clear();
+        for (std::size_t i = before; i < list.files.size(); ++i)
+            if (list.files[i].is_folder()) level.push_back(list.files[i].path);
+    }
+}
+
+void list_source(file_list& list, std::string source, int threads) {
+    while (source.size() > 1 && source.ends_with('/')) source.pop_back();
+    struct stat found {};
+    if (::stat(source.c_str(), &found) != 0) {
+        if (errno == ENOENT) throw error(errc::not_found, fmt::format("the source {} does not exist; check its name", source));
+        throw_system("stat", source);
+    }
+    auto const number = static_cast<std::uint32_t>(list.sources.size());
+    std::error_code fault;
+    std::string full = fs::absolute(source, fault).lexically_normal().string();
+    while (full.size() > 1 && full.ends_with('/')) full.pop_back();
+    if (name_of(source) == "." || name_of(source) == ".." || source == "/") {
+        list.sources.push_back(full);
+        return list_below(list, number, {""}, threads);
+    }
+    std::string const name(name_of(source));
+    list.sources.emplace_back(parent_of(full).empty() ? "/" : parent_of(full));
+    list.files.push_back(entry_of(full, name, number, found));
+    if (S_ISDIR(found.st_mode)) list_below(list, number, {name}, threads);
+}
+
+void sort_and_check(file_list& list) {
+    std::ranges::sort(list.files, {}, &listed_file::path);
+    auto const same = [&](listed_file const& a, listed_file const& b) {
+        if (a.path != b.path) return false;
+        if (!a.is_folder() || !b.is_folder())
+            throw error(errc::usage, fmt::format("{} and {} would both become {}; copy them to two folders", source_path(list, a),
+                                                 source_path(list, b), a.path));
+        return true;
+    };
+    list.files.erase(std::unique(list.files.begin(), list.files.end(), same), list.files.end());
+}
+
+template <typename T>
+void put(std::string& out, T value) {
+    out.append(reinterpret_cast<char const*>(&value), sizeof value);
+}
+void put(std::string& out, std::string const& text) {
+    put(out, static_cast<std::uint32_t>(text.size()));
+    out += text;
+}
+
+struct byte_cursor {
+    std::string_view rest;
+
+    template <typename T>
+    T take() {
+        T value{};
+        std::memcpy(&value, take_bytes(sizeof value).data(), sizeof value);
+        return value;
+    }
+    std::string take_text() { return std::string(take_bytes(take<std::uint32_t>())); }
+    std::string_view take_bytes(std::size_t count) {
+        if (rest.size() < count) throw error(errc::invalid_data, "the list of files is cut off; remove the state folder");
+        std::string_view const bytes = rest.substr(0, count);
+        rest.remove_prefix(count);
+        return bytes;
+    }
+};
+
+}  // namespace
+
+std::string_view parent_of(std::string_view path) noexcept {
+    auto const slash = path.rfind('/');
+    return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+}
+
+std::string_view name_of(std::string_view path) noexcept {
+    auto const slash = path.rfind('/');
+    return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+std::string source_path(file_list const& list, listed_file const& file) {
+    std::string const& base = list.sources.at(file.source);
+    return base.ends_with('/') ? base + file.path : base + "/" + file.path;
+}
+
+file_list list_files(std::span<std::string const> sources, int threads) {
+    file_list list;
+    for (std::string const& source : sources) list_source(list, source, threads);
+    sort_and_check(list);
+    return list;
+}
+
+void refuse_target_in_sources(std::span<std::string const> sources, std::string const& target) {
+    std::error_code fault;
+    fs::path const inner = fs::weakly_canonical(target, fault);
+    for (std::string const& source : sources) {
+        fs::path const outer = fs::weakly_canonical(source, fault);
+        auto const [end, ignored] = std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end());
+        if (end == outer.end() && fs::is_directory(outer, fault))
+            throw error(errc::usage,
+                        fmt::format("the target {} lies in the source {}; give a folder outside of it", target, source));
+    }
+}
+
+std::string bytes_of_list(file_list const& list) {
+    std::string out;
+    put(out, static_cast<std::uint32_t>(list.sources.size()));
+    for (std::string const& source : list.sources) put(out, source);
+    put(out, static_cast<std::uint64_t>(list.files.size()));
+    for (listed_file const& file : list.files) {
+        put(out, file.what);
+        put(out, file.source);
+        put(out, file.mode);
+        put(out, file.size);
+        put(out, file.mtime_ns);
+        put(out, file.path);
+        put(out, file.target);
+    }
+    return out;
+}
+
+file_list list_of_bytes(std::string_view bytes) {
+    byte_cursor in{bytes};
+    file_list list;
+    for (auto count = in.take<std::uint32_t>(); count > 0; --count) list.sources.push_back(in.take_text());
+    for (auto count = in.take<std::uint64_t>(); count > 0; --count) {
+        listed_file file;
+        file.what = in.take<listed_file::kind>();
+        file.source = in.take<std::uint32_t>();
+        file.mode = in.take<std::uint32_t>();
+        file.size = in.take<std::uint64_t>();
+        file.mtime_ns = in.take<std::int64_t>();
+        file.path = in.take_text();
+        file.target = in.take_text();
+        if (file.source >= list.sources.size() || file.what > listed_file::kind::link)
+            throw error(errc::invalid_data, "the list of files is damaged; remove the state folder");
+        list.files.push_back(std::move(file));
+    }
+    return list;
+}
+
+}  // namespace muster

@@ -1,0 +1,213 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <unordered_map>
+
+#include "base/error.hpp"
+#include "io/copy/copy_target.hpp"
+#include "io/copy/folder_cache.hpp"
+#include "io/copy/workers.hpp"
+#include "io/dataset/checksum.hpp"
+
+namespace muster {
+
+namespace {
+
+using place_of = copy_presence::place;
+
+/// The records of a journal by the path of their file, where that is still what it was.
+class past_chunks {
+  public:
+    past_chunks(std::optional<journal_contents> const& before, std::uint64_t chunk_bytes) {
+        if (!before || before->chunk_bytes != chunk_bytes) return;
+        for (journal_record const& record : before->records) {
+            listed_file const& file = before->list.files[record.file];
+            auto& known = files_[file.path];
+            known.file = &file;
+            known.chunks.emplace_back(record.chunk, record.checksum);
+        }
+    }
+    struct known_file {
+        listed_file const* file = nullptr;
+        std::vector<std::pair<std::uint64_t, std::uint64_t>> chunks;
+    };
+    known_file const* find(listed_file const& now) const {
+        auto const at = files_.find(now.path);
+        if (at == files_.end() || at->second.file->size != now.size || at->second.file->mtime_ns != now.mtime_ns) return nullptr;
+        return &at->second;
+    }
+
+  private:
+    std::unordered_map<std::string_view, known_file> files_;
+};
+
+std::int64_t mtime_of(struct stat const& found) {
+    return std::int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec;
+}
+
+/// Looks at one entry after another; each thread has one.
+class finder {
+  public:
+    finder(int root, int incoming, file_list const& list, chunk_plan const& plan, manifest const& listed, past_chunks const& past,
+           copy_check how, std::string const& path, copy_presence& have)
+        : placed_(root, folder_cache::links::refused),
+          grown_(incoming, folder_cache::links::refused),
+          list_(list),
+          plan_(plan),
+          listed_(listed),
+          past_(past),
+          how_(how),
+          path_(path),
+          have_(have),
+          root_(root),
+          incoming_(incoming) {}
+
+    void look_at(std::size_t i) {
+        listed_file const& file = list_.files[i];
+        struct stat found {};
+        bool const there = stat_in(root_, placed_, file.path, found);
+        if (there && file.is_folder() != S_ISDIR(found.st_mode))
+            throw error(errc::usage,
+                        fmt::format("{}/{} is {}, and {} to be copied there; remove it, or give another folder", path_, file.path,
+                                    file.is_folder() ? "no folder" : "a folder", file.is_folder() ? "a folder is" : "a file is"));
+        if (file.is_folder()) {
+            if (there) have_.in_place[i] = place_of::known;
+        } else if (!file.is_file()) {
+            if (there && S_ISLNK(found.st_mode) && link_of(file) == file.target) have_.in_place[i] = place_of::known;
+        } else {
+            look_at_file(i, file, there && S_ISREG(found.st_mode) ? &found : nullptr);
+        }
+    }
+
+  private:
+    void look_at_file(std::size_t i, listed_file const& file, struct stat const* found) {
+        bool const same = found != nullptr && static_cast<std::uint64_t>(found->st_size) == file.size &&
+                          mtime_of(*found) == file.mtime_ns && (found->st_mode & 07777) == file.mode;
+        manifest_entry const* const entry = same ? listed_.find(file.path) : nullptr;
+        if (entry != nullptr && entry->file.size == file.size && entry->file.mtime_ns == file.mtime_ns &&
+            (how_ == copy_check::fast || is_intact(file, *entry))) {
+            have_.in_place[i] = place_of::known;
+            have_.skip(plan_, i);
+            return;
+        }
+        auto const* const past = past_.find(file);
+        if (past == nullptr) return;
+        if (same && take_chunks(i, file, *past, placed_, root_)) {
+            have_.in_place[i] = place_of::finished_before;
+            return;
+        }
+        std::fill_n(have_.needed.begin() + static_cast<std::ptrdiff_t>(plan_.first_of(i)), plan_.count_of(i), std::uint8_t{1});
+        take_chunks(i, file, *past, grown_, incoming_);
+    }
+
+    bool is_intact(listed_file const& file, manifest_entry const& entry) {
+        unique_fd const open = open_in(root_, placed_, file.path);
+        if (!open) return false;
+        for (std::size_t k = 0; k < entry.checksums.size(); ++k) {
+            std::uint64_t const offset = k * entry.chunk_bytes;
+            if (!chunk_matches(open.get(), offset, std::min(entry.chunk_bytes, file.size - offset), entry.checksums[k],
+                               buffer(entry.chunk_bytes), file.path))
+                return false;
+        }
+        return true;
+    }
+
+    /// Takes the chunks that are there as they were written; true if those are all.
+    bool take_chunks(std::size_t i, listed_file const& file, past_chunks::known_file const& past, folder_cache& folders,
+                     int root) {
+        unique_fd const open = open_in(root, folders, file.path);
+        struct stat found {};
+        if (!open || ::fstat(open.get(), &found) != 0 || static_cast<std::uint64_t>(found.st_size) != file.size) return false;
+        for (auto const& [chunk, checksum] : past.chunks) {
+            if (chunk >= plan_.count_of(i)) continue;
+            std::uint64_t const offset = chunk * plan_.chunk_bytes();
+            std::size_t const number = plan_.first_of(i) + chunk;
+            if (have_.needed[number] == 0 || !chunk_matches(open.get(), offset, std::min(plan_.chunk_bytes(), file.size - offset),
+                                                            checksum, buffer(plan_.chunk_bytes()), file.path))
+                continue;
+            have_.needed[number] = 0;
+            have_.checksums[number] = checksum;
+        }
+        auto const first = have_.needed.begin() + static_cast<std::ptrdiff_t>(plan_.first_of(i));
+        return std::find(first, first + static_cast<std::ptrdiff_t>(plan_.count_of(i)), 1) ==
+               first + static_cast<std::ptrdiff_t>(plan_.count_of(i));
+    }
+
+    bool stat_in(int root, folder_cache& folders, std::string const& path, struct stat& found) const {
+        int const folder = root < 0 ? -1 : folders.parent(path);
+        return folder >= 0 && ::fstatat(folder, std::string(name_of(path)).c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
+    }
+    unique_fd open_in(int root, folder_cache& folders, std::string const& path) const {
+        int const folder = root < 0 ? -1 : folders.parent(path);
+        return unique_fd(
+            folder < 0 ? -1
+                       : ::openat(folder, std::string(name_of(path)).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    }
+    std::string link_of(listed_file const& file) {
+        std::string text(file.target.size() + 1, '\0');
+        ssize_t const length =
+            ::readlinkat(placed_.parent(file.path), std::string(name_of(file.path)).c_str(), text.data(), text.size());
+        text.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
+        return text;
+    }
+    std::span<std::byte> buffer(std::uint64_t bytes) {
+        if (buffer_.size() < bytes) buffer_.resize(bytes);
+        return buffer_;
+    }
+
+    folder_cache placed_, grown_;
+    file_list const& list_;
+    chunk_plan const& plan_;
+    manifest const& listed_;
+    past_chunks const& past_;
+    copy_check how_;
+    std::string const& path_;
+    copy_presence& have_;
+    int root_, incoming_;
+    std::vector<std::byte> buffer_;
+};
+
+}  // namespace
+
+bool chunk_matches(int file, std::uint64_t offset, std::uint64_t length, std::uint64_t checksum, std::span<std::byte> buffer,
+                   std::string_view path) {
+    std::size_t got = 0;
+    while (got < length) {
+        ssize_t const n = ::pread(file, buffer.data() + got, length - got, static_cast<off_t>(offset + got));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) throw_system("read", fmt::format("{} at byte {}", path, offset + got));
+        if (n == 0) return false;
+        got += static_cast<std::size_t>(n);
+    }
+    return xxh3_64({reinterpret_cast<std::uint8_t const*>(buffer.data()), length}) == checksum;
+}
+
+void copy_presence::skip(chunk_plan const& plan, std::size_t file) {
+    std::fill_n(needed.begin() + static_cast<std::ptrdiff_t>(plan.first_of(file)), plan.count_of(file), std::uint8_t{0});
+}
+
+copy_presence copy_target::find(file_list const& list, chunk_plan const& plan, copy_check how, int threads) const {
+    copy_presence have;
+    have.needed.assign(plan.chunks(), 1);
+    have.checksums.assign(plan.chunks(), 0);
+    have.in_place.assign(list.files.size(), place_of::missing);
+    have.left_out.assign(list.files.size(), 0);
+    if (!root_) return have;
+    unique_fd const incoming(state_ ? ::openat(state_.get(), "incoming", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1);
+    past_chunks const past(before_, plan.chunk_bytes());
+    std::vector<std::unique_ptr<finder>> finders(static_cast<std::size_t>(std::max(threads, 1)));
+    for (auto& one : finders)
+        one = std::make_unique<finder>(root_.get(), incoming.get(), list, plan, manifest_, past, how, path_, have);
+    constexpr std::size_t batch = 128;
+    in_parallel((list.files.size() + batch - 1) / batch, threads, [&](int thread, std::size_t part) {
+        for (std::size_t i = part * batch; i < std::min(list.files.size(), (part + 1) * batch); ++i)
+            finders[static_cast<std::size_t>(thread)]->look_at(i);
+    });
+    return have;
+}
+
+}  // namespace muster

@@ -1,0 +1,37 @@
+// The folders below one folder, opened as they are needed: resolves a path once for all files of a folder.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/unique_fd.hpp"
+
+namespace muster {
+
+/// Keeps the folder that was asked for last open. Not thread safe: each thread has its own.
+class folder_cache {
+  public:
+    enum class links { followed, refused };
+
+    /// `root` is borrowed. With links::refused no part of a path may be a link, so that nothing leads out of the root.
+    folder_cache(int root, links how) noexcept : root_(root), how_(how) {}
+
+    /// The folder that holds `path`; borrowed until the next call. -1 with errno where it cannot be opened.
+    int parent(std::string_view path);
+
+    /// Forgets what is open, because folders were moved.
+    void forget() noexcept;
+
+  private:
+    int root_;
+    links how_;
+    std::string open_path_;
+    unique_fd open_;
+    bool asked_ = false;
+    int fault_ = 0;
+};
+
+/// Opens `folder` below `root` as links::refused says; a copy of `root` for "". Empty with errno where that fails.
+unique_fd open_folder_inside(int root, std::string_view folder);
+
+}  // namespace muster

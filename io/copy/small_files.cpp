@@ -1,0 +1,77 @@
+#include "io/copy/small_files.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
+namespace muster {
+
+void write_all(int file, std::string_view bytes, std::string_view path) {
+    while (!bytes.empty()) {
+        ssize_t const written = ::write(file, bytes.data(), bytes.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) throw_system("write", path, 0, "free space there, or give another folder");
+        bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+}
+
+std::optional<std::string> read_whole_file(int folder, char const* name) {
+    unique_fd const file(::openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!file && errno == ENOENT) return std::nullopt;
+    struct stat found {};
+    if (!file || ::fstat(file.get(), &found) != 0) throw_system("open", name);
+    std::string bytes(S_ISREG(found.st_mode) ? static_cast<std::size_t>(found.st_size) : 0, '\0');
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+        ssize_t const got = ::pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) throw_system("read", name);
+        if (got == 0) break;
+        done += static_cast<std::size_t>(got);
+    }
+    bytes.resize(done);
+    return bytes;
+}
+
+void write_whole_file(int folder, std::string const& name, std::string_view bytes) {
+    std::string const part = name + ".new";
+    unique_fd const file(::openat(folder, part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file) throw_system("open", part);
+    write_all(file.get(), bytes, part);
+    if (::renameat(folder, part.c_str(), folder, name.c_str()) != 0) throw_system("rename", part);
+}
+
+std::vector<std::string> names_in_folder(int folder) {
+    unique_fd own(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    std::unique_ptr<DIR, int (*)(DIR*)> const entries(own ? ::fdopendir(own.get()) : nullptr, ::closedir);
+    if (!entries) throw_system("opendir", ".");
+    static_cast<void>(own.release());
+    std::vector<std::string> names;
+    while (dirent const* const next = ::readdir(entries.get())) {
+        std::string_view const found = next->d_name;
+        if (found != "." && found != "..") names.emplace_back(found);
+    }
+    return names;
+}
+
+void remove_tree(int folder, std::string const& name) {
+    if (::unlinkat(folder, name.c_str(), 0) == 0 || errno == ENOENT) return;
+    if (errno != EISDIR && errno != EPERM) throw_system("unlink", name);
+    unique_fd inside(::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!inside && errno == EACCES && ::fchmodat(folder, name.c_str(), 0700, 0) == 0)
+        inside.reset(::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!inside) throw_system("open", name);
+    static_cast<void>(::fchmod(inside.get(), 0700));
+    for (std::string const& one : names_in_folder(inside.get())) remove_tree(inside.get(), one);
+    if (::unlinkat(folder, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_system("rmdir", name);
+}
+
+}  // namespace muster

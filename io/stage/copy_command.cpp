@@ -1,0 +1,58 @@
+#include <chrono>
+#include <functional>
+
+#include "io/stage/commands.hpp"
+#include "io/stage/copy_options.hpp"
+#include "io/stage/on_nodes.hpp"
+#include "io/stage/progress.hpp"
+
+namespace muster::stage {
+
+namespace {
+
+constexpr option_row copy_options[]{
+    {"shard", 0, "", "each node gets its part of the files, about equal in bytes, not all", ""},
+    {"check", 0, "fast|full", "files that are there: trust size and time, or read them", "fast"},
+    {"fsync", 0, "", "end when everything is on the disks", ""},
+    {"threads", 0, "N", "threads of each node; default: twice its processors, 2 to 16", ""},
+    {"chunk", 0, "BYTES", "read, send and check in chunks; default: 4MiB, or what the stripes ask for", ""},
+    {"dry-run", 0, "", "say what would be copied, and whether there is space; write nothing", ""},
+    {"json", 0, "", "report as JSON", ""},
+};
+
+}  // namespace
+
+constexpr command_row copy_row{
+    .name = "copy",
+    .summary = "bring files and folders to a folder of every node",
+    .synopsis = "SRC... DST [options]",
+    .examples =
+        "  muster run -- muster stage copy /project/imagenet /dev/shm/$USER     to every node\n"
+        "  muster-stage copy data.h5 pack.tar.gz /tmp/$USER                     to this one\n",
+    .options = copy_options,
+    .description =
+        "The nodes read each byte once, together, and send it to one another. A file gets its name when it is whole. Run it "
+        "again\n"
+        "after a failure: it goes on where it was. `DST/.muster-stage` keeps checksums for `verify`.",
+    .most_words = 1000,
+};
+
+int copy_command(given_options const& given, identity const& who, environment const& variables) {
+    copy_request request = copy_request_of(given, variables);
+    request.sharded = given.has("shard");
+    return on_nodes(who, [&](communicator& nodes) {
+        auto const begin = std::chrono::steady_clock::now();
+        bool const shown = nodes.rank() == 0 && !given.has("json");
+        std::function<void(std::uint64_t)> show;
+        request.progress = [&](std::uint64_t done, std::uint64_t total) {
+            if (!show) show = progress("copy", total, shown);
+            show(done);
+        };
+        copy_report const report = copy_tree(request, nodes);
+        double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        print_copy(request, report, nodes, seconds, given.has("json"));
+        return 0;
+    });
+}
+
+}  // namespace muster::stage
