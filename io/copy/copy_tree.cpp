@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "comm/fail_together.hpp"
+#include "io/copy/aligned_bytes.hpp"
 #include "io/copy/chunk_reader.hpp"
 #include "io/copy/chunk_writer.hpp"
 #include "io/copy/pack_exchange.hpp"
@@ -152,7 +153,7 @@ class tree_copy {
         struct hand {
             chunk_reader source;
             chunk_writer target;
-            std::vector<std::byte> block = std::vector<std::byte>(block_bytes);
+            aligned_bytes block{block_bytes};
         };
         std::vector<std::unique_ptr<hand>> hands(static_cast<std::size_t>(threads_));
         std::vector<std::atomic<std::uint8_t>> left_out(list_.files.size());
@@ -178,13 +179,13 @@ class tree_copy {
         for (std::size_t i = 0; i < left_out.size(); ++i) have_.left_out[i] = left_out[i];
     }
 
-    void copy_piece(piece const& one, chunk_reader& source, chunk_writer& target, std::vector<std::byte>& block) {
+    void copy_piece(piece const& one, chunk_reader& source, chunk_writer& target, aligned_bytes const& block) {
         source.begin(one);
         target.begin(one);
         for (std::uint64_t done = 0; done < one.length;) {
-            std::size_t const got = source.read(block);
+            std::size_t const got = source.read(block.first(block_bytes));
             read_ += got;
-            target.write(std::span(block).first(got));
+            target.write(block.first(got));
             done += got;
         }
         source.end();

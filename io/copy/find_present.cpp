@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
+#include "io/copy/aligned_bytes.hpp"
 #include "io/copy/copy_target.hpp"
 #include "io/copy/folder_cache.hpp"
 #include "io/copy/workers.hpp"
@@ -155,8 +156,8 @@ class finder {
         return text;
     }
     std::span<std::byte> buffer(std::uint64_t bytes) {
-        if (buffer_.size() < bytes) buffer_.resize(bytes);
-        return buffer_;
+        buffer_.grow(bytes);
+        return buffer_.first(bytes);
     }
 
     folder_cache placed_, grown_;
@@ -168,7 +169,7 @@ class finder {
     std::string const& path_;
     copy_presence& have_;
     int root_, incoming_;
-    std::vector<std::byte> buffer_;
+    aligned_bytes buffer_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "comm/backend/keep_forever.hpp"
 #include "comm/fail_together.hpp"
+#include "io/copy/aligned_bytes.hpp"
 #include "io/copy/pack_reader.hpp"
 #include "io/copy/pack_writers.hpp"
 
@@ -19,7 +20,9 @@ namespace muster {
 namespace {
 
 /// In front of each rank's part of a round: whether something failed there.
-constexpr std::size_t header_bytes = 16;
+constexpr std::size_t header_bytes = 64;
+/// Parts begin at multiples of this: the kernel copies from other addresses at half the speed.
+constexpr std::size_t part_alignment = 64;
 /// What all ranks send in one round at most; with many nodes a pack goes in several slices.
 constexpr std::uint64_t most_bytes_a_round = std::uint64_t{64} << 20;
 constexpr std::size_t rounds_under_way = 2;
@@ -28,26 +31,29 @@ constexpr std::size_t rounds_under_way = 2;
 class round_buffers {
   public:
     round_buffers(std::size_t count, std::size_t bytes) : shared_(std::make_shared<shared>()) {
-        for (std::size_t i = 0; i < count; ++i) shared_->free.emplace_back(new std::byte[bytes]);
+        shared_->free.reserve(count);
+        for (std::size_t i = 0; i < count; ++i) shared_->free.emplace_back(bytes);
     }
     /// Waits for one; it is free again when its last owner is gone.
     std::shared_ptr<std::byte> take() {
         std::unique_lock lock(shared_->mutex);
         shared_->changed.wait(lock, [&] { return !shared_->free.empty(); });
-        std::byte* const memory = shared_->free.back().release();
+        auto* const memory = new aligned_bytes(std::move(shared_->free.back()));
         shared_->free.pop_back();
-        return {memory, [home = shared_](std::byte* back) {
-                    std::lock_guard const locked(home->mutex);
-                    home->free.emplace_back(back);
-                    home->changed.notify_all();
-                }};
+        std::shared_ptr<aligned_bytes> const owner(memory, [home = shared_](aligned_bytes* back) {
+            std::lock_guard const locked(home->mutex);
+            home->free.push_back(std::move(*back));
+            delete back;
+            home->changed.notify_all();
+        });
+        return {owner, owner->data()};
     }
 
   private:
     struct shared {
         std::mutex mutex;
         std::condition_variable changed;
-        std::vector<std::unique_ptr<std::byte[]>> free;
+        std::vector<aligned_bytes> free;
     };
     std::shared_ptr<shared> shared_;
 };
@@ -71,7 +77,11 @@ class round_table {
         std::uint64_t const all = sent_bytes(packs_[number]);
         return std::min<std::uint64_t>(slice_bytes_, all - std::min<std::uint64_t>(all, offset_in(round)));
     }
-    std::size_t most_bytes() const noexcept { return ranks_ * (header_bytes + slice_bytes_); }
+    std::size_t most_bytes() const noexcept { return ranks_ * part_of(slice_bytes_); }
+    /// What a rank sends in a round for so many bytes.
+    static std::size_t part_of(std::uint64_t bytes) noexcept {
+        return header_bytes + (bytes + part_alignment - 1) / part_alignment * part_alignment;
+    }
 
   private:
     std::span<pack const> packs_;
@@ -131,7 +141,7 @@ class exchanger {
         round next{number, buffers_.take(), {}, {}};
         std::size_t before = 0;
         for (std::size_t r = 0; r < ranks_; ++r) {
-            next.counts.push_back(header_bytes + table_.bytes_of(number, r));
+            next.counts.push_back(round_table::part_of(table_.bytes_of(number, r)));
             if (r < me_) before += next.counts.back();
         }
         std::byte* const mine = next.buffer.get() + before;
@@ -164,7 +174,7 @@ class exchanger {
         if (failed) return true;
         at = done.buffer.get();
         for (std::size_t r = 0; r < ranks_; at += done.counts[r++]) {
-            std::size_t const count = done.counts[r] - header_bytes;
+            std::size_t const count = table_.bytes_of(done.number, r);
             if (count > 0) writers_.put({table_.pack_of(done.number, r), {at + header_bytes, count}, done.buffer});
         }
         return false;

@@ -24,16 +24,18 @@ pack_reader::~pack_reader() {
     changed_.notify_all();
 }
 
-void pack_reader::read(pack const& what, std::vector<std::byte>& bytes, chunk_reader& source) {
-    bytes.resize(sent_bytes(what));
+void pack_reader::read(pack const& what, slot& into, chunk_reader& source) {
+    into.bytes = sent_bytes(what);
+    into.memory.grow(into.bytes);
+    std::byte* const bytes = into.memory.data();
     std::size_t at = 0, checksum_at = what.bytes;
     for (piece const& one : what.pieces) {
-        std::span const part(bytes.data() + at, one.length);
+        std::span const part(bytes + at, one.length);
         source.begin(one);
         source.read(part);
         source.end();
         std::uint64_t const checksum = xxh3_64({reinterpret_cast<std::uint8_t const*>(part.data()), part.size()});
-        std::memcpy(bytes.data() + checksum_at, &checksum, 8);
+        std::memcpy(bytes + checksum_at, &checksum, 8);
         at += one.length;
         checksum_at += 8;
     }
@@ -53,7 +55,7 @@ void pack_reader::run() {
         std::exception_ptr failure;
         try {
             if (!source) source = std::make_unique<chunk_reader>(list_);
-            read(packs_[first_ + mine * step_], into.bytes, *source);
+            read(packs_[first_ + mine * step_], into, *source);
         } catch (...) {
             failure = std::current_exception();
         }
@@ -72,7 +74,7 @@ std::span<std::byte const> pack_reader::next() {
     changed_.notify_all();
     changed_.wait(lock, [&] { return wanted.full; });
     if (wanted.failure) std::rethrow_exception(wanted.failure);
-    return wanted.bytes;
+    return wanted.memory.first(wanted.bytes);
 }
 
 }  // namespace muster

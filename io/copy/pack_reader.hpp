@@ -12,9 +12,12 @@
 #include <thread>
 #include <vector>
 
+#include "io/copy/aligned_bytes.hpp"
 #include "io/copy/chunk_plan.hpp"
 
 namespace muster {
+
+class chunk_reader;
 
 /// How many bytes a pack has on its way: those of its pieces, and 8 for the checksum of each.
 std::uint64_t sent_bytes(pack const& what) noexcept;
@@ -33,12 +36,13 @@ class pack_reader {
 
   private:
     struct slot {
-        std::vector<std::byte> bytes;
+        aligned_bytes memory;
+        std::size_t bytes = 0;
         bool full = false;
         std::exception_ptr failure;
     };
     void run();
-    void read(pack const& what, std::vector<std::byte>& bytes, class chunk_reader& source);
+    void read(pack const& what, slot& into, chunk_reader& source);
 
     file_list const& list_;
     std::span<pack const> packs_;

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "io/copy/aligned_bytes.hpp"
 #include "io/copy/copy_target.hpp"
 #include "io/copy/folder_cache.hpp"
 #include "io/copy/small_files.hpp"
@@ -86,7 +87,7 @@ std::string first_difference(checked_chunk const& damaged, std::span<std::byte c
 }
 
 /// What is wrong with a chunk; "" if nothing is.
-std::string fault_of(checked_chunk const& one, folder_cache& folders, std::vector<std::byte>& buffer) {
+std::string fault_of(checked_chunk const& one, folder_cache& folders, aligned_bytes& buffer) {
     listed_file const& file = one.entry->file;
     int const folder = folders.parent(file.path);
     unique_fd const open(
@@ -99,8 +100,8 @@ std::string fault_of(checked_chunk const& one, folder_cache& folders, std::vecto
     if (!S_ISREG(found.st_mode)) return one.chunk > 0 ? "" : "is no file any more";
     if (static_cast<std::uint64_t>(found.st_size) != file.size)
         return one.chunk > 0 ? "" : fmt::format("has {} bytes, was copied with {}", found.st_size, file.size);
-    buffer.resize(std::max<std::size_t>(buffer.size(), one.length()));
-    std::span const part(buffer.data(), one.length());
+    buffer.grow(one.length());
+    std::span const part = buffer.first(one.length());
     std::size_t const got = read_part(open.get(), one.offset(), part);
     if (got != part.size()) return fmt::format("chunk {}: cannot be read from byte {} on", one.chunk, one.offset() + got);
     std::uint64_t const checksum = xxh3_64({reinterpret_cast<std::uint8_t const*>(part.data()), part.size()});
@@ -153,7 +154,7 @@ tree_check verify_tree(std::string const& path, int threads, std::function<void(
     in_parallel((chunks.size() + batch - 1) / batch, threads,
                 [&](int, std::size_t part) {
                     folder_cache mine(root.get(), folder_cache::links::refused);
-                    std::vector<std::byte> buffer;
+                    aligned_bytes buffer;
                     for (std::size_t i = part * batch; i < std::min(chunks.size(), (part + 1) * batch); ++i) {
                         auto fault = fault_of(chunks[i], mine, buffer);
                         done += chunks[i].length();

@@ -31,9 +31,9 @@ file_list files_of(std::vector<std::uint64_t> const& sizes) {
 }
 
 TEST(copy_plan, chunks_cover_each_file_once) {
-    constexpr std::uint64_t beyond = (std::uint64_t{1} << 31) + 5;
-    auto const list = files_of({0, 1, 99, 100, 101, 250, beyond});
-    chunk_plan const plan(list, 100);
+    constexpr std::uint64_t beyond = (std::uint64_t{1} << 33) + 5;
+    auto const list = files_of({0, 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 2'500'000, beyond});
+    chunk_plan const plan(list, 1 << 20);
     EXPECT_EQ(plan.count_of(0), 1u);
     EXPECT_EQ(plan.count_of(3), 1u);
     EXPECT_EQ(plan.count_of(4), 2u);
@@ -50,7 +50,7 @@ TEST(copy_plan, chunks_cover_each_file_once) {
             ++chunks;
         }
         EXPECT_EQ(bytes, one.bytes);
-        EXPECT_LE(one.bytes, 100u);
+        EXPECT_LE(one.bytes, 1u << 20);
     }
     EXPECT_EQ(chunks, plan.chunks());
     for (std::size_t i = 0; i < next.size(); ++i) EXPECT_EQ(next[i], list.files[i].size);
