@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -113,7 +114,7 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
     using clock = std::chrono::steady_clock;
     if (poll(state, which)) return;
     waiting const on{state, which, what, name};
-    auto const begin = clock::now();
+    std::optional<clock::time_point> begin;  // most are through before the clock is read
     duration next_check = between_checks;
     duration const keeps = state.waited_long ? short_patience : patience;
     state.waited_long = false;
@@ -121,7 +122,9 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
     for (unsigned polls = 1; !poll(state, which); ++polls) {
         if (yield) state.backend->give_way(waited_long);
         if (polls % polls_per_clock_read != 0 && !waited_long) continue;
-        duration const waited = clock::now() - begin;
+        auto const now = clock::now();
+        if (!begin) begin = now;
+        duration const waited = now - *begin;
         yield = yield || waited > keeps;
         state.waited_long = waited > long_wait;
         waited_long = waited > long_patience;
