@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process/phase_timeline.hpp"
 #include "launch/engine/describe_engine_job.hpp"
 #include "launch/engine/mpi_family.hpp"
 #include "launch/engine/start_engine.hpp"
@@ -72,10 +73,12 @@ int engine_supervisor::run(engine_command const& command) {
     start_ = event_loop::clock::now();
     engine_pid_ = start_engine(command, files, {input.child_fd(), STDOUT_FILENO, STDERR_FILENO});
     input.child_started();
+    end_phase("engine started");
     loop_.watch_reader_gone(STDOUT_FILENO, [this] { on_reader_gone(); });
     loop_.after(options_.start_timeout.value_or(gather_limit), [this] { on_gather_timeout(); });
     deadlines_.start();
     loop_.run();
+    end_phase("ranks and engine ended");
     return exit_code_;
 }
 
@@ -127,6 +130,7 @@ void engine_supervisor::start_ranks() {
         say(fmt::format("note: {}{}", first->place.note, others > 0 ? fmt::format(" (and so {} more hosts)", others) : ""));
     }
     phase_ = phase::running;
+    end_phase("all ranks placed by their shims");
     start_ = event_loop::clock::now();
     deadlines_.note_output();
     ranks_.send_all(ranks_.make_go());

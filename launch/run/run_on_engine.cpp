@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/environment.hpp"
+#include "base/process/phase_timeline.hpp"
 #include "launch/engine/describe_engine_job.hpp"
 #include "launch/engine/engine_table.hpp"
 #include "launch/placement/node_share.hpp"
@@ -91,6 +92,7 @@ int run_on_engine(run_context const& run, run_preparation const& prepared) {
     if (options.verbose)
         for (auto const& line : tried) fmt::print(stderr, "muster: {}\n", line);
 
+    end_phase("engine chosen");
     auto ranks = make_ranks(run, prepared, engine.name == "srun");
     auto command = engine.command(job, run.sources);
     if (!command.note.empty() && !options.quiet) fmt::print(stderr, "muster: note: {}\n", command.note);

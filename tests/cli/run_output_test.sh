@@ -65,3 +65,8 @@ expect_contains stdout "red / $HOME"
 expect_exit 2 "$MUSTER" run -q -x NO_SUCH_VARIABLE -- true
 expect_exit 0 "$MUSTER" run --help
 expect_contains stdout "muster run -- python3 train.py"
+
+# The phases of a start, in order.
+expect_exit 0 env MUSTER_LOG=trace "$MUSTER" run -q -n 2 -- true
+expect_equal "$(sed -n 's/.*phase.* ms  \([a-zA-Z].*\)/\1/p' "$ERR" | grep -c -x -e 'libraries loaded' -e 'PMIx server started' -e 'ranks started' -e 'ranks ended')" 4 'phases'
+expect_equal "$(sed -n 's/.*phase *\([0-9.]*\) ms .*/\1/p' "$ERR" | sort -n -c 2>&1)" '' 'the order of the phases'
