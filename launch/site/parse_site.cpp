@@ -76,8 +76,8 @@ void check_per_gpu(toml_reader const& in, std::string_view key, std::size_t size
 }
 
 site_node read_node(toml_document const& document, toml::table const& table) {
-    constexpr std::array<std::string_view, 8> known{"gpus",     "gpu_model", "cores",       "cpus",
-                                                    "gpu_cpus", "gpu_numa",  "nearest_gpu", "nic_gpu"};
+    constexpr std::array<std::string_view, 9> known{"gpus",     "gpu_model",   "cores",   "cpus",    "gpu_cpus",
+                                                    "gpu_numa", "nearest_gpu", "nic_gpu", "topology"};
     toml_reader const in(document, table, "node", known);
     site_node node;
     node.gpus = in.integer("gpus", 1, most_gpus);
@@ -91,6 +91,7 @@ site_node read_node(toml_document const& document, toml::table const& table) {
     node.gpu_numa = in.integers("gpu_numa", 0, most_cpus);
     node.nearest_gpu = in.integers("nearest_gpu", 0, last_gpu);
     node.nic_gpu = in.integers("nic_gpu", 0, last_gpu);
+    node.topology = in.text("topology").value_or("");
     check_per_gpu(in, "gpu_cpus", node.gpu_cpus.size(), node.gpus);
     check_per_gpu(in, "gpu_numa", node.gpu_numa.size(), node.gpus);
     check_per_gpu(in, "nearest_gpu", node.nearest_gpu.size(), node.gpus);

@@ -52,6 +52,7 @@ struct site_node {
     std::vector<int> gpu_numa;          ///< by GPU index: its NUMA node
     std::vector<int> nearest_gpu;       ///< by local rank, where the ranks fill the cores from 0 upwards
     std::vector<int> nic_gpu;           ///< by network card: the GPU nearest to it
+    std::string topology;               ///< the machine that muster plan shows (--topology), if it has not the site's own name
 
     bool operator==(site_node const&) const = default;
 };

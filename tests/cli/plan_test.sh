@@ -22,7 +22,7 @@ rank  host     GPU             cores        NUMA  NIC   why
 3     polaris  3 0000:c7:00.0  0-7,32-39    0     hsn0  8 cores of NUMA 0, next to the GPU, as the site says
 TABLE
 expect_exit 0 "$MUSTER" plan --topology "$machines/two-packages.xml" --gpus none --reserved-cpus 0-3
-expect_not_contains stdout 'shares a core' # reserved cores are no slots
+expect_not_contains stdout 'not bound' # reserved cores are no slots
 expect_exit 0 "$MUSTER" plan --topology "$machines/frontier.xml" --site frontier --no-smt --bind-to core
 expect_equal "$(awk 'NR > 1 { printf "%s,", $5 } NR == 1 { next }' "$OUT")" "49,57,17,25,1,9,33,41," "LUMI's and Frontier's cores"
 expect_exit 0 "$MUSTER" plan --topology "$machines/dgx-a100.xml" --bind-to gpu --gpu-visibility own --json
@@ -48,6 +48,25 @@ expect_contains stderr "expected a NUMA node with cores" "^"
 expect_exit 2 "$MUSTER" plan --gpus 4
 expect_contains stderr "--topology FILE.xml"
 
+# A site's nodes are shown where it has a machine, as many as the ranks need.
+expect_exit 0 "$MUSTER" plan --site polaris
+expect_matches stdout '^3 +polaris +3 0000:c7:00.0 +0-7,32-39 .*as the site says$'
+expect_contains stderr 'nodes like those of polaris are shown' 'polaris.xml has them, and not this machine'
+expect_exit 0 "$MUSTER" plan --site polaris -n 8
+expect_matches stdout '^4 +polaris2 +0 0000:07:00.0 +24-31,56-63 '
+expect_exit 0 "$MUSTER" plan --site polaris --nnodes 3 --gpus 2
+expect_equal "$(awk 'NR > 1 { print $2 }' "$OUT" | uniq -c | awk '{ printf "%s:%s ", $2, $1 }')" 'polaris1:2 polaris2:2 polaris3:2 ' 'ranks'
+expect_exit 0 "$MUSTER" plan --site deltaai # which names another machine's file
+expect_contains stdout '216-287'
+expect_exit 0 "$MUSTER" plan --site lumi-g -n 1
+expect_contains stderr 'frontier.xml'
+printf 'name = "here"\ndescription = "x"\nscheduler = "slurm"\n[source]\nfacts = "none"\ndate = 2026-01-31\n[node]\ncores = 3\n' >here.toml
+expect_exit 0 "$MUSTER" plan --site ./here.toml -n 1
+expect_contains stderr 'this machine is shown, and no node of here'
+# In a job its own nodes are.
+expect_exit 0 env SLURM_JOB_ID=7 SLURM_JOB_NODELIST=far1 SLURM_TASKS_PER_NODE=2 "$MUSTER" plan --site polaris
+expect_not_contains stderr 'nodes like those of'
+
 # GPUs that only the scheduler knows keep its names; outside of a job nobody vouches for them.
 if ! "$MUSTER" plan --json 2>/dev/null | grep -q '"known_to": "driver"'; then
     expect_exit 0 env SLURM_JOB_ID=7 CUDA_VISIBLE_DEVICES=2,3 "$MUSTER" plan --scheduler local
@@ -55,6 +74,13 @@ if ! "$MUSTER" plan --json 2>/dev/null | grep -q '"known_to": "driver"'; then
     expect_contains stderr "known to Slurm only (CUDA_VISIBLE_DEVICES=2,3)"
     expect_exit 125 env CUDA_VISIBLE_DEVICES=0 "$MUSTER" plan
     expect_contains stderr "CUDA_VISIBLE_DEVICES=0: there is no GPU here; unset it"
+fi
+
+# What is printed instead of started can be started later on: the files that it writes are not in a folder of this run.
+if command -v mpirun >/dev/null; then
+    expect_exit 0 "$MUSTER" run -q --engine mpirun -H localhost:2 --dry-run -- true
+    file=$(sed -n "1s/^cat >'\{0,1\}\([^ ']*\)'\{0,1\} <<.*/\1/p" "$OUT")
+    expect_true test -d "$(dirname "${file:-/nowhere/x}")"
 fi
 
 expect_exit 125 "$MUSTER" plan --topology none.xml
@@ -73,6 +99,13 @@ expect_contains stdout "no program 'no-such-program'" '0 of 1 nodes are fit for 
 expect_exit 0 "$MUSTER" run --preflight -n 1 -- true
 expect_exit 125 "$MUSTER" run --preflight -n 1 -- no-such-program
 expect_contains stderr 'did not pass preflight'
+
+# Rows are as wide as there is room.
+widest() { awk '{ if (length($0) > most) most = length($0) } END { print most }' "$OUT"; }
+env -u COLUMNS "$MUSTER" doctor >"$OUT" 2>"$ERR"
+expect_true test "$(widest)" -gt 80
+COLUMNS=80 "$MUSTER" doctor >"$OUT" 2>"$ERR"
+expect_true test "$(widest)" -le 80
 
 # What the loader says of a missing driver is for --verbose alone.
 "$MUSTER" doctor >"$OUT" 2>"$ERR"
