@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/error.hpp"
@@ -18,6 +19,7 @@
 #include "launch/engine/start_engine.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/system/exit_status.hpp"
+#include "launch/system/network.hpp"
 #include "launch/watch/job_end.hpp"
 #include "launch/watch/rank_table.hpp"
 
@@ -28,6 +30,7 @@ namespace {
 constexpr duration gather_limit{120};
 constexpr duration final_messages_patience{0.2};
 constexpr std::size_t largest_frame_bytes = 16u << 20;
+constexpr duration leaver_patience{10};  ///< until the others are said to wait for a rank that has ended well
 constexpr duration abort_patience{0.3};  ///< for the same on why a rank of an MPI world has ended
 
 }  // namespace
@@ -153,6 +156,7 @@ void engine_supervisor::on_message(remote_rank& rank, wire::ended const& ended) 
     rank.wait_status = ended.wait_status;
     rank.left_early = ended.wait_status == 0 && first_lost_ < 0;
     auto const fault = find_end_fault(ended.wait_status, ended.memory);
+    if (!fault && rank.uses_mpi && !options_.quiet) loop_.after(leaver_patience, [this] { note_leaver(); });
     if (!fault) return;
     suspicion const who{rank.job.who.rank, *fault, ended.last_lines, ended.asked};
     bool const out_of_memory = ended.memory == memory_verdict::in_cgroup;
@@ -255,14 +259,24 @@ void engine_supervisor::on_engine_end() {
         auto const what = describe_end(*engine_status_);
         int const code = shell_code(*engine_status_);
         if (!absent.empty())
-            fail(fmt::format("{} {} before {} of {} ranks came up ({}); its own message is above; check that every node has this "
-                             "muster at the same path, and see the command with --dry-run",
-                             engine_.name, what, ranks_.count(remote_rank::state::absent), ranks_.size(), absent),
+            fail(fmt::format("{} {} before {} of {} ranks came up ({}); its own message is above; {}", engine_.name, what,
+                             ranks_.count(remote_rank::state::absent), ranks_.size(), absent, advice_on_absent()),
                  exit_code(errc::unavailable));
         else
             fail(fmt::format("{} {} while {} of {} ranks were running", engine_.name, what, ranks_.running(), ranks_.size()),
                  code == 0 ? exit_code(errc::unavailable) : code);
     });
+}
+
+/// The engine's own message may be long, and the cause stand in its first line.
+std::string engine_supervisor::advice_on_absent() const {
+    constexpr std::size_t most_names = 3;  // each may take some seconds
+    std::set<std::string> hosts;
+    for (auto const& rank : ranks_)
+        if (rank.now == remote_rank::state::absent && hosts.size() < most_names) hosts.insert(rank.job.who.host);
+    std::erase_if(hosts, has_address);
+    if (!hosts.empty()) return fmt::format("no address is known here of {}: correct the name", fmt::join(hosts, ", "));
+    return "check that every node has this muster at the same path, and see the command with --dry-run";
 }
 
 void engine_supervisor::on_guardian_gone() {

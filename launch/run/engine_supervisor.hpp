@@ -71,6 +71,7 @@ class engine_supervisor {
     void on_signal();
     void on_child();
     void on_engine_end();
+    std::string advice_on_absent() const;
     void on_guardian_gone();
     void on_reader_gone();
     void on_gather_timeout();
@@ -103,6 +104,8 @@ class engine_supervisor {
     bool await_engine();
     bool blame_job();
     bool blame_engine();
+    bool blame_leaver();
+    void note_leaver();
     bool blame_watchers();
     void explain_end();
     std::string ending() const;
@@ -117,6 +120,7 @@ class engine_supervisor {
     void judge_meeting_at_deadline();
     void note_unmet();
     void beat();
+    bool are_nodes_silent(std::vector<remote_rank const*> const& silent) const;
     void count_answers();
 
     unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
@@ -147,6 +151,7 @@ class engine_supervisor {
     int beat_ = 0;  ///< number of the last ping
     bool start_timeout_due_ = false;
     bool start_doubt_ = false;
+    bool leaver_noted_ = false;
     bool waited_for_engine_ = false;
     bool cancelled_ = false;
     bool ended_engine_ = false;  ///< it ends because we told it to: its code says nothing

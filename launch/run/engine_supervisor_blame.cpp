@@ -10,6 +10,7 @@
 #include "launch/ranks/rank_name.hpp"
 #include "launch/run/engine_supervisor.hpp"
 #include "launch/system/exit_status.hpp"
+#include "launch/watch/failure_report.hpp"
 #include "launch/watch/job_end.hpp"
 
 namespace muster {
@@ -49,10 +50,14 @@ void engine_supervisor::judge() {
         int const code = abort_->code & 0xff;
         return fail(rank, fmt::format("aborted the job with code {} (MPI_Abort)", abort_->code), code == 0 ? 1 : code);
     }
-    if (blame_job() || blame_engine()) return;
+    if (blame_job() || blame_engine() || blame_leaver()) return;
     if (suspect_ && !suspect_->asked) {
         auto const who = *suspect_;
-        return fail(ranks_[who.rank], who.fault.what, who.fault.exit_code, who.fault.advice, who.last_lines);
+        auto advice = who.fault.advice;
+        // Slurm's PMIx kills a world, watchers too, when one of its ranks dies, and that one's may not have told of it.
+        if (advice.empty() && ranks_[who.rank].uses_mpi && ranks_.count(remote_rank::state::lost) > 0)
+            advice = fmt::format("{} killed others at the same moment: another rank may have failed first", engine_.name);
+        return fail(ranks_[who.rank], who.fault.what, who.fault.exit_code, advice, who.last_lines);
     }
     if (blame_watchers() || await_engine()) return;
     // Slurm's PMIx kills a world that one rank has left early, and does not name that rank.
@@ -104,6 +109,25 @@ bool engine_supervisor::blame_engine() {
     fail(fmt::format("{} {}, and with it the start of the ranks was lost{}", engine_.name, describe_end(*engine_status_),
                      ending()),
          exit_code(errc::peer_failed));
+    return true;
+}
+
+/// A rank has left its MPI world: what befalls the others comes of it. A fault of memory or arithmetic is a rank's own, perhaps of
+/// its last moments behind MPI_Finalize, when some have ended already.
+bool engine_supervisor::blame_leaver() {
+    auto const* victim = suspect_ ? &ranks_[suspect_->rank] : nullptr;
+    if (phase_ != phase::running) return false;
+    if (victim != nullptr && victim->wait_status && WIFSIGNALED(*victim->wait_status) &&
+        !may_be_sent_to_all(*victim->wait_status))
+        return false;
+    auto const* leaver = ranks_.find_leaver(suspect_ ? suspect_->rank : -1);
+    if (leaver == nullptr) return false;
+    auto const then = victim != nullptr ? fmt::format("{} {}", ranks_.name_of(*victim), suspect_->fault.what)
+                                        : fmt::format("{} ended them", engine_.name);
+    fail(fmt::format("{} exited with code 0 while others were in its MPI world, so probably without MPI_Finalize, and then {}{}; "
+                     "call MPI_Finalize on every path",
+                     ranks_.name_of(*leaver), then, ending()),
+         1);
     return true;
 }
 

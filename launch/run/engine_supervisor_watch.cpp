@@ -126,6 +126,14 @@ void engine_supervisor::note_unmet() {
     });
 }
 
+/// Not every MPI, nor every engine, ends the others when a rank leaves its world.
+void engine_supervisor::note_leaver() {
+    auto const* leaver = ranks_.find_leaver(-1);
+    if (leaver == nullptr || phase_ != phase::running || failed_ || std::exchange(leaver_noted_, true)) return;
+    say(fmt::format("note: {} exited with code 0, and {} go on: if it has not called MPI_Finalize, they wait for it forever",
+                    ranks_.name_of(*leaver), count_of_ranks(ranks_.running())));
+}
+
 /// Keep-alive of the connections tells of lost nodes; a shim that is stopped only stays silent itself. It has two thirds of the
 /// time in which a node must answer: this process may itself have been stopped, and reads first what was answered meanwhile.
 void engine_supervisor::beat() {
@@ -145,7 +153,16 @@ void engine_supervisor::on_message(remote_rank& rank, wire::pong const& pong) {
     rank.answered = pong.number;
 }
 
-/// All of them silent: the job is suspended. Some: these are stopped.
+/// Whether of no rank on a node of `silent` ones anything has been heard: then it is the node rather than its watchers.
+bool engine_supervisor::are_nodes_silent(std::vector<remote_rank const*> const& silent) const {
+    return std::all_of(silent.begin(), silent.end(), [&](auto const* one) {
+        return std::none_of(ranks_.begin(), ranks_.end(), [&](remote_rank const& other) {
+            return other.node == one->node && other.now == remote_rank::state::running && other.answered >= beat_;
+        });
+    });
+}
+
+/// All of them silent: the job is suspended. Some: these are stopped, or their nodes are gone.
 void engine_supervisor::count_answers() {
     if (phase_ != phase::running || failed_) return;
     std::size_t running = 0;
@@ -156,12 +173,17 @@ void engine_supervisor::count_answers() {
             if (rank.answered < beat_) silent.push_back(&rank);
         }
     if (silent.empty() || silent.size() == running) return beat();
+    bool const nodes = are_nodes_silent(silent);
     for (auto const* rank : silent) ranks_[rank->job.who.rank].now = remote_rank::state::lost;
-    fail(fmt::format("the {} of {} {} not answered for {}, and others have: stopped, perhaps; ending {}",
-                     silent.size() == 1 ? "watcher" : "watchers", ranks_.list(remote_rank::state::lost),
-                     silent.size() == 1 ? "has" : "have", format_duration((options_.heartbeat + duration(10)) / 1.5),
-                     count_of_ranks(ranks_.running())),
-         exit_code(errc::peer_failed));
+    auto const who = ranks_.list(remote_rank::state::lost);
+    auto const time = format_duration((options_.heartbeat + duration(10)) / 1.5);
+    bool const one = silent.size() == 1;
+    auto const what =
+        nodes ? fmt::format("lost {}: nothing there has answered for {}, and other nodes have: without power, cut off or stopped",
+                            who, time)
+              : fmt::format("the {} of {} {} not answered for {}, and others have: stopped, perhaps",
+                            one ? "watcher" : "watchers", who, one ? "has" : "have", time);
+    fail(fmt::format("{}; ending {}", what, count_of_ranks(ranks_.running())), exit_code(errc::peer_failed));
 }
 
 }  // namespace muster

@@ -119,6 +119,20 @@ std::vector<rank_row> remote_ranks::rows(int look) const {
     return rows;
 }
 
+remote_rank const* remote_ranks::find_leaver(int suspect) const {
+    remote_rank const* leaver = nullptr;
+    std::size_t left = 0, others = 0;
+    for (auto const& rank : ranks_) {
+        if (rank.left_early) {
+            ++left;
+            if (leaver == nullptr && rank.uses_mpi) leaver = &rank;
+        } else if (rank.job.who.rank != suspect) {
+            ++others;
+        }
+    }
+    return left < others ? leaver : nullptr;
+}
+
 std::string remote_ranks::list_early_ends() const {
     constexpr std::size_t most_names = 4;
     std::vector<std::string> names;

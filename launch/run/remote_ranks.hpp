@@ -70,6 +70,9 @@ class remote_ranks {
     void send_all(wire::message const& message);
     /// As the look with this number has shown them.
     std::vector<rank_row> rows(int look) const;
+    /// A rank of an MPI program that has ended well while most others had not, `suspect` (or -1) left out: it has not called
+    /// MPI_Finalize, in which it would have waited for them. They fail because of it, or are killed, or wait. Null if there is none.
+    remote_rank const* find_leaver(int suspect) const;
     /// Ranks that have ended with code 0, "rank 1 on node2 had ended with code 0 before that"; empty if there is none.
     std::string list_early_ends() const;
 

@@ -180,6 +180,10 @@ unique_fd connect_to(std::string const& address, int port, duration limit) {
                 fmt::format("{}: {}", with_port(address, port), std::strerror(fault)));
 }
 
+bool has_address(std::string const& host) {
+    return resolve(host, 0, SOCK_STREAM) != nullptr;
+}
+
 std::string interface_that_has(std::string_view address) {
     for (auto const& one : all_addresses(true))
         if (one.address == address) return one.interface;

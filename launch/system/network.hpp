@@ -35,6 +35,9 @@ listener listen_on_all(int port = 0);
 /// A connected, blocking socket. `address` is numeric or a name. Throws errc::timeout or errc::system, naming the address and the reason.
 unique_fd connect_to(std::string const& address, int port, duration limit);
 
+/// Whether this machine knows an address of that host.
+bool has_address(std::string const& host);
+
 /// Whether `address` (numeric) belongs to this machine; the name of the interface that has it.
 std::string interface_that_has(std::string_view address);
 

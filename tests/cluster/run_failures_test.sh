@@ -51,6 +51,8 @@ if install_programs mpi_fault 2>/dev/null; then
     expect_contains stderr 'MPI_ABORT was invoked on rank 5' # Slurm kills them all, and who asked for it is MPI's own word
     expect_mpi_exit 3 run --timeout 20s -- ./mpi_fault exit3 2
     expect_contains stderr 'rank 2 on node1' 'exited with code 3'
+    expect_mpi_exit 1 run --timeout 20s -- ./mpi_fault exit0 5 # Slurm's PMIx kills the others, and their watchers
+    expect_contains stderr 'rank 5 on node2' 'exited with code 0 while others were in its MPI world'
     expect_nothing_left
 fi
 
@@ -111,7 +113,7 @@ mark
 "$cluster" crash node4
 expect_end 125
 expect_took 17000 'from the loss of a node to the end of the run'
-expect_contains stderr node4
+expect_contains stderr 'lost ranks 4-7 on node4: nothing there has answered for'
 PID=$link OUT=$first_out ERR=$first_err
 expect_end 125
 expect_took 17000 'from the loss of a link to the end of the run'

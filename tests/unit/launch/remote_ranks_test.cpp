@@ -44,6 +44,19 @@ TEST(remote_ranks, only_the_shims_of_the_plan_are_admitted) {
     EXPECT_NE(ranks.objection_to(other, "srun").find("has muster 0.0.1"), std::string::npos);
 }
 
+TEST(remote_ranks, one_that_left_its_world_is_found_while_most_are_still_in_it) {
+    auto ranks = make_ranks();
+    EXPECT_EQ(ranks.find_leaver(-1), nullptr);
+    ranks[2].left_early = true;
+    EXPECT_EQ(ranks.find_leaver(-1), nullptr) << "a program without MPI may end when it likes";
+    ranks[2].uses_mpi = true;
+    ASSERT_NE(ranks.find_leaver(-1), nullptr);
+    EXPECT_EQ(ranks.find_leaver(-1)->job.who.rank, 2);
+    EXPECT_NE(ranks.find_leaver(3), nullptr);
+    ranks[0].left_early = ranks[0].uses_mpi = true;
+    EXPECT_EQ(ranks.find_leaver(3), nullptr) << "where others leave too, they are behind MPI_Finalize";
+}
+
 TEST(remote_ranks, are_listed_by_node) {
     auto ranks = make_ranks();
     ranks.admit(hello_of(0, "a"));
