@@ -30,7 +30,7 @@ int highest_inherited() {
 /// Three descriptors of /dev/null, held for good.
 struct set_aside {
     set_aside() {
-        if (!null) throw_system("open", "/dev/null");
+        if (!null) throw_system("open", "/dev/null", 0, "make that device: mknod /dev/null c 1 3");
         for (int& number : numbers) {
             number = ::fcntl(null.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
             if (number < 0) throw_system("fcntl", "for a new process", 0, "raise the limit of open files with ulimit -n");

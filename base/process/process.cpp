@@ -43,6 +43,9 @@ struct child_plan {
     bool own_session;
     int death_signal;
     pid_t parent;
+    soft_limit const* limits;
+    std::size_t limit_count;
+    int file_mask;
 };
 
 constexpr char const* unshare_step = "close_range";
@@ -66,6 +69,19 @@ void reset_signals() {
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+/// Limits that cannot be had as they are, or at all, are no reason not to run.
+void set_limits(child_plan const& plan) {
+    for (std::size_t i = 0; i < plan.limit_count; ++i) {
+        auto const which = static_cast<decltype(RLIMIT_NOFILE)>(plan.limits[i].resource);
+        rlimit now{};
+        if (::getrlimit(which, &now) != 0) continue;
+        auto const wanted = static_cast<rlim_t>(plan.limits[i].value);
+        now.rlim_cur = wanted < now.rlim_max ? wanted : now.rlim_max;  // RLIM_INFINITY is the largest
+        ::setrlimit(which, &now);
+    }
+    if (plan.file_mask >= 0) ::umask(static_cast<mode_t>(plan.file_mask));
+}
+
 /// Runs in the child; returns the step that failed. Only system calls.
 char const* prepare(child_plan const& plan) {
     if (plan.shares_descriptors && ::syscall(SYS_close_range, plan.first_unneeded, ~0U, CLOSE_RANGE_UNSHARE) != 0)
@@ -79,6 +95,7 @@ char const* prepare(child_plan const& plan) {
     for (int i = 0; i < 3; ++i)
         if (::dup2(plan.fds[i], i) < 0) return "dup2";
     if (plan.open_files != nullptr && ::setrlimit(RLIMIT_NOFILE, plan.open_files) != 0) return "setrlimit(RLIMIT_NOFILE)";
+    set_limits(plan);
     if (plan.mask != nullptr && ::sched_setaffinity(0, plan.mask_bytes, plan.mask) != 0) return "sched_setaffinity";
     if (plan.working_dir != nullptr && ::chdir(plan.working_dir) != 0) return "chdir";
     reset_signals();
@@ -228,7 +245,7 @@ std::string suggestion(std::string const& program) {
 pid_t start_process(process_request const& request) {
     bool const needs_null = request.stdin_fd < 0 || request.stdout_fd < 0 || request.stderr_fd < 0;
     unique_fd const null(needs_null ? ::open("/dev/null", O_RDWR | O_CLOEXEC) : -1);
-    if (needs_null && !null) throw_system("open", "/dev/null");
+    if (needs_null && !null) throw_system("open", "/dev/null", 0, "make that device: mknod /dev/null c 1 3");
     auto const fd_or_null = [&](int fd) { return fd >= 0 ? fd : null.get(); };
     child_descriptors const descriptors(
         {fd_or_null(request.stdin_fd), fd_or_null(request.stdout_fd), fd_or_null(request.stderr_fd)});
@@ -253,7 +270,10 @@ pid_t start_process(process_request const& request) {
                           request.own_group,
                           request.own_session,
                           request.death_signal,
-                          ::getpid()};
+                          ::getpid(),
+                          request.limits.data(),
+                          request.limits.size(),
+                          request.file_mask};
     child_failure failure;
     pid_t const pid = start_child(plan, failure);
     if (failure.step != nullptr) {

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,13 @@ class program_error : public error {
     int exit_status() const noexcept { return code() == errc::not_found ? 127 : 126; }
 };
 
+/// A limit as setrlimit has it: RLIMIT_CORE and a value; RLIM_INFINITY is none.
+struct soft_limit {
+    int resource = 0;
+    std::uint64_t value = 0;
+    bool operator==(soft_limit const&) const = default;
+};
+
 /// What to start, and how.
 struct process_request {
     std::string path;                           ///< absolute or with a slash: see find_program
@@ -31,11 +39,13 @@ struct process_request {
     int stdin_fd = -1;  ///< each becomes descriptor 0, 1, 2 of the child; below 0: /dev/null. The caller keeps and closes its own
     int stdout_fd = -1;
     int stderr_fd = -1;
-    cpuset cores;                      ///< empty: affinity is inherited
-    bool own_group = true;             ///< it leads a process group of its own; else it stays in ours
-    bool own_session = false;          ///< it leads a session of its own, and with it a process group
-    std::optional<rlimit> open_files;  ///< nothing: inherited
-    int death_signal = SIGKILL;        ///< what the child gets when this process dies
+    cpuset cores;                         ///< empty: affinity is inherited
+    bool own_group = true;                ///< it leads a process group of its own; else it stays in ours
+    bool own_session = false;             ///< it leads a session of its own, and with it a process group
+    std::optional<rlimit> open_files;     ///< nothing: inherited
+    int death_signal = SIGKILL;           ///< what the child gets when this process dies
+    std::vector<soft_limit> limits = {};  ///< each as far as the hard limit allows; others are inherited
+    int file_mask = -1;                   ///< umask; below 0: inherited
 };
 
 /// Starts it with default signal dispositions; returns its process id once it runs the program: 0.4 ms however

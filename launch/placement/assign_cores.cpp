@@ -100,6 +100,14 @@ void share_out(binding_input const& at, pool const& p, std::size_t width, std::v
     }
 }
 
+/// More ranks than cores, and nobody has said how they are to share them: the kernel moves them to where there is room. Ranks
+/// that are bound to one core and do not know it spin against each other (Open MPI 4 over srun: most runs of 16 ranks on 2 cores
+/// never got through MPI_Init).
+void leave_unbound(binding_input const& at, std::vector<binding>& ranks) {
+    for (auto& rank : ranks)
+        explain(rank, fmt::format("not bound: {} ranks on {} of the node", ranks.size(), counted(at.cores.size(), "core")));
+}
+
 /// More ranks than cores: cores are dealt in rounds, so that ranks started one after the other have different cores.
 void deal_in_rounds(binding_input const& at, std::vector<binding>& ranks) {
     for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -188,6 +196,8 @@ void bind_shares(binding_input const& at, std::vector<vicinity> const& near, std
         share_scarce(at, near, fixed ? least : at.cores.size() / ranks.size(), ranks);
     else if (wanted.cpus_per_rank)
         refuse_width(at, ranks.size(), least);
+    else if (wanted.bind_to == bind_policy::share)
+        leave_unbound(at, ranks);
     else
         deal_in_rounds(at, ranks);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/trust/sha256.hpp"
 #include "launch/ranks/gpu_variables.hpp"
 
 namespace muster {
@@ -23,6 +24,11 @@ void set_muster(environment& v, identity const& who) {
     set_number(v, "MUSTER_NODE_COUNT", who.node_count);
 }
 
+/// The job's name for what programs print or send: its last part is secret, so a hash of the whole stands there.
+std::string public_name(std::string const& nspace) {
+    return nspace.substr(0, nspace.rfind('.') + 1) + sha256_digits(nspace, 8);
+}
+
 void set_torch(environment& v, identity const& who, rendezvous const& point) {
     set_number(v, "RANK", who.rank);
     set_number(v, "WORLD_SIZE", who.world_size);
@@ -35,7 +41,7 @@ void set_torch(environment& v, identity const& who, rendezvous const& point) {
     v.set("ROLE_NAME", "default");
     v.set("MASTER_ADDR", point.address);
     set_number(v, "MASTER_PORT", point.master_port);
-    v.set("TORCHELASTIC_RUN_ID", point.run_id);
+    v.set("TORCHELASTIC_RUN_ID", public_name(who.nspace));
     v.set("TORCHELASTIC_RESTART_COUNT", "0");
     v.set("TORCHELASTIC_MAX_RESTARTS", "0");
     v.set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");

@@ -17,7 +17,6 @@ struct rendezvous {
     int master_port = 0;               ///< MASTER_PORT
     int jax_port = 0;                  ///< JAX's coordinator, which runs beside a torch store in one process
     std::vector<std::string> workers;  ///< "address:port" of each rank, for TensorFlow's TF_CONFIG; empty: too many to list
-    std::string run_id;
 };
 
 inline constexpr int most_tensorflow_workers = 256;  ///< TF_CONFIG lists every rank in every rank's environment

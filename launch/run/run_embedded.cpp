@@ -141,9 +141,9 @@ void start_ranks(embedded_supervisor& watch, int size, std::function<std::unique
     }
 }
 
-rendezvous make_rendezvous(held_ports const& ports, int world_size, std::string const& nspace) {
+rendezvous make_rendezvous(held_ports const& ports, int world_size) {
     auto const& numbers = ports.numbers();
-    rendezvous point{"127.0.0.1", numbers[0], numbers[1], {}, nspace};
+    rendezvous point{"127.0.0.1", numbers[0], numbers[1], {}};
     if (world_size <= most_tensorflow_workers)
         for (auto port = numbers.begin() + 2; port != numbers.end(); ++port)
             point.workers.push_back(fmt::format("127.0.0.1:{}", *port));
@@ -205,7 +205,7 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     });
     end_phase("PMIx server started");
     stdin_forwarder input(watch.loop());
-    auto const point = make_rendezvous(*ports, size, job.nspace);
+    auto const point = make_rendezvous(*ports, size);
     rank_starter const starter{options, where, variables, program, working_dir, job.nspace, point, open_files};
     ports.reset();
     if (options.print_env) {

@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/environment.hpp"
 #include "base/process/phase_timeline.hpp"
 #include "launch/engine/describe_engine_job.hpp"
 #include "launch/engine/engine_table.hpp"
 #include "launch/placement/node_share.hpp"
+#include "launch/placement/this_node.hpp"
 #include "launch/ranks/exports.hpp"
+#include "launch/ranks/own_limits.hpp"
 #include "launch/ranks/rank_environment.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/run/engine_supervisor.hpp"
@@ -45,6 +49,9 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.grace = options.grace;
     common.lost_after = options.heartbeat + duration(10);
     common.hold_worker_port = size <= most_tensorflow_workers;
+    common.file_mask = read_umask();
+    // A job script's ulimit holds for all of its nodes. A login node's own limits say nothing of them.
+    if (std::any_of(run.given.nodes.begin(), run.given.nodes.end(), is_this_host)) common.limits = read_own_limits();
     std::string const nspace = pmix::make_job_name(short_host_name());
     std::vector<remote_rank> ranks(places.size());
     for (int r = 0; r < size; ++r) {
@@ -70,7 +77,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
 /// What the launcher knows of a rank's environment; the rest is known to the engine and the node only.
 void print_environment(wire::job const& job) {
     auto variables = rank_environment(job.variables, {}, job.own_step);
-    set_rank_variables(variables, job.who, {}, {}, {"", 0, 0, {}, job.who.nspace});
+    set_rank_variables(variables, job.who, {}, {}, {});
     std::vector<std::string> left_open{"MASTER_ADDR", "MASTER_PORT", "JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_PORT",
                                        "TF_CONFIG"};
     if (!job.variables.has("OMP_NUM_THREADS")) left_open.emplace_back("OMP_NUM_THREADS");
@@ -86,7 +93,8 @@ void print_environment(wire::job const& job) {
 
 int run_on_engine(run_context const& run, run_preparation const& prepared) {
     auto const& options = run.options;
-    auto const job = describe_engine_job(run, run.map, run.session_dir);
+    // What is printed is for a shell later on, and by then the folder of this run is gone.
+    auto const job = describe_engine_job(run, run.map, options.dry_run ? absolute_path(".") : run.session_dir);
     std::vector<std::string> tried;
     auto const& engine = choose_engine(job, run.sources, options.engine, &tried);
     if (options.verbose)

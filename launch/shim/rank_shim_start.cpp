@@ -31,13 +31,7 @@ void rank_shim::place() {
     auto const& who = job_.who;
     machine_ = discover_topology(who.host, current_affinity(), variables_);
     auto const local = static_cast<std::size_t>(who.local_rank);
-    placement_request wanted = job_.place;
-    // Ranks of an engine do not know that they share cores: bound to one they would spin against each other (Open MPI 4 over
-    // srun: most runs of 16 ranks on 2 cores never got through MPI_Init).
-    bool const crowded = who.local_size > static_cast<int>(machine_.cores.size()) && wanted.bind_to == bind_policy::share;
-    if (crowded) wanted.bind_to = bind_policy::none;
-    binding_ = bind_ranks(machine_, wanted, who.local_size).at(local);
-    if (crowded) binding_.why = fmt::format("not bound: {} ranks on {} cores", who.local_size, machine_.cores.size());
+    binding_ = bind_ranks(machine_, job_.place, who.local_size).at(local);
 
     // MASTER_PORT and JAX's port lie on rank 0's node; each rank has one of its own for TensorFlow.
     int const own_ports = (who.rank == 0 ? 2 : 0) + (job_.hold_worker_port ? 1 : 0);
@@ -65,7 +59,7 @@ environment rank_shim::program_variables(wire::go const& go) const {
     auto const interface = job_.network_interface.empty() ? interface_towards(go.address) : job_.network_interface;
     if (!interface.empty()) own.set_default("GLOO_SOCKET_IFNAME", interface);
     if (!job_.network_interface.empty()) own.set_default("NCCL_SOCKET_IFNAME", job_.network_interface);
-    rendezvous const point{go.address, go.master_port, go.jax_port, go.workers, job_.who.nspace};
+    rendezvous const point{go.address, go.master_port, go.jax_port, go.workers};
     set_rank_variables(own, job_.who, binding_, machine_, point);
     set_explicit(own, job_.exports);
     return own;
@@ -98,7 +92,9 @@ void rank_shim::start(wire::go const& go) {
                           .stdout_fd = out_ ? out_->child_fd() : STDOUT_FILENO,
                           .stderr_fd = err_->child_fd(),
                           .cores = binding_.cores,
-                          .own_group = false});
+                          .own_group = false,
+                          .limits = job_.limits,
+                          .file_mask = job_.file_mask});
     for (auto* stream : {&out_, &err_}) {
         if (!*stream) continue;
         (*stream)->close_child_end();

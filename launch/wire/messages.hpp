@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
+#include "base/process/process.hpp"
 #include "base/units.hpp"
 #include "launch/observe/memory_kills.hpp"
 #include "launch/observe/process_sight.hpp"
@@ -45,7 +46,9 @@ struct job {
     std::string address;  ///< what the other nodes call this rank's node, with the site's rule applied
     duration grace{5};
     duration lost_after{15};
-    bool hold_worker_port = false;  ///< the world is small enough for TF_CONFIG
+    bool hold_worker_port = false;   ///< the world is small enough for TF_CONFIG
+    std::vector<soft_limit> limits;  ///< of the launcher, where it runs on one of the nodes; else the node's own hold
+    int file_mask = -1;              ///< umask of the launcher; below 0: the node's own
     bool operator==(job const&) const = default;
 };
 

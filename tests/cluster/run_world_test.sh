@@ -35,6 +35,16 @@ finish_job
 expect_equal "$code" 0:0 'exit code of the job'
 expect_world 4 4 4 4
 
+# What a job script sets for itself holds on all of its nodes.
+write_program limits <<<'echo "core $(ulimit -c) stack $(ulimit -s) files $(ulimit -n) mask $(umask)"'
+batch -N2 -w node1,node2 --gres=gpu:4 <<'JOB'
+ulimit -S -c 0 -s 4096 -n 777
+umask 027
+prefix/bin/muster run -q -- ./limits
+JOB
+finish_job
+expect_equal "$(sort "$OUT" | uniq -c | tr -s ' ')" ' 8 core 0 stack 4096 files 777 mask 0027' 'limits of the ranks'
+
 allocate -N4 --gres=gpu:4
 run() { inside "$muster" run "$@"; }
 expect_exit 0 run -- ./say
@@ -45,6 +55,11 @@ expect_exit 0 inside srun -Q --interactive --preserve-env "$muster" run -- ./say
 expect_world 4 4 4 4
 expect_exit 0 inside srun -Q --overlap -N1 -n1 "$muster" run -- ./say
 expect_world 4
+
+# From the login node only the umask does: its own limits say nothing of the nodes.
+expect_exit 0 inside bash -c 'ulimit -S -s 4096; umask 027; exec "$@"' - "$muster" run -- ./limits
+expect_equal "$(grep -c 'mask 0027$' "$OUT")" 16 'ranks with the umask'
+expect_not_contains stdout 'stack 4096'
 
 # Uneven layouts, and part of the nodes.
 expect_exit 0 run -n 7 --nodes 2 -- ./say

@@ -72,6 +72,29 @@ TEST(process_starter, starts_in_order_and_tells_of_each) {
     }
 }
 
+TEST(processes, get_the_limits_and_the_umask_that_they_are_to_have) {
+    std::vector<std::string> const argv{"bash", "-c", "ulimit -c; ulimit -s; ulimit -Hn; ulimit -n; umask"};
+    environment const variables{{"PATH", "/usr/bin:/bin"}};
+    rlimit files{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+    process_request request;
+    request.path = "/bin/bash";
+    request.arguments = &argv;
+    request.variables = &variables;
+    request.limits = {{RLIMIT_CORE, 0}, {RLIMIT_STACK, 3u << 20}, {RLIMIT_NOFILE, RLIM_INFINITY}};
+    request.file_mask = 027;
+    std::istringstream words(output_of(request));
+    std::string core, stack, most_files, files_now, mask;
+    words >> core >> stack >> most_files >> files_now >> mask;
+    EXPECT_EQ(core, "0");
+    EXPECT_EQ(stack, "3072");
+    EXPECT_EQ(files_now, most_files);  // as many as the hard limit allows
+    EXPECT_EQ(mask, "0027");
+    rlimit after{};
+    ::getrlimit(RLIMIT_NOFILE, &after);
+    EXPECT_EQ(after.rlim_cur, files.rlim_cur);  // this process keeps its own
+}
+
 TEST(processes, that_cannot_be_executed_are_told) {
     std::vector<std::string> const argv{"x"};
     environment const variables;

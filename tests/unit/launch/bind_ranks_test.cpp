@@ -82,8 +82,17 @@ TEST(binding, no_core_is_shared_for_any_shape_that_fits) {
             }
 }
 
-TEST(binding, too_many_ranks_share_cores_evenly_and_say_so) {
+TEST(binding, too_many_ranks_are_not_bound_and_say_so) {
     auto const b = bind_ranks(machine(2, 1), {}, 4);
+    EXPECT_EQ(cores_of(b), (lists{"", "", "", ""}));
+    EXPECT_EQ(b[0].why, "not bound: 4 ranks on 2 cores of the node");
+    auto const near_gpus = bind_ranks(machine(2, 2, {0, 1}), {.ranks_per_gpu = 2}, 4);
+    EXPECT_EQ(cores_of(near_gpus), (lists{"", "", "", ""}));
+    EXPECT_EQ(near_gpus[3].device->index, 1);
+}
+
+TEST(binding, too_many_ranks_share_cores_evenly_if_that_was_asked_for) {
+    auto const b = bind_ranks(machine(2, 1), {.bind_to = bind_policy::core}, 4);
     EXPECT_EQ(cores_of(b), (lists{"0", "1", "0", "1"}));
     EXPECT_EQ(b[0].why, "shares a core: 4 ranks on 2 cores of the node");
 }

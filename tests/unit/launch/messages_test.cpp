@@ -28,6 +28,8 @@ job full_job() {
     j.address = "node2i";
     j.grace = duration(2.5);
     j.lost_after = duration(15);
+    j.limits = {{RLIMIT_CORE, 4096}, {RLIMIT_STACK, RLIM_INFINITY}};
+    j.file_mask = 027;
     return j;
 }
 

@@ -101,7 +101,7 @@ TEST(rank_variables, tell_every_framework_the_same) {
     place.device_index = 1;
     environment v{{"RANK", "99"}, {"GLOO_SOCKET_IFNAME", "eth7"}};
     set_rank_variables(v, who, place, machine,
-                       {"127.0.0.1", 29500, 29501, {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"}, "id"});
+                       {"127.0.0.1", 29500, 29501, {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"}});
     for (
         auto const& [name, value] : std::vector<std::pair<std::string, std::string>>{
             {"RANK", "3"},
@@ -130,6 +130,19 @@ TEST(rank_variables, tell_every_framework_the_same) {
              R"({"cluster":{"worker":["127.0.0.1:1","127.0.0.1:2","127.0.0.1:3","127.0.0.1:4"]},"task":{"type":"worker","index":3}})"}})
         EXPECT_EQ(v.get(name), value) << name;
     EXPECT_EQ(identify(v, "elsewhere").rank, 3);
+}
+
+TEST(rank_variables, give_programs_a_run_id_without_the_secret_of_the_jobs_name) {
+    auto const id_of = [](std::string const& nspace) {
+        environment v;
+        set_rank_variables(v, {nspace, 0, 1, 0, 1, 0, 1, "h", identity::source::muster}, {}, {}, {});
+        return v.get_or("TORCHELASTIC_RUN_ID", "");
+    };
+    auto const id = id_of("muster.h.17.00112233445566778899aabbccddeeff");
+    EXPECT_TRUE(id.starts_with("muster.h.17.")) << id;
+    EXPECT_EQ(id.find("00112233"), std::string::npos) << id;
+    EXPECT_EQ(id, id_of("muster.h.17.00112233445566778899aabbccddeeff"));
+    EXPECT_NE(id, id_of("muster.h.17.00112233445566778899aabbccddeefe"));
 }
 
 }  // namespace
