@@ -105,7 +105,9 @@ std::string align_columns(std::vector<std::vector<std::string>> const& rows) {
     return all;
 }
 
-std::size_t terminal_width() noexcept {
+std::size_t terminal_width(environment const& variables) {
+    if (auto const columns = parse_integer(variables.get_or("COLUMNS", "")); columns && *columns > 0)
+        return static_cast<std::size_t>(*columns);
     winsize size{};
     return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }

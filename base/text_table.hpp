@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/environment.hpp"
+
 namespace muster {
 
 /// Rows of cells under a header, flush left.
@@ -25,7 +27,8 @@ class text_table {
 /// sign or a dash. Rows may be shorter than the first.
 std::string align_columns(std::vector<std::vector<std::string>> const& rows);
 
-/// The width of the terminal that standard output is; 0: it is none.
-std::size_t terminal_width() noexcept;
+/// The width that a table may have: COLUMNS, else that of the terminal that standard output is; 0: neither is there, and rows stay
+/// whole for programs that read lines.
+std::size_t terminal_width(environment const& variables);
 
 }  // namespace muster

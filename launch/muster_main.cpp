@@ -43,13 +43,21 @@ constexpr struct {
     {"man", man_command},
 };
 
-/// Descriptors 0 to 2 must be open, or the first pipe made would become a rank's standard output by accident.
+/// Descriptors 0 to 2 must be open, or the first pipe made would become a rank's standard output by accident. One that was closed
+/// cannot be written to, as before, so that output which is lost is an error; what goes to a closed standard error has nobody to
+/// tell it.
 void open_standard_descriptors() {
-    for (int fd = ::open("/dev/null", O_RDWR); fd >= 0; fd = ::open("/dev/null", O_RDWR))
-        if (fd > STDERR_FILENO) {
+    for (;;) {
+        int const fd = ::open("/dev/null", O_RDONLY);
+        if (fd < 0) return;
+        if (fd == STDERR_FILENO) {
+            ::close(fd);
+            ::open("/dev/null", O_WRONLY);
+        } else if (fd > STDERR_FILENO) {
             ::close(fd);
             return;
         }
+    }
 }
 
 /// Becomes muster-NAME, which is in the folder of this program; returns only if there is none.

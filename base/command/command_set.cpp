@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -100,9 +102,16 @@ void command_set::print(std::string_view text) const {
     if (prints_) fmt::print("{}", text);
 }
 
+int finish_output(std::string_view program, int code) noexcept {
+    if (std::fflush(stdout) == 0 || code != 0) return code;
+    fmt::print(stderr, "{}: error: cannot write to standard output: {}; open it, or free space where it goes\n", program,
+               std::strerror(errno));
+    return exit_code(errc::io);
+}
+
 int run_main(std::string_view program, std::function<int()> const& body) noexcept {
     try {
-        return body();
+        return finish_output(program, body());
     } catch (error const& e) {
         fmt::print(stderr, "{}: error: {}\n", program, e.what());
         return exit_code(e.code());

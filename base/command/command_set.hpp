@@ -81,6 +81,10 @@ class command_set {
     std::vector<entry> entries_;
 };
 
+/// Writes what standard output still holds. Standard output is data: where some of it is lost although `code` is 0, that is told
+/// on standard error, and the exit code of errc::io returned; else `code`.
+int finish_output(std::string_view program, int code) noexcept;
+
 /// Runs `body`, which returns an exit code. An exception is printed as "PROGRAM: error: MESSAGE" on standard error and becomes
 /// its exit code.
 int run_main(std::string_view program, std::function<int()> const& body) noexcept;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/process/process.hpp"
+#include "base/process/start_thread.hpp"
 
 namespace muster {
 
@@ -16,7 +17,7 @@ namespace muster {
 /// them. `start` may be called from any thread.
 class process_starter {
   public:
-    process_starter() : thread_([this] { run(); }) {}
+    process_starter() : thread_(start_thread("to start processes", [this] { run(); })) {}
     ~process_starter();  ///< starts what was given before
     process_starter(process_starter const&) = delete;
     process_starter& operator=(process_starter const&) = delete;

@@ -118,10 +118,10 @@ std::string_view mark(state how) {
     return how == state::ok ? "ok" : how == state::note ? "note" : "MISSING";
 }
 
-std::string text_of(std::vector<finding> const& findings) {
+std::string text_of(std::vector<finding> const& findings, std::size_t width) {
     text_table table({"", "what", "found", "do"});
     for (auto const& f : findings) table.add({std::string(mark(f.how)), f.what, f.detail, f.advice});
-    return table.text(terminal_width());
+    return table.text(width);
 }
 
 nlohmann::ordered_json json_of(std::vector<finding> const& findings) {
@@ -143,14 +143,17 @@ run_options options_of(settings_result const& given, environment const& variable
     return options;
 }
 
-int print_all(std::vector<finding> const& own, node_survey const* survey, bool json) {
+int print_all(std::vector<finding> const& own, node_survey const* survey, settings_result const& given,
+              environment const& variables) {
+    bool const json = given.flag("json");
+    auto const width = terminal_width(variables);
     nlohmann::ordered_json all{{"schema", "muster.doctor/1"}, {"findings", json_of(own)}};
     if (survey != nullptr) all["nodes"] = nodes_json(*survey);
     if (json)
         fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     else
-        fmt::print("{}{}{}", text_of(own), survey != nullptr ? "\n" : "",
-                   survey != nullptr ? nodes_text(*survey, terminal_width()) : "");
+        fmt::print("{}{}{}", text_of(own, width), survey != nullptr ? "\n" : "",
+                   survey != nullptr ? nodes_text(*survey, width) : "");
     bool const missing = std::any_of(own.begin(), own.end(), [](finding const& f) { return f.how == state::missing; });
     return missing || (survey != nullptr && count_bad(*survey) > 0) ? 1 : 0;
 }
@@ -178,11 +181,11 @@ int doctor_command(std::vector<std::string> const& args, environment const& vari
                                              given.command.front()));
     print_notes(given);
     auto const options = options_of(given, variables);
-    if (!allocation) return print_all(examine(options, variables), nullptr, given.flag("json"));
+    if (!allocation) return print_all(examine(options, variables), nullptr, given, variables);
     return run_guarded(run_options{}.grace, [&](std::string const& session_dir, int) {
         try {
             auto const survey = survey_allocation(options, variables, session_dir);
-            return print_all(examine(options, variables), &survey, given.flag("json"));
+            return print_all(examine(options, variables), &survey, given, variables);
         } catch (error const& e) {
             fmt::print(stderr, "muster: error: {}\n", e.what());
             return exit_code(e.code());

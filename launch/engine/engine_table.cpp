@@ -84,11 +84,13 @@ engine_row const& choose_engine(engine_job const& job, scheduler_sources const& 
         if (tried != nullptr) tried->push_back(line);
         refusals += "\n  " + line;
     }
-    throw error(
-        errc::unavailable,
-        fmt::format("no engine can start the ranks on {} nodes:{}\nload the MPI that the program is built with, so that its "
-                    "mpirun or mpiexec is on PATH (module load openmpi)",
-                    job.map.nodes_used(), refusals));
+    // No other MPI starts a step in two components.
+    bool const in_components = beyond_first_component(job, sources.variables).has_value();
+    throw error(errc::unavailable,
+                fmt::format("no engine can start the ranks on {} nodes:{}\n{}", job.map.nodes_used(), refusals,
+                            in_components ? "use the nodes of the first component only, or ask for one job without components"
+                                          : "load the MPI that the program is built with, so that its mpirun or mpiexec is on "
+                                            "PATH (module load openmpi)"));
 }
 
 std::string shell_text(engine_command const& command, environment const& base) {

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <fstream>
-#include <iterator>
 
 #include "base/error.hpp"
+#include "base/process/text_file.hpp"
 #include "base/text.hpp"
 #include "pmix/identity.hpp"
 #include "pmix/scrub.hpp"
@@ -14,11 +13,6 @@
 namespace muster {
 
 namespace {
-
-std::string read_text(std::string const& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// What Slurm sets for each job's own script or shell.
 constexpr std::array set_anew{"SLURM_NTASKS", "SLURM_NPROCS",  "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_MPI_TYPE",
@@ -75,11 +69,11 @@ std::string slurm_step_of(environment const& variables) {
     auto const task = parse_integer(variables.get_or("SLURM_TASK_PID", ""));
     if (!task || *task < 1) return "";
     // "12 (bash) S 9 …": the parent is the second word behind the name, which may hold anything.
-    auto const stat = read_text(fmt::format("/proc/{}/stat", *task));
+    auto const stat = read_text_file(fmt::format("/proc/{}/stat", *task));
     auto const words = split(std::string_view(stat).substr(stat.rfind(')') + 1), ' ');
     auto const parent = words.size() > 2 ? parse_integer(words[2]) : std::nullopt;
     if (!parent) return "";
-    auto const title = read_text(fmt::format("/proc/{}/cmdline", *parent));
+    auto const title = read_text_file(fmt::format("/proc/{}/cmdline", *parent));
     auto const open = title.find("slurmstepd: [");
     auto const close = title.find(']', open);
     if (open == std::string::npos || close == std::string::npos) return "";

@@ -13,10 +13,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "base/error.hpp"
+#include "base/process/text_file.hpp"
 #include "base/text.hpp"
 #include "launch/system/exit_status.hpp"
 #include "launch/system/host_name.hpp"
@@ -24,13 +23,6 @@
 namespace muster {
 
 namespace {
-
-std::string contents_of(std::string const& path) {
-    std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
 
 std::optional<std::string> setting_of(std::string_view pbs_conf, std::string_view name) {
     std::optional<std::string> value;
@@ -91,13 +83,13 @@ int tmrsh_command(std::vector<std::string> const& args, environment const& varia
     auto const named = variables.get("PBS_NODEFILE");
     if (!named) throw error(errc::unavailable, "muster tmrsh: PBS_NODEFILE is not set; this works only in a PBS job");
     auto const conf = variables.get_or("PBS_CONF_FILE", "/etc/pbs.conf");
-    auto const settings = contents_of(conf);
+    auto const settings = read_text_file(conf);
     auto const own = own_node_file(settings, variables.get_or("PBS_JOBID", ""));
-    auto const hosts = contents_of(own);
+    auto const hosts = read_text_file(own);
     if (!hosts.empty()) ::setenv("PBS_NODEFILE", own.c_str(), 1);
     auto const folder = variables.get("PBS_EXEC").value_or(pbs_exec(settings).value_or("/opt/pbs"));
     std::string const program = folder + "/bin/pbs_tmrsh";
-    std::string const host = spelled_as_in(hosts.empty() ? contents_of(*named) : hosts, args.front());
+    std::string const host = spelled_as_in(hosts.empty() ? read_text_file(*named) : hosts, args.front());
     std::string const command = umask_and_limits() + join(std::span(args).subspan(1), " ");
     ::signal(SIGTERM, SIG_IGN);  // stays so through exec
     ::signal(SIGINT, SIG_IGN);

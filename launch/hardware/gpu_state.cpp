@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <utility>
 
+#include "base/process/text_file.hpp"
 #include "base/text.hpp"
 
 namespace muster {
@@ -40,9 +40,8 @@ std::string reasons_of(unsigned long long bits) {
 }
 
 std::string describe_process(unsigned pid) {
-    std::ifstream file(fmt::format("/proc/{}/comm", pid));
-    std::string name;
-    std::getline(file, name);
+    auto const comm = read_text_file(fmt::format("/proc/{}/comm", pid));
+    auto const name = trim(comm);
     return name.empty() ? std::to_string(pid) : fmt::format("{} ({})", pid, name);
 }
 

@@ -2,20 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
 #include <vector>
 
+#include "base/process/text_file.hpp"
 #include "base/text.hpp"
 
 namespace muster {
 
 namespace {
-
-std::string read_text(std::string const& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// The path of the cgroup behind "4:memory:/job" (version 1) or "0::/job" (version 2).
 std::optional<std::string_view> cgroup_path(std::string_view cgroup, bool first_version) {
@@ -72,9 +66,10 @@ std::optional<long> find_count(std::string_view text, std::string_view key) {
 
 memory_kills count_memory_kills() {
     memory_kills kills;
-    kills.on_node = find_count(read_text("/proc/vmstat"), "oom_kill");
-    if (auto const file = find_memory_events(read_text("/proc/self/cgroup"), read_text("/proc/self/mountinfo")); !file.empty())
-        kills.in_cgroup = find_count(read_text(file), "oom_kill");
+    kills.on_node = find_count(read_text_file("/proc/vmstat"), "oom_kill");
+    if (auto const file = find_memory_events(read_text_file("/proc/self/cgroup"), read_text_file("/proc/self/mountinfo"));
+        !file.empty())
+        kills.in_cgroup = find_count(read_text_file(file), "oom_kill");
     return kills;
 }
 

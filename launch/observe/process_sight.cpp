@@ -10,12 +10,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <optional>
 #include <system_error>
 #include <utility>
 
+#include "base/process/text_file.hpp"
 #include "base/text.hpp"
 
 namespace muster {
@@ -67,8 +67,7 @@ constexpr std::pair<long, std::string_view> waiting_calls[]{
 };
 
 std::string read_of(pid_t pid, char const* name) {
-    std::ifstream file(fmt::format("/proc/{}/{}", pid, name));
-    return {std::istreambuf_iterator<char>(file), {}};
+    return read_text_file(fmt::format("/proc/{}/{}", pid, name));
 }
 
 /// Fields behind the command's name, which may itself hold blanks and parentheses: proc(5).

@@ -115,9 +115,9 @@ bool must_ask_nodes(allocation const& given, placement_request const& wanted) {
 allocation check_nodes(run_context const& run) {
     auto const& options = run.options;
     auto const& given = run.given;
-    bool const judged = options.preflight || options.exclude_bad_nodes;
+    bool const decides = options.preflight || options.exclude_bad_nodes;
     bool const unknown = options.engine != "embedded" && must_ask_nodes(given, options.place);  // that one takes none elsewhere
-    if (!judged && !unknown) return given;
+    if (!decides && !unknown) return given;
     auto const nodes = options.exclude_bad_nodes || unknown ? all_nodes(given) : used_nodes(map_ranks(given, options.place));
     auto const start = std::chrono::steady_clock::now();
     auto const survey = survey_nodes(run, nodes);
@@ -126,7 +126,7 @@ allocation check_nodes(run_context const& run) {
         if (auto const& report = survey.nodes[i].report; unknown && report && report->machine_fault.empty())
             learn(known.nodes[static_cast<std::size_t>(nodes[i])], *report, some_tell_gpus(given));
     if (options.verbose) print_nodes(survey, std::chrono::steady_clock::now() - start);
-    if (!judged) {
+    if (!decides) {
         for (auto const& one : survey.nodes)
             if (!one.report)
                 throw error(errc::unavailable,

@@ -19,7 +19,7 @@ namespace muster {
 
 namespace {
 
-constexpr duration look_again{0.02};
+constexpr duration reap_again{0.02};
 constexpr std::size_t most_said_bytes = 64u << 10;
 
 }  // namespace
@@ -59,7 +59,7 @@ void probe_engine::on_output() {
 /// Its output has ended, so it is about to.
 void probe_engine::reap() {
     if (::waitpid(pid_, &status_, WNOHANG) == 0) {
-        loop_.after(look_again, [this] { reap(); });
+        loop_.after(reap_again, [this] { reap(); });
         return;
     }
     ended_ = true;

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
-#include <thread>
 
 #include "base/error.hpp"
+#include "base/process/start_thread.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {
@@ -93,7 +93,7 @@ struct output_writer::state {
 
 output_writer::output_writer() : state_(std::make_shared<state>()) {
     if (!state_->event) throw_system("eventfd", "for the output writer");
-    std::thread([shared = state_] { shared->run(); }).detach();
+    start_thread("for the ranks' output", [shared = state_] { shared->run(); }).detach();
 }
 
 output_writer::~output_writer() {

@@ -6,10 +6,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 
+#include "base/process/text_file.hpp"
 #include "base/text.hpp"
 
 namespace muster {
@@ -21,10 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t other_files = 64;  // that the launcher itself needs
 
 std::optional<std::uint64_t> number_in(fs::path const& path) {
-    std::ifstream file(path);
-    std::string text;
-    std::getline(file, text);
-    auto const value = parse_integer(trim(text));
+    auto const value = parse_integer(trim(read_text_file(path.string())));
     return value && *value >= 0 ? std::optional(static_cast<std::uint64_t>(*value)) : std::nullopt;
 }
 
@@ -67,9 +63,7 @@ start_limits read_start_limits() {
     if (::geteuid() != 0) limits.processes_of_user = limit_of(RLIMIT_NPROC);
     limits.processes = std::min(number_in("/proc/sys/kernel/pid_max").value_or(start_limits::none),
                                 number_in("/proc/sys/kernel/threads-max").value_or(start_limits::none));
-    std::ifstream file("/proc/self/cgroup");
-    std::string const cgroups((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    limits.processes_of_job = processes_left_in_cgroups(cgroups, "/sys/fs/cgroup");
+    limits.processes_of_job = processes_left_in_cgroups(read_text_file("/proc/self/cgroup"), "/sys/fs/cgroup");
     return limits;
 }
 

@@ -17,6 +17,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/command/command_set.hpp"
 #include "base/error.hpp"
 #include "base/process/phase_timeline.hpp"
 #include "base/unique_fd.hpp"
@@ -162,7 +163,7 @@ int run_guarded(duration grace, std::function<int(std::string const&, int)> cons
         death_write.reset();
         end_phase("session folder made, launcher forked");
         ::sigprocmask(SIG_SETMASK, &before, nullptr);
-        int const code = launcher(session_dir, death_read.get());
+        int const code = finish_output("muster", launcher(session_dir, death_read.get()));
         end_phase("servers ended");
         std::fflush(nullptr);
         if (::getppid() != guardian) remove_session_dir(session_dir);  // the guardian cannot

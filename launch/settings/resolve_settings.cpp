@@ -91,7 +91,7 @@ bool is_relative_file(std::string const& name, std::string const& value) {
 }
 
 /// Says what of weight comes from ./muster.toml, and refuses files of others that it names.
-void look_at_project_file(settings_result& result, settings_sources const& sources) {
+void check_project_file(settings_result& result, settings_sources const& sources) {
     auto const from_project = [&](std::string const& name) {
         auto const found = result.values.find(name);
         return found != result.values.end() && found->second.from == setting_layer::project_file;
@@ -171,7 +171,7 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     if (is_trusted(result, sources, sources.project_file))
         add_file(result, sources, sources.project_file, setting_layer::project_file);
     add_file(result, sources, sources.user_file, setting_layer::user_file);
-    look_at_project_file(result, sources);
+    check_project_file(result, sources);
     add_site(result, sources);
     return result;
 }

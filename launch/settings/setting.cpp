@@ -116,8 +116,7 @@ std::optional<value_fault> fault_of(setting const& row, std::string const& entry
         case setting_kind::integer: {
             auto const value = parse_integer(entry);
             if (value && *value >= row.least && *value <= most) return std::nullopt;
-            if (value && *value > most) return value_fault{0, fmt::format("{} is too large; at most {}", entry, most)};
-            return value_fault{0, fmt::format("'{}' is no whole number from {} up", entry, row.least)};
+            return value_fault{0, fmt::format("'{}' is no whole number from {} to {}", entry, row.least, most)};
         }
         case setting_kind::time: return fault_of_duration(entry);
         case setting_kind::text:

@@ -10,10 +10,11 @@
 
 #include <array>
 #include <cstring>
-#include <fstream>
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
+#include "base/process/text_file.hpp"
+#include "base/text.hpp"
 #include "launch/observe/hang_command.hpp"
 #include "launch/observe/process_sight.hpp"
 #include "launch/system/end_processes.hpp"
@@ -35,10 +36,7 @@ constexpr int most_kills = 50;  ///< 10 s
 constexpr std::size_t largest_frame_bytes = 64u << 20;
 
 std::string name_of_process(pid_t pid) {
-    std::ifstream file(fmt::format("/proc/{}/comm", pid));
-    std::string name;
-    std::getline(file, name);
-    return name;
+    return std::string(trim(read_text_file(fmt::format("/proc/{}/comm", pid))));
 }
 
 }  // namespace

@@ -127,16 +127,16 @@ pid_t parent_of(pid_t pid) noexcept {
 }
 
 void kill_descendants_called(std::string_view program) noexcept {
-    for (pid_t const pid : descendants()) {
+    for (auto const& [pid, parent] : descendants_and_parents()) {
         std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
         std::string name;
-        if (std::getline(file, name) && name == program) ::kill(pid, SIGKILL);
+        if (std::getline(file, name) && name == program) signal_child(pid, parent, SIGKILL);
     }
 }
 
 void signal_descendants_that_catch(int signal_number) noexcept try {
-    for (auto const pid : descendants())
-        if (catches(pid, signal_number)) ::kill(pid, signal_number);
+    for (auto const& [pid, parent] : descendants_and_parents())
+        if (catches(pid, signal_number)) signal_child(pid, parent, signal_number);
 } catch (...) {
 }
 

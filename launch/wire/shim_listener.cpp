@@ -15,7 +15,7 @@ namespace {
 
 constexpr duration greeting_limit{3};
 constexpr duration hello_limit{10};  ///< after the greeting
-constexpr duration between_looks{0.5};
+constexpr duration between_checks{0.5};
 constexpr std::size_t other_callers = 64;  ///< at once, beyond the shims
 constexpr int accepts_a_turn = 16;
 constexpr std::size_t largest_hello_bytes = 4096;
@@ -91,7 +91,7 @@ void shim_listener::admit(unique_fd socket, std::string const& from) {
                                                                  [this, id](std::string const& reason) { refuse(id, reason); }},
                                         greeting_bytes);
     callers_[id] = std::move(one);
-    if (!std::exchange(dropping_, true)) loop_.after(between_looks, [this] { drop_late(); });
+    if (!std::exchange(dropping_, true)) loop_.after(between_checks, [this] { drop_late(); });
 }
 
 void shim_listener::on_frame(std::uint64_t from, std::string_view frame) {
@@ -151,7 +151,7 @@ void shim_listener::drop_late() {
             one = callers_.erase(one);
         }
     dropping_ = !callers_.empty();
-    if (dropping_) loop_.after(between_looks, [this] { drop_late(); });
+    if (dropping_) loop_.after(between_checks, [this] { drop_late(); });
 }
 
 }  // namespace muster

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <thread>
 
+#include "base/process/start_thread.hpp"
 #include "base/units.hpp"
 
 namespace muster::pmix {
@@ -43,7 +44,7 @@ template <typename Call>
 std::shared_ptr<completion> call_in_thread(Call call) {
     auto done = completion::create();
     auto* cookie = done->expect_one();
-    std::thread([call = std::move(call), cookie] { completion::done(call(), cookie); }).detach();
+    start_thread("for the PMIx library", [call = std::move(call), cookie] { completion::done(call(), cookie); }).detach();
     return done;
 }
 
@@ -53,7 +54,7 @@ template <typename Call>
 std::shared_ptr<completion> call_with_deadline(duration deadline, Call call) {
     auto done = completion::create();
     auto* cookie = done->expect_one();
-    std::thread worker([call = std::move(call), cookie] { completion::done(call(), cookie); });
+    auto worker = start_thread("for the PMIx library", [call = std::move(call), cookie] { completion::done(call(), cookie); });
     if (done->wait(deadline))
         worker.join();
     else

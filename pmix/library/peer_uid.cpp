@@ -12,10 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
+#include "base/process/text_file.hpp"
 #include "base/text.hpp"
 
 namespace muster::pmix {
@@ -93,9 +92,7 @@ std::optional<inet_diag_msg> socket_at(int netlink, endpoint const& local, endpo
 std::optional<uid_t> uid_by_table(endpoint const& caller, endpoint const& own) {
     auto const loopback = htonl(INADDR_LOOPBACK);
     if (caller.family != AF_INET || caller.address[0] != loopback || own.address[0] != loopback) return std::nullopt;
-    std::ifstream file("/proc/self/net/tcp", std::ios::binary);
-    std::string const text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    return uid_in_proc_net_tcp(text, ntohs(caller.port), ntohs(own.port));
+    return uid_in_proc_net_tcp(read_text_file("/proc/self/net/tcp"), ntohs(caller.port), ntohs(own.port));
 }
 
 }  // namespace

@@ -55,7 +55,21 @@ expect_contains stdout y
 "$MUSTER" run -q -n 1 -- sh -c 'trap "" PIPE; while echo y; do :; done 2>&-; exit 3' 2>"$ERR" | head -n 1 >"$OUT"
 expect_equal "${PIPESTATUS[0]}" 3 'exit code with a reader that went away'
 
-# A full disk is no success.
+# Output that is lost is no success: standard output is closed, or a disk is full.
+"$MUSTER" run -q -n 2 -- echo lost 2>"$ERR" >&-
+expect_equal $? 125 "exit code with a closed standard output"
+expect_contains stderr 'Bad file descriptor'
+"$MUSTER" run -q -n 2 -- true 2>"$ERR" >&-
+expect_equal $? 0 "exit code where nothing was to be written"
+for command in 'plan -n 1' '--version' 'run --dry-run -- true'; do
+    "$MUSTER" $command 2>"$ERR" >&-
+    expect_equal $? 125 "exit code of muster $command with a closed standard output"
+    "$MUSTER" $command 2>"$ERR" >/dev/full
+    expect_equal $? 125 "exit code of muster $command with a full disk"
+    expect_contains stderr 'cannot write to standard output'
+done
+"$MUSTER" run -q -n 2 -- sh -c 'echo told >&2' >"$OUT" 2>&-
+expect_equal $? 0 "exit code with a closed standard error"
 "$MUSTER" run -q -n 2 -- echo lost >/dev/full 2>"$ERR"
 expect_equal $? 125 "exit code with a full disk"
 expect_contains stderr "No space left on device"

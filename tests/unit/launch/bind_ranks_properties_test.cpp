@@ -75,10 +75,13 @@ void check(topology const& t, placement_request const& wanted, std::vector<bindi
     std::map<int, int> on_gpu;
     std::set<int> used;
     std::size_t free_cores = 0;
+    auto const usable =
+        std::count_if(t.cores.begin(), t.cores.end(), [&](core const& c) { return intersect(c.cpus, reserved).empty(); });
+    bool const crowded = wanted.bind_to == bind_policy::share && static_cast<std::ptrdiff_t>(ranks.size()) > usable;
     for (auto const& b : ranks) {
         EXPECT_FALSE(b.why.empty());
         EXPECT_EQ(b.device.has_value(), !t.gpus.empty());
-        EXPECT_EQ(b.cores.empty(), wanted.bind_to == bind_policy::none);
+        EXPECT_EQ(b.cores.empty(), wanted.bind_to == bind_policy::none || crowded);
         EXPECT_EQ(intersect(b.cores, t.allowed()), b.cores);
         EXPECT_TRUE(intersect(b.cores, reserved).empty());
         EXPECT_EQ(b.nic.has_value(), !t.nics.empty());

@@ -55,6 +55,18 @@ TEST(engine, the_first_that_can) {
     EXPECT_EQ(choose_engine(job, a.sources(), "").name, "mpiexec");
 }
 
+TEST(engine, another_mpi_is_no_way_into_a_second_component) {
+    auto a = everything();
+    a.variables = {{"SLURM_JOB_ID", "42"}, {"SLURM_HET_SIZE", "2"}, {"SLURM_JOB_NODELIST_HET_GROUP_0", "n[0-1]"}};
+    auto const told = failure(job_on({4, 4, 2}, {4, 4, 4}), a);
+    EXPECT_NE(told.find("heterogeneous Slurm job"), std::string::npos) << told;
+    EXPECT_EQ(told.find("module load"), std::string::npos) << told;
+    EXPECT_NE(told.find("use the nodes of the first component"), std::string::npos) << told;
+    a.variables = {};
+    a.said.clear();
+    EXPECT_NE(failure(job_on({1, 1}, {4, 4}), a).find("module load openmpi"), std::string::npos);
+}
+
 TEST(engine, pals_where_pbs_has_it) {
     answers a;
     a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4.txt"), ""};

@@ -258,7 +258,7 @@ TEST(settings_files, what_is_wrong_is_shown_at_its_place) {
         {"np = 4", "muster.toml:1:1: ", "unknown key 'np'; here it is called 'ranks'"},
         {"dry-run = true", "muster.toml:1:1: ", "'dry-run' is for the command line only"},
         {"ranks = \"4\"", "muster.toml:1:9: ", "'ranks' must be a whole number"},
-        {"ranks = 0", "muster.toml:1:9: ", "ranks: '0' is no whole number from 1 up"},
+        {"ranks = 0", "muster.toml:1:9: ", "ranks: '0' is no whole number from 1 to 10000000"},
         {"bind-to = \"nume\"", "muster.toml:1:11: ", "did you mean numa?"},
         {"tag-output = \"yes\"", "muster.toml:1:14: ", "must be true or false"},
         {"timeout = \"soon\"", "muster.toml:1:11: ", "'soon' is no time; write 90"},
@@ -280,7 +280,7 @@ TEST(settings_files, what_is_wrong_is_shown_at_its_place) {
 
 TEST(settings_variables, a_wrong_value_is_an_error_and_a_name_nearly_right_a_note) {
     EXPECT_THAT(failure("run", {"a"}, sources_of({{"MUSTER_RANKS", "4x"}}, {})),
-                HasSubstr("MUSTER_RANKS: '4x' is no whole number from 1 up"));
+                HasSubstr("MUSTER_RANKS: '4x' is no whole number from 1 to 10000000"));
     EXPECT_THAT(failure("run", {"a"}, sources_of({{"MUSTER_ENGINE_ARGS", "--x \"y"}}, {})),
                 AllOf(HasSubstr("MUSTER_ENGINE_ARGS: "), HasSubstr("is not closed")));
     auto const notes = [](char const* name) { return resolve_settings("run", {"a"}, sources_of({{name, "1"}}, {})).notes; };
@@ -297,7 +297,7 @@ TEST(command_lines, mistakes_are_named) {
     EXPECT_EQ(failure("run", {"-n", "4", "-np", "4", "a"}), "no error");
     EXPECT_EQ(failure("hosts", {"--timeout", "5"}), "muster hosts takes no --timeout; use it with muster run");
     EXPECT_EQ(failure("plan", {"--tag-output", "--timeout", "5", "--", "python", "train.py"}), "no error");
-    EXPECT_EQ(failure("run", {"-np", "x", "a"}), "-np: 'x' is no whole number from 1 up");
+    EXPECT_EQ(failure("run", {"-np", "x", "a"}), "-np: 'x' is no whole number from 1 to 10000000");
     EXPECT_THAT(failure("run", {"--hosts=", "a"}), HasSubstr("--hosts"));
     EXPECT_THAT(failure("run", {"-H", "", "a"}), HasSubstr("the value is empty"));
     EXPECT_THAT(failure("run", {"--engine-args", "-v 'x", "a"}), AllOf(HasSubstr("this ' is not closed"), HasSubstr("\n     ^")));
@@ -306,7 +306,7 @@ TEST(command_lines, mistakes_are_named) {
     EXPECT_THAT(failure("run", {"--signal-before-end", "USR1", "a"}), HasSubstr("'USR1' has no time; write SIGNAL@TIME"));
     for (auto const* word : {"--=x", "-=x", "-=", "---", "--no-", "-Z", "--no-ranks"})
         EXPECT_THAT(failure("run", {word, "a"}), HasSubstr("unknown option")) << word;
-    EXPECT_THAT(failure("run", {"--print-env", "-1", "a"}), HasSubstr("from 0 up"));
+    EXPECT_THAT(failure("run", {"--print-env", "-1", "a"}), HasSubstr("from 0 to"));
 }
 
 TEST(early_signals, by_name_and_number) {

@@ -176,8 +176,8 @@ TEST(parse_script_options, what_is_wrong) {
     };
     refused({}, "--site");
     refused({"--site", "s"}, "--gpus");
-    refused({"--site", "s", "--gpus", "0", "--", "x"}, "from 1 up");
-    refused({"--site", "s", "--gpus", "2.5", "--", "x"}, "from 1 up");
+    refused({"--site", "s", "--gpus", "0", "--", "x"}, "from 1 to");
+    refused({"--site", "s", "--gpus", "2.5", "--", "x"}, "from 1 to");
     refused({"--site", "s", "--gpus", "2", "--time", "90", "--", "x"}, "90min, 90h or HH:MM:SS");
     refused({"--site", "s", "--gpus", "2", "--time", "soon", "--", "x"}, "--time");
     refused({"--site", "s", "--gpus", "2", "--time", "1h"}, "the program is missing");

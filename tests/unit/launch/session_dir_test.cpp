@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 
@@ -38,6 +41,32 @@ TEST(session_dirs, in_use_or_young_are_not_swept) {
     EXPECT_TRUE(fs::exists(young)) << "it may be that of a run that is just starting";
     remove_session_dir(held);
     remove_session_dir(young);
+}
+
+/// Ends with what `act` returns, as the first process of a space of process numbers of its own; -1 where there can be none.
+int in_own_process_space(int (*act)()) {
+    pid_t const child = ::fork();
+    if (child == 0) {
+        if (::unshare(::geteuid() == 0 ? CLONE_NEWPID : CLONE_NEWUSER | CLONE_NEWPID) != 0) ::_exit(99);
+        pid_t const first = ::fork();
+        if (first == 0) ::_exit(act());
+        int status = 0;
+        ::waitpid(first, &status, 0);
+        ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 98);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) != 99 ? WEXITSTATUS(status) : -1;
+}
+
+TEST(shared_memory, of_processes_that_a_container_does_not_see_stays) {
+    std::string path = "/dev/shm/nccl-XXXXXX";  // nobody has it open here, as it looks from within a container
+    ::close(::mkstemp(path.data()));
+    int const removed = in_own_process_space([] { return sweep_shared_memory(std::time(nullptr) - 1); });
+    EXPECT_TRUE(fs::exists(path));
+    ::unlink(path.c_str());
+    if (removed < 0) GTEST_SKIP() << "no space of process numbers can be made here";
+    EXPECT_EQ(removed, 0);
 }
 
 TEST(session_dirs, are_marked_as_such) {
