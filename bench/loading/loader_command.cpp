@@ -45,12 +45,12 @@ nlohmann::ordered_json to_json(loader_set const& set, std::string const& name) {
                         {"of_memcpy_in_batches", all.median / set.memcpy_in_batches()},
                         {"gbps", row.gbps}});
     }
-    return {{"set", name},          {"samples", set.info().samples}, {"record_bytes", set.info().shape.bytes()},
+    return {{"set", name},          {"samples", set.info().samples}, {"record_bytes", set.info().image_bytes()},
             {"bytes", set.bytes()}, {"batch", set.batch_size()},     {"rows", rows}};
 }
 
 void print_table(loader_set const& set, std::string const& name) {
-    fmt::print("{}: {} records of {} bytes ({}), batches of {}\n", name, set.info().samples, set.info().shape.bytes(),
+    fmt::print("{}: {} records of {} bytes ({}), batches of {}\n", name, set.info().samples, set.info().image_bytes(),
                format_bytes(set.bytes()), set.batch_size());
     fmt::print("  {:<24}{:>8}{:>18}{:>14}{:>14}\n", "", "GB/s", "interval", "of at once", "of batches");
     for (delivery_row const& row : set.rows()) {

@@ -147,23 +147,26 @@ void loader_set::measure(int repetitions) {
 
 std::string make_synthetic(std::string const& folder, std::uint64_t bytes) {
     image_shape const shape{1, 56, 56};
-    std::size_t const samples = std::max<std::size_t>(1, static_cast<std::size_t>(bytes / shape.bytes()));
+    std::size_t const samples = std::max<std::size_t>(1, static_cast<std::size_t>(bytes / shape.elements()));
     std::string const path = folder + "/synthetic.h5";
-    dataset_writer writer(path, {.name = "synthetic"});
-    writer.begin({.split = "train", .samples = samples, .shape = shape});
+    split_plan plan;
+    plan.split = "train";
+    plan.samples = samples;
+    plan.shape = shape;
+    plan.classes = 1;
+    dataset_writer writer(path, {plan}, {.name = "synthetic"});
     std::vector<std::uint8_t> images;
     std::vector<std::uint8_t> labels;
     for (std::size_t first = 0; first < samples; first += writer.block_samples()) {
         hyperslab const rows{first, std::min(writer.block_samples(), samples - first)};
-        images.resize(rows.count * shape.bytes());
+        images.resize(rows.count * shape.elements());
         labels.assign(rows.count, 0);
         for (std::size_t i = 0; i + 8 <= images.size(); i += 8) {
-            std::uint64_t const word = permutation::mix(first * shape.bytes() + i);
+            std::uint64_t const word = permutation::mix(first * shape.elements() + i);
             std::memcpy(images.data() + i, &word, sizeof word);
         }
-        writer.write(rows, images, labels);
+        writer.write(0, rows, images, labels);
     }
-    writer.end({.classes = 1, .class_names = {}, .source_images = "", .source_labels = ""});
     writer.close();
     return path;
 }

@@ -39,9 +39,9 @@ split_source open_split(training_options const& options, identity const& who, st
     auto const file = dataset::open(options.data, split);
     auto const shape = file.shape();
     if (shape.channels != 1 || shape.height != 28 || shape.width != 28 || file.classes() > mnist_network::classes ||
-        file.size() == 0)
+        file.size() == 0 || file.info().type != element_type::u8 || file.label_bytes() != 1)
         throw error(errc::invalid_data, fmt::format("{}: split '{}' holds {} images of {}x{}x{} in {} classes; this network "
-                                                    "takes 1x28x28 in at most {} classes (MNIST, "
+                                                    "takes 1x28x28 bytes in at most {} classes (MNIST, "
                                                     "Fashion-MNIST)",
                                                     options.data, split, file.size(), shape.channels, shape.height, shape.width,
                                                     file.classes(), mnist_network::classes));

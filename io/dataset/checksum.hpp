@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -10,6 +11,23 @@ namespace muster {
 
 /// XXH3-64 with seed 0 of the bytes. Pure, thread safe.
 std::uint64_t xxh3_64(std::span<std::uint8_t const> bytes) noexcept;
+
+/// XXH3-128 with seed 0 of bytes that come in pieces. One thread at a time.
+class xxh3_128_stream {
+  public:
+    xxh3_128_stream();
+    void add(std::span<std::uint8_t const> bytes) noexcept;
+    std::string digits() const;  ///< 32 hexadecimal digits, as xxh128sum prints them
+
+  private:
+    struct closer {
+        void operator()(void* state) const noexcept;
+    };
+    std::unique_ptr<void, closer> state_;
+};
+
+/// The same of bytes that are all there.
+std::string xxh3_128_digits(std::span<std::uint8_t const> bytes);
 
 /// The checksum of every block of `block_bytes` (the last may be short) of `bytes`, in order, into `out`.
 /// `out` must have exactly one place a block, else errc::internal.

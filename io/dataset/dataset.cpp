@@ -18,8 +18,8 @@ constexpr std::size_t transfer_bytes = std::size_t{512} << 20;
 
 }  // namespace
 
-void dataset::transfer(hdf5::place const& where, hdf5::dataset const& from, hyperslab rows, std::size_t row_bytes,
-                       std::uint8_t* data) const {
+void dataset::transfer(hdf5::place const& where, hdf5::dataset const& from, element_type type, hyperslab rows,
+                       std::size_t row_bytes, std::uint8_t* data) const {
     bool const parallel = mpi_handle(*ranks_) != nullptr;
     hdf5::property_list const list = hdf5::transfer(where, parallel);
     std::size_t const step = std::max<std::size_t>(1, transfer_bytes / row_bytes);
@@ -29,7 +29,7 @@ void dataset::transfer(hdf5::place const& where, hdf5::dataset const& from, hype
     for (std::int64_t round = 0; round < rounds; ++round) {
         hyperslab const part = intersect(rows, {rows.first + static_cast<std::size_t>(round) * step, step});
         run_step(*ranks_, "reading a dataset", [&] {
-            hdf5::read(where, from, part.empty() ? hyperslab{0, 0} : part, hdf5::element::u8,
+            hdf5::read(where, from, part.empty() ? hyperslab{0, 0} : part, type,
                        part.empty() ? nullptr : data + (part.first - rows.first) * row_bytes, list);
             if (parallel) hdf5::require_collective(where, list);
         });
@@ -42,17 +42,33 @@ void dataset::read(std::size_t first, std::size_t count, std::span<std::uint8_t>
         if (first > size() || count > size() - first)
             throw error(errc::usage, fmt::format("{}: read of samples {} to {}: /{} has {}; ask for fewer", info_.path, first,
                                                  first + count, info_.split, size()));
-        if ((!images.empty() && images.size() != count * image_bytes()) || (!labels.empty() && labels.size() != count))
-            throw error(errc::usage,
-                        fmt::format("{}: read of {} samples into {} bytes for images and {} for labels; give {} and {}",
-                                    info_.path, count, images.size(), labels.size(), count * image_bytes(), count));
+        if ((!images.empty() && images.size() != count * image_bytes()) ||
+            (!labels.empty() && labels.size() != count * label_bytes()))
+            throw error(
+                errc::usage,
+                fmt::format("{}: read of {} samples into {} bytes for images and {} for labels; give {} and {}", info_.path,
+                            count, images.size(), labels.size(), count * image_bytes(), count * label_bytes()));
     });
     ranks_->allreduce("arrays to read", view_of(std::span(wanted)), reduction::max).wait();
     hyperslab const rows{first, count};
     std::string const group = "/" + info_.split;
     if (wanted[0] != 0)
-        transfer({info_.path, group + "/images"}, images_, images.empty() ? hyperslab{} : rows, image_bytes(), images.data());
-    if (wanted[1] != 0) transfer({info_.path, group + "/labels"}, labels_, labels.empty() ? hyperslab{} : rows, 1, labels.data());
+        transfer({info_.path, group + "/images"}, images_, info_.type, images.empty() ? hyperslab{} : rows, image_bytes(),
+                 images.data());
+    if (wanted[1] != 0)
+        transfer({info_.path, group + "/labels"}, labels_, *info_.label_type, labels.empty() ? hyperslab{} : rows, label_bytes(),
+                 labels.data());
+}
+
+/// "block 3 (samples 300 to 399, bytes 4096 to 8191 of the file)".
+std::string dataset::place_of_block(std::size_t block, bool of_images) const {
+    std::size_t const from = block * info_.checksum_block_samples;
+    std::size_t const end = std::min(from + info_.checksum_block_samples, size());
+    auto const offset = of_images ? info_.image_offset : info_.label_offset;
+    std::size_t const row = of_images ? image_bytes() : label_bytes();
+    std::string const bytes =
+        offset ? fmt::format(", bytes {} to {} of the file", *offset + from * row, *offset + end * row - 1) : std::string();
+    return fmt::format("samples {} to {} (block {}{})", from, end - 1, block, bytes);
 }
 
 void dataset::verify_blocks(hyperslab rows, std::span<std::uint8_t const> images, std::span<std::uint8_t const> labels,
@@ -61,27 +77,24 @@ void dataset::verify_blocks(hyperslab rows, std::span<std::uint8_t const> images
     std::size_t const first_block = rows.first / block;
     std::size_t const blocks = format::block_count(rows.count, block);
     std::vector<std::uint64_t> found(blocks);
-    auto const compare = [&](std::string_view what, std::span<std::uint64_t const> expected) {
-        for (std::size_t i = 0; i < blocks; ++i) {
-            if (found[i] == expected[first_block + i]) continue;
-            std::size_t const from = rows.first + i * block;
-            throw error(
-                errc::invalid_data,
-                fmt::format(
-                    "{}: /{}/{}: samples {} to {}: checksum {}, expected {}; the file is damaged: copy or convert it again",
-                    info_.path, info_.split, what, from, std::min(from + block, rows.end()) - 1, format_checksum(found[i]),
-                    format_checksum(expected[first_block + i])));
-        }
+    auto const compare = [&](std::string_view what, bool of_images, std::span<std::uint64_t const> expected) {
+        for (std::size_t i = 0; i < blocks; ++i)
+            if (found[i] != expected[first_block + i])
+                throw error(errc::invalid_data,
+                            fmt::format("{}: /{}/{}: {}: checksum {}, expected {}; the file is damaged: copy or convert it again",
+                                        info_.path, info_.split, what, place_of_block(first_block + i, of_images),
+                                        format_checksum(found[i]), format_checksum(expected[first_block + i])));
     };
     block_checksums(images, block * image_bytes(), found);
-    compare(format::images, image_blocks);
-    block_checksums(labels, block, found);
-    compare(format::labels, label_blocks);
-    for (std::size_t i = 0; i < labels.size(); ++i)
-        if (labels[i] >= info_.classes)
+    compare(format::images, true, image_blocks);
+    if (!info_.label_type) return;
+    block_checksums(labels, block * label_bytes(), found);
+    compare(format::labels, false, label_blocks);
+    for (std::size_t i = 0; i < rows.count; ++i)
+        if (double const label = element_at(*info_.label_type, labels, i); label >= static_cast<double>(info_.classes))
             throw error(errc::invalid_data,
                         fmt::format("{}: /{}/labels: sample {}: label {}, expected below {} (classes); convert it again",
-                                    info_.path, info_.split, rows.first + i, labels[i], info_.classes));
+                                    info_.path, info_.split, rows.first + i, label, info_.classes));
 }
 
 void dataset::verify(std::function<void(std::uint64_t)> const& progress) const {
@@ -97,15 +110,15 @@ void dataset::verify(std::function<void(std::uint64_t)> const& progress) const {
     run_step(*ranks_, "reading checksums", [&] {
         char const* const names[2] = {format::image_blocks, format::label_blocks};
         std::uint64_t const whole[2] = {info_.checksum_images, info_.checksum_labels};
-        for (int i = 0; i < 2; ++i) {
+        for (int i = 0; i < (info_.label_type ? 2 : 1); ++i) {
             hdf5::place const at{info_.path, where.object + "/" + names[i]};
             hdf5::dataset const handle = hdf5::open_dataset(where, group_, names[i]);
             hdf5::dataset_form const form = hdf5::form_of(at, handle);
-            if (form.extent.size() != 1 || form.extent[0] != blocks || !hdf5::holds(at, handle, hdf5::element::u64))
+            if (form.extent.size() != 1 || form.extent[0] != blocks || hdf5::element_of(at, handle) != element_type::u64)
                 throw error(errc::invalid_data, fmt::format("{}: {}: expected {} checksums of 8 bytes; convert it again",
                                                             info_.path, at.object, blocks));
             expected[i].resize(blocks);
-            hdf5::read(at, handle, {0, blocks}, hdf5::element::u64, expected[i].data(),
+            hdf5::read(at, handle, {0, blocks}, element_type::u64, expected[i].data(),
                        hdf5::transfer(at, mpi_handle(*ranks_) != nullptr));
             if (std::uint64_t const found = fold_checksums(expected[i]); found != whole[i])
                 throw error(
@@ -116,7 +129,7 @@ void dataset::verify(std::function<void(std::uint64_t)> const& progress) const {
         }
         std::size_t const largest = std::min(step, size());
         images.resize(largest * image_bytes());
-        labels.resize(largest);
+        labels.resize(largest * label_bytes());
     });
 
     hyperslab const mine = shard_of_blocks(size(), block, ranks_->rank(), ranks_->size());
@@ -125,11 +138,12 @@ void dataset::verify(std::function<void(std::uint64_t)> const& progress) const {
     for (std::size_t done = 0; done < longest.count; done += step) {
         hyperslab const rows = intersect(mine, {mine.first + done, step});
         std::span<std::uint8_t> const image_part(images.data(), rows.count * image_bytes());
-        std::span<std::uint8_t> const label_part(labels.data(), rows.count);
-        transfer({info_.path, where.object + "/images"}, images_, rows, image_bytes(), images.data());
-        transfer({info_.path, where.object + "/labels"}, labels_, rows, 1, labels.data());
+        std::span<std::uint8_t> const label_part(labels.data(), rows.count * label_bytes());
+        transfer({info_.path, where.object + "/images"}, images_, info_.type, rows, image_bytes(), images.data());
+        if (info_.label_type)
+            transfer({info_.path, where.object + "/labels"}, labels_, *info_.label_type, rows, label_bytes(), labels.data());
         run_step(*ranks_, "verifying a dataset", [&] { verify_blocks(rows, image_part, label_part, expected[0], expected[1]); });
-        bytes += rows.count * (image_bytes() + 1);
+        bytes += rows.count * (image_bytes() + label_bytes());
         if (progress) progress(bytes);
     }
 }

@@ -1,4 +1,4 @@
-// Image classification datasets in HDF5 files of muster's format (docs/dataset-format.md): writes them.
+// Datasets in HDF5 files of muster's format (docs/dataset-format.md): writes them.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "io/dataset/image_shape.hpp"
-#include "io/hdf5/hdf5.hpp"
+#include "io/hdf5/element_type.hpp"
 #include "io/hdf5/hyperslab.hpp"
 
 namespace muster {
@@ -20,6 +20,12 @@ struct writer_options {
     std::string name;                                    ///< of the dataset, for people
     std::size_t alignment_bytes = std::size_t{1} << 20;  ///< arrays begin at a multiple: the file system's stripe or block
     bool replace = false;                                ///< whether a file that exists may be replaced
+    bool durable = true;                                 ///< close() waits until the file is on disk
+    std::string command;                                 ///< the command line, to be kept in the file; may be empty
+    /// What the contents are made from, in a few words. A writer that was killed is taken up again by one of the same identity
+    /// and plans, with what it had written; empty: every writer begins anew.
+    std::string identity;
+    bool restart = false;  ///< what a writer that was killed has left is dropped
     bool operator==(writer_options const&) const = default;
 };
 
@@ -28,66 +34,56 @@ struct split_plan {
     std::size_t samples = 0;
     image_shape shape;
     std::size_t chunk_samples = 0;  ///< 0: contiguous
+    element_type type = element_type::u8;
+    std::size_t classes = 0;               ///< every label is below; 0: the samples have no labels
+    std::vector<std::string> class_names;  ///< empty, or one a class
+    unsigned gzip_level = 0;               ///< 1 to 9: the samples are compressed, a block of checksums a chunk
+    std::string source_images;             ///< names of the files it is made from; may be empty
+    std::string source_labels;
+    std::vector<std::string> sources;  ///< "DIGEST  BYTES  NAME" of each; may be empty
+
+    std::size_t image_bytes() const noexcept { return shape.elements() * bytes_of(type); }
+    std::size_t label_bytes() const noexcept;    ///< 1, 2 or 4 by the number of classes; 0 without labels
+    std::size_t block_samples() const noexcept;  ///< in a block of checksums
     bool operator==(split_plan const&) const = default;
 };
 
-struct split_facts {
-    std::size_t classes = 0;               ///< 1 … 256
-    std::vector<std::string> class_names;  ///< empty, or one a class
-    std::string source_images;
-    std::string source_labels;
-    bool operator==(split_facts const&) const = default;
-};
-
-/// Writes one file: begin, write, end for each split, then close. With a communicator every call is collective and several ranks
-/// write the file through MPI-IO; without, this process writes it alone. Either way the file holds the same. It grows under
-/// PATH.partial and gets its name only in close(): a writer destroyed before leaves nothing, and the file that had the name as it
-/// was. If a call fails on one rank it throws on all. One thread at a time. Errors: errc::usage (the file exists, an impossible
-/// plan), errc::system, hdf5_error.
+/// Writes one file: write() for all samples of all splits, in any order, then close(). With a communicator, constructor and
+/// close() are collective, and each rank writes its own samples, at their places in the file and without waiting for another;
+/// alone() writes for this process. Either way the file has the same bytes. It grows under PATH.partial and gets its name only in
+/// close(): a writer destroyed before leaves nothing, and the file that had the name as it was; a writer that was killed leaves
+/// PATH.partial and its journal (io/dataset/write_journal.hpp), by which the next one goes on. A second writer of the same path
+/// is refused. One thread at a time. Errors: errc::usage (the file exists, an impossible plan), errc::unavailable (another
+/// writes it), errc::system, errc::io, hdf5_error; from a collective call all ranks throw if one fails.
 class dataset_writer {
   public:
     /// Alone.
-    dataset_writer(std::string path, writer_options options);
+    dataset_writer(std::string path, std::vector<split_plan> plans, writer_options options);
     /// Collective. The communicator must outlive the writer.
-    dataset_writer(std::string path, writer_options options, communicator& ranks);
+    dataset_writer(std::string path, std::vector<split_plan> plans, writer_options options, communicator& ranks);
     dataset_writer(dataset_writer const&) = delete;
     dataset_writer& operator=(dataset_writer const&) = delete;
     ~dataset_writer();
 
-    /// Creates the split's arrays.
-    void begin(split_plan plan);
+    std::vector<split_plan> const& plans() const noexcept;
 
-    /// What this rank is to write of the current split: whole blocks of checksums.
-    hyperslab share() const;
-    std::size_t block_samples() const noexcept { return block_; }
+    /// What this rank is to write of a split: runs of whole blocks of checksums, in order, without what an earlier writer did.
+    std::vector<hyperslab> share(std::size_t split) const;
+    std::size_t block_samples(std::size_t split = 0) const { return plans()[split].block_samples(); }
 
-    /// Writes samples `rows` of this rank's share, beginning and ending at a block's border or at the split's end. Empty rows
-    /// take part with nothing: all ranks make the same number of calls.
-    void write(hyperslab rows, std::span<std::uint8_t const> images, std::span<std::uint8_t const> labels);
+    /// Bytes of samples and labels that an earlier writer had written, over all ranks.
+    std::uint64_t found_bytes() const noexcept;
 
-    /// Writes checksums and attributes of the current split; every rank gives equal facts.
-    void end(split_facts const& facts);
+    /// Writes samples `rows` of this rank's share, which begin at a block's border and end at one or at the split's end: their
+    /// elements, and their labels in label_bytes() each, least significant byte first. Not collective.
+    void write(std::size_t split, hyperslab rows, std::span<std::uint8_t const> images, std::span<std::uint8_t const> labels);
 
-    /// Closes the file, makes it durable, and gives it its name.
+    /// Writes the checksums, closes the file, makes it durable, and gives it its name.
     void close();
 
   private:
-    dataset_writer(std::string path, writer_options options, std::shared_ptr<communicator> ranks);
-    hdf5::place at(char const* array) const;
-    void write_array(char const* array, hdf5::dataset const& to, hyperslab rows, hdf5::element type, void const* data,
-                     bool checked);
-
-    std::string path_;
-    std::string partial_;
-    writer_options options_;
-    std::shared_ptr<communicator> ranks_;  ///< its own for one process alone, else the caller's, not owned
-    bool created_ = false;
-    hdf5::file file_;
-    split_plan plan_;
-    std::size_t block_ = 1;
-    std::vector<std::uint64_t> checksums_[2];  ///< of images and labels, one a block; those of other ranks are 0 until end()
-    hdf5::group group_;
-    hdf5::dataset arrays_[4];
+    struct state;
+    std::unique_ptr<state> state_;
 };
 
 }  // namespace muster

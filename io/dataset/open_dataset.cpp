@@ -45,11 +45,11 @@ void require_format(hdf5::place const& root, hdf5::file const& file) {
                                 "`muster-stage convert`",
                                 root.file, found, format::name));
     std::uint64_t const version = number(root, file.get(), format::version_attribute);
-    if (version != format::version)
+    if (version < 1 || version > format::newest_version)
         throw error(errc::invalid_data,
-                    fmt::format("{}: format_version is {}, this muster reads {}; convert it again, or use the muster "
+                    fmt::format("{}: format_version is {}, this muster reads 1 to {}; convert it again, or use the muster "
                                 "that wrote it",
-                                root.file, version, format::version));
+                                root.file, version, format::newest_version));
 }
 
 hdf5::group find_split(hdf5::place const& root, hdf5::file const& file, std::string const& split) {
@@ -114,6 +114,7 @@ void dataset::read_info(hdf5::file const& file, hdf5::group const& group) {
     info_.format_version = number(root, file.get(), format::version_attribute);
     info_.name = text(root, file.get(), format::name_attribute, false);
     info_.created_by = text(root, file.get(), format::created_by_attribute, false);
+    info_.command = text(root, file.get(), format::command_attribute, false);
 
     info_.split = text(root, group.get(), format::split_attribute, true);
     hdf5::place const where{info_.path, "/" + info_.split};
@@ -122,8 +123,11 @@ void dataset::read_info(hdf5::file const& file, hdf5::group const& group) {
         invalid(info_.path, where.object,
                 fmt::format("checksum_algorithm is '{}', expected '{}'", algorithm, format::checksum_algorithm));
     info_.classes = number(where, group.get(), format::classes_attribute);
-    if (info_.classes < 1 || info_.classes > 256)
-        invalid(info_.path, where.object, fmt::format("classes is {}, expected 1 to 256", info_.classes));
+    std::size_t const fewest = info_.format_version == 1 ? 1 : 0;
+    std::size_t const most = info_.format_version == 1 ? 256 : std::size_t{1} << 32;
+    if (info_.classes < fewest || info_.classes > most)
+        invalid(info_.path, where.object, fmt::format("classes is {}, expected {} to {}", info_.classes, fewest, most));
+    info_.label_type = format::label_type(info_.classes);
     if (auto names = hdf5::read_strings(where, group.get(), format::class_names_attribute)) info_.class_names = std::move(*names);
     if (!info_.class_names.empty() && info_.class_names.size() != info_.classes)
         invalid(info_.path, where.object,
@@ -132,46 +136,71 @@ void dataset::read_info(hdf5::file const& file, hdf5::group const& group) {
     info_.source_labels = text(where, group.get(), format::source_labels_attribute, false);
     info_.checksum_block_samples = number(where, group.get(), format::block_attribute);
     info_.checksum_images = number(where, group.get(), format::image_checksum_attribute);
-    info_.checksum_labels = number(where, group.get(), format::label_checksum_attribute);
+    if (info_.label_type) info_.checksum_labels = number(where, group.get(), format::label_checksum_attribute);
+    if (auto lines = hdf5::read_strings(where, group.get(), format::sources_attribute)) info_.sources = std::move(*lines);
+    auto const least = hdf5::read_real(where, group.get(), format::least_attribute);
+    auto const largest = hdf5::read_real(where, group.get(), format::most_attribute);
+    if (least && largest) info_.values = {*least, *largest, true};
+}
+
+namespace {
+
+/// Whoever made the file names the files that elements outside it lie in; the reader's own might be among them.
+void require_inside(hdf5::place const& at, hdf5::dataset_form const& form) {
+    if (form.external)
+        invalid(at.file, at.object, "keeps its elements in other files (HDF5 external storage), which are not read");
+    if (form.is_virtual)
+        invalid(at.file, at.object, "is put together from other datasets (HDF5 virtual layout), which are not read");
+}
+
+}  // namespace
+
+void dataset::check_labels(hdf5::group const& group) {
+    hdf5::place const where{info_.path, "/" + info_.split};
+    hdf5::place const at{info_.path, where.object + "/labels"};
+    labels_ = hdf5::open_dataset(where, group, format::labels);
+    hdf5::dataset_form const form = hdf5::form_of(at, labels_);
+    require_inside(at, form);
+    if (form.extent.size() != 1)
+        invalid(info_.path, at.object, fmt::format("has {} dimensions, expected 1 (N)", form.extent.size()));
+    if (hdf5::element_of(at, labels_) != info_.label_type)
+        invalid(info_.path, at.object,
+                fmt::format("does not hold {}, the type of labels of {} classes", to_string(*info_.label_type), info_.classes));
+    if (form.extent[0] != info_.samples)
+        invalid(info_.path, where.object, fmt::format("has {} images and {} labels", info_.samples, form.extent[0]));
+    if (!form.filtered && form.stored_bytes == info_.samples * info_.label_bytes()) info_.label_offset = form.offset;
 }
 
 void dataset::check_forms(hdf5::group const& group) {
     hdf5::place const where{info_.path, "/" + info_.split};
-    hdf5::place const at_images{info_.path, where.object + "/images"};
-    hdf5::place const at_labels{info_.path, where.object + "/labels"};
+    hdf5::place const at{info_.path, where.object + "/images"};
     images_ = hdf5::open_dataset(where, group, format::images);
-    labels_ = hdf5::open_dataset(where, group, format::labels);
-    hdf5::dataset_form const images = hdf5::form_of(at_images, images_);
-    hdf5::dataset_form const labels = hdf5::form_of(at_labels, labels_);
-    // Whoever made the file names those files; the reader's own might be among them.
-    for (auto const& [at, form] : {std::pair(at_images, images), std::pair(at_labels, labels)})
-        if (form.external)
-            invalid(info_.path, at.object, "keeps its elements in other files (HDF5 external storage), which are not read");
+    hdf5::dataset_form const images = hdf5::form_of(at, images_);
+    require_inside(at, images);
     if (images.extent.size() != 4)
-        invalid(info_.path, at_images.object, fmt::format("has {} dimensions, expected 4 (N x C x H x W)", images.extent.size()));
-    if (labels.extent.size() != 1)
-        invalid(info_.path, at_labels.object, fmt::format("has {} dimensions, expected 1 (N)", labels.extent.size()));
-    if (!hdf5::holds(at_images, images_, hdf5::element::u8))
-        invalid(info_.path, at_images.object, "does not hold unsigned bytes");
-    if (!hdf5::holds(at_labels, labels_, hdf5::element::u8))
-        invalid(info_.path, at_labels.object, "does not hold unsigned bytes");
-    if (images.extent[0] != labels.extent[0])
-        invalid(info_.path, where.object, fmt::format("has {} images and {} labels", images.extent[0], labels.extent[0]));
-    std::uint64_t bytes = 1;
+        invalid(info_.path, at.object, fmt::format("has {} dimensions, expected 4 (N x C x H x W)", images.extent.size()));
+    auto const type = hdf5::element_of(at, images_);
+    if (!type || (info_.format_version == 1 && *type != element_type::u8))
+        invalid(
+            info_.path, at.object,
+            info_.format_version == 1 ? "does not hold unsigned bytes, as version 1 does" : "holds no numbers of a known type");
+    info_.type = *type;
+    std::uint64_t bytes = bytes_of(*type);
     for (std::uint64_t const size : images.extent)
-        if (size == 0 || __builtin_mul_overflow(bytes, size, &bytes))
-            invalid(info_.path, at_images.object, "has an impossible shape");
+        if (size == 0 || __builtin_mul_overflow(bytes, size, &bytes)) invalid(info_.path, at.object, "has an impossible shape");
     info_.samples = images.extent[0];
     info_.shape = {images.extent[1], images.extent[2], images.extent[3]};
     info_.chunk_samples = images.chunk.empty() ? 0 : images.chunk[0];
-    if (!images.filtered && images.stored_bytes == bytes) info_.image_offset = images.offset;
-    std::size_t const largest_block = format::block_samples(info_.shape);
+    info_.compressed = images.filtered;
+    if (!images.filtered && !images.big_endian && images.stored_bytes == bytes) info_.image_offset = images.offset;
+    std::size_t const largest_block = format::block_samples(info_.image_bytes());
     if (info_.checksum_block_samples == 0 || info_.checksum_block_samples > largest_block)
         invalid(info_.path, where.object,
                 fmt::format("checksum_block_samples is {}, expected 1 to {}", info_.checksum_block_samples, largest_block));
     // Memory is allocated by what the shape promises only if the file really holds it (deflate makes at most 1032 bytes of one).
     if (images.stored_bytes < bytes / (images.filtered ? 1032 : 1))
-        invalid(info_.path, at_images.object, fmt::format("stores {} bytes of {}", images.stored_bytes, bytes));
+        invalid(info_.path, at.object, fmt::format("stores {} bytes of {}", images.stored_bytes, bytes));
+    if (info_.label_type) check_labels(group);
 }
 
 }  // namespace muster

@@ -36,15 +36,37 @@ template struct traits<kind::datatype>;
 
 namespace {
 
-hid_t memory_type(element type) {
-    return type == element::u8 ? H5T_NATIVE_UINT8 : H5T_NATIVE_UINT64;
-}
-hid_t file_type(element type) {
-    return type == element::u8 ? H5T_STD_U8LE : H5T_STD_U64LE;
+hid_t memory_type(element_type type) {
+    switch (type) {
+        case element_type::u8: return H5T_NATIVE_UINT8;
+        case element_type::i8: return H5T_NATIVE_INT8;
+        case element_type::u16: return H5T_NATIVE_UINT16;
+        case element_type::i16: return H5T_NATIVE_INT16;
+        case element_type::u32: return H5T_NATIVE_UINT32;
+        case element_type::i32: return H5T_NATIVE_INT32;
+        case element_type::u64: return H5T_NATIVE_UINT64;
+        case element_type::i64: return H5T_NATIVE_INT64;
+        case element_type::f32: return H5T_NATIVE_FLOAT;
+        case element_type::f64: return H5T_NATIVE_DOUBLE;
+    }
+    return H5I_INVALID_HID;
 }
 
-place within(place const& where, std::string const& name) {
-    return {where.file, where.object == "/" || where.object.empty() ? "/" + name : where.object + "/" + name};
+/// As they lie in a file: least significant byte first, which is memory's own order on every machine that muster runs on.
+hid_t file_type(element_type type) {
+    switch (type) {
+        case element_type::u8: return H5T_STD_U8LE;
+        case element_type::i8: return H5T_STD_I8LE;
+        case element_type::u16: return H5T_STD_U16LE;
+        case element_type::i16: return H5T_STD_I16LE;
+        case element_type::u32: return H5T_STD_U32LE;
+        case element_type::i32: return H5T_STD_I32LE;
+        case element_type::u64: return H5T_STD_U64LE;
+        case element_type::i64: return H5T_STD_I64LE;
+        case element_type::f32: return H5T_IEEE_F32LE;
+        case element_type::f64: return H5T_IEEE_F64LE;
+    }
+    return H5I_INVALID_HID;
 }
 
 property_list make_list(place const& where, hid_t list_class) {
@@ -98,55 +120,18 @@ selection select(place const& where, dataset const& handle, hyperslab rows) {
     return {std::move(file_space), std::move(memory_space)};
 }
 
-datatype string_type(place const& where, std::size_t length) {
-    datatype type(checked(where, "H5Tcopy", [&] { return H5Tcopy(H5T_C_S1); }));
-    checked(where, "H5Tset_size", [&] { return H5Tset_size(type.get(), std::max<std::size_t>(length, 1)); });
-    checked(where, "H5Tset_strpad", [&] { return H5Tset_strpad(type.get(), H5T_STR_NULLPAD); });
-    checked(where, "H5Tset_cset", [&] { return H5Tset_cset(type.get(), H5T_CSET_UTF8); });
-    return type;
-}
-
-void write_raw_attribute(place const& at, id object, std::string const& name, datatype const* string, hid_t number,
-                         dataspace const& space, void const* data) {
-    hid_t const type = string != nullptr ? string->get() : number;
-    attribute handle(checked(at, "H5Acreate2", [&] {
-        return H5Acreate2(object, name.c_str(), string != nullptr ? type : H5T_STD_U64LE, space.get(), H5P_DEFAULT, H5P_DEFAULT);
-    }));
-    checked(at, "H5Awrite", [&] { return H5Awrite(handle.get(), type, data); });
-    id const raw = handle.release();
-    checked(at, "H5Aclose", [&] { return H5Aclose(raw); });
-}
-
-std::optional<attribute> find_attribute(place const& at, id object, std::string const& name) {
-    if (checked(at, "H5Aexists", [&] { return H5Aexists(object, name.c_str()); }) == 0) return std::nullopt;
-    return attribute(checked(at, "H5Aopen", [&] { return H5Aopen(object, name.c_str(), H5P_DEFAULT); }));
-}
-
-[[noreturn]] void wrong_kind(place const& at, std::string_view expected) {
-    throw error(errc::invalid_data, fmt::format("{}: attribute {} is no {}; docs/dataset-format.md describes a muster dataset",
-                                                at.file, at.object, expected));
-}
-
-std::vector<std::string> read_variable_strings(place const& at, attribute const& handle, datatype const& type,
-                                               dataspace const& space, std::size_t count) {
-    std::vector<char*> pointers(count, nullptr);
-    checked(at, "H5Aread", [&] { return H5Aread(handle.get(), type.get(), pointers.data()); });
-    std::vector<std::string> values;
-    for (char const* pointer : pointers) values.emplace_back(pointer != nullptr ? pointer : "");
-    checked(at, "H5Dvlen_reclaim", [&] { return H5Dvlen_reclaim(type.get(), space.get(), H5P_DEFAULT, pointers.data()); });
-    return values;
-}
-
-std::vector<std::string> read_fixed_strings(place const& at, attribute const& handle, datatype const& type, std::size_t count) {
-    std::size_t const length = H5Tget_size(type.get());
-    std::vector<char> bytes(count * length);
-    checked(at, "H5Aread", [&] { return H5Aread(handle.get(), type.get(), bytes.data()); });
-    std::vector<std::string> values;
-    for (std::size_t i = 0; i < count; ++i) {
-        char const* const begin = bytes.data() + i * length;
-        values.emplace_back(begin, std::find(begin, begin + length, '\0'));
-    }
-    return values;
+/// A link out of the file, or by name, is not followed: whoever made the file chose where it leads.
+void require_inside(place const& at, id parent, std::string const& name) {
+    if (checked(at, "H5Lexists", [&] { return H5Lexists(parent, name.c_str(), H5P_DEFAULT); }) <= 0)
+        throw error(errc::not_found, fmt::format("{}: has no {}; `h5dump -n {}` lists what it has", at.file, at.object, at.file));
+    H5L_info_t link{};
+    checked(at, "H5Lget_info", [&] { return H5Lget_info(parent, name.c_str(), &link, H5P_DEFAULT); });
+    if (link.type == H5L_TYPE_HARD) return;
+    throw error(
+        errc::invalid_data,
+        fmt::format("{}: {}: is {} link, which is not followed since it may lead out of the file; put the data themselves "
+                    "there",
+                    at.file, at.object, link.type == H5L_TYPE_EXTERNAL ? "an external" : "a soft"));
 }
 
 }  // namespace
@@ -200,8 +185,9 @@ file create_file(place const& where, property_list const& access) {
         checked(where, "H5Fcreate", [&] { return H5Fcreate(where.file.c_str(), H5F_ACC_EXCL, list.get(), access.get()); }));
 }
 
-file open_file(place const& where, property_list const& access) {
-    return file(checked(where, "H5Fopen", [&] { return H5Fopen(where.file.c_str(), H5F_ACC_RDONLY, access.get()); }));
+file open_file(place const& where, property_list const& access, bool writable) {
+    unsigned const how = writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY;
+    return file(checked(where, "H5Fopen", [&] { return H5Fopen(where.file.c_str(), how, access.get()); }));
 }
 
 void close(place const& where, file&& handle) {
@@ -218,6 +204,7 @@ group create_group(place const& where, file const& parent, std::string const& na
 
 group open_group(place const& where, file const& parent, std::string const& name) {
     place const at = within(where, name);
+    require_inside(at, parent.get(), name);
     return group(checked(at, "H5Gopen2", [&] { return H5Gopen2(parent.get(), name.c_str(), H5P_DEFAULT); }));
 }
 
@@ -245,17 +232,18 @@ std::vector<std::string> group_names(place const& where, file const& parent) {
     return names;
 }
 
-dataset create_dataset(place const& where, group const& parent, std::string const& name, element type,
-                       std::span<std::uint64_t const> extent, std::span<std::uint64_t const> chunk) {
+dataset create_dataset(place const& where, group const& parent, std::string const& name, element_type type,
+                       std::span<std::uint64_t const> extent, std::span<std::uint64_t const> chunk, unsigned gzip_level) {
     place const at = within(where, name);
     property_list const list = timeless_list(at, H5P_DATASET_CREATE);
     // Filling would write every byte twice.
     checked(at, "H5Pset_fill_time", [&] { return H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER); });
-    checked(at, "H5Pset_alloc_time", [&] { return H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_EARLY); });
+    if (gzip_level == 0) checked(at, "H5Pset_alloc_time", [&] { return H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_EARLY); });
     if (!chunk.empty()) {
         std::vector<hsize_t> const dimensions = sizes(chunk);
         checked(at, "H5Pset_chunk",
                 [&] { return H5Pset_chunk(list.get(), static_cast<int>(dimensions.size()), dimensions.data()); });
+        if (gzip_level != 0) checked(at, "H5Pset_deflate", [&] { return H5Pset_deflate(list.get(), gzip_level); });
     }
     dataspace const space = make_space(at, extent);
     return dataset(checked(at, "H5Dcreate2", [&] {
@@ -265,12 +253,60 @@ dataset create_dataset(place const& where, group const& parent, std::string cons
 
 dataset open_dataset(place const& where, group const& parent, std::string const& name) {
     place const at = within(where, name);
+    require_inside(at, parent.get(), name);
     return dataset(checked(at, "H5Dopen2", [&] { return H5Dopen2(parent.get(), name.c_str(), H5P_DEFAULT); }));
+}
+
+dataset open_dataset_at(place const& where, file const& parent) {
+    if (where.object.size() < 2 || where.object[0] != '/')
+        throw error(errc::usage, fmt::format("{}: '{}' is no path of an array in it; write it from the root, as /train/images",
+                                             where.file, where.object));
+    for (std::size_t slash = where.object.find('/', 1);; slash = where.object.find('/', slash + 1)) {
+        std::string const so_far = where.object.substr(0, slash);
+        require_inside({where.file, so_far}, parent.get(), so_far);
+        if (slash == std::string::npos) break;
+    }
+    return dataset(checked(where, "H5Dopen2", [&] { return H5Dopen2(parent.get(), where.object.c_str(), H5P_DEFAULT); }));
+}
+
+bool has_dataset(place const& where, file const& parent) {
+    quiet const silence;
+    for (std::size_t slash = where.object.find('/', 1);; slash = where.object.find('/', slash + 1)) {
+        if (H5Lexists(parent.get(), where.object.substr(0, slash).c_str(), H5P_DEFAULT) <= 0) return false;
+        if (slash == std::string::npos) break;
+    }
+    H5O_info_t object{};
+    return H5Oget_info_by_name2(parent.get(), where.object.c_str(), &object, H5O_INFO_BASIC, H5P_DEFAULT) >= 0 &&
+           object.type == H5O_TYPE_DATASET;
 }
 
 void close(place const& where, dataset&& handle) {
     id const raw = handle.release();
     checked(where, "H5Dclose", [&] { return H5Dclose(raw); });
+}
+
+std::vector<std::uint64_t> chunk_offsets(place const& where, dataset const& handle) {
+    dataset_form const form = form_of(where, handle);
+    std::vector<std::uint64_t> offsets;
+    if (form.chunk.empty()) return offsets;
+    std::vector<hsize_t> first(form.extent.size(), 0);
+    for (; first[0] < form.extent[0]; first[0] += form.chunk[0]) {
+        unsigned mask = 0;
+        haddr_t address = HADDR_UNDEF;
+        hsize_t bytes = 0;
+        checked(where, "H5Dget_chunk_info_by_coord",
+                [&] { return H5Dget_chunk_info_by_coord(handle.get(), first.data(), &mask, &address, &bytes); });
+        expect(address != HADDR_UNDEF, "a chunk that has its space");
+        offsets.push_back(address);
+    }
+    return offsets;
+}
+
+void write_chunk(place const& where, dataset const& handle, std::uint64_t first_row, std::span<std::uint8_t const> encoded) {
+    std::vector<hsize_t> first(extent_of(where, space_of(where, handle)).size(), 0);
+    first[0] = first_row;
+    checked(where, "H5Dwrite_chunk",
+            [&] { return H5Dwrite_chunk(handle.get(), H5P_DEFAULT, 0, first.data(), encoded.size(), encoded.data()); });
 }
 
 dataset_form form_of(place const& where, dataset const& handle) {
@@ -284,6 +320,9 @@ dataset_form form_of(place const& where, dataset const& handle) {
         checked(where, "H5Pget_chunk", [&] { return H5Pget_chunk(list.get(), static_cast<int>(chunk.size()), chunk.data()); });
         form.chunk.assign(chunk.begin(), chunk.end());
     }
+    form.is_virtual = layout == H5D_VIRTUAL;
+    datatype const stored(checked(where, "H5Dget_type", [&] { return H5Dget_type(handle.get()); }));
+    form.big_endian = H5Tget_order(stored.get()) == H5T_ORDER_BE && H5Tget_size(stored.get()) > 1;
     form.filtered = checked(where, "H5Pget_nfilters", [&] { return H5Pget_nfilters(list.get()); }) > 0;
     form.external = checked(where, "H5Pget_external_count", [&] { return H5Pget_external_count(list.get()); }) > 0;
     quiet const silence;
@@ -293,14 +332,19 @@ dataset_form form_of(place const& where, dataset const& handle) {
     return form;
 }
 
-bool holds(place const& where, dataset const& handle, element type) {
+std::optional<element_type> element_of(place const& where, dataset const& handle) {
     datatype const stored(checked(where, "H5Dget_type", [&] { return H5Dget_type(handle.get()); }));
     quiet const silence;
-    return H5Tget_class(stored.get()) == H5T_INTEGER && H5Tget_sign(stored.get()) == H5T_SGN_NONE &&
-           H5Tget_size(stored.get()) == (type == element::u8 ? 1 : 8);
+    std::size_t const bytes = H5Tget_size(stored.get());
+    bool const is_real = H5Tget_class(stored.get()) == H5T_FLOAT;
+    if (!is_real && H5Tget_class(stored.get()) != H5T_INTEGER) return std::nullopt;
+    bool const is_signed = !is_real && H5Tget_sign(stored.get()) != H5T_SGN_NONE;
+    for (element_type const type : element_types)
+        if (bytes_of(type) == bytes && is_real == muster::is_real(type) && is_signed == muster::is_signed(type)) return type;
+    return std::nullopt;
 }
 
-void read(place const& where, dataset const& handle, hyperslab rows, element type, void* data, property_list const& list) {
+void read(place const& where, dataset const& handle, hyperslab rows, element_type type, void* data, property_list const& list) {
     selection const chosen = select(where, handle, rows);
     char nothing = 0;  // HDF5 wants an address even where there is nothing to transfer
     checked(where, "H5Dread", [&] {
@@ -309,65 +353,14 @@ void read(place const& where, dataset const& handle, hyperslab rows, element typ
     });
 }
 
-void write(place const& where, dataset const& handle, hyperslab rows, element type, void const* data, property_list const& list) {
+void write(place const& where, dataset const& handle, hyperslab rows, element_type type, void const* data,
+           property_list const& list) {
     selection const chosen = select(where, handle, rows);
     char const nothing = 0;
     checked(where, "H5Dwrite", [&] {
         return H5Dwrite(handle.get(), memory_type(type), chosen.in_memory.get(), chosen.in_file.get(), list.get(),
                         data != nullptr ? data : &nothing);
     });
-}
-
-void write_attribute(place const& where, id object, std::string const& name, std::uint64_t value) {
-    place const at = within(where, name);
-    dataspace const space(checked(at, "H5Screate", [&] { return H5Screate(H5S_SCALAR); }));
-    write_raw_attribute(at, object, name, nullptr, H5T_NATIVE_UINT64, space, &value);
-}
-
-void write_attribute(place const& where, id object, std::string const& name, std::string const& value) {
-    place const at = within(where, name);
-    dataspace const space(checked(at, "H5Screate", [&] { return H5Screate(H5S_SCALAR); }));
-    datatype const type = string_type(at, value.size());
-    write_raw_attribute(at, object, name, &type, 0, space, value.c_str());
-}
-
-void write_attribute(place const& where, id object, std::string const& name, std::vector<std::string> const& values) {
-    place const at = within(where, name);
-    std::size_t length = 1;
-    for (std::string const& value : values) length = std::max(length, value.size());
-    std::vector<char> bytes(values.size() * length, '\0');
-    for (std::size_t i = 0; i < values.size(); ++i)
-        std::copy(values[i].begin(), values[i].end(), bytes.begin() + static_cast<std::ptrdiff_t>(i * length));
-    std::uint64_t const extent = values.size();
-    dataspace const space = make_space(at, {&extent, 1});
-    datatype const type = string_type(at, length);
-    write_raw_attribute(at, object, name, &type, 0, space, bytes.data());
-}
-
-std::optional<std::uint64_t> read_number(place const& where, id object, std::string const& name) {
-    place const at = within(where, name);
-    auto const handle = find_attribute(at, object, name);
-    if (!handle) return std::nullopt;
-    datatype const type(checked(at, "H5Aget_type", [&] { return H5Aget_type(handle->get()); }));
-    dataspace const space(checked(at, "H5Aget_space", [&] { return H5Aget_space(handle->get()); }));
-    if (H5Tget_class(type.get()) != H5T_INTEGER || H5Sget_simple_extent_npoints(space.get()) != 1)
-        wrong_kind(at, "single whole number");
-    std::uint64_t value = 0;
-    checked(at, "H5Aread", [&] { return H5Aread(handle->get(), H5T_NATIVE_UINT64, &value); });
-    return value;
-}
-
-std::optional<std::vector<std::string>> read_strings(place const& where, id object, std::string const& name) {
-    place const at = within(where, name);
-    auto const handle = find_attribute(at, object, name);
-    if (!handle) return std::nullopt;
-    datatype const type(checked(at, "H5Aget_type", [&] { return H5Aget_type(handle->get()); }));
-    dataspace const space(checked(at, "H5Aget_space", [&] { return H5Aget_space(handle->get()); }));
-    auto const count = checked(at, "H5Sget_simple_extent_npoints", [&] { return H5Sget_simple_extent_npoints(space.get()); });
-    if (H5Tget_class(type.get()) != H5T_STRING || count > 65536) wrong_kind(at, "text");
-    bool const variable = checked(at, "H5Tis_variable_str", [&] { return H5Tis_variable_str(type.get()); }) > 0;
-    if (variable) return read_variable_strings(at, *handle, type, space, static_cast<std::size_t>(count));
-    return read_fixed_strings(at, *handle, type, static_cast<std::size_t>(count));
 }
 
 }  // namespace muster::hdf5

@@ -15,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/unique_handle.hpp"
+#include "io/hdf5/element_type.hpp"
 #include "io/hdf5/hyperslab.hpp"
 
 namespace muster {
@@ -59,9 +60,6 @@ struct place {
     std::string object;
 };
 
-/// The element types of muster's format.
-enum class element { u8, u64 };
-
 /// An MPI communicator as HDF5 takes it, behind a pointer so that this header names no MPI type; null: no MPI.
 using mpi_handle = void const*;
 
@@ -83,7 +81,7 @@ void require_collective(place const& where, property_list const& list);
 // ------------------------------------------------------------------------------------------------------------------
 
 file create_file(place const& where, property_list const& access);  ///< fails if the file exists
-file open_file(place const& where, property_list const& access);    ///< read only
+file open_file(place const& where, property_list const& access, bool writable = false);
 void close(place const& where, file&& handle);  ///< throws what a destructor would drop: here a write may fail
 group create_group(place const& where, file const& parent, std::string const& name);
 group open_group(place const& where, file const& parent, std::string const& name);
@@ -92,10 +90,15 @@ std::vector<std::string> group_names(place const& where, file const& parent);  /
 // Datasets.
 // --------------------------------------------------------------------------------------------------------------------------
 
-/// `chunk` empty: contiguous, its space allocated at once and not filled; else chunked, uncompressed.
-dataset create_dataset(place const& where, group const& parent, std::string const& name, element type,
-                       std::span<std::uint64_t const> extent, std::span<std::uint64_t const> chunk);
+/// `chunk` empty: contiguous; else chunked, uncompressed where `gzip_level` is 0. Uncompressed, its space is allocated at once and
+/// not filled. Elements lie with their least significant byte first.
+dataset create_dataset(place const& where, group const& parent, std::string const& name, element_type type,
+                       std::span<std::uint64_t const> extent, std::span<std::uint64_t const> chunk, unsigned gzip_level = 0);
+/// This and open_group throw errc::not_found where there is none, and errc::invalid_data where `name` is a soft or external link.
 dataset open_dataset(place const& where, group const& parent, std::string const& name);
+/// The dataset `where.object`, a path from the root, by no link that could lead out of the file.
+dataset open_dataset_at(place const& where, file const& parent);
+bool has_dataset(place const& where, file const& parent);
 void close(place const& where, dataset&& handle);
 
 struct dataset_form {
@@ -103,23 +106,34 @@ struct dataset_form {
     std::vector<std::uint64_t> chunk;     ///< empty if contiguous
     std::optional<std::uint64_t> offset;  ///< of the first byte in the file, if contiguous and allocated
     std::uint64_t stored_bytes = 0;
-    bool filtered = false;  ///< compressed or otherwise encoded
-    bool external = false;  ///< its elements lie in other files
+    bool filtered = false;    ///< compressed or otherwise encoded
+    bool external = false;    ///< its elements lie in other files
+    bool is_virtual = false;  ///< it is put together from other datasets, of this file or of others
+    bool big_endian = false;
 };
 dataset_form form_of(place const& where, dataset const& handle);
 
-/// Whether the elements are unsigned integers of this size (byte order is converted by HDF5).
-bool holds(place const& where, dataset const& handle, element type);
+/// The type of the elements, in either byte order; nothing if it is none of ours.
+std::optional<element_type> element_of(place const& where, dataset const& handle);
+
+/// Where the chunks lie in the file, in order of their first row; empty if contiguous. Chunks are whole in all dimensions but the
+/// first, and have their space.
+std::vector<std::uint64_t> chunk_offsets(place const& where, dataset const& handle);
+
+/// Writes the chunk that begins at row `first_row` as it is to lie in the file, encoded by the dataset's filters.
+void write_chunk(place const& where, dataset const& handle, std::uint64_t first_row, std::span<std::uint8_t const> encoded);
 
 /// Rows `rows` of the first dimension, whole in the others, as bytes or numbers. `data` must have their exact size. Collective if
 /// `list` is: a rank with no rows takes part with an empty selection.
-void read(place const& where, dataset const& handle, hyperslab rows, element type, void* data, property_list const& list);
-void write(place const& where, dataset const& handle, hyperslab rows, element type, void const* data, property_list const& list);
+void read(place const& where, dataset const& handle, hyperslab rows, element_type type, void* data, property_list const& list);
+void write(place const& where, dataset const& handle, hyperslab rows, element_type type, void const* data,
+           property_list const& list);
 
 // Attributes of a file's root or of a group.
 // -------------------------------------------------------------------------------------------
 
 void write_attribute(place const& where, id object, std::string const& name, std::uint64_t value);
+void write_attribute(place const& where, id object, std::string const& name, double value);
 void write_attribute(place const& where, id object, std::string const& name,
                      std::string const& value);  ///< UTF-8, of fixed length
 void write_attribute(place const& where, id object, std::string const& name, std::vector<std::string> const& values);
@@ -127,6 +141,7 @@ void write_attribute(place const& where, id object, std::string const& name, std
 /// Nothing if there is no such attribute. Throws errc::invalid_data if it is of another kind. Strings may be of fixed or variable
 /// length.
 std::optional<std::uint64_t> read_number(place const& where, id object, std::string const& name);
+std::optional<double> read_real(place const& where, id object, std::string const& name);
 std::optional<std::vector<std::string>> read_strings(place const& where, id object, std::string const& name);
 
 }  // namespace hdf5

@@ -25,6 +25,11 @@ class quiet {
 /// The calling thread's HDF5 error stack in words, innermost cause first.
 std::vector<std::string> error_stack();
 
+/// The object `name` inside that of `where`.
+inline place within(place const& where, std::string const& name) {
+    return {where.file, where.object == "/" || where.object.empty() ? "/" + name : where.object + "/" + name};
+}
+
 /// Calls `function` and returns what it returned; throws hdf5_error if that is negative.
 template <typename Function>
 auto checked(place const& where, std::string_view call, Function&& function) {

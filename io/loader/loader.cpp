@@ -36,7 +36,7 @@ std::uint64_t physical_bytes() {
 
 memory_mode choose(dataset const& from, sampler const& order, loader_options const& options) {
     if (order.options().spread == spread_rule::sharded) return memory_mode::shard;
-    std::uint64_t const bytes = static_cast<std::uint64_t>(from.size()) * (from.image_bytes() + 1);
+    std::uint64_t const bytes = static_cast<std::uint64_t>(from.size()) * (from.image_bytes() + from.label_bytes());
     if (bytes <= physical_bytes() / 2 / static_cast<std::uint64_t>(options.local_size)) return memory_mode::whole;
     if (from.info().image_offset) return memory_mode::mapped;
     throw error(
@@ -89,14 +89,14 @@ struct loader::state {
     };
 
     state(dataset const& from, sampler const& sampled, loader_options const& chosen)
-        : order(sampled), options(chosen), image_bytes(from.image_bytes()) {
+        : order(sampled), options(chosen), image_bytes(from.image_bytes()), label_bytes(from.label_bytes()) {
         if (options.memory == memory_mode::automatic) options.memory = choose(from, order, options);
         if (!options.prefetch) options.prefetch = options.batch * image_bytes >= worth_a_thread_bytes && several_cores() ? 3 : 0;
         hold(from);
         slots.resize(*options.prefetch == 0 ? 1 : *options.prefetch + 1);
         for (slot& each : slots) {
             each.images = mapped_memory::allocate(options.batch * image_bytes);
-            each.labels.resize(options.batch);
+            each.labels.resize(options.batch * label_bytes);
             each.samples.resize(options.batch);
         }
         if (*options.prefetch > 0)
@@ -110,13 +110,14 @@ struct loader::state {
             held = shard_of(from.size(), options.rank, options.world);
             if (held.empty() && order.options().tail == tail_rule::pad) held = {0, from.size()};  // pads from anywhere
         }
-        labels = mapped_memory::allocate(held.count);
+        labels = mapped_memory::allocate(std::max<std::size_t>(1, held.count * label_bytes));
+        std::span<std::uint8_t> const label_part = labels.bytes().first(held.count * label_bytes);
         if (options.memory == memory_mode::mapped) {
             images = mapped_memory::map_file(from.info().path, *from.info().image_offset, held.count * image_bytes);
-            from.read(held, {}, labels.bytes());
+            from.read(held, {}, label_part);
         } else {
             images = mapped_memory::allocate(held.count * image_bytes);
-            from.read(held, images.bytes(), labels.bytes());
+            from.read(held, images.bytes(), label_part);
         }
     }
 
@@ -143,7 +144,10 @@ struct loader::state {
         for (std::size_t i = 0; i < samples.size(); ++i) {
             if (i + ahead_records < samples.size()) ask_for(samples[i + ahead_records]);
             std::memcpy(target, source + (samples[i] - held.first) * image_bytes, image_bytes);
-            into.labels[i] = label_source[samples[i] - held.first];
+            if (label_bytes == 1)
+                into.labels[i] = label_source[samples[i] - held.first];
+            else if (label_bytes > 1)
+                std::memcpy(&into.labels[i * label_bytes], label_source + (samples[i] - held.first) * label_bytes, label_bytes);
             target += image_bytes;
         }
     }
@@ -166,7 +170,7 @@ struct loader::state {
         // Ranks with one fewer miss a sample exactly in the step where the longest end.
         std::size_t const missing = longest - before <= options.batch ? shorter : 0;
         current.images = {from.images.bytes().data(), from.count * image_bytes};
-        current.labels = {from.labels.data(), from.count};
+        current.labels = {from.labels.data(), from.count * label_bytes};
         current.samples = {from.samples.data(), from.count};
         current.count = from.count;
         current.first_sample = std::min(before, mine);
@@ -180,6 +184,7 @@ struct loader::state {
     sampler order;
     loader_options options;
     std::size_t image_bytes;
+    std::size_t label_bytes;
     hyperslab held;
     mapped_memory images;
     mapped_memory labels;

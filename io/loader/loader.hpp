@@ -39,8 +39,8 @@ struct loader_options {
 
 /// Views into the loader's buffers: good until the next batch is asked for.
 struct batch {
-    std::span<std::uint8_t const> images;    ///< count x C x H x W
-    std::span<std::uint8_t const> labels;    ///< count
+    std::span<std::uint8_t const> images;    ///< count x C x H x W elements of the dataset's type
+    std::span<std::uint8_t const> labels;    ///< count labels of the dataset's label_bytes() each
     std::span<std::uint64_t const> samples;  ///< count: which samples of the dataset these are
     std::size_t count = 0;                   ///< may be 0 at the end of an epoch where other ranks still have samples
     std::size_t first_sample = 0;            ///< how many samples this rank has had of this epoch before

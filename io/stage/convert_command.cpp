@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -18,31 +19,130 @@ namespace muster::stage {
 namespace {
 
 constexpr option_row convert_options[]{
-    {"images", 0, "FILE", "images of the split train", ""},
-    {"labels", 0, "FILE", "labels of the split train", ""},
+    {"output", 'o', "FILE", "the dataset file", ""},
+    {"from", 0, "FORMAT", "auto, idx, cifar10, cifar100, npy, npz, images, csv or hdf5", "auto"},
+    {"images", 0, "NAME", "of npz and hdf5: the array inside; without a source: the file of the split train", ""},
+    {"labels", 0, "NAME", "likewise; none: the samples have no labels", ""},
     {"test-images", 0, "FILE", "images of the split test", ""},
     {"test-labels", 0, "FILE", "labels of the split test", ""},
-    {"output", 'o', "FILE", "the dataset file", ""},
-    {"force", 0, "", "replace the dataset file if it exists", ""},
     {"name", 0, "NAME", "name of the dataset, for people", ""},
     {"classes", 0, "N", "labels are below N; default: the number of class names, else the largest label plus one", ""},
-    {"class-names", 0, "A,B,…", "names of the classes", ""},
-    {"chunk", 0, "N", "store chunks of N images; default: contiguous, which is fastest and can be mapped", ""},
+    {"class-names", 0, "A,B,…", "names of the classes; default: those of the source", ""},
+    {"order", 0, "ORDER", "of samples of three dimensions: chw, hwc, or auto where one of them can be the channels", "auto"},
+    {"resize", 0, "HxW", "of images: make each of this size", ""},
+    {"channels", 0, "N", "of images: 1 gray, 3 colour; default: as the first one", ""},
+    {"type", 0, "TYPE", "of csv: uint8, int16, float32 …", "float32"},
+    {"label-column", 0, "NAME", "of csv: name or number of the column, or none; default: label, class, target or y", ""},
+    {"header", 0, "yes|no", "of csv: whether the first line names the columns; default: where it has no number", ""},
+    {"coarse", 0, "", "of cifar100: the 20 coarse labels", ""},
+    {"chunk", 0, "N", "store chunks of N samples; default: contiguous, which is fastest and can be mapped", ""},
+    {"gzip", 0, "LEVEL", "compress the samples, 1 to 9; the file can then not be mapped", ""},
     {"align", 0, "BYTES", "arrays begin at a multiple, such as the stripe of the file system; default: 1MiB", ""},
+    {"force", 0, "", "replace the dataset file if it exists", ""},
+    {"restart", 0, "", "begin anew, whatever a conversion that was killed has left", ""},
+    {"no-digests", 0, "", "leave out the digests of the sources, for which these are read once more", ""},
+    {"no-fsync", 0, "", "do not wait until the file is on disk", ""},
+    {"dry-run", 'n', "", "open and check the sources, say what would be written, and write nothing", ""},
+    {"progress", 0, "HOW", "none, bar, lines or json; default: bar on a terminal, else lines", ""},
     {"json", 0, "", "report as JSON", ""},
 };
 
-convert_request request_of(given_options const& given) {
-    convert_request request;
-    request.splits.push_back({"train", given.needed("images"), given.needed("labels")});
+/// As it was given, without the program's folder, so that the same command gives the same file from anywhere.
+std::string command_line() {
+    std::ifstream file("/proc/self/cmdline", std::ios::binary);
+    std::vector<std::string> words;
+    for (std::string word; std::getline(file, word, '\0');) words.push_back(std::move(word));
+    if (words.empty()) return "";
+    words.front() = "muster-stage";
+    return shell_join(words);
+}
+
+/// "train=IMAGES,LABELS": each part but IMAGES may be missing.
+split_source source_of(std::string const& word) {
+    split_source source;
+    std::string_view rest = word;
+    if (std::size_t const equals = rest.find('=');
+        equals != std::string_view::npos && rest.substr(0, equals).find('/') == std::string_view::npos) {
+        source.split = rest.substr(0, equals);
+        rest.remove_prefix(equals + 1);
+    }
+    std::size_t const comma = rest.find(',');
+    source.images = rest.substr(0, comma);
+    if (comma != std::string_view::npos) source.labels = rest.substr(comma + 1);
+    if (source.images.empty())
+        throw error(errc::usage,
+                    fmt::format("'{}' names no source; write FILE, FOLDER, SPLIT=FILE or SPLIT=IMAGES,LABELS", word));
+    return source;
+}
+
+template <typename Value>
+Value one_of(given_options const& given, std::string_view option,
+             std::initializer_list<std::pair<std::string_view, Value>> known) {
+    std::string const text = given.text(option);
+    std::string names;
+    for (auto const& [name, value] : known) {
+        if (name == text) return value;
+        names += (names.empty() ? "" : ", ") + std::string(name);
+    }
+    throw error(errc::usage, fmt::format("--{}: '{}' is none of {}; give one of these", option, text, names));
+}
+
+void read_sources(given_options const& given, convert_request& request) {
+    source_options& how = request.reading;
+    auto const format = parse_source_format(given.text("from"));
+    if (!format)
+        throw error(errc::usage,
+                    fmt::format("--from: '{}' is no format; give auto, idx, cifar10, cifar100, npy, npz, images, csv or hdf5",
+                                given.text("from")));
+    how.format = *format;
+    if (given.words().empty()) {
+        bool const no_labels = given.text("labels") == "none";
+        request.splits.push_back({"train", given.needed("images"), no_labels ? "" : given.needed("labels")});
+    } else {
+        for (std::string const& word : given.words()) request.splits.push_back(source_of(word));
+        how.images = given.text("images");
+        how.labels = given.text("labels");
+    }
     if (given.has("test-images") || given.has("test-labels"))
         request.splits.push_back({"test", given.needed("test-images"), given.needed("test-labels")});
-    request.output = given.needed("output");
-    if (given.has("classes")) request.classes = static_cast<std::size_t>(given.integer("classes", 1, 256));
+}
+
+void read_form(given_options const& given, source_options& how) {
+    how.order = one_of<dimension_order>(
+        given, "order", {{"auto", dimension_order::automatic}, {"chw", dimension_order::chw}, {"hwc", dimension_order::hwc}});
+    how.coarse = given.has("coarse");
+    how.label_column = given.text("label-column");
+    if (given.has("header")) how.header = one_of<bool>(given, "header", {{"yes", true}, {"no", false}});
+    if (given.has("channels")) how.channels = one_of<std::size_t>(given, "channels", {{"1", 1}, {"3", 3}});
+    how.type = parse_element_type(given.text("type"));
+    if (!how.type)
+        throw error(errc::usage, fmt::format("--type: '{}' is no type; give uint8, int8, uint16 … int64, float32 or float64",
+                                             given.text("type")));
+    if (!given.has("resize")) return;
+    std::string const text = given.text("resize");
+    auto const parts = split(text, 'x');
+    auto const height = parse_integer(parts.front());
+    auto const width = parse_integer(parts.back());
+    if (parts.size() != 2 || !height || !width || *height < 1 || *width < 1 || *height > 65536 || *width > 65536)
+        throw error(errc::usage, fmt::format("--resize: '{}' is no size; give height x width, as 224x224", text));
+    how.resize = {static_cast<std::size_t>(*height), static_cast<std::size_t>(*width)};
+}
+
+convert_request request_of(given_options const& given) {
+    convert_request request;
+    read_sources(given, request);
+    read_form(given, request.reading);
+    request.dry_run = given.has("dry-run");
+    request.output = request.dry_run ? given.text("output") : given.needed("output");
+    if (given.has("classes")) request.classes = static_cast<std::size_t>(given.integer("classes", 1, std::int64_t{1} << 31));
     if (auto const names = given.text("class-names"); !names.empty())
         for (auto const& name : split(names, ',')) request.class_names.emplace_back(trim(name));
     if (given.has("chunk")) request.chunk_samples = static_cast<std::size_t>(given.integer("chunk", 1, 1'000'000'000));
+    if (given.has("gzip")) request.gzip_level = static_cast<unsigned>(given.integer("gzip", 1, 9));
+    request.digests = !given.has("no-digests");
+    request.resume = true;
     request.writer.name = given.text("name");
+    request.writer.durable = !given.has("no-fsync");
     if (given.has("align")) {
         try {
             request.writer.alignment_bytes = parse_bytes(given.text("align"), "--align");
@@ -51,26 +151,44 @@ convert_request request_of(given_options const& given) {
         }
     }
     request.writer.replace = given.has("force");
+    request.writer.restart = given.has("restart");
     return request;
 }
 
-void print(convert_request const& request, convert_report const& report, int ranks, double seconds, bool as_json) {
-    if (!as_json) {
-        for (auto const& split : report.splits)
-            fmt::print("{}: /{}: {} images of {}, {} classes\n", request.output, split.name, split.samples,
-                       to_string(split.shape), report.classes);
-        fmt::print("{} converted in {} by {} rank{} ({:.0f} MB/s)\n", format_bytes(report.bytes),
-                   format_duration(duration{seconds}), ranks, ranks == 1 ? "" : "s",
-                   static_cast<double>(report.bytes) / 1e6 / seconds);
+void print_text(convert_request const& request, convert_report const& report, int ranks, double seconds) {
+    for (auto const& split : report.splits) {
+        std::string const type = split.type == element_type::u8 ? "" : fmt::format(" of {}", to_string(split.type));
+        std::string const classes = report.classes == 0 ? "no labels" : fmt::format("{} classes", report.classes);
+        fmt::print("{}: /{}: {} images of {}{}, {}\n", request.output, split.name, split.samples, to_string(split.shape), type,
+                   classes);
+    }
+    if (request.dry_run) {
+        fmt::print("{} would be written\n", format_bytes(report.bytes));
         return;
     }
+    std::string const found =
+        report.found_bytes == 0 ? "" : fmt::format(", {} of it by an earlier conversion", format_bytes(report.found_bytes));
+    fmt::print("{} converted in {} by {} rank{} ({:.0f} MB/s){}\n", format_bytes(report.bytes),
+               format_duration(duration{seconds}), ranks, ranks == 1 ? "" : "s",
+               static_cast<double>(report.bytes - report.found_bytes) / 1e6 / seconds, found);
+}
+
+void print_json(convert_request const& request, convert_report const& report, int ranks, double seconds) {
     nlohmann::ordered_json splits = nlohmann::ordered_json::array();
     for (auto const& split : report.splits)
         splits.push_back({{"split", split.name},
                           {"samples", split.samples},
-                          {"shape", {split.shape.channels, split.shape.height, split.shape.width}}});
-    nlohmann::ordered_json const all{{"file", request.output}, {"splits", splits},   {"classes", report.classes},
-                                     {"bytes", report.bytes},  {"seconds", seconds}, {"ranks", ranks}};
+                          {"shape", {split.shape.channels, split.shape.height, split.shape.width}},
+                          {"type", to_string(split.type)}});
+    nlohmann::ordered_json const all{{"file", request.output},
+                                     {"splits", splits},
+                                     {"classes", report.classes},
+                                     {"class_names", report.class_names},
+                                     {"bytes", report.bytes},
+                                     {"found_bytes", report.found_bytes},
+                                     {"dry_run", request.dry_run},
+                                     {"seconds", seconds},
+                                     {"ranks", ranks}};
     fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -78,27 +196,36 @@ void print(convert_request const& request, convert_report const& report, int ran
 
 constexpr command_row convert_row{
     .name = "convert",
-    .summary = "IDX files (MNIST, Fashion-MNIST, …) to one HDF5 dataset file",
-    .synopsis = "--images FILE --labels FILE -o OUT.h5 [options]",
+    .summary = "images, arrays and tables to one HDF5 dataset file",
+    .synopsis = "[SPLIT=]SOURCE... -o OUT.h5 [options]",
     .examples =
+        "  muster-stage convert flowers -o flowers.h5                      a folder with one folder of pictures a class\n"
+        "  muster-stage convert train=a.npy,b.npy test=c.npy,d.npy -o x.h5 samples and labels in two files\n"
         "  muster-stage convert --images train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz -o mnist.h5\n"
         "  muster run -n 4 -- muster-stage convert …       the same on 4 ranks, each with its part\n",
     .options = convert_options,
-    .description = "Reads plain or gzip files, seen from their contents. docs/dataset-format.md describes the dataset file.",
+    .description = "The format is seen from the contents. A conversion that was killed is taken up again by the same command.",
+    .most_words = 64,
 };
 
 int convert_command(given_options const& given, identity const& who) {
-    convert_request const request = request_of(given);
+    convert_request request = request_of(given);
+    request.writer.command = command_line();
+    progress_style const style = parse_progress(given.text("progress"));
     return run_with_ranks("muster-stage", who, options_for_files(who), [&](communicator& ranks) {
         auto const begin = std::chrono::steady_clock::now();
-        bool const shown = ranks.rank() == 0 && !given.has("json");
+        bool const first = ranks.rank() == 0;
         std::function<void(std::uint64_t)> show;
         convert_report const report = convert(request, ranks, [&](std::uint64_t done, std::uint64_t total) {
-            if (!show) show = progress("convert", total, shown);
+            if (!show) show = progress("convert", total, first ? style : progress_style::none);
             show(done);
         });
         double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        if (ranks.rank() == 0) print(request, report, ranks.size(), seconds, given.has("json"));
+        if (!first) return 0;
+        if (given.has("json"))
+            print_json(request, report, ranks.size(), seconds);
+        else
+            print_text(request, report, ranks.size(), seconds);
         return 0;
     });
 }

@@ -45,7 +45,7 @@ int copy_command(given_options const& given, identity const& who, environment co
         bool const shown = nodes.rank() == 0 && !given.has("json");
         std::function<void(std::uint64_t)> show;
         request.progress = [&](std::uint64_t done, std::uint64_t total) {
-            if (!show) show = progress("copy", total, shown);
+            if (!show) show = progress("copy", total, shown ? parse_progress("") : progress_style::none);
             show(done);
         };
         copy_report const report = copy_tree(request, nodes);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -8,58 +9,147 @@
 #include "io/dataset/checksum.hpp"
 #include "io/dataset/dataset.hpp"
 #include "io/stage/commands.hpp"
+#include "io/stage/preview.hpp"
 
 namespace muster::stage {
 
 namespace {
 
-constexpr option_row info_options[]{{"json", 0, "", "as JSON", ""}};
+constexpr option_row info_options[]{
+    {"preview", 0, "OUT.png", "draw samples side by side into a picture", ""},
+    {"split", 0, "NAME", "only this split; of --preview: default the first", ""},
+    {"json", 0, "", "as JSON", ""},
+};
 
-void print_table(std::vector<dataset_info> const& splits) {
-    auto const row = [](std::string_view name, std::string_view value) { fmt::print("  {:<14}{}\n", name, value); };
-    fmt::print("{}\n", splits.front().path);
-    if (!splits.front().name.empty()) row("name", splits.front().name);
-    row("created by", splits.front().created_by);
-    row("format", fmt::format("muster.dataset version {}", splits.front().format_version));
-    for (dataset_info const& split : splits) {
-        fmt::print("/{}\n", split.split);
-        row("samples", fmt::format("{} of {} unsigned bytes ({})", split.samples, to_string(split.shape),
-                                   format_bytes(static_cast<std::uint64_t>(split.samples) * split.shape.bytes())));
-        row("classes", split.class_names.empty() ? fmt::format("{}", split.classes)
-                                                 : fmt::format("{}: {}", split.classes, join(split.class_names, ", ")));
-        std::string const offset = split.image_offset ? fmt::format(", images at byte {}", *split.image_offset) : std::string();
-        row("layout", split.chunk_samples == 0 ? "contiguous" + offset : fmt::format("chunks of {} images", split.chunk_samples));
-        row("images from", split.source_images);
-        row("labels from", split.source_labels);
-        row("checksums",
-            fmt::format("images {}, labels {} (xxh3-64, blocks of {} samples)", format_checksum(split.checksum_images),
-                        format_checksum(split.checksum_labels), split.checksum_block_samples));
+constexpr std::size_t most_classes = std::size_t{1} << 20;
+constexpr std::size_t shown_classes = 20;
+constexpr std::size_t shown_sources = 8;
+
+struct split_info {
+    dataset_info is;
+    std::vector<std::uint64_t> class_counts;  ///< samples of each class; empty where they are not counted
+};
+
+/// How many samples each class has: only the labels are read.
+std::vector<std::uint64_t> count_classes(dataset const& from) {
+    std::size_t const size = from.label_bytes();
+    if (size == 0 || from.classes() > most_classes) return {};
+    std::vector<std::uint64_t> counts(from.classes(), 0);
+    std::vector<std::uint8_t> labels;
+    constexpr std::size_t piece = 1 << 20;
+    for (std::size_t first = 0; first < from.size(); first += piece) {
+        std::size_t const count = std::min(piece, from.size() - first);
+        labels.resize(count * size);
+        from.read(first, count, {}, labels);
+        for (std::size_t i = 0; i < count; ++i) {
+            auto const label = static_cast<std::size_t>(element_at(*from.info().label_type, labels, i));
+            if (label < counts.size()) ++counts[label];  // any other is verify's to tell
+        }
     }
+    return counts;
 }
 
-void print_json(std::vector<dataset_info> const& splits) {
-    nlohmann::ordered_json parts = nlohmann::ordered_json::array();
-    for (dataset_info const& split : splits) {
-        nlohmann::ordered_json part{{"split", split.split},
-                                    {"samples", split.samples},
-                                    {"shape", {split.shape.channels, split.shape.height, split.shape.width}},
-                                    {"bytes", static_cast<std::uint64_t>(split.samples) * split.shape.bytes()},
-                                    {"classes", split.classes},
-                                    {"class_names", split.class_names},
-                                    {"chunk_samples", split.chunk_samples},
-                                    {"image_offset", nullptr},
-                                    {"source_images", split.source_images},
-                                    {"source_labels", split.source_labels},
-                                    {"checksum_block_samples", split.checksum_block_samples},
-                                    {"checksum_images", format_checksum(split.checksum_images)},
-                                    {"checksum_labels", format_checksum(split.checksum_labels)}};
-        if (split.image_offset) part["image_offset"] = *split.image_offset;
-        parts.push_back(std::move(part));
+std::string class_text(split_info const& split) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min(split.class_counts.size(), shown_classes); ++i)
+        text +=
+            fmt::format("{}{} {}", i == 0 ? "" : ", ",
+                        split.is.class_names.empty() ? fmt::format("{}:", i) : split.is.class_names[i], split.class_counts[i]);
+    return split.class_counts.size() > shown_classes ? text + ", …" : text;
+}
+
+std::string layout_text(dataset_info const& is) {
+    if (is.chunk_samples == 0)
+        return is.image_offset ? fmt::format("contiguous, images at byte {}", *is.image_offset) : "contiguous";
+    return fmt::format("chunks of {} images ({}){}", is.chunk_samples, format_bytes(is.chunk_samples * is.image_bytes()),
+                       is.compressed ? ", compressed" : "");
+}
+
+void print_split(split_info const& split) {
+    auto const row = [](std::string_view name, std::string_view value) { fmt::print("  {:<14}{}\n", name, value); };
+    dataset_info const& is = split.is;
+    fmt::print("/{}\n", is.split);
+    std::string const type = is.type == element_type::u8 ? "unsigned bytes" : std::string(to_string(is.type));
+    row("samples", fmt::format("{} of {} {} ({})", is.samples, to_string(is.shape), type,
+                               format_bytes(static_cast<std::uint64_t>(is.samples) * is.image_bytes())));
+    if (is.values.any) row("values", fmt::format("{} to {}", is.values.least, is.values.most));
+    if (is.classes == 0)
+        row("labels", "none");
+    else
+        row("classes", is.class_names.empty() || is.class_names.size() > shown_classes
+                           ? fmt::format("{}", is.classes)
+                           : fmt::format("{}: {}", is.classes, join(is.class_names, ", ")));
+    if (!split.class_counts.empty()) row("samples each", class_text(split));
+    row("layout", layout_text(is));
+    row("images from", is.source_images);
+    if (is.classes != 0) row("labels from", is.source_labels);
+    for (std::size_t i = 0; i < std::min(is.sources.size(), shown_sources); ++i)
+        row(i == 0 ? "sources" : "", without_controls(is.sources[i]));
+    if (is.sources.size() > shown_sources)
+        row("", fmt::format("and {} more (--json lists them)", is.sources.size() - shown_sources));
+    std::string const labels = is.classes == 0 ? "" : fmt::format(", labels {}", format_checksum(is.checksum_labels));
+    row("checksums", fmt::format("images {}{} (xxh3-64, blocks of {} samples)", format_checksum(is.checksum_images), labels,
+                                 is.checksum_block_samples));
+}
+
+void print_table(std::vector<split_info> const& splits) {
+    auto const row = [](std::string_view name, std::string_view value) {
+        fmt::print("  {:<14}{}\n", name, without_controls(value));
+    };
+    dataset_info const& first = splits.front().is;
+    fmt::print("{}\n", first.path);
+    if (!first.name.empty()) row("name", first.name);
+    row("created by", first.created_by);
+    if (!first.command.empty()) row("command", first.command);
+    row("format", fmt::format("muster.dataset version {}", first.format_version));
+    for (split_info const& split : splits) print_split(split);
+}
+
+nlohmann::ordered_json json_of(split_info const& split) {
+    dataset_info const& is = split.is;
+    nlohmann::ordered_json part{{"split", is.split},
+                                {"samples", is.samples},
+                                {"shape", {is.shape.channels, is.shape.height, is.shape.width}},
+                                {"type", to_string(is.type)},
+                                {"bytes", static_cast<std::uint64_t>(is.samples) * is.image_bytes()},
+                                {"value_min", nullptr},
+                                {"value_max", nullptr},
+                                {"label_type", nullptr},
+                                {"classes", is.classes},
+                                {"class_names", is.class_names},
+                                {"class_counts", split.class_counts},
+                                {"chunk_samples", is.chunk_samples},
+                                {"compressed", is.compressed},
+                                {"image_offset", nullptr},
+                                {"label_offset", nullptr},
+                                {"source_images", is.source_images},
+                                {"source_labels", is.source_labels},
+                                {"sources", is.sources},
+                                {"checksum_block_samples", is.checksum_block_samples},
+                                {"checksum_images", format_checksum(is.checksum_images)},
+                                {"checksum_labels", nullptr}};
+    if (is.values.any) {
+        part["value_min"] = is.values.least;
+        part["value_max"] = is.values.most;
     }
-    nlohmann::ordered_json const all{{"file", splits.front().path},
-                                     {"name", splits.front().name},
-                                     {"created_by", splits.front().created_by},
-                                     {"format_version", splits.front().format_version},
+    if (is.label_type) {
+        part["label_type"] = to_string(*is.label_type);
+        part["checksum_labels"] = format_checksum(is.checksum_labels);
+    }
+    if (is.image_offset) part["image_offset"] = *is.image_offset;
+    if (is.label_offset) part["label_offset"] = *is.label_offset;
+    return part;
+}
+
+void print_json(std::vector<split_info> const& splits) {
+    nlohmann::ordered_json parts = nlohmann::ordered_json::array();
+    for (split_info const& split : splits) parts.push_back(json_of(split));
+    dataset_info const& first = splits.front().is;
+    nlohmann::ordered_json const all{{"file", first.path},
+                                     {"name", first.name},
+                                     {"created_by", first.created_by},
+                                     {"command", first.command},
+                                     {"format_version", first.format_version},
                                      {"splits", parts}};
     fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
@@ -69,12 +159,13 @@ void print_json(std::vector<dataset_info> const& splits) {
 constexpr command_row info_row{
     .name = "info",
     .summary = "show what a dataset file says about itself",
-    .synopsis = "FILE [--json]",
+    .synopsis = "FILE [options]",
     .examples =
         "  muster-stage info fashion.h5\n"
+        "  muster-stage info fashion.h5 --preview sheet.png\n"
         "  muster-stage info fashion.h5 --json | jq '.splits[].samples'\n",
     .options = info_options,
-    .description = "Does not read the samples; muster-stage verify does.",
+    .description = "Reads the labels, and not the samples; muster-stage verify does.",
     .most_words = 1,
 };
 
@@ -82,8 +173,17 @@ int info_command(given_options const& given, identity const& who) {
     if (who.rank != 0) return 0;  // rank 0 alone reads and prints
     if (given.words().empty()) throw error(errc::usage, "muster-stage info: the dataset file is missing; give its name");
     auto const& file = given.words().front();
-    std::vector<dataset_info> splits;
-    for (std::string const& split : dataset::splits(file)) splits.push_back(dataset::open(file, split).info());
+    std::vector<std::string> const names =
+        given.has("split") ? std::vector<std::string>{given.text("split")} : dataset::splits(file);
+    if (given.has("preview")) {
+        write_png(contact_sheet(dataset::open(file, names.front())), given.text("preview"));
+        return 0;
+    }
+    std::vector<split_info> splits;
+    for (std::string const& name : names) {
+        dataset const opened = dataset::open(file, name);
+        splits.push_back({opened.info(), count_classes(opened)});
+    }
     if (given.has("json"))
         print_json(splits);
     else

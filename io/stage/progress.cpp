@@ -1,26 +1,88 @@
 #include "io/stage/progress.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
+#include "base/error.hpp"
 #include "base/units.hpp"
 
 namespace muster::stage {
 
-std::function<void(std::uint64_t)> progress(std::string what, std::uint64_t total, bool show) {
-    if (!show || total == 0 || ::isatty(STDERR_FILENO) == 0) return [](std::uint64_t) {};
-    using clock = std::chrono::steady_clock;
-    return [what = std::move(what), total, last = clock::time_point()](std::uint64_t done) mutable {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+std::size_t terminal_width() {
+    winsize size{};
+    return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+void draw_bar(std::string const& what, std::uint64_t done, std::uint64_t total, double seconds) {
+    std::string const line = progress_line(what, done, total, seconds);
+    std::size_t const room = terminal_width();
+    std::string bar;
+    if (room > line.size() + 15) {
+        std::size_t const width = std::min<std::size_t>(room - line.size() - 4, 40);
+        std::size_t const full =
+            static_cast<std::size_t>(static_cast<double>(width) * static_cast<double>(done) / static_cast<double>(total));
+        bar = fmt::format(" [{}{}]", std::string(full, '#'), std::string(width - full, '.'));
+    }
+    fmt::print(stderr, "\r{}{}\033[K", line.substr(0, room - 1), bar);
+}
+
+void print_json(std::string const& what, std::uint64_t done, std::uint64_t total, double seconds) {
+    double const rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
+    nlohmann::ordered_json line{{"what", what},       {"done_bytes", done},       {"total_bytes", total},
+                                {"seconds", seconds}, {"bytes_per_second", rate}, {"seconds_left", nullptr}};
+    if (rate > 0) line["seconds_left"] = static_cast<double>(total - std::min(done, total)) / rate;
+    fmt::print(stderr, "{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace
+
+progress_style parse_progress(std::string const& name) {
+    if (name.empty() || name == "auto") return ::isatty(STDERR_FILENO) != 0 ? progress_style::bar : progress_style::lines;
+    if (name == "none") return progress_style::none;
+    if (name == "bar") return progress_style::bar;
+    if (name == "lines") return progress_style::lines;
+    if (name == "json") return progress_style::json;
+    throw error(errc::usage, fmt::format("--progress: '{}' is no way to show it; give one of {}", name, progress_names));
+}
+
+std::string progress_line(std::string const& what, std::uint64_t done, std::uint64_t total, double seconds) {
+    double const rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
+    std::string const rest = rate > 0 && done < total
+                                 ? fmt::format(", {} left", format_duration(duration{static_cast<double>(total - done) / rate}))
+                                 : "";
+    return fmt::format("{}: {} %, {} of {}, {:.0f} MB/s{}", what, total == 0 ? 100 : done * 100 / total, format_bytes(done),
+                       format_bytes(total), rate / 1e6, rest);
+}
+
+std::function<void(std::uint64_t)> progress(std::string what, std::uint64_t total, progress_style style) {
+    if (style == progress_style::none || total == 0) return [](std::uint64_t) {};
+    return [what = std::move(what), total, style, begin = clock::now(), last = clock::now()](std::uint64_t done) mutable {
         auto const now = clock::now();
-        if (done < total && now - last < std::chrono::milliseconds(100)) return;
+        bool const ends = done >= total;
+        auto const pause = style == progress_style::bar    ? std::chrono::milliseconds(100)
+                           : style == progress_style::json ? std::chrono::milliseconds(1000)
+                                                           : std::chrono::milliseconds(10000);
+        if (now - last < pause && !(ends && style != progress_style::lines)) return;
         last = now;
-        if (done >= total)
+        double const seconds = std::chrono::duration<double>(now - begin).count();
+        if (style == progress_style::json)
+            print_json(what, done, total, seconds);
+        else if (style == progress_style::lines)
+            fmt::print(stderr, "{}\n", progress_line(what, done, total, seconds));
+        else if (ends)
             fmt::print(stderr, "\r\033[K");
         else
-            fmt::print(stderr, "\r{} {} % ({})\033[K", what, done * 100 / total, format_bytes(done));
+            draw_bar(what, done, total, seconds);
         std::fflush(stderr);
     };
 }

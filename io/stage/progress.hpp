@@ -1,4 +1,4 @@
-// Progress on a terminal: shows the share of the bytes done.
+// Progress of a long piece of work: shows on standard error how much is done, how fast, and how long the rest takes.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,22 @@
 
 namespace muster::stage {
 
-/// A function to be told the bytes that this rank has done: it shows "WHAT 42 % (1.2 GiB)" on standard error, at most ten times a
-/// second and only if that is a terminal and `show` is true; else it does nothing. The line is wiped when all `total` bytes are
-/// done.
-std::function<void(std::uint64_t)> progress(std::string what, std::uint64_t total, bool show);
+enum class progress_style {
+    none,
+    bar,    ///< one line that is drawn again and again, and wiped at the end
+    lines,  ///< a plain line every 10 seconds
+    json,   ///< an object a line every second, and one at the end
+};
+
+/// The option --progress: its value's name, and what it means. "auto": a bar where standard error is a terminal, else lines. Throws
+/// errc::usage.
+inline constexpr char const* progress_names = "none|bar|lines|json";
+progress_style parse_progress(std::string const& name);
+
+/// A function to be told the bytes that this rank has done of `total`. Shows nothing for 0 bytes.
+std::function<void(std::uint64_t)> progress(std::string what, std::uint64_t total, progress_style style);
+
+/// What it shows, for tests: "convert: 42 %, 1.2 GiB of 2.9 GiB, 812 MB/s, 2.1 s left".
+std::string progress_line(std::string const& what, std::uint64_t done, std::uint64_t total, double seconds);
 
 }  // namespace muster::stage

@@ -19,12 +19,14 @@ namespace {
 
 constexpr option_row verify_options[]{
     {"split", 0, "NAME", "only this split", ""},
+    {"progress", 0, "HOW", "none, bar, lines or json; default: bar on a terminal, else lines", ""},
     {"json", 0, "", "report as JSON", ""},
 };
 
 int verify(std::string const& path, given_options const& given, communicator& ranks) {
     bool const first = ranks.rank() == 0;
 
+    progress_style const style = first ? parse_progress(given.text("progress")) : progress_style::none;
     std::vector<std::string> splits;
     if (given.has("split"))
         splits = {given.text("split")};
@@ -34,9 +36,9 @@ int verify(std::string const& path, given_options const& given, communicator& ra
     for (std::string const& split : splits) {
         auto const begin = std::chrono::steady_clock::now();
         dataset const checked = dataset::open(path, ranks, split);
-        std::uint64_t const bytes = static_cast<std::uint64_t>(checked.size()) * (checked.image_bytes() + 1);
+        std::uint64_t const bytes = static_cast<std::uint64_t>(checked.size()) * (checked.image_bytes() + checked.label_bytes());
         hyperslab const mine = shard_of_blocks(checked.size(), checked.info().checksum_block_samples, ranks.rank(), ranks.size());
-        checked.verify(progress("verify /" + split, mine.count * (checked.image_bytes() + 1), first && !given.has("json")));
+        checked.verify(progress("verify /" + split, mine.count * (checked.image_bytes() + checked.label_bytes()), style));
         double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         if (!first) continue;
         if (given.has("json"))

@@ -35,7 +35,7 @@ int verify_copy(std::string const& path, identity const& who) {
         std::function<void(std::uint64_t)> show;
         auto const verify = [&] {
             check = verify_tree(path, copy_threads(), [&](std::uint64_t done, std::uint64_t total) {
-                if (!show) show = progress("verify", total, nodes.rank() == 0);
+                if (!show) show = progress("verify", total, nodes.rank() == 0 ? parse_progress("") : progress_style::none);
                 show(done);
             });
             throw_faults(check);

@@ -28,7 +28,9 @@ expect_contains stdout "muster-stage convert --images" "verify" "info" "Exit cod
 for command in convert verify info; do
     expect_exit 0 "$STAGE" $command --help
     expect_contains stdout "muster-stage $command"
-    [ "$(wc -l <"$OUT")" -le 24 ] || fail "help of $command is longer than a screen"
+    longest=24
+    [ $command = convert ] && longest=44  # a line an option, and formats have theirs
+    [ "$(wc -l <"$OUT")" -le $longest ] || fail "help of $command is longer than a screen"
     expect_empty stderr
 done
 expect_exit 2 "$STAGE"
@@ -39,10 +41,10 @@ expect_exit 2 "$STAGE" convert --image images
 expect_contains stderr "unknown option '--image', did you mean --images?"
 expect_exit 2 "$STAGE" convert --images images -o out.h5
 expect_contains stderr "give --labels"
-expect_exit 2 "$STAGE" convert --images images --labels labels -o out.h5 stray
-expect_contains stderr "unexpected word 'stray'"
+expect_exit 125 "$STAGE" convert --images images --labels labels -o out.h5 stray
+expect_contains stderr "open stray: No such file"
 expect_exit 2 "$STAGE" convert --images images --labels labels -o out.h5 --classes many
-expect_contains stderr "'many' is no whole number from 1 to 256"
+expect_contains stderr "'many' is no whole number from 1 to 2147483648"
 expect_exit 2 "$STAGE" convert --images images --labels labels -o out.h5 --test-images images
 expect_contains stderr "give --test-labels"
 expect_exit 2 "$STAGE" verify
@@ -91,7 +93,7 @@ cp images.gz gz-named-as-plain
 { idx 2000; head -c 2000 /dev/zero; } >fewer-labels
 bad "truncated: offset 1000000: data: found the end of the file after 1000000 bytes, expected 1800016 bytes (16 of header and 3000 x 20 x 30);" truncated labels
 bad "truncated.gz: gzip: the file ends inside its compressed data at compressed offset $(stat -c %s truncated.gz), after 3008 uncompressed bytes; copy or download it again" images truncated.gz
-bad "labels: offset 3: rank: found 1, expected 3 (count, height, width) or 4 (count, channels, height, width); it was given as images; this looks like labels" labels images
+bad "labels: offset 3: rank: found 1, expected 2 to 4 (count, then the dimensions of a sample); it was given as images; this looks like labels" labels images
 bad "images: offset 3: rank: found 3, expected 1 (count); it was given as labels; this looks like images" images images
 bad "zip: offset 0: magic: found 0x50 0x4b, expected 0x00 0x00; a zip archive: unpack it" zip labels
 bad "trailing: offset 3008: trailing bytes: found 1 bytes after the last element, expected the end of the file at 3008 (3000);" images trailing
@@ -105,7 +107,7 @@ expect_contains stderr "gz-named-as-plain: the contents are gzip data, against i
 expect_exit 0 "$STAGE" convert --images images --labels labels -o out.h5 --force
 printf 'b' | dd of=out.h5 bs=1 seek=$((1048576 + 600 * 2000)) conv=notrunc status=none
 expect_exit 125 "$STAGE" verify out.h5
-expect_contains stderr "out.h5: /train/images: samples 1747 to 2999: checksum"
+expect_contains stderr "out.h5: /train/images: samples 1747 to 2999 (block 1, bytes 2096776 to 2848575 of the file): checksum"
 head -c 1000000 out.h5 >short.h5
 expect_exit 125 "$STAGE" info short.h5
 expect_contains stderr "short.h5" "truncated file" "copy or convert it again"

@@ -11,7 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "io/convert/byte_source.hpp"
+#include "io/arrays/byte_source.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     static muster::unique_fd const file(::memfd_create("fuzz.gz", MFD_CLOEXEC));

@@ -14,7 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "io/convert/idx.hpp"
+#include "io/arrays/idx.hpp"
 
 namespace {
 

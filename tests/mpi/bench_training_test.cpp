@@ -94,9 +94,10 @@ class with_data : public testing::Test {
         ranks().broadcast("id", view_of(std::span(&id, 1)), 0).wait();
         path_ = (std::filesystem::temp_directory_path() / ("muster-bench-training-" + std::to_string(id) + ".h5")).string();
         if (ranks().rank() == 0) {
-            dataset_writer writer(path_, {.replace = true});
-            add(writer, "train", 289, 1);  // one more than whole steps of 16 a rank: in the last step only one rank has an image
-            add(writer, "test", 101, 2);
+            // One more than whole steps of 16 a rank: in the last step only one rank has an image.
+            dataset_writer writer(path_, {plan("train", 289), plan("test", 101)}, {.replace = true, .durable = false});
+            add(writer, 0, 289, 1);
+            add(writer, 1, 101, 2);
             writer.close();
         }
         ranks().barrier().wait();
@@ -105,16 +106,17 @@ class with_data : public testing::Test {
         ranks().barrier().wait();
         if (ranks().rank() == 0) std::filesystem::remove(path_);
     }
-    static void add(dataset_writer& writer, std::string const& split, int count, std::uint64_t seed) {
+    static split_plan plan(std::string const& split, std::size_t count) {
+        split_plan made;
+        made.split = split;
+        made.samples = count;
+        made.shape = {1, 28, 28};
+        made.classes = 10;
+        return made;
+    }
+    static void add(dataset_writer& writer, std::size_t split, int count, std::uint64_t seed) {
         images const some(count, seed);
-        image_shape shape;
-        shape.channels = 1;
-        shape.height = shape.width = 28;
-        writer.begin({split, static_cast<std::size_t>(count), shape, 0});
-        writer.write({0, static_cast<std::size_t>(count)}, some.pixels, some.labels);
-        split_facts facts;
-        facts.classes = 10;
-        writer.end(facts);
+        writer.write(split, {0, static_cast<std::size_t>(count)}, some.pixels, some.labels);
     }
     training_options options() const {
         training_options o;

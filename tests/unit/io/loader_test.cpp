@@ -38,6 +38,7 @@ class loader_of : public testing::TestWithParam<setting> {
     }
     static void make(std::string const& name, std::size_t chunk) {
         convert_request request;
+        request.writer.durable = false;
         request.splits = {{"train", dir->write("i", idx_images(samples, 5, 7)), dir->write("l", idx_labels(samples))}};
         request.output = dir->path(name);
         request.chunk_samples = chunk;
@@ -118,6 +119,7 @@ TEST_P(loader_of, all_ranks_make_the_same_steps_and_cover_every_sample_once) {
 
 TEST_P(loader_of, more_ranks_than_samples_get_empty_batches) {
     convert_request request;
+    request.writer.durable = false;
     request.splits = {{"train", dir->write("i3", idx_images(3, 5, 7)), dir->write("l3", idx_labels(3))}};
     request.output = dir->path("three.h5");
     request.writer.replace = true;

@@ -39,6 +39,9 @@ class Muster(CMakePackage):
         depends_on("hdf5@1.10: +mpi")
         depends_on("xxhash@0.8:")
         depends_on("zlib-api")
+        depends_on("minizip")
+        depends_on("libpng@1.6:")
+        depends_on("jpeg")
     depends_on("cuda@11.8:", type="build", when="+cuda_kernels")
 
     conflicts("%gcc@:11", msg="muster is C++20; GCC 12 is the oldest that was tried")

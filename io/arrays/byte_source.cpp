@@ -1,4 +1,4 @@
-#include "io/convert/byte_source.hpp"
+#include "io/arrays/byte_source.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "io/dataset/file_bytes.hpp"
 
 namespace muster {
 
@@ -20,6 +21,8 @@ namespace {
 
 constexpr std::size_t buffer_bytes = 256 * 1024;
 constexpr std::uint64_t largest_ratio = 1032;  // deflate's best: 258 bytes from two bits
+
+}  // namespace
 
 unique_fd open_regular(std::string const& path, std::uint64_t& bytes) {
     unique_fd fd(
@@ -34,29 +37,10 @@ unique_fd open_regular(std::string const& path, std::uint64_t& bytes) {
     return fd;
 }
 
-std::size_t read_fully(int fd, std::string const& path, std::uint64_t offset, std::span<std::uint8_t> out) {
-    std::size_t done = 0;
-    while (done < out.size()) {
-        ssize_t const got =
-            ::pread(fd, out.data() + done, std::min<std::size_t>(out.size() - done, 1u << 30), static_cast<off_t>(offset + done));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) {
-            int const code = errno;
-            throw error(errc::io, fmt::format("{}: read at offset {}: {} (errno {}); check the file system", path, offset + done,
-                                              std::generic_category().message(code), code));
-        }
-        if (got == 0) break;
-        done += static_cast<std::size_t>(got);
-    }
-    return done;
-}
-
-}  // namespace
-
 /// zlib's state and the compressed bytes it has not taken yet.
 struct byte_source::inflater {
-    inflater() {
-        if (int const code = inflateInit2(&stream, 15 + 16); code != Z_OK)  // 16: gzip with its CRC, nothing else
+    explicit inflater(bool bare) : is_bare(bare) {
+        if (int const code = inflateInit2(&stream, bare ? -15 : 15 + 16); code != Z_OK)  // 16: gzip with its CRC, nothing else
             throw library_error("zlib", "inflateInit2", code, "no memory");
     }
     ~inflater() { inflateEnd(&stream); }
@@ -64,6 +48,8 @@ struct byte_source::inflater {
     inflater& operator=(inflater const&) = delete;
 
     z_stream stream{};
+    bool is_bare;  ///< one deflate stream, as in a zip archive, without a header
+    std::uint32_t crc = 0;
     std::vector<std::uint8_t> input = std::vector<std::uint8_t>(buffer_bytes);
     bool ended = false;      ///< the last member is complete and nothing follows it
     bool in_member = false;  ///< some of a member is read, but not its end
@@ -72,23 +58,40 @@ struct byte_source::inflater {
 byte_source::byte_source(std::string path) : path_(std::move(path)), fd_(open_regular(path_, file_bytes_)) {
     std::array<std::uint8_t, 2> magic{};
     if (read_fully(fd_.get(), path_, 0, magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b)
-        inflater_ = std::make_unique<inflater>();
+        inflater_ = std::make_unique<inflater>(false);
     ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+}
+
+byte_source::byte_source(file_region const& region) : path_(region.path), fd_(open_regular(path_, file_bytes_)), region_(region) {
+    if (region.offset > file_bytes_ || region.stored_bytes > file_bytes_ - region.offset)
+        throw error(
+            errc::invalid_data,
+            fmt::format("{}: {}: its {} bytes at offset {} reach beyond the end of the file at {}; copy or download it again",
+                        path_, region.name, region.stored_bytes, region.offset, file_bytes_));
+    file_offset_ = region.offset;
+    file_bytes_ = region.offset + region.stored_bytes;  // the rest of the file is none of its
+    if (region.deflated) inflater_ = std::make_unique<inflater>(true);
 }
 
 byte_source::byte_source(byte_source&&) noexcept = default;
 byte_source& byte_source::operator=(byte_source&&) noexcept = default;
 byte_source::~byte_source() = default;
 
+std::string byte_source::name() const {
+    return region_ ? fmt::format("{}: {}", path_, region_->name) : path_;
+}
+
 std::optional<std::uint64_t> byte_source::size() const noexcept {
+    if (region_) return region_->bytes;
     if (compressed()) return std::nullopt;
     return file_bytes_;
 }
 
 std::uint64_t byte_source::size_limit() const noexcept {
-    if (!compressed()) return file_bytes_;
-    return file_bytes_ > std::numeric_limits<std::uint64_t>::max() / largest_ratio ? std::numeric_limits<std::uint64_t>::max()
-                                                                                   : file_bytes_ * largest_ratio;
+    std::uint64_t const stored = region_ ? region_->stored_bytes : file_bytes_;
+    if (!compressed()) return stored;
+    std::uint64_t const most = std::numeric_limits<std::uint64_t>::max();
+    return stored > most / largest_ratio ? most : stored * largest_ratio;
 }
 
 std::size_t byte_source::read(std::span<std::uint8_t> out) {
@@ -116,6 +119,8 @@ std::uint64_t byte_source::skip(std::uint64_t bytes) {
 }
 
 std::size_t byte_source::read_plain(std::span<std::uint8_t> out) {
+    out = out.first(
+        static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), file_bytes_ - std::min(file_bytes_, file_offset_))));
     std::size_t const got = read_fully(fd_.get(), path_, file_offset_, out);
     file_offset_ += got;
     return got;
@@ -124,13 +129,16 @@ std::size_t byte_source::read_plain(std::span<std::uint8_t> out) {
 std::size_t byte_source::read_compressed(std::span<std::uint8_t> out) {
     z_stream& stream = inflater_->stream;
     auto const damaged = [&](std::size_t done, std::string_view what, std::string_view advice) {
-        throw error(errc::invalid_data, fmt::format("{}: gzip: {} at compressed offset {}, after {} uncompressed bytes; {}",
-                                                    path_, what, file_offset_ - stream.avail_in, offset_ + done, advice));
+        throw error(errc::invalid_data,
+                    fmt::format("{}: {}: {} at compressed offset {}, after {} uncompressed bytes; {}", path_,
+                                region_ ? "zip" : "gzip", what, file_offset_ - stream.avail_in, offset_ + done, advice));
     };
     std::size_t done = 0;
     while (done < out.size() && !inflater_->ended) {
         if (stream.avail_in == 0) {
-            std::size_t const got = read_fully(fd_.get(), path_, file_offset_, inflater_->input);
+            std::size_t const left = static_cast<std::size_t>(
+                std::min<std::uint64_t>(inflater_->input.size(), file_bytes_ - std::min(file_bytes_, file_offset_)));
+            std::size_t const got = read_fully(fd_.get(), path_, file_offset_, std::span(inflater_->input).first(left));
             file_offset_ += got;
             stream.next_in = inflater_->input.data();
             stream.avail_in = static_cast<uInt>(got);
@@ -144,8 +152,22 @@ std::size_t byte_source::read_compressed(std::span<std::uint8_t> out) {
         stream.avail_out = static_cast<uInt>(ask);
         inflater_->in_member = true;
         int const code = inflate(&stream, Z_NO_FLUSH);
-        done += ask - stream.avail_out;
-        if (code == Z_STREAM_END) {  // another member may follow: a gzip file is a list of them
+        std::size_t const made = ask - stream.avail_out;
+        if (region_) {
+            inflater_->crc = static_cast<std::uint32_t>(::crc32_z(inflater_->crc, out.data() + done, made));
+            if (offset_ + done + made > region_->bytes)
+                damaged(done,
+                        fmt::format("{}: holds more than the {} bytes that the archive says", region_->name, region_->bytes),
+                        "the archive is damaged: make it again");
+        }
+        done += made;
+        if (code == Z_STREAM_END && inflater_->is_bare) {
+            inflater_->in_member = false;
+            inflater_->ended = true;
+            if (inflater_->crc != region_->crc || offset_ + done != region_->bytes)
+                damaged(done, fmt::format("{}: its CRC-32 or its length is not what the archive says", region_->name),
+                        "the archive is damaged: copy or download it again");
+        } else if (code == Z_STREAM_END) {  // another member may follow: a gzip file is a list of them
             inflater_->in_member = false;
             inflateReset(&stream);
         } else if (code != Z_OK && code != Z_BUF_ERROR) {

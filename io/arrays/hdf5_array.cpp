@@ -1,0 +1,51 @@
+#include "io/arrays/hdf5_array.hpp"
+
+#include <fmt/format.h>
+
+#include "io/arrays/byte_source.hpp"
+
+namespace muster {
+
+namespace {
+
+hdf5::file open_serial(std::string const& path) {
+    std::uint64_t bytes = 0;
+    open_regular(path, bytes);  // HDF5 reports a missing file only deep in its error stack
+    hdf5::place const where{path, ""};
+    return hdf5::open_file(where, hdf5::file_access(where, 1, nullptr));
+}
+
+}  // namespace
+
+hdf5_array::hdf5_array(std::string const& path, std::string const& object)
+    : where_{path, object}, file_(open_serial(path)), handle_(hdf5::open_dataset_at(where_, file_)) {
+    hdf5::dataset_form const form = hdf5::form_of(where_, handle_);
+    auto const refuse = [&](std::string_view what) {
+        throw error(errc::invalid_data,
+                    fmt::format("{}: {}; choose another array, or write this one anew with h5py", name(), what));
+    };
+    if (form.external) refuse("keeps its elements in other files (HDF5 external storage), which are not read");
+    if (form.is_virtual) refuse("is put together from other datasets (HDF5 virtual layout), which are not read");
+    auto const type = hdf5::element_of(where_, handle_);
+    if (!type) refuse("holds no integers of 1 to 8 bytes, float32 or float64");
+    std::uint64_t bytes = bytes_of(*type);
+    for (std::uint64_t const size : form.extent)
+        if (size == 0 || __builtin_mul_overflow(bytes, size, &bytes)) refuse("has an impossible or empty shape");
+    if (form.extent.empty()) refuse("is a single number");
+    // Memory is asked for by what the shape promises only if the file really holds it (deflate makes at most 1032 bytes of one).
+    if (form.stored_bytes < bytes / (form.filtered ? 1032 : 1))
+        refuse(fmt::format("stores {} bytes of the {} that its shape promises", form.stored_bytes, bytes));
+    set_form({form.extent, *type, false});
+}
+
+void hdf5_array::read(hyperslab rows, std::span<std::uint8_t> out) {
+    expect(out.size() == rows.count * item_bytes() && rows.end() <= items(), "rows of the array");
+    hdf5::read(where_, handle_, rows, form().type, out.data(), hdf5::transfer(where_, false));
+}
+
+bool has_hdf5_array(std::string const& path, std::string const& object) {
+    hdf5::file const file = open_serial(path);
+    return hdf5::has_dataset({path, object}, file);
+}
+
+}  // namespace muster

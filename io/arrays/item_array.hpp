@@ -1,0 +1,92 @@
+// An array of items in a file, whatever the file's format: says what it holds and reads it item by item.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/arrays/byte_source.hpp"
+#include "io/arrays/source_error.hpp"
+#include "io/hdf5/element_type.hpp"
+#include "io/hdf5/hyperslab.hpp"
+
+namespace muster {
+
+/// Dimensions and type; an item is one step of the first dimension.
+struct array_form {
+    std::vector<std::uint64_t> dimensions;
+    element_type type = element_type::u8;
+    bool big_endian = false;
+    bool operator==(array_form const&) const = default;
+};
+
+/// Not thread safe. Opening one has checked that the file can hold what its header promises.
+class item_array {
+  public:
+    virtual ~item_array() = default;
+
+    virtual std::string name() const = 0;  ///< for messages
+    virtual std::vector<std::string> files() const = 0;
+    array_form const& form() const noexcept { return form_; }
+    std::size_t items() const noexcept { return static_cast<std::size_t>(form_.dimensions.at(0)); }
+    std::size_t item_bytes() const noexcept { return item_bytes_; }
+
+    /// Reads whole items, which must not lie before those read so far, in memory's byte order.
+    virtual void read(hyperslab rows, std::span<std::uint8_t> out) = 0;
+    /// After the last item: throws if something is wrong with what follows.
+    virtual void finish() {}
+    /// The offset of an item in the file's (uncompressed) stream, for messages.
+    virtual std::uint64_t offset_of(std::size_t) const noexcept { return 0; }
+    virtual bool compressed() const noexcept { return false; }
+    [[noreturn]] void fail(source_error::fault fault) const;
+
+  protected:
+    item_array() = default;
+    explicit item_array(array_form form) { set_form(std::move(form)); }
+    void set_form(array_form form);  ///< sets item_bytes_, saturated where it overflows
+
+  private:
+    array_form form_;
+    std::size_t item_bytes_ = 0;
+};
+
+/// An array whose elements follow a header in a stream of bytes: IDX, NumPy.
+class stream_array : public item_array {
+  public:
+    /// `source` stands behind the header, whose length is source.offset(). Throws source_error unless the stream's length is
+    /// that of header and elements, or could be.
+    stream_array(byte_source source, array_form form);
+
+    std::string name() const override { return source_.name(); }
+    std::vector<std::string> files() const override { return {source_.path()}; }
+    void read(hyperslab rows, std::span<std::uint8_t> out) override;
+    void finish() override;
+    std::uint64_t offset_of(std::size_t item) const noexcept override { return header_bytes_ + item * item_bytes(); }
+
+    std::string const& path() const noexcept { return source_.path(); }
+    bool compressed() const noexcept override { return source_.compressed(); }
+    std::size_t position() const noexcept { return position_; }  ///< of the next item
+
+    /// Goes on to `item`, which must not lie behind. A compressed file is inflated up to there.
+    void skip_to(std::size_t item);
+    /// The next out.size() / item_bytes() items. Throws source_error where the data end too early.
+    void read(std::span<std::uint8_t> out);
+
+  protected:
+    /// For a class that reads its header itself: check() afterwards.
+    explicit stream_array(byte_source source) : source_(std::move(source)) {}
+    void check(array_form form);
+    byte_source& source() noexcept { return source_; }
+
+  private:
+    void check_size();
+    [[noreturn]] void missing(std::uint64_t end) const;
+
+    byte_source source_;
+    std::uint64_t header_bytes_ = 0;
+    std::size_t position_ = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,96 @@
+// A source of samples, whatever its format: says how many there are and of which form, and reads any of them into memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/dataset/image_shape.hpp"
+#include "io/hdf5/element_type.hpp"
+#include "io/hdf5/hyperslab.hpp"
+
+namespace muster {
+
+struct source_facts {
+    std::size_t samples = 0;
+    image_shape shape;
+    element_type type = element_type::u8;
+    bool labelled = true;
+    std::size_t classes = 0;               ///< 0: the labels are to be counted
+    std::vector<std::string> class_names;  ///< as the source tells them; may be empty
+    std::string images;                    ///< names of files or folders, for people
+    std::string labels;
+    bool operator==(source_facts const&) const = default;
+};
+
+/// One split. Not thread safe. Opening has checked headers against the lengths of the files; no memory is asked for by what a
+/// header promises before. Errors are those of the format: errc::invalid_data naming file and place, errc::not_found, errc::io.
+class sample_source {
+  public:
+    virtual ~sample_source() = default;
+    source_facts const& facts() const noexcept { return facts_; }
+
+    /// The files it reads, in an order that does not change.
+    virtual std::vector<std::string> files() const = 0;
+
+    /// The elements of `rows` (planes, rows, columns), in memory's byte order, and their labels, where it has some. Rows must not
+    /// lie before those read so far: a compressed stream goes forward only.
+    virtual void read(hyperslab rows, std::span<std::uint8_t> images, std::span<std::uint32_t> labels) = 0;
+
+    /// After the last sample: throws if something is wrong with what follows it.
+    virtual void finish() {}
+
+    /// The largest of all labels; only where facts().classes is 0.
+    virtual std::uint32_t largest_label() { return 0; }
+
+    /// An error that tells where the label of a sample stands.
+    [[noreturn]] virtual void fail_label(std::size_t sample, std::uint32_t label, std::size_t classes) const;
+
+  protected:
+    source_facts facts_;
+};
+
+enum class source_format { automatic, idx, cifar10, cifar100, npy, npz, images, csv, hdf5 };
+std::string_view to_string(source_format format) noexcept;
+std::optional<source_format> parse_source_format(std::string_view name) noexcept;
+
+/// The order of the dimensions of samples that have three.
+enum class dimension_order { automatic, chw, hwc };
+
+/// How sources are read.
+struct source_options {
+    source_format format = source_format::automatic;
+    std::string images;  ///< of npz and hdf5: the array inside; empty: by the usual names
+    std::string labels;
+    dimension_order order = dimension_order::automatic;
+    std::optional<element_type> type;                           ///< of csv; float32 by default
+    bool coarse = false;                                        ///< of cifar100: the 20 coarse labels
+    std::optional<std::pair<std::size_t, std::size_t>> resize;  ///< of images: height and width
+    std::size_t channels = 0;                                   ///< of images: 1 gray, 3 RGB; 0: as the first one has
+    std::string label_column;                                   ///< of csv: its name, its number from 1, or "none"
+    std::optional<bool> header;                                 ///< of csv: the first line names the columns
+    bool operator==(source_options const&) const = default;
+};
+
+/// One split to open: a file or a folder, and the labels where they are in a file of their own.
+struct split_source {
+    std::string split;   ///< "train"; empty: as the source says, else "train"
+    std::string images;  ///< path
+    std::string labels;  ///< path; empty: in the same file or folder, or none
+    bool operator==(split_source const&) const = default;
+};
+
+/// A source and the name of its split.
+struct named_source {
+    std::string split;
+    std::unique_ptr<sample_source> source;
+};
+
+/// Opens what is asked for: a folder or an archive may hold several splits. Throws errc::usage where the format cannot be told.
+std::vector<named_source> open_sources(split_source const& asked, source_options const& options);
+
+}  // namespace muster
