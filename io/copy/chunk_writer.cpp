@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <mutex>
 
 #include "base/error.hpp"
 #include "io/copy/small_files.hpp"
@@ -41,6 +42,8 @@ void chunk_writer::begin(piece const& next) {
 
 void chunk_writer::write(std::span<std::byte const> bytes) {
     checksum_.add(bytes);
+    std::unique_lock turn(target_.turn_for(piece_.file), std::defer_lock);
+    if (!alone_) turn.lock();
     while (!bytes.empty()) {
         ssize_t const n = ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(piece_.offset + done_));
         if (n < 0 && errno == EINTR) continue;

@@ -85,7 +85,10 @@ tree_cleaning clean_tree(std::string const& path, bool changed_too, bool dry_run
     for (std::string const& name : names) {
         copy_target const held(path, name, dry_run);  // has the lock
         cleaner(root.get(), path, changed_too, dry_run, report).clean(read_manifest(held.state(), path));
-        if (!dry_run) remove_tree(root.get(), name);
+        if (dry_run) continue;
+        if (unique_fd const unpacked = open_folder_inside(held.state(), unpacked_folder_name))
+            for (std::string const& folder : names_in_folder(unpacked.get())) remove_tree(root.get(), folder);
+        remove_tree(root.get(), name);
     }
     return report;
 }

@@ -1,9 +1,10 @@
 // The target folder of a copy: knows what is there already, takes new files under temporary names and puts them in their places.
 #pragma once
 
-#include <atomic>
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,9 @@
 #include "io/copy/manifest.hpp"
 
 namespace muster {
+
+/// The folder in the state folder that has a file for each folder that was unpacked from an archive.
+inline constexpr char unpacked_folder_name[] = "unpacked";
 
 /// What of a list is in the target already.
 struct copy_presence {
@@ -56,6 +60,9 @@ class copy_target {
     /// Makes folders, links and large files in `incoming`, and the journal.
     void begin(file_list const& list, chunk_plan const& plan, copy_presence const& have);
 
+    /// One writer at a time for each large file: the file system lets in only one, and those that wait would spin.
+    std::mutex& turn_for(std::size_t file) const noexcept { return (*turns_)[file % turns_->size()]; }
+
     /// Notes chunks as written.
     void record(std::span<journal_record const> records) const { journal_->append(records); }
 
@@ -82,6 +89,7 @@ class copy_target {
     manifest manifest_;
     std::optional<journal_contents> before_;
     std::optional<journal> journal_;
+    std::unique_ptr<std::array<std::mutex, 64>> turns_ = std::make_unique<std::array<std::mutex, 64>>();
 };
 
 /// Opens the folder `path`, made if `make`. Throws errc::io if it is another user's or a link; empty if it is not there.

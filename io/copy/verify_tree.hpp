@@ -28,7 +28,7 @@ struct tree_cleaning {
     std::vector<std::string> kept;  ///< files that have changed since they were copied
 };
 
-/// Removes what the manifests of `path` list, files that have changed since aside unless `changed_too`, what killed copies have left,
+/// Removes what the manifests of `path` list and what was unpacked, files that have changed since aside unless `changed_too`, what killed copies have left,
 /// and the state folders; nothing else. Folders that hold something else stay. With `dry_run` nothing is removed. Throws as
 /// verify_tree(), and errc::io if another process works there.
 tree_cleaning clean_tree(std::string const& path, bool changed_too, bool dry_run);

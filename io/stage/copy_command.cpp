@@ -1,10 +1,12 @@
 #include <chrono>
 #include <functional>
 
+#include "comm/fail_together.hpp"
 #include "io/stage/commands.hpp"
 #include "io/stage/copy_options.hpp"
 #include "io/stage/on_nodes.hpp"
 #include "io/stage/progress.hpp"
+#include "io/stage/unpack_sources.hpp"
 
 namespace muster::stage {
 
@@ -12,6 +14,7 @@ namespace {
 
 constexpr option_row copy_options[]{
     {"shard", 0, "", "each node gets its part of the files, about equal in bytes, not all", ""},
+    {"unpack", 0, "", "unpack sources that are archives, such as packed environments, to DST/NAME", ""},
     {"check", 0, "fast|full", "files that are there: trust size and time, or read them", "fast"},
     {"fsync", 0, "", "end when everything is on the disks", ""},
     {"threads", 0, "N", "threads of each node; default: twice its processors, 2 to 16", ""},
@@ -50,6 +53,13 @@ int copy_command(given_options const& given, identity const& who, environment co
         };
         copy_report const report = copy_tree(request, nodes);
         double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        if (given.has("unpack") && !request.dry_run) {
+            auto const unpack = [&] { unpack_sources(request); };
+            if (nodes.size() == 1)
+                unpack();
+            else
+                run_on_all(nodes, "unpack in " + request.target, unpack);
+        }
         print_copy(request, report, nodes, seconds, given.has("json"));
         return 0;
     });

@@ -48,6 +48,7 @@ void print_copy(copy_request const& request, copy_report const& mine, communicat
     std::uint64_t const there = sum_of(nodes, mine.files_there), resumed = sum_of(nodes, mine.bytes_resumed);
     std::uint64_t const files = divided ? sum_of(nodes, mine.files) : mine.files;
     std::uint64_t const bytes = divided ? sum_of(nodes, mine.bytes) : mine.bytes;
+    std::uint64_t const lacking = sum_of(nodes, mine.bytes - mine.bytes_there - mine.bytes_resumed);
     if (nodes.rank() != 0) return;
     if (as_json) {
         nlohmann::ordered_json const all{{"target", request.target}, {"nodes", nodes.size()},      {"files", files},
@@ -62,11 +63,10 @@ void print_copy(copy_request const& request, copy_report const& mine, communicat
     auto const plural = [](std::uint64_t n) { return n == 1 ? "" : "s"; };
     fmt::print("{}: {} file{}, {} folder{}, {} link{}, {}{}\n", request.target, files, plural(files), mine.folders,
                plural(mine.folders), mine.links, plural(mine.links), format_bytes(bytes), where);
-    if (there > 0) fmt::print("{} file{} were there already\n", there, plural(there));
+    if (there > 0) fmt::print("{} file{} there already\n", there, there == 1 ? " was" : "s were");
     if (resumed > 0) fmt::print("{} were there from a copy that had not ended\n", format_bytes(resumed));
     if (request.dry_run) {
-        fmt::print("{} would be written; nothing was, because of --dry-run\n",
-                   format_bytes((divided || nodes.size() == 1 ? bytes : bytes) - mine.bytes_there - mine.bytes_resumed));
+        fmt::print("{} would be written; nothing was, because of --dry-run\n", format_bytes(lacking));
         return;
     }
     fmt::print("{} read from the source, {} written in {} ({:.0f} MB/s)\n", format_bytes(read), format_bytes(written),

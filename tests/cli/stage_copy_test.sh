@@ -202,3 +202,55 @@ kill -TERM $pid
 wait $pid
 expect_equal $? 0 'exit code'
 expect_true same_trees ckpt "run/$host/ckpt"
+
+# --unpack: a folder that appears whole, once; archives that lead out of it, by any way, are refused.
+mkdir -p env/bin && printf '#!/bin/sh\necho hello\n' >env/bin/hello && chmod 755 env/bin/hello && ln -s bin/hello env/link && ln env/bin/hello env/hard && ln -s ../bin env/bin/up
+find env -exec touch -h -d 2020-01-02 {} + # tar keeps whole seconds
+tar -czf env.tar.gz -C env .
+tar -cf plain.tar env
+"$STAGE" copy --unpack env.tar.gz unpacked >"$OUT" 2>"$ERR"
+if grep -q 'this build of muster has no libarchive' "$ERR"; then
+    echo 'libarchive: not here'
+    exit
+fi
+expect_exit 0 "$STAGE" copy --unpack env.tar.gz plain.tar unpacked
+expect_true same_trees env unpacked/env
+expect_true same_trees env/bin unpacked/plain/env/bin
+expect_equal "$(unpacked/env/link)" hello 'what the unpacked program prints'
+: >unpacked/env/own
+expect_exit 0 "$STAGE" copy --unpack env.tar.gz unpacked
+expect_true [ -e unpacked/env/own ]
+touch env.tar.gz
+expect_exit 0 "$STAGE" copy --unpack env.tar.gz unpacked
+expect_true [ ! -e unpacked/env/own ]
+expect_exit 0 "$STAGE" clean unpacked
+expect_equal "$(ls -A unpacked)" '' 'what is left'
+expect_exit 2 "$STAGE" copy --unpack src/a unpacked
+python3 - <<'END'
+import io, tarfile
+def archive(name, *entries):
+    with tarfile.open(name, "w") as out:
+        for path, kind, target in entries:
+            info = tarfile.TarInfo(path)
+            info.type, info.linkname = kind, target
+            info.size = 4 if kind == tarfile.REGTYPE else 0
+            out.addfile(info, io.BytesIO(b"evil"))
+link, hard, file, fifo = tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.REGTYPE, tarfile.FIFOTYPE
+archive("bad1.tar", ("../evil", file, ""))
+archive("bad2.tar", ("/tmp/evil", file, ""))
+archive("bad3.tar", ("a/../../evil", file, ""))
+archive("bad4.tar", ("out", link, "/tmp"))
+archive("bad5.tar", ("out", link, ".."))
+archive("bad6.tar", ("x", link, "."), ("x/evil", file, ""))
+archive("bad7.tar", ("h", hard, "../../../../src/a"))
+archive("bad8.tar", ("pipe", fifo, ""))
+END
+for i in 1 2 3 4 5 6 7 8; do
+    "$STAGE" copy --unpack bad$i.tar bad >"$OUT" 2>"$ERR" && fail "bad$i.tar was unpacked"
+    expect_matches stderr 'not unpacked|open the folder'
+    expect_true [ ! -e bad/bad$i ]
+done
+expect_equal "$(find . -name evil | grep -v /unpacking/)" '' 'what came out'
+head -c 100 env.tar.gz >cut.tar.gz
+expect_exit 125 "$STAGE" copy --unpack cut.tar.gz bad
+expect_matches stderr "cut.tar.gz cannot be (opened|read)"

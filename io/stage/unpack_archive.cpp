@@ -1,0 +1,224 @@
+#include "io/stage/unpack_archive.hpp"
+
+#include "base/error.hpp"
+#include "io/copy/file_list.hpp"
+
+#ifdef MUSTER_HAVE_LIBARCHIVE
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/text.hpp"
+#include "base/unique_fd.hpp"
+#include "io/copy/folder_cache.hpp"
+#endif
+
+namespace muster::stage {
+
+std::string unpacked_name(std::string_view archive) {
+    std::string_view const name = name_of(archive);
+    for (std::string_view const ending : {".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2", ".zip"})
+        if (name.size() > ending.size() && name.ends_with(ending))
+            return std::string(name.substr(0, name.size() - ending.size()));
+    return {};
+}
+
+#ifndef MUSTER_HAVE_LIBARCHIVE
+
+unpacked_archive unpack_archive(std::string const&, int) {
+    throw error(errc::unavailable, "--unpack: this build of muster has no libarchive; install libarchive-dev and build it again");
+}
+
+#else
+
+namespace {
+
+struct archive_closer {
+    void operator()(archive* open) const noexcept { ::archive_read_free(open); }
+};
+
+/// The parts of a path below the root, "." left out; refuses what leads out of it at any point.
+std::vector<std::string> inside_parts(std::string_view path, std::string_view archive, std::string_view entry) {
+    std::vector<std::string> parts;
+    for (std::string_view const part : split(path, '/')) {
+        if (part.empty() || part == ".") continue;
+        if (part != "..") {
+            parts.emplace_back(part);
+        } else if (parts.empty()) {
+            throw error(errc::invalid_data,
+                        fmt::format("{}: the entry {} leads out of the folder; it is not unpacked", archive, entry));
+        } else {
+            parts.pop_back();
+        }
+    }
+    return parts;
+}
+
+class unpacker {
+  public:
+    unpacker(std::string const& path, int target) : path_(path), target_(target), folders_(target, folder_cache::links::refused) {
+        archive_.reset(::archive_read_new());
+        if (!archive_) throw std::bad_alloc();
+        ::archive_read_support_filter_all(archive_.get());
+        ::archive_read_support_format_tar(archive_.get());
+        ::archive_read_support_format_zip(archive_.get());
+        if (::archive_read_open_filename(archive_.get(), path.c_str(), std::size_t{1} << 20) != ARCHIVE_OK)
+            refuse("cannot be opened");
+    }
+
+    unpacked_archive run() {
+        archive_entry* entry = nullptr;
+        for (;;) {
+            int const got = ::archive_read_next_header(archive_.get(), &entry);
+            if (got == ARCHIVE_EOF) break;
+            if (got != ARCHIVE_OK && got != ARCHIVE_WARN) refuse("cannot be read");
+            unpack(entry);
+            ++report_.entries;
+        }
+        for (auto folder = late_modes_.rbegin(); folder != late_modes_.rend(); ++folder)
+            set_folder(folder->first, folder->second);
+        return report_;
+    }
+
+  private:
+    struct folder_state {
+        mode_t mode;
+        timespec time;
+    };
+
+    [[noreturn]] void refuse(std::string_view what) const {
+        char const* const why = ::archive_error_string(archive_.get());
+        throw error(errc::invalid_data,
+                    fmt::format("{} {}: {}; make the archive again", path_, what, why != nullptr ? why : "damaged"));
+    }
+
+    void unpack(archive_entry* entry) {
+        std::string const given = ::archive_entry_pathname(entry) != nullptr ? ::archive_entry_pathname(entry) : "";
+        if (given.starts_with('/'))
+            throw error(errc::invalid_data,
+                        fmt::format("{}: the entry {} has an absolute path; it is not unpacked", path_, given));
+        auto const parts = inside_parts(given, path_, given);
+        if (parts.empty()) return;
+        std::string const path = join(parts, "/");
+        auto const type = ::archive_entry_filetype(entry);
+        if (type == AE_IFDIR) {
+            make_folder(path);
+            late_modes_.emplace_back(path, folder_state{static_cast<mode_t>(::archive_entry_perm(entry) & 0777), time_of(entry)});
+            return;
+        }
+        int const folder = parent(path);
+        std::string const name(name_of(path));
+        static_cast<void>(::unlinkat(folder, name.c_str(), 0));
+        if (char const* const original = ::archive_entry_hardlink(entry); original != nullptr) {
+            link_to(original, folder, name, given);
+        } else if (type == AE_IFLNK) {
+            std::string const to = ::archive_entry_symlink(entry) != nullptr ? ::archive_entry_symlink(entry) : "";
+            if (to.starts_with('/'))
+                throw error(errc::invalid_data,
+                            fmt::format("{}: the link {} leads to {}, out of the folder; it is not unpacked", path_, given, to));
+            static_cast<void>(inside_parts(join(std::span(parts).first(parts.size() - 1), "/") + "/" + to, path_, given));
+            if (::symlinkat(to.c_str(), folder, name.c_str()) != 0) throw_system("symlink", path);
+        } else if (type == AE_IFREG) {
+            write_file(entry, folder, name, path);
+        } else {
+            throw error(errc::invalid_data,
+                        fmt::format("{}: the entry {} is a pipe, a socket or a device; it is not unpacked", path_, given));
+        }
+    }
+
+    static timespec time_of(archive_entry* entry) { return {::archive_entry_mtime(entry), ::archive_entry_mtime_nsec(entry)}; }
+
+    void make_folder(std::string const& path) {
+        for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
+            std::string const part = path.substr(0, end);
+            int const folder = folders_.parent(part);
+            if (folder < 0 || (::mkdirat(folder, std::string(name_of(part)).c_str(), 0700) != 0 && errno != EEXIST))
+                throw_system("mkdir", part);
+            folders_.forget();
+            if (end == std::string::npos) break;
+        }
+        if (!open_folder_inside(target_, path)) throw_system("open the folder", path);
+    }
+
+    int parent(std::string const& path) {
+        int folder = folders_.parent(path);
+        if (folder < 0 && errno == ENOENT) {
+            folders_.forget();
+            make_folder(std::string(parent_of(path)));
+            folder = folders_.parent(path);
+        }
+        if (folder < 0) throw_system("open the folder of", path);
+        return folder;
+    }
+
+    void link_to(std::string const& original, int folder, std::string const& name, std::string const& given) {
+        if (original.starts_with('/'))
+            throw error(errc::invalid_data,
+                        fmt::format("{}: the entry {} has an absolute path; it is not unpacked", path_, original));
+        std::string const from = join(inside_parts(original, path_, given), "/");
+        folder_cache others(target_, folder_cache::links::refused);
+        int const there = others.parent(from);
+        if (there < 0 || ::linkat(there, std::string(name_of(from)).c_str(), folder, name.c_str(), 0) != 0)
+            throw_system("link", given);
+    }
+
+    void write_file(archive_entry* entry, int folder, std::string const& name, std::string const& path) {
+        unique_fd const file(::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+        if (!file) throw_system("open", path);
+        void const* data = nullptr;
+        std::size_t size = 0;
+        la_int64_t offset = 0;
+        int got = ARCHIVE_OK;
+        while ((got = ::archive_read_data_block(archive_.get(), &data, &size, &offset)) == ARCHIVE_OK) {
+            for (std::size_t done = 0; done < size;) {
+                ssize_t const n =
+                    ::pwrite(file.get(), static_cast<char const*>(data) + done, size - done, offset + static_cast<off_t>(done));
+                if (n < 0 && errno == EINTR) continue;
+                if (n < 0) throw_system("write", path, 0, "free space there, or give another folder");
+                done += static_cast<std::size_t>(n);
+            }
+            report_.bytes += size;
+        }
+        if (got != ARCHIVE_EOF) refuse(fmt::format("cannot be read at {}", path));
+        timespec const times[2]{{0, UTIME_OMIT}, time_of(entry)};
+        // A hole at the end is not told of by a block.
+        if ((::archive_entry_size_is_set(entry) != 0 && ::ftruncate(file.get(), ::archive_entry_size(entry)) != 0) ||
+            ::fchmod(file.get(), static_cast<mode_t>(::archive_entry_perm(entry) & 0777)) != 0 ||
+            ::futimens(file.get(), times) != 0)
+            throw_system("set the mode and time of", path);
+    }
+
+    void set_folder(std::string const& path, folder_state const& state) {
+        unique_fd const folder = open_folder_inside(target_, path);
+        timespec const times[2]{{0, UTIME_OMIT}, state.time};
+        if (!folder || ::futimens(folder.get(), times) != 0 || ::fchmod(folder.get(), state.mode) != 0)
+            throw_system("set the mode of", path);
+    }
+
+    std::string const& path_;
+    int target_;
+    folder_cache folders_;
+    std::unique_ptr<archive, archive_closer> archive_;
+    std::vector<std::pair<std::string, folder_state> > late_modes_;  // a folder may lack the right to write in it
+    unpacked_archive report_;
+};
+
+}  // namespace
+
+unpacked_archive unpack_archive(std::string const& archive, int target) {
+    return unpacker(archive, target).run();
+}
+
+#endif
+
+}  // namespace muster::stage
