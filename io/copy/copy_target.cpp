@@ -180,14 +180,13 @@ void copy_target::place(file_list const& list, copy_presence const& have) const 
 }
 
 void copy_target::finish(file_list const& list, chunk_plan const& plan, copy_presence const& have, bool sync) {
-    using place_of = copy_presence::place;
     folder_cache grown(incoming_.get(), folder_cache::links::refused);
     for (std::size_t i = 0; i < list.files.size(); ++i) {
         listed_file const& file = list.files[i];
         // Small files that this process wrote have both already.
         bool const set_here = file.is_file() && (plan.count_of(i) > 1 || have.needed[plan.first_of(i)] == 0);
         bool const link = file.what == listed_file::kind::link;
-        if ((!set_here && !link) || have.in_place[i] != place_of::missing || have.left_out[i] != 0) continue;
+        if ((!set_here && !link) || have.in_place[i] != copy_presence::place::missing || have.left_out[i] != 0) continue;
         int const folder = grown.parent(file.path);
         std::string const name(name_of(file.path));
         if (!link) set_mode(folder, name.c_str(), file.mode, file.path);

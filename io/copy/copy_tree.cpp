@@ -217,7 +217,7 @@ int copy_threads() {
     cpu_set_t mine;
     CPU_ZERO(&mine);
     int const processors = ::sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
-    return std::clamp(2 * processors, 2, 16);
+    return std::clamp(2 * processors, 8, 32);
 }
 
 copy_report copy_tree(copy_request const& request, communicator& nodes) {

@@ -43,7 +43,7 @@ struct copy_report {
 /// written is used by the next copy. A rank that fails while the others place their files leaves it to the next copy to place its own.
 copy_report copy_tree(copy_request const& request, communicator& nodes);
 
-/// Threads that suit this process: twice the processors that it may use, from 2 to 16.
+/// Threads that suit this process: twice the processors that it may use, from 8 to 32, since file systems take their time.
 int copy_threads();
 
 }  // namespace muster

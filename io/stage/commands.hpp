@@ -25,6 +25,6 @@ int clean_command(given_options const& given, identity const& who);
 int out_command(given_options const& given, identity const& who, environment const& variables);
 
 /// `verify` of a folder that copy has brought, on every node.
-int verify_copy(std::string const& path, identity const& who);
+int verify_copy(std::string const& path, given_options const& given, identity const& who);
 
 }  // namespace muster::stage

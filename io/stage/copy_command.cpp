@@ -17,9 +17,10 @@ constexpr option_row copy_options[]{
     {"unpack", 0, "", "unpack sources that are archives, such as packed environments, to DST/NAME", ""},
     {"check", 0, "fast|full", "files that are there: trust size and time, or read them", "fast"},
     {"fsync", 0, "", "end when everything is on the disks", ""},
-    {"threads", 0, "N", "threads of each node; default: twice its processors, 2 to 16", ""},
+    {"threads", 0, "N", "threads of each node; default: twice its processors, 8 to 32", ""},
     {"chunk", 0, "BYTES", "read, send and check in chunks; default: 4MiB, or what the stripes ask for", ""},
     {"dry-run", 0, "", "say what would be copied, and whether there is space; write nothing", ""},
+    {"progress", 0, "HOW", "none, bar, lines or json; default: bar on a terminal, else lines", ""},
     {"json", 0, "", "report as JSON", ""},
 };
 
@@ -43,12 +44,13 @@ constexpr command_row copy_row{
 int copy_command(given_options const& given, identity const& who, environment const& variables) {
     copy_request request = copy_request_of(given, variables);
     request.sharded = given.has("shard");
+    progress_style const style = parse_progress(given.text("progress"));
     return on_nodes(who, [&](communicator& nodes) {
         auto const begin = std::chrono::steady_clock::now();
-        bool const shown = nodes.rank() == 0 && !given.has("json");
+        bool const shown = nodes.rank() == 0;
         std::function<void(std::uint64_t)> show;
         request.progress = [&](std::uint64_t done, std::uint64_t total) {
-            if (!show) show = progress("copy", total, shown ? parse_progress("") : progress_style::none);
+            if (!show) show = progress("copy", total, shown ? style : progress_style::none);
             show(done);
         };
         copy_report const report = copy_tree(request, nodes);

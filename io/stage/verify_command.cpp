@@ -77,7 +77,7 @@ constexpr command_row verify_row{
 int verify_command(given_options const& given, identity const& who) {
     if (given.words().empty()) throw error(errc::usage, "muster-stage verify: the dataset file is missing; give its name");
     std::string const path = given.words().front();
-    if (is_copied_tree(path)) return verify_copy(path, who);
+    if (is_copied_tree(path)) return verify_copy(path, given, who);
     return run_with_ranks("muster-stage", who, options_for_files(who),
                           [&](communicator& ranks) { return verify(path, given, ranks); });
 }

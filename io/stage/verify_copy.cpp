@@ -28,14 +28,15 @@ void throw_faults(tree_check const& check) {
 
 }  // namespace
 
-int verify_copy(std::string const& path, identity const& who) {
+int verify_copy(std::string const& path, given_options const& given, identity const& who) {
+    progress_style const style = parse_progress(given.text("progress"));
     return on_nodes(who, [&](communicator& nodes) {
         auto const begin = std::chrono::steady_clock::now();
         tree_check check;
         std::function<void(std::uint64_t)> show;
         auto const verify = [&] {
             check = verify_tree(path, copy_threads(), [&](std::uint64_t done, std::uint64_t total) {
-                if (!show) show = progress("verify", total, nodes.rank() == 0 ? parse_progress("") : progress_style::none);
+                if (!show) show = progress("verify", total, nodes.rank() == 0 ? style : progress_style::none);
                 show(done);
             });
             throw_faults(check);
