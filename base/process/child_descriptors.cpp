@@ -27,32 +27,32 @@ int highest_inherited() {
     return highest;
 }
 
-/// Three descriptors of /dev/null, held for good.
+/// Three descriptors of /dev/null, held as long as the thread lives.
 struct set_aside {
     set_aside() {
         if (!null) throw_system("open", "/dev/null", 0, "make that device: mknod /dev/null c 1 3");
-        for (int& number : numbers) {
-            number = ::fcntl(null.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-            if (number < 0) throw_system("fcntl", "for a new process", 0, "raise the limit of open files with ulimit -n");
+        for (int i = 0; i < 3; ++i) {
+            held[i].reset(::fcntl(null.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+            numbers[i] = held[i].get();
+            if (!held[i]) throw_system("fcntl", "for a new process", 0, "raise the limit of open files with ulimit -n");
         }
         first_unneeded = static_cast<unsigned>(std::max(highest_inherited(), numbers[2]) + 1);
     }
     unique_fd null{::open("/dev/null", O_RDWR | O_CLOEXEC)};
+    unique_fd held[3];
     int numbers[3];
     unsigned first_unneeded;
 };
 
-/// Made with the first child: what is opened later and not closed at exec by an oversight is not passed on.
+/// Made with a thread's first child: what is opened later and not closed at exec by an oversight is not passed on.
 set_aside const& reserved() {
-    static set_aside const three;
+    thread_local set_aside const three;
     return three;
 }
 
-std::mutex turns;
-
 }  // namespace
 
-child_descriptors::child_descriptors(int const (&from)[3]) : turn_(turns) {
+child_descriptors::child_descriptors(int const (&from)[3]) {
     auto const& own = reserved();
     for (int i = 0; i < 3; ++i)
         if (::dup3(from[i], own.numbers[i], O_CLOEXEC) < 0) throw_system("dup3", "for a new process");

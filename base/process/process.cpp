@@ -123,7 +123,7 @@ int run_child(void* argument) {
 /// As vfork, with a stack of its own: the child shares our memory, and we wait until it runs its program. It shares the table of
 /// descriptors too until it has taken from it what it needs.
 pid_t clone_exec(child_plan const& plan, child_failure& failure) {
-    alignas(64) static std::array<std::byte, 64 << 10> stack;  // one child at a time: see child_descriptors
+    alignas(64) thread_local std::array<std::byte, 64 << 10> stack;  // this thread waits, so it has one child at a time
     sigset_t all;
     sigset_t before;
     sigfillset(&all);

@@ -3,19 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <deque>
-#include <exception>
 #include <filesystem>
-#include <functional>
-#include <future>
-#include <memory>
 #include <optional>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/process/phase_timeline.hpp"
 #include "base/process/process.hpp"
-#include "base/process/process_starter.hpp"
 #include "base/text.hpp"
 #include "launch/placement/local_placement.hpp"
 #include "launch/placement/this_node.hpp"
@@ -57,15 +51,6 @@ pmix::job describe_job(local_placement const& where, std::string const& session_
     return job;
 }
 
-/// A rank on its way: what its start refers to.
-struct starting_rank {
-    starting_rank(child_rank the_rank, environment the_variables)
-        : rank(std::move(the_rank)), variables(std::move(the_variables)) {}
-    child_rank rank;
-    environment variables;
-    std::future<pid_t> pid;
-};
-
 /// All that is the same for every rank.
 struct rank_starter {
     run_options const& options;
@@ -85,61 +70,28 @@ struct rank_starter {
         return own;
     }
 
-    std::unique_ptr<starting_rank> start(int rank, int stdin_fd, pmix::server& pmix_server, pmix::pmi1_server& pmi1_server,
-                                         process_starter& starter) const {
+    child_rank start(int rank, int stdin_fd, pmix::server& pmix_server, pmix::pmi1_server& pmi1_server) const {
         auto const index = static_cast<std::size_t>(rank);
         auto const who = identity_of(where, rank, nspace);
-        auto next = std::make_unique<starting_rank>(make_rank(options, who, where.bindings[index]), variables_of(rank));
-        pmix_server.set_client_environment(rank, next->variables);
-        pmi1_server.set_client_environment(rank, next->variables);
+        auto started = make_rank(options, who, where.bindings[index]);
+        environment own = variables_of(rank);
+        pmix_server.set_client_environment(rank, own);
+        pmi1_server.set_client_environment(rank, own);
         // A session each, since kernels with autogroup share the processors among sessions: ranks in the one session of a terminal or
         // a script would have the time of one process where much else runs.
-        next->pid = starter.start({.path = program,
-                                   .arguments = &options.command,
-                                   .variables = &next->variables,
-                                   .working_dir = working_dir,
-                                   .stdin_fd = stdin_fd,
-                                   .stdout_fd = next->rank.out.child_fd(),
-                                   .stderr_fd = next->rank.err.child_fd(),
-                                   .cores = next->rank.place.cores,
-                                   .own_session = true,
-                                   .open_files = open_files});
-        return next;
+        started.pid = start_process({.path = program,
+                                     .arguments = &options.command,
+                                     .variables = &own,
+                                     .working_dir = working_dir,
+                                     .stdin_fd = stdin_fd,
+                                     .stdout_fd = started.out.child_fd(),
+                                     .stderr_fd = started.err.child_fd(),
+                                     .cores = started.place.cores,
+                                     .own_session = true,
+                                     .open_files = open_files});
+        return started;
     }
 };
-
-/// Prepares one rank while another is started. After a failure, of which the first is told, those on their way are still taken over.
-void start_ranks(embedded_supervisor& watch, int size, std::function<std::unique_ptr<starting_rank>(int)> const& start) {
-    constexpr std::size_t most_on_their_way = 4;
-    std::deque<std::unique_ptr<starting_rank>> open;
-    std::exception_ptr fault;
-    auto const guarded = [&fault](auto const& step) {
-        try {
-            step();
-        } catch (...) {
-            if (!fault) fault = std::current_exception();
-        }
-    };
-    for (int rank = 0; (rank < size && !fault) || !open.empty();) {
-        if (rank < size && !fault && open.size() < most_on_their_way) {
-            guarded([&] { open.push_back(start(rank++)); });
-            continue;
-        }
-        auto const first = std::move(open.front());
-        open.pop_front();
-        guarded([&] {
-            first->rank.pid = first->pid.get();
-            watch.add(std::move(first->rank));
-        });
-    }
-    try {
-        if (fault) std::rethrow_exception(fault);
-    } catch (program_error const& e) {
-        watch.start_failed(e.what(), e.exit_status());
-    } catch (error const& e) {
-        watch.start_failed(e.what(), exit_code(e.code()));
-    }
-}
 
 rendezvous make_rendezvous(held_ports const& ports, int world_size) {
     auto const& numbers = ports.numbers();
@@ -213,10 +165,14 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
                    starter.variables_of(*options.print_env).shell_lines());
         return 0;
     }
-    process_starter processes;  // lives as long as the ranks
-    start_ranks(watch, size, [&](int rank) {
-        return starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, *pmi1_server, processes);
-    });
+    try {
+        for (int rank = 0; rank < size; ++rank)
+            watch.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, *pmi1_server));
+    } catch (program_error const& e) {
+        watch.start_failed(e.what(), e.exit_status());
+    } catch (error const& e) {
+        watch.start_failed(e.what(), exit_code(e.code()));
+    }
     end_phase("ranks started");
     input.child_started();
     int const code = watch.run(pmix_server, *pmi1_server, find_master_port(options, point));

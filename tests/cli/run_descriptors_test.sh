@@ -1,7 +1,7 @@
 # The descriptors of ranks: those that the caller of muster passed on, and none of muster's own.
 . "$(dirname "$0")/lib.sh"
 
-# Rank 2 was prepared while another was started, and is started with the pipes of two ranks open.
+# Rank 2 is started while the pipes of two ranks are open.
 echo passed on >given
 cat >look.sh <<'SH'
 cat /proc/self/fd/7 >"read.$1"

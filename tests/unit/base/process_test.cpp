@@ -1,4 +1,4 @@
-#include "base/process/process_starter.hpp"
+#include "base/process/process.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -45,31 +45,6 @@ TEST(processes, get_their_own_variables_group_and_folder) {
     std::istringstream again(output_of(request));
     again >> only >> folder >> pid >> group;
     EXPECT_EQ(group, std::to_string(::getpgrp()));
-}
-
-TEST(process_starter, starts_in_order_and_tells_of_each) {
-    std::vector<std::string> const argv{"true"};
-    environment const variables;
-    process_request request;
-    request.path = "/bin/true";
-    request.arguments = &argv;
-    request.variables = &variables;
-    process_starter starter;
-    std::vector<std::future<pid_t>> started;
-    for (int i = 0; i < 8; ++i) {
-        request.path = i == 5 ? "/etc/passwd" : "/bin/true";
-        started.push_back(starter.start(request));
-    }
-    for (int i = 0; i < 8; ++i) {
-        if (i == 5) {
-            EXPECT_THROW(started[5].get(), program_error);
-            continue;
-        }
-        int status = -1;
-        pid_t const pid = started[static_cast<std::size_t>(i)].get();
-        EXPECT_EQ(::waitpid(pid, &status, 0), pid);
-        EXPECT_EQ(status, 0);
-    }
 }
 
 TEST(processes, get_the_limits_and_the_umask_that_they_are_to_have) {
