@@ -2,25 +2,27 @@
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <vector>
 
+#include "base/log.hpp"
 #include "base/units.hpp"
+#include "comm/communicator.hpp"
+#include "comm/fail_together.hpp"
+#include "io/loader/available_memory.hpp"
 #include "io/loader/mapped_memory.hpp"
+#include "io/loader/node_copy.hpp"
 #include "io/loader/prefetcher.hpp"
+#include "io/loader/record_gatherer.hpp"
+#include "io/loader/window_reader.hpp"
 
 namespace muster {
 
 namespace {
 
-// How far gathering asks for memory ahead of copying it: the beginnings of the records that the next 4 KiB of copying will reach,
-// 2 to 8 of them. Measured best of 1 to 8 records and 512 bytes to all of a record, for records of 784 and 3136 bytes; asking for
-// all of a long record is slower than leaving its rest to the processor.
-constexpr std::size_t copied_ahead_bytes = 4096;
-constexpr std::size_t beginning_bytes = 512;
 constexpr std::size_t worth_a_thread_bytes = std::size_t{1} << 20;
 
 bool several_cores() {
@@ -30,27 +32,33 @@ bool several_cores() {
     return ::sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) > 1;
 }
 
-std::uint64_t physical_bytes() {
-    return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+/// What decides about the memory mode; with several ranks the worst of all of them.
+struct circumstances {
+    bool mappable = false;  ///< the file is contiguous
+    bool windowed = false;  ///< the sampler has a window
+    bool sharded = false;   ///< the sampler draws from this rank's shard
+    bool together = false;  ///< several ranks of this node can share memory
+    bool fits = false;
+};
+
+memory_mode choose(circumstances const& now) {
+    if (now.fits && now.together) return memory_mode::shared;
+    if (now.fits) return now.sharded ? memory_mode::shard : memory_mode::whole;
+    if (now.mappable && now.windowed) return memory_mode::windowed;
+    if (now.mappable) return memory_mode::mapped;
+    // A file that cannot be read in pieces: better tried than refused where the sampler leaves it at a shard.
+    return memory_mode::shard;
 }
 
-memory_mode choose(dataset const& from, sampler const& order, loader_options const& options) {
-    if (order.options().spread == spread_rule::sharded) return memory_mode::shard;
-    std::uint64_t const bytes = static_cast<std::uint64_t>(from.size()) * (from.image_bytes() + from.label_bytes());
-    if (bytes <= physical_bytes() / 2 / static_cast<std::uint64_t>(options.local_size)) return memory_mode::whole;
-    if (from.info().image_offset) return memory_mode::mapped;
-    throw error(
-        errc::unavailable,
-        fmt::format("{}: {} of samples do not fit {} ranks of this node, and the file is chunked, so it cannot be mapped; use a "
-                    "sampler with spread_rule::sharded, or convert without --chunk",
-                    from.info().path, format_bytes(bytes), options.local_size));
-}
-
-void check(dataset const& from, sampler const& order, loader_options const& options) {
+void check(dataset const& from, sampler const& order, loader_options const& options, bool together) {
     if (options.batch == 0) throw error(errc::usage, "loader: batches of 0 samples; give at least 1");
-    if (options.world < 1 || options.rank < 0 || options.rank >= options.world || options.local_size < 1)
-        throw error(errc::usage, fmt::format("loader: rank {} of {}, {} on this node: no such rank; give 0 <= rank < world",
-                                             options.rank, options.world, options.local_size));
+    if (options.world < 1 || options.rank < 0 || options.rank >= options.world || options.local_size < 1 ||
+        options.local_rank < 0 || options.local_rank >= options.local_size)
+        throw error(errc::usage, fmt::format("loader: rank {} of {}, {} of {} on this node: no such rank; give 0 <= rank < world",
+                                             options.rank, options.world, options.local_rank, options.local_size));
+    if (options.workers == 0 || options.readers == 0)
+        throw error(errc::usage,
+                    fmt::format("loader: {} workers and {} readers; give at least 1", options.workers, options.readers));
     if (order.size() != from.size())
         throw error(errc::usage,
                     fmt::format("loader: the sampler is for {} samples, {} has {}; make the sampler of the dataset's size",
@@ -59,12 +67,20 @@ void check(dataset const& from, sampler const& order, loader_options const& opti
         throw error(
             errc::usage,
             "loader: memory mode shard with a sampler that draws from all samples; give the sampler spread_rule::sharded");
-    if (options.memory == memory_mode::mapped && !from.info().image_offset)
-        throw error(
-            errc::unavailable,
-            fmt::format("{}: /{}/images is chunked or encoded and cannot be mapped; use memory mode whole, or convert without "
-                        "--chunk",
-                        from.info().path, from.info().split));
+    if (options.memory == memory_mode::shared && order.options().spread == spread_rule::sharded)
+        throw error(errc::usage,
+                    "loader: memory mode shared with a sampler whose ranks draw from shards of their own; give it "
+                    "spread_rule::by_node");
+    if (options.memory == memory_mode::shared && !together)
+        throw error(errc::usage, "loader: memory mode shared without a communicator; make the loader with one");
+    if (options.memory == memory_mode::windowed && !order.options().window)
+        throw error(errc::usage,
+                    "loader: memory mode windowed with a sampler without a window; give the sampler one (window_for)");
+    if ((options.memory == memory_mode::mapped || options.memory == memory_mode::windowed) && !from.info().image_offset)
+        throw error(errc::unavailable, fmt::format("{}: /{}/images is chunked or encoded, which memory mode {} cannot read; use "
+                                                   "memory mode whole, or convert without "
+                                                   "--chunk",
+                                                   from.info().path, from.info().split, to_string(options.memory)));
 }
 
 }  // namespace
@@ -75,6 +91,8 @@ std::string_view to_string(memory_mode mode) noexcept {
         case memory_mode::whole: return "whole";
         case memory_mode::mapped: return "mapped";
         case memory_mode::shard: return "shard";
+        case memory_mode::shared: return "shared";
+        case memory_mode::windowed: return "windowed";
     }
     return "unknown";
 }
@@ -82,78 +100,184 @@ std::string_view to_string(memory_mode mode) noexcept {
 struct loader::state {
     /// A batch's buffers.
     struct slot {
-        mapped_memory images;
+        mapped_memory images;  ///< or, with a transform, its values
         std::vector<std::uint8_t> labels;
-        std::vector<std::uint64_t> samples;
+        std::vector<std::uint64_t> samples;  ///< and some of the next batch's, which are asked for ahead
         std::size_t count = 0;
     };
 
-    state(dataset const& from, sampler const& sampled, loader_options const& chosen)
-        : order(sampled), options(chosen), image_bytes(from.image_bytes()), label_bytes(from.label_bytes()) {
-        if (options.memory == memory_mode::automatic) options.memory = choose(from, order, options);
-        if (!options.prefetch) options.prefetch = options.batch * image_bytes >= worth_a_thread_bytes && several_cores() ? 3 : 0;
-        hold(from);
+    state(dataset const& from, sampler const& sampled, loader_options const& chosen, communicator* ranks)
+        : order(sampled), options(chosen), image_bytes(from.image_bytes()), label_bytes(from.label_bytes()), shape(from.shape()) {
+        if (options.transform) {
+            if (from.info().type != element_type::u8)
+                throw error(errc::usage,
+                            fmt::format("{}: a transform works on bytes (u8), the samples are {}; leave the transform out",
+                                        from.info().path, to_string(from.info().type)));
+            transform.emplace(shape, *options.transform, order.options().seed);
+            shape = transform->out();
+        }
+        held = drawn_from(from.size());
+        decide(from, ranks);
+        delivered_bytes = transform ? transform->values() * sizeof(float) : image_bytes;
+        bool const heavy = transform || options.batch * image_bytes >= worth_a_thread_bytes;
+        if (!options.prefetch) options.prefetch = heavy && several_cores() ? 3 : 0;
+        if (options.memory == memory_mode::windowed) options.workers = 1;  // windows are gone through in their order
+        hold(from, ranks);
         slots.resize(*options.prefetch == 0 ? 1 : *options.prefetch + 1);
         for (slot& each : slots) {
-            each.images = mapped_memory::allocate(options.batch * image_bytes);
+            each.images = mapped_memory::allocate(options.batch * delivered_bytes);
             each.labels.resize(options.batch * label_bytes);
-            each.samples.resize(options.batch);
+            each.samples.resize(options.batch + records_ahead);
         }
         if (*options.prefetch > 0)
-            ahead = std::make_unique<prefetcher>(slots.size(),
-                                                 [this](std::size_t item, std::size_t into) { gather(item, slots[into]); });
+            ahead = std::make_unique<prefetcher>(
+                slots.size(), [this](std::size_t item, std::size_t into) { gather(item, slots[into]); }, options.workers);
     }
 
-    void hold(dataset const& from) {
-        held = {0, from.size()};
-        if (options.memory == memory_mode::shard) {
-            held = shard_of(from.size(), options.rank, options.world);
-            if (held.empty() && order.options().tail == tail_rule::pad) held = {0, from.size()};  // pads from anywhere
-        }
+    rank_range node() const { return {options.rank - options.local_rank, options.local_size}; }
+
+    /// The samples that this rank, or with `together` its node, draws from.
+    hyperslab drawn_from(std::size_t samples) const {
+        if (order.options().spread == spread_rule::global) return {0, samples};
+        rank_range const sharing = order.options().spread == spread_rule::by_node ? node() : rank_range{options.rank, 1};
+        std::size_t const first = shard_of(samples, sharing.first, options.world).first;
+        hyperslab const found{first, shard_of(samples, sharing.first + sharing.count - 1, options.world).end() - first};
+        // Who has none pads from anywhere.
+        return found.empty() && order.options().tail == tail_rule::pad ? hyperslab{0, samples} : found;
+    }
+
+    void decide(dataset const& from, communicator* ranks) {
+        memory_room const room = available_memory();
+        std::uint64_t const bytes = std::uint64_t{held.count} * (image_bytes + label_bytes);
+        // Ranks that share memory must all choose to.
+        auto const on_all = [&](bool own) {
+            std::int64_t answer = own ? 1 : 0;
+            if (ranks != nullptr) ranks->allreduce("a loader's memory", view_of(std::span(&answer, 1)), reduction::min).wait();
+            return answer != 0;
+        };
+        circumstances now;
+        now.mappable = from.info().image_offset.has_value();
+        now.windowed = static_cast<bool>(order.options().window);
+        now.sharded = order.options().spread == spread_rule::sharded;
+        now.together = on_all(ranks != nullptr && options.local_size > 1 && !now.sharded);
+        now.fits = on_all(bytes <= room.bytes / 2 / (now.together ? 1 : static_cast<std::uint64_t>(options.local_size)));
+        bool const asked = options.memory != memory_mode::automatic;
+        if (!asked) options.memory = choose(now);
+        why = fmt::format("{}: {} by {} of this node's ranks, memory mode {} ({}; {} free by {})", from.info().path,
+                          format_bytes(bytes), options.local_size, to_string(options.memory),
+                          asked      ? "as asked for"
+                          : now.fits ? "they fit half of the memory"
+                                     : "they do not fit half of the memory",
+                          format_bytes(room.bytes), room.by);
+        if (!asked && options.memory == memory_mode::shard && !now.sharded)
+            throw error(
+                errc::unavailable,
+                fmt::format("{}: {} of samples do not fit {} ranks of this node ({} free by {}), and the file is chunked, so it "
+                            "cannot be mapped; use a sampler with spread_rule::sharded, or convert without --chunk",
+                            from.info().path, format_bytes(bytes), options.local_size, format_bytes(room.bytes), room.by));
+        if (!asked && options.memory == memory_mode::mapped) why += "; a sampler with a window (window_for) reads larger pieces";
+        if (options.local_rank == 0) spdlog::debug("{}", why);
+    }
+
+    void hold(dataset const& from, communicator* ranks) {
+        if (options.memory == memory_mode::whole || options.memory == memory_mode::mapped) held = {0, from.size()};
         labels = mapped_memory::allocate(std::max<std::size_t>(1, held.count * label_bytes));
         std::span<std::uint8_t> const label_part = labels.bytes().first(held.count * label_bytes);
-        if (options.memory == memory_mode::mapped) {
-            images = mapped_memory::map_file(from.info().path, *from.info().image_offset, held.count * image_bytes);
-            from.read(held, {}, label_part);
-        } else {
-            images = mapped_memory::allocate(held.count * image_bytes);
-            from.read(held, images.bytes(), label_part);
+        switch (options.memory) {
+            case memory_mode::mapped:
+                images = mapped_memory::map_file(from.info().path, *from.info().image_offset, held.count * image_bytes);
+                from.read(held, {}, label_part);
+                break;
+            case memory_mode::windowed:
+                windows = std::make_unique<window_reader>(window_source{from.info().path, *from.info().image_offset, image_bytes},
+                                                          order.options().window, from.size(), options.readers);
+                from.read(held, {}, label_part);
+                break;
+            case memory_mode::shared:
+                images = share_on_node(*ranks, held.count * image_bytes, options.large_pages, [&](std::span<std::uint8_t> into) {
+                    from.read(into.empty() ? hyperslab{} : held, into, {});
+                });
+                from.read(held, {}, label_part);
+                break;
+            default: images = mapped_memory::allocate(held.count * image_bytes); from.read(held, images.bytes(), label_part);
         }
     }
 
-    /// On the prefetching thread, if there is one: reads what epoch() set before the run began.
-    void gather(std::size_t item, slot& into) const {
-        std::size_t const first = item * options.batch;
-        into.count = std::min(options.batch, mine - std::min(mine, first));
-        std::span<std::uint64_t> const samples(into.samples.data(), into.count);
-        std::uint8_t const* const source = images.bytes().data();
-        std::uint8_t const* const label_source = labels.bytes().data();
-        std::uint8_t* target = into.images.bytes().data();
-        std::size_t const beginning = std::min(image_bytes, beginning_bytes);
-        // The processor's own prefetcher follows within a record but cannot know where the next ones lie.
-        auto const ask_for = [&](std::uint64_t sample) {
-            std::uint8_t const* const record = source + (sample - held.first) * image_bytes;
-            for (std::size_t line = 0; line < beginning; line += 64) __builtin_prefetch(record + line);
-        };
-        // The first records are on their way while the places of the others are worked out.
-        std::size_t const ahead_records =
-            std::min(samples.size(), std::clamp<std::size_t>(copied_ahead_bytes / image_bytes, 2, 8));
-        order.fill(part, std::min(first, mine), samples.first(ahead_records));
-        for (std::uint64_t const sample : samples.first(ahead_records)) ask_for(sample);
-        order.fill(part, std::min(first + ahead_records, mine), samples.subspan(ahead_records));
-        for (std::size_t i = 0; i < samples.size(); ++i) {
-            if (i + ahead_records < samples.size()) ask_for(samples[i + ahead_records]);
-            std::memcpy(target, source + (samples[i] - held.first) * image_bytes, image_bytes);
-            if (label_bytes == 1)
-                into.labels[i] = label_source[samples[i] - held.first];
-            else if (label_bytes > 1)
-                std::memcpy(&into.labels[i * label_bytes], label_source + (samples[i] - held.first) * label_bytes, label_bytes);
-            target += image_bytes;
+    /// On the prefetching threads, if there are any: reads what epoch() set before the run began.
+    void gather(std::size_t item, slot& into) {
+        std::size_t const first = std::min(item * options.batch, mine);
+        into.count = std::min(options.batch, mine - first);
+        std::size_t const with_next = std::min(into.count + records_ahead, mine - first);
+        std::span<std::uint64_t> const samples(into.samples.data(), with_next);
+        order.fill(part, first, samples);
+        gather_labels(samples.first(into.count), into);
+        if (windows) {
+            gather_windows(first, samples.first(into.count), into);
+            return;
         }
+        std::uint8_t const* const source = images.bytes().data();
+        gather_records(
+            samples.first(into.count), samples.subspan(into.count), image_bytes,
+            [&](std::uint64_t sample) { return source + (sample - held.first) * image_bytes; },
+            [&](std::size_t i, std::uint8_t const* record) { put(samples[i], record, into, i); });
+    }
+
+    void gather_labels(std::span<std::uint64_t const> samples, slot& into) const {
+        std::uint8_t const* const source = labels.bytes().data();
+        if (label_bytes == 1)
+            for (std::size_t i = 0; i < samples.size(); ++i) into.labels[i] = source[samples[i] - held.first];
+        else if (label_bytes > 1)
+            for (std::size_t i = 0; i < samples.size(); ++i)
+                std::memcpy(&into.labels[i * label_bytes], source + (samples[i] - held.first) * label_bytes, label_bytes);
+    }
+
+    /// The same from the windows that the batch's samples lie in: mostly one, at its end two.
+    void gather_windows(std::size_t first, std::span<std::uint64_t const> samples, slot& into) {
+        std::size_t done = 0;
+        while (done < samples.size()) {
+            std::uint64_t const position = (way.position + (first + done) * way.step) % way.samples.count;
+            std::uint64_t const w = way_order->window_of(position);
+            std::size_t run = 1;
+            while (done + run < samples.size() &&
+                   way_order->window_of((way.position + (first + done + run) * way.step) % way.samples.count) == w)
+                ++run;
+            if (position < last_position) windows->start(*way_order, way.samples.first, w);  // padding begins the order again
+            last_position = position;
+            windows->enter(w);
+            std::span<std::uint64_t const> const here = samples.subspan(done, run);
+            gather_records(
+                here, {}, image_bytes, [&](std::uint64_t sample) { return windows->record(sample - way.samples.first); },
+                [&](std::size_t i, std::uint8_t const* record) { put(here[i], record, into, done + i); });
+            done += run;
+        }
+    }
+
+    void put(std::uint64_t sample, std::uint8_t const* record, slot& into, std::size_t place) const {
+        std::uint8_t* const target = into.images.bytes().data() + place * delivered_bytes;
+        if (transform)
+            transform->apply(part.epoch, sample, record, reinterpret_cast<float*>(target));
+        else
+            std::memcpy(target, record, image_bytes);
     }
 
     /// The batch after the current one; false at the end.
     bool advance() {
+        auto const began = std::chrono::steady_clock::now();
+        if (spent.steps == 1) first_step_ended = began;
+        bool const there = next_batch();
+        auto const now = std::chrono::steady_clock::now();
+        if (spent.steps > 0) {
+            spent.waited_s += std::chrono::duration<double>(now - began).count();
+            spent.total_s = std::chrono::duration<double>(now - first_step_ended).count();
+        }
+        if (!there) return false;
+        ++spent.steps;
+        spent.samples += current.count;
+        spent.bytes += current.count * image_bytes;
+        return true;
+    }
+
+    bool next_batch() {
         std::size_t place = 0;
         if (ahead) {
             auto const next = ahead->next();
@@ -169,22 +293,29 @@ struct loader::state {
         std::size_t const in_longest = std::min(options.batch, longest - before);
         // Ranks with one fewer miss a sample exactly in the step where the longest end.
         std::size_t const missing = longest - before <= options.batch ? shorter : 0;
-        current.images = {from.images.bytes().data(), from.count * image_bytes};
+        std::uint8_t const* const bytes = from.images.bytes().data();
+        current.images = transform ? std::span<std::uint8_t const>() : std::span(bytes, from.count * image_bytes);
+        current.values = transform ? std::span(reinterpret_cast<float const*>(bytes), from.count * transform->values())
+                                   : std::span<float const>();
         current.labels = {from.labels.data(), from.count * label_bytes};
         current.samples = {from.samples.data(), from.count};
         current.count = from.count;
         current.first_sample = std::min(before, mine);
         current.global_count = in_longest * ranks - missing;
         current.resume_at =
-            std::min<std::uint64_t>(order.size(), part.start + static_cast<std::uint64_t>(before + in_longest) * ranks);
+            std::min<std::uint64_t>(order.length(), part.start + static_cast<std::uint64_t>(before + in_longest) * ranks);
         ++delivered;
         return true;
     }
 
     sampler order;
     loader_options options;
-    std::size_t image_bytes;
+    std::size_t image_bytes;  ///< in the dataset
     std::size_t label_bytes;
+    std::size_t delivered_bytes;  ///< in a batch
+    image_shape shape;            ///< in a batch
+    std::optional<image_transform> transform;
+    std::string why;
     hyperslab held;
     mapped_memory images;
     mapped_memory labels;
@@ -199,13 +330,37 @@ struct loader::state {
     std::size_t delivered = 0;
     bool at_end = true;
     batch current;
+    loader_report spent;
+    std::chrono::steady_clock::time_point first_step_ended;
+
+    // With windows.
+    std::unique_ptr<window_reader> windows;
+    epoch_walk way;
+    std::optional<windowed_order> way_order;
+    std::uint64_t last_position = 0;  ///< of those gathered
 
     std::unique_ptr<prefetcher> ahead;  // last: its thread uses all the others
 };
 
 loader::loader(dataset const& from, sampler const& order, loader_options options) {
-    check(from, order, options);
-    state_ = std::make_unique<state>(from, order, options);
+    check(from, order, options, false);
+    state_ = std::make_unique<state>(from, order, options, nullptr);
+}
+loader::loader(dataset const& from, sampler const& order, communicator& ranks, loader_options options) {
+    node_ranks const node = ranks_of_node(ranks);
+    options.rank = ranks.rank();
+    options.world = ranks.size();
+    options.local_rank = node.place;
+    options.local_size = node.count;
+    run_on_all(ranks, "making a loader", [&] {
+        check(from, order, options, true);
+        if (order.options().spread == spread_rule::by_node && node.first != options.rank - node.place)
+            throw error(errc::usage,
+                        fmt::format("loader: the ranks of this node do not follow each other (rank {} is number {} from "
+                                    "rank {} on), which spread_rule::by_node needs; place ranks by block, or use global",
+                                    options.rank, node.place, node.first));
+    });
+    state_ = std::make_unique<state>(from, order, options, &ranks);
 }
 loader::loader(loader&&) noexcept = default;
 loader& loader::operator=(loader&&) noexcept = default;
@@ -214,13 +369,20 @@ loader::~loader() = default;
 loader::epoch_range loader::epoch(std::uint64_t number, std::uint64_t start) {
     state& s = *state_;
     if (s.ahead) s.ahead->abandon();
-    s.part = {number, s.options.rank, s.options.world, start};
+    s.part = {number, s.options.rank, s.options.world, start, s.node()};
     s.mine = s.order.count(s.part);
-    s.longest = s.order.count({number, 0, s.options.world, start});
+    s.longest = s.order.count({number, 0, s.options.world, start, {0, s.options.local_size}});
     s.shorter = static_cast<std::size_t>(s.order.shorter_ranks(s.options.world, start).count);
     s.batches = s.longest / s.options.batch + (s.longest % s.options.batch != 0 ? 1 : 0);
     s.delivered = 0;
     s.at_end = false;
+    s.spent = {};
+    if (s.windows && s.mine > 0) {
+        s.way = s.order.walk(s.part);
+        s.way_order.emplace(s.way.samples.count, s.way.key, s.order.options().window, s.order.options().shuffle);
+        s.last_position = s.way.position % s.way.samples.count;
+        s.windows->start(*s.way_order, s.way.samples.first, s.way_order->window_of(s.last_position));
+    }
     if (s.ahead) s.ahead->start(s.batches);
     return {this, s.batches};
 }
@@ -229,7 +391,19 @@ loader_options const& loader::options() const noexcept {
     return state_->options;
 }
 std::size_t loader::held_bytes() const noexcept {
-    return state_->labels.bytes().size() + (state_->options.memory == memory_mode::mapped ? 0 : state_->images.bytes().size());
+    std::size_t const pixels = state_->windows                                 ? state_->windows->held_bytes()
+                               : state_->options.memory == memory_mode::mapped ? 0
+                                                                               : state_->images.bytes().size();
+    return state_->held.count * state_->label_bytes + pixels;
+}
+image_shape loader::shape() const noexcept {
+    return state_->shape;
+}
+std::string const& loader::why() const noexcept {
+    return state_->why;
+}
+loader_report loader::report() const noexcept {
+    return state_->spent;
 }
 
 loader::iterator loader::epoch_range::begin() {

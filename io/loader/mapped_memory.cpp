@@ -55,4 +55,22 @@ mapped_memory mapped_memory::map_file(std::string const& path, std::uint64_t off
     return memory;
 }
 
+mapped_memory mapped_memory::map_shared(int file, std::size_t bytes, std::size_t whole, bool writable) {
+    mapped_memory memory;
+    void* const address = ::mmap(nullptr, whole, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file, 0);
+    if (address == MAP_FAILED)
+        throw_system("mmap", fmt::format("{} shared by the ranks of a node", format_bytes(whole)), 0,
+                     "where large pages were asked for, reserve them (vm.nr_hugepages) or leave them out; else use more nodes");
+    memory.mapping_.reset({address, whole});
+    ::madvise(address, whole, MADV_HUGEPAGE);
+    memory.bytes_ = {static_cast<std::uint8_t*>(address), bytes};
+    return memory;
+}
+
+void mapped_memory::protect() const {
+    auto const& mapping = mapping_.get();
+    if (mapping.address != nullptr && ::mprotect(mapping.address, mapping.bytes, PROT_READ) != 0)
+        throw_system("mprotect", format_bytes(mapping.bytes));
+}
+
 }  // namespace muster

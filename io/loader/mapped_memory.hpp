@@ -34,6 +34,13 @@ class mapped_memory {
     /// later kills the process with SIGBUS.
     static mapped_memory map_file(std::string const& path, std::uint64_t offset, std::size_t bytes);
 
+    /// `whole` bytes of a memory file, of which bytes() are the first `bytes`; read only unless `writable`. The file may be closed
+    /// afterwards. Throws errc::system.
+    static mapped_memory map_shared(int file, std::size_t bytes, std::size_t whole, bool writable);
+
+    /// From now on writing through bytes() is a crash. Throws errc::system.
+    void protect() const;
+
     std::span<std::uint8_t> bytes() const noexcept { return bytes_; }
 
   private:

@@ -47,6 +47,22 @@ std::uint64_t permutation::operator()(std::uint64_t position) const noexcept {
     return position;
 }
 
+std::uint64_t permutation::decipher(std::uint64_t x) const noexcept {
+    std::uint64_t left = x >> low_bits_;
+    std::uint64_t right = x & low_mask_;
+    for (std::size_t i = rounds; i > 0; i -= 2) {
+        right ^= scramble(left, keys_[i - 1]) >> (64 - low_bits_);
+        left ^= scramble(right, keys_[i - 2]) >> (64 - high_bits_);
+    }
+    return left << low_bits_ | right;
+}
+
+std::uint64_t permutation::position_of(std::uint64_t sample) const noexcept {
+    do sample = decipher(sample);
+    while (sample >= size_);
+    return sample;
+}
+
 // Whether a value needs another turn cannot be predicted, so it is no branch: those that do are listed, and the list is gone
 // through until it is empty. Values beside each other are independent and overlap in the processor.
 void permutation::fill(std::uint64_t first, std::uint64_t step, std::span<std::uint64_t> out) const noexcept {

@@ -28,6 +28,9 @@ class permutation {
     /// The sample at `position`, which must be less than size().
     std::uint64_t operator()(std::uint64_t position) const noexcept;
 
+    /// The position of `sample`, which must be less than size(): the inverse.
+    std::uint64_t position_of(std::uint64_t sample) const noexcept;
+
     /// The samples at first, first + step, first + 2 * step, …, all less than size(), into `out`. About twice as fast as one by
     /// one.
     void fill(std::uint64_t first, std::uint64_t step, std::span<std::uint64_t> out) const noexcept;
@@ -38,6 +41,7 @@ class permutation {
   private:
     static constexpr std::size_t rounds = 6;
     std::uint64_t encipher(std::uint64_t x) const noexcept;
+    std::uint64_t decipher(std::uint64_t x) const noexcept;
 
     std::uint64_t size_;
     unsigned low_bits_;

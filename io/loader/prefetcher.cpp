@@ -3,90 +3,105 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
 
 namespace muster {
 
-prefetcher::prefetcher(std::size_t slots, work prepare) : slots_(slots), prepare_(std::move(prepare)) {
+prefetcher::prefetcher(std::size_t slots, work prepare, std::size_t threads)
+    : slots_(slots), prepare_(std::move(prepare)), ready_(slots, 0) {
     expect(slots_ >= 2, "a slot for the consumer and one to fill");
+    expect(threads >= 1, "a thread");
+    threads_.reserve(threads);
     // A new thread inherits the mask: signals are for the program's own threads.
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-        thread_ = std::thread([this] { loop(); });
+        for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { loop(); });
     } catch (...) {
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        finish();
         throw;
     }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 prefetcher::~prefetcher() {
+    finish();
+}
+
+void prefetcher::finish() noexcept {
     {
         std::lock_guard const lock(mutex_);
         stop_ = true;
     }
-    to_worker_.notify_one();
-    thread_.join();
+    to_workers_.notify_all();
+    for (std::thread& each : threads_) each.join();
+    threads_.clear();
 }
 
 void prefetcher::start(std::size_t items) {
     {
         std::lock_guard const lock(mutex_);
-        expect(!busy_ && prepared_ == items_, "the run before to be over");
+        expect(busy_ == 0 && taken_ == items_, "the run before to be over");
         items_ = items;
-        prepared_ = taken_ = released_ = 0;
+        claimed_ = taken_ = released_ = 0;
+        std::fill(ready_.begin(), ready_.end(), 0);
         filling_ = true;
         failure_ = nullptr;
     }
-    to_worker_.notify_one();
+    to_workers_.notify_all();
 }
 
 std::optional<std::size_t> prefetcher::next() {
     std::unique_lock lock(mutex_);
     released_ = taken_;
-    if (!filling_ && (prepared_ - released_) * 2 <= slots_) {
+    if (!filling_ && (claimed_ - released_) * 2 <= slots_) {
         filling_ = true;
-        if (worker_waits_) to_worker_.notify_one();
+        if (workers_waiting_ > 0) to_workers_.notify_all();
     }
     if (taken_ == items_ && !failure_) return std::nullopt;
     consumer_waits_ = true;
-    to_consumer_.wait(lock, [&] { return prepared_ > taken_ || failure_ != nullptr; });
-    consumer_waits_ = false;
-    if (prepared_ == taken_) {  // what was ready before the failure has been delivered
-        items_ = prepared_ = taken_ = released_ = 0;
+    to_consumer_.wait(lock, [&] { return taken_ == items_ || ready_[taken_ % slots_] != 0; });
+    if (taken_ == items_) {  // what came before the failure has been delivered
+        to_consumer_.wait(lock, [&] { return busy_ == 0; });
+        consumer_waits_ = false;
+        items_ = claimed_ = taken_ = released_ = 0;
         std::rethrow_exception(std::exchange(failure_, nullptr));
     }
+    consumer_waits_ = false;
+    ready_[taken_ % slots_] = 0;
     return taken_++ % slots_;
 }
 
 void prefetcher::abandon() {
     std::unique_lock lock(mutex_);
-    items_ = prepared_;
+    items_ = claimed_;  // nothing more is begun
     consumer_waits_ = true;
-    to_consumer_.wait(lock, [&] { return !busy_; });
+    to_consumer_.wait(lock, [&] { return busy_ == 0; });
     consumer_waits_ = false;
-    items_ = prepared_ = taken_ = released_ = 0;
+    items_ = claimed_ = taken_ = released_ = 0;
     failure_ = nullptr;
 }
 
 bool prefetcher::may_prepare() const {
-    return filling_ && prepared_ < items_ && prepared_ - released_ < slots_;
+    return filling_ && claimed_ < items_ && claimed_ - released_ < slots_;
 }
 
 void prefetcher::loop() {
     std::unique_lock lock(mutex_);
     while (true) {
-        worker_waits_ = true;
-        to_worker_.wait(lock, [&] { return stop_ || may_prepare(); });
-        worker_waits_ = false;
+        ++workers_waiting_;
+        to_workers_.wait(lock, [&] { return stop_ || may_prepare(); });
+        --workers_waiting_;
         if (stop_) return;
-        std::size_t const item = prepared_;
-        busy_ = true;
+        std::size_t const item = claimed_++;
+        if (claimed_ - released_ == slots_) filling_ = false;
+        ++busy_;
         lock.unlock();
         std::exception_ptr failure;
         try {
@@ -95,14 +110,13 @@ void prefetcher::loop() {
             failure = std::current_exception();
         }
         lock.lock();
-        busy_ = false;
-        if (failure) {
+        --busy_;
+        if (!failure) {
+            ready_[item % slots_] = 1;
+        } else if (item < items_) {  // the lowest that failed is told
             failure_ = failure;
-            items_ = prepared_;
-        } else if (prepared_ < items_) {  // else it was abandoned meanwhile
-            ++prepared_;
+            items_ = item;
         }
-        if (prepared_ - released_ == slots_) filling_ = false;
         if (consumer_waits_) to_consumer_.notify_one();
     }
 }

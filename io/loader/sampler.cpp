@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
 #include "base/error.hpp"
 #include "io/loader/permutation.hpp"
@@ -16,9 +16,15 @@ void check(epoch_part const& part, std::size_t samples, spread_rule spread) {
     if (part.world < 1 || part.rank < 0 || part.rank >= part.world)
         throw error(errc::usage, fmt::format("sampler: rank {} of a world of {}; give 0 <= rank < world", part.rank, part.world));
     if (part.start > samples)
-        throw error(errc::usage, fmt::format("sampler: epoch {} cannot resume after {} samples: the dataset has {}; start at 0",
+        throw error(errc::usage, fmt::format("sampler: epoch {} cannot resume after {} samples: it has {}; start at 0",
                                              part.epoch, part.start, samples));
-    if (spread == spread_rule::sharded && part.start % static_cast<std::size_t>(part.world) != 0 && part.start != samples)
+    if (spread == spread_rule::by_node &&
+        (part.node.first < 0 || part.rank < part.node.first || part.rank - part.node.first >= part.node.count ||
+         part.node.count > part.world - part.node.first))
+        throw error(errc::usage, fmt::format("sampler: rank {} of {} is not among the {} ranks of its node from {} on; give "
+                                             "epoch_part::node the ranks of this rank's node",
+                                             part.rank, part.world, part.node.count, part.node.first));
+    if (spread != spread_rule::global && part.start % static_cast<std::size_t>(part.world) != 0 && part.start != samples)
         throw error(errc::usage,
                     fmt::format("sampler: a sharded epoch cannot resume after {} samples: that is no multiple of its {} "
                                 "ranks; resume with the number of ranks that began it",
@@ -44,7 +50,7 @@ struct dealing {
 dealing deal(sampler_options const& options, std::size_t samples, epoch_part const& part) {
     std::size_t const world = static_cast<std::size_t>(part.world);
     std::size_t const rank = static_cast<std::size_t>(part.rank);
-    bool const sharded = options.spread == spread_rule::sharded;
+    bool const sharded = options.spread != spread_rule::global;
     std::size_t const skipped = sharded ? dealt(part.start, rank, world) : 0;
     std::size_t const all = sharded ? samples : samples - part.start;
     std::size_t count = dealt(all, rank, world);
@@ -64,47 +70,77 @@ std::string_view to_string(tail_rule rule) noexcept {
     return "unknown";
 }
 
-sampler::sampler(std::size_t samples, sampler_options options) : samples_(samples), options_(options) {}
+shuffle_window window_for(std::uint64_t samples, std::uint64_t sample_bytes) noexcept {
+    constexpr std::uint64_t shuffled_whole = std::uint64_t{4} << 30;
+    constexpr std::uint64_t chunk_bytes = std::uint64_t{4} << 20;
+    if (sample_bytes == 0 || samples <= shuffled_whole / sample_bytes) return {};
+    return {static_cast<std::size_t>(std::max<std::uint64_t>(1, chunk_bytes / sample_bytes)), 64};
+}
+
+sampler::sampler(std::size_t samples, sampler_options options) : samples_(samples), length_(samples), options_(options) {
+    if ((options_.window.chunk_samples == 0) != (options_.window.chunks == 0))
+        throw error(errc::usage,
+                    fmt::format("sampler: a window of {} chunks of {} samples; give at least 1 of both, or no window",
+                                options_.window.chunks, options_.window.chunk_samples));
+}
+
+sampler::sampler(std::vector<double> weights, weighted_options draws, sampler_options options)
+    : samples_(weights.size()), length_(draws.draws), options_(options) {
+    if (options_.spread != spread_rule::global || options_.window || !options_.shuffle)
+        throw error(errc::usage,
+                    "sampler: draws by weight go over all samples in a shuffled order; give spread_rule::global, no "
+                    "window and shuffle");
+    weighted_ = std::make_shared<weighted_draws const>(std::move(weights), draws.draws, draws.replacement);
+}
 
 std::size_t sampler::count(epoch_part const& part) const {
-    check(part, samples_, options_.spread);
-    return deal(options_, samples_, part).count;
+    check(part, length_, options_.spread);
+    return deal(options_, length_, part).count;
+}
+
+epoch_walk sampler::walk(epoch_part const& part) const {
+    check(part, length_, options_.spread);
+    std::uint64_t const rank = static_cast<std::uint64_t>(part.rank);
+    std::uint64_t const key = epoch_key(options_, part.epoch);
+    if (options_.spread == spread_rule::global)
+        return {{0, length_}, key, part.start + rank, static_cast<std::uint64_t>(part.world)};
+    std::size_t const skipped = deal(options_, length_, part).skipped;
+    bool const node = options_.spread == spread_rule::by_node;
+    rank_range const sharing = node ? part.node : rank_range{part.rank, 1};
+    std::size_t const first = shard_of(length_, sharing.first, part.world).first;
+    hyperslab shard{first, shard_of(length_, sharing.first + sharing.count - 1, part.world).end() - first};
+    if (shard.empty()) shard = {0, length_};  // only when padding: there are more ranks than samples
+    std::uint64_t const step = static_cast<std::uint64_t>(sharing.count);
+    return {shard, permutation::mix(key + static_cast<std::uint64_t>(sharing.first) + 1),
+            rank - static_cast<std::uint64_t>(sharing.first) + skipped * step, step};
+}
+
+void sampler::fill_order(epoch_walk const& from, std::uint64_t position, std::span<std::uint64_t> out) const {
+    if (weighted_) {
+        weighted_->fill(from.key, position, from.step, out);
+        return;
+    }
+    if (options_.window)
+        windowed_order(from.samples.count, from.key, options_.window, options_.shuffle).fill(position, from.step, out);
+    else if (options_.shuffle)
+        permutation(from.samples.count, from.key).fill(position, from.step, out);
+    else
+        for (std::size_t i = 0; i < out.size(); ++i) out[i] = position + i * from.step;
+    for (std::uint64_t& sample : out) sample += from.samples.first;
 }
 
 void sampler::fill(epoch_part const& part, std::size_t from, std::span<std::uint64_t> out) const {
-    check(part, samples_, options_.spread);
-    dealing const mine = deal(options_, samples_, part);
-    expect(from <= mine.count && out.size() <= mine.count - from, "samples inside the rank's part");
+    std::size_t const mine = count(part);
+    expect(from <= mine && out.size() <= mine - from, "samples inside the rank's part");
     if (out.empty()) return;
-
-    // In both spreads: sample = first + order(position modulo size), positions `step` apart; the modulo acts on padding alone.
-    bool const sharded = options_.spread == spread_rule::sharded;
-    std::uint64_t key = epoch_key(options_, part.epoch);
-    std::uint64_t first = 0;
-    std::uint64_t size = samples_;
-    std::uint64_t step = static_cast<std::uint64_t>(part.world);
-    std::uint64_t position = part.start + static_cast<std::uint64_t>(part.rank) + from * step;
-    if (sharded) {
-        hyperslab shard = shard_of(samples_, part.rank, part.world);
-        if (shard.empty()) shard = {0, samples_};  // only when padding: there are more ranks than samples
-        key = permutation::mix(key + static_cast<std::uint64_t>(part.rank) + 1);
-        first = shard.first;
-        size = shard.count;
-        step = 1;
-        position = mine.skipped + from;
-    }
-    permutation const order(size, key);
+    epoch_walk const way = walk(part);
+    std::uint64_t position = way.position + from * way.step;
     std::size_t done = 0;
     while (done < out.size()) {
-        if (position >= size) position %= size;  // padding begins the order again
-        std::size_t const run = std::min<std::size_t>(out.size() - done, (size - position - 1) / step + 1);
-        std::span<std::uint64_t> const piece = out.subspan(done, run);
-        if (options_.shuffle)
-            order.fill(position, step, piece);
-        else
-            for (std::size_t i = 0; i < run; ++i) piece[i] = position + i * step;
-        for (std::uint64_t& sample : piece) sample += first;
-        position += run * step;
+        if (position >= way.samples.count) position %= way.samples.count;  // padding begins the order again
+        std::size_t const run = std::min<std::size_t>(out.size() - done, (way.samples.count - position - 1) / way.step + 1);
+        fill_order(way, position, out.subspan(done, run));
+        position += run * way.step;
         done += run;
     }
 }
@@ -116,11 +152,12 @@ std::vector<std::uint64_t> sampler::indices(epoch_part const& part) const {
 }
 
 rank_range sampler::shorter_ranks(int world, std::uint64_t start) const {
-    check({.epoch = 0, .rank = 0, .world = world, .start = start}, samples_, options_.spread);
+    // Counts of by_node are those of sharded, whatever ranks a node has.
+    auto const count_of = [&](int rank) { return count({.rank = rank, .world = world, .start = start, .node = {rank, 1}}); };
+    std::size_t const longest = count_of(0);
     if (options_.tail != tail_rule::exact) return {world, 0};
-    std::size_t const longest = count({.epoch = 0, .rank = 0, .world = world, .start = start});
     int first = 0;
-    while (first < world && count({.epoch = 0, .rank = first, .world = world, .start = start}) == longest) ++first;
+    while (first < world && count_of(first) == longest) ++first;
     return {first, world - first};
 }
 

@@ -3,11 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "io/hdf5/hyperslab.hpp"
+#include "io/loader/weighted_draws.hpp"
+#include "io/loader/windowed_order.hpp"
 
 namespace muster {
 
@@ -24,6 +27,8 @@ enum class spread_rule {
     global,  ///< one order of all samples for (seed, epoch), whatever the number of ranks; rank r takes positions r, r+world, …
     sharded,  ///< a rank draws from its own shard_of() only, shuffled anew each epoch: for shards that do not fit a node's memory
               ///< together. Exact cover still, but the order depends on the number of ranks and samples never change their rank.
+    by_node,  ///< the ranks of a node draw from the shards of all of them together, one order a node, dealt out in turn: samples
+              ///< never leave their node. Every rank has as many as with `sharded`. Needs epoch_part::node.
 };
 
 struct sampler_options {
@@ -31,18 +36,13 @@ struct sampler_options {
     bool shuffle = true;
     tail_rule tail = tail_rule::exact;
     spread_rule spread = spread_rule::global;
+    shuffle_window window{};  ///< none: any sample may follow any other. For sets larger than memory: see window_for()
     bool operator==(sampler_options const&) const = default;
 };
 
-/// A rank's part of an epoch. `start` is how many samples all ranks together have already taken of this epoch (to resume in
-/// mid-epoch, with `spread_rule::global` also with another number of ranks; with `sharded` with the same number only).
-struct epoch_part {
-    std::uint64_t epoch = 0;
-    int rank = 0;
-    int world = 1;
-    std::uint64_t start = 0;
-    bool operator==(epoch_part const&) const = default;
-};
+/// The window for a set of so many samples of so many bytes: none up to 4 GiB, beyond it 64 chunks of about 4 MiB. A function of
+/// the dataset alone, so that all ranks have the same order, whatever memory their nodes have.
+shuffle_window window_for(std::uint64_t samples, std::uint64_t sample_bytes) noexcept;
 
 /// The ranks first … first+count-1.
 struct rank_range {
@@ -51,14 +51,50 @@ struct rank_range {
     bool operator==(rank_range const&) const = default;
 };
 
-/// Pure and thread safe: equal arguments give equal results on every machine (io/loader/permutation.hpp defines the shuffle; its
-/// key is mix(mix(seed) + epoch), for `sharded` mix(mix(mix(seed) + epoch) + rank + 1)). Throws errc::usage on a rank outside its
-/// world, a start beyond the samples, or one that a sharded epoch of this world cannot have reached (no multiple of `world`).
+/// A rank's part of an epoch. `start` is how many samples all ranks together have already taken of this epoch (to resume in
+/// mid-epoch, with `spread_rule::global` also with another number of ranks; with the others with the same number only).
+struct epoch_part {
+    std::uint64_t epoch = 0;
+    int rank = 0;
+    int world = 1;
+    std::uint64_t start = 0;
+    rank_range node{};  ///< for `by_node`: the ranks of this rank's node, which follow each other
+    bool operator==(epoch_part const&) const = default;
+};
+
+/// How a rank goes through an order: its sample i is `samples.first` + order(position + i * step), where the order is that of
+/// samples.count samples by `key`; positions beyond it begin again (padding).
+struct epoch_walk {
+    hyperslab samples;
+    std::uint64_t key = 0;
+    std::uint64_t position = 0;
+    std::uint64_t step = 1;
+    bool operator==(epoch_walk const&) const = default;
+};
+
+/// Draws by weight in place of every sample once. `draws` an epoch over all ranks: exactly so many, of which rank r takes the
+/// draws r, r+world, …
+struct weighted_options {
+    std::size_t draws = 0;
+    bool replacement = true;  ///< without: no sample twice in an epoch
+};
+
+/// Pure and thread safe: equal arguments give equal results on every machine (io/loader/permutation.hpp defines the shuffle,
+/// io/loader/windowed_order.hpp that with a window, io/loader/weighted_draws.hpp draws by weight; the key is mix(mix(seed) +
+/// epoch), for `sharded` mix(mix(mix(seed) + epoch) + rank + 1), for `by_node` that of the node's first rank). Throws errc::usage
+/// on a rank outside its world or its node, a start beyond the epoch, or one that a sharded epoch of this world cannot have
+/// reached (no multiple of `world`).
 class sampler {
   public:
+    /// Every sample once an epoch. errc::usage on a window of chunks without samples or without chunks.
     explicit sampler(std::size_t samples, sampler_options options = {});
 
-    std::size_t size() const noexcept { return samples_; }
+    /// Draws by weight, one weight a sample. errc::usage also where the options ask for another spread than `global`, for a
+    /// window or for no shuffle.
+    sampler(std::vector<double> weights, weighted_options draws, sampler_options options = {});
+
+    std::size_t size() const noexcept { return samples_; }   ///< of the dataset
+    std::size_t length() const noexcept { return length_; }  ///< samples of an epoch over all ranks, before padding or dropping
     sampler_options const& options() const noexcept { return options_; }
 
     /// How many samples this rank takes.
@@ -67,6 +103,9 @@ class sampler {
     /// Samples number `from` … `from + out.size() - 1` of this rank's part, into `out`. Needs from + out.size() <= count(part).
     /// Costs 14 to 18 ns a sample on the machine it was measured on, and no memory.
     void fill(epoch_part const& part, std::size_t from, std::span<std::uint64_t> out) const;
+
+    /// Where this rank goes. Not for draws by weight.
+    epoch_walk walk(epoch_part const& part) const;
 
     /// The whole part.
     std::vector<std::uint64_t> indices(epoch_part const& part) const;
@@ -78,8 +117,12 @@ class sampler {
     rank_range shorter_ranks(int world, std::uint64_t start = 0) const;
 
   private:
+    void fill_order(epoch_walk const& from, std::uint64_t position, std::span<std::uint64_t> out) const;
+
     std::size_t samples_;
+    std::size_t length_;
     sampler_options options_;
+    std::shared_ptr<weighted_draws const> weighted_;
 };
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 
 #include "io/convert/convert.hpp"
@@ -23,7 +24,9 @@ constexpr std::size_t image_bytes = 5 * 7;
 struct setting {
     memory_mode memory;
     std::size_t prefetch;
+    std::size_t workers = 1;
 };
+constexpr shuffle_window small_window{7, 5};
 
 class loader_of : public testing::TestWithParam<setting> {
   protected:
@@ -44,14 +47,20 @@ class loader_of : public testing::TestWithParam<setting> {
         request.chunk_samples = chunk;
         convert(request);
     }
+    static shuffle_window window() { return GetParam().memory == memory_mode::windowed ? small_window : shuffle_window{}; }
     static sampler order(tail_rule tail = tail_rule::exact) {
         spread_rule const spread = GetParam().memory == memory_mode::shard ? spread_rule::sharded : spread_rule::global;
-        return sampler(samples, {.seed = 9, .tail = tail, .spread = spread});
+        return sampler(samples, {.seed = 9, .tail = tail, .spread = spread, .window = window()});
     }
     static loader make_loader(sampler const& from, std::size_t batch_size, int rank = 0, int world = 1) {
-        return loader(
-            dataset::open(dir->path("contiguous.h5")), from,
-            {.batch = batch_size, .rank = rank, .world = world, .memory = GetParam().memory, .prefetch = GetParam().prefetch});
+        return loader(dataset::open(dir->path("contiguous.h5")), from,
+                      {.batch = batch_size,
+                       .rank = rank,
+                       .world = world,
+                       .memory = GetParam().memory,
+                       .prefetch = GetParam().prefetch,
+                       .workers = GetParam().workers,
+                       .readers = 3});
     }
     static void expect_contents(batch const& b) {
         ASSERT_EQ(b.images.size(), b.count * image_bytes);
@@ -125,7 +134,7 @@ TEST_P(loader_of, more_ranks_than_samples_get_empty_batches) {
     request.writer.replace = true;
     convert(request);
     for (auto const tail : {tail_rule::exact, tail_rule::pad, tail_rule::drop}) {
-        sampler const s(3, {.tail = tail, .spread = order().options().spread});
+        sampler const s(3, {.tail = tail, .spread = order().options().spread, .window = window()});
         for (int rank = 0; rank < 5; ++rank) {
             loader l(dataset::open(request.output), s,
                      {.batch = 4, .rank = rank, .world = 5, .memory = GetParam().memory, .prefetch = GetParam().prefetch});
@@ -163,7 +172,11 @@ TEST_P(loader_of, what_was_chosen_is_told) {
     loader l = make_loader(order(), 64);
     EXPECT_EQ(l.options().memory, GetParam().memory);
     EXPECT_EQ(l.options().prefetch, GetParam().prefetch);
-    EXPECT_EQ(l.held_bytes(), samples * (GetParam().memory == memory_mode::mapped ? 1 : image_bytes + 1));
+    std::size_t const pixels = GetParam().memory == memory_mode::mapped     ? 0
+                               : GetParam().memory == memory_mode::windowed ? 2 * 7 * 5 * image_bytes
+                                                                            : samples * image_bytes;
+    EXPECT_EQ(l.held_bytes(), samples + pixels);
+    EXPECT_THAT(l.why(), HasSubstr("memory mode " + std::string(to_string(GetParam().memory)) + " (as asked for"));
 }
 
 TEST_P(loader_of, moves_between_epochs) {
@@ -176,13 +189,64 @@ TEST_P(loader_of, moves_between_epochs) {
     EXPECT_EQ(seen, s.indices(1, 0, 1));
 }
 
+TEST_P(loader_of, the_report_counts_steps_and_what_they_held) {
+    loader l = make_loader(order(), 100);
+    for (int epoch = 0; epoch < 2; ++epoch) {
+        for (batch const& b : l.epoch(static_cast<std::uint64_t>(epoch))) ASSERT_GT(b.count, 0u);
+        loader_report const spent = l.report();
+        EXPECT_EQ(spent.steps, 11u);
+        EXPECT_EQ(spent.samples, samples);
+        EXPECT_EQ(spent.bytes, samples * image_bytes);
+        EXPECT_GT(spent.waited_s, 0);
+        EXPECT_GE(spent.total_s, spent.waited_s);
+    }
+    l.epoch(5);
+    EXPECT_EQ(l.report(), loader_report{}) << "of the epoch begun last";
+}
+
+TEST(loader_report, utilisation_is_the_time_that_was_not_waited) {
+    EXPECT_DOUBLE_EQ((loader_report{.waited_s = 1, .total_s = 4}).utilisation(), 0.75);
+    EXPECT_DOUBLE_EQ(loader_report{}.utilisation(), 1);
+}
+
+TEST_P(loader_of, transformed_batches_are_the_transformed_samples) {
+    transform_options const how{
+        .mean = {0.3f}, .deviation = {0.2f}, .crop_height = 4, .crop_width = 5, .pad = 1, .random = true, .flip = true};
+    sampler const s = order();
+    loader l(dataset::open(dir->path("contiguous.h5")), s,
+             {.batch = 64,
+              .memory = GetParam().memory,
+              .prefetch = GetParam().prefetch,
+              .workers = GetParam().workers,
+              .transform = how});
+    EXPECT_EQ(l.shape(), (image_shape{1, 4, 5}));
+    image_transform const expected({1, 5, 7}, how, s.options().seed);
+    std::size_t seen = 0;
+    for (batch const& b : l.epoch(6)) {
+        ASSERT_TRUE(b.images.empty());
+        ASSERT_EQ(b.values.size(), b.count * 20);
+        for (std::size_t i = 0; i < b.count; ++i) {
+            std::vector<std::uint8_t> image(image_bytes);
+            for (std::size_t k = 0; k < image_bytes; ++k) image[k] = pixel(b.samples[i] * image_bytes + k);
+            std::vector<float> values(20);
+            expected.apply(6, b.samples[i], image.data(), values.data());
+            ASSERT_TRUE(std::equal(values.begin(), values.end(), b.values.begin() + static_cast<std::ptrdiff_t>(i * 20)));
+            ASSERT_EQ(b.labels[i], label(b.samples[i]));
+        }
+        seen += b.count;
+    }
+    EXPECT_EQ(seen, samples);
+}
+
 INSTANTIATE_TEST_SUITE_P(modes, loader_of,
                          testing::Values(setting{memory_mode::whole, 0}, setting{memory_mode::whole, 1},
                                          setting{memory_mode::whole, 4}, setting{memory_mode::mapped, 0},
                                          setting{memory_mode::mapped, 2}, setting{memory_mode::shard, 0},
-                                         setting{memory_mode::shard, 3}),
+                                         setting{memory_mode::shard, 3}, setting{memory_mode::windowed, 0},
+                                         setting{memory_mode::windowed, 3}, setting{memory_mode::whole, 5, 3}),
                          [](auto const& instance) {
-                             return std::string(to_string(instance.param.memory)) + "_" + std::to_string(instance.param.prefetch);
+                             return std::string(to_string(instance.param.memory)) + "_" +
+                                    std::to_string(instance.param.prefetch) + "_" + std::to_string(instance.param.workers);
                          });
 
 class loader_choice : public loader_of {};
@@ -206,6 +270,14 @@ TEST_P(loader_choice, contradictions_are_refused) {
     EXPECT_THAT(message(chunked, s, {.memory = memory_mode::mapped}), HasSubstr("chunked.h5: /train/images is chunked"));
     EXPECT_THAT(message(chunked, s, {.local_size = 1'000'000'000}), HasSubstr("do not fit 1000000000 ranks of this node"));
     EXPECT_EQ(message(chunked, s, {.memory = memory_mode::whole}), "");
+    sampler const windowed(samples, {.window = small_window});
+    EXPECT_THAT(message(contiguous, s, {.memory = memory_mode::windowed}), HasSubstr("a sampler without a window"));
+    EXPECT_THAT(message(chunked, windowed, {.memory = memory_mode::windowed}),
+                HasSubstr("which memory mode windowed cannot read"));
+    EXPECT_THAT(message(contiguous, s, {.memory = memory_mode::shared}), HasSubstr("without a communicator"));
+    EXPECT_THAT(message(contiguous, s, {.workers = 0}), HasSubstr("0 workers"));
+    EXPECT_THAT(message(contiguous, s, {.local_size = 2, .local_rank = 2}), HasSubstr("2 of 2 on this node"));
+    EXPECT_THAT(message(contiguous, s, {.transform = transform_options{.mean = {1, 2, 3}}}), HasSubstr("3 means for images of 1 channels"));
 }
 
 TEST_P(loader_choice, the_choice_follows_sampler_and_memory) {
@@ -213,7 +285,47 @@ TEST_P(loader_choice, the_choice_follows_sampler_and_memory) {
     EXPECT_EQ(loader(from, sampler(samples), {}).options().memory, memory_mode::whole);
     EXPECT_EQ(loader(from, sampler(samples), {.local_size = 1'000'000'000}).options().memory, memory_mode::mapped);
     EXPECT_EQ(loader(from, sampler(samples, {.spread = spread_rule::sharded}), {}).options().memory, memory_mode::shard);
+    loader const windowed(from, sampler(samples, {.window = small_window}), {.local_size = 1'000'000'000});
+    EXPECT_EQ(windowed.options().memory, memory_mode::windowed);
+    EXPECT_THAT(windowed.why(), HasSubstr("memory mode windowed (they do not fit half of the memory"));
     EXPECT_EQ(*loader(from, sampler(samples), {}).options().prefetch, 0u) << "a small batch is not worth a thread";
+}
+
+TEST_P(loader_choice, what_is_delivered_does_not_depend_on_the_memory_mode) {
+    dataset const from = dataset::open(dir->path("contiguous.h5"));
+    for (auto const spread : {spread_rule::global, spread_rule::by_node}) {
+        sampler const s(samples, {.spread = spread, .window = small_window});
+        std::vector<std::vector<std::uint64_t>> seen;
+        for (memory_mode const memory : {memory_mode::whole, memory_mode::windowed}) {
+            loader l(from, s, {.batch = 33, .rank = 3, .world = 5, .local_size = 2, .local_rank = 1, .memory = memory});
+            seen.emplace_back();
+            for (batch const& b : l.epoch(2)) {
+                expect_contents(b);
+                seen.back().insert(seen.back().end(), b.samples.begin(), b.samples.end());
+            }
+        }
+        EXPECT_EQ(seen[0], seen[1]);
+    }
+}
+
+TEST_P(loader_choice, a_file_that_is_cut_short_meanwhile_is_told) {
+    std::string const path = dir->path("shrinks.h5");
+    std::filesystem::copy_file(dir->path("contiguous.h5"), path, std::filesystem::copy_options::overwrite_existing);
+    dataset const from = dataset::open(path);
+    for (std::size_t const prefetch : {0u, 3u}) {
+        loader l(from, sampler(samples, {.window = small_window}), {.memory = memory_mode::windowed, .prefetch = prefetch});
+        std::filesystem::resize_file(path, *from.info().image_offset + 100);
+        try {
+            for (batch const& b : l.epoch(0)) ASSERT_GT(b.count, 0u);
+            ADD_FAILURE() << "all of a file that is not there";
+        } catch (error const& problem) {
+            EXPECT_EQ(problem.code(), errc::invalid_data);
+            EXPECT_THAT(problem.what(), HasSubstr("shrinks.h5: ends at"));
+        }
+        EXPECT_THROW(loader(from, sampler(samples, {.window = small_window}), {.memory = memory_mode::windowed}), error);
+        std::filesystem::copy_file(dir->path("contiguous.h5"), path, std::filesystem::copy_options::overwrite_existing);
+        for (batch const& b : l.epoch(1)) expect_contents(b);  // and it goes on
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(once, loader_choice, testing::Values(setting{memory_mode::automatic, 0}));

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <stdexcept>
+#include <string>
+#include <thread>
 #include <vector>
 
 namespace muster {
@@ -25,6 +27,50 @@ TEST(prefetcher, delivers_items_in_order_each_in_its_slot) {
             ASSERT_FALSE(ahead.next());
             ASSERT_FALSE(ahead.next()) << "and still not";
         }
+    }
+}
+
+TEST(prefetcher, several_threads_prepare_at_once_and_the_order_stays) {
+    std::vector<std::size_t> held(4, 0);
+    std::atomic<int> within{0};
+    prefetcher ahead(
+        4,
+        [&](std::size_t item, std::size_t slot) {
+            ++within;
+            // The first waits until another one is being prepared beside it.
+            while (item == 0 && within < 2) std::this_thread::yield();
+            held[slot] = item;
+        },
+        3);
+    for (int run = 0; run < 3; ++run) {
+        within = 0;
+        ahead.start(300);
+        for (std::size_t item = 0; item < 300; ++item) {
+            auto const slot = ahead.next();
+            ASSERT_TRUE(slot);
+            ASSERT_EQ(held[*slot], item);
+        }
+        ASSERT_FALSE(ahead.next());
+    }
+}
+
+TEST(prefetcher, of_several_failures_the_first_is_told_after_what_came_before_it) {
+    prefetcher ahead(
+        8,
+        [](std::size_t item, std::size_t) {
+            if (item >= 5) throw std::runtime_error(std::to_string(item));
+        },
+        4);
+    for (int run = 0; run < 50; ++run) {
+        ahead.start(100);
+        for (int i = 0; i < 5; ++i) ASSERT_TRUE(ahead.next());
+        try {
+            ahead.next();
+            ADD_FAILURE() << "item 5 failed";
+        } catch (std::runtime_error const& problem) {
+            EXPECT_STREQ(problem.what(), "5");
+        }
+        EXPECT_FALSE(ahead.next());
     }
 }
 

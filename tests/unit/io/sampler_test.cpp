@@ -60,6 +60,13 @@ TEST(permutation, many_at_once_are_the_same_as_one_by_one) {
         }
 }
 
+TEST(permutation, has_an_inverse) {
+    for (std::uint64_t const size : {1u, 2u, 5u, 256u, 257u, 60000u}) {
+        permutation const order(size, 31);
+        for (std::uint64_t i = 0; i < std::min<std::uint64_t>(size, 1000); ++i) ASSERT_EQ(order.position_of(order(i)), i) << size;
+    }
+}
+
 TEST(permutation, small_orders_come_about_equally_often) {
     std::map<std::vector<std::uint64_t>, int> times;
     int const trials = 24000;

@@ -1,0 +1,215 @@
+#include "io/c_api/muster_io.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "io/c_api/io_call.hpp"
+#include "io/dataset/dataset.hpp"
+#include "io/loader/loader.hpp"
+#include "io/loader/sampler.hpp"
+
+using namespace muster;
+using namespace muster::io_api;
+
+struct muster_dataset {
+    dataset data;
+};
+struct muster_sampler {
+    sampler order;
+};
+struct muster_loader {
+    loader feed;
+    std::optional<loader::epoch_range> epoch{};
+    std::optional<loader::iterator> at{};
+};
+
+namespace {
+
+template <typename Enum>
+Enum one_of(int given, Enum last, char const* what) {
+    if (given < 0 || given > static_cast<int>(last))
+        throw error(errc::usage, fmt::format("{} is {}; give 0 to {}", what, given, static_cast<int>(last)));
+    return static_cast<Enum>(given);
+}
+
+/// A count that 0 leaves at `otherwise`.
+template <typename Number>
+Number or_else(Number given, Number otherwise) {
+    return given == 0 ? otherwise : given;
+}
+
+std::size_t threads_of(int given, int otherwise, char const* what) {
+    if (given < 0) throw error(errc::usage, fmt::format("{} is {}; give 0 or more", what, given));
+    return static_cast<std::size_t>(or_else(given, otherwise));
+}
+
+sampler make_sampler(std::uint64_t samples, muster_sampler_options const& given) {
+    sampler_options how;
+    how.seed = given.seed;
+    how.shuffle = given.sequential == 0;
+    how.tail = one_of(given.tail, tail_rule::drop, "tail");
+    how.spread = one_of(given.spread, spread_rule::by_node, "spread");
+    how.window = {given.window_chunk_samples, given.window_chunks};
+    if (given.weights == nullptr) return sampler(samples, how);
+    return sampler(std::vector<double>(given.weights, given.weights + samples),
+                   {.draws = given.draws, .replacement = given.once == 0}, how);
+}
+
+epoch_part part_of(muster_epoch_part const* given) {
+    muster_epoch_part const part = whole(&need(given, "the part"), "the part");
+    return {part.epoch, part.rank, part.world, part.start, {part.node_first, part.node_ranks}};
+}
+
+transform_options transform_of(muster_transform const& given) {
+    transform_options how;
+    if (given.mean != nullptr) how.mean.assign(given.mean, given.mean + given.channels);
+    if (given.deviation != nullptr) how.deviation.assign(given.deviation, given.deviation + given.channels);
+    how.crop_height = given.crop_height;
+    how.crop_width = given.crop_width;
+    how.pad = given.pad;
+    how.random = given.random != 0;
+    how.flip = given.flip != 0;
+    return how;
+}
+
+loader_options options_of(muster_loader_options const& given) {
+    loader_options how;
+    how.batch = or_else<std::uint64_t>(given.batch, 64);
+    how.rank = given.rank;
+    how.world = or_else(given.world, 1);
+    how.local_rank = given.local_rank;
+    how.local_size = or_else(given.local_size, 1);
+    how.memory = one_of(given.memory, memory_mode::windowed, "memory");
+    if (given.prefetch < -1) throw error(errc::usage, fmt::format("prefetch is {}; give -1 or more", given.prefetch));
+    if (given.prefetch != 0) how.prefetch = static_cast<std::size_t>(std::max(0, given.prefetch));
+    how.workers = threads_of(given.workers, 1, "workers");
+    how.readers = threads_of(given.readers, 4, "readers");
+    if (given.transform != nullptr) how.transform = transform_of(whole(given.transform, "the transform"));
+    return how;
+}
+
+}  // namespace
+
+int muster_io_abi(void) {
+    return MUSTER_IO_ABI;
+}
+char const* muster_io_last_error(void) {
+    return last_message();
+}
+
+int muster_dataset_open(char const* path, char const* split, muster_dataset** opened) {
+    return guarded([&] {
+        need(opened, "where the dataset goes") = nullptr;
+        *opened = new muster_dataset{dataset::open(&need(path, "the path"), split == nullptr ? "train" : split)};
+    });
+}
+int muster_dataset_close(muster_dataset* data) {
+    return guarded([&] { delete data; });
+}
+int muster_dataset_describe(muster_dataset const* data, muster_dataset_facts* facts) {
+    return guarded([&] {
+        dataset const& of = need(data, "the dataset").data;
+        image_shape const shape = of.shape();
+        give(muster_dataset_facts{0, of.size(), shape.channels, shape.height, shape.width, of.image_bytes(), of.label_bytes(),
+                                  of.classes()},
+             facts, "the facts");
+    });
+}
+int muster_dataset_read(muster_dataset const* data, uint64_t first, uint64_t count, void* samples, void* labels) {
+    return guarded([&] {
+        dataset const& of = need(data, "the dataset").data;
+        if (count > of.size()) throw error(errc::usage, fmt::format("{} samples to read of {}; give fewer", count, of.size()));
+        auto const bytes = [&](void* at, std::size_t each) {
+            return at == nullptr ? std::span<std::uint8_t>() : std::span(static_cast<std::uint8_t*>(at), count * each);
+        };
+        of.read(first, count, bytes(samples, of.image_bytes()), bytes(labels, of.label_bytes()));
+    });
+}
+int muster_dataset_verify(muster_dataset const* data) {
+    return guarded([&] { need(data, "the dataset").data.verify(); });
+}
+
+int muster_sampler_create(uint64_t samples, muster_sampler_options const* options, muster_sampler** made) {
+    return guarded([&] {
+        need(made, "where the sampler goes") = nullptr;
+        *made = new muster_sampler{make_sampler(samples, whole(options, "the sampler's options"))};
+    });
+}
+int muster_sampler_free(muster_sampler* sampler) {
+    return guarded([&] { delete sampler; });
+}
+int muster_sampler_count(muster_sampler const* sampler, muster_epoch_part const* part, uint64_t* count) {
+    return guarded([&] { need(count, "where the count goes") = need(sampler, "the sampler").order.count(part_of(part)); });
+}
+int muster_sampler_fill(muster_sampler const* sampler, muster_epoch_part const* part, uint64_t from, uint64_t count,
+                        uint64_t* samples) {
+    return guarded([&] {
+        auto const& order = need(sampler, "the sampler").order;
+        epoch_part const where = part_of(part);
+        std::size_t const mine = order.count(where);
+        if (from > mine || count > mine - from)
+            throw error(errc::usage, fmt::format("samples {} to {} of a part of {}; give fewer", from, from + count, mine));
+        if (count > 0) order.fill(where, from, std::span<std::uint64_t>(&need(samples, "where the samples go"), count));
+    });
+}
+int muster_window_for(uint64_t samples, uint64_t sample_bytes, uint64_t* chunk_samples, uint64_t* chunks) {
+    return guarded([&] {
+        shuffle_window const window = window_for(samples, sample_bytes);
+        need(chunk_samples, "where the chunk's samples go") = window.chunk_samples;
+        need(chunks, "where the chunks go") = window.chunks;
+    });
+}
+
+int muster_loader_create(muster_dataset const* data, muster_sampler const* sampler, muster_loader_options const* options,
+                         muster_loader** made) {
+    return guarded([&] {
+        need(made, "where the loader goes") = nullptr;
+        *made = new muster_loader{loader(need(data, "the dataset").data, need(sampler, "the sampler").order,
+                                         options_of(whole(options, "the loader's options")))};
+    });
+}
+int muster_loader_free(muster_loader* loader) {
+    return guarded([&] { delete loader; });
+}
+int muster_loader_epoch(muster_loader* loader, uint64_t epoch, uint64_t start, uint64_t* batches) {
+    return guarded([&] {
+        muster_loader& from = need(loader, "the loader");
+        from.at.reset();
+        from.epoch.reset();
+        from.epoch = from.feed.epoch(epoch, start);
+        if (batches != nullptr) *batches = from.epoch->size();
+    });
+}
+int muster_loader_next(muster_loader* loader, muster_batch* batch) {
+    return guarded([&]() -> int {
+        muster_loader& from = need(loader, "the loader");
+        if (!from.epoch) throw error(errc::usage, "no epoch has begun, or it has failed; call muster_loader_epoch");
+        try {
+            if (!from.at)
+                from.at = from.epoch->begin();
+            else if (*from.at != std::default_sentinel)
+                ++*from.at;
+        } catch (...) {
+            from.at.reset();
+            from.epoch.reset();
+            throw;
+        }
+        if (*from.at == std::default_sentinel) return MUSTER_IO_END;
+        muster::batch const& now = **from.at;
+        give(muster_batch{0, now.images.data(), now.values.data(), now.labels.data(), now.samples.data(), now.count,
+                          now.global_count, now.resume_at},
+             batch, "the batch");
+        return MUSTER_IO_OK;
+    });
+}
+int muster_loader_report(muster_loader const* loader, muster_loader_times* times) {
+    return guarded([&] {
+        loader_report const spent = need(loader, "the loader").feed.report();
+        give(muster_loader_times{0, spent.steps, spent.samples, spent.bytes, spent.waited_s, spent.total_s, spent.utilisation()},
+             times, "the times");
+    });
+}
+char const* muster_loader_why(muster_loader const* loader) {
+    return loader == nullptr ? nullptr : loader->feed.why().c_str();
+}

@@ -1,0 +1,134 @@
+#include "io/loader/window_reader.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace muster {
+
+window_reader::window_reader(window_source from, shuffle_window window, std::size_t samples, std::size_t threads)
+    : from_(std::move(from)), window_(window) {
+    file_.reset(::open(from_.path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file_) throw_system("open", from_.path);
+    struct stat status {};
+    if (::fstat(file_.get(), &status) != 0) throw_system("fstat", from_.path);
+    std::uint64_t const end = from_.offset + std::uint64_t{samples} * from_.sample_bytes;
+    if (static_cast<std::uint64_t>(status.st_size) < end)
+        throw error(errc::invalid_data,
+                    fmt::format("{}: ends at {}, expected samples up to {}; the file is truncated: copy it again", from_.path,
+                                status.st_size, end));
+    ::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_RANDOM);  // whole chunks are asked for; what follows them is not wanted
+    memory_ = mapped_memory::allocate(2 * window_.chunks * window_.chunk_samples * from_.sample_bytes);
+    place_of_.resize(samples / window_.chunk_samples + 1);
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { loop(); });
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+window_reader::~window_reader() {
+    {
+        std::lock_guard const lock(mutex_);
+        stop_ = true;
+    }
+    to_readers_.notify_all();
+    for (std::thread& each : threads_) each.join();
+}
+
+void window_reader::start(windowed_order const& order, std::uint64_t first_sample, std::uint64_t from) {
+    stop();
+    std::lock_guard const lock(mutex_);
+    order_ = order;
+    first_sample_ = first_sample;
+    current_ = from;
+    next_place_ = order.places_of(from).first;
+    read_[0] = read_[1] = 0;
+    failure_ = nullptr;
+    running_ = true;
+    to_readers_.notify_all();
+}
+
+void window_reader::stop() {
+    std::unique_lock lock(mutex_);
+    running_ = false;
+    to_consumer_.wait(lock, [&] { return busy_ == 0; });
+}
+
+void window_reader::enter(std::uint64_t w) {
+    std::unique_lock lock(mutex_);
+    expect(running_ && w >= current_ && w < order_->windows(), "a window that lies ahead");
+    while (current_ < w) {
+        // What a window lacks when it is left is still being read into its memory, which the window after the next gets.
+        to_consumer_.wait(lock, [&] { return failure_ || read_[current_ % 2] == order_->places_of(current_).count; });
+        if (failure_) std::rethrow_exception(failure_);
+        read_[current_ % 2] = 0;
+        ++current_;
+        to_readers_.notify_all();
+    }
+    to_consumer_.wait(lock, [&] { return failure_ || read_[w % 2] == order_->places_of(w).count; });
+    if (failure_) std::rethrow_exception(failure_);
+}
+
+bool window_reader::may_read() const {
+    return running_ && !failure_ && next_place_ < order_->places_of(current_ + 1).end();
+}
+
+void window_reader::loop() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+        to_readers_.wait(lock, [&] { return stop_ || may_read(); });
+        if (stop_) return;
+        std::uint64_t const place = next_place_++;
+        ++busy_;
+        lock.unlock();
+        std::exception_ptr failure;
+        try {
+            read_chunk(place);
+        } catch (...) {
+            failure = std::current_exception();
+        }
+        lock.lock();
+        --busy_;
+        if (failure)
+            failure_ = failure;
+        else
+            ++read_[place / window_.chunks % 2];
+        to_consumer_.notify_all();
+    }
+}
+
+void window_reader::read_chunk(std::uint64_t place) {
+    std::uint64_t const chunk = order_->chunk_at(place);
+    hyperslab const samples = order_->samples_of(chunk);
+    std::size_t const slot = place % (2 * window_.chunks);
+    std::uint8_t* into = memory_.bytes().data() + slot * window_.chunk_samples * from_.sample_bytes;
+    std::uint64_t at = from_.offset + (first_sample_ + samples.first) * from_.sample_bytes;
+    std::size_t left = samples.count * from_.sample_bytes;
+    ::posix_fadvise(file_.get(), static_cast<off_t>(at), static_cast<off_t>(left), POSIX_FADV_WILLNEED);
+    while (left > 0) {
+        ssize_t const got = ::pread(file_.get(), into, left, static_cast<off_t>(at));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0)
+            throw error(errc::io, fmt::format("{}: reading {} bytes at {}: {}; check the disk, or copy the file again",
+                                              from_.path, left, at, ::strerror(errno)));
+        if (got == 0)
+            throw error(errc::invalid_data, fmt::format("{}: ends at {}, {} bytes are missing; it was cut short: copy it again",
+                                                        from_.path, at, left));
+        into += got;
+        at += static_cast<std::uint64_t>(got);
+        left -= static_cast<std::size_t>(got);
+    }
+    place_of_[chunk] = static_cast<std::uint32_t>(slot);
+}
+
+}  // namespace muster

@@ -1,0 +1,81 @@
+// A reader of a file's chunks in the order of a windowed shuffle: holds two windows, reads ahead on threads.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "io/loader/mapped_memory.hpp"
+#include "io/loader/windowed_order.hpp"
+
+namespace muster {
+
+/// Where the samples lie: sample i at offset + i * sample_bytes.
+struct window_source {
+    std::string path;
+    std::uint64_t offset = 0;
+    std::size_t sample_bytes = 0;
+};
+
+/// Reads with pread, a chunk a call, each announced to the kernel before (POSIX_FADV_WILLNEED). One consumer thread goes through
+/// the windows in their order: the one that it is in stays in memory while the next is read. Memory: two windows.
+class window_reader {
+  public:
+    /// Throws errc::system (no such file, no memory), errc::invalid_data if the file ends before `samples` of them.
+    window_reader(window_source from, shuffle_window window, std::size_t samples, std::size_t threads);
+    window_reader(window_reader const&) = delete;
+    window_reader& operator=(window_reader const&) = delete;
+    ~window_reader();
+
+    /// Begins to read from window `from` on; `first_sample` is what the order's sample 0 is in the file.
+    void start(windowed_order const& order, std::uint64_t first_sample, std::uint64_t from);
+
+    /// Ends what start() began.
+    void stop();
+
+    /// Waits until window `w` is there, which becomes the one that record() knows; those before it are given up. Windows may not be
+    /// gone back to. Throws errc::io or errc::invalid_data that a chunk could not be read.
+    void enter(std::uint64_t w);
+
+    /// The sample (by its number in the order) of the window that was entered last.
+    std::uint8_t const* record(std::uint64_t sample) const noexcept {
+        std::size_t const chunk = sample / window_.chunk_samples;
+        return memory_.bytes().data() +
+               (std::size_t{place_of_[chunk]} * window_.chunk_samples + sample % window_.chunk_samples) * from_.sample_bytes;
+    }
+
+    std::size_t held_bytes() const noexcept { return memory_.bytes().size(); }
+
+  private:
+    void loop();
+    bool may_read() const;
+    void read_chunk(std::uint64_t place);
+
+    window_source const from_;
+    shuffle_window const window_;
+    unique_fd file_;
+    mapped_memory memory_;
+    std::mutex mutex_;
+    std::condition_variable to_readers_;
+    std::condition_variable to_consumer_;
+    std::optional<windowed_order> order_;
+    std::uint64_t first_sample_ = 0;
+    std::uint64_t current_ = 0;            ///< the window that the consumer is in
+    std::uint64_t next_place_ = 0;         ///< the next chunk to read, by its place in the order
+    std::size_t read_[2] = {0, 0};         ///< chunks of the two windows that are there
+    std::vector<std::uint32_t> place_of_;  ///< for each chunk: which part of the memory has it
+    std::size_t busy_ = 0;
+    bool running_ = false;
+    bool stop_ = false;
+    std::exception_ptr failure_;
+    std::vector<std::thread> threads_;
+};
+
+}  // namespace muster

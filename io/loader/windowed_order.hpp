@@ -1,0 +1,64 @@
+// An order of samples that mixes whole chunks of a file: reads in large pieces, shuffles within a window of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "io/hdf5/hyperslab.hpp"
+#include "io/loader/permutation.hpp"
+
+namespace muster {
+
+/// How much of a dataset a shuffle mixes at once. Equal on all ranks: it is part of the order.
+struct shuffle_window {
+    std::size_t chunk_samples = 0;  ///< samples beside each other in the file that are read at once; 0: no window
+    std::size_t chunks = 0;         ///< chunks whose samples are mixed with each other
+    explicit operator bool() const noexcept { return chunk_samples != 0; }
+    bool operator==(shuffle_window const&) const = default;
+};
+
+/// The bijection position -> sample. With C samples a chunk and W chunks a window, over n samples:
+///   the chunks 0 … ceil(n/C)-1 (the last may be short) are put in the order permutation(chunks, mix(key + 1));
+///   window w has the chunks at places w*W … w*W+W-1 of it, and its samples take the positions behind those of window w-1;
+///   position p of window w, which begins at b and has m samples, is the sample number permutation(m, mix(key + 2 + w))(p - b)
+///   of its chunks put behind each other.
+/// Without shuffle both permutations are the identity. Constant time and memory for any position. Pure, thread safe.
+class windowed_order {
+  public:
+    /// Needs chunk_samples and chunks of at least 1.
+    windowed_order(std::uint64_t size, std::uint64_t key, shuffle_window window, bool shuffle = true) noexcept;
+
+    std::uint64_t size() const noexcept { return size_; }
+    std::uint64_t chunks() const noexcept { return chunks_; }
+    std::uint64_t windows() const noexcept { return (chunks_ + window_.chunks - 1) / window_.chunks; }
+    shuffle_window window() const noexcept { return window_; }
+
+    /// The samples at first, first + step, …, all positions less than size(), into `out`.
+    void fill(std::uint64_t first, std::uint64_t step, std::span<std::uint64_t> out) const noexcept;
+
+    /// Which window a position less than size() belongs to.
+    std::uint64_t window_of(std::uint64_t position) const noexcept;
+
+    /// The places in the order of chunks that window `w` has.
+    hyperslab places_of(std::uint64_t w) const noexcept;
+
+    /// Which chunk stands at a place in the order of chunks, and the samples of a chunk.
+    std::uint64_t chunk_at(std::uint64_t place) const noexcept { return shuffle_ ? order_(place) : place; }
+    hyperslab samples_of(std::uint64_t chunk) const noexcept;
+
+  private:
+    /// The position at which the chunk at `place` begins.
+    std::uint64_t begin_of(std::uint64_t place) const noexcept;
+
+    std::uint64_t size_;
+    std::uint64_t key_;
+    shuffle_window window_;
+    bool shuffle_;
+    std::uint64_t chunks_;
+    permutation order_;
+    std::uint64_t missing_;      ///< samples that the last chunk lacks
+    std::uint64_t short_place_;  ///< where the last chunk stands
+};
+
+}  // namespace muster

@@ -1,0 +1,71 @@
+/* A program of the C interface for datasets: delivers two epochs of a file by every memory mode and adds up what came. `dataset FILE`. */
+#include "io/c_api/muster_io.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void fail(const char* what) {
+    fprintf(stderr, "%s: %s\n", what, muster_io_last_error());
+    exit(40);
+}
+
+int main(int argc, char** argv) {
+    if (argc < 2 || muster_io_abi() < MUSTER_IO_ABI) return 2;
+    muster_dataset* data = NULL;
+    if (muster_dataset_open(argv[1], NULL, &data) != MUSTER_IO_OK) fail("open");
+    muster_dataset_facts facts;
+    memset(&facts, 0, sizeof facts);
+    facts.struct_size = sizeof facts;
+    if (muster_dataset_describe(data, &facts) != MUSTER_IO_OK) fail("describe");
+    printf("%d samples of %d bytes, %d classes\n", (int)facts.samples, (int)facts.sample_bytes, (int)facts.classes);
+    if (muster_dataset_verify(data) != MUSTER_IO_OK) fail("verify");
+
+    muster_sampler_options order;
+    memset(&order, 0, sizeof order);
+    order.struct_size = sizeof order;
+    order.seed = 7;
+    order.window_chunk_samples = 10;
+    order.window_chunks = 3;
+    muster_sampler* sampler = NULL;
+    if (muster_sampler_create(facts.samples, &order, &sampler) != MUSTER_IO_OK) fail("sampler");
+
+    const int modes[] = {MUSTER_MEMORY_AUTOMATIC, MUSTER_MEMORY_WHOLE, MUSTER_MEMORY_MAPPED, MUSTER_MEMORY_WINDOWED};
+    for (int mode = 0; mode < 4; ++mode) {
+        muster_loader_options how;
+        memset(&how, 0, sizeof how);
+        how.struct_size = sizeof how;
+        how.batch = 33;
+        how.memory = modes[mode];
+        how.prefetch = 2;
+        muster_loader* loader = NULL;
+        if (muster_loader_create(data, sampler, &how, &loader) != MUSTER_IO_OK) fail("loader");
+        uint64_t batches = 0, sum = 0, seen = 0, order_hash = 0;
+        for (uint64_t epoch = 0; epoch < 2; ++epoch) {
+            if (muster_loader_epoch(loader, epoch, 0, &batches) != MUSTER_IO_OK) fail("epoch");
+            muster_batch batch;
+            memset(&batch, 0, sizeof batch);
+            batch.struct_size = sizeof batch;
+            int code;
+            while ((code = muster_loader_next(loader, &batch)) == MUSTER_IO_OK)
+                for (uint64_t i = 0; i < batch.count; ++i, ++seen) {
+                    for (uint64_t k = 0; k < facts.sample_bytes; ++k) sum += batch.images[i * facts.sample_bytes + k];
+                    order_hash = order_hash * 31 + batch.samples[i];
+                }
+            if (code != MUSTER_IO_END || muster_loader_next(loader, &batch) != MUSTER_IO_END) fail("next");
+        }
+        muster_loader_times times;
+        memset(&times, 0, sizeof times);
+        times.struct_size = sizeof times;
+        if (muster_loader_report(loader, &times) != MUSTER_IO_OK || times.steps != batches) fail("report");
+        printf("%d samples, sum %llu, order %llu\n", (int)seen, (unsigned long long)sum, (unsigned long long)order_hash);
+        if (muster_loader_free(loader) != MUSTER_IO_OK) fail("free");
+    }
+    order.tail = 9;
+    muster_sampler* refused = NULL;
+    if (muster_sampler_create(1, &order, &refused) != MUSTER_IO_E_USAGE || refused != NULL) return 41;
+    printf("refused: %s\n", muster_io_last_error());
+    if (muster_dataset_close(data) != MUSTER_IO_OK || muster_dataset_open("/no/such/file.h5", NULL, &data) == MUSTER_IO_OK) return 42;
+    printf("refused: %s\n", muster_io_last_error());
+    return muster_sampler_free(sampler) == MUSTER_IO_OK && muster_loader_free(NULL) == MUSTER_IO_OK ? 0 : 43;
+}
