@@ -17,7 +17,7 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t piece_bytes = std::size_t{4} << 20;
+constexpr std::size_t digest_piece_bytes = std::size_t{4} << 20;
 constexpr std::size_t most_lines = 64;
 
 std::int64_t half_of(std::string_view digits) {
@@ -63,7 +63,7 @@ source_files::file_state source_files::state_of(std::string const& path) {
 void source_files::compute_digests() {
     digests_.assign(files_.size() * 3, 0);
     run_step(ranks_, "reading the files to convert", [&] {
-        std::vector<std::uint8_t> piece(piece_bytes);
+        std::vector<std::uint8_t> piece(digest_piece_bytes);
         for (std::size_t i = 0; i < files_.size(); ++i) {
             if (!is_mine(i)) continue;
             std::uint64_t bytes = 0;
