@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "launch/preflight/node_probe.hpp"
 #include "launch/shim/rank_shim.hpp"
+#include "launch/shim/shim_guard.hpp"
 #include "launch/system/host_name.hpp"
 
 namespace muster {
@@ -18,9 +19,11 @@ int shim_command(std::vector<std::string> const& args, environment const& variab
         // Not by return: what hangs in a thread must not keep the process.
         if (first) std::_Exit(run_probe(variables, static_cast<int>(*first)));
     }
-    if (!args.empty()) throw error(errc::usage, "muster shim takes no arguments; start ranks with: muster run");
-    rank_shim shim(variables);
-    return shim.run();
+    auto const watch = [&](shim_parents const& parents) { return rank_shim(variables, parents).run(); };
+    if (args.size() == 1 && args[0] == "--guarded") return run_behind_guard(watch);
+    if (!args.empty())
+        throw error(errc::usage, "muster shim is what muster run starts beside each rank; start ranks with: muster run");
+    return watch(own_parents());
 } catch (error const& e) {
     throw error(e.code(), fmt::format("on {}: {}", short_host_name(), e.what()));
 }

@@ -55,6 +55,12 @@ std::vector<std::string> rank_hosts(engine_job const& job) {
     return hosts;
 }
 
+std::vector<std::string> guarded_shim(engine_job const& job) {
+    auto shim = job.shim;
+    if (!job.probe) shim.insert(shim.begin() + 2, "--guarded");
+    return shim;
+}
+
 std::optional<int> ranks_on_each(engine_job const& job) {
     if (job.probe) return 1;
     return common_value(job, [&](std::size_t n) { return std::optional(job.map.ranks_per_node[n]); });

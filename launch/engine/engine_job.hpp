@@ -19,7 +19,7 @@ struct engine_job {
     allocation given;
     mapping map;
     std::string this_host;                     ///< short name of the machine that muster run is on
-    std::vector<std::string> shim;             ///< argv of the rank shim, then the program's: absolute path first
+    std::vector<std::string> shim;             ///< argv of the rank shim: absolute path of muster first
     std::vector<std::string> command;          ///< the ranks' program and its arguments, as given
     std::string working_dir;                   ///< of the ranks; empty: this process' own
     std::string program;                       ///< the ranks' program as found here, or empty: tells which MPI it is linked with
@@ -56,6 +56,9 @@ std::vector<std::string> rank_hosts(engine_job const& job);
 int ranks_of(engine_job const& job);
 std::vector<int> used_nodes(engine_job const& job);
 std::vector<int> used_nodes(mapping const& map);
+
+/// The shim behind a guard, for engines whose daemons kill what they have started before it has ended its rank; a probe as it is.
+std::vector<std::string> guarded_shim(engine_job const& job);
 
 /// The number that all used nodes have in common, or nothing.
 std::optional<int> ranks_on_each(engine_job const& job);

@@ -179,7 +179,8 @@ engine_command mpiexec_command(engine_job const& job, scheduler_sources const& s
     auto command = found.program->from == mpiexec_program::maker::pals ? pals_command(*found.program, job, sources)
                                                                        : hydra_command(*found.program, job);
     command.argv.insert(command.argv.end(), job.extra_arguments.begin(), job.extra_arguments.end());
-    command.argv.insert(command.argv.end(), job.shim.begin(), job.shim.end());
+    auto const shim = guarded_shim(job);
+    command.argv.insert(command.argv.end(), shim.begin(), shim.end());
     return command;
 }
 

@@ -131,7 +131,8 @@ engine_command mpirun_command_of(mpirun_program const& program, engine_job const
     }
     for (auto const& name : job.shim_variables) add.add({"-x", name});
     command.argv.insert(command.argv.end(), job.extra_arguments.begin(), job.extra_arguments.end());
-    command.argv.insert(command.argv.end(), job.shim.begin(), job.shim.end());
+    auto const shim = guarded_shim(job);
+    command.argv.insert(command.argv.end(), shim.begin(), shim.end());
     if (job.variables.has("SLURM_JOB_ID")) prepare_for_slurm(job, command.variables);
     return command;
 }

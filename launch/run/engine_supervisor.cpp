@@ -189,10 +189,7 @@ void engine_supervisor::on_message(remote_rank& rank, wire::loaded_mpi const& lo
 
 void engine_supervisor::on_message(remote_rank& rank, wire::orphaned const& orphaned) {
     rank.daemon_lost = orphaned.parent.empty() ? std::string("the engine's daemon") : orphaned.parent;
-    if (phase_ != phase::stopping)
-        fail(fmt::format("{} on {} died, which had started {}; ending {}", rank.daemon_lost, ranks_.host_of(rank),
-                         ranks_.name_of(rank), count_of_ranks(ranks_.running())),
-             exit_code(errc::peer_failed));
+    judge_after(abort_patience);  // its engine may have died before it
 }
 
 void engine_supervisor::on_link_lost(remote_rank& rank, std::string const& reason) {

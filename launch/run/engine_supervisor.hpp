@@ -104,6 +104,7 @@ class engine_supervisor {
     bool await_engine();
     bool blame_job();
     bool blame_engine();
+    bool blame_daemon();
     bool blame_leaver();
     void note_leaver();
     bool blame_watchers();

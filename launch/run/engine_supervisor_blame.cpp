@@ -50,7 +50,7 @@ void engine_supervisor::judge() {
         int const code = abort_->code & 0xff;
         return fail(rank, fmt::format("aborted the job with code {} (MPI_Abort)", abort_->code), code == 0 ? 1 : code);
     }
-    if (blame_job() || blame_engine() || blame_leaver()) return;
+    if (blame_job() || blame_engine() || blame_daemon() || blame_leaver()) return;
     if (suspect_ && !suspect_->asked) {
         auto const who = *suspect_;
         auto advice = who.fault.advice;
@@ -112,6 +112,15 @@ bool engine_supervisor::blame_engine() {
     return true;
 }
 
+bool engine_supervisor::blame_daemon() {
+    auto const orphan = std::find_if(ranks_.begin(), ranks_.end(), [](auto const& r) { return !r.daemon_lost.empty(); });
+    if (orphan == ranks_.end()) return false;
+    fail(fmt::format("{} on {} died, which had started {}{}", orphan->daemon_lost, ranks_.host_of(*orphan),
+                     ranks_.name_of(*orphan), ending()),
+         exit_code(errc::peer_failed));
+    return true;
+}
+
 /// A rank has left its MPI world: what befalls the others comes of it. A fault of memory or arithmetic is a rank's own, perhaps of
 /// its last moments behind MPI_Finalize, when some have ended already.
 bool engine_supervisor::blame_leaver() {
@@ -133,13 +142,14 @@ bool engine_supervisor::blame_leaver() {
 
 /// Shims have ended without a word while others, and their nodes, live: the engine then ends the others.
 bool engine_supervisor::blame_watchers() {
+    auto const is_lost = [](remote_rank const& rank) { return rank.watcher_killed || rank.now == remote_rank::state::lost; };
     std::size_t cut = 0, lost = 0;
     for (auto const& rank : ranks_) {
-        lost += rank.now == remote_rank::state::lost ? 1 : 0;
-        cut += rank.now == remote_rank::state::lost && rank.cut ? 1 : 0;
+        lost += is_lost(rank) ? 1 : 0;
+        cut += is_lost(rank) && (rank.watcher_killed || rank.cut) ? 1 : 0;
     }
     if (phase_ != phase::running || cut == 0 || cut != lost || lost == ranks_.size()) return false;
-    fail(fmt::format("the {} of {} {} killed{}", cut == 1 ? "watcher" : "watchers", ranks_.list(remote_rank::state::lost),
+    fail(fmt::format("the {} of {} {} killed{}", cut == 1 ? "watcher" : "watchers", ranks_.list(is_lost),
                      cut == 1 ? "was" : "were", ending()),
          exit_code(errc::peer_failed));
     return true;
@@ -160,7 +170,9 @@ void engine_supervisor::explain_end() {
     if (auto const why = describe(ask_job_end(given_, inherited_), given_); !why.empty()) say("error: " + why);
 }
 
-void engine_supervisor::on_message(remote_rank& rank, wire::asked_to_end const&) {
+void engine_supervisor::on_message(remote_rank& rank, wire::asked_to_end const& asked) {
+    if (asked.number == SIGKILL && !rank.asked) rank.watcher_killed = true;
+    rank.asked = true;
     if (phase_ != phase::gathering && phase_ != phase::running) return;
     asked_ = true;
     if (suspect_ && suspect_->rank == rank.job.who.rank) suspect_->asked = true;  // the signal came after the program's end

@@ -75,9 +75,13 @@ std::string remote_ranks::name_of(remote_rank const& rank) const {
 }
 
 std::string remote_ranks::list(remote_rank::state now) const {
+    return list([now](remote_rank const& rank) { return rank.now == now; });
+}
+
+std::string remote_ranks::list(std::function<bool(remote_rank const&)> const& of) const {
     std::map<int, cpuset> by_node;
     for (auto const& rank : ranks_)
-        if (rank.now == now) by_node[rank.node].cpus.push_back(rank.job.who.rank);
+        if (of(rank)) by_node[rank.node].cpus.push_back(rank.job.who.rank);
     std::vector<std::string> words;
     for (auto& [node, ranks] : by_node) {
         auto const one = std::find_if(ranks_.begin(), ranks_.end(), [n = node](auto const& r) { return r.node == n; });

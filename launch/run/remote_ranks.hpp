@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,9 +31,11 @@ struct remote_rank {
     bool left_early = false;  ///< ended with code 0 before anything else had gone wrong
     std::string daemon_lost;  ///< name of the engine's daemon on its node, if that died
     bool uses_mpi = false;
-    bool cut = false;  ///< its connection was closed at the other end: the shim has ended, its node lives
-    int answered = 0;  ///< number of the last ping that its shim has answered
-    int looked = 0;    ///< number of the look that `sight` is from
+    bool cut = false;             ///< its connection was closed at the other end: the shim has ended, its node lives
+    bool asked = false;           ///< the engine or the scheduler had asked its shim to end
+    bool watcher_killed = false;  ///< its shim's guard was killed, and had not been asked to end before
+    int answered = 0;             ///< number of the last ping that its shim has answered
+    int looked = 0;               ///< number of the look that `sight` is from
     process_sight sight;
 
     bool over() const noexcept { return now == state::gone || now == state::lost; }
@@ -64,6 +67,7 @@ class remote_ranks {
     std::string host_of(remote_rank const& rank) const;
     /// "ranks 8-11 on node3, rank 14 on node4"
     std::string list(remote_rank::state now) const;
+    std::string list(std::function<bool(remote_rank const&)> const& of) const;
     std::size_t count(remote_rank::state now) const;
     /// Those whose shims are there and whose programs have not ended.
     std::size_t running() const;

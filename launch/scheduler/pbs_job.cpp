@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "launch/scheduler/epoch.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
+#include "launch/system/host_name.hpp"
 
 namespace muster {
 
@@ -93,7 +94,9 @@ json const* find_job(json const& answer, std::string_view id) {
     auto const* const jobs = member(answer, "Jobs");
     if (jobs == nullptr || !jobs->is_object()) return nullptr;
     if (auto const* const job = member(*jobs, id)) return job;
-    return jobs->size() == 1 ? &*jobs->begin() : nullptr;
+    // The server's name may be written in two ways: "12.head", "12.head.example"; the number comes first, "12" or "12[3]".
+    if (jobs->size() != 1 || short_name(jobs->begin().key()) != short_name(id)) return nullptr;
+    return &*jobs->begin();
 }
 
 std::optional<time_point> end_of(json const& job) {

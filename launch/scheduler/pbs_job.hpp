@@ -28,7 +28,7 @@ struct pbs_job {
 /// parse_error with a caret.
 std::vector<pbs_host> parse_exec_hosts(std::string_view exec_host, std::string_view exec_vnode);
 
-/// The job `id` of qstat's answer, or its only one; nothing if the text is no such answer or the job has no hosts yet. stime is
+/// The job `id` of qstat's answer, whatever it calls the server; nothing if the text is no such answer or the job has no hosts yet. stime is
 /// read as local time. Throws parse_error for damaged exec_host and exec_vnode.
 std::optional<pbs_job> parse_qstat_job(std::string_view json, std::string_view id);
 

@@ -37,11 +37,23 @@ std::vector<component> components_of(environment const& variables) {
     return all;
 }
 
+/// Whoever has changed one of the two, the ranks of the others would wait for nodes that have none.
+void check_number_of(std::vector<std::string> const& hosts, component const& part, std::string_view list) {
+    auto const said = part.variables.get_int(part.name("SLURM_JOB_NUM_NODES"));
+    if (!said || *said == static_cast<int>(hosts.size()) || part.variables.has("SLURM_STEP_NODELIST")) return;
+    throw error(errc::placement, fmt::format("job {} (slurm): {}={}, but {}={} names {}; set both to the nodes to be used, or "
+                                             "choose among the job's nodes with -H",
+                                             part.variables.get_or("SLURM_JOB_ID", "?"), part.name("SLURM_JOB_NUM_NODES"), *said,
+                                             part.name(list), part.get(list).value_or(""), hosts.size()));
+}
+
 std::vector<std::string> hosts_of(component const& part) {
     for (auto const* base : {"SLURM_JOB_NODELIST", "SLURM_NODELIST"})
         if (auto const list = part.get(base); list && !list->empty()) {
             auto hosts = expand_hostlist(*list, part.name(base));
-            if (!hosts.empty()) return hosts;
+            if (hosts.empty()) continue;
+            check_number_of(hosts, part, base);
+            return hosts;
         }
     throw error(errc::parse, fmt::format("job {} (slurm): {} is not set, so its nodes are not known; start muster from the job's "
                                          "own script or shell, or give -H",

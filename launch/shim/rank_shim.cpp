@@ -35,20 +35,17 @@ constexpr duration same_signal_window{0.5};
 constexpr int most_kills = 50;  ///< 10 s
 constexpr std::size_t largest_frame_bytes = 64u << 20;
 
-std::string name_of_process(pid_t pid) {
-    return std::string(trim(read_text_file(fmt::format("/proc/{}/comm", pid))));
-}
-
 }  // namespace
 
-rank_shim::rank_shim(environment variables)
+rank_shim::rank_shim(environment variables, shim_parents parents)
     : signals_(take_signals(handled, "the rank shim")),
       variables_(std::move(variables)),
+      parents_(std::move(parents)),
       parent_(::getppid()),
       started_(std::time(nullptr)) {
     ::signal(SIGPIPE, SIG_IGN);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the program become ours, so that none is missed
-    ::prctl(PR_SET_PDEATHSIG, SIGHUP);   // of the engine's daemon
+    ::prctl(PR_SET_PDEATHSIG, SIGHUP);   // of the guard, or of the engine's daemon
     host_ = short_host_name();
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
 }
@@ -101,7 +98,7 @@ void rank_shim::on_message(wire::go const& go) {
         phase_ = phase::running;
         tell(wire::started{pid_});
         for (auto const when : mpi_looks) loop_.after(when, [this] { look_for_mpi(); });
-        if (variables_.has("PBS_JOBID")) follow_suspension();
+        if (parents_.guarded) follow_suspension();
     } catch (program_error const& e) {
         tell(wire::failed{e.what(), e.exit_status()});
     } catch (error const& e) {
@@ -155,7 +152,7 @@ void rank_shim::on_signal() {
         int const s = static_cast<int>(info.ssi_signo);
         if (s == SIGCHLD)
             on_child();
-        else if (s == SIGHUP && ::getppid() != parent_)
+        else if (s == SIGHUP && parent_is_gone())
             on_parent_gone();
         else
             on_engine_signal(s);
@@ -260,9 +257,19 @@ void rank_shim::on_launcher_gone(std::string const& reason) {
     end_rank(SIGTERM);
 }
 
-/// The daemon that started this process is gone, and with it the way of the output; nothing else would end the rank.
+/// The guard, or the daemon that the guard tells of.
+bool rank_shim::parent_is_gone() const {
+    return ::getppid() != parent_ || (parents_.guarded && parent_of(parent_) != parents_.daemon);
+}
+
+/// The daemon that started this process is gone, and with it the way of the output, or it has killed the guard, to end the rank.
+/// Nothing else would.
 void rank_shim::on_parent_gone() {
-    tell(wire::orphaned{name_of_process(parent_)});
+    asked_to_end_ = true;
+    if (parents_.guarded && is_alive(parents_.daemon) && ::getppid() != parent_)
+        tell(wire::asked_to_end{SIGKILL});
+    else
+        tell(wire::orphaned{parents_.daemon_name});
     if (pid_ < 0) return loop_.stop();
     end_rank(SIGTERM);
 }
@@ -273,11 +280,11 @@ void rank_shim::look_for_mpi() {
         if (auto const library = maps_mpi(pid)) return tell(wire::loaded_mpi{*library});
 }
 
-/// PBS suspends a job by stopping the sessions that it has started itself: those of the daemon, or of the launcher above it, but
-/// not the one of Hydra's ranks and not mpirun's.
+/// The guard is stopped by engines that stop their ranks. PBS suspends a job by stopping the sessions that it has started itself: those of
+/// the daemon, or of the launcher above it, but not mpirun's. None of them is this process' own.
 void rank_shim::follow_suspension() {
     if (phase_ != phase::running || grace_ends_) return;
-    bool const stopped = is_stopped(parent_) || is_stopped(parent_of(parent_));
+    bool const stopped = is_stopped(parent_) || is_stopped(parents_.daemon) || is_stopped(parent_of(parents_.daemon));
     if (stopped != suspended_) signal_descendants(stopped ? SIGSTOP : SIGCONT);
     suspended_ = stopped;
     loop_.after(suspension_look, [this] { follow_suspension(); });

@@ -16,6 +16,7 @@
 #include "launch/placement/binding.hpp"
 #include "launch/ranks/output_pump.hpp"
 #include "launch/ranks/rank_stream.hpp"
+#include "launch/shim/shim_guard.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/held_ports.hpp"
 #include "launch/wire/frame_channel.hpp"
@@ -23,7 +24,7 @@
 
 namespace muster {
 
-/// Started by an engine, once a rank. Tells the launcher which rank it is, places its rank on this node, holds its ports, and
+/// Started by an engine, once a rank, where the engine kills what it starts behind a guard. Tells the launcher which rank it is, places its rank on this node, holds its ports, and
 /// when the launcher says so starts the program as its child, in its own process group, so that what the engine sends to the
 /// group reaches the program too. Then it watches: tells how the program ended, ends what it left behind, passes on the
 /// launcher's signals, and ends the rank when the launcher or the engine's daemon is gone. It never speaks PMIx or PMI: the
@@ -31,7 +32,7 @@ namespace muster {
 class rank_shim {
   public:
     /// `variables` are this process' own. Blocks signals; call before any thread is started.
-    explicit rank_shim(environment variables);
+    rank_shim(environment variables, shim_parents parents);
     ~rank_shim();
 
     /// Runs until the rank and all below it are gone and the launcher has sent wire::bye. Returns this process' exit code.
@@ -57,6 +58,7 @@ class rank_shim {
     bool had_from_engine(int number) const;
     void on_child();
     void on_launcher_gone(std::string const& reason);
+    bool parent_is_gone() const;
     void on_parent_gone();
     void look_for_mpi();
     void follow_suspension();
@@ -80,7 +82,8 @@ class rank_shim {
 
     unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
     environment variables_;
-    pid_t parent_;
+    shim_parents parents_;
+    pid_t parent_;  ///< the guard, or the daemon
     std::time_t started_;
     event_loop loop_;
     std::unique_ptr<frame_channel> launcher_;

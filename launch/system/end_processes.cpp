@@ -121,17 +121,26 @@ bool is_stopped(pid_t pid) noexcept {
     return read_stat(pid, record) && record.state == 'T';
 }
 
+bool is_alive(pid_t pid) noexcept {
+    process_record record;
+    return read_stat(pid, record) && record.state != 'Z' && record.state != 'X';
+}
+
+std::string name_of_process(pid_t pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
+    std::string name;
+    std::getline(file, name);
+    return name;
+}
+
 pid_t parent_of(pid_t pid) noexcept {
     process_record record;
     return read_stat(pid, record) ? record.parent : 0;
 }
 
 void kill_descendants_called(std::string_view program) noexcept {
-    for (auto const& [pid, parent] : descendants_and_parents()) {
-        std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
-        std::string name;
-        if (std::getline(file, name) && name == program) signal_child(pid, parent, SIGKILL);
-    }
+    for (auto const& [pid, parent] : descendants_and_parents())
+        if (name_of_process(pid) == program) signal_child(pid, parent, SIGKILL);
 }
 
 void signal_descendants_that_catch(int signal_number) noexcept try {

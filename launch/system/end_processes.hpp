@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,12 @@ int signal_descendants(int signal_number) noexcept;
 
 /// Whether the process was stopped by a signal; false if there is no such process.
 bool is_stopped(pid_t pid) noexcept;
+
+/// Whether there is such a process, and it has not ended.
+bool is_alive(pid_t pid) noexcept;
+
+/// The name of its program (15 characters of it at most); empty if there is no such process.
+std::string name_of_process(pid_t pid);
 
 /// Its parent; 0 if there is no such process.
 pid_t parent_of(pid_t pid) noexcept;

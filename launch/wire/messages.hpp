@@ -120,7 +120,7 @@ struct orphaned {
     bool operator==(orphaned const&) const = default;
 };
 
-/// The engine or the scheduler has sent the shim this signal, which asks it to end.
+/// The engine or the scheduler has sent the shim this signal, which asks it to end; SIGKILL: it has killed the shim's guard.
 struct asked_to_end {
     int number = 0;
     bool operator==(asked_to_end const&) const = default;

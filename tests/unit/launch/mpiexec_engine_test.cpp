@@ -52,9 +52,9 @@ TEST(mpiexec_engine, hydra_takes_hosts_in_runs) {
     auto job = job_on({2, 0, 3}, {-1, -1, -1}, scheduler_kind::hostfile);
     job.shim_variables = {"MUSTER_LAUNCHER", "MUSTER_TOKEN"};
     auto const command = mpiexec_command(job, hydra().sources());
-    EXPECT_EQ(command.argv,
-              (words{"mpiexec", "-launcher", "ssh", "-f", "/scratch/mpiexec.hosts", "-n", "5", "-bind-to", "none", "-genvlist",
-                     "MUSTER_LAUNCHER,MUSTER_TOKEN,MUSTER_LOG,PATH,LD_LIBRARY_PATH", "/bin/muster", "shim", "a.out"}));
+    EXPECT_EQ(command.argv, (words{"mpiexec", "-launcher", "ssh", "-f", "/scratch/mpiexec.hosts", "-n", "5", "-bind-to", "none",
+                                   "-genvlist", "MUSTER_LAUNCHER,MUSTER_TOKEN,MUSTER_LOG,PATH,LD_LIBRARY_PATH", "/bin/muster",
+                                   "shim", "--guarded", "a.out"}));
     EXPECT_EQ(command.files.at(0).second, "n0:2\nn2:3\n");
     EXPECT_EQ(command.speaks, wire_up::pmi);
     job.map.order = map_policy::node;
@@ -78,7 +78,7 @@ TEST(mpiexec_engine, hydra_starts_its_daemons_as_the_scheduler_wants_it) {
 TEST(mpiexec_engine, pals_by_its_documentation) {
     auto const command = mpiexec_command(job_on({4, 0, 4}, {4, 4, 4}, scheduler_kind::pbs), pals().sources());
     EXPECT_EQ(command.argv, (words{"mpiexec", "--hostfile", "/scratch/mpiexec.hosts", "-n", "8", "--ppn", "4", "--cpu-bind",
-                                   "none", "--envall", "/bin/muster", "shim", "a.out"}));
+                                   "none", "--envall", "/bin/muster", "shim", "--guarded", "a.out"}));
     EXPECT_EQ(command.files.at(0).second, "n0\nn2\n");
 }
 

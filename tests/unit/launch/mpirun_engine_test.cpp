@@ -42,8 +42,9 @@ TEST(mpirun_engine, every_layout_in_the_same_words) {
     auto job = job_on({4, 0, 3}, {-1, -1, -1}, scheduler_kind::hostfile);
     job.shim_variables = {"MUSTER_LAUNCHER", "MUSTER_TOKEN"};
     auto const command = mpirun_command_of(version_4, job, false);
-    EXPECT_EQ(command.argv, (words{"mpirun", "--hostfile", "/scratch/mpirun.hosts", "--map-by", "seq", "-np", "7", "--bind-to",
-                                   "none", "-x", "MUSTER_LAUNCHER", "-x", "MUSTER_TOKEN", "/bin/muster", "shim", "a.out"}));
+    EXPECT_EQ(command.argv,
+              (words{"mpirun", "--hostfile", "/scratch/mpirun.hosts", "--map-by", "seq", "-np", "7", "--bind-to", "none", "-x",
+                     "MUSTER_LAUNCHER", "-x", "MUSTER_TOKEN", "/bin/muster", "shim", "--guarded", "a.out"}));
     ASSERT_EQ(command.files.size(), 1U);
     EXPECT_EQ(command.files[0].second, "n0\nn0\nn0\nn0\nn2\nn2\nn2\n");
     EXPECT_EQ(command.speaks, wire_up::pmix);
@@ -120,7 +121,7 @@ TEST(mpirun_engine, extra_arguments_stand_behind_our_own) {
     auto job = job_on({1, 1}, {-1, -1}, scheduler_kind::hostfile);
     job.extra_arguments = {"--mca", "pml", "ucx"};
     EXPECT_TRUE(has_words(mpirun_command_of(version_4, job, false).argv,
-                          {"none", "--mca", "pml", "ucx", "/bin/muster", "shim", "a.out"}));
+                          {"none", "--mca", "pml", "ucx", "/bin/muster", "shim", "--guarded", "a.out"}));
 }
 
 TEST(mpirun_engine, what_is_on_PATH) {

@@ -240,6 +240,42 @@ TEST(qstat, answers_that_are_none) {
         EXPECT_EQ(parse_qstat_job(text, "7"), std::nullopt) << text;
 }
 
+TEST(qstat, another_job_is_not_this_one) {
+    auto const answer = [](std::string const& id) { return "{\"Jobs\": {\"" + id + "\": {\"exec_host\": \"n1/0\"}}}"; };
+    EXPECT_TRUE(parse_qstat_job(answer("7.head.example"), "7.head"));
+    EXPECT_TRUE(parse_qstat_job(answer("7[2].head"), "7[2]"));
+    EXPECT_EQ(parse_qstat_job(answer("8.head"), "7.head"), std::nullopt);
+    EXPECT_EQ(parse_qstat_job(answer("7[3].head"), "7[2].head"), std::nullopt);
+}
+
+TEST(read_allocation, a_pbs_host_in_two_forms_keeps_its_gpus) {
+    cluster job{{{"PBS_JOBID", "7.head"}, {"PBS_NODEFILE", "nodes"}}, {{"nodes", "n1\nn1.lab.example\nn2\n"}}};
+    auto sources = job.sources();
+    sources.run_command = [](auto const&) {
+        return command_output {
+            0, R"({"Jobs": {"7.head": {"exec_host": "n1/0*2+n2/0", "exec_vnode": "(n1:ngpus=2)+(n2:ngpus=1)"
+        }
+    }
+})",
+                              ""
+};
+};
+auto const nodes = read_allocation(sources, {}).nodes;
+ASSERT_EQ(nodes.size(), 2u);
+EXPECT_EQ(nodes[0], (node{"n1", "n1", 2, 2, {}}));
+EXPECT_EQ(nodes[1].gpus, 1);
+}
+
+TEST(read_allocation, a_slurm_list_has_as_many_nodes_as_are_said) {
+    auto job = slurm_job();
+    job.variables.set("SLURM_JOB_NUM_NODES", "3");
+    EXPECT_EQ(job.failure({}),
+              "job 42 (slurm): SLURM_JOB_NUM_NODES=3, but SLURM_JOB_NODELIST=node[1-2] names 2; set both to the "
+              "nodes to be used, or choose among the job's nodes with -H");
+    job.variables.set("SLURM_JOB_NUM_NODES", "2");
+    EXPECT_EQ(job.failure({}), "");
+}
+
 TEST(hosts_formats, are_what_other_programs_read) {
     allocation a{scheduler_kind::slurm, "42", {{"n1", "n1", 8, 2, 8}, {"n2", "n2", 8, 0, 8}, {"n3", "n3", 8, 1, 8}}, {}, true};
     EXPECT_EQ(hosts_hostfile(a), "n1 slots=2\nn3 slots=1\n");
