@@ -154,7 +154,7 @@ void engine_supervisor::on_message(remote_rank& rank, wire::failed const& failed
 void engine_supervisor::on_message(remote_rank& rank, wire::ended const& ended) {
     rank.now = remote_rank::state::ended;
     rank.wait_status = ended.wait_status;
-    rank.left_early = ended.wait_status == 0 && first_lost_ < 0;
+    rank.left_early = ended.wait_status == 0 && first_lost_ < 0 && !ended.asked;
     auto const fault = find_end_fault(ended.wait_status, ended.memory);
     if (!fault && rank.uses_mpi && !options_.quiet) loop_.after(leaver_patience, [this] { note_leaver(); });
     if (!fault) return;

@@ -108,6 +108,7 @@ class engine_supervisor {
     bool blame_leaver();
     void note_leaver();
     bool blame_watchers();
+    void fail_watchers(std::function<bool(remote_rank const&)> const& of);
     void explain_end();
     std::string ending() const;
 
@@ -160,6 +161,7 @@ class engine_supervisor {
     std::size_t ready_ = 0;
     int culprit_ = -1;
     int first_lost_ = -1;                  ///< the first rank whose shim was lost
+    int first_killed_ = -1;                ///< the first rank whose shim's guard was killed
     event_loop::clock::time_point start_;  ///< of the engine, then of the ranks
     signal_requests requests_;
 };

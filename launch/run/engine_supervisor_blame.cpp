@@ -73,6 +73,9 @@ void engine_supervisor::judge() {
                                 engine_.name, engine_status_ ? describe_end(*engine_status_) : "ended its ranks",
                                 ranks_.count(remote_rank::state::absent), ranks_.size(), absent),
                     exit_code(errc::unavailable));
+    // Hydra, told of one process that SIGKILL has ended, ends all the others so, and itself with that number.
+    if (first_killed_ >= 0 && engine_status_ && (shell_code(*engine_status_) & 0x7f) == SIGKILL)
+        return fail_watchers([this](remote_rank const& rank) { return rank.job.who.rank == first_killed_; });
     if (engine_status_ && shell_code(*engine_status_) != 0)
         return fail(fmt::format("{} ended its ranks and {} (MPI_Abort of a rank, a fault of {}, or a limit of the scheduler: see "
                                 "above)",
@@ -140,6 +143,12 @@ bool engine_supervisor::blame_leaver() {
     return true;
 }
 
+void engine_supervisor::fail_watchers(std::function<bool(remote_rank const&)> const& of) {
+    bool const one = std::count_if(ranks_.begin(), ranks_.end(), of) == 1;
+    fail(fmt::format("the {} of {} {} killed{}", one ? "watcher" : "watchers", ranks_.list(of), one ? "was" : "were", ending()),
+         exit_code(errc::peer_failed));
+}
+
 /// Shims have ended without a word while others, and their nodes, live: the engine then ends the others.
 bool engine_supervisor::blame_watchers() {
     auto const is_lost = [](remote_rank const& rank) { return rank.watcher_killed || rank.now == remote_rank::state::lost; };
@@ -149,9 +158,7 @@ bool engine_supervisor::blame_watchers() {
         cut += is_lost(rank) && (rank.watcher_killed || rank.cut) ? 1 : 0;
     }
     if (phase_ != phase::running || cut == 0 || cut != lost || lost == ranks_.size()) return false;
-    fail(fmt::format("the {} of {} {} killed{}", cut == 1 ? "watcher" : "watchers", ranks_.list(is_lost),
-                     cut == 1 ? "was" : "were", ending()),
-         exit_code(errc::peer_failed));
+    fail_watchers(is_lost);
     return true;
 }
 
@@ -171,7 +178,10 @@ void engine_supervisor::explain_end() {
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::asked_to_end const& asked) {
-    if (asked.number == SIGKILL && !rank.asked) rank.watcher_killed = true;
+    if (asked.number == SIGKILL && !rank.asked) {
+        rank.watcher_killed = true;
+        if (first_killed_ < 0) first_killed_ = rank.job.who.rank;
+    }
     rank.asked = true;
     if (phase_ != phase::gathering && phase_ != phase::running) return;
     asked_ = true;

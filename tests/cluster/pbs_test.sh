@@ -1,5 +1,5 @@
 # muster run in jobs of several hosts of PBS, where pbs_stand_in.py stands in for PBS. Some hosts have full names in the node file, as at most sites.
-# timeout: 240
+# timeout: 300
 . "$(dirname "$0")/cluster_lib.sh"
 start_cluster 3 4
 install_muster
@@ -81,3 +81,54 @@ for engine in $engines; do
     expect_equal "$(rank_lines | grep -c saved)" 4 "ranks over $engine that could still print; $(cat "$OUT")"
     expect_nothing_left
 done
+
+# ranks NAME ENGINE OPTION...: starts a job whose ranks wait, each with a child in a session of its own that SIGTERM does not end.
+write_program orphan <<'ORPHAN'
+setsid bash -c 'trap "" TERM; echo $$ >"$0"; sleep 1000' "$0.child.$RANK" &
+echo $PPID >"$0.watcher.$RANK"
+while :; do sleep 1000 & wait $!; done
+ORPHAN
+all_have_children() { [ "$(ls "$work" | grep -c "^$name\.child\.")" = 4 ]; }
+ranks() {
+    name=$1
+    cp "$work/orphan" "$work/$name"
+    start as_user ./pbs_stand_in.py job "$work/pbs" "$two" \
+        /bin/bash -c "export PATH=$PATH; $run --engine ${*:2} -- ./$name; echo code \$?"
+    wait_until 30 all_have_children || exit 1
+}
+# The launcher is killed, or both of its processes. Engines then kill what they have started at once, and TM the sessions. Files of a killed mpirun stay,
+# and those of a run whose two processes are killed.
+spared='^node1: file /(dev/shm/muster-|tmp/ompi\.)'
+for engine in $engines; do
+    for victims in launcher both; do
+        ranks "$engine.$victims" "$engine"
+        guardian=$("$cluster" on node1 pgrep -o -x muster)
+        launcher=$("$cluster" on node1 pgrep -P "$guardian" -x muster)
+        [ "$victims" = launcher ] && guardian=
+        "$cluster" on node1 kill -9 $guardian $launcher 2>/dev/null # the second may end because of the first
+        wait "$PID"
+        expect_contains stdout 'code 137'
+        expect_nothing_left 20
+    done
+
+    # A watcher is killed, as it or as its guard: the engine then kills the guards of all the others.
+    for whose in watcher guard; do
+        ranks "$engine.$whose" "$engine" --grace 1s
+        victim=$(cat "$work/$name.watcher.3")
+        [ "$whose" = watcher ] || victim=$("$cluster" on node3 ps -o ppid= -p "$victim" | tr -d ' ')
+        expect_true "$cluster" on node3 kill -9 "$victim"
+        wait "$PID"
+        expect_contains stdout 'the watcher of rank 3 on node3 was killed' 'code 125'
+        expect_nothing_left 20
+    done
+done
+
+# What started the engine's daemons fails, as at a restart of the first host's pbs_mom: mpirun ends its ranks, and none of these is the cause. Hydra goes on.
+if mpirun_here; then
+    ranks tmrsh mpirun --grace 1s
+    expect_true "$cluster" on node1 pkill -HUP -x pbs_tmrsh
+    wait "$PID"
+    expect_contains stdout 'muster: error: mpirun ended its ranks and exited with code '
+    expect_not_contains stdout 'was killed by signal'
+    expect_nothing_left 20
+fi
