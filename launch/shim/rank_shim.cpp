@@ -41,11 +41,12 @@ rank_shim::rank_shim(environment variables, shim_parents parents)
     : signals_(take_signals(handled, "the rank shim")),
       variables_(std::move(variables)),
       parents_(std::move(parents)),
-      parent_(::getppid()),
+      parent_(parents_.guard != 0 ? parents_.guard : parents_.daemon),
       started_(std::time(nullptr)) {
     ::signal(SIGPIPE, SIG_IGN);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the program become ours, so that none is missed
-    ::prctl(PR_SET_PDEATHSIG, SIGHUP);   // of the guard, or of the engine's daemon
+    // Of the guard SIGCONT tells: this process may be stopped, and nobody else ends the rank then. Of the daemon SIGHUP.
+    ::prctl(PR_SET_PDEATHSIG, parents_.guard != 0 ? SIGCONT : SIGHUP);
     host_ = short_host_name();
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
 }
@@ -53,6 +54,7 @@ rank_shim::rank_shim(environment variables, shim_parents parents)
 rank_shim::~rank_shim() = default;
 
 int rank_shim::run() {
+    if (parent_is_gone()) return 1;  // before it could tell
     connect();
     introduce();
     loop_.run();
@@ -98,7 +100,7 @@ void rank_shim::on_message(wire::go const& go) {
         phase_ = phase::running;
         tell(wire::started{pid_});
         for (auto const when : mpi_looks) loop_.after(when, [this] { look_for_mpi(); });
-        if (parents_.guarded) follow_suspension();
+        if (parents_.guard != 0) follow_suspension();
     } catch (program_error const& e) {
         tell(wire::failed{e.what(), e.exit_status()});
     } catch (error const& e) {
@@ -118,7 +120,8 @@ void rank_shim::on_message(wire::signal const& signal) {
     }
     if (signal.stop && signal.number == SIGKILL) return end_leftovers(SIGKILL);
     if (signal.stop) return end_rank(signal.number);
-    if (had_from_engine(signal.number)) return;
+    if (from_engine_.is_recent(signal.number)) return;
+    from_launcher_.note(signal.number);
     if (signal.if_caught)
         signal_descendants_that_catch(signal.number);
     else
@@ -143,7 +146,9 @@ void rank_shim::on_message(wire::look const& look) {
 
 void rank_shim::on_message(wire::bye const& bye) {
     exit_code_ = bye.exit_code;
-    loop_.stop();
+    dismissed_ = true;
+    if (pid_ < 0 || phase_ == phase::gone) return loop_.stop();
+    end_rank(SIGTERM);  // given up by the launcher, since this process stood still
 }
 
 void rank_shim::on_signal() {
@@ -152,18 +157,19 @@ void rank_shim::on_signal() {
         int const s = static_cast<int>(info.ssi_signo);
         if (s == SIGCHLD)
             on_child();
-        else if (s == SIGHUP && parent_is_gone())
+        else if ((s == SIGHUP || s == SIGCONT) && parent_is_gone())
             on_parent_gone();
         else
             on_engine_signal(s);
     }
 }
 
-/// The engine sends signals to the rank's whole process group, so the program has had it as well. Before there is a program, a
-/// request to end is for this process.
+/// The engine sends signals to the whole process group that it knows, so the program has had it as well where no guard is in between.
+/// Before there is a program, a request to end is for this process.
 void rank_shim::on_engine_signal(int number) {
-    last_engine_signal_ = number;
-    last_engine_signal_at_ = event_loop::clock::now();
+    bool const is_new = !from_launcher_.is_recent(number);
+    from_engine_.note(number);
+    if (parents_.guard != 0 && is_new && pid_ > 0 && phase_ != phase::gone) signal_descendants(number);
     if (!ends_the_run(number)) return;
     asked_to_end_ = true;
     if (!grace_ends_) tell(wire::asked_to_end{number});
@@ -172,9 +178,13 @@ void rank_shim::on_engine_signal(int number) {
     loop_.stop();
 }
 
-/// A scheduler sends its signal to every process of the job, also to this one: then the rank has it already.
-bool rank_shim::had_from_engine(int number) const {
-    return last_engine_signal_ == number && event_loop::clock::now() - last_engine_signal_at_ < same_signal_window;
+void rank_shim::sent_signal::note(int signal_number) {
+    number = signal_number;
+    at = event_loop::clock::now();
+}
+
+bool rank_shim::sent_signal::is_recent(int signal_number) const {
+    return number == signal_number && event_loop::clock::now() - at < same_signal_window;
 }
 
 void rank_shim::on_child() {
@@ -196,7 +206,8 @@ void rank_shim::on_child() {
 void rank_shim::end_rank(int signal_number) {
     if (grace_ends_ || phase_ == phase::gone) return;
     grace_ends_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(job_.grace);
-    if (!had_from_engine(signal_number)) signal_descendants(signal_number);
+    if (!from_engine_.is_recent(signal_number)) signal_descendants(signal_number);
+    from_launcher_.note(signal_number);
     signal_descendants(SIGCONT);  // a stopped process takes no signal
     auto const terminate = [this] {
         if (phase_ == phase::running) signal_descendants(SIGTERM);
@@ -231,7 +242,7 @@ void rank_shim::finish() {
     // What is in use by the node's other ranks stays: the last of them removes it.
     if (grace_ends_ || !wait_status_ || *wait_status_ != 0) sweep_shared_memory(started_);
     tell(wire::gone{});
-    if (!launcher_->open()) loop_.stop();
+    if (!launcher_->open() || dismissed_) loop_.stop();
 }
 
 /// A reader that does not read holds a rank that ended well, as it would hold any program, but not against a request to end.
@@ -259,14 +270,14 @@ void rank_shim::on_launcher_gone(std::string const& reason) {
 
 /// The guard, or the daemon that the guard tells of.
 bool rank_shim::parent_is_gone() const {
-    return ::getppid() != parent_ || (parents_.guarded && parent_of(parent_) != parents_.daemon);
+    return ::getppid() != parent_ || (parents_.guard != 0 && parent_of(parent_) != parents_.daemon);
 }
 
 /// The daemon that started this process is gone, and with it the way of the output, or it has killed the guard, to end the rank.
 /// Nothing else would.
 void rank_shim::on_parent_gone() {
     asked_to_end_ = true;
-    if (parents_.guarded && is_alive(parents_.daemon) && ::getppid() != parent_)
+    if (parents_.guard != 0 && is_alive(parents_.daemon) && ::getppid() != parent_)
         tell(wire::asked_to_end{SIGKILL});
     else
         tell(wire::orphaned{parents_.daemon_name});

@@ -39,6 +39,15 @@ class rank_shim {
     int run();
 
   private:
+    /// A scheduler sends its signal to every process of the job: it reaches the rank by the engine and by the launcher, and the second
+    /// is dropped.
+    struct sent_signal {
+        int number = 0;
+        event_loop::clock::time_point at{};
+        void note(int signal_number);
+        bool is_recent(int signal_number) const;
+    };
+
     enum class phase { connecting, placing, waiting, running, leftovers, gone };
 
     // what happens (rank_shim.cpp)
@@ -55,7 +64,6 @@ class rank_shim {
     void on_message(Other const&) {}  // what only a launcher gets
     void on_signal();
     void on_engine_signal(int number);
-    bool had_from_engine(int number) const;
     void on_child();
     void on_launcher_gone(std::string const& reason);
     bool parent_is_gone() const;
@@ -100,13 +108,14 @@ class rank_shim {
     pid_t pid_ = -1;
     std::optional<int> wait_status_;
     std::optional<event_loop::clock::time_point> grace_ends_;  ///< once the rank was asked to end
-    int last_engine_signal_ = 0;
-    event_loop::clock::time_point last_engine_signal_at_{};
+    sent_signal from_engine_;
+    sent_signal from_launcher_;
     memory_kills memory_;  ///< before the rank was started
     int master_port_ = 0;
     rank_stream* last_written_ = nullptr;  ///< the stream that the rank wrote to last
     event_loop::clock::time_point last_output_{};
     bool asked_to_end_ = false;  ///< by the engine or the scheduler
+    bool dismissed_ = false;     ///< by the launcher
     bool abort_told_ = false;
     bool writing_ = false;  ///< since the last report of it
     bool report_due_ = false;

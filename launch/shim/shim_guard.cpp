@@ -29,27 +29,21 @@ sigset_t guarded_signals() {
     return set;
 }
 
-/// Its group is there only when the child has made its session.
-void signal_group(pid_t shim, int signal_number) {
-    if (::kill(-shim, signal_number) != 0) ::kill(shim, signal_number);
-}
-
-void pass_on(pid_t shim, int signal_number, bool daemon_is_gone) {
-    if (signal_number == SIGHUP && daemon_is_gone) {
-        ::kill(shim, SIGHUP);
-    } else if (signal_number == SIGTSTP) {  // a session without a terminal takes no other
-        signal_group(shim, SIGSTOP);
+void pass_on(pid_t shim, int signal_number) {
+    if (signal_number == SIGTSTP) {
+        ::kill(-shim, SIGSTOP);  // its group is its rank's too
         ::raise(SIGSTOP);
-    } else {
-        signal_group(shim, signal_number);
+        return;
     }
+    ::kill(signal_number == SIGCONT ? -shim : shim, signal_number);
 }
 
 int wait_for_shim(pid_t shim, pid_t daemon) {
     sigset_t const set = guarded_signals();
     for (;;) {
         int const s = ::sigwaitinfo(&set, nullptr);
-        if (s > 0 && s != SIGCHLD) pass_on(shim, s, ::getppid() != daemon);
+        if (s > 0 && s != SIGCHLD) pass_on(shim, s);
+        if (s == SIGHUP && ::getppid() != daemon) ::kill(shim, SIGCONT);  // it may be stopped, and must see that
         if (s != SIGCHLD) continue;
         int any = 0;
         for (pid_t pid; (pid = ::waitpid(-1, &any, WNOHANG)) > 0;)
@@ -61,14 +55,14 @@ int wait_for_shim(pid_t shim, pid_t daemon) {
 
 shim_parents own_parents() {
     pid_t const daemon = ::getppid();
-    return {daemon, name_of_process(daemon), false};
+    return {daemon, name_of_process(daemon), 0};
 }
 
 int run_behind_guard(std::function<int(shim_parents const&)> const& shim) {
     ::signal(SIGCHLD, SIG_DFL);
     std::time_t const started = std::time(nullptr);
     auto parents = own_parents();
-    parents.guarded = true;
+    parents.guard = ::getpid();
     sigset_t const set = guarded_signals();
     ::sigprocmask(SIG_BLOCK, &set, nullptr);  // the child takes them by itself
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);

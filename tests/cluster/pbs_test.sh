@@ -123,6 +123,13 @@ for engine in $engines; do
     done
 done
 
+# A watcher is stopped: the engine ends its guard in the end, and it then goes on to end its rank.
+ranks stopped "${engines##* }" --grace 1s --heartbeat 1s
+expect_true "$cluster" on node3 kill -STOP "$(cat "$work/stopped.watcher.3")"
+wait "$PID"
+expect_contains stdout 'the watcher of rank 3 on node3 has not answered for' 'code 125'
+expect_nothing_left 20
+
 # What started the engine's daemons fails, as at a restart of the first host's pbs_mom: mpirun ends its ranks, and none of these is the cause. Hydra goes on.
 if mpirun_here; then
     ranks tmrsh mpirun --grace 1s

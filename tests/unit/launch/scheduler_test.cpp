@@ -253,7 +253,7 @@ TEST(read_allocation, a_pbs_host_in_two_forms_keeps_its_gpus) {
     auto sources = job.sources();
     sources.run_command = [](auto const&) {
         return command_output {
-            0, R"({"Jobs": {"7.head": {"exec_host": "n1/0*2+n2/0", "exec_vnode": "(n1:ngpus=2)+(n2:ngpus=1)"
+            0, R"x({"Jobs": {"7.head": {"exec_host": "n1/0*2+n2/0", "exec_vnode": "(n1:ngpus=2)+(n2:ngpus=1)"
         }
     }
 })",
