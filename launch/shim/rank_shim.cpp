@@ -13,8 +13,6 @@
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
-#include "base/process/text_file.hpp"
-#include "base/text.hpp"
 #include "launch/observe/hang_command.hpp"
 #include "launch/observe/process_sight.hpp"
 #include "launch/system/end_processes.hpp"

@@ -17,6 +17,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/process/text_file.hpp"
+#include "base/text.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {
@@ -127,10 +129,7 @@ bool is_alive(pid_t pid) noexcept {
 }
 
 std::string name_of_process(pid_t pid) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
-    std::string name;
-    std::getline(file, name);
-    return name;
+    return std::string(trim(read_text_file("/proc/" + std::to_string(pid) + "/comm")));
 }
 
 pid_t parent_of(pid_t pid) noexcept {

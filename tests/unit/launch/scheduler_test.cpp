@@ -252,18 +252,15 @@ TEST(read_allocation, a_pbs_host_in_two_forms_keeps_its_gpus) {
     cluster job{{{"PBS_JOBID", "7.head"}, {"PBS_NODEFILE", "nodes"}}, {{"nodes", "n1\nn1.lab.example\nn2\n"}}};
     auto sources = job.sources();
     sources.run_command = [](auto const&) {
-        return command_output {
-            0, R"x({"Jobs": {"7.head": {"exec_host": "n1/0*2+n2/0", "exec_vnode": "(n1:ngpus=2)+(n2:ngpus=1)"
-        }
-    }
-})",
-                              ""
-};
-};
-auto const nodes = read_allocation(sources, {}).nodes;
-ASSERT_EQ(nodes.size(), 2u);
-EXPECT_EQ(nodes[0], (node{"n1", "n1", 2, 2, {}}));
-EXPECT_EQ(nodes[1].gpus, 1);
+        std::string const answer =
+            "{\"Jobs\": {\"7.head\": {\"exec_host\": \"n1/0*2+n2/0\", "
+            "\"exec_vnode\": \"(n1:ngpus=2)+(n2:ngpus=1)\"}}}";
+        return command_output{0, answer, ""};
+    };
+    auto const nodes = read_allocation(sources, {}).nodes;
+    ASSERT_EQ(nodes.size(), 2u);
+    EXPECT_EQ(nodes[0], (node{"n1", "n1", 2, 2, {}}));
+    EXPECT_EQ(nodes[1].gpus, 1);
 }
 
 TEST(read_allocation, a_slurm_list_has_as_many_nodes_as_are_said) {
