@@ -24,11 +24,11 @@
 
 namespace muster {
 
-/// Started by an engine, once a rank, where the engine kills what it starts behind a guard. Tells the launcher which rank it is, places its rank on this node, holds its ports, and
-/// when the launcher says so starts the program as its child, in its own process group, so that what the engine sends to the
-/// group reaches the program too. Then it watches: tells how the program ended, ends what it left behind, passes on the
-/// launcher's signals, and ends the rank when the launcher or the engine's daemon is gone. It never speaks PMIx or PMI: the
-/// program is the one client.
+/// Started by an engine, once a rank; behind a guard where the engine kills what it has started. Tells the launcher which rank it is,
+/// places its rank on this node, holds its ports, and when the launcher says so starts the program as its child, in its own process
+/// group, so that what is sent to the group reaches the program too. Then it watches: tells how the program ended, ends what it left
+/// behind, passes on signals, and ends the rank when the launcher, the guard or the engine's daemon is gone. It never speaks PMIx or
+/// PMI: the program is the one client.
 class rank_shim {
   public:
     /// `variables` are this process' own. Blocks signals; call before any thread is started.
