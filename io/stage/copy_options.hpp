@@ -1,4 +1,4 @@
-// What the commands that copy have in common: their request from the command line, and their report.
+// Requests and reports of the commands that copy: reads them from the command line, prints what was done.
 #pragma once
 
 #include <string>
