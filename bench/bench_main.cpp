@@ -14,6 +14,7 @@
 #include "bench/exchange/gpu_kernels_command.hpp"
 #include "bench/exchange/wire_command.hpp"
 #include "bench/launching/launch_command.hpp"
+#include "bench/loading/io_command.hpp"
 #include "bench/loading/loader_command.hpp"
 #include "bench/scaling/compare_command.hpp"
 #include "bench/scaling/report_command.hpp"
@@ -38,6 +39,7 @@ int main(int argc, char** argv) {
         commands.add(report_row, [&](auto const& given) { return report_command(given, variables); });
         commands.add(launch_row, [&](auto const& given) { return launch_command(given, variables); });
         commands.add(loader_row, [&](auto const& given) { return loader_command(given, variables); });
+        commands.add(io_row, [&](auto const& given) { return io_command(given, variables); });
         commands.add(collectives_row, [&](auto const& given) { return collectives_command(given, variables, line); });
         commands.add(exchange_row, [&](auto const& given) { return exchange_command(given, variables); });
         commands.add(wire_row, [&](auto const& given) { return wire_command(given, variables); });

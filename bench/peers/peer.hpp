@@ -10,7 +10,7 @@
 
 namespace muster {
 
-/// The files torch_mnist.py, mpi_collectives.c (compiled with each MPI found on the machine) and gloo_collectives.py, as they
+/// The files torch_mnist.py, mpi_collectives.c (compiled with each MPI found on the machine), gloo_collectives.py and io_peers.py, as they
 /// were when this program was built.
 std::span<embedded_text const> peer_files() noexcept;
 

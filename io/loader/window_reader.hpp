@@ -46,9 +46,8 @@ class window_reader {
 
     /// The sample (by its number in the order) of the window that was entered last.
     std::uint8_t const* record(std::uint64_t sample) const noexcept {
-        std::size_t const chunk = sample / window_.chunk_samples;
-        return memory_.bytes().data() +
-               (std::size_t{place_of_[chunk]} * window_.chunk_samples + sample % window_.chunk_samples) * from_.sample_bytes;
+        return memory_.bytes().data() + place_of_[sample / window_.chunk_samples] +
+               sample % window_.chunk_samples * from_.sample_bytes;
     }
 
     std::size_t held_bytes() const noexcept { return memory_.bytes().size(); }
@@ -70,7 +69,8 @@ class window_reader {
     std::uint64_t current_ = 0;            ///< the window that the consumer is in
     std::uint64_t next_place_ = 0;         ///< the next chunk to read, by its place in the order
     std::size_t read_[2] = {0, 0};         ///< chunks of the two windows that are there
-    std::vector<std::uint32_t> place_of_;  ///< for each chunk: which part of the memory has it
+    std::size_t slot_bytes_;               ///< of a chunk in memory
+    std::vector<std::uint64_t> place_of_;  ///< for each chunk: where in the memory it is
     std::size_t busy_ = 0;
     bool running_ = false;
     bool stop_ = false;

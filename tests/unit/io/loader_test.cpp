@@ -173,7 +173,7 @@ TEST_P(loader_of, what_was_chosen_is_told) {
     EXPECT_EQ(l.options().memory, GetParam().memory);
     EXPECT_EQ(l.options().prefetch, GetParam().prefetch);
     std::size_t const pixels = GetParam().memory == memory_mode::mapped     ? 0
-                               : GetParam().memory == memory_mode::windowed ? 2 * 7 * 5 * image_bytes
+                               : GetParam().memory == memory_mode::windowed ? 2 * 5 * 8192
                                                                             : samples * image_bytes;
     EXPECT_EQ(l.held_bytes(), samples + pixels);
     EXPECT_THAT(l.why(), HasSubstr("memory mode " + std::string(to_string(GetParam().memory)) + " (as asked for"));

@@ -55,13 +55,18 @@ TEST(prefetcher, several_threads_prepare_at_once_and_the_order_stays) {
 }
 
 TEST(prefetcher, of_several_failures_the_first_is_told_after_what_came_before_it) {
+    std::atomic<int> failing{0};
     prefetcher ahead(
         8,
-        [](std::size_t item, std::size_t) {
-            if (item >= 5) throw std::runtime_error(std::to_string(item));
+        [&](std::size_t item, std::size_t) {
+            if (item < 5) return;
+            ++failing;
+            while (failing < 2) std::this_thread::yield();  // two at once, and either may be the first to tell
+            throw std::runtime_error(std::to_string(item));
         },
         4);
     for (int run = 0; run < 50; ++run) {
+        failing = 0;
         ahead.start(100);
         for (int i = 0; i < 5; ++i) ASSERT_TRUE(ahead.next());
         try {

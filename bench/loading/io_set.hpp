@@ -1,0 +1,70 @@
+// Ways of reading one dataset file, cold and warm, which `muster-bench io` times.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "io/dataset/dataset.hpp"
+#include "io/loader/loader.hpp"
+#include "io/loader/mapped_memory.hpp"
+
+namespace muster {
+
+/// One way: a row of the table.
+struct reading_row {
+    std::string name;
+    std::string bound;            ///< the row that it is compared with; "" for a bound
+    std::function<double()> run;  ///< MB/s of one time
+    std::vector<double> mb_per_s;
+};
+
+/// What DLIO's summary tells of a training whose steps take a given time.
+struct training_summary {
+    std::string memory;
+    double train_au_percentage = 0;
+    double train_throughput_samples_per_second = 0;
+    double train_io_mean_MB_per_second = 0;
+};
+
+class io_set {
+  public:
+    /// `path` has a split "train". `scratch` is a folder for what cp writes.
+    io_set(std::string path, std::string scratch, std::size_t batch, std::size_t workers);
+    io_set(io_set const&) = delete;
+    io_set& operator=(io_set const&) = delete;
+
+    /// Times every row so often, the rows taking turns.
+    void measure(int repetitions);
+
+    /// Trains for an epoch by sleeping so long a batch, from memory and from windows with a cold cache.
+    std::vector<training_summary> train(double compute_s);
+
+    dataset const& data() const noexcept { return data_; }
+    std::vector<reading_row>& rows() noexcept { return rows_; }
+    std::uint64_t bytes() const noexcept { return bytes_; }
+
+    /// The largest part of the file that was still in the page cache when a cold row began.
+    double warm_part() const noexcept { return warm_; }
+
+  private:
+    void drop();
+    double timed(std::function<void()> const& work) const;
+    double pread_all();
+    double deliver(loader& from);
+    loader make_loader(memory_mode memory);
+
+    std::string path_;
+    std::string scratch_;
+    std::size_t batch_;
+    std::size_t workers_;
+    dataset data_;
+    std::uint64_t bytes_;
+    double warm_ = 0;
+    std::uint64_t epoch_ = 0;
+    mapped_memory buffer_;
+    std::vector<reading_row> rows_;
+};
+
+}  // namespace muster
