@@ -7,8 +7,8 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "io/copy/chunk_plan.hpp"
-#include "io/copy/folder_cache.hpp"
+#include "io/tree/chunk_plan.hpp"
+#include "io/tree/folder_cache.hpp"
 
 namespace muster {
 

@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "base/error.hpp"
-#include "io/copy/small_files.hpp"
+#include "io/tree/small_files.hpp"
 
 namespace muster {
 

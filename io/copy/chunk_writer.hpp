@@ -7,10 +7,10 @@
 #include <span>
 
 #include "base/unique_fd.hpp"
-#include "io/copy/chunk_plan.hpp"
 #include "io/copy/copy_target.hpp"
-#include "io/copy/folder_cache.hpp"
-#include "io/copy/running_checksum.hpp"
+#include "io/tree/chunk_plan.hpp"
+#include "io/tree/folder_cache.hpp"
+#include "io/tree/running_checksum.hpp"
 
 namespace muster {
 

@@ -8,9 +8,9 @@
 
 #include "base/error.hpp"
 #include "io/copy/copy_target.hpp"
-#include "io/copy/folder_cache.hpp"
-#include "io/copy/small_files.hpp"
 #include "io/copy/verify_tree.hpp"
+#include "io/tree/folder_cache.hpp"
+#include "io/tree/small_files.hpp"
 
 namespace muster {
 

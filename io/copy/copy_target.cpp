@@ -15,8 +15,8 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/units.hpp"
-#include "io/copy/folder_cache.hpp"
-#include "io/copy/small_files.hpp"
+#include "io/tree/folder_cache.hpp"
+#include "io/tree/small_files.hpp"
 
 namespace muster {
 

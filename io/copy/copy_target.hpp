@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
-#include "io/copy/chunk_plan.hpp"
-#include "io/copy/journal.hpp"
-#include "io/copy/manifest.hpp"
+#include "io/tree/chunk_plan.hpp"
+#include "io/tree/journal.hpp"
+#include "io/tree/manifest.hpp"
 
 namespace muster {
 

@@ -8,11 +8,11 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
-#include "io/copy/aligned_bytes.hpp"
 #include "io/copy/copy_target.hpp"
-#include "io/copy/folder_cache.hpp"
-#include "io/copy/workers.hpp"
 #include "io/dataset/checksum.hpp"
+#include "io/tree/aligned_bytes.hpp"
+#include "io/tree/folder_cache.hpp"
+#include "io/tree/workers.hpp"
 
 namespace muster {
 

@@ -11,9 +11,9 @@
 
 #include "comm/backend/keep_forever.hpp"
 #include "comm/fail_together.hpp"
-#include "io/copy/aligned_bytes.hpp"
 #include "io/copy/pack_reader.hpp"
 #include "io/copy/pack_writers.hpp"
+#include "io/tree/aligned_bytes.hpp"
 
 namespace muster {
 

@@ -7,8 +7,8 @@
 #include <span>
 
 #include "comm/communicator.hpp"
-#include "io/copy/chunk_plan.hpp"
 #include "io/copy/copy_target.hpp"
+#include "io/tree/chunk_plan.hpp"
 
 namespace muster {
 

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "io/copy/aligned_bytes.hpp"
-#include "io/copy/chunk_plan.hpp"
+#include "io/tree/aligned_bytes.hpp"
+#include "io/tree/chunk_plan.hpp"
 
 namespace muster {
 

@@ -13,12 +13,12 @@
 #include <span>
 
 #include "base/error.hpp"
-#include "io/copy/aligned_bytes.hpp"
 #include "io/copy/copy_target.hpp"
-#include "io/copy/folder_cache.hpp"
-#include "io/copy/small_files.hpp"
-#include "io/copy/workers.hpp"
 #include "io/dataset/checksum.hpp"
+#include "io/tree/aligned_bytes.hpp"
+#include "io/tree/folder_cache.hpp"
+#include "io/tree/small_files.hpp"
+#include "io/tree/workers.hpp"
 
 namespace muster {
 

@@ -6,8 +6,8 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "io/copy/source_blocks.hpp"
 #include "io/stage/on_nodes.hpp"
+#include "io/tree/source_blocks.hpp"
 
 namespace muster::stage {
 

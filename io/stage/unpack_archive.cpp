@@ -1,7 +1,7 @@
 #include "io/stage/unpack_archive.hpp"
 
 #include "base/error.hpp"
-#include "io/copy/file_list.hpp"
+#include "io/tree/file_list.hpp"
 
 #ifdef MUSTER_HAVE_LIBARCHIVE
 #include <archive.h>
@@ -20,7 +20,7 @@
 
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
-#include "io/copy/folder_cache.hpp"
+#include "io/tree/folder_cache.hpp"
 #endif
 
 namespace muster::stage {

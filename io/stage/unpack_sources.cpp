@@ -9,8 +9,8 @@
 
 #include "base/error.hpp"
 #include "io/copy/copy_target.hpp"
-#include "io/copy/small_files.hpp"
 #include "io/stage/unpack_archive.hpp"
+#include "io/tree/small_files.hpp"
 
 namespace muster::stage {
 

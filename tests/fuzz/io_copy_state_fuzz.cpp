@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "io/copy/file_list.hpp"
-#include "io/copy/manifest.hpp"
+#include "io/tree/file_list.hpp"
+#include "io/tree/manifest.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     std::string_view const bytes(reinterpret_cast<char const*>(data), size);

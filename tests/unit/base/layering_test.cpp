@@ -55,7 +55,7 @@ std::map<std::string, std::vector<names>> const floors_of{
      {{"tools"}, {"peers", "network"}, {"training", "collectives", "exchange", "launching", "loading"}, {"scaling"}, {"."}}},
     {"base", {{"."}, {"process", "trust"}, {"command"}, {"manual"}}},
     {"pmix", {{"library", "."}, {"server", "client"}, {"pmi1"}}},
-    {"io", {{"hdf5"}, {"dataset"}, {"arrays"}, {"sources"}, {"convert", "copy", "loader"}, {"c_api", "stage"}}},
+    {"io", {{"hdf5"}, {"dataset"}, {"arrays", "tree"}, {"sources"}, {"convert", "copy", "loader"}, {"c_api", "stage"}}},
 };
 
 constexpr int most_files_in_a_folder = 25;

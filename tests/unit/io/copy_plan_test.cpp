@@ -7,9 +7,9 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "io/copy/chunk_plan.hpp"
-#include "io/copy/manifest.hpp"
-#include "io/copy/source_blocks.hpp"
+#include "io/tree/chunk_plan.hpp"
+#include "io/tree/manifest.hpp"
+#include "io/tree/source_blocks.hpp"
 
 namespace muster {
 namespace {

@@ -1,10 +1,10 @@
-#include "io/copy/source_blocks.hpp"
+#include "io/tree/source_blocks.hpp"
 
 #include <sys/vfs.h>
 
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
-#include "io/copy/chunk_plan.hpp"
+#include "io/tree/chunk_plan.hpp"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "io/copy/file_list.hpp"
+#include "io/tree/file_list.hpp"
 
 namespace muster {
 

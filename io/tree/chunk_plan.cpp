@@ -1,4 +1,4 @@
-#include "io/copy/chunk_plan.hpp"
+#include "io/tree/chunk_plan.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,11 +1,11 @@
-#include "io/copy/folder_cache.hpp"
+#include "io/tree/folder_cache.hpp"
 
 #include <fcntl.h>
 
 #include <cerrno>
 
 #include "base/text.hpp"
-#include "io/copy/file_list.hpp"
+#include "io/tree/file_list.hpp"
 
 namespace muster {
 

@@ -1,4 +1,4 @@
-#include "io/copy/file_list.hpp"
+#include "io/tree/file_list.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "io/copy/workers.hpp"
+#include "io/tree/workers.hpp"
 
 namespace muster {
 

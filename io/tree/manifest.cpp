@@ -1,4 +1,4 @@
-#include "io/copy/manifest.hpp"
+#include "io/tree/manifest.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "io/copy/chunk_plan.hpp"
 #include "io/dataset/checksum.hpp"
+#include "io/tree/chunk_plan.hpp"
 
 namespace muster {
 

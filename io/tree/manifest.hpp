@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/copy/file_list.hpp"
+#include "io/tree/file_list.hpp"
 
 namespace muster {
 

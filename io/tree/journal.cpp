@@ -1,4 +1,4 @@
-#include "io/copy/journal.hpp"
+#include "io/tree/journal.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "io/copy/small_files.hpp"
 #include "io/dataset/checksum.hpp"
+#include "io/tree/small_files.hpp"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
-#include "io/copy/file_list.hpp"
+#include "io/tree/file_list.hpp"
 
 namespace muster {
 

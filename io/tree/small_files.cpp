@@ -1,4 +1,4 @@
-#include "io/copy/small_files.hpp"
+#include "io/tree/small_files.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "io/copy/running_checksum.hpp"
+#include "io/tree/running_checksum.hpp"
 
 #include <xxhash.h>
 
