@@ -42,6 +42,7 @@ class Muster(CMakePackage):
         depends_on("minizip")
         depends_on("libpng@1.6:")
         depends_on("jpeg")
+        depends_on("libarchive")
     depends_on("cuda@11.8:", type="build", when="+cuda_kernels")
 
     conflicts("%gcc@:11", msg="muster is C++20; GCC 12 is the oldest that was tried")
