@@ -67,7 +67,7 @@ expect_mpi_exit() {
     local want=$1 got try
     shift
     printf -v COMMAND '%q ' "$@"
-    for try in 1 2 3; do
+    for try in 1 2 3 4 5; do
         "$@" >"$OUT" 2>"$ERR"
         got=$?
         [ "$got" = 124 ] || grep -q 'Signal: Segmentation fault' "$ERR" || break
