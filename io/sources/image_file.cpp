@@ -43,8 +43,7 @@ bool is_jpeg(std::span<std::uint8_t const> bytes) {
 /// libpng's simplified interface: it reports failures by return value.
 class png_reader {
   public:
-    png_reader(std::span<std::uint8_t const> bytes, std::string const& name) : name_(name) {
-        image_.version = PNG_IMAGE_VERSION;
+    png_reader(std::span<std::uint8_t const> bytes, std::string const& name) : png_reader(name) {
         if (png_image_begin_read_from_memory(&image_, bytes.data(), bytes.size()) == 0) fail();
         check_size(name, image_.width, image_.height);
         // Deflate makes at most 1032 bytes of one, and a pixel takes an eighth of a byte or more.
@@ -71,6 +70,8 @@ class png_reader {
     }
 
   private:
+    /// Made first, so that the destructor runs where the rest of a constructor fails.
+    explicit png_reader(std::string const& name) : name_(name) { image_.version = PNG_IMAGE_VERSION; }
     [[noreturn]] void fail() const { refuse(name_, fmt::format("PNG: {}", without_controls(image_.message)), damaged_advice); }
 
     std::string const& name_;
@@ -95,12 +96,7 @@ extern "C" void jpeg_warned(j_common_ptr info, int level) {
 /// libjpeg reports failures by a jump: what has a destructor lives outside of the functions that jump.
 class jpeg_reader {
   public:
-    jpeg_reader(std::span<std::uint8_t const> bytes, std::string const& name) : name_(name) {
-        info_.err = jpeg_std_error(&failure_);
-        failure_.error_exit = jpeg_failed;
-        failure_.output_message = jpeg_silent;
-        failure_.emit_message = jpeg_warned;
-        jpeg_create_decompress(&info_);
+    jpeg_reader(std::span<std::uint8_t const> bytes, std::string const& name) : jpeg_reader(name) {
         if (!read_header(bytes)) fail();
         check_size(name, info_.image_width, info_.image_height);
     }
@@ -121,6 +117,14 @@ class jpeg_reader {
     }
 
   private:
+    /// As png_reader's.
+    explicit jpeg_reader(std::string const& name) : name_(name) {
+        info_.err = jpeg_std_error(&failure_);
+        failure_.error_exit = jpeg_failed;
+        failure_.output_message = jpeg_silent;
+        failure_.emit_message = jpeg_warned;
+        jpeg_create_decompress(&info_);
+    }
     bool read_header(std::span<std::uint8_t const> bytes) {
         if (setjmp(failure_.back) != 0) return false;
         jpeg_mem_src(&info_, bytes.data(), bytes.size());

@@ -86,7 +86,7 @@ bytes counted(std::size_t count) {
 }
 
 void put(bytes& out, std::uint64_t value, int size) {
-    for (int i = 0; i < size; ++i) out.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+    for (int i = 0; i < size; ++i) out.push_back(static_cast<std::uint8_t>(i < 8 ? value >> (8 * i) : 0));
 }
 
 /// A zip archive of one entry or more; `claimed` is the length that the directory tells of each.
