@@ -55,17 +55,31 @@ TEST(prefetcher, several_threads_prepare_at_once_and_the_order_stays) {
 }
 
 TEST(prefetcher, of_several_failures_the_first_is_told_after_what_came_before_it) {
+    struct leaving {
+        std::atomic<bool>& has_left;
+        ~leaving() { has_left = true; }
+    };
+    std::atomic<std::size_t> earlier{5};  // of items 5 and 6 the one that fails first
+    std::atomic<bool> has_left{false};
     std::atomic<int> failing{0};
     prefetcher ahead(
         8,
         [&](std::size_t item, std::size_t) {
             if (item < 5) return;
             ++failing;
-            while (failing < 2) std::this_thread::yield();  // two at once, and either may be the first to tell
+            while (failing < 2) std::this_thread::yield();  // both have begun
+            if (item != earlier) {
+                while (!has_left) std::this_thread::yield();
+                for (int i = 0; i < 200; ++i) std::this_thread::yield();  // what has left is told in a few instructions
+                throw std::runtime_error(std::to_string(item));
+            }
+            leaving const guard{has_left};
             throw std::runtime_error(std::to_string(item));
         },
-        4);
-    for (int run = 0; run < 50; ++run) {
+        2);
+    for (int run = 0; run < 4; ++run) {
+        earlier = run % 2 == 0 ? 5 : 6;
+        has_left = false;
         failing = 0;
         ahead.start(100);
         for (int i = 0; i < 5; ++i) ASSERT_TRUE(ahead.next());
