@@ -1,7 +1,8 @@
 // links: muster::launch
 // iterations: 20000
 // Any bytes as what says which GPUs there are and which CPUs belong to whom: values of CUDA_VISIBLE_DEVICES and its like, --gpus,
-// maps of CPUs by rank and by GPU, reserved CPUs. Bindings that keep their promises, or an error with a cause.
+// maps of CPUs by rank and by GPU, reserved CPUs. Bindings that keep their promises (ranks that outnumber the cores are bound to
+// none), or an error with a cause.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -12,6 +13,7 @@
 #include "launch/hardware/given_gpus.hpp"
 #include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/binding.hpp"
+#include "launch/placement/binding_steps.hpp"
 
 namespace {
 
@@ -46,8 +48,11 @@ void expect_known(error const& e) {
 void bind(topology const& t, placement_request const& wanted) {
     try {
         int const ranks = t.gpus.empty() ? 4 : static_cast<int>(t.gpus.size());
-        for (auto const& b : bind_ranks(t, wanted, ranks))
-            if (b.cores.empty() || intersect(b.cores, t.allowed()) != b.cores || b.device.has_value() == t.gpus.empty())
+        auto const bound = bind_ranks(t, wanted, ranks);
+        bool const outnumber = bound.size() > usable_cores(t, wanted).size();
+        for (auto const& b : bound)
+            if ((b.cores.empty() && !outnumber) || intersect(b.cores, t.allowed()) != b.cores ||
+                b.device.has_value() == t.gpus.empty())
                 __builtin_trap();
     } catch (error const& e) {
         expect_known(e);

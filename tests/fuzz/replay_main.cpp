@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -173,9 +174,12 @@ int main(int argc, char** argv) try {
             seed = std::stoull(argv[++i]);
         else if (word == "--max-bytes" && has_value)
             most = std::stoull(argv[++i]);
-        else if (fs::is_directory(word))
-            for (auto const& entry : fs::directory_iterator(word)) corpus.push_back(read_file(entry.path()));
-        else
+        else if (fs::is_directory(word)) {
+            // In order of names: folders list their files in any order, and the inputs made from them depend on it.
+            std::set<fs::path> files;
+            for (auto const& entry : fs::directory_iterator(word)) files.insert(entry.path());
+            for (auto const& file : files) corpus.push_back(read_file(file));
+        } else
             corpus.push_back(read_file(word));
     }
     for (int const s : {SIGSEGV, SIGABRT, SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGALRM, SIGPROF}) ::signal(s, on_fatal_signal);
