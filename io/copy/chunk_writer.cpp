@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <mutex>
+#include <optional>
 
 #include "base/error.hpp"
 #include "io/tree/small_files.hpp"
@@ -42,8 +42,8 @@ void chunk_writer::begin(piece const& next) {
 
 void chunk_writer::write(std::span<std::byte const> bytes) {
     checksum_.add(bytes);
-    std::unique_lock turn(target_.turn_for(piece_.file), std::defer_lock);
-    if (!alone_) turn.lock();
+    std::optional<copy_target::turn> turn;
+    if (!alone_) turn.emplace(target_, piece_.file);
     while (!bytes.empty()) {
         ssize_t const n = ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(piece_.offset + done_));
         if (n < 0 && errno == EINTR) continue;

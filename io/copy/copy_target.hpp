@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <semaphore>
 #include <span>
 #include <string>
 #include <vector>
@@ -60,8 +60,20 @@ class copy_target {
     /// Makes folders, links and large files in `incoming`, and the journal.
     void begin(file_list const& list, chunk_plan const& plan, copy_presence const& have);
 
-    /// One writer at a time for each large file: the file system lets in only one, and those that wait would spin.
-    std::mutex& turn_for(std::size_t file) const noexcept { return (*turns_)[file % turns_->size()]; }
+    /// Two writers at a time for each large file: the file system lets in one, the second spins for its turn and has it without
+    /// being woken, and more would only spin.
+    class turn {
+      public:
+        turn(copy_target const& target, std::size_t file) : free_((*target.turns_)[file % target.turns_->size()].free) {
+            free_.acquire();
+        }
+        ~turn() { free_.release(); }
+        turn(turn const&) = delete;
+        turn& operator=(turn const&) = delete;
+
+      private:
+        std::counting_semaphore<2>& free_;
+    };
 
     /// Notes chunks as written.
     void record(std::span<journal_record const> records) const { journal_->append(records); }
@@ -89,7 +101,10 @@ class copy_target {
     manifest manifest_;
     std::optional<journal_contents> before_;
     std::optional<journal> journal_;
-    std::unique_ptr<std::array<std::mutex, 64>> turns_ = std::make_unique<std::array<std::mutex, 64>>();
+    struct writers {
+        std::counting_semaphore<2> free{2};
+    };
+    std::unique_ptr<std::array<writers, 64>> turns_ = std::make_unique<std::array<writers, 64>>();
 };
 
 /// Opens the folder `path`, made if `make`. Throws errc::io if it is another user's or a link; empty if it is not there.

@@ -16,6 +16,7 @@
 #include "io/copy/chunk_writer.hpp"
 #include "io/copy/pack_exchange.hpp"
 #include "io/tree/aligned_bytes.hpp"
+#include "io/tree/thread_gate.hpp"
 #include "io/tree/workers.hpp"
 
 namespace muster {
@@ -50,6 +51,13 @@ void unite(communicator& nodes, std::vector<std::uint8_t>& needed) {
             .allreduce("needed chunks", view_of(std::span(needed).subspan(at, std::min(most, needed.size() - at))),
                        reduction::max)
             .wait();
+}
+
+/// That this thread may run on.
+int processors() {
+    cpu_set_t mine;
+    CPU_ZERO(&mine);
+    return ::sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
 }
 
 class tree_copy {
@@ -155,6 +163,7 @@ class tree_copy {
             chunk_writer target;
             aligned_bytes block{block_bytes};
         };
+        thread_gate gate(processors(), threads_);
         std::vector<std::unique_ptr<hand>> hands(static_cast<std::size_t>(threads_));
         std::vector<std::atomic<std::uint8_t>> left_out(list_.files.size());
         in_parallel(
@@ -163,10 +172,13 @@ class tree_copy {
                 auto& mine = hands[static_cast<std::size_t>(thread)];
                 if (!mine) mine.reset(new hand{chunk_reader(list_), chunk_writer(*target_, list_, plan_)});
                 std::vector<journal_record> records;
+                // Threads that make files wait for their folder's lock, so that more of them do more.
+                std::optional<thread_gate::stay> inside;
+                if (packs[number].pieces.size() == 1) inside.emplace(gate);
                 for (piece const& one : packs[number].pieces) {
                     if (left_out[one.file] != 0) continue;
                     try {
-                        copy_piece(one, mine->source, mine->target, mine->block);
+                        copy_piece(one, mine->source, mine->target, mine->block, inside ? &inside->reading : nullptr);
                         records.push_back({one.file, one.chunk - plan_.first_of(one.file), have_.checksums[one.chunk]});
                     } catch (source_changed const&) {
                         if (!request_.leave_changing) throw;
@@ -179,11 +191,18 @@ class tree_copy {
         for (std::size_t i = 0; i < left_out.size(); ++i) have_.left_out[i] = left_out[i];
     }
 
-    void copy_piece(piece const& one, chunk_reader& source, chunk_writer& target, aligned_bytes const& block) {
-        source.begin(one);
+    void copy_piece(piece const& one, chunk_reader& source, chunk_writer& target, aligned_bytes const& block,
+                    wait_share* reading) {
+        {
+            wait_share::watch const watch(reading);
+            source.begin(one);
+        }
         target.begin(one);
         for (std::uint64_t done = 0; done < one.length;) {
-            std::size_t const got = source.read(block.first(block_bytes));
+            std::size_t const got = [&] {
+                wait_share::watch const watch(reading);
+                return source.read(block.first(block_bytes));
+            }();
             read_ += got;
             target.write(block.first(got));
             done += got;
@@ -214,10 +233,7 @@ class tree_copy {
 }  // namespace
 
 int copy_threads() {
-    cpu_set_t mine;
-    CPU_ZERO(&mine);
-    int const processors = ::sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
-    return std::clamp(2 * processors, 8, 32);
+    return std::clamp(2 * processors(), 8, 32);
 }
 
 copy_report copy_tree(copy_request const& request, communicator& nodes) {

@@ -216,10 +216,19 @@ struct loader::state {
             return;
         }
         std::uint8_t const* const source = images.bytes().data();
-        gather_records(
-            samples.first(into.count), samples.subspan(into.count), image_bytes,
-            [&](std::uint64_t sample) { return source + (sample - held.first) * image_bytes; },
-            [&](std::size_t i, std::uint8_t const* record) { put(samples[i], record, into, i); });
+        gather_pixels(samples.first(into.count), samples.subspan(into.count), into, 0,
+                      [&](std::uint64_t sample) { return source + (sample - held.first) * image_bytes; });
+    }
+
+    /// From place `at` of the batch on.
+    template <typename Record>
+    void gather_pixels(std::span<std::uint64_t const> samples, std::span<std::uint64_t const> next, slot& into, std::size_t at,
+                       Record&& record) const {
+        std::uint8_t* const to = into.images.bytes().data() + at * delivered_bytes;
+        if (!transform) return copy_records(samples, next, image_bytes, record, to);
+        gather_records(samples, next, image_bytes, record, [&](std::size_t i, std::uint8_t const* from) {
+            transform->apply(part.epoch, samples[i], from, reinterpret_cast<float*>(to + i * delivered_bytes));
+        });
     }
 
     void gather_labels(std::span<std::uint64_t const> samples, slot& into) const {
@@ -245,19 +254,10 @@ struct loader::state {
             last_position = position;
             windows->enter(w);
             std::span<std::uint64_t const> const here = samples.subspan(done, run);
-            gather_records(
-                here, {}, image_bytes, [&](std::uint64_t sample) { return windows->record(sample - way.samples.first); },
-                [&](std::size_t i, std::uint8_t const* record) { put(here[i], record, into, done + i); });
+            gather_pixels(here, {}, into, done,
+                          [&](std::uint64_t sample) { return windows->record(sample - way.samples.first); });
             done += run;
         }
-    }
-
-    void put(std::uint64_t sample, std::uint8_t const* record, slot& into, std::size_t place) const {
-        std::uint8_t* const target = into.images.bytes().data() + place * delivered_bytes;
-        if (transform)
-            transform->apply(part.epoch, sample, record, reinterpret_cast<float*>(target));
-        else
-            std::memcpy(target, record, image_bytes);
     }
 
     /// The batch after the current one; false at the end.

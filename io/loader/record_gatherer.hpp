@@ -1,9 +1,10 @@
-// The copying of records that lie anywhere in memory: asks for the next ones while one is copied.
+// The gathering of records that lie anywhere in memory: asks for the next ones while one is copied.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 namespace muster {
@@ -33,6 +34,42 @@ void gather_records(std::span<std::uint64_t const> wanted, std::span<std::uint64
         else if (later - wanted.size() < next.size())
             ask_for(next[later - wanted.size()]);
         use(i, record(wanted[i]));
+    }
+}
+
+/// Records of these sizes are asked for line by line between the lines that are copied, this many bytes ahead: measured, a fifth
+/// faster than the beginnings alone at 784 bytes, as fast at 3136. Smaller ones end too soon, larger ones memcpy copies faster.
+inline constexpr std::size_t smallest_interleaved_bytes = 512, largest_interleaved_bytes = 4096, interleaved_ahead_bytes = 4704;
+
+/// Copies `bytes` bytes and asks for as many at `next`.
+inline void copy_and_ask_for(std::uint8_t* to, std::uint8_t const* from, std::uint8_t const* next, std::size_t bytes) {
+    constexpr std::size_t line = 64;
+    std::size_t at = 0;
+    for (; at + line <= bytes; at += line) {
+        __builtin_prefetch(next + at);
+        std::memcpy(to + at, from + at, line);
+    }
+    __builtin_prefetch(next + at);
+    std::memcpy(to + at, from + at, bytes - at);
+}
+
+/// Copies the records of `wanted` one behind the other to `to`; `next` are those that are wanted after them.
+template <typename Record>
+void copy_records(std::span<std::uint64_t const> wanted, std::span<std::uint64_t const> next, std::size_t bytes, Record&& record,
+                  std::uint8_t* to) {
+    if (bytes < smallest_interleaved_bytes || bytes > largest_interleaved_bytes) {
+        gather_records(wanted, next, bytes, record,
+                       [&](std::size_t i, std::uint8_t const* from) { std::memcpy(to + i * bytes, from, bytes); });
+        return;
+    }
+    std::size_t const ahead = interleaved_ahead_bytes / bytes;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        std::uint8_t const* const from = record(wanted[i]);
+        std::size_t const later = i + ahead;
+        std::uint8_t const* const asked = later < wanted.size()                 ? record(wanted[later])
+                                          : later - wanted.size() < next.size() ? record(next[later - wanted.size()])
+                                                                                : from;
+        copy_and_ask_for(to + i * bytes, from, asked, bytes);
     }
 }
 
