@@ -30,7 +30,8 @@ std::string command_help(std::string_view program, command_row const& row, std::
 
 void command_set::add(command_row const& row, with_options run) {
     add_unread(row, [this, &row, run = std::move(run)](std::vector<std::string> const& args) {
-        given_options const given(fmt::format("{} {}", program_.name, row.name), row.options, row.most_words, args);
+        given_options const given(fmt::format("{} {}", program_.name, row.name), row.options, row.most_words, args,
+                                  row.takes_program);
         if (!given.has("help")) return run(given);
         std::vector<option_row> shown(row.options.begin(), row.options.end());
         shown.push_back({"help", 'h', "", "this text", ""});

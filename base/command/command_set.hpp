@@ -25,6 +25,7 @@ struct command_row {
     std::string_view manual;              ///< more paragraphs for the man page, an empty line between two
     std::size_t most_words = 0;           ///< words that may stand beside the options
     bool hidden = false;                  ///< not shown: the program itself starts it
+    bool takes_program = false;           ///< the words behind "--" are a program's
 };
 
 /// A program, as its help shows it.

@@ -35,8 +35,9 @@ class option_reader {
         while (at_ < args_.size() && !result_.unknown) {
             auto const& word = args_[at_++];
             if (word == "--") {
+                result_.before_dashes = result_.words.size();
                 result_.words.insert(result_.words.end(), args_.begin() + static_cast<std::ptrdiff_t>(at_), args_.end());
-                break;
+                return std::move(result_);
             }
             if (!looks_like_option(word))
                 result_.words.push_back(word);
@@ -45,6 +46,7 @@ class option_reader {
             else
                 read_short(word);
         }
+        result_.before_dashes = result_.words.size();
         return std::move(result_);
     }
 
@@ -103,7 +105,7 @@ option_words read_option_words(std::span<option_shape const> known, std::vector<
 }
 
 given_options::given_options(std::string command, std::span<option_row const> rows, std::size_t most_words,
-                             std::vector<std::string> const& args)
+                             std::vector<std::string> const& args, bool takes_program)
     : command_(std::move(command)), rows_(rows) {
     std::vector<option_shape> known{{"help", 'h', false}};
     for (auto const& row : rows) known.push_back({std::string(row.name), row.letter, !row.argument.empty()});
@@ -116,11 +118,15 @@ given_options::given_options(std::string command, std::span<option_row const> ro
                                              near ? fmt::format(", did you mean {}?", *near) : ""));
     }
     for (auto& [name, value] : read.options) {
-        if (has(name) && !value.empty())
+        if (has(name) && !value.empty() && !find(name)->many)
             throw error(errc::usage, fmt::format("{}: --{} is given twice; give it once", command_, name));
         given_.emplace_back(std::move(name), std::move(value));
     }
     words_ = std::move(read.words);
+    if (takes_program) {
+        program_.assign(words_.begin() + static_cast<std::ptrdiff_t>(read.before_dashes), words_.end());
+        words_.resize(read.before_dashes);
+    }
     if (words_.size() > most_words)
         throw error(errc::usage,
                     fmt::format("{}: unexpected word '{}'; --help shows what it takes", command_, words_[most_words]));
@@ -141,6 +147,13 @@ std::string given_options::text(std::string_view name) const {
     auto const* row = find(name);
     expect(row != nullptr, fmt::format("a row for --{} in the options of {}", name, command_));
     return std::string(row->fallback);
+}
+
+std::vector<std::string> given_options::all(std::string_view name) const {
+    std::vector<std::string> values;
+    for (auto const& [known, value] : given_)
+        if (known == name) values.push_back(value);
+    return values;
 }
 
 std::string given_options::needed(std::string_view name) const {

@@ -18,6 +18,7 @@ struct option_row {
     std::string_view argument;  ///< what its value is called, "FILE"; empty: a flag
     std::string_view help;      ///< one line
     std::string_view fallback;  ///< the value where none is given; help shows it in brackets; empty: none
+    bool many = false;          ///< may be given several times: see given_options::all
 };
 
 /// What reading a command line needs to know of an option.
@@ -31,6 +32,7 @@ struct option_shape {
 struct option_words {
     std::vector<std::pair<std::string, std::string>> options;  ///< name and value; a flag's value is empty
     std::vector<std::string> words;
+    std::size_t before_dashes = 0;       ///< of the words stand before "--"; all, where there is none
     std::optional<std::string> unknown;  ///< the first option that is in no shape; reading ends there
 };
 
@@ -44,16 +46,19 @@ option_words read_option_words(std::span<option_shape const> known, std::vector<
 class given_options {
   public:
     /// `command` is how messages name it, "muster-stage convert"; `most_words` is how many words may stand beside the options.
-    /// Throws errc::usage for an unknown option (with the nearest known one), one that is given twice and for too many words.
+    /// `takes_program`: the words behind "--" are a program's, and are not among these. Throws errc::usage for an unknown option
+    /// (with the nearest known one), one that is given twice and for too many words.
     given_options(std::string command, std::span<option_row const> rows, std::size_t most_words,
-                  std::vector<std::string> const& args);
+                  std::vector<std::string> const& args, bool takes_program = false);
 
     bool has(std::string_view name) const;            ///< whether it is on the command line
     std::string text(std::string_view name) const;    ///< its value, or its fallback
     std::string needed(std::string_view name) const;  ///< throws if there is neither value nor fallback
     std::int64_t integer(std::string_view name, std::int64_t least, std::int64_t most) const;  ///< throws as `needed`
     double real(std::string_view name) const;                                                  ///< throws as `needed`
+    std::vector<std::string> all(std::string_view name) const;  ///< every value given, in order; the fallback is none of them
     std::vector<std::string> const& words() const noexcept { return words_; }
+    std::vector<std::string> const& program() const noexcept { return program_; }  ///< behind "--"
     std::string const& command() const noexcept { return command_; }
 
   private:
@@ -62,7 +67,7 @@ class given_options {
     std::string command_;
     std::span<option_row const> rows_;
     std::vector<std::pair<std::string, std::string>> given_;
-    std::vector<std::string> words_;
+    std::vector<std::string> words_, program_;
 };
 
 /// "-o, --output FILE".

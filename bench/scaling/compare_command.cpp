@@ -12,7 +12,7 @@
 #include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "bench/peers/peer.hpp"
-#include "bench/scaling/scaling_table.hpp"
+#include "bench/study/scaling_table.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/machine.hpp"
 #include "bench/tools/options.hpp"

@@ -35,15 +35,17 @@ std::string rank_tics(std::vector<scaling_row> const& rows) {
 }  // namespace
 
 std::string speedup_script(std::vector<scaling_row> const& rows, int cores) {
-    double const base = rows.front().ranks, last = rows.back().ranks;
+    auto const known = [](scaling_row const& r) { return r.speedup.has_value(); };
+    auto const first = std::find_if(rows.begin(), rows.end(), known);
+    double const base = first == rows.end() ? rows.front().ranks : first->ranks, last = rows.back().ranks;
     double highest = last / base, lowest = 1;
-    for (auto const& r : rows) {
-        highest = std::max(highest, r.speedup_high);
-        lowest = std::min(lowest, r.speedup_low);
-    }
     std::string data;
-    for (auto const& r : rows)
-        data += fmt::format("{} {:.6g} {:.6g} {:.6g}\n", r.ranks, r.speedup, r.speedup_low, r.speedup_high);
+    for (auto const& r : rows) {
+        if (!r.speedup) continue;
+        highest = std::max(highest, r.speedup->high);
+        lowest = std::min(lowest, r.speedup->low);
+        data += fmt::format("{} {:.6g} {:.6g} {:.6g}\n", r.ranks, r.speedup->value, r.speedup->low, r.speedup->high);
+    }
     bool const bounded = cores < last;
     return fmt::format(fmt::runtime(style), "speedup") +
            fmt::format(R"($data << EOD
@@ -59,44 +61,48 @@ ideal(x) = x / {:.6g}
 bound(x) = (x < {} ? x : {}) / {:.6g}
 plot ideal(x) with lines ls 2 title "ideal", \
 )",
-                       data, base / 1.25, last * 1.25, lowest / 1.25, highest * 1.4, rank_tics(rows), rows.front().ranks,
-                       rows.front().ranks == 1 ? "" : "s", base, cores, cores, base) +
+                       data, base / 1.25, last * 1.25, lowest / 1.25, highest * 1.4, rank_tics(rows), base, base == 1 ? "" : "s",
+                       base, cores, cores, base) +
            (bounded
                 ? fmt::format("     bound(x) with lines ls 3 title \"bound by {} core{}\", \\\n", cores, cores == 1 ? "" : "s")
                 : "") +
            "     $data using 1:2:3:4 with yerrorbars ls 1 title \"measured, with interval\"\n";
 }
 
-std::string throughput_script(std::vector<scaling_row> const& rows) {
+std::string judged_script(std::vector<scaling_row> const& rows, judged_metric const& judged) {
     std::string data;
     double highest = 0;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        auto const& rate = rows[i].images_per_s;
-        data += fmt::format("{} {} {:.6g} {:.6g} {:.6g}\n", i, rows[i].ranks, rate.median / 1000, rate.spread.low / 1000,
-                            rate.spread.high / 1000);
-        highest = std::max(highest, rate.spread.high / 1000);
+    int shown = 0;
+    for (auto const& row : rows) {
+        auto const* metric = row.find(judged.name);
+        if (metric == nullptr) continue;
+        auto const& value = metric->value;
+        data +=
+            fmt::format("{} {} {:.6g} {:.6g} {:.6g}\n", shown++, row.ranks, value.median, value.spread.low, value.spread.high);
+        highest = std::max(highest, value.spread.high);
     }
-    return fmt::format(fmt::runtime(style), "throughput") + fmt::format(R"($data << EOD
+    return fmt::format(fmt::runtime(style), "judged") + fmt::format(R"($data << EOD
 {}EOD
 set boxwidth 0.5
 set style fill solid 0.85 noborder
 set xrange [-0.6:{:.6g}]
 set yrange [0:{:.6g}]
-set ylabel "1,000 images/s, after the first step" textcolor rgb "#3c4149"
+set ylabel "{}" noenhanced textcolor rgb "#3c4149"
 unset key
 plot $data using 1:3:xtic(2) with boxes lc rgb "#56b4e9", \
      $data using 1:3:4:5 with yerrorbars lc rgb "#20364b" lw 1.5 pt 7 ps 0.01, \
-     $data using 1:5:(sprintf("%.1f", $3)) with labels offset 0,0.8 textcolor rgb "#20364b"
+     $data using 1:5:(sprintf("%.3g", $3)) with labels offset 0,0.8 textcolor rgb "#20364b"
 )",
-                                                                        data, static_cast<double>(rows.size()) - 0.4,
-                                                                        highest * 1.15);
+                                                                    data, shown - 0.4, highest > 0 ? highest * 1.15 : 1,
+                                                                    is_metric_name(judged.name) ? judged.name : "judged metric");
 }
 
 std::string time_split_script(std::vector<scaling_row> const& rows) {
     std::string data;
     for (auto const& r : rows)
-        data += fmt::format("{} {:.6g} {:.6g} {:.6g} {:.6g} {:.6g} {:.6g}\n", r.ranks, r.startup_s, r.first_step_s, r.compute_s,
-                            r.allreduce_wait_s, r.loader_wait_s, r.test_s);
+        data += fmt::format("{} {:.6g} {:.6g} {:.6g} {:.6g} {:.6g} {:.6g}\n", r.ranks, r.median_of("startup_s"),
+                            r.median_of("first_step_s"), r.median_of("compute_s"), r.median_of("allreduce_wait_s"),
+                            r.median_of("loader_wait_s"), r.median_of("test_s"));
     return fmt::format(fmt::runtime(style), "split") + fmt::format(R"($data << EOD
 {}EOD
 set style data histograms

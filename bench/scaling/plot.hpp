@@ -5,13 +5,15 @@
 #include <vector>
 
 #include "base/environment.hpp"
-#include "bench/scaling/scaling_table.hpp"
+#include "bench/study/scaling_table.hpp"
 
 namespace muster {
 
-/// gnuplot scripts that print one SVG each. They hold only our own words and numbers. Pure.
+/// gnuplot scripts that print one SVG each. They hold only our own words, names of metrics and numbers. At least one row has the
+/// judged metric. Pure.
 std::string speedup_script(std::vector<scaling_row> const& rows, int cores);
-std::string throughput_script(std::vector<scaling_row> const& rows);
+/// The judged metric with its spread, of the rows that have it.
+std::string judged_script(std::vector<scaling_row> const& rows, judged_metric const& judged);
 std::string time_split_script(std::vector<scaling_row> const& rows);
 /// The published table's speed-ups, labelled as what they are.
 std::string published_script();

@@ -6,8 +6,9 @@
 #include <kainjow/mustache.hpp>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "bench/scaling/published_table.hpp"
-#include "bench/scaling/scaling_table.hpp"
+#include "bench/study/scaling_table.hpp"
 
 namespace muster {
 
@@ -27,50 +28,83 @@ std::string count(std::int64_t n, std::string_view one) {
     return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s");
 }
 
-std::string percent(double share) {
-    return fmt::format("{:.2f}%", 100 * share);
-}
-
-data scaling_cells(scaling_row const& r, int cores) {
-    data d;
-    d.set("ranks", std::to_string(r.ranks));
-    d.set("train", format_value(r.train_s.median));
-    d.set("spread", format_spread(r.train_s));
-    d.set("rate", fmt::format("{:.0f}", r.images_per_s.median));
-    d.set("speedup", fmt::format("{:.2f}", r.speedup));
-    d.set("efficiency", fmt::format("{:.0f}%", 100 * r.efficiency));
-    d.set("accuracy", percent(r.accuracy.median));
-    d.set("startup", format_value(r.startup_s));
-    d.set("test", format_value(r.test_s));
-    d.set("wall", format_value(r.wall_s));
-    d.set("note", scaling_note(r, cores));
-    return d;
-}
-
-data run_cells(study_run const& run) {
-    double first = 0, images = 0, steady = 0, allreduce = 0, loader = 0;
-    for (auto const& e : run.train.epochs_done) {
-        first += e.first_step_s;
-        images += e.images_per_s * e.steady_s;
-        steady += e.steady_s;
-        allreduce += e.allreduce_wait_mean_s;
-        loader += e.loader_wait_mean_s;
+data cells_of(std::vector<std::string> const& values) {
+    list out;
+    for (auto const& value : values) {
+        data d;
+        d.set("value", value);
+        out.push_back(d);
     }
-    auto const& last = run.train.epochs_done.back();
+    return data(out);
+}
+
+data row_of(std::vector<std::string> const& values, std::string const& note) {
     data d;
-    d.set("order", std::to_string(run.order + 1));
-    d.set("ranks", std::to_string(run.ranks));
-    d.set("repetition", std::to_string(run.repetition + 1));
-    d.set("train", format_value(run.train.train_s()));
-    d.set("first", format_value(1000 * first));
-    d.set("rate", fmt::format("{:.0f}", steady > 0 ? images / steady : 0));
-    d.set("allreduce", format_value(allreduce));
-    d.set("loader", format_value(loader));
-    d.set("test", format_value(run.train.test_s()));
-    d.set("accuracy", percent(last.accuracy()));
-    d.set("loss", fmt::format("{:.4f}", last.test_loss));
-    d.set("load", run.load_before < 0 ? "" : fmt::format("{:.2f}", run.load_before));
+    d.set("cells", cells_of(values));
+    d.set("note", note);
     return d;
+}
+
+/// The metrics of all rows, the judged one first.
+std::vector<std::string> metric_names(std::vector<scaling_row> const& rows, judged_metric const& judged) {
+    std::vector<std::string> out{judged.name};
+    for (auto const& row : rows)
+        for (auto const& metric : row.metrics)
+            if (std::find(out.begin(), out.end(), metric.name) == out.end()) out.push_back(metric.name);
+    return out;
+}
+
+std::string with_unit(std::string const& name, std::vector<scaling_row> const& rows) {
+    for (auto const& row : rows)
+        if (auto const* metric = row.find(name); metric != nullptr && !metric->unit.empty())
+            return fmt::format("{} ({})", name, metric->unit);
+    return name;
+}
+
+void set_table(data& page, study const& s, std::vector<scaling_row> const& rows) {
+    auto const names = metric_names(rows, s.plan.judged);
+    std::vector<std::string> head{"ranks", "nodes", "runs", with_unit(names.front(), rows), "spread", "speed-up", "efficiency"};
+    for (std::size_t i = 1; i < names.size(); ++i) head.push_back(with_unit(names[i], rows));
+    list table;
+    for (auto const& r : rows) {
+        auto const* judged = r.find(names.front());
+        std::vector<std::string> cells{std::to_string(r.ranks),
+                                       std::to_string(r.nodes),
+                                       std::to_string(r.runs),
+                                       judged ? format_value(judged->value.median) : "-",
+                                       judged ? format_spread(judged->value) : "-",
+                                       format_speedup(r),
+                                       format_efficiency(r)};
+        for (std::size_t i = 1; i < names.size(); ++i)
+            cells.push_back(r.find(names[i]) ? format_value(r.median_of(names[i])) : "-");
+        table.push_back(row_of(cells, scaling_note(r, s.machine.cores)));
+    }
+    page.set("head", cells_of(head));
+    page.set("rows", data(table));
+}
+
+void set_runs(data& page, study const& s, std::vector<scaling_row> const& rows) {
+    auto const names = metric_names(rows, s.plan.judged);
+    std::vector<std::string> head{"order", "ranks", "repetition", "started"};
+    for (auto const& name : names) head.push_back(with_unit(name, rows));
+    head.insert(head.end(), {"load before", "others' CPUs"});
+    list runs;
+    for (auto const& run : s.runs) {
+        study one = s;
+        one.runs = {run};
+        one.runs.front().warmup = false;
+        auto const row = scaling_rows(one).front();
+        std::vector<std::string> cells{std::to_string(run.order + 1), std::to_string(run.ranks),
+                                       run.warmup ? "warm-up" : std::to_string(run.repetition + 1), run.started};
+        for (auto const& name : names) cells.push_back(row.find(name) ? format_value(row.median_of(name)) : "-");
+        cells.push_back(run.load.average < 0 ? "" : fmt::format("{:.2f}", run.load.average));
+        cells.push_back(fmt::format("{:.2f}", std::max(run.load.before, run.load.during.value_or(0))));
+        runs.push_back(row_of(cells, run.status == run_status::ok
+                                         ? std::string()
+                                         : fmt::format("{}: {}; see {}", to_string(run.status), run.reason, run.output)));
+    }
+    page.set("run_head", cells_of(head));
+    page.set("runs", data(runs));
 }
 
 data published() {
@@ -91,21 +125,37 @@ data published() {
 
 std::string bindings(study const& s) {
     std::string out;
-    int shown = 0;
-    for (auto const& run : s.runs) {
-        if (run.repetition != 0 || run.ranks <= shown) continue;
-        shown = run.ranks;
-        out += fmt::format("{}{}:", out.empty() ? "" : "; ", count(run.ranks, "rank"));
-        for (auto const& p : run.train.ranks) out += fmt::format(" {}={}", p.rank, p.cores.empty() ? "?" : p.cores);
+    for (auto const& point : s.points) {
+        out += fmt::format("{}{}:", out.empty() ? "" : "; ", count(point.ranks, "rank"));
+        for (auto const& p : point.places)
+            out += fmt::format(" {}={}{}", p.rank, p.cpus.empty() ? "any" : p.cpus,
+                               p.gpu.empty() ? std::string() : fmt::format("/GPU {}", p.gpu));
     }
-    return out + " (rank=cores it may run on)";
+    return out + " (rank=cores it may run on, as muster plan said)";
 }
 
-data context(study const& s) {
+std::string variables_text(study const& s) {
+    std::string out;
+    for (auto const& [name, value] : s.variables) out += fmt::format("{}{}={}", out.empty() ? "" : "; ", name, value);
+    return out.empty() ? "none that bears upon speed" : out;
+}
+
+void add_training(list& out, train_record const& t) {
+    out.push_back(pair("MPI", t.mpi_library));
+    out.push_back(
+        pair("Kernels", fmt::format("{}; communicator backend {}; identity from {}", t.kernels, t.backend, t.identity_source)));
+    out.push_back(pair("Data", t.data));
+    out.push_back(pair(
+        "Settings",
+        fmt::format(
+            "SGD, rate {:g} x ranks, momentum {:g}, dropout {:g}, seed {}, batch {} a rank, buckets of {} bytes, protocol {}",
+            t.rate / t.world_size, t.momentum, t.dropout, t.seed, t.batch, t.bucket_bytes, t.protocol)));
+}
+
+data context(study const& s, train_record const* training) {
     auto const& m = s.machine;
-    auto const& t = s.runs.front().train;
     auto const [low, high] = std::minmax_element(s.runs.begin(), s.runs.end(),
-                                                 [](auto const& a, auto const& b) { return a.load_before < b.load_before; });
+                                                 [](auto const& a, auto const& b) { return a.load.average < b.load.average; });
     list out{
         pair("Machine", fmt::format("{}: {}, {}{}, {:.1f} GiB memory", m.host,
                                     m.processor.empty() ? "unknown processor" : m.processor, count(m.cores, "core"),
@@ -116,50 +166,68 @@ data context(study const& s) {
                                   m.governor.empty() ? "not visible" : m.governor)),
         pair("GPUs", m.gpus),
         pair("System", fmt::format("{}, {}", m.system, m.kernel)),
-        pair("Versions", fmt::format("muster {}; {}; built by {}", t.version, t.mpi_library, m.compiler)),
-        pair("Kernels", fmt::format("{}; communicator backend {}; identity from {}", t.kernels, t.backend, t.identity_source)),
+        pair("Versions", fmt::format("muster {}, built by {}", s.version, m.compiler)),
+        pair("Scheduler", s.scheduler),
         pair("Bindings", bindings(s)),
-        pair("Load before the runs", fmt::format("{:.2f} to {:.2f} (one-minute average)", low->load_before, high->load_before)),
-        pair("Data", t.data),
-        pair(
-            "Settings",
-            fmt::format(
-                "SGD, rate {:g} x ranks, momentum {:g}, dropout {:g}, seed {}, batch {} a rank, buckets of {} bytes, protocol {}",
-                t.rate / t.world_size, t.momentum, t.dropout, t.seed, t.batch, t.bucket_bytes, t.protocol)),
-        pair("Study", s.command),
-        pair("First run", s.launch_command),
+        pair("Load before the study", crowd_text(s.load)),
+        pair("Load before the runs", fmt::format("{:.2f} to {:.2f} (one-minute average)", low->load.average, high->load.average)),
+        pair("Environment", variables_text(s)),
     };
+    if (training != nullptr) add_training(out, *training);
+    out.push_back(pair("Study", s.command));
+    out.push_back(pair("First run", s.launch_command));
     return data(out);
 }
 
-data definitions() {
+void add_training_definitions(list& out) {
+    out.push_back(
+        pair("train_s",
+             "Wall-clock seconds of all epochs' training, from a barrier before the first step to the end of the last step "
+             "on the slowest rank. Start-up and test are not in it, the first step is."));
+    out.push_back(pair("images_per_s",
+                       "Images of all ranks' steps after each epoch's first, over the seconds they took on the slowest rank."));
+    out.push_back(
+        pair("accuracy",
+             "Hits over all images of the test split, each counted exactly once over all ranks, after the last epoch; 0 to 1."));
+    out.push_back(
+        pair("startup_s",
+             "From main() to the barrier before the first step: MPI, opening and reading the data, allocating. Launching "
+             "the process is not in it."));
+    out.push_back(pair("allreduce_wait_s",
+                       "Time in the wait for the last gradient bucket: communication that the backward pass did not hide, and "
+                       "waiting for slower ranks. Mean over the ranks."));
+    out.push_back(pair("loader_wait_s", "Time until the next batch was there. Mean over the ranks."));
+    out.push_back(pair("compute_s", "The rest of training: train_s less first step and the two waits."));
+    out.push_back(pair("clocks",
+                       "std::chrono::steady_clock in each rank between common barriers; the maximum over ranks is taken by an "
+                       "allreduce. No clocks of different ranks are compared."));
+}
+
+data definitions(study const& s) {
+    auto const& judged = s.plan.judged;
     list out{
-        pair("train s",
-             "Wall-clock seconds of all epochs' training, from a barrier before the first step to the end of the last step on "
-             "the slowest rank. Start-up and test are not in it, the first step is."),
-        pair("spread",
-             "A confidence interval of the median from the order of the values alone (no normal distribution assumed). With few "
-             "runs it is smallest to largest, with the confidence that this has."),
-        pair("images/s", "Images of all ranks' steps after each epoch's first, over the seconds they took on the slowest rank."),
+        pair(
+            "spread",
+            "A confidence interval of the median from the order of the values alone (no normal distribution assumed). Fewer than "
+            "six runs give none: then it is the range, smallest to largest."),
         pair("speed-up",
-             "Median train s of the base over median train s of the row: the same images, each epoch once over the data."),
+             judged.rate ? fmt::format("Median {} of the row over that of the base.", judged.name)
+             : s.plan.series == work_series::weak
+                 ? fmt::format(
+                       "Median {} of the base over that of the row, times ranks over base ranks: the work done in a second.",
+                       judged.name)
+                 : fmt::format("Median {} of the base over that of the row.", judged.name)),
+        pair("within the spread", "The spreads of row and base do not tell whether the one is faster or slower than the other."),
         pair("efficiency",
              "Speed-up x base ranks / ranks. Oversubscribed rows share cores and cannot exceed the bound by cores."),
-        pair("accuracy",
-             "Hits over all images of the test split, each counted exactly once over all ranks, after the last epoch."),
-        pair("start-up s",
-             "From main() to the barrier before the first step: MPI, opening and reading the data, allocating. Launching the "
-             "process is not in it."),
-        pair("allreduce wait",
-             "Time in the wait for the last gradient bucket: communication that the backward pass did not hide, and waiting for "
-             "slower ranks. Mean over the ranks."),
-        pair("loader wait", "Time until the next batch was there. Mean over the ranks."),
-        pair("compute", "The rest of training: train s less first step and the two waits."),
-        pair("wall s", "The whole command as a user waits for it: launcher, start-up, training, test, exit."),
-        pair("clocks",
-             "std::chrono::steady_clock in each rank between common barriers; the maximum over ranks is taken by an allreduce. "
-             "No clocks of different ranks are compared."),
+        pair("wall_s", "The whole command as a user waits for it: launcher, start-up, the program's work, exit."),
+        pair("busy", "Other programs used more than a tenth of the CPUs before or during a run."),
     };
+    if (s.plan.built_in)
+        add_training_definitions(out);
+    else
+        out.push_back(pair(
+            "metrics", "Told by the program. The last value that the lowest rank told counts, unless --take says otherwise."));
     return data(out);
 }
 
@@ -167,47 +235,85 @@ data tile(std::string value, std::string what) {
     return pair(std::move(what), std::move(value));
 }
 
-list tiles(std::vector<scaling_row> const& rows, int cores) {
-    auto const best = std::max_element(
-        rows.begin(), rows.end(), [](auto const& a, auto const& b) { return a.images_per_s.median < b.images_per_s.median; });
-    auto const ranks = [](scaling_row const& r) { return count(r.ranks, "rank"); };
-    return {tile(fmt::format("{:.0f}", rows.front().images_per_s.median),
-                 fmt::format("images/s of {}, the base", ranks(rows.front()))),
-            tile(fmt::format("{:.0f}", best->images_per_s.median), fmt::format("images/s of {}, the most", ranks(*best))),
-            tile(fmt::format("{:.2f}x", best->speedup),
-                 fmt::format("its speed-up on {}, efficiency {:.0f}%", count(cores, "core"), 100 * best->efficiency)),
-            tile(percent(rows.front().accuracy.median), fmt::format("test accuracy of {}", ranks(rows.front())))};
+/// The worst news first; then the base, and the largest number of ranks that is not oversubscribed.
+list tiles(study const& s, std::vector<scaling_row> const& rows) {
+    list out;
+    std::size_t failed = 0, made = 0;
+    bool busy = s.load.crowded_before();
+    for (auto const& row : rows) {
+        failed += row.failed;
+        made += row.failed + row.runs;
+        busy |= row.crowded;
+    }
+    if (failed > 0)
+        out.push_back(tile(std::to_string(failed), fmt::format("of {} failed", count(static_cast<std::int64_t>(made), "run"))));
+    if (busy) out.push_back(tile("busy", "other programs worked: these figures mean little"));
+    auto const* base = base_row(rows, s.plan);
+    if (base == nullptr) return out;
+    auto const& judged = s.plan.judged.name;
+    auto const* best = base;
+    for (auto const& row : rows)
+        if (row.speedup && !row.oversubscribed) best = &row;
+    auto const add = [&](scaling_row const& row, std::string const& what) {
+        auto const* metric = row.find(judged);
+        out.push_back(
+            tile(format_value(metric->value.median), fmt::format("{} of {}{} ({})", with_unit(judged, rows),
+                                                                 count(row.ranks, "rank"), what, format_spread(metric->value))));
+    };
+    add(*base, ", the base");
+    if (best == base) return out;
+    add(*best, "");
+    out.push_back(tile(best->speedup->within_spread ? "none" : fmt::format("{:.2f}x", best->speedup->value),
+                       best->speedup->within_spread
+                           ? "speed-up that the spread lets see"
+                           : fmt::format("its speed-up ({:.2f} to {:.2f}), efficiency {}", best->speedup->low,
+                                         best->speedup->high, format_efficiency(*best))));
+    return out;
+}
+
+std::string subtitle(study const& s, train_record const* training) {
+    if (training != nullptr)
+        return fmt::format("MNIST network, 21,840 parameters, batch {} a rank, {} of {} images", training->batch,
+                           count(training->epochs, "epoch"), training->epochs_done.front().images);
+    auto const series = s.plan.series == work_series::as_given ? "" : fmt::format("{} series", to_string(s.plan.series));
+    auto const batch = s.plan.batch ? fmt::format(", batch {}", *s.plan.batch) : "";
+    return shell_join(s.plan.program) + (series.empty() ? "" : ", ") + series + batch;
 }
 
 }  // namespace
 
 std::string report_html(study const& s, report_plots const& plots) {
     auto const rows = scaling_rows(s);
-    auto const& first = s.runs.front().train;
+    auto const with_record = std::find_if(s.runs.begin(), s.runs.end(), [](auto const& r) { return r.train.has_value(); });
+    auto const* training = s.plan.built_in && with_record != s.runs.end() ? &*with_record->train : nullptr;
+    auto const* base = base_row(rows, s.plan);
     data d;
+    d.set("title", training != nullptr ? "data-parallel training" : s.name);
+    d.set("subtitle", subtitle(s, training));
     d.set("host", s.machine.host);
     d.set("created", s.created);
-    d.set("parameters", "21,840");
-    d.set("batch", std::to_string(first.batch));
-    d.set("epochs_text", count(first.epochs, "epoch"));
-    d.set("images", std::to_string(first.epochs_done.front().images));
-    d.set("tiles", data(tiles(rows, s.machine.cores)));
-    list table, runs;
-    for (auto const& r : rows) table.push_back(scaling_cells(r, s.machine.cores));
-    for (auto const& r : s.runs) runs.push_back(run_cells(r));
-    d.set("rows", data(table));
-    d.set("runs", data(runs));
-    d.set("repeats", count(static_cast<std::int64_t>(rows.front().train_s.count), "run") + " each");
-    d.set("base_ranks", count(rows.front().ranks, "rank"));
-    d.set("base_s", format_value(rows.front().train_s.median));
-    d.set("bound_text", s.machine.cores < rows.back().ranks ? " and the bound that the number of cores sets" : "");
-    d.set("svg_speedup", plots.speedup);
-    d.set("svg_throughput", plots.throughput);
+    bool const busy = s.load.crowded_before() || std::any_of(rows.begin(), rows.end(), [](auto const& r) { return r.crowded; });
+    if (busy)
+        d.set("busy", s.load.crowded_before() ? fmt::format("Before the runs {}.", crowd_text(s.load))
+                                              : "Other programs worked during the runs that the table notes.");
+    d.set("tiles", data(tiles(s, rows)));
+    set_table(d, s, rows);
+    set_runs(d, s, rows);
+    if (base != nullptr) {
+        d.set("base", fmt::format("Medians. The base of every speed-up is {} at {} {}.", count(base->ranks, "rank"),
+                                  s.plan.judged.name, format_value(base->median_of(s.plan.judged.name))));
+        d.set("bound_text", s.machine.cores < rows.back().ranks ? " and the bound that the number of cores sets" : "");
+        d.set("svg_speedup", plots.speedup);
+        d.set("svg_judged", plots.judged);
+        d.set("judged", s.plan.judged.name);
+    }
+    d.set("compared", base != nullptr);
+    d.set("training", training != nullptr);
     d.set("svg_split", plots.time_split);
     d.set("svg_published", plots.published);
     d.set("published", published());
-    d.set("context", context(s));
-    d.set("definitions", definitions());
+    d.set("context", context(s, training));
+    d.set("definitions", definitions(s));
     kainjow::mustache::mustache view{std::string(find_text(report_templates(), "report.html.mustache"))};
     expect(view.is_valid(), "the report's template is valid: " + view.error_message());
     return view.render(d);

@@ -5,12 +5,13 @@
 #include <string>
 
 #include "base/embedded_text.hpp"
-#include "bench/scaling/study.hpp"
+#include "bench/study/study.hpp"
 
 namespace muster {
 
 struct report_plots {
-    std::string speedup, throughput, time_split, published;  ///< <svg> elements
+    std::string speedup, judged;        ///< <svg> elements; "" where there is nothing to compare
+    std::string time_split, published;  ///< of the built-in training alone; else ""
 };
 
 /// The page's template, as it was when this program was built.

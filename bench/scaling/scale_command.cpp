@@ -1,26 +1,23 @@
 #include "bench/scaling/scale_command.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/error.hpp"
-#include "base/process/run_captured.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/process.hpp"
 #include "base/text.hpp"
-#include "base/unique_fd.hpp"
+#include "base/version.hpp"
+#include "bench/scaling/plan_point.hpp"
 #include "bench/scaling/report_command.hpp"
-#include "bench/scaling/scaling_table.hpp"
-#include "bench/scaling/study.hpp"
+#include "bench/scaling/run_point.hpp"
+#include "bench/scaling/scale_request.hpp"
+#include "bench/study/perflog.hpp"
+#include "bench/study/study_journal.hpp"
 #include "bench/tools/checked_json.hpp"
-#include "bench/tools/options.hpp"
-#include "bench/tools/other_work.hpp"
 
 namespace muster {
 
@@ -28,148 +25,199 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr option_row scale_options[]{
-    {"data", 0, "FILE.h5", "as for muster-bench train", ""},
-    {"ranks", 0, "LIST", "numbers of ranks", "1,2,4"},
-    {"repeats", 0, "N", "runs of each, the numbers of ranks taking turns", "3"},
-    {"warmup", 0, "N", "runs of each before that are not counted", "1"},
-    {"output", 'o', "DIR", "where results.json, report.html and the runs' messages go", "scaling"},
-    {"muster", 0, "PATH", "the launcher; default: the muster beside this program", ""},
-    {"no-html", 0, "", "no report.html, for which gnuplot is needed", ""},
-    {"epochs", 0, "N", "these and the following are handed to muster-bench train", ""},
-    {"batch", 0, "N", "images a rank and step", ""},
-    {"seed", 0, "N", "seed of the weights, the order of the images and dropout", ""},
-    {"lr", 0, "X", "learning rate of one rank", ""},
-    {"momentum", 0, "X", "momentum", ""},
-    {"dropout", 0, "X", "probability of both dropouts", ""},
-    {"bucket-bytes", 0, "SIZE", "gradients are reduced in pieces of about this size", ""},
-    {"protocol", 0, "NAME", "fast or published", ""},
-    {"kernels", 0, "NAME", "auto, avx512, avx2 or baseline", ""},
-};
-
-constexpr char const* handed_on[]{"epochs", "batch", "seed", "lr", "momentum", "dropout", "bucket-bytes", "protocol", "kernels"};
-
-struct plan {
-    std::string muster, self, data;
-    fs::path folder;
-    std::vector<int> ranks;
-    int repeats = 3, warmup = 1;
-    std::vector<std::string> training;  // options for train
-    bool html = true;
-};
-
-plan read_plan(given_options const& given) {
-    plan p;
-    p.data = given.needed("data");
-    if (std::error_code fault; !fs::exists(p.data, fault))
-        throw error(errc::not_found, fmt::format("--data: no file '{}'; make one with muster-stage convert", p.data));
-    p.data = fs::absolute(p.data).string();
-    p.ranks = parse_list(given.text("ranks"), "--ranks", 1, 4096);
-    p.repeats = static_cast<int>(given.integer("repeats", 1, 1000));
-    p.warmup = static_cast<int>(given.integer("warmup", 0, 1000));
-    auto sorted = p.ranks;
-    std::sort(sorted.begin(), sorted.end());
-    if (auto const twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
-        throw error(errc::usage, fmt::format("--ranks names {} twice; use --repeats for more runs", *twice));
-    p.self = self_program().string();
-    p.muster = launcher_of(given);
-    p.folder = given.text("output");
-    std::error_code ignored;
-    fs::create_directories(p.folder, ignored);
-    if (!fs::is_directory(p.folder, ignored))
-        throw error(errc::io, fmt::format("cannot write into '{}': it is no folder and cannot be made; give another with -o",
-                                          p.folder.string()));
-    for (auto const* name : handed_on)
-        if (given.has(name)) p.training.insert(p.training.end(), {fmt::format("--{}", name), given.text(name)});
-    p.html = !given.has("no-html");
-    return p;
-}
-
-std::vector<std::string> launch_command(plan const& p, int ranks, std::string const& json) {
-    // --slots-per-node, since neither the number of cores nor that of GPUs is to limit the ranks.
-    auto const number = std::to_string(ranks);
-    std::vector<std::string> command{p.muster, "run", "-q", "-n", number, "--slots-per-node", number};
-    command.insert(command.end(), {"--", p.self, "train", "--data", p.data, "--json", json});
-    command.insert(command.end(), p.training.begin(), p.training.end());
-    return command;
-}
-
-std::string last_lines(fs::path const& file) {
-    std::ifstream from(file);
-    std::vector<std::string> lines;
-    for (std::string line; std::getline(from, line);) lines.push_back(line);
-    std::string out;
-    for (std::size_t i = lines.size() > 12 ? lines.size() - 12 : 0; i < lines.size(); ++i) out += "\n  " + lines[i];
+/// Variables that bear upon speed, none of which holds a secret.
+std::vector<std::pair<std::string, std::string>> telling_variables(environment const& variables) {
+    constexpr std::string_view beginnings[]{"OMP_",  "KMP_",  "GOMP_",  "MKL_",   "OPENBLAS_", "NCCL_",       "UCX_", "FI_",
+                                            "OMPI_", "MPIR_", "MPICH_", "I_MPI_", "CUDA_",     "MUSTER_BIND", "HSA_", "MALLOC_"};
+    constexpr std::string_view secrets[]{"KEY", "TOKEN", "SECRET", "PASSWORD"};
+    constexpr std::string_view names[]{"SLURM_JOB_ID", "SLURM_JOB_PARTITION", "SLURM_CLUSTER_NAME", "PBS_JOBID", "LSB_JOBID"};
+    std::vector<std::pair<std::string, std::string>> out;
+    for (auto const& [name, value] : variables) {
+        auto const holds = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+        bool const begins =
+            std::any_of(std::begin(beginnings), std::end(beginnings), [&](auto part) { return name.starts_with(part); });
+        bool const named = std::find(std::begin(names), std::end(names), name) != std::end(names);
+        if ((begins || named) && std::none_of(std::begin(secrets), std::end(secrets), holds)) out.emplace_back(name, value);
+    }
     return out;
 }
 
-// One launch; its messages go to a file, so that they neither mix with the progress nor are lost.
-study_run run_once(plan const& p, int ranks, int cores, environment const& variables) {
-    auto const json = (p.folder / "run.json").string(), messages = (p.folder / fmt::format("run.{}.messages", ranks)).string();
-    std::error_code ignored;
-    fs::remove(json, ignored);
-    study_run run;
-    run.ranks = ranks;
-    run.started = utc_now();
-    run.load_before = load_average();
-    run.oversubscribed = ranks > cores;
-    unique_fd const file(::open(messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!file) throw_system("open", messages);
-    auto how = foreground();  // standard output has the text for people, which the record holds too
-    how.err_fd = file.get();
-    auto const command = launch_command(p, ranks, json);
-    auto const result = run_program(command, variables, how);
-    if (result.exit_status != 0)
-        throw error(errc::peer_failed, fmt::format("{} ended with exit code {}; the end of its messages in {}:{}",
-                                                   shell_join(command), result.exit_status, messages, last_lines(messages)));
-    run.wall_s = result.wall.count();
-    auto const document = read_json_file(json);
-    run.train = read_train_record(checked_json(document, json));
-    fs::remove(json, ignored);
-    return run;
+/// One study from its plan to its last run.
+class scaling_study {
+  public:
+    scaling_study(scale_request const& request, environment const& variables, std::string const& line)
+        : request_(request), variables_(variables), journal_(request.folder.string()) {
+        results_.name = request.name;
+        results_.created = utc_now();
+        results_.command = line;
+        results_.version = version();
+        results_.folder = fs::current_path().string();
+        results_.machine = describe_machine();
+        results_.variables = telling_variables(variables);
+        results_.plan = request.plan;
+        for (int const ranks : request.plan.ranks) {
+            auto planned = plan_point(request.muster, request.plan, ranks, variables);
+            results_.scheduler = planned.scheduler;
+            results_.points.push_back(std::move(planned.point));
+        }
+        if (!request.plan.built_in)
+            results_.machine.gpus = results_.points.back().gpus.empty() ? "none" : results_.points.back().gpus;
+    }
+
+    /// Makes the runs that are missing; returns the exit code where it cannot make them all.
+    int run() {
+        {
+            crowd_watch const before;
+            results_.load = before.load(false);
+        }
+        run_setting const setting{request_.muster, request_.folder, request_.plan, variables_, signals_, is_local()};
+        results_.launch_command =
+            shell_join(run_command(setting, all_runs(request_.plan).front(), results_.points.front().nodes, "FILE"));
+        begin();
+        auto const due = missing_runs(request_.plan, made_, request_.retry);
+        auto const total = all_runs(request_.plan).size();
+        auto done = total - due.size();
+        if (done > 0)
+            fmt::print(stderr, "going on with the study in {}: {} of {} runs are done\n", request_.folder.string(), done, total);
+        for (auto const& one : due) {
+            if (auto const signal = signals_.came()) return stopped(*signal);
+            crowd_watch crowd;
+            if (auto const load = crowd.load(false); request_.strict && load.crowded_before()) return refused(load);
+            auto run = run_point(setting, one, point_of(one.ranks), static_cast<int>(made_.size()), crowd);
+            journal_.add(run);
+            made_.push_back(std::move(run));
+            write_results();
+            auto const& last = made_.back();
+            fmt::print(stderr, "[{}/{}] {} rank{}, {}: {}\n", ++done, total, one.ranks, one.ranks == 1 ? "" : "s",
+                       one.warmup ? "warm-up" : fmt::format("repeat {}", one.repetition + 1), progress_text(last, request_.plan));
+            if (last.status == run_status::interrupted) return stopped(signals_.came().value_or(SIGINT));
+        }
+        write_results();
+        return 0;
+    }
+
+    study const& results() const noexcept { return results_; }
+
+  private:
+    bool is_local() const {
+        return results_.scheduler == "local" &&
+               std::all_of(results_.points.begin(), results_.points.end(), [](auto const& p) { return p.nodes == 1; });
+    }
+
+    study_point const& point_of(int ranks) const {
+        return *std::find_if(results_.points.begin(), results_.points.end(), [&](auto const& p) { return p.ranks == ranks; });
+    }
+
+    void begin() {
+        std::optional<study> begun;
+        if (!request_.fresh) begun = journal_.read();
+        if (!begun) {
+            journal_.begin(results_);
+            return;
+        }
+        auto differs = difference(begun->plan, request_.plan);
+        if (begun->scheduler == "local" &&
+            (begun->machine.processor != results_.machine.processor || begun->machine.cores != results_.machine.cores))
+            differs += fmt::format("\n  machine: {} with {} cores then, {} with {} now", begun->machine.host,
+                                   begun->machine.cores, results_.machine.host, results_.machine.cores);
+        if (!differs.empty())
+            throw error(errc::usage,
+                        fmt::format("{} holds another study:{}\ngive another folder with -o, or begin anew with --fresh",
+                                    request_.folder.string(), differs));
+        made_ = std::move(begun->runs);
+        results_.created = begun->created;
+        results_.load = begun->load;
+        results_.machine = begun->machine;
+    }
+
+    void write_results() {
+        results_.runs = latest_runs(made_);
+        if (!results_.runs.empty()) write_json_file((request_.folder / "results.json").string(), to_json(results_));
+    }
+
+    int stopped(int signal) const {
+        fmt::print(stderr, "stopped by signal {}; the same command goes on with the study in {}\n", signal,
+                   request_.folder.string());
+        return 128 + signal;
+    }
+
+    int refused(machine_load const& load) const {
+        fmt::print(stderr, "muster-bench: error: --strict: {}; end them or wait, and give the same command to go on\n",
+                   crowd_text(load));
+        return 2;
+    }
+
+    scale_request const& request_;
+    environment const& variables_;
+    stop_signals signals_;
+    study_journal journal_;
+    study results_;
+    std::vector<study_run> made_;
+};
+
+/// Where nothing came of it there is no table to show.
+void refuse_if_all_failed(study const& results, fs::path const& folder) {
+    std::size_t ended_well = 0;
+    study_run const* first = nullptr;
+    for (auto const& run : results.runs) {
+        ended_well += run.counts() ? 1 : 0;
+        if (first == nullptr && run.status != run_status::ok) first = &run;
+    }
+    if (ended_well > 0 || first == nullptr) return;
+    auto const output = folder / first->output;
+    throw error(errc::peer_failed,
+                fmt::format("no run ended well; the first that failed: {} rank{}: {}; the end of its messages in {}:{}",
+                            first->ranks, first->ranks == 1 ? "" : "s", first->reason, output.string(), last_lines(output)));
+}
+
+bool has_failures(study const& results) {
+    return std::any_of(results.runs.begin(), results.runs.end(),
+                       [](auto const& r) { return !r.warmup && r.status != run_status::ok; });
 }
 
 }  // namespace
 
-constexpr command_row scale_row{
+command_row const scale_row{
     .name = "scale",
-    .summary = "train on several numbers of ranks: table, results, report",
-    .synopsis = "--data FILE.h5 [options]",
-    .examples = "  muster-bench scale --ranks 1,2,4 --data fashion-mnist.h5 -o scaling\n",
-    .options = scale_options,
+    .summary = "run a program on several numbers of ranks: table, results, report",
+    .synopsis = "[options] -- PROGRAM [args…]",
+    .examples =
+        "  muster-bench scale --ranks 1,2,4 --strong --batch 256 -- python3 train.py --batch {batch}\n"
+        "  muster-bench scale --ranks 1,2 --rate-metric images_per_s --expect 'speedup[2]>=1.8' -- python3 train.py\n"
+        "  muster-bench scale --ranks 1,2,4 --data fashion-mnist.h5 -o scaling\n",
+    .options = scale_option_rows(),
+    .description =
+        "PROGRAM is started by muster run, so inside of a job on its nodes. Its arguments may hold {ranks}, {nodes}, {repeat} (0 "
+        "in\n"
+        "warm-up) and {batch}; {{ is a brace. A line 'muster-metric: NAME VALUE [UNIT]' that it prints is a metric. The same "
+        "command\n"
+        "goes on with a study that was stopped. Exit code 1: a run failed, or a bound is broken; 2: --strict refused.",
+    .takes_program = true,
 };
 
 int scale_command(given_options const& given, environment const& variables, std::string const& line) {
-    auto const p = read_plan(given);
+    auto const request = read_scale_request(given);
+    std::optional<study> baseline;
+    if (!request.demands.baseline.empty()) baseline = read_study_file(request.demands.baseline);
 
-    study results;
-    results.created = utc_now();
-    results.command = line;
-    results.machine = describe_machine();
-    int const cores = results.machine.cores;
-    other_work const others;
-    results.launch_command = shell_join(launch_command(p, p.ranks.front(), "FILE"));
-    for (int i = 0; i < p.warmup; ++i)
-        for (int const ranks : p.ranks) run_once(p, ranks, cores, variables);
-    auto const total = static_cast<std::size_t>(p.repeats) * p.ranks.size();
-    for (int repetition = 0; repetition < p.repeats; ++repetition) {
-        for (int const ranks : p.ranks) {
-            auto run = run_once(p, ranks, cores, variables);
-            run.repetition = repetition;
-            run.order = static_cast<int>(results.runs.size());
-            auto const& last = run.train.epochs_done.back();
-            fmt::print(stderr, "[{}/{}] {} rank{}: trained in {:.3f} s, {:.0f} images/s, accuracy {:.2f}%\n", run.order + 1,
-                       total, ranks, ranks == 1 ? "" : "s", run.train.train_s(), last.images_per_s, 100 * last.accuracy());
-            results.runs.push_back(std::move(run));
-            write_json_file((p.folder / "results.json").string(),
-                            to_json(results));  // after every run: an interrupted study keeps what it has
-        }
-    }
-    fmt::print("{}{}", scaling_text(results), others.note());
+    scaling_study running(request, variables, line);
+    if (int const code = running.run(); code != 0) return code;
+    auto const& results = running.results();
+    auto const folder = request.folder.string();
+    refuse_if_all_failed(results, request.folder);
+    fmt::print("{}", scaling_text(results));
+    bool const good = print_judgements(results, request.demands, baseline ? &*baseline : nullptr);
     std::fflush(stdout);
-    fmt::print(stderr, "wrote {}\n", (p.folder / "results.json").string());
-    if (p.html) fmt::print(stderr, "wrote {}\n", write_html_report(results, p.folder.string(), variables));
-    return 0;
+    fmt::print(stderr, "wrote {} and {}\n", (request.folder / "results.json").string(),
+               append_perflog(results, baseline ? &*baseline : nullptr, request.demands.tolerance, folder, variables));
+    if (request.html && find_program_or_nothing("gnuplot", variables).empty())
+        fmt::print(stderr,
+                   "no report.html: gnuplot, which draws its plots, is not in PATH; install it (Debian: apt install "
+                   "gnuplot-nox), then give muster-bench report --results {}\n",
+                   folder);
+    else if (request.html)
+        fmt::print(stderr, "wrote {}\n", write_html_report(results, folder, variables));
+    return good && !has_failures(results) ? 0 : 1;
 }
 
 }  // namespace muster

@@ -83,9 +83,13 @@ other_work::other_work() : load_average_(load_average()), cpus_(allowed_cpus()) 
     double const worked = worked_now(cpus_), own = own_now();
     auto const begin = clock::now();
     std::this_thread::sleep_for(std::chrono::milliseconds(250));
+    this->begin();
+    before_ = (worked_at_start_ - worked - (own_at_start_ - own)) / seconds_since(begin);
+}
+
+void other_work::begin() {
     worked_at_start_ = worked_now(cpus_);
     own_at_start_ = own_now();
-    before_ = (worked_at_start_ - worked - (own_at_start_ - own)) / seconds_since(begin);
     start_ = clock::now();
 }
 
@@ -93,9 +97,12 @@ double other_work::own_s() const {
     return own_now() - own_at_start_;
 }
 
+double other_work::during(double measured_s) const {
+    return (worked_now(cpus_) - worked_at_start_ - measured_s) / seconds_since(start_);
+}
+
 std::string other_work::note(double measured_s) const {
-    double const during = (worked_now(cpus_) - worked_at_start_ - measured_s) / seconds_since(start_);
-    return busy_note(before_, during, load_average_, cpus_.size());
+    return busy_note(before_, during(measured_s), load_average_, cpus_.size());
 }
 
 }  // namespace muster

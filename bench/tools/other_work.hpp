@@ -26,6 +26,13 @@ class other_work {
     /// CPU seconds of this process and of its children that have ended, since the runs began.
     double own_s() const;
 
+    /// Counts anew from now: what was done until now belongs to no run.
+    void begin();
+    /// CPUs that others kept busy before the runs, and since these began.
+    double before() const noexcept { return before_; }
+    double during(double measured_s) const;
+    std::size_t cpus() const noexcept { return cpus_.size(); }
+
     /// The warning for below a table. `measured_s`: CPU seconds that all measured processes have used since the runs began.
     std::string note(double measured_s) const;
     std::string note() const { return note(own_s()); }

@@ -56,6 +56,8 @@ expect_exit 125 "$bench" scale --data text.h5 --muster ./no-muster
 expect_contains stderr "no launcher at './no-muster'" "--muster"
 expect_exit 125 "$bench" scale --data text.h5 -o text.h5
 expect_contains stderr "cannot write into 'text.h5'"
-expect_exit 125 "$bench" scale --data text.h5 --ranks 1
-expect_contains stderr "ended with exit code" "text.h5"
+expect_exit 125 "$bench" scale --data text.h5 --ranks 1 --warmup 0 --repeats 1
+expect_contains stderr "no run ended well" "1 rank: exit code 125" "text.h5"
+expect_exit 2 "$bench" scale --data text.h5 --strong
+expect_contains stderr "--strong is for a program of your own"
 expect_exit 125 "$bench" compare --data text.h5 --python /no/python

@@ -10,8 +10,10 @@
 #include "base/error.hpp"
 #include "bench/scaling/plot.hpp"
 #include "bench/scaling/report_html.hpp"
-#include "bench/scaling/scaling_table.hpp"
-#include "bench/scaling/study.hpp"
+#include "bench/study/expectation.hpp"
+#include "bench/study/perflog.hpp"
+#include "bench/study/scaling_table.hpp"
+#include "bench/study/study.hpp"
 #include "bench/tools/checked_json.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
@@ -21,10 +23,13 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         auto const rows = muster::scaling_rows(study);
         if (rows.empty() || muster::scaling_text(study).empty()) __builtin_trap();
         muster::speedup_script(rows, study.machine.cores);
-        muster::throughput_script(rows);
+        muster::judged_script(rows, study.plan.judged);
         muster::time_split_script(rows);
         auto const page = muster::report_html(study, {"", "", "", ""});
         if (page.find("<script") != std::string::npos) __builtin_trap();
+        for (auto const* bound : {"speedup>=1", "wall_s[2]<3"}) muster::judge(muster::parse_expectation(bound), rows, study.plan);
+        muster::compare_with_baseline(study, study, 0.05);
+        muster::perflog_text(study, &study, 0.05, "a", "b", "now");
         muster::to_json(study).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     } catch (muster::error const& e) {
         if (std::string_view(e.what()).find("results.json") == std::string_view::npos) __builtin_trap();

@@ -52,7 +52,7 @@ std::map<std::string, std::vector<names>> const floors_of{
       {"modules"}}},
     {"comm/exchange", {{"request"}, {"observe"}, {"batch"}, {"negotiation"}, {"core"}, {"."}}},
     {"bench",
-     {{"tools"}, {"peers", "network"}, {"training", "collectives", "exchange", "launching", "loading"}, {"scaling"}, {"."}}},
+     {{"tools"}, {"peers", "network"}, {"training", "collectives", "exchange", "launching", "loading"}, {"study"}, {"scaling"}, {"."}}},
     {"base", {{"."}, {"process", "trust"}, {"command"}, {"manual"}}},
     {"pmix", {{"library", "."}, {"server", "client"}, {"pmi1"}}},
     {"io", {{"hdf5"}, {"dataset"}, {"arrays", "tree"}, {"sources"}, {"convert", "copy", "loader"}, {"c_api", "stage"}}},

@@ -1,7 +1,7 @@
 // A study with round numbers, for the tests of tables and reports.
 #pragma once
 
-#include "bench/scaling/study.hpp"
+#include "bench/study/study.hpp"
 
 namespace muster {
 
@@ -11,9 +11,10 @@ inline study_run sample_run(int ranks, int repetition, double train_s) {
     run.repetition = repetition;
     run.started = "2026-01-31T12:00:00Z";
     run.wall_s = train_s + 1;
-    run.load_before = 0.25;
+    run.hosts = {"node1"};
+    run.load = {0.25, 2, 0.0, 0.0, {}};
     run.oversubscribed = ranks > 2;
-    auto& t = run.train;
+    auto& t = run.train.emplace();
     t.data = "/data/fashion.h5";
     t.world_size = ranks;
     t.rate = 0.01 * ranks;
@@ -48,6 +49,7 @@ inline study_run sample_run(int ranks, int repetition, double train_s) {
     t.epochs_done = {e};
     t.weights_checksum = "0123456789abcdef";
     t.profile = {{"conv1", 3.5, 4.5, 0.576}};
+    run.metrics = metrics_of(t);
     return run;
 }
 
@@ -56,6 +58,22 @@ inline study sample_study() {
     study s;
     s.created = "2026-01-31T12:00:00Z";
     s.command = "muster-bench scale --ranks 1,2,4";
+    s.name = "muster-bench train";
+    s.version = "0.1.0";
+    s.scheduler = "local";
+    s.folder = "/work";
+    s.load = {0.25, 2, 0.0, {}, {}};
+    s.variables = {{"OMP_NUM_THREADS", "1"}};
+    s.plan.program = {"muster-bench", "train"};
+    s.plan.built_in = true;
+    s.plan.ranks = {1, 2, 4};
+    s.plan.repeats = 3;
+    s.plan.judged = {"train_s", false};
+    for (int const ranks : {1, 2, 4}) {
+        study_point point{ranks, 1, {"node1"}, ranks > 2, "", {}};
+        for (int r = 0; r < ranks; ++r) point.places.push_back({r, "node1", std::to_string(r % 2), ""});
+        s.points.push_back(point);
+    }
     s.launch_command = "muster run -n 1 -- muster-bench train";
     s.machine = {"node1",
                  "Some Processor",
@@ -75,6 +93,32 @@ inline study sample_study() {
             s.runs.push_back(sample_run(ranks, repetition, seconds + off * 0.5));
             s.runs.back().order = order++;
         }
+    }
+    return s;
+}
+
+/// A study of another program: `seconds[i]` are the repetitions of ranks[i].
+inline study plain_study(std::vector<int> const& ranks, std::vector<std::vector<double>> const& seconds) {
+    study s;
+    s.name = "train.py";
+    s.created = "2026-01-31T12:00:00Z";
+    s.command = "muster-bench scale -- ./train.py";
+    s.scheduler = "local";
+    s.machine.cores = 8;
+    s.plan.program = {"./train.py"};
+    s.plan.ranks = ranks;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+        int repetition = 0;
+        for (double const value : seconds[i]) {
+            study_run run;
+            run.ranks = ranks[i];
+            run.repetition = repetition++;
+            run.order = static_cast<int>(s.runs.size());
+            run.wall_s = value;
+            run.output = "runs/0001.txt";
+            s.runs.push_back(run);
+        }
+        s.plan.repeats = repetition;
     }
     return s;
 }

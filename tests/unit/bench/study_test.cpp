@@ -1,4 +1,4 @@
-#include "bench/scaling/study.hpp"
+#include "bench/study/study.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,9 +32,24 @@ TEST(study, survive_writing_and_reading) {
     EXPECT_EQ(read_study(nlohmann::json::parse(to_json(before).dump()), "x"), before);
 }
 
+TEST(study, of_another_program_survives) {
+    auto before = plain_study({1, 2}, {{1, 2}, {3, 4}});
+    before.plan.series = work_series::weak;
+    before.plan.batch = 64;
+    before.plan.shuffle = 7;
+    before.plan.patterns = {{"loss", "", "loss=(.*)"}};
+    before.plan.choices = {{"loss", "mean", "max"}};
+    before.plan.launch = {"--bind-to", "core"};
+    before.runs[0].status = run_status::timed_out;
+    before.runs[0].reason = "took longer than 5 s";
+    before.runs[1].metrics = {{"loss", "", 0, {3, 2, 1}}};
+    before.runs[2].load.busiest = {{"cc1plus", 17, 0.98}};
+    EXPECT_EQ(read_study(nlohmann::json::parse(to_json(before).dump()), "x"), before);
+}
+
 TEST(study, large_seeds_survive) {
     auto before = sample_study();
-    before.runs[0].train.seed = 0xffffffffffffffff;
+    before.runs[0].train->seed = 0xffffffffffffffff;
     EXPECT_EQ(read_study(nlohmann::json::parse(to_json(before).dump()), "x"), before);
 }
 
@@ -49,7 +64,7 @@ TEST(study, damage_is_told_with_file_and_place) {
     EXPECT_THAT(message_after([](auto& j) { j["runs"][0]["ranks"] = 3; }),
                 HasSubstr("/runs/0/train: is a run of 1 ranks, where the study says 3"));
     EXPECT_THAT(message_after([](auto& j) { j["schema"] = "muster.results/9"; }),
-                HasSubstr("is 'muster.results/9', expected 'muster.results/1'"));
+                HasSubstr("is 'muster.results/9', expected 'muster.results/2'"));
     EXPECT_THAT(message_after([](auto& j) { j["runs"] = nlohmann::json::array(); }), HasSubstr("/runs: is empty"));
     EXPECT_THAT(message_after([](auto& j) { j["runs"] = 7; }), HasSubstr("/runs: is number, expected an array"));
     EXPECT_THAT(message_after([](auto& j) { j = nlohmann::json::array(); }),
@@ -60,6 +75,13 @@ TEST(study, damage_is_told_with_file_and_place) {
                 HasSubstr("took no time"));
     EXPECT_THAT(message_after([](auto& j) { j["context"]["cores"] = -1; }), HasSubstr("/context/cores"));
     EXPECT_THAT(message_after([](auto& j) { j["runs"][0]["train"]["seed"] = -1; }), HasSubstr("/runs/0/train/seed"));
+    EXPECT_THAT(message_after([](auto& j) { j["runs"][0].erase("train"); }), HasSubstr("/runs/0: has no 'train'"));
+    EXPECT_THAT(message_after([](auto& j) { j["runs"][0]["status"] = "fine"; }),
+                HasSubstr("/runs/0/status: is 'fine', expected one of ok, failed, timed_out, interrupted"));
+    EXPECT_THAT(message_after([](auto& j) { j["runs"][0]["metrics"][0]["values"] = nlohmann::json::array(); }),
+                HasSubstr("/runs/0/metrics/0/values: is empty"));
+    EXPECT_THAT(message_after([](auto& j) { j["runs"][0]["wall_s"] = 0; }), HasSubstr("/runs/0/wall_s: is no time"));
+    EXPECT_THAT(message_after([](auto& j) { j["plan"]["series"] = "odd"; }), HasSubstr("/plan/series: is 'odd'"));
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+// One number of ranks before its runs: asks `muster plan` where they will be.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "bench/study/study.hpp"
+
+namespace muster {
+
+/// What `muster plan` says of one number of ranks.
+struct planned_point {
+    study_point point;
+    std::string scheduler;  ///< "local" outside of any job
+};
+
+/// The options of muster run and muster plan for this number of ranks.
+std::vector<std::string> point_options(study_plan const& plan, int ranks);
+
+/// Throws errc::placement with what muster said, where the ranks cannot be placed.
+planned_point plan_point(std::string const& muster, study_plan const& plan, int ranks, environment const& variables);
+
+/// The same from the text of `muster plan --json` (schema "muster.plan/1"). Throws errc::invalid_data. Pure.
+planned_point read_planned_point(nlohmann::json const& document, int ranks);
+
+}  // namespace muster

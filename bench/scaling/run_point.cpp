@@ -1,0 +1,198 @@
+#include "bench/scaling/run_point.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/process/process.hpp"
+#include "base/process/text_file.hpp"
+#include "base/text.hpp"
+#include "base/unique_fd.hpp"
+#include "base/units.hpp"
+#include "bench/scaling/plan_point.hpp"
+#include "bench/study/placeholders.hpp"
+#include "bench/study/scaling_table.hpp"
+
+namespace muster {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr duration extra_patience = std::chrono::seconds(60);  // for muster run to end a run that is beyond its limit
+
+run_numbers numbers_of(study_plan const& plan, due_run const& due, int nodes) {
+    run_numbers out{due.ranks, nodes, due.warmup ? 0 : due.repetition + 1, plan.batch};
+    if (plan.batch && plan.series == work_series::strong) out.batch = *plan.batch / due.ranks;
+    return out;
+}
+
+void write_all(int fd, std::string_view text, std::string const& path) {
+    while (!text.empty()) {
+        auto const put = ::write(fd, text.data(), text.size());
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) throw_system("write", path, 0, "make room where it is");
+        text.remove_prefix(static_cast<std::size_t>(put));
+    }
+}
+
+/// A file to which a program may append: what was there before a run is none of its metrics.
+class metric_file {
+  public:
+    explicit metric_file(std::string path) : path_(std::move(path)) {
+        if (!path_.empty()) before_ = look();
+    }
+
+    /// Throws errc::not_found, errc::invalid_data.
+    std::vector<metric_series> read() const {
+        if (path_.empty()) return {};
+        auto const now = look();
+        if (now.st_mode == 0) throw error(errc::not_found, fmt::format("the program left no file {}", path_));
+        auto const text = read_text_file(path_);
+        bool const appended = now.st_ino == before_.st_ino && now.st_dev == before_.st_dev && now.st_size >= before_.st_size;
+        auto const from = std::min(text.size(), appended ? static_cast<std::size_t>(before_.st_size) : 0);
+        return read_metric_lines(std::string_view(text).substr(from), path_);
+    }
+
+  private:
+    struct stat look() const {
+        struct stat out {};
+        if (::stat(path_.c_str(), &out) != 0) out = {};
+        return out;
+    }
+    std::string path_;
+    struct stat before_ {};
+};
+
+void set_end(study_run& run, watched_result const& ended, study_plan const& plan) {
+    run.wall_s = ended.wall.count();
+    run.exit_code = ended.exit_code;
+    bool const late = plan.timeout_s > 0 && ended.exit_code == 124 && run.wall_s >= plan.timeout_s;
+    if (ended.stopped) {
+        run.status = run_status::interrupted;
+        run.reason = fmt::format("interrupted by signal {}", *ended.stopped);
+    } else if (ended.killed_at_limit || late) {
+        run.status = run_status::timed_out;
+        run.reason = fmt::format("took longer than {}", format_duration(duration(plan.timeout_s)));
+    } else if (ended.exit_code != 0) {
+        run.status = run_status::failed;
+        run.reason = fmt::format("exit code {}", ended.exit_code);
+    }
+}
+
+void fail(study_run& run, std::string const& why) {
+    if (run.status != run_status::ok) return;
+    run.status = run_status::failed;
+    run.reason = why;
+}
+
+/// Metrics that are not in its output.
+void read_files(study_run& run, metric_file const& file, std::string const& record) {
+    if (run.status != run_status::ok) return;
+    try {
+        for (auto& series : file.read()) run.metrics.push_back(std::move(series));
+        if (record.empty()) return;
+        auto const document = read_json_file(record);
+        run.train = read_train_record(checked_json(document, record));
+        run.metrics = metrics_of(*run.train);
+    } catch (error const& e) {
+        fail(run, e.what());
+    }
+}
+
+}  // namespace
+
+std::vector<std::string> run_command(run_setting const& setting, due_run const& due, int nodes, std::string const& record) {
+    auto const& plan = setting.plan;
+    std::vector<std::string> command{setting.muster, "run", "-q"};
+    if (!plan.built_in) command.emplace_back("--tag-output");  // so that a metric is known to be of a rank
+    for (auto const& word : point_options(plan, due.ranks)) command.push_back(word);
+    if (plan.timeout_s > 0) command.insert(command.end(), {"--timeout", fmt::format("{:g}s", plan.timeout_s)});
+    command.emplace_back("--");
+    if (plan.built_in) {
+        command.insert(command.end(), plan.program.begin(), plan.program.end());
+        command.insert(command.end(), {"--json", record});
+    } else {
+        for (auto& word : fill_placeholders(plan.program, numbers_of(plan, due, nodes))) command.push_back(std::move(word));
+    }
+    return command;
+}
+
+study_run run_point(run_setting const& setting, due_run const& due, study_point const& point, int order, crowd_watch& crowd) {
+    study_run run;
+    run.ranks = due.ranks;
+    run.nodes = point.nodes;
+    run.hosts = point.hosts;
+    run.repetition = due.repetition;
+    run.warmup = due.warmup;
+    run.order = order;
+    run.started = utc_now();
+    run.oversubscribed = point.oversubscribed;
+    run.output = fmt::format("runs/{:04}-{}-ranks{}.txt", order + 1, due.ranks, due.warmup ? "-warmup" : "");
+    auto const output = (setting.folder / run.output).string();
+    auto const record = setting.plan.built_in ? (setting.folder / "run.json").string() : std::string();
+    std::error_code ignored;
+    if (!record.empty()) fs::remove(record, ignored);
+    unique_fd const kept(::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+    if (!kept) throw_system("open", output);
+
+    metric_reader reader(setting.plan.patterns);
+    metric_file const file(fill_placeholders(setting.plan.metric_file, numbers_of(setting.plan, due, point.nodes)));
+    duration const limit(setting.plan.timeout_s > 0 ? setting.plan.timeout_s + extra_patience.count() : 0);
+    try {
+        auto const ended = run_watched(run_command(setting, due, point.nodes, record), setting.variables, setting.signals, limit,
+                                       [&](std::string_view text) {
+                                           write_all(kept.get(), text, output);
+                                           reader.add(text);
+                                       });
+        set_end(run, ended, setting.plan);
+    } catch (program_error const& e) {
+        fail(run, e.what());
+        run.exit_code = e.exit_status();
+    }
+    run.load = crowd.load(setting.local);
+    reader.finish();
+    run.metrics = reader.metrics();
+    if (run.status == run_status::ok && !reader.fault().empty())
+        fmt::print(stderr, "muster-bench: note: {} ranks: {}; see {}\n", run.ranks, reader.fault(), output);
+    read_files(run, file, record);
+    if (!record.empty()) fs::remove(record, ignored);
+    return run;
+}
+
+std::string progress_text(study_run const& run, study_plan const& plan) {
+    if (run.status != run_status::ok) return fmt::format("{}: {}", to_string(run.status), run.reason);
+    auto out = fmt::format("{:.3f} s", run.wall_s);
+    std::vector<std::string> shown;
+    for (auto const& series : run.metrics) {
+        if (std::find(shown.begin(), shown.end(), series.name) != shown.end() || shown.size() == 3) continue;
+        shown.push_back(series.name);
+        std::vector<metric_series const*> told;
+        for (auto const& each : run.metrics)
+            if (each.name == series.name) told.push_back(&each);
+        metric_choice choice{series.name};
+        for (auto const& each : plan.choices)
+            if (each.name == series.name) choice = each;
+        out += fmt::format(", {} {}", series.name, format_value(chosen_value(told, choice)));
+    }
+    return out;
+}
+
+std::string last_lines(fs::path const& file) {
+    std::ifstream from(file);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(from, line);) lines.push_back(line);
+    std::string out;
+    for (std::size_t i = lines.size() > 12 ? lines.size() - 12 : 0; i < lines.size(); ++i)
+        out += "\n  " + without_controls(lines[i]);
+    return out;
+}
+
+}  // namespace muster

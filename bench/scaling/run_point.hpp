@@ -1,0 +1,38 @@
+// One run of a scaling study: starts it, reads its metrics, and says how it ended.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "bench/study/study.hpp"
+#include "bench/study/study_schedule.hpp"
+#include "bench/tools/crowd.hpp"
+#include "bench/tools/watched_run.hpp"
+
+namespace muster {
+
+/// What all runs of a study share.
+struct run_setting {
+    std::string muster;
+    std::filesystem::path folder;  ///< of the study
+    study_plan const& plan;
+    environment const& variables;
+    stop_signals& signals;
+    bool local = true;  ///< all ranks are children of this process
+};
+
+/// The command of a run. `record`: where the built-in training writes its record.
+std::vector<std::string> run_command(run_setting const& setting, due_run const& due, int nodes, std::string const& record);
+
+/// Runs it; `crowd` has been looking at the machine since just before. Never throws for what the program does.
+study_run run_point(run_setting const& setting, due_run const& due, study_point const& point, int order, crowd_watch& crowd);
+
+/// "1.23 s, images_per_s 12345", or why it failed, for a line of progress.
+std::string progress_text(study_run const& run, study_plan const& plan);
+
+/// The last lines of a run's output, each behind a line feed and two blanks.
+std::string last_lines(std::filesystem::path const& file);
+
+}  // namespace muster

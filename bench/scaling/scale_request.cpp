@@ -1,0 +1,191 @@
+#include "bench/scaling/scale_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/process/self_program.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "bench/study/placeholders.hpp"
+#include "bench/tools/options.hpp"
+
+namespace muster {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr option_row scale_options[]{
+    {"ranks", 'n', "LIST", "numbers of ranks", "1,2,4"},
+    {"repeats", 0, "N", "runs of each, the numbers of ranks taking turns; six give an interval", "6"},
+    {"warmup", 0, "N", "runs of each before that are not counted", "1"},
+    {"output", 'o', "DIR", "where results, report and all that is printed go; a study that is there goes on", "scaling"},
+    {"strong", 0, "", "the work is the same for all: {batch} is --batch / ranks", ""},
+    {"weak", 0, "", "the work grows with the ranks: {batch} is --batch", ""},
+    {"batch", 0, "N", "what {batch} stands for; without a program: images a rank and step", ""},
+    {"metric", 0, "NAME=REGEX", "read NAME from what is printed; NAME:UNIT=REGEX; may be given again", "", true},
+    {"metric-file", 0, "PATH", "read metrics from this file of JSON lines", ""},
+    {"take", 0, "NAME=WHICH", "last, first, mean, median, min, max or sum of its values; ,ACROSS the ranks likewise", "", true},
+    {"time-metric", 0, "NAME", "judge by this time instead of wall_s", ""},
+    {"rate-metric", 0, "NAME", "judge by this rate, of which more is better", ""},
+    {"expect", 0, "BOUND", "'speedup[4]>=3.5': exit code 1 where it is broken; may be given again", "", true},
+    {"baseline", 0, "FILE", "an earlier results.json: exit code 1 where this study is worse", ""},
+    {"tolerance", 0, "X%", "worse by no more than this is as good as the baseline", "5%"},
+    {"strict", 0, "", "refuse to run while other programs use more than a tenth of the CPUs", ""},
+    {"timeout", 0, "T", "end a run after T (90, 90s, 5min, 1:30:00)", ""},
+    {"shuffle", 0, "SEED", "draw the order of the numbers of ranks anew in each repetition", ""},
+    {"hosts", 'H', "a:4,b:4", "handed to muster run, as are the next two", ""},
+    {"hostfile", 'f', "FILE", "", ""},
+    {"run-options", 0, "WORDS", "more options of muster run, quoted as for a shell: '--bind-to core'", ""},
+    {"fresh", 0, "", "begin anew in a folder that holds a study", ""},
+    {"retry", 0, "", "make runs that failed again", ""},
+    {"name", 0, "NAME", "what the study is called; default: the program", ""},
+    {"muster", 0, "PATH", "the launcher; default: the muster beside this program", ""},
+    {"no-html", 0, "", "no report.html, for which gnuplot is needed", ""},
+    {"data", 0, "FILE.h5", "without a program: the built-in training on these images, as muster-bench train", ""},
+    {"epochs", 0, "N", "these and the following are handed to muster-bench train", ""},
+    {"seed", 0, "N", "seed of the weights, the order of the images and dropout", ""},
+    {"lr", 0, "X", "learning rate of one rank", ""},
+    {"momentum", 0, "X", "momentum", ""},
+    {"dropout", 0, "X", "probability of both dropouts", ""},
+    {"bucket-bytes", 0, "SIZE", "gradients are reduced in pieces of about this size", ""},
+    {"protocol", 0, "NAME", "fast or published", ""},
+    {"kernels", 0, "NAME", "auto, avx512, avx2 or baseline", ""},
+};
+
+constexpr char const* handed_on[]{"epochs", "batch", "seed", "lr", "momentum", "dropout", "bucket-bytes", "protocol", "kernels"};
+
+[[noreturn]] void refuse(std::string const& what) {
+    throw error(errc::usage, what);
+}
+
+void read_built_in(given_options const& given, study_plan& plan) {
+    auto data = given.has("data") ? given.text("data") : std::string();
+    if (data.empty())
+        refuse("muster-bench scale: --data is missing; give --data FILE.h5 for the built-in training, or a program behind --");
+    for (auto const* name : {"strong", "weak", "metric", "metric-file", "time-metric", "rate-metric"})
+        if (given.has(name)) refuse(fmt::format("--{} is for a program of your own; name one behind --", name));
+    if (std::error_code fault; !fs::exists(data, fault))
+        throw error(errc::not_found, fmt::format("--data: no file '{}'; make one with muster-stage convert", data));
+    plan.built_in = true;
+    plan.judged = {"train_s", false};
+    plan.program = {self_program().string(), "train", "--data", fs::absolute(data).string()};
+    for (auto const* name : handed_on)
+        if (given.has(name)) plan.program.insert(plan.program.end(), {fmt::format("--{}", name), given.text(name)});
+}
+
+void read_batch(given_options const& given, study_plan& plan) {
+    if (!given.has("batch")) return;
+    plan.batch = given.integer("batch", 1, 1'000'000'000'000);
+    if (plan.series == work_series::as_given)
+        refuse("--batch says nothing without a series; give --strong (of all ranks) or --weak (of each)");
+    if (plan.series != work_series::strong) return;
+    for (int const ranks : plan.ranks)
+        if (*plan.batch % ranks != 0)
+            refuse(fmt::format("--batch: {} does not divide among {} ranks; give a multiple of every number of ranks",
+                               *plan.batch, ranks));
+}
+
+void read_program(given_options const& given, study_plan& plan) {
+    plan.program = given.program();
+    for (auto const* name : {"data", "epochs", "seed", "lr", "momentum", "dropout", "bucket-bytes", "protocol", "kernels"})
+        if (given.has(name))
+            refuse(fmt::format("--{} is for the built-in training; hand it to the program behind --, or name no program", name));
+    if (given.has("strong") && given.has("weak")) refuse("--strong and --weak exclude each other; give one");
+    if (given.has("strong")) plan.series = work_series::strong;
+    if (given.has("weak")) plan.series = work_series::weak;
+    read_batch(given, plan);
+    for (auto const& text : given.all("metric")) plan.patterns.push_back(parse_metric_pattern(text));
+    if (given.has("metric-file")) plan.metric_file = given.text("metric-file");
+    if (given.has("time-metric") && given.has("rate-metric"))
+        refuse("--time-metric and --rate-metric exclude each other; give one");
+    if (given.has("time-metric")) plan.judged = {given.text("time-metric"), false};
+    if (given.has("rate-metric")) plan.judged = {given.text("rate-metric"), true};
+    // Names that are not there are told before the first run.
+    run_numbers const tried{1, 1, 1, plan.batch};
+    fill_placeholders(plan.program, tried);
+    fill_placeholders(plan.metric_file, tried);
+}
+
+std::vector<std::string> read_launch(given_options const& given) {
+    std::vector<std::string> out;
+    for (auto const* name : {"hosts", "hostfile"})
+        if (given.has(name)) out.insert(out.end(), {fmt::format("--{}", name), given.text(name)});
+    if (given.has("run-options"))
+        for (auto const& word : shell_split(given.text("run-options"), "--run-options")) out.push_back(word);
+    return out;
+}
+
+std::vector<int> read_ranks(given_options const& given) {
+    auto ranks = parse_list(given.text("ranks"), "--ranks", 1, given.program().empty() ? 4096 : 1'000'000);
+    auto sorted = ranks;
+    std::sort(sorted.begin(), sorted.end());
+    if (auto const twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
+        refuse(fmt::format("--ranks names {} twice; use --repeats for more runs", *twice));
+    return ranks;
+}
+
+fs::path made_folder(std::string const& name) {
+    std::error_code ignored;
+    fs::create_directories(fs::path(name) / "runs", ignored);
+    if (!fs::is_directory(fs::path(name) / "runs", ignored))
+        throw error(errc::io,
+                    fmt::format("cannot write into '{}': it is no folder and cannot be made; give another with -o", name));
+    return name;
+}
+
+void check_expected_ranks(study_demands const& demands, study_plan const& plan) {
+    for (auto const& wanted : demands.expectations)
+        if (wanted.ranks && std::find(plan.ranks.begin(), plan.ranks.end(), *wanted.ranks) == plan.ranks.end())
+            refuse(fmt::format("--expect {}: no runs of {} ranks are made; add it to --ranks", wanted.text, *wanted.ranks));
+}
+
+}  // namespace
+
+std::span<option_row const> scale_option_rows() noexcept {
+    return scale_options;
+}
+
+study_demands read_study_demands(given_options const& given) {
+    study_demands out;
+    for (auto const& text : given.all("expect")) out.expectations.push_back(parse_expectation(text));
+    out.baseline = given.text("baseline");
+    auto const text = given.text("tolerance");
+    auto const number = parse_real(text.ends_with('%') ? std::string_view(text).substr(0, text.size() - 1) : text);
+    if (!number || !(*number >= 0 && *number <= 1000))
+        throw parse_error("--tolerance", text, 0, "expected a share, as 5% or 0.05", errc::usage);
+    out.tolerance = text.ends_with('%') ? *number / 100 : *number;
+    return out;
+}
+
+scale_request read_scale_request(given_options const& given) {
+    scale_request out;
+    auto& plan = out.plan;
+    plan.ranks = read_ranks(given);
+    plan.repeats = static_cast<int>(given.integer("repeats", 1, 1000));
+    plan.warmup = static_cast<int>(given.integer("warmup", 0, 1000));
+    if (given.program().empty())
+        read_built_in(given, plan);
+    else
+        read_program(given, plan);
+    if (given.has("shuffle")) plan.shuffle = given.integer("shuffle", 0, INT64_MAX);
+    if (given.has("timeout")) plan.timeout_s = parse_duration(given.text("timeout"), "--timeout").count();
+    for (auto const& text : given.all("take")) plan.choices.push_back(parse_metric_choice(text));
+    plan.launch = read_launch(given);
+    out.demands = read_study_demands(given);
+    check_expected_ranks(out.demands, plan);
+    out.name = given.has("name") ? given.text("name")
+               : plan.built_in   ? "muster-bench train"
+                                 : fs::path(plan.program.front()).filename().string();
+    out.muster = launcher_of(given);
+    out.folder = made_folder(given.text("output"));
+    out.strict = given.has("strict");
+    out.fresh = given.has("fresh");
+    out.retry = given.has("retry");
+    out.html = !given.has("no-html");
+    return out;
+}
+
+}  // namespace muster

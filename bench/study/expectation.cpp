@@ -1,0 +1,192 @@
+#include "bench/study/expectation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+namespace {
+
+/// Reads an expectation from left to right; `at_` is the next character.
+class expectation_reader {
+  public:
+    explicit expectation_reader(std::string const& text) : text_(text) {}
+
+    expectation read() {
+        expectation out;
+        out.text = std::string(trim(text_));
+        out.metric = name();
+        if (skip_blanks(); next() == '[') out.ranks = ranks();
+        skip_blanks();
+        out.op = op();
+        skip_blanks();
+        out.value = value();
+        return out;
+    }
+
+  private:
+    char next() const noexcept { return at_ < text_.size() ? text_[at_] : '\0'; }
+    void skip_blanks() {
+        while (next() == ' ' || next() == '\t') ++at_;
+    }
+    [[noreturn]] void fail(std::size_t at, std::string const& what) const {
+        throw parse_error("--expect", text_, at, what, errc::usage);
+    }
+
+    std::string name() {
+        skip_blanks();
+        auto const begin = at_;
+        while (at_ < text_.size() && is_metric_name(std::string_view(&text_[at_], 1))) ++at_;
+        auto const found = text_.substr(begin, at_ - begin);
+        if (!is_metric_name(found)) fail(begin, "expected a metric, as in speedup[4]>=3.5");
+        return found;
+    }
+
+    int ranks() {
+        auto const begin = ++at_;
+        auto const end = text_.find(']', begin);
+        if (end == text_.npos) fail(begin - 1, "expected ']' behind the number of ranks");
+        auto const number = parse_integer(trim(std::string_view(text_).substr(begin, end - begin)));
+        if (!number || *number < 1 || *number > 1'000'000) fail(begin, "expected a number of ranks, as in speedup[4]>=3.5");
+        at_ = end + 1;
+        return static_cast<int>(*number);
+    }
+
+    bound op() {
+        auto const sign = next();
+        if (sign != '<' && sign != '>') fail(at_, "expected >=, <=, > or <");
+        ++at_;
+        bool const equal = next() == '=';
+        if (equal) ++at_;
+        if (sign == '>') return equal ? bound::at_least : bound::above;
+        return equal ? bound::at_most : bound::below;
+    }
+
+    double value() {
+        auto rest = trim(std::string_view(text_).substr(at_));
+        bool const percent = rest.ends_with('%');
+        if (percent) rest = trim(rest.substr(0, rest.size() - 1));
+        auto const number = parse_real(rest);
+        if (!number || !(std::abs(*number) <= 1e300)) fail(at_, "expected a number, as in 3.5 or 80%");
+        return percent ? *number / 100 : *number;
+    }
+
+    std::string const& text_;
+    std::size_t at_ = 0;
+};
+
+bool holds(double measured, bound op, double value) {
+    switch (op) {
+        case bound::at_least: return measured >= value;
+        case bound::at_most: return measured <= value;
+        case bound::above: return measured > value;
+        case bound::below: return measured < value;
+    }
+    return false;
+}
+
+struct measured_value {
+    double value = 0, low = 0, high = 0;
+    bool spread = false;  ///< low and high are known
+};
+
+bool is_ratio(std::string const& name) {
+    return name == "speedup" || name == "efficiency";
+}
+
+std::optional<measured_value> measured(std::string const& name, scaling_row const& row, study_plan const& plan) {
+    auto const* judged = row.find(is_ratio(name) ? plan.judged.name : name);
+    if (judged == nullptr) return {};
+    bool const spread = judged->value.count > 1;
+    if (!is_ratio(name)) return measured_value{judged->value.median, judged->value.spread.low, judged->value.spread.high, spread};
+    if (!row.speedup || row.speedup->value <= 0) return {};
+    double const unit = name == "speedup" ? 1 : row.efficiency / row.speedup->value;
+    return measured_value{row.speedup->value * unit, row.speedup->low * unit, row.speedup->high * unit,
+                          spread && row.speedup->low != row.speedup->high};
+}
+
+std::string shown(measured_value const& m) {
+    return m.spread ? fmt::format("{} ({} to {})", format_value(m.value), format_value(m.low), format_value(m.high))
+                    : format_value(m.value);
+}
+
+std::string why_not_measured(std::string const& name, scaling_row const& row) {
+    if (row.runs == 0) return fmt::format("no run ended well: {}", row.failure);
+    std::vector<std::string> known{"speedup", "efficiency"};
+    for (auto const& m : row.metrics) known.push_back(m.name);
+    auto const near = nearest(name, known);
+    return fmt::format("no run told it; known are {}{}", join(known, ", "), near ? fmt::format("; did you mean {}?", *near) : "");
+}
+
+judgement judge_row(expectation const& wanted, scaling_row const& row, study_plan const& plan) {
+    auto const what =
+        wanted.ranks ? wanted.text : fmt::format("{} at {} rank{}", wanted.text, row.ranks, row.ranks == 1 ? "" : "s");
+    auto const value = measured(wanted.metric, row, plan);
+    if (!value) return {verdict::broken, fmt::format("broken: {}: {}", what, why_not_measured(wanted.metric, row))};
+    if (holds(value->value, wanted.op, wanted.value)) return {verdict::kept, fmt::format("kept: {}: {}", what, shown(*value))};
+    if (value->spread && (holds(value->low, wanted.op, wanted.value) || holds(value->high, wanted.op, wanted.value)))
+        return {verdict::not_judged,
+                fmt::format("not judged: {}: {}: the bound lies within the spread; give more --repeats", what, shown(*value))};
+    return {verdict::broken, fmt::format("broken: {}: {}", what, shown(*value))};
+}
+
+judgement compare_row(scaling_row const& now, scaling_row const& before, judged_metric const& judged, double tolerance) {
+    auto const ranks = fmt::format("{} at {} rank{}", judged.name, now.ranks, now.ranks == 1 ? "" : "s");
+    auto const *a = now.find(judged.name), *b = before.find(judged.name);
+    if (b == nullptr) return {verdict::not_judged, fmt::format("not judged: {}: the baseline has none", ranks)};
+    if (a == nullptr) return {verdict::broken, fmt::format("worse: {}: {}", ranks, why_not_measured(judged.name, now))};
+    double const change = b->value.median != 0 ? a->value.median / b->value.median - 1 : 0;
+    auto const text = fmt::format("{}: {} against {} ({:+.1f}%, {:.1f}% allowed)", ranks, format_value(a->value.median),
+                                  format_value(b->value.median), 100 * change, 100 * tolerance);
+    bool const worse = judged.rate ? change < -tolerance : change > tolerance;
+    if (!worse) return {verdict::kept, "kept: " + text};
+    bool const spread = a->value.count > 1 && b->value.count > 1;
+    bool const apart = judged.rate ? a->value.spread.high < b->value.spread.low : a->value.spread.low > b->value.spread.high;
+    if (spread && !apart) return {verdict::not_judged, fmt::format("not judged: {}: the spreads overlap", text)};
+    return {verdict::broken, "worse: " + text};
+}
+
+}  // namespace
+
+expectation parse_expectation(std::string const& text) {
+    return expectation_reader(text).read();
+}
+
+std::vector<judgement> judge(expectation const& wanted, std::vector<scaling_row> const& rows, study_plan const& plan) {
+    std::vector<judgement> out;
+    auto const* base = base_row(rows, plan);
+    for (auto const& row : rows) {
+        bool const meant = wanted.ranks ? row.ranks == *wanted.ranks : !(is_ratio(wanted.metric) && &row == base);
+        if (meant) out.push_back(judge_row(wanted, row, plan));
+    }
+    if (out.empty())
+        out.push_back(
+            {verdict::broken,
+             fmt::format("broken: {}: {}", wanted.text,
+                         wanted.ranks ? fmt::format("the study has no runs of {} ranks", *wanted.ranks)
+                                      : "there is one number of ranks only, so nothing to compare; give more with --ranks")});
+    return out;
+}
+
+std::vector<judgement> compare_with_baseline(study const& now, study const& before, double tolerance) {
+    if (now.plan.judged != before.plan.judged)
+        throw error(errc::usage, fmt::format("--baseline: it is judged by {}, this study by {}; give the same --time-metric or "
+                                             "--rate-metric to both",
+                                             before.plan.judged.name, now.plan.judged.name));
+    auto const rows = scaling_rows(now), old = scaling_rows(before);
+    std::vector<judgement> out;
+    for (auto const& row : rows)
+        for (auto const& was : old)
+            if (was.ranks == row.ranks) out.push_back(compare_row(row, was, now.plan.judged, tolerance));
+    if (out.empty())
+        throw error(errc::usage,
+                    "--baseline: it has no number of ranks in common with this study; give one with the same --ranks");
+    return out;
+}
+
+}  // namespace muster

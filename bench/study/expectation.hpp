@@ -1,0 +1,46 @@
+// Expectations of a study: reads "speedup[4]>=3.5" and judges a study's rows by it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/study/scaling_table.hpp"
+
+namespace muster {
+
+enum class bound { at_least, at_most, above, below };
+
+/// METRIC[RANKS] OP VALUE: a bound of the median of a metric, of speedup or of efficiency.
+struct expectation {
+    std::string text;          ///< as it was given
+    std::string metric;        ///< "speedup", "efficiency" or the name of a metric
+    std::optional<int> ranks;  ///< nothing: every number of ranks (but the base, for speedup and efficiency)
+    bound op = bound::at_least;
+    double value = 0;
+    bool operator==(expectation const&) const = default;
+};
+
+/// OP is >=, <=, > or <; VALUE a number, or with "%" a hundredth of it. Blanks may stand between. Throws parse_error (errc::usage)
+/// with a caret. Pure.
+expectation parse_expectation(std::string const& text);
+
+enum class verdict { kept, broken, not_judged };
+
+/// One line of what came of an expectation.
+struct judgement {
+    verdict came = verdict::kept;
+    std::string text;  ///< "kept: speedup[2]>=1.5: 1.78 (1.50 to 2.13)"
+    bool operator==(judgement const&) const = default;
+};
+
+/// A judgement for each number of ranks that is meant. Broken: the median is beyond the bound. Not judged: it is, but the bound lies
+/// within the spread; with one run there is no spread. What was not measured is broken. Pure.
+std::vector<judgement> judge(expectation const& wanted, std::vector<scaling_row> const& rows, study_plan const& plan);
+
+/// Compares the judged metric with that of an earlier study at the same numbers of ranks. Broken: the median is worse by more than
+/// `tolerance` (0.05: a twentieth). Not judged: it is, but the spreads overlap. Throws errc::usage if the studies judge different
+/// metrics or have no number of ranks in common. Pure.
+std::vector<judgement> compare_with_baseline(study const& now, study const& before, double tolerance);
+
+}  // namespace muster

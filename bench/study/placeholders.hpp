@@ -1,0 +1,21 @@
+// Placeholders in a program's arguments: puts the numbers of a run where {ranks} and its like stand.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster {
+
+/// What a run of a study is called by.
+struct run_numbers {
+    int ranks = 1, nodes = 1, repeat = 0;
+    std::optional<long> batch;  ///< of one rank; nothing: the study has none
+};
+
+/// The words with {ranks}, {nodes}, {repeat} and {batch} replaced; "{{" is a brace. Throws parse_error (errc::usage) with a caret
+/// for another name, with the nearest known one, and for {batch} where there is none. Pure.
+std::vector<std::string> fill_placeholders(std::vector<std::string> const& words, run_numbers const& numbers);
+std::string fill_placeholders(std::string const& word, run_numbers const& numbers);
+
+}  // namespace muster

@@ -1,0 +1,67 @@
+// The scaling table: computes its rows from the runs of a study and prints them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/study/study.hpp"
+#include "bench/tools/statistics.hpp"
+
+namespace muster {
+
+/// A metric over the runs of one number of ranks that told it.
+struct row_metric {
+    std::string name, unit;
+    summary value;
+};
+
+/// How many times as fast as the base, and the least and most by the ends of both spreads, which is wider than either's confidence.
+struct speedup_ratio {
+    double value = 1, low = 1, high = 1;
+    /// It is not known whether this is faster or slower than the base: 1 lies within.
+    bool within_spread = false;
+};
+
+/// One number of ranks. Only runs that ended well count, without warm-up.
+struct scaling_row {
+    int ranks = 1, nodes = 1;
+    std::size_t runs = 0, failed = 0;
+    std::string failure;              ///< why the first that failed did
+    std::vector<row_metric> metrics;  ///< the judged one first, then as they were first told, wall_s last; empty without runs
+    std::optional<speedup_ratio> speedup;  ///< nothing where there is no time or rate to compare
+    double efficiency = 0;                 ///< speedup * base ranks / ranks; 0 without speedup
+    double others = 0;                     ///< the most CPUs that other programs used before or during one of the runs
+    bool crowded = false, oversubscribed = false, simulated = false;
+    bool several_told = false;  ///< several ranks told the judged metric
+
+    row_metric const* find(std::string_view name) const noexcept;
+    double median_of(std::string_view name) const noexcept;  ///< 0 where nobody told it
+};
+
+/// In order of ranks. The base of every speed-up is the first row that has the judged metric. A speed-up is base time / time for a
+/// fixed or given amount of work, (base time * ranks) / (time * base ranks) for a weak series, rate / base rate for a rate. Pure.
+std::vector<scaling_row> scaling_rows(study const& results);
+
+/// The row that is the base; nothing if none has the judged metric.
+scaling_row const* base_row(std::vector<scaling_row> const& rows, study_plan const& plan) noexcept;
+
+/// "2 of 6 failed: exit code 3; oversubscribed: 4 ranks on 2 cores; busy: …; simulated", as far as it is so, or "".
+std::string scaling_note(scaling_row const& row, int cores);
+
+/// "1.78", "within the spread", or "-".
+std::string format_speedup(scaling_row const& row);
+/// "89%" or "-", as above.
+std::string format_efficiency(scaling_row const& row);
+
+/// The table as text, with lines that say what the base and the spreads are, and what is amiss.
+std::string scaling_text(study const& results);
+
+/// "0.52 to 0.61 (97% CI)"; "(range)" where fewer than six values give no interval; "one run". `unit` scales.
+std::string format_spread(summary const& value, double unit = 1);
+
+/// Three significant digits, plain notation, thousands without separators.
+std::string format_value(double value);
+
+}  // namespace muster

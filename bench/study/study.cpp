@@ -1,0 +1,305 @@
+#include "bench/study/study.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+namespace muster {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array<std::string_view, 4> status_names{"ok", "failed", "timed_out", "interrupted"};
+constexpr std::array<std::string_view, 3> series_names{"as-given", "strong", "weak"};
+constexpr std::int64_t most = 1'000'000;
+
+template <class Enum, std::size_t N>
+Enum read_name(checked_json const& from, std::array<std::string_view, N> const& names) {
+    auto const found = std::find(names.begin(), names.end(), from.text());
+    if (found == names.end()) from.fail(fmt::format("is '{}', expected one of {}", from.text(), fmt::join(names, ", ")));
+    return static_cast<Enum>(found - names.begin());
+}
+
+int read_int(checked_json const& from, std::int64_t low, std::int64_t high = most) {
+    return static_cast<int>(from.integer(low, high));
+}
+
+std::vector<std::string> read_texts(checked_json const& from) {
+    std::vector<std::string> out;
+    for (auto const& item : from.items()) out.push_back(item.text());
+    return out;
+}
+
+template <class Number>
+json optional_number(std::optional<Number> const& value) {
+    return value ? json(*value) : json();
+}
+
+std::optional<long> read_optional(checked_json const& from) {
+    if (from.value().is_null()) return {};
+    return from.integer();
+}
+
+json to_json(machine_facts const& m) {
+    return {{"host", m.host},         {"processor", m.processor},       {"cores", m.cores},   {"clock_mhz", m.clock_mhz},
+            {"governor", m.governor}, {"memory_bytes", m.memory_bytes}, {"system", m.system}, {"kernel", m.kernel},
+            {"compiler", m.compiler}, {"virtualised", m.virtualised},   {"gpus", m.gpus}};
+}
+
+machine_facts read_machine(checked_json const& from) {
+    machine_facts m;
+    m.host = from.at("host").text();
+    m.processor = from.at("processor").text();
+    m.cores = read_int(from.at("cores"), 1);
+    m.clock_mhz = from.at("clock_mhz").number();
+    m.governor = from.at("governor").text();
+    m.memory_bytes = static_cast<std::uint64_t>(from.at("memory_bytes").integer(0, INT64_MAX));
+    m.system = from.at("system").text();
+    m.kernel = from.at("kernel").text();
+    m.compiler = from.at("compiler").text();
+    m.virtualised = from.at("virtualised").boolean();
+    m.gpus = from.at("gpus").text();
+    return m;
+}
+
+json to_json(machine_load const& l) {
+    json out{{"average", l.average}, {"cpus", l.cpus}, {"others_before", l.before}, {"others_during", optional_number(l.during)}};
+    out["busiest"] = json::array();
+    for (auto const& p : l.busiest) out["busiest"].push_back({{"name", p.name}, {"pid", p.pid}, {"cpus", p.cpus}});
+    return out;
+}
+
+machine_load read_load(checked_json const& from) {
+    machine_load l;
+    l.average = from.at("average").number();
+    l.cpus = read_int(from.at("cpus"), 1);
+    l.before = from.at("others_before").number();
+    if (!from.at("others_during").value().is_null()) l.during = from.at("others_during").number();
+    for (auto const& p : from.at("busiest").items())
+        l.busiest.push_back({p.at("name").text(), read_int(p.at("pid"), 0, INT32_MAX), p.at("cpus").number()});
+    return l;
+}
+
+json to_json(study_plan const& p) {
+    json out{{"program", p.program},
+             {"built_in", p.built_in},
+             {"series", to_string(p.series)},
+             {"batch", optional_number(p.batch)},
+             {"ranks", p.ranks},
+             {"repeats", p.repeats},
+             {"warmup", p.warmup},
+             {"shuffle", optional_number(p.shuffle)},
+             {"metrics", json::array()},
+             {"metric_file", p.metric_file},
+             {"take", json::array()},
+             {"judged", {{"name", p.judged.name}, {"rate", p.judged.rate}}},
+             {"launch", p.launch},
+             {"timeout_s", p.timeout_s}};
+    for (auto const& m : p.patterns) out["metrics"].push_back({{"name", m.name}, {"unit", m.unit}, {"regex", m.regex}});
+    for (auto const& c : p.choices) out["take"].push_back({{"name", c.name}, {"which", c.which}, {"across", c.across}});
+    return out;
+}
+
+study_plan read_plan(checked_json const& from) {
+    study_plan p;
+    p.program = read_texts(from.at("program"));
+    p.built_in = from.at("built_in").boolean();
+    p.series = read_name<work_series>(from.at("series"), series_names);
+    p.batch = read_optional(from.at("batch"));
+    for (auto const& n : from.at("ranks").items()) p.ranks.push_back(read_int(n, 1));
+    p.repeats = read_int(from.at("repeats"), 1);
+    p.warmup = read_int(from.at("warmup"), 0);
+    p.shuffle = read_optional(from.at("shuffle"));
+    for (auto const& m : from.at("metrics").items())
+        p.patterns.push_back({m.at("name").text(), m.at("unit").text(), m.at("regex").text()});
+    p.metric_file = from.at("metric_file").text();
+    for (auto const& c : from.at("take").items())
+        p.choices.push_back({c.at("name").text(), c.at("which").text(), c.at("across").text()});
+    p.judged = {from.at("judged").at("name").text(), from.at("judged").at("rate").boolean()};
+    p.launch = read_texts(from.at("launch"));
+    p.timeout_s = from.at("timeout_s").number();
+    return p;
+}
+
+json to_json(study_point const& p) {
+    json out{{"ranks", p.ranks}, {"nodes", p.nodes},       {"hosts", p.hosts}, {"oversubscribed", p.oversubscribed},
+             {"gpus", p.gpus},   {"places", json::array()}};
+    for (auto const& r : p.places)
+        out["places"].push_back({{"rank", r.rank}, {"host", r.host}, {"cpus", r.cpus}, {"gpu", r.gpu}});
+    return out;
+}
+
+study_point read_point(checked_json const& from) {
+    study_point p;
+    p.ranks = read_int(from.at("ranks"), 1);
+    p.nodes = read_int(from.at("nodes"), 1);
+    p.hosts = read_texts(from.at("hosts"));
+    p.oversubscribed = from.at("oversubscribed").boolean();
+    p.gpus = from.at("gpus").text();
+    for (auto const& r : from.at("places").items())
+        p.places.push_back({read_int(r.at("rank"), 0), r.at("host").text(), r.at("cpus").text(), r.at("gpu").text()});
+    return p;
+}
+
+metric_series read_series(checked_json const& from) {
+    metric_series s;
+    s.name = from.at("name").text();
+    s.unit = from.at("unit").text();
+    s.rank = read_int(from.at("rank"), -1, INT32_MAX);
+    for (auto const& v : from.at("values").items()) s.values.push_back(v.number());
+    if (s.values.empty()) from.at("values").fail("is empty: a metric that nobody told");
+    return s;
+}
+
+template <class Part>
+double sum_over_epochs(train_record const& record, Part const& part) {
+    double sum = 0;
+    for (auto const& e : record.epochs_done) sum += part(e);
+    return sum;
+}
+
+}  // namespace
+
+std::string_view to_string(run_status status) noexcept {
+    return status_names[static_cast<std::size_t>(status)];
+}
+
+std::string_view to_string(work_series series) noexcept {
+    return series_names[static_cast<std::size_t>(series)];
+}
+
+json to_json(study_run const& r) {
+    json out{{"ranks", r.ranks},
+             {"nodes", r.nodes},
+             {"hosts", r.hosts},
+             {"repetition", r.repetition},
+             {"order", r.order},
+             {"warmup", r.warmup},
+             {"started", r.started},
+             {"wall_s", r.wall_s},
+             {"status", to_string(r.status)},
+             {"exit_code", r.exit_code},
+             {"reason", r.reason},
+             {"output", r.output},
+             {"load", to_json(r.load)},
+             {"oversubscribed", r.oversubscribed},
+             {"simulated", r.simulated},
+             {"metrics", json::array()}};
+    for (auto const& m : r.metrics)
+        out["metrics"].push_back({{"name", m.name}, {"unit", m.unit}, {"rank", m.rank}, {"values", m.values}});
+    if (r.train) out["train"] = muster::to_json(*r.train);
+    return out;
+}
+
+study_run read_study_run(checked_json const& from) {
+    study_run r;
+    r.ranks = read_int(from.at("ranks"), 1);
+    r.nodes = read_int(from.at("nodes"), 1);
+    r.hosts = read_texts(from.at("hosts"));
+    r.repetition = read_int(from.at("repetition"), 0);
+    r.order = read_int(from.at("order"), 0);
+    r.warmup = from.at("warmup").boolean();
+    r.started = from.at("started").text();
+    r.wall_s = from.at("wall_s").number();
+    r.status = read_name<run_status>(from.at("status"), status_names);
+    r.exit_code = read_int(from.at("exit_code"), 0, 255);
+    r.reason = from.at("reason").text();
+    r.output = from.at("output").text();
+    r.load = read_load(from.at("load"));
+    r.oversubscribed = from.at("oversubscribed").boolean();
+    r.simulated = from.at("simulated").boolean();
+    for (auto const& m : from.at("metrics").items()) r.metrics.push_back(read_series(m));
+    if (r.counts() && !(r.wall_s > 0)) from.at("wall_s").fail("is no time that a run takes");
+    if (!from.has("train")) return r;
+    r.train = read_train_record(from.at("train"));
+    if (r.train->world_size != r.ranks)
+        from.at("train").fail(fmt::format("is a run of {} ranks, where the study says {}", r.train->world_size, r.ranks));
+    if (!(r.train->train_s() > 0)) from.at("train").fail("took no time to train");
+    return r;
+}
+
+json to_json(study const& s) {
+    json out{{"schema", study_schema},
+             {"name", s.name},
+             {"created", s.created},
+             {"command", s.command},
+             {"launch_command", s.launch_command},
+             {"version", s.version},
+             {"scheduler", s.scheduler},
+             {"folder", s.folder},
+             {"context", to_json(s.machine)},
+             {"load", to_json(s.load)},
+             {"variables", json::object()},
+             {"plan", to_json(s.plan)},
+             {"points", json::array()},
+             {"runs", json::array()}};
+    for (auto const& [name, value] : s.variables) out["variables"][name] = value;
+    for (auto const& p : s.points) out["points"].push_back(to_json(p));
+    for (auto const& r : s.runs) out["runs"].push_back(to_json(r));
+    return out;
+}
+
+study read_study_header(checked_json const& from) {
+    if (auto const schema = from.at("schema").text(); schema != study_schema)
+        from.at("schema").fail(fmt::format("is '{}', expected '{}'", schema, study_schema));
+    study s;
+    s.name = from.at("name").text();
+    s.created = from.at("created").text();
+    s.command = from.at("command").text();
+    s.launch_command = from.at("launch_command").text();
+    s.version = from.at("version").text();
+    s.scheduler = from.at("scheduler").text();
+    s.folder = from.at("folder").text();
+    s.machine = read_machine(from.at("context"));
+    s.load = read_load(from.at("load"));
+    auto const variables = from.at("variables");
+    if (!variables.value().is_object()) variables.fail("is no object of names and values");
+    for (auto const& [name, value] : variables.value().items()) s.variables.emplace_back(name, variables.at(name).text());
+    s.plan = read_plan(from.at("plan"));
+    for (auto const& p : from.at("points").items()) s.points.push_back(read_point(p));
+    return s;
+}
+
+study read_study(json const& document, std::string const& origin) {
+    checked_json const from(document, origin);
+    auto s = read_study_header(from);
+    for (auto const& item : from.at("runs").items()) {
+        s.runs.push_back(read_study_run(item));
+        if (s.plan.built_in && s.runs.back().counts() && !s.runs.back().train) item.fail("has no 'train'");
+    }
+    if (s.runs.empty()) from.at("runs").fail("is empty: the study made no run");
+    return s;
+}
+
+study read_study_file(std::string const& path) {
+    std::filesystem::path file = path;
+    if (std::error_code ignored; std::filesystem::is_directory(file, ignored)) file /= "results.json";
+    return read_study(read_json_file(file.string(), "give the results.json that muster-bench scale wrote"), file.string());
+}
+
+std::vector<metric_series> metrics_of(train_record const& record) {
+    double images = 0, steady = 0;
+    for (auto const& e : record.epochs_done) {
+        images += e.images_per_s * e.steady_s;
+        steady += e.steady_s;
+    }
+    auto const sum = [&](auto const& part) { return sum_over_epochs(record, part); };
+    auto const compute = sum(
+        [](auto const& e) { return std::max(0.0, e.train_s - e.first_step_s - e.allreduce_wait_mean_s - e.loader_wait_mean_s); });
+    return {{"train_s", "s", 0, {record.train_s()}},
+            {"images_per_s", "images/s", 0, {steady > 0 ? images / steady : 0}},
+            {"accuracy", "", 0, {record.epochs_done.back().accuracy()}},
+            {"startup_s", "s", 0, {record.startup_s}},
+            {"test_s", "s", 0, {record.test_s()}},
+            {"first_step_s", "s", 0, {sum([](auto const& e) { return e.first_step_s; })}},
+            {"compute_s", "s", 0, {compute}},
+            {"allreduce_wait_s", "s", 0, {sum([](auto const& e) { return e.allreduce_wait_mean_s; })}},
+            {"loader_wait_s", "s", 0, {sum([](auto const& e) { return e.loader_wait_mean_s; })}}};
+}
+
+}  // namespace muster

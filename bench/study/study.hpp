@@ -1,0 +1,123 @@
+// A scaling study: what was asked for, its runs, and their JSON (schema "muster.results/2").
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/study/metric_reader.hpp"
+#include "bench/tools/crowd.hpp"
+#include "bench/tools/machine.hpp"
+#include "bench/training/train_record.hpp"
+
+namespace muster {
+
+enum class run_status { ok, failed, timed_out, interrupted };
+/// How the work depends on the number of ranks: the same for all, as much for each rank, or as the program does it.
+enum class work_series { as_given, strong, weak };
+
+/// One run of one number of ranks. Nothing is averaged away: a study holds every one.
+struct study_run {
+    int ranks = 1;
+    int nodes = 1;
+    std::vector<std::string> hosts;
+    int repetition = 0;   ///< from 0
+    int order = 0;        ///< when it ran among all runs of the study, from 0: the numbers of ranks take turns
+    bool warmup = false;  ///< not counted
+    std::string started;  ///< UTC, ISO 8601
+    double wall_s = 0;    ///< of the whole command: launching the ranks, start-up, the program's work, exit
+    run_status status = run_status::ok;
+    int exit_code = 0;   ///< 128+n for signal n
+    std::string reason;  ///< why it does not count; "" if it does
+    std::string output;  ///< the file with all that it printed, within the study's folder; "" if there is none
+    machine_load load;
+    bool oversubscribed = false;  ///< more ranks than cores on some node
+    bool simulated = false;
+    std::vector<metric_series> metrics;
+    std::optional<train_record> train;  ///< of the built-in training
+    bool operator==(study_run const&) const = default;
+    bool counts() const noexcept { return status == run_status::ok && !warmup; }
+};
+
+/// Where one rank was to run, as `muster plan` said.
+struct rank_place {
+    int rank = 0;
+    std::string host, cpus, gpu;
+    bool operator==(rank_place const&) const = default;
+};
+
+/// One number of ranks, as `muster plan` said before the runs.
+struct study_point {
+    int ranks = 1, nodes = 1;
+    std::vector<std::string> hosts;
+    bool oversubscribed = false;
+    std::string gpus;  ///< "4 on a, 4 on b"; "" where there are none
+    std::vector<rank_place> places;
+    bool operator==(study_point const&) const = default;
+};
+
+/// What is compared: the time or the rate by which ranks are judged.
+struct judged_metric {
+    std::string name = "wall_s";
+    bool rate = false;  ///< more is better
+    bool operator==(judged_metric const&) const = default;
+};
+
+/// What was asked for. A study goes on only where this is the same.
+struct study_plan {
+    std::vector<std::string> program;  ///< with placeholders
+    bool built_in = false;             ///< the built-in training, whose record is kept
+    work_series series = work_series::as_given;
+    std::optional<long> batch;  ///< of all ranks in a strong series, of one rank in a weak one
+    std::vector<int> ranks;
+    int repeats = 6, warmup = 1;
+    std::optional<long> shuffle;  ///< seed of the order of the ranks within a repetition; nothing: as listed
+    std::vector<metric_pattern> patterns;
+    std::string metric_file;  ///< with placeholders; "" where there is none
+    std::vector<metric_choice> choices;
+    judged_metric judged;
+    std::vector<std::string> launch;  ///< options of muster run
+    double timeout_s = 0;             ///< of a run; 0: none
+    bool operator==(study_plan const&) const = default;
+};
+
+struct study {
+    std::string name;            ///< of the program, for people and logs
+    std::string created;         ///< UTC, ISO 8601
+    std::string command;         ///< the scale command, as a line for a shell
+    std::string launch_command;  ///< the command of the first run
+    std::string version;         ///< of muster
+    std::string scheduler;       ///< "local", "slurm", …
+    std::string folder;          ///< working directory of the runs
+    machine_facts machine;
+    machine_load load;                                           ///< before the first run
+    std::vector<std::pair<std::string, std::string>> variables;  ///< that bear upon speed
+    study_plan plan;
+    std::vector<study_point> points;
+    std::vector<study_run> runs;
+    bool operator==(study const&) const = default;
+};
+
+inline constexpr char const* study_schema = "muster.results/2";
+
+std::string_view to_string(run_status status) noexcept;
+std::string_view to_string(work_series series) noexcept;
+
+nlohmann::json to_json(study const& results);
+nlohmann::json to_json(study_run const& run);
+
+/// Throws errc::invalid_data naming `origin` and the place.
+study read_study(nlohmann::json const& document, std::string const& origin);
+/// The same from a file, or from the results.json of a folder.
+study read_study_file(std::string const& path);
+/// The same without its runs, of which there may be none.
+study read_study_header(checked_json const& from);
+study_run read_study_run(checked_json const& from);
+
+/// The metrics of a run of the built-in training: train_s, images_per_s (after the first step of each epoch), accuracy (0 to 1),
+/// startup_s, test_s, and the parts of train_s: first_step_s, compute_s, allreduce_wait_s, loader_wait_s (means over the ranks).
+std::vector<metric_series> metrics_of(train_record const& record);
+
+}  // namespace muster

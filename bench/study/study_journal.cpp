@@ -1,0 +1,80 @@
+#include "bench/study/study_journal.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/process/text_file.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+namespace {
+
+std::string line_of(nlohmann::json const& value) {
+    return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+study_journal::study_journal(std::string const& folder) : path_(folder + "/runs.jsonl") {
+    file_ = unique_fd(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644));
+    if (!file_) throw_system("open", path_, 0, "give a folder of your own with -o");
+    if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return;
+    if (errno == EWOULDBLOCK)
+        throw error(errc::unavailable,
+                    fmt::format("{} is in use: another study runs in this folder; wait for it, or give another with -o", path_));
+    // Some shared file systems have no locks: the study goes on without.
+}
+
+std::optional<study> study_journal::read() {
+    auto text = read_text_file(path_);
+    auto const whole = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
+    if (whole < text.size()) {
+        if (::ftruncate(file_.get(), static_cast<off_t>(whole)) != 0) throw_system("ftruncate", path_);
+        text.resize(whole);
+    }
+    std::optional<study> out;
+    int number = 0;
+    for (auto const line : split(text, '\n')) {
+        ++number;
+        if (line.empty()) continue;
+        auto const origin = fmt::format("{}, line {}", path_, number);
+        auto const document = parse_json(line, origin);
+        checked_json const from(document, origin);
+        if (out)
+            out->runs.push_back(read_study_run(from));
+        else
+            out = read_study_header(from);
+    }
+    return out;
+}
+
+void study_journal::begin(study const& header) {
+    if (::ftruncate(file_.get(), 0) != 0) throw_system("ftruncate", path_);
+    auto document = to_json(header);
+    document.erase("runs");
+    write_line(line_of(document));
+}
+
+void study_journal::add(study_run const& run) {
+    write_line(line_of(to_json(run)));
+}
+
+void study_journal::write_line(std::string const& line) {
+    std::string_view left = line;
+    while (!left.empty()) {
+        auto const put = ::write(file_.get(), left.data(), left.size());
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) throw_system("write", path_, 0, "make room where it is");
+        left.remove_prefix(static_cast<std::size_t>(put));
+    }
+    if (::fsync(file_.get()) != 0 && errno != EINVAL) throw_system("fsync", path_);
+}
+
+}  // namespace muster

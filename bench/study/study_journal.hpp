@@ -1,0 +1,33 @@
+// The journal of a study: keeps every run on disk as it ends, so that a study that was killed goes on.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/unique_fd.hpp"
+#include "bench/study/study.hpp"
+
+namespace muster {
+
+/// FOLDER/runs.jsonl: a line for the study without its runs, then one a run; each is written whole and is on disk before the
+/// call returns. One process at a time has it open.
+class study_journal {
+  public:
+    /// Opens or makes it. Throws errc::unavailable if another process has it, errc::io, errc::system.
+    explicit study_journal(std::string const& folder);
+
+    /// The study so far, with all its runs; nothing for a new one. A last line that is cut off is taken away. Throws
+    /// errc::invalid_data naming file and line.
+    std::optional<study> read();
+
+    /// Begins anew: all that it held is gone.
+    void begin(study const& header);
+    void add(study_run const& run);
+
+  private:
+    void write_line(std::string const& line);
+    std::string path_;
+    unique_fd file_;
+};
+
+}  // namespace muster

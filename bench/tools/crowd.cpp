@@ -1,0 +1,89 @@
+#include "bench/tools/crowd.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/process/text_file.hpp"
+#include "base/text.hpp"
+#include "bench/tools/machine.hpp"
+
+namespace muster {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// Of all processes but this one that ran last on a CPU which this process may use.
+std::map<int, process_work> work_of_all() {
+    std::map<int, process_work> out;
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    bool const known = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+    std::error_code fault;
+    for (std::filesystem::directory_iterator at("/proc", fault), end; !fault && at != end; at.increment(fault)) {
+        auto const pid = parse_integer(at->path().filename().string());
+        if (!pid || *pid == ::getpid()) continue;
+        auto work = read_process_work(read_text_file(at->path().string() + "/stat"));
+        if (work && (!known || work->cpu >= CPU_SETSIZE || CPU_ISSET(work->cpu, &allowed)))
+            out.emplace(static_cast<int>(*pid), std::move(*work));
+    }
+    return out;
+}
+
+std::vector<busy_process> busiest_of(std::map<int, process_work> const& before, std::map<int, process_work> const& after,
+                                     double seconds) {
+    std::vector<busy_process> out;
+    double const ticks_per_s = static_cast<double>(::sysconf(_SC_CLK_TCK));
+    for (auto const& [pid, work] : after) {
+        auto const found = before.find(pid);
+        double const ticks = work.ticks - (found == before.end() ? 0 : found->second.ticks);
+        if (double const cpus = ticks / ticks_per_s / seconds; cpus >= 0.1) out.push_back({work.name, pid, cpus});
+    }
+    std::stable_sort(out.begin(), out.end(), [](auto const& a, auto const& b) { return a.cpus > b.cpus; });
+    if (out.size() > 5) out.resize(5);
+    return out;
+}
+
+}  // namespace
+
+std::string crowd_text(machine_load const& load) {
+    double const most = std::min(std::max(load.before, load.during.value_or(0)), static_cast<double>(load.cpus));
+    std::vector<std::string> details;
+    for (auto const& p : load.busiest) details.push_back(fmt::format("{} {:.2f}", without_controls(p.name), p.cpus));
+    auto inside = join(details, ", ");
+    if (load.average >= 0) inside += fmt::format("{}load average {:.1f}", inside.empty() ? "" : "; ", load.average);
+    return fmt::format("other programs used {:.1f} of {} CPU{}{}", most, load.cpus, load.cpus == 1 ? "" : "s",
+                       inside.empty() ? "" : fmt::format(" ({})", inside));
+}
+
+std::optional<process_work> read_process_work(std::string_view stat) {
+    auto const open = stat.find('('), close = stat.rfind(')');  // the name may hold both
+    if (open == stat.npos || close == stat.npos || close < open) return {};
+    auto const fields = split(trim(stat.substr(close + 1)), ' ');  // from the third on
+    if (fields.size() < 37) return {};
+    auto const user = parse_real(fields[11]), system = parse_real(fields[12]);
+    auto const cpu = parse_integer(fields[36]);
+    if (!user || !system || !cpu || *cpu < 0 || *cpu > 1'000'000) return {};
+    return process_work{std::string(stat.substr(open + 1, close - open - 1)), *user + *system, static_cast<int>(*cpu)};
+}
+
+crowd_watch::crowd_watch() : before_(work_of_all()), began_(clock::now()) {
+    double const seconds = std::chrono::duration<double>(clock::now() - began_).count();
+    load_.average = load_average();
+    load_.cpus = std::max(1, static_cast<int>(others_.cpus()));
+    load_.before = std::max(0.0, others_.before());
+    load_.busiest = busiest_of(before_, work_of_all(), seconds);
+    others_.begin();
+}
+
+machine_load crowd_watch::load(bool local) const {
+    auto out = load_;
+    if (local) out.during = std::max(0.0, others_.during(others_.own_s()));
+    return out;
+}
+
+}  // namespace muster

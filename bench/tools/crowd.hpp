@@ -1,0 +1,65 @@
+// A crowded machine: counts the work of other programs before and during a run, and names them.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/tools/other_work.hpp"
+
+namespace muster {
+
+/// A process of others that worked.
+struct busy_process {
+    std::string name;
+    int pid = 0;
+    double cpus = 0;  ///< that it kept busy
+    bool operator==(busy_process const&) const = default;
+};
+
+/// The load of this machine before and during a run.
+struct machine_load {
+    double average = -1;                ///< of one minute, when it began; -1 if the system does not tell
+    int cpus = 1;                       ///< that this process may run on
+    double before = 0;                  ///< of these, kept busy by other programs, just before
+    std::optional<double> during;       ///< the same over the run; nothing: the ranks were not all on this machine
+    std::vector<busy_process> busiest;  ///< just before, the busiest first, those of a tenth of a CPU or more
+    bool operator==(machine_load const&) const = default;
+    /// Other programs used more than a tenth of the CPUs, and more than a quarter of one.
+    bool crowded_before() const noexcept { return is_crowd(before); }
+    bool crowded() const noexcept { return is_crowd(before) || is_crowd(during.value_or(0)); }
+
+  private:
+    bool is_crowd(double others) const noexcept { return others > 0.25 && others > 0.1 * cpus; }
+};
+
+/// "other programs used 1.9 of 2 CPUs (cc1plus 0.98, python3 0.91; load average 8.9)". Pure.
+std::string crowd_text(machine_load const& load);
+
+/// A process' name and ticks of work by the text of its /proc/PID/stat, and the CPU that it ran on last; nothing if the text is
+/// none. Pure.
+struct process_work {
+    std::string name;
+    double ticks = 0;
+    int cpu = 0;
+};
+std::optional<process_work> read_process_work(std::string_view stat);
+
+/// Looks at this machine for a quarter of a second, and then counts until load() is called.
+class crowd_watch {
+  public:
+    crowd_watch();
+    /// `local`: all that is measured are children of this process that have ended.
+    machine_load load(bool local) const;
+
+  private:
+    std::map<int, process_work> before_;  // first, as it is read before the work of others is counted
+    std::chrono::steady_clock::time_point began_;
+    other_work others_;
+    machine_load load_;
+};
+
+}  // namespace muster

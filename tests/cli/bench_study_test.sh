@@ -1,0 +1,162 @@
+# timeout: 240
+# A study of a program that knows nothing of muster but one printed line.
+. "$(dirname "$0")/lib.sh"
+bench=$MUSTER_BIN/muster-bench
+[ -x "$bench" ] || skip "muster-bench was not built (no MPI or no HDF5)"
+scale() { "$bench" scale --no-html --muster "$MUSTER" "$@"; }
+
+# Rank 0 logs its start, tells a time that is known, and waits for ever where the test says so. Three ranks fail.
+cat >program <<'PROGRAM'
+#!/bin/bash
+echo "$WORLD_SIZE of $*" >&2
+[ "$RANK" = 0 ] || exit 0
+echo "$WORLD_SIZE $2" >>starts
+[ "$WORLD_SIZE $2" != "$(cat hang 2>/dev/null)" ] || { : >hangs; exec sleep infinity; }
+[ "$WORLD_SIZE" != 3 ] || { echo 'the dog ate it' >&2; exit 3; }
+echo "muster-metric: epoch_s 100 s"
+echo "muster-metric: epoch_s $((12 / WORLD_SIZE)) s"
+echo "done after $((24 / WORLD_SIZE)) units"
+echo "{\"loss\": 0.$WORLD_SIZE}" >>lines.jsonl
+PROGRAM
+chmod +x program
+
+# Failed points are shown as failed, the rest goes on; the whole output of a run is kept.
+expect_exit 1 scale --ranks 1,2,3 --repeats 2 --time-metric epoch_s --metric 'units:u=after ([0-9]+)' --metric-file lines.jsonl -o one -- ./program {ranks} {repeat}
+expect_matches stdout '^ranks +epoch_s +spread +speed-up +efficiency +units \(u\) +loss +wall_s +note' '^ *1 +12\.0 +12\.0 to 12\.0 \(range\) +1\.00 +100% +24\.0 +0\.100' \
+    '^ *2 +6\.00 .* 2\.00 +100% +12\.0 +0\.200' '^ *3 +- +- +- .*failed: exit code 3' 'speed-up against 1 rank \(epoch_s 12\.0 s\)'
+expect_contains one/runs/0003-3-ranks-warmup.txt 'the dog ate it' '3 of 3 0'
+expect_equal "$(sort starts | uniq -c | tr -s ' ' | paste -sd,)" ' 1 1 0, 1 1 1, 1 1 2, 1 2 0, 1 2 1, 1 2 2, 1 3 0, 1 3 1, 1 3 2' 'runs that were started'
+expect_true python3 - <<'PY'
+import json
+study = json.load(open("one/results.json"))
+assert study["schema"] == "muster.results/2" and study["plan"]["program"] == ["./program", "{ranks}", "{repeat}"]
+counted = [r for r in study["runs"] if not r["warmup"]]
+assert [(r["ranks"], r["repetition"], r["status"]) for r in counted] == [
+    (1, 0, "ok"), (2, 0, "ok"), (3, 0, "failed"), (1, 1, "ok"), (2, 1, "ok"), (3, 1, "failed")]
+assert counted[2]["exit_code"] == 3 and counted[2]["reason"] == "exit code 3"
+first = {m["name"]: m for m in counted[0]["metrics"]}
+assert first["epoch_s"] == {"name": "epoch_s", "unit": "s", "rank": 0, "values": [100, 12]}, first
+assert first["loss"]["values"] == [0.1], "of this run alone"
+assert [len(p["places"]) for p in study["points"]] == [1, 2, 3]
+assert all("train" not in r for r in study["runs"])
+lines = open("one/runs.jsonl").read().splitlines()
+assert len(lines) == 10 and all(json.loads(line) for line in lines)
+log, = __import__("pathlib").Path("one/perflog").glob("*/*/program.log")
+head, *rows = [line.split("|") for line in log.read_text().splitlines()]
+value = head.index("epoch_s_value")
+assert [(r[0], r[value]) for r in rows] == [("pass", "12"), ("pass", "6"), ("fail", "null")], rows
+PY
+expect_exit 0 "$bench" report --results one --no-html --json
+expect_true python3 -c 'import json, sys; r = json.load(open(sys.argv[1]))["rows"]; assert r[1]["speedup"]["value"] == 2 and r[2]["failed"] == 2' "$OUT"
+expect_exit 1 scale --ranks 1,2,3 --repeats 2 --time-metric epoch_s --metric 'units:u=after ([0-9]+)' --metric-file lines.jsonl -o one -- ./program {ranks} {repeat}
+expect_contains stderr '9 of 9 runs are done'
+expect_equal "$(wc -l <starts)" 9 'runs in all'
+
+# Bounds and baselines.
+limit() { scale --ranks 1,2 --repeats 2 --warmup 0 --time-metric epoch_s -o two "$@" -- ./program x {repeat}; }
+expect_exit 0 limit --expect 'speedup[2]>=1.9' --expect 'epoch_s<=12' --expect 'efficiency>99%'
+expect_contains stdout 'kept: speedup[2]>=1.9: 2.00' 'kept: epoch_s<=12 at 1 rank: 12.0'
+expect_exit 1 limit --expect 'speedup[2]>2.5'
+expect_contains stdout 'broken: speedup[2]>2.5: 2.00'
+expect_exit 1 limit --expect 'los[1]<5'
+expect_contains stdout 'no run told it; known are speedup, efficiency, epoch_s, wall_s'
+expect_exit 2 limit --expect 'speedup[4]>1'
+expect_contains stderr 'no runs of 4 ranks are made'
+expect_exit 2 limit --expect 'speedup=1'
+expect_contains stderr '^' 'expected >=, <=, > or <'
+expect_exit 0 limit --baseline two
+python3 - <<'PY'
+import json
+study = json.load(open("two/results.json"))
+for run in study["runs"]:
+    for metric in run["metrics"]: metric["values"] = [v * 0.9 for v in metric["values"]]
+json.dump(study, open("faster.json", "w"))
+PY
+expect_exit 1 limit --baseline faster.json
+expect_contains stdout 'worse: epoch_s at 2 ranks: 6.00 against 5.40 (+11.1%, 5.0% allowed)'
+expect_exit 0 limit --baseline faster.json --tolerance 12%
+expect_exit 1 "$bench" report --results two --no-html --baseline faster.json
+
+# Killed in the middle, it goes on with exactly the runs that are missing.
+rm -f starts
+echo '2 1' >hang
+begin() { scale --ranks 1,2 --repeats 2 -o three -- ./program "$1" {repeat}; }
+"$bench" scale --no-html --muster "$MUSTER" --ranks 1,2 --repeats 2 -o three -- ./program x {repeat} >"$OUT" 2>"$ERR" &
+wait_until 60 test -e hangs
+kill -9 $!
+wait 2>/dev/null
+expect_equal "$(wc -l <three/runs.jsonl)" 4 'lines of the journal'
+printf '{"ranks": 2, "no' >>three/runs.jsonl
+rm hang hangs
+expect_exit 2 begin y
+expect_contains stderr 'three holds another study' "program: ./program x '{repeat}' then, ./program y '{repeat}' now" '--fresh'
+expect_exit 0 begin x
+expect_contains stderr 'going on with the study in three: 3 of 6 runs are done'
+expect_equal "$(paste -sd, starts)" '1 0,2 0,1 1,2 1,2 1,1 2,2 2' 'runs that were started'
+expect_exit 0 scale --ranks 1,2 --repeats 3 -o three -- ./program x {repeat}
+expect_equal "$(tail -n 2 starts | paste -sd,)" '1 3,2 3' 'runs of one repetition more'
+
+# Ctrl-C: the run at hand is ended, the journal is whole, and the run is made again.
+echo '1 1' >hang
+"$bench" scale --no-html --muster "$MUSTER" --ranks 1 --warmup 0 --repeats 2 -o four -- ./program x {repeat} >"$OUT" 2>"$ERR" &
+pid=$!
+wait_until 60 test -e hangs
+kill -TERM $pid
+wait $pid
+expect_equal $? 143 'exit code'
+expect_contains stderr 'stopped by signal 15' 'the same command goes on'
+expect_true python3 -c 'import json; l = open("four/runs.jsonl").read().splitlines(); assert len(l) == 2 and json.loads(l[1])["status"] == "interrupted"'
+rm hang hangs
+expect_exit 0 scale --ranks 1 --warmup 0 --repeats 2 -o four -- ./program x {repeat}
+expect_true python3 -c 'import json; assert [r["status"] for r in json.load(open("four/results.json"))["runs"]] == ["ok", "ok"]'
+
+# A run that takes too long is no failure of the study; --retry makes it again, --fresh all.
+echo '1 1' >hang
+expect_exit 1 scale --ranks 1 --warmup 0 --repeats 2 --timeout 1 -o five -- ./program x {repeat}
+expect_contains stdout '1 of 2 failed: took longer than 1 s'
+rm hang hangs
+expect_exit 0 scale --ranks 1 --warmup 0 --repeats 2 --timeout 1 --retry -o five -- ./program x {repeat}
+expect_contains stderr '1 of 2 runs are done'
+expect_exit 0 scale --ranks 1 --warmup 0 --repeats 1 --fresh -o five -- ./program z {repeat}
+expect_equal "$(wc -l <five/runs.jsonl)" 2 'lines of the journal that was begun anew'
+
+# The batch of a rank.
+expect_exit 0 scale --ranks 1,2 --warmup 0 --repeats 1 --strong --batch 64 -o six -- ./program b{batch} {repeat}
+expect_contains six/runs/0002-2-ranks.txt '2 of b32 1'
+expect_exit 0 scale --ranks 1,2 --warmup 0 --repeats 1 --weak --batch 64 -o seven -- ./program b{batch} {repeat}
+expect_contains seven/runs/0002-2-ranks.txt '2 of b64 1'
+expect_contains stdout 'weak series: batch 64 a rank'
+
+# Nobody ends well: the end of the messages.
+expect_exit 125 scale --ranks 3 --warmup 0 --repeats 1 -o eight -- ./program x {repeat}
+expect_contains stderr 'no run ended well; the first that failed: 3 ranks: exit code 3' 'the dog ate it'
+
+# Wrong command lines are told before the first run.
+rm -f starts
+wrong() { expect_exit 2 scale -o nine "$@"; }
+wrong --strong --batch 3 --ranks 1,2 -- ./program {batch}
+expect_contains stderr '3 does not divide among 2 ranks'
+wrong --batch 4 -- ./program {batch}
+wrong -- ./program {rank}
+expect_contains stderr 'did you mean {ranks}?'
+wrong -- ./program {batch}
+expect_contains stderr 'give --batch N'
+wrong --metric 'x=(' -- ./program
+wrong --take x=lats -- ./program
+expect_contains stderr 'did you mean last?'
+wrong --strong --weak -- ./program
+wrong --epochs 3 -- ./program
+expect_contains stderr '--epochs is for the built-in training'
+wrong ./program
+expect_contains stderr "unexpected word './program'"
+expect_true test ! -e starts
+
+# A busy machine: seen before the first run, and by whom.
+for ((i = 0; i < $(nproc); ++i)); do
+    bash -c 'exec -a spinner bash -c "while :; do :; done"' &
+    spinners+=($!)
+done
+expect_exit 2 scale --strict --ranks 1 -o ten -- ./program x {repeat}
+expect_contains stderr '--strict: other programs used' 'CPU' 'give the same command to go on'
+expect_true test ! -e starts
+kill "${spinners[@]}"
