@@ -37,11 +37,11 @@ constexpr option_row scale_options[]{
     {"timeout", 0, "T", "end a run after T (90, 90s, 5min, 1:30:00)", ""},
     {"shuffle", 0, "SEED", "draw the order of the numbers of ranks anew in each repetition", ""},
     {"hosts", 'H', "a:4,b:4", "handed to muster run, as are the next two", ""},
-    {"hostfile", 'f', "FILE", "", ""},
+    {"hostfile", 'f', "FILE", "file of hosts", ""},
     {"run-options", 0, "WORDS", "more options of muster run, quoted as for a shell: '--bind-to core'", ""},
     {"fresh", 0, "", "begin anew in a folder that holds a study", ""},
     {"retry", 0, "", "make runs that failed again", ""},
-    {"name", 0, "NAME", "what the study is called; default: the program", ""},
+    {"name", 0, "NAME", "what the study is called; default: the program, or the script of an interpreter", ""},
     {"muster", 0, "PATH", "the launcher; default: the muster beside this program", ""},
     {"no-html", 0, "", "no report.html, for which gnuplot is needed", ""},
     {"data", 0, "FILE.h5", "without a program: the built-in training on these images, as muster-bench train", ""},
@@ -107,6 +107,17 @@ void read_program(given_options const& given, study_plan& plan) {
     run_numbers const tried{1, 1, 1, plan.batch};
     fill_placeholders(plan.program, tried);
     fill_placeholders(plan.metric_file, tried);
+}
+
+/// The program's file name; of an interpreter's first argument that is no option, "train.py" of "python3 -u train.py".
+std::string name_of(std::vector<std::string> const& program) {
+    constexpr std::string_view interpreters[]{"python", "bash", "sh", "perl", "julia", "Rscript"};
+    auto name = fs::path(program.front()).filename().string();
+    auto const interprets = [&](std::string_view one) { return name.starts_with(one); };
+    if (std::none_of(std::begin(interpreters), std::end(interpreters), interprets)) return name;
+    auto const script =
+        std::find_if(program.begin() + 1, program.end(), [](auto const& word) { return !word.empty() && word.front() != '-'; });
+    return script == program.end() ? name : fs::path(*script).filename().string();
 }
 
 std::vector<std::string> read_launch(given_options const& given) {
@@ -176,9 +187,7 @@ scale_request read_scale_request(given_options const& given) {
     plan.launch = read_launch(given);
     out.demands = read_study_demands(given);
     check_expected_ranks(out.demands, plan);
-    out.name = given.has("name") ? given.text("name")
-               : plan.built_in   ? "muster-bench train"
-                                 : fs::path(plan.program.front()).filename().string();
+    out.name = given.has("name") ? given.text("name") : plan.built_in ? "muster-bench train" : name_of(plan.program);
     out.muster = launcher_of(given);
     out.folder = made_folder(given.text("output"));
     out.strict = given.has("strict");

@@ -76,7 +76,7 @@ TEST(stop_signals, are_kept_until_they_are_asked_for) {
 
 TEST(read_process_work, of_names_with_anything_in_them) {
     auto const work = read_process_work(
-        "17 (a) b) R 1 1 1 0 -1 4194304 1 2 3 4 55 66 0 0 20 0 1 0 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 17 3 0\n");
+        "17 (a) b) R 1 1 1 0 -1 4194304 1 2 3 4 55 66 0 0 20 0 1 0 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 17 3 0\n");
     ASSERT_TRUE(work);
     EXPECT_EQ(work->name, "a) b");
     EXPECT_EQ(work->ticks, 121);
