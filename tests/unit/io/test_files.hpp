@@ -38,8 +38,12 @@ class scratch {
         return path(name);
     }
     bytes read(std::string const& name) const {
-        std::ifstream file(path(name), std::ios::binary);
-        return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+        std::ifstream file(path(name), std::ios::binary | std::ios::ate);
+        if (!file) return {};
+        bytes all(static_cast<std::size_t>(file.tellg()));
+        file.seekg(0);
+        file.read(reinterpret_cast<char*>(all.data()), static_cast<std::streamsize>(all.size()));
+        return all;
     }
     std::size_t entries() const {
         return static_cast<std::size_t>(
