@@ -13,6 +13,7 @@
 #include "bench/exchange/gpu_exchange_command.hpp"
 #include "bench/exchange/gpu_kernels_command.hpp"
 #include "bench/exchange/wire_command.hpp"
+#include "bench/in_job/here_command.hpp"
 #include "bench/launching/launch_command.hpp"
 #include "bench/loading/io_command.hpp"
 #include "bench/loading/loader_command.hpp"
@@ -41,6 +42,7 @@ int main(int argc, char** argv) {
         commands.add(loader_row, [&](auto const& given) { return loader_command(given, variables); });
         commands.add(io_row, [&](auto const& given) { return io_command(given, variables); });
         commands.add(collectives_row, [&](auto const& given) { return collectives_command(given, variables, line); });
+        commands.add(collectives_here_row, [&](auto const& given) { return collectives_here_command(given, variables, line); });
         commands.add(exchange_row, [&](auto const& given) { return exchange_command(given, variables); });
         commands.add(wire_row, [&](auto const& given) { return wire_command(given, variables); });
         commands.add(gpu_exchange_row, [&](auto const& given) { return gpu_exchange_command(given, variables); });

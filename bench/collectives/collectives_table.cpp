@@ -37,6 +37,23 @@ std::vector<double> const& samples_of(collectives_cell const& cell) {
     return cell.out_of_place_us.empty() ? cell.in_place_us : cell.out_of_place_us;
 }
 
+/// nccl-tests' last line, for each job: the mean of all sizes' bus bandwidths, in and out of place.
+std::string average_line(collectives_results const& results) {
+    std::string text;
+    for (auto const& job : results.jobs) {
+        double sum = 0;
+        int count = 0;
+        for (auto const& cell : results.cells)
+            for (auto const* samples : {&cell.out_of_place_us, &cell.in_place_us})
+                if (cell.job == job.name && !samples->empty()) {
+                    sum += bandwidth_gbs(cell.bytes, median(*samples)) * bus_factor(results.of.what, results.ranks);
+                    ++count;
+                }
+        if (count > 0) text += fmt::format("{}{} {:.3f}", text.empty() ? "average busbw GB/s: " : ", ", job.name, sum / count);
+    }
+    return text.empty() ? text : text + "\n";
+}
+
 collectives_job_facts facts_of(collectives_results const& results, std::string const& job) {
     for (auto const& each : results.jobs)
         if (each.name == job) return each;
@@ -105,7 +122,7 @@ std::string describe(collectives_results const& results) {
                 "{:.0f}%", bound_us(of.what, cell.bytes, results.ranks, results.triad_gbs) / median(samples_of(cell)) * 100));
         rows.push_back(row);
     }
-    text += align_columns(rows);
+    text += align_columns(rows) + average_line(results);
     for (auto const& job : results.jobs) {
         if (!job.own) continue;
         auto const all = compare_with_peers(results, job.name);
