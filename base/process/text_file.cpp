@@ -1,13 +1,15 @@
 #include "base/process/text_file.hpp"
 
 #include <fstream>
-#include <iterator>
+#include <sstream>
 
 namespace muster {
 
 std::string read_text_file(std::string const& path) {
     std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    std::ostringstream text;
+    text << file.rdbuf();  // iterators throw where reading fails: a process of /proc that ends meanwhile, a folder
+    return text.str();
 }
 
 }  // namespace muster

@@ -101,8 +101,7 @@ TEST(machine_load, is_crowded_beyond_a_tenth) {
     EXPECT_EQ(crowd_text(load), "other programs used 13.0 of 128 CPUs (cc1plus 0.98, x?y 0.50; load average 8.9)");
 }
 
-// A process of somebody else, as it is no child whose end is waited for.
-TEST(crowd_watch, names_who_works) {
+TEST(crowd_watch, of_ranks_elsewhere_tells_nothing_of_the_run) {
     stop_signals signals;
     std::optional<machine_load> seen;
     run_watched({"sh", "-c", "echo go; while :; do :; done"}, environment::capture(), signals, duration(0), [&](auto) {
