@@ -1,6 +1,5 @@
 #include "comm/c_api/c_call.hpp"
 
-#include <algorithm>
 #include <cstddef>
 
 namespace muster::c_api {
@@ -65,17 +64,6 @@ int code_of_current() noexcept {
 
 void refuse(std::string const& what) {
     throw comm_error(errc::usage, what);
-}
-
-void check_size(void const* at, std::size_t given, std::size_t known, char const* what) {
-    if (given < sizeof(std::size_t) || given > std::size_t{1} << 16)
-        refuse(fmt::format("{} says that it has {} bytes; set struct_size to its sizeof", what, given));
-    auto const* const bytes = static_cast<std::byte const*>(at);
-    if (given > known && std::any_of(bytes + known, bytes + given, [](std::byte each) { return each != std::byte{}; }))
-        throw comm_error(errc::unavailable,
-                         fmt::format("{} has fields set that this muster (ABI {}) does not know: the program was compiled "
-                                     "for a newer one; load that one",
-                                     what, MUSTER_COMM_ABI));
 }
 
 call_parts parts_of(muster_call const* given) {

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <cstring>
 #include <new>
 
+#include "base/c_api/c_struct.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/c_api/muster_comm.h"
 #include "comm/exchange/exchange.hpp"
@@ -73,18 +73,10 @@ T& need(T* given, char const* what) {
     return *given;
 }
 
-/// Throws unless a struct of `given` bytes at `at` can be read as one of `known`: shorter is an older caller's, longer a newer
-/// one's, who must not have set what this version does not know.
-void check_size(void const* at, std::size_t given, std::size_t known, char const* what);
-
 /// A struct of an older caller is shorter: the rest is zero.
 template <typename T>
 T whole(T const* given, char const* what) {
-    T copy{};
-    if (given == nullptr) return copy;
-    check_size(given, given->struct_size, sizeof copy, what);
-    std::memcpy(&copy, given, std::min(sizeof copy, given->struct_size));
-    return copy;
+    return whole_c_struct(given, what, MUSTER_COMM_ABI);
 }
 
 struct call_parts {

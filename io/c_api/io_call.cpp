@@ -52,14 +52,4 @@ int code_of_current() noexcept {
     }
 }
 
-void check_size(void const* at, std::size_t given, std::size_t known, char const* what) {
-    if (given < sizeof(std::size_t) || given > std::size_t{1} << 16)
-        throw error(errc::usage, fmt::format("{} says that it has {} bytes; set struct_size to its sizeof", what, given));
-    auto const* const bytes = static_cast<std::byte const*>(at);
-    if (given > known && std::any_of(bytes + known, bytes + given, [](std::byte each) { return each != std::byte{}; }))
-        throw error(errc::unavailable, fmt::format("{} has fields set that this muster (ABI {}) does not know: the program was "
-                                                   "compiled for a newer one; load that one",
-                                                   what, MUSTER_IO_ABI));
-}
-
 }  // namespace muster::io_api

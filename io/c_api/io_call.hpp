@@ -1,13 +1,11 @@
-// Calls of the C interface for datasets: turns errors into codes and reads structs of other versions.
+// Calls of the C interface for datasets: turns errors into codes, and reads what is given.
 #pragma once
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstring>
 #include <string>
 
+#include "base/c_api/c_struct.hpp"
 #include "base/error.hpp"
 #include "io/c_api/muster_io.h"
 
@@ -40,27 +38,16 @@ T& need(T* given, char const* what) {
     return *given;
 }
 
-/// Throws unless a struct of `given` bytes at `at` can be read as one of `known`: a longer one must not have set what is unknown.
-void check_size(void const* at, std::size_t given, std::size_t known, char const* what);
-
 /// A struct of an older caller is shorter: the rest is zero. Null is all zero.
 template <typename T>
 T whole(T const* given, char const* what) {
-    T copy{};
-    if (given == nullptr) return copy;
-    check_size(given, given->struct_size, sizeof copy, what);
-    std::memcpy(&copy, given, std::min(sizeof copy, given->struct_size));
-    return copy;
+    return whole_c_struct(given, what, MUSTER_IO_ABI);
 }
 
 /// Gives the caller as much of a result as its struct has room for.
 template <typename T>
-void give(T result, T* into, char const* what) {
-    std::size_t const size = need(into, what).struct_size;
-    if (size < sizeof(std::size_t) || size > std::size_t{1} << 16)
-        throw error(errc::usage, fmt::format("{} says that it has {} bytes; set struct_size to its sizeof", what, size));
-    result.struct_size = size;
-    std::memcpy(into, &result, std::min(sizeof result, size));
+void give(T const& result, T* into, char const* what) {
+    give_c_struct(result, need(into, what), what);
 }
 
 }  // namespace muster::io_api

@@ -53,7 +53,7 @@ std::map<std::string, std::vector<names>> const floors_of{
     {"comm/exchange", {{"request"}, {"observe"}, {"batch"}, {"negotiation"}, {"core"}, {"."}}},
     {"bench",
      {{"tools"}, {"peers", "network"}, {"training", "collectives", "exchange", "launching", "loading"}, {"study"}, {"scaling"}, {"."}}},
-    {"base", {{"."}, {"process", "trust"}, {"command"}, {"manual"}}},
+    {"base", {{"."}, {"process", "trust", "c_api"}, {"command"}, {"manual"}}},
     {"pmix", {{"library", "."}, {"server", "client"}, {"pmi1"}}},
     {"io", {{"hdf5"}, {"dataset"}, {"arrays", "tree"}, {"sources"}, {"convert", "copy", "loader"}, {"c_api", "stage"}}},
 };
