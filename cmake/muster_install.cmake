@@ -39,6 +39,14 @@ function(muster_install_archives part)
   install(TARGETS ${targets} EXPORT muster-${part} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 endfunction()
 
+# muster_install_pkg_config(<name> <library> <description>): NAME.pc, with which programs of C find one of the shared libraries.
+function(muster_install_pkg_config name library description)
+  set(folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  file(RELATIVE_PATH up /prefix/${folder} /prefix) # so that an installed tree can be moved
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/muster.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${folder} COMPONENT development)
+endfunction()
+
 # find_package(muster), pkg-config, documents.
 function(muster_install_package)
   set(doc ${PROJECT_SOURCE_DIR})
@@ -55,15 +63,15 @@ function(muster_install_package)
   install(FILES ${PROJECT_BINARY_DIR}/muster-config.cmake ${PROJECT_BINARY_DIR}/muster-config-version.cmake DESTINATION ${where} COMPONENT development)
   set(parts comm_c comm)
   if(TARGET muster_io)
-    list(APPEND parts io)
+    list(APPEND parts io_c io)
     install(FILES ${PROJECT_SOURCE_DIR}/cmake/muster_find_hdf5.cmake DESTINATION ${where} COMPONENT development)
   endif()
   foreach(part IN LISTS parts)
     install(EXPORT muster-${part} NAMESPACE muster:: FILE muster-${part}.cmake DESTINATION ${where} COMPONENT development)
   endforeach()
 
-  set(folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-  file(RELATIVE_PATH up /prefix/${folder} /prefix) # so that an installed tree can be moved
-  configure_file(${PROJECT_SOURCE_DIR}/cmake/muster.pc.in ${PROJECT_BINARY_DIR}/muster.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/muster.pc DESTINATION ${folder} COMPONENT development)
+  muster_install_pkg_config(muster muster_comm "Collectives of named tensors over the ranks of a job: the C interface")
+  if(TARGET muster_io)
+    muster_install_pkg_config(muster-io muster_io "Datasets, samplers and loaders for training: the C interface")
+  endif()
 endfunction()

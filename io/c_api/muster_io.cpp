@@ -4,10 +4,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/environment.hpp"
+#include "comm/communicator.hpp"
 #include "io/c_api/io_call.hpp"
 #include "io/dataset/dataset.hpp"
 #include "io/loader/loader.hpp"
 #include "io/loader/sampler.hpp"
+#include "pmix/identity.hpp"
 
 using namespace muster;
 using namespace muster::io_api;
@@ -85,6 +88,7 @@ loader_options options_of(muster_loader_options const& given) {
     if (given.prefetch != 0) how.prefetch = static_cast<std::size_t>(std::max(0, given.prefetch));
     how.workers = threads_of(given.workers, 1, "workers");
     how.readers = threads_of(given.readers, 4, "readers");
+    how.large_pages = given.large_pages != 0;
     if (given.transform != nullptr) how.transform = transform_of(whole(given.transform, "the transform"));
     return how;
 }
@@ -165,8 +169,26 @@ int muster_loader_create(muster_dataset const* data, muster_sampler const* sampl
                          muster_loader** made) {
     return guarded([&] {
         need(made, "where the loader goes") = nullptr;
-        *made = new muster_loader{loader(need(data, "the dataset").data, need(sampler, "the sampler").order,
-                                         options_of(whole(options, "the loader's options")))};
+        loader_options const how = options_of(whole(options, "the loader's options"));
+        if (how.memory == memory_mode::shared)
+            throw error(errc::usage, "memory is MUSTER_MEMORY_SHARED, which takes all ranks; call muster_loader_create_shared");
+        *made = new muster_loader{loader(need(data, "the dataset").data, need(sampler, "the sampler").order, how)};
+    });
+}
+int muster_loader_create_shared(muster_dataset const* data, muster_sampler const* sampler, muster_loader_options const* options,
+                                muster_loader** made) {
+    return guarded([&] {
+        need(made, "where the loader goes") = nullptr;
+        dataset const& of = need(data, "the dataset").data;
+        muster::sampler const& order = need(sampler, "the sampler").order;
+        muster_loader_options const given = whole(options, "the loader's options");
+        if (given.rank != 0 || given.world != 0 || given.local_rank != 0 || given.local_size != 0)
+            throw error(errc::usage,
+                        "rank, world, local_rank or local_size is given to muster_loader_create_shared, which finds them "
+                        "itself; leave them 0");
+        loader_options const how = options_of(given);
+        communicator ranks = communicator::create(identify(environment::capture()));
+        *made = new muster_loader{loader(of, order, ranks, how)};
     });
 }
 int muster_loader_free(muster_loader* loader) {

@@ -2,8 +2,8 @@
  *
  * Every function returns MUSTER_IO_OK or a code; muster_io_last_error() then tells what went wrong, of the calling thread's last failed call. No C++ exception
  * leaves a function. Null where something is needed is MUSTER_IO_E_USAGE. What a function makes is owned by the caller, who frees it once. One thread at a time
- * uses a dataset (and no other dataset meanwhile: HDF5 has one lock) or a loader; a sampler may be used by any number of them. No function is collective: each
- * rank is told who it is. Structs begin with their size (set it to sizeof), so that later versions can add to them; what is not set must be zero. A program that
+ * uses a dataset (and no other dataset meanwhile: HDF5 has one lock) or a loader; a sampler may be used by any number of them. No function but
+ * muster_loader_create_shared is collective: each rank is told who it is. Structs begin with their size (set it to sizeof), so that later versions can add to them; what is not set must be zero. A program that
  * was compiled for a later version and sets what this one does not know gets MUSTER_IO_E_UNAVAILABLE.
  */
 #ifndef MUSTER_IO_H
@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Grows when something is added; never otherwise. What a program was compiled for is at most muster_io_abi(). */
-#define MUSTER_IO_ABI 1
+#define MUSTER_IO_ABI 2
 int muster_io_abi(void);
 
 typedef struct muster_dataset muster_dataset; /* an open split of a file */
@@ -100,7 +100,7 @@ typedef struct muster_transform {
     int flip;   /* 1: half of them mirrored, by chance */
 } muster_transform;
 
-enum { MUSTER_MEMORY_AUTOMATIC = 0, MUSTER_MEMORY_WHOLE, MUSTER_MEMORY_MAPPED, MUSTER_MEMORY_SHARD, MUSTER_MEMORY_WINDOWED = 5 };
+enum { MUSTER_MEMORY_AUTOMATIC = 0, MUSTER_MEMORY_WHOLE, MUSTER_MEMORY_MAPPED, MUSTER_MEMORY_SHARD, MUSTER_MEMORY_SHARED, MUSTER_MEMORY_WINDOWED }; /* SHARED since ABI 2 */
 
 typedef struct muster_loader_options {
     size_t struct_size;
@@ -112,6 +112,7 @@ typedef struct muster_loader_options {
     int workers;  /* threads that do; 0 is 1 */
     int readers;  /* threads that read, with MUSTER_MEMORY_WINDOWED; 0 is 4 */
     const muster_transform* transform; /* or null: bytes as they are */
+    int large_pages; /* 1, with MUSTER_MEMORY_SHARED: on pages of 2 MiB that the node has reserved (vm.nr_hugepages). Since ABI 2 */
 } muster_loader_options;
 
 /* Valid until the next call on the loader. */
@@ -135,6 +136,11 @@ typedef struct muster_loader_times {
 
 /* Reads its samples, but with MUSTER_MEMORY_WINDOWED. Dataset and sampler may be freed afterwards. */
 int muster_loader_create(const muster_dataset* data, const muster_sampler* sampler, const muster_loader_options* options, muster_loader** made);
+/* Since ABI 2. The same with one copy of the samples a node, which its ranks share (MUSTER_MEMORY_SHARED, and what MUSTER_MEMORY_AUTOMATIC then chooses if it
+ * fits): collective over all ranks of the job, with the same options. Who they are comes from the environment; rank, world, local_rank and local_size must be 0.
+ * The ranks communicate during this call alone, on one node by shared memory, else by MPI, which the program may have initialised. The copy is gone with the last
+ * loader that has it. */
+int muster_loader_create_shared(const muster_dataset* data, const muster_sampler* sampler, const muster_loader_options* options, muster_loader** made);
 int muster_loader_free(muster_loader* loader); /* null is allowed */
 /* Begins an epoch, and ends the one before. `batches` may be null. */
 int muster_loader_epoch(muster_loader* loader, uint64_t epoch, uint64_t start, uint64_t* batches);

@@ -1,4 +1,4 @@
-/* A program of the C interface for datasets: delivers two epochs of a file by every memory mode and adds up what came. `dataset FILE`. */
+/* A program of the C interface for datasets: delivers two epochs of a file by every memory mode and adds up what came. `dataset FILE [shared]`. */
 #include "io/c_api/muster_io.h"
 
 #include <stdio.h>
@@ -8,6 +8,33 @@
 static void fail(const char* what) {
     fprintf(stderr, "%s: %s\n", what, muster_io_last_error());
     exit(40);
+}
+
+/* One copy a node, of all ranks of the job: `dataset FILE shared`. */
+static int share(const muster_dataset* data, const muster_sampler* sampler) {
+    muster_loader_options how;
+    memset(&how, 0, sizeof how);
+    how.struct_size = sizeof how;
+    how.batch = 7;
+    how.memory = MUSTER_MEMORY_SHARED;
+    muster_loader* loader = NULL;
+    if (muster_loader_create(data, sampler, &how, &loader) != MUSTER_IO_E_USAGE || loader != NULL) return 44;
+    printf("refused: %s\n", muster_io_last_error());
+    how.world = 2;
+    if (muster_loader_create_shared(data, sampler, &how, &loader) != MUSTER_IO_E_USAGE || loader != NULL) return 45;
+    printf("refused: %s\n", muster_io_last_error());
+    how.world = 0;
+    if (muster_loader_create_shared(data, sampler, &how, &loader) != MUSTER_IO_OK) fail("shared loader");
+    printf("why: %s\n", muster_loader_why(loader));
+    if (muster_loader_epoch(loader, 0, 0, NULL) != MUSTER_IO_OK) fail("epoch");
+    muster_batch batch;
+    memset(&batch, 0, sizeof batch);
+    batch.struct_size = sizeof batch;
+    int code;
+    while ((code = muster_loader_next(loader, &batch)) == MUSTER_IO_OK)
+        for (uint64_t i = 0; i < batch.count; ++i) printf("sample %d is %.16s\n", (int)batch.samples[i], (const char*)batch.images + 16 * i);
+    if (code != MUSTER_IO_END) fail("next");
+    return muster_loader_free(loader) == MUSTER_IO_OK ? 0 : 46;
 }
 
 int main(int argc, char** argv) {
@@ -29,6 +56,8 @@ int main(int argc, char** argv) {
     order.window_chunks = 3;
     muster_sampler* sampler = NULL;
     if (muster_sampler_create(facts.samples, &order, &sampler) != MUSTER_IO_OK) fail("sampler");
+
+    if (argc > 2) return share(data, sampler);
 
     const int modes[] = {MUSTER_MEMORY_AUTOMATIC, MUSTER_MEMORY_WHOLE, MUSTER_MEMORY_MAPPED, MUSTER_MEMORY_WINDOWED};
     for (int mode = 0; mode < 4; ++mode) {

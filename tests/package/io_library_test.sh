@@ -22,7 +22,11 @@ images >images
 labels >labels
 expect_exit 0 "$MUSTER_PREFIX/bin/muster-stage" convert --images images --labels labels -o small.h5
 
-expect_exit 0 "$CC" -std=c11 -Wall -Wextra -Werror -o dataset "$here/dataset.c" -I"$MUSTER_PREFIX/include/muster" -L"$folder" -lmuster_io
+# C, with what pkg-config says and nothing else.
+PKG_CONFIG_PATH=$(dirname "$(find "$MUSTER_PREFIX" -name muster-io.pc)")
+export PKG_CONFIG_PATH
+read -ra flags <<<"$(pkg-config --cflags --libs muster-io)"
+expect_exit 0 "$CC" -std=c11 -Wall -Wextra -Werror -o dataset "$here/dataset.c" "${flags[@]}"
 export LD_LIBRARY_PATH=$folder
 expect_exit 0 ./dataset small.h5
 expect_contains stdout "60 samples of 16 bytes, 3 classes"
@@ -31,6 +35,13 @@ grep '^120 samples, sum' "$OUT" >delivered
 [ "$(sort -u delivered | wc -l)" = 1 ] || fail "the memory modes delivered different samples"
 expect_contains stdout "refused: tail is 9; give 0 to 2"
 expect_contains stdout "/no/such/file.h5"
+
+# One copy a node: two ranks draw from the memory of one, and have every sample once between them.
+expect_exit 0 "$MUSTER_PREFIX/bin/muster" run -q --timeout 60s -n 2 --slots-per-node 2 -- ./dataset small.h5 shared
+expect_contains stdout "call muster_loader_create_shared" "leave them 0" "memory mode shared"
+for i in $(seq 60); do printf 'sample %d is %016d\n' $((i - 1)) "$i"; done | sort >wanted
+sed -n 's/.*\(sample [0-9]* is [0-9]*\)$/\1/p' "$OUT" | sort >delivered
+diff wanted delivered || fail "two ranks that share a copy did not deliver every sample once"
 
 if [ -x /usr/bin/python3 ]; then
     expect_exit 0 /usr/bin/python3 "$here/dataset.py" "$library" small.h5
