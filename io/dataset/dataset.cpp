@@ -60,15 +60,33 @@ void dataset::read(std::size_t first, std::size_t count, std::span<std::uint8_t>
                  labels.data());
 }
 
-/// "block 3 (samples 300 to 399, bytes 4096 to 8191 of the file)".
+/// "samples 300 to 399 (block 3, bytes 4096 to 8191 of the file)"; where the samples lie in chunks, "samples 300 to 399 (block 3, in
+/// chunks 6 to 7, at bytes 4096 to 8192 of the file)", which are the first bytes of the first and of the last of them. Chunks are asked
+/// for where this process has the file for itself alone: the others do not take part.
 std::string dataset::place_of_block(std::size_t block, bool of_images) const {
     std::size_t const from = block * info_.checksum_block_samples;
     std::size_t const end = std::min(from + info_.checksum_block_samples, size());
     auto const offset = of_images ? info_.image_offset : info_.label_offset;
     std::size_t const row = of_images ? image_bytes() : label_bytes();
-    std::string const bytes =
-        offset ? fmt::format(", bytes {} to {} of the file", *offset + from * row, *offset + end * row - 1) : std::string();
+    std::string const bytes = offset ? fmt::format(", bytes {} to {} of the file", *offset + from * row, *offset + end * row - 1)
+                                     : place_of_chunks({from, end - from}, of_images);
     return fmt::format("samples {} to {} (block {}{})", from, end - 1, block, bytes);
+}
+
+std::string dataset::place_of_chunks(hyperslab rows, bool of_images) const {
+    if (ranks_->size() > 1) return {};
+    hdf5::place const where{info_.path, fmt::format("/{}/{}", info_.split, of_images ? "images" : "labels")};
+    hdf5::dataset const& array = of_images ? images_ : labels_;
+    try {
+        auto const chunk = hdf5::form_of(where, array).chunk;
+        if (chunk.empty()) return {};
+        auto const offsets = hdf5::chunk_offsets(where, array);
+        std::size_t const first = rows.first / chunk[0], last = (rows.end() - 1) / chunk[0];
+        return fmt::format(", in chunks {} to {}, at bytes {} to {} of the file", first, last, offsets.at(first),
+                           offsets.at(last));
+    } catch (std::exception const&) {
+        return {};  // a file so damaged that it does not tell; what is wrong is told without
+    }
 }
 
 void dataset::verify_blocks(hyperslab rows, std::span<std::uint8_t const> images, std::span<std::uint8_t const> labels,

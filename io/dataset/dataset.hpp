@@ -93,6 +93,7 @@ class dataset {
     void transfer(hdf5::place const& where, hdf5::dataset const& from, element_type type, hyperslab rows, std::size_t row_bytes,
                   std::uint8_t* data) const;
     std::string place_of_block(std::size_t block, bool of_images) const;
+    std::string place_of_chunks(hyperslab rows, bool of_images) const;
     void verify_blocks(hyperslab rows, std::span<std::uint8_t const> images, std::span<std::uint8_t const> labels,
                        std::span<std::uint64_t const> image_blocks, std::span<std::uint64_t const> label_blocks) const;
 

@@ -155,6 +155,14 @@ with h5py.File("any.h5", "w") as file:
     file.create_dataset("deep/x", data=x, compression="gzip")
     file["deep/y"] = y
     file["link"] = h5py.ExternalLink("other.h5", "/x")
+    file["soft"] = h5py.SoftLink("/deep/x")
+    file["folder"] = h5py.SoftLink("/deep")
+    for name, source in (("inside", "."), ("outside", "other.h5")):
+        layout = h5py.VirtualLayout(x.shape, "u1")
+        layout[:] = h5py.VirtualSource(source, "deep/x", x.shape)
+        file.create_virtual_dataset(name, layout)
+with h5py.File("other.h5", "w") as file:
+    file["deep/x"] = file["x"] = x
 END
     for source in s.npz d.npz "any.h5 --images deep/x --labels deep/y" "d.npz --gzip 6 --chunk 7"; do
         expect_exit 0 "$STAGE" convert $source -o from.h5 --force --no-fsync
@@ -174,4 +182,12 @@ END
     expect_true "$python" -c 'import h5py, numpy; assert (h5py.File("from.h5")["train/images"][:] == numpy.load("x.npy").transpose(0, 3, 1, 2)).all()'
     expect_exit 125 "$STAGE" convert any.h5 --images link --labels none -o from.h5 --force
     expect_contains stderr "any.h5: /link: is an external link, which is not followed"
+    for name in soft folder/x; do
+        expect_exit 125 "$STAGE" convert any.h5 --images $name --labels none -o from.h5 --force
+        expect_contains stderr "any.h5: /${name%/x}: is a soft link, which is not followed"
+    done
+    for name in inside outside; do
+        expect_exit 125 "$STAGE" convert any.h5 --images $name --labels none -o from.h5 --force
+        expect_contains stderr "any.h5: /$name: is put together from other datasets (HDF5 virtual layout), which are not read"
+    done
 fi

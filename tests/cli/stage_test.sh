@@ -135,6 +135,33 @@ END
         expect_exit 125 "$STAGE" $command outside.h5
         expect_contains stderr "outside.h5: /train/images: keeps its elements in other files (HDF5 external storage)"
     done
+    # A byte flipped in a file of chunks is named by the chunk and where that lies.
+    expect_exit 0 "$STAGE" convert --images images --labels labels -o chunked.h5 --chunk 500
+    "$python" - <<'END'
+import h5py
+with h5py.File("chunked.h5") as file:
+    begins = [file["train/images"].id.get_chunk_info_by_coord((first, 0, 0, 0)).byte_offset for first in range(0, 3000, 500)]
+with open("chunked.h5", "r+b") as file:
+    file.seek(begins[4] + 12345)
+    file.write(b"b")
+open("begins", "w").write(f"{begins[3]} to {begins[5]}")
+END
+    expect_exit 125 "$STAGE" verify chunked.h5
+    expect_contains stderr "chunked.h5: /train/images: samples 1747 to 2999 (block 1, in chunks 3 to 5, at bytes $(cat begins) of the file): checksum"
+
+    cp renamed.h5 virtual.h5
+    "$python" - <<'END'
+import h5py
+with h5py.File("virtual.h5", "r+") as file:
+    layout = h5py.VirtualLayout(file["train/images"].shape, "u1")
+    layout[:] = h5py.VirtualSource("renamed.h5", "train/images", layout.shape)
+    del file["train/images"]
+    file.create_virtual_dataset("train/images", layout)
+END
+    for command in info verify; do
+        expect_exit 125 "$STAGE" $command virtual.h5
+        expect_contains stderr "virtual.h5: /train/images: is put together from other datasets (HDF5 virtual layout)"
+    done
 fi
 
 # On several ranks: the same contents, one report, an error told once.
