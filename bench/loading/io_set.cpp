@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/unique_fd.hpp"
 #include "io/loader/mapped_memory.hpp"
@@ -43,12 +44,18 @@ double cached_part(int file, std::size_t bytes) {
     return static_cast<double>(cached) / static_cast<double>(pages.size());
 }
 
-void run_quietly(std::vector<std::string> const& command) {
+/// `script` of sh, with its arguments in $0, $1 …
+void run_script(std::string const& script, std::vector<std::string> const& arguments) {
+    std::vector<std::string> command{"sh", "-c", script};
+    command.insert(command.end(), arguments.begin(), arguments.end());
     auto const result = run_program(command, environment::capture(), foreground());
     if (result.exit_status != 0)
         throw error(errc::unavailable,
-                    fmt::format("{} ended with exit code {}; its messages are above", command[0], result.exit_status));
+                    fmt::format("'{}' ended with exit code {}; its messages are above", script, result.exit_status));
 }
+
+constexpr char const* disk = "pread, sequential, cold";
+constexpr char const* memory = "memcpy";
 
 }  // namespace
 
@@ -59,49 +66,84 @@ io_set::io_set(std::string path, std::string scratch, std::size_t batch, std::si
       workers_(workers),
       data_(dataset::open(path_)),
       bytes_(data_.size() * data_.image_bytes()),
-      buffer_(mapped_memory::allocate(piece)) {
-    auto const source = std::make_shared<mapped_memory>(mapped_memory::allocate(bytes_));
+      buffer_(mapped_memory::allocate(piece)),
+      source_(mapped_memory::allocate(bytes_)),
+      order_(data_.size()) {
+    data_.read(0, data_.size(), source_.bytes(), {});
+    sampler(data_.size(), {}).fill({}, 0, order_);
     auto const target = std::make_shared<mapped_memory>(mapped_memory::allocate(bytes_));
-    data_.read(0, data_.size(), source->bytes(), {});
     std::memset(target->bytes().data(), 1, bytes_);  // its pages are there when it is timed
     auto const whole = std::make_shared<loader>(make_loader(memory_mode::whole));
     auto const windowed = std::make_shared<loader>(make_loader(memory_mode::windowed));
-    char const* const disk = "pread, sequential, cold";
-    char const* const memory = "memcpy";
-    rows_.push_back({disk, "", [this] { return drop(), pread_all(); }, {}});
-    rows_.push_back({"dd, sequential, cold",
-                     disk,
-                     [this] {
-                         drop();
-                         return timed([&] { run_quietly({"dd", "if=" + path_, "of=/dev/null", "bs=4M", "status=none"}); });
-                     },
-                     {}});
-    rows_.push_back({"cp to the same disk, cold",
-                     disk,
-                     [this] {
-                         drop();
-                         return timed([&] { run_quietly({"cp", "--reflink=never", path_, scratch_ + "/copy"}); });
-                     },
-                     {}});
-    rows_.push_back({"loader windowed, shuffled, cold", disk, [this, windowed] { return drop(), deliver(*windowed); }, {}});
+    auto const check_pread = [this] { pread_all(true); };
+    rows_.push_back({disk, "", [this] { return drop(), pread_all(); }, check_pread});
+    add_program("dd, sequential, cold", "dd if=\"$0\" of=/dev/null bs=4M status=none",
+                "dd if=\"$0\" of=\"$1\" bs=4M status=none");
+    add_program("tar, sequential, cold", "tar -C \"${0%/*}\" -cf - \"${0##*/}\" | cat >/dev/null",
+                "tar -C \"${0%/*}\" -cf - \"${0##*/}\" | tar -xOf - >\"$1\"");
+    add_program("cp to the same disk, cold", "cp --reflink=never \"$0\" \"$1\"", "true");
+    rows_.push_back({"loader windowed, shuffled, cold", disk, [this, windowed] { return drop(), deliver(*windowed); },
+                     [this, windowed] { check_deliveries(*windowed); }});
     rows_.push_back(
-        {memory,
-         "",
-         [this, source, target] { return timed([&] { std::memcpy(target->bytes().data(), source->bytes().data(), bytes_); }); },
-         {}});
-    rows_.push_back({"pread, sequential, warm", memory, [this] { return pread_all(), pread_all(); }, {}});
-    rows_.push_back({"loader whole, shuffled", memory, [this, whole] { return deliver(*whole); }, {}});
-    rows_.push_back({"loader mapped, shuffled, warm",
-                     memory,
+        {memory, "",
+         [this, target] { return timed([&] { std::memcpy(target->bytes().data(), source_.bytes().data(), bytes_); }); },
+         [this, target] { require_same(0, target->bytes(), memory); }});
+    rows_.push_back({"pread, sequential, warm", memory, [this] { return pread_all(), pread_all(); }, check_pread});
+    rows_.push_back({"pread a sample, shuffled, warm", memory, [this] { return pread_all(), pread_shuffled(); },
+                     [this] { pread_shuffled(true); }});
+    rows_.push_back({"loader whole, shuffled", memory, [this, whole] { return deliver(*whole); },
+                     [this, whole] { check_deliveries(*whole); }});
+    // Made anew: pages that are mapped are not dropped where others want them cold.
+    rows_.push_back({"loader mapped, shuffled, warm", memory,
                      [this] {
-                         // Made anew: pages that are mapped are not dropped where others want them cold.
                          loader mapped = make_loader(memory_mode::mapped);
                          pread_all();
                          return deliver(mapped);
                      },
-                     {}});
-    rows_.push_back(
-        {"loader windowed, shuffled, warm", memory, [this, windowed] { return pread_all(), deliver(*windowed); }, {}});
+                     [this] {
+                         loader mapped = make_loader(memory_mode::mapped);
+                         check_deliveries(mapped);
+                     }});
+    rows_.push_back({"loader windowed, shuffled, warm", memory, [this, windowed] { return pread_all(), deliver(*windowed); },
+                     [this, windowed] { check_deliveries(*windowed); }});
+}
+
+/// `script` reads the file $0; `checked_script` does the same once more into the file $1.
+void io_set::add_program(std::string const& name, std::string const& script, std::string const& checked_script) {
+    std::string const program = script.substr(0, script.find(' '));
+    if (find_program_or_nothing(program, environment::capture()).empty()) {
+        missing_.push_back(fmt::format("not measured: {}: {} is not there; install it", name, program));
+        return;
+    }
+    std::string const copy = scratch_ + "/copy";
+    rows_.push_back({name, disk,
+                     [this, script, copy] {
+                         drop();
+                         return timed([&] { run_script(script, {path_, copy}); });
+                     },
+                     [this, checked_script, copy] {
+                         run_script(checked_script, {path_, copy});
+                         check_file(copy);
+                         ::unlink(copy.c_str());
+                     }});
+}
+
+void io_set::require_same(std::uint64_t offset, std::span<std::uint8_t const> bytes, char const* of) const {
+    if (offset + bytes.size() > bytes_ || std::memcmp(source_.bytes().data() + offset, bytes.data(), bytes.size()) != 0)
+        throw error(errc::invalid_data,
+                    fmt::format("{}: {} delivered other bytes than the dataset has; its row means nothing", path_, of));
+}
+
+void io_set::check_file(std::string const& path) const {
+    unique_fd const file = open_file(path);
+    std::vector<std::uint8_t> bytes(piece);
+    for (std::uint64_t at = 0; at < bytes_;) {
+        ssize_t const got = ::pread(file.get(), bytes.data(), std::min<std::uint64_t>(piece, bytes_ - at),
+                                    static_cast<off_t>(*data_.info().image_offset + at));
+        if (got <= 0) throw error(errc::invalid_data, fmt::format("{} is shorter than {}; its row means nothing", path, path_));
+        require_same(at, std::span(bytes).first(static_cast<std::size_t>(got)), path.c_str());
+        at += static_cast<std::uint64_t>(got);
+    }
 }
 
 loader io_set::make_loader(memory_mode memory) {
@@ -128,16 +170,31 @@ double io_set::timed(std::function<void()> const& work) const {
     return static_cast<double>(bytes_) / 1e6 / std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
-double io_set::pread_all() {
+double io_set::pread_all(bool checked) {
     unique_fd const file = open_file(path_);
+    std::uint64_t const first = *data_.info().image_offset;
     return timed([&] {
-        std::uint64_t at = *data_.info().image_offset;
-        std::uint64_t const end = at + bytes_;
-        while (at < end) {
-            ssize_t const got =
-                ::pread(file.get(), buffer_.bytes().data(), std::min<std::uint64_t>(piece, end - at), static_cast<off_t>(at));
+        for (std::uint64_t at = 0; at < bytes_;) {
+            ssize_t const got = ::pread(file.get(), buffer_.bytes().data(), std::min<std::uint64_t>(piece, bytes_ - at),
+                                        static_cast<off_t>(first + at));
             if (got <= 0) throw_system("pread", path_);
+            if (checked) require_same(at, buffer_.bytes().first(static_cast<std::size_t>(got)), "pread");
             at += static_cast<std::uint64_t>(got);
+        }
+    });
+}
+
+double io_set::pread_shuffled(bool checked) {
+    unique_fd const file = open_file(path_);
+    std::size_t const size = data_.image_bytes(), in_a_batch = std::min(batch_, buffer_.bytes().size() / size);
+    return timed([&] {
+        for (std::size_t i = 0; i < order_.size(); ++i) {
+            auto const into = buffer_.bytes().subspan(i % in_a_batch * size, size);
+            std::uint64_t const at = order_[i] * size;
+            if (::pread(file.get(), into.data(), size, static_cast<off_t>(*data_.info().image_offset + at)) !=
+                static_cast<ssize_t>(size))
+                throw_system("pread", path_);
+            if (checked) require_same(at, into, "pread");
         }
     });
 }
@@ -151,12 +208,16 @@ double io_set::deliver(loader& from) {
     return rate;
 }
 
-void io_set::measure(int repetitions) {
-    for (int repetition = 0; repetition < repetitions; ++repetition)
-        for (std::size_t i = 0; i < rows_.size(); ++i) {
-            reading_row& row = rows_[(i + static_cast<std::size_t>(repetition)) % rows_.size()];
-            row.mb_per_s.push_back(row.run());
+/// The epoch that was timed, once more.
+void io_set::check_deliveries(loader& from) {
+    std::vector<bool> seen(data_.size());
+    std::size_t const size = data_.image_bytes();
+    for (batch const& each : from.epoch(epoch_))
+        for (std::size_t i = 0; i < each.count; ++i) {
+            seen.at(each.samples[i]) = true;
+            require_same(each.samples[i] * size, each.images.subspan(i * size, size), "the loader");
         }
+    expect(std::find(seen.begin(), seen.end(), false) == seen.end(), "every sample of an epoch");
 }
 
 std::vector<training_summary> io_set::train(double compute_s) {

@@ -3,22 +3,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "bench/loading/reading_row.hpp"
 #include "io/dataset/dataset.hpp"
 #include "io/loader/loader.hpp"
 #include "io/loader/mapped_memory.hpp"
 
 namespace muster {
-
-/// One way: a row of the table.
-struct reading_row {
-    std::string name;
-    std::string bound;            ///< the row that it is compared with; "" for a bound
-    std::function<double()> run;  ///< MB/s of one time
-    std::vector<double> mb_per_s;
-};
 
 /// What DLIO's summary tells of a training whose steps take a given time.
 struct training_summary {
@@ -35,8 +29,9 @@ class io_set {
     io_set(io_set const&) = delete;
     io_set& operator=(io_set const&) = delete;
 
-    /// Times every row so often, the rows taking turns.
-    void measure(int repetitions);
+    /// Times every row so often, the rows taking turns, and compares what each delivers with the file's bytes: the same once more with
+    /// the clock stopped. Throws errc::invalid_data where a byte differs.
+    void measure(int repetitions) { measure_rows(rows_, repetitions); }
 
     /// Trains for an epoch by sleeping so long a batch, from memory and from windows with a cold cache.
     std::vector<training_summary> train(double compute_s);
@@ -45,14 +40,22 @@ class io_set {
     std::vector<reading_row>& rows() noexcept { return rows_; }
     std::uint64_t bytes() const noexcept { return bytes_; }
 
+    /// Programs that are not there, a sentence each.
+    std::vector<std::string> const& missing() const noexcept { return missing_; }
+
     /// The largest part of the file that was still in the page cache when a cold row began.
     double warm_part() const noexcept { return warm_; }
 
   private:
     void drop();
     double timed(std::function<void()> const& work) const;
-    double pread_all();
+    double pread_all(bool checked = false);
+    double pread_shuffled(bool checked = false);
     double deliver(loader& from);
+    void check_deliveries(loader& from);
+    void check_file(std::string const& path) const;
+    void require_same(std::uint64_t offset, std::span<std::uint8_t const> bytes, char const* of) const;
+    void add_program(std::string const& name, std::string const& script, std::string const& checked_script);
     loader make_loader(memory_mode memory);
 
     std::string path_;
@@ -64,7 +67,10 @@ class io_set {
     double warm_ = 0;
     std::uint64_t epoch_ = 0;
     mapped_memory buffer_;
+    mapped_memory source_;  ///< the images
+    std::vector<std::uint64_t> order_;
     std::vector<reading_row> rows_;
+    std::vector<std::string> missing_;
 };
 
 }  // namespace muster

@@ -10,8 +10,8 @@
 
 namespace muster {
 
-/// The files torch_mnist.py, mpi_collectives.c (compiled with each MPI found on the machine), gloo_collectives.py and io_peers.py, as they
-/// were when this program was built.
+/// The files torch_mnist.py, mpi_collectives.c (compiled with each MPI found on the machine), gloo_collectives.py, io_peers.py,
+/// io_mpi_peer.py and io_convert_peer.py, as they were when this program was built.
 std::span<embedded_text const> peer_files() noexcept;
 
 /// What one run of a peer reports (schema "muster.peer/1").
