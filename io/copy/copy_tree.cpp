@@ -114,8 +114,21 @@ class tree_copy {
             broadcast_bytes(nodes_, bytes);
             if (!mine) list_ = list_of_bytes(bytes);
         }
-        if (request_.sharded) list_ = part_of_list(list_, nodes_.rank(), nodes_.size());
+        if (request_.sharded) {
+            on_all_nodes(nodes_, what_, [&] { refuse_too_few_files(); });
+            list_ = part_of_list(list_, nodes_.rank(), nodes_.size());
+        }
         plan_ = chunk_plan(list_, request_.chunk_bytes > 0 ? request_.chunk_bytes : default_chunk_bytes);
+    }
+
+    /// A file stays whole, since a program opens it so: where there are fewer than nodes some would get nothing.
+    void refuse_too_few_files() const {
+        auto const files = std::ranges::count_if(list_.files, [](listed_file const& file) { return file.is_file(); });
+        if (files < nodes_.size())
+            throw error(errc::usage,
+                        fmt::format("{} file{} cannot be divided among {} nodes, since a file stays whole; leave out --shard, "
+                                    "so that each node gets everything, or make more files of {}",
+                                    files, files == 1 ? "" : "s", nodes_.size(), files == 1 ? "it" : "them"));
     }
 
     void look() {

@@ -45,6 +45,8 @@ expect_equal "$(each_node ls -A /tmp/data)" '' 'what is left'
 # Parts, and results back.
 expect_mpi_exit 0 run -- "$muster" stage copy --shard src/many /tmp/data
 expect_equal "$(each_node ls /tmp/data/many | tr ' ' '\n' | sort | uniq -c | grep -c ' 1 ')" 300 'files on one node each'
+expect_mpi_exit 2 run -- "$muster" stage copy --shard src/large /tmp/data
+expect_contains stderr '1 file cannot be divided among 4 nodes, since a file stays whole; leave out --shard'
 expect_mpi_exit 0 run -- "$muster" stage out /tmp/data/many results
 expect_equal "$(ls "$work/results" | paste -sd' ')" 'node1 node2 node3 node4' 'folders'
 expect_mpi_exit 0 run -- "$muster" stage out /tmp/data/many merged --merge

@@ -202,5 +202,21 @@ TEST(copy, sharded_nodes_have_each_file_once) {
     EXPECT_TRUE(verify_tree(base.mine(), 2, {}).faults.empty());
 }
 
+TEST(copy, a_file_is_not_divided) {
+    shared_folder const base;
+    make_source(base / "src");
+    copy_request request = request_for(base);
+    request.sources = {base / "src/large"};
+    request.sharded = true;
+    if (ranks().size() == 1) GTEST_SKIP() << "one rank divides nothing";
+    try {
+        copy_tree(request, ranks());
+        ADD_FAILURE() << "no error";
+    } catch (error const& e) {
+        EXPECT_THAT(e.what(), HasSubstr("1 file cannot be divided among"));
+        EXPECT_THAT(e.what(), HasSubstr("leave out --shard"));
+    }
+}
+
 }  // namespace
 }  // namespace muster
