@@ -94,10 +94,10 @@ void copy_target::open_state(bool look_only) {
     lock_.reset(::openat(state_.get(), lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!lock_) throw_system("open", path_ + "/" + state_name_ + "/lock");
     if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        throw error(errc::io,
-                    fmt::format("another muster-stage works in {}, from this node or, where nodes share the folder, from "
-                                "another; wait for it, or give a folder of this node alone",
-                                path_));
+        throw target_in_use(
+            fmt::format("another muster-stage works in {}, from this node or, where nodes share the folder, from "
+                        "another; wait for it, or give a folder of this node alone",
+                        path_));
 }
 
 /// What a copy that was killed left of files that are not in this list would be placed with the folder around it.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/unique_fd.hpp"
 #include "io/tree/chunk_plan.hpp"
 #include "io/tree/journal.hpp"
@@ -37,11 +38,17 @@ struct copy_presence {
 /// contents have its checksums.
 enum class copy_check { fast, full };
 
+/// Another process works on the folder (errc::io).
+class target_in_use : public error {
+  public:
+    explicit target_in_use(std::string const& message) : error(errc::io, message) {}
+};
+
 /// The folder DST with its state in DST/.muster-stage: manifest, journal, lock and `incoming`, where files grow. One process at a
 /// time works on it. All functions throw errc::system; record() alone is thread safe.
 class copy_target {
   public:
-    /// Makes the folder and takes its lock. Throws errc::io if it is another user's, or if another process works on it. With
+    /// Makes the folder and takes its lock. Throws errc::io if it is another user's, target_in_use. With
     /// `look_only` nothing is made or locked, and a folder that is not there is empty.
     copy_target(std::string path, std::string state_name, bool look_only);
 

@@ -1,6 +1,11 @@
+#include <fmt/format.h>
+
 #include <chrono>
 #include <functional>
+#include <optional>
 
+#include "base/error.hpp"
+#include "base/units.hpp"
 #include "comm/fail_together.hpp"
 #include "io/stage/commands.hpp"
 #include "io/stage/copy_options.hpp"
@@ -15,6 +20,7 @@ namespace {
 constexpr option_row copy_options[]{
     {"shard", 0, "", "each node gets its part of the files, about equal in bytes, not all", ""},
     {"unpack", 0, "", "unpack sources that are archives, such as packed environments, to DST/NAME", ""},
+    {"unpack-limit", 0, "BYTES", "most that one archive may become; default: 1100 times its size, or 64MiB", ""},
     {"check", 0, "fast|full", "files that are there: trust size and time, or read them", "fast"},
     {"fsync", 0, "", "end when everything is on the disks", ""},
     {"threads", 0, "N", "threads of each node; default: twice its processors, 8 to 32", ""},
@@ -23,6 +29,17 @@ constexpr option_row copy_options[]{
     {"progress", 0, "HOW", "none, bar, lines or json; default: bar on a terminal, else lines", ""},
     {"json", 0, "", "report as JSON", ""},
 };
+
+std::optional<std::uint64_t> unpack_limit_of(given_options const& given) {
+    if (!given.has("unpack-limit")) return {};
+    if (!given.has("unpack"))
+        throw error(errc::usage, fmt::format("{}: --unpack-limit without --unpack; give both", given.command()));
+    try {
+        return parse_bytes(given.text("unpack-limit"), "--unpack-limit");
+    } catch (parse_error const& e) {
+        throw error(errc::usage, e.what());
+    }
+}
 
 }  // namespace
 
@@ -44,6 +61,7 @@ constexpr command_row copy_row{
 int copy_command(given_options const& given, identity const& who, environment const& variables) {
     copy_request request = copy_request_of(given, variables);
     request.sharded = given.has("shard");
+    auto const most_bytes = unpack_limit_of(given);
     progress_style const style = parse_progress(given.text("progress"));
     return on_nodes(who, [&](communicator& nodes) {
         auto const begin = std::chrono::steady_clock::now();
@@ -56,7 +74,7 @@ int copy_command(given_options const& given, identity const& who, environment co
         copy_report const report = copy_tree(request, nodes);
         double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         if (given.has("unpack") && !request.dry_run) {
-            auto const unpack = [&] { unpack_sources(request); };
+            auto const unpack = [&] { unpack_sources(request, most_bytes); };
             if (nodes.size() == 1)
                 unpack();
             else

@@ -14,6 +14,7 @@
 #include "comm/backend/comm_error.hpp"
 #include "comm/fail_together.hpp"
 #include "io/stage/commands.hpp"
+#include "io/stage/copy_beside.hpp"
 #include "io/stage/copy_options.hpp"
 #include "io/stage/on_nodes.hpp"
 
@@ -22,7 +23,7 @@ namespace muster::stage {
 namespace {
 
 constexpr option_row out_options[]{
-    {"every", 0, "TIME", "copy again and again, until SIGTERM; SIGUSR1 or SIGUSR2: copy now", ""},
+    {"every", 0, "TIME", "copy again and again, until SIGTERM or COMMAND's end; SIGUSR1, SIGUSR2: copy now", ""},
     {"merge", 0, "", "all nodes into DST itself; default: each into DST/HOST", ""},
     {"check", 0, "fast|full", "files that are there: trust size and time, or read them", "fast"},
     {"fsync", 0, "", "end when everything is on the disks", ""},
@@ -77,23 +78,15 @@ sigset_t awaited_signals() {
 /// Copies until SIGTERM comes; each node by itself, so that none waits for another. The last copy must succeed.
 int copy_repeatedly(copy_request request, duration every, std::string const& host) {
     sigset_t const awaited = awaited_signals();
-    comm_options self;
-    self.backend = "self";
-    communicator alone = communicator::create(identity{}, self);
     for (bool last = false;;) {
         request.leave_changing = !last;
         auto const begin = std::chrono::steady_clock::now();
         try {
-            copy_report const report = copy_tree(request, alone);
-            if (report.bytes_written > 0)
-                fmt::print("{}: {} written to {}\n", host, format_bytes(report.bytes_written), request.target);
-            for (std::string const& path : report.left_out)
-                fmt::print(stderr, "{}: {} changed while it was copied: left for the next time\n", host, path);
+            copy_alone(request, host);
         } catch (error const& e) {
             if (last) throw;
-            fmt::print(stderr, "{}: not copied this time: {}\n", host, e.what());
+            fmt::print(stderr, "muster-stage: {}: not copied this time: {}\n", host, e.what());
         }
-        std::fflush(stdout);
         if (last) return 0;
         double const left =
             std::max(0.0, every.count() - std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
@@ -102,23 +95,41 @@ int copy_repeatedly(copy_request request, duration every, std::string const& hos
     }
 }
 
+/// What runs beside it, if it is given.
+std::vector<std::string> command_of(given_options const& given, identity const& who) {
+    if (given.program().empty()) return {};
+    for (char const* const option : {"dry-run", "json"})
+        if (given.has(option))
+            throw error(errc::usage, fmt::format("{}: --{} does not go with a command; leave it out", given.command(), option));
+    if (given.has("merge") && who.node_count > 1)
+        throw error(errc::usage,
+                    fmt::format("{}: --merge does not go with a command on {} nodes, which may write files of one name; "
+                                "leave out --merge",
+                                given.command(), who.node_count));
+    return given.program();
+}
+
 }  // namespace
 
 constexpr command_row out_row{
     .name = "out",
     .summary = "bring results from every node back to a shared folder",
-    .synopsis = "SRC... DST [options]",
+    .synopsis = "SRC... DST [options] [-- COMMAND...]",
     .examples =
-        "  muster run -- muster stage out /tmp/$USER/checkpoints /project/run7                  now\n"
-        "  muster run -- muster stage out --every 10min /tmp/$USER/checkpoints /project/run7 &  until SIGTERM\n",
+        "  muster run -- muster stage out /tmp/$USER/ckpt /project/run7                                      now\n"
+        "  muster run -- muster stage out --every 10min /tmp/$USER/ckpt /project/run7 -- python train.py     beside it\n"
+        "  muster run -- muster stage out --every 10min /tmp/$USER/ckpt /project/run7 &                      until SIGTERM\n",
     .options = out_options,
     .description =
         "Every node copies its files to DST/HOST; a file gets its name there when it is whole. Nothing is removed from DST.\n"
-        "With --every, a file that changes while it is read is left for the next time; at SIGTERM all are copied once more.",
+        "With --every, a file that changes while it is read is left for the next time; at SIGTERM all are copied once more.\n"
+        "With COMMAND it runs that, passes signals on to it, copies at SIGUSR1, SIGUSR2 and its end, and exits with its code.",
     .most_words = 1000,
+    .takes_program = true,
 };
 
 int out_command(given_options const& given, identity const& who, environment const& variables) {
+    auto const command = command_of(given, who);
     copy_request request = copy_request_of(given, variables);
     request.own_sources = true;
     std::optional<duration> every;
@@ -128,14 +139,17 @@ int out_command(given_options const& given, identity const& who, environment con
         } catch (parse_error const& e) {
             throw error(errc::usage, e.what());
         }
-        sigset_t const awaited = awaited_signals();
-        ::pthread_sigmask(SIG_BLOCK, &awaited, nullptr);
     }
     std::string const shared = request.target;
     if (given.has("merge"))
         request.state_name = fmt::format("{}.{}", state_folder_name, who.host);
     else
         request.target += "/" + who.host;
+    if (!command.empty()) return copy_beside({request, command, every, who}, variables);
+    if (every) {
+        sigset_t const awaited = awaited_signals();
+        ::pthread_sigmask(SIG_BLOCK, &awaited, nullptr);
+    }
     return on_nodes(who, [&](communicator& nodes) {
         if (given.has("merge") && nodes.size() > 1) refuse_conflicts(request, nodes);
         if (every) return copy_repeatedly(request, *every, who.host);

@@ -1,5 +1,7 @@
 #include "io/stage/unpack_archive.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "io/tree/file_list.hpp"
 
@@ -9,6 +11,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,6 +23,7 @@
 
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
+#include "base/units.hpp"
 #include "io/tree/folder_cache.hpp"
 #endif
 
@@ -33,9 +37,13 @@ std::string unpacked_name(std::string_view archive) {
     return {};
 }
 
+unpack_limits default_limits(std::uint64_t archive_bytes) noexcept {
+    return {std::max(std::uint64_t{64} << 20, archive_bytes * 1100), std::max(std::uint64_t{10'000}, archive_bytes / 4)};
+}
+
 #ifndef MUSTER_HAVE_LIBARCHIVE
 
-unpacked_archive unpack_archive(std::string const&, int) {
+unpacked_archive unpack_archive(std::string const&, int, unpack_limits const&) {
     throw error(errc::unavailable, "--unpack: this build of muster has no libarchive; install libarchive-dev and build it again");
 }
 
@@ -64,24 +72,103 @@ std::vector<std::string> inside_parts(std::string_view path, std::string_view ar
     return parts;
 }
 
-class unpacker {
+[[noreturn]] void refuse_archive(archive* open, std::string const& path, std::string_view what) {
+    char const* const why = ::archive_error_string(open);
+    throw error(errc::invalid_data,
+                fmt::format("{} {}: {}; make the archive again", path, what, why != nullptr ? why : "damaged"));
+}
+
+std::unique_ptr<archive, archive_closer> open_archive(std::string const& path) {
+    std::unique_ptr<archive, archive_closer> open(::archive_read_new());
+    if (!open) throw std::bad_alloc();
+    ::archive_read_support_filter_all(open.get());
+    ::archive_read_support_format_tar(open.get());
+    ::archive_read_support_format_zip(open.get());
+    if (::archive_read_open_filename(open.get(), path.c_str(), std::size_t{1} << 20) != ARCHIVE_OK)
+        refuse_archive(open.get(), path, "cannot be opened");
+    return open;
+}
+
+/// The next entry; null behind the last.
+archive_entry* next_entry(archive* open, std::string const& path) {
+    archive_entry* entry = nullptr;
+    int const got = ::archive_read_next_header(open, &entry);
+    if (got == ARCHIVE_EOF) return nullptr;
+    if (got != ARCHIVE_OK && got != ARCHIVE_WARN) refuse_archive(open, path, "cannot be read");
+    return entry;
+}
+
+/// The bytes that an entry says it has in the file system; 0 where it does not say so, and for one with holes.
+std::uint64_t told_bytes(archive_entry* entry) {
+    if (::archive_entry_size_is_set(entry) == 0 || ::archive_entry_hardlink(entry) != nullptr ||
+        ::archive_entry_filetype(entry) != AE_IFREG || ::archive_entry_sparse_count(entry) > 0)
+        return 0;
+    return static_cast<std::uint64_t>(std::max<la_int64_t>(0, ::archive_entry_size(entry)));
+}
+
+/// What an archive has become so far, held against what it may.
+class unpack_budget {
   public:
-    unpacker(std::string const& path, int target) : path_(path), target_(target), folders_(target, folder_cache::links::refused) {
-        archive_.reset(::archive_read_new());
-        if (!archive_) throw std::bad_alloc();
-        ::archive_read_support_filter_all(archive_.get());
-        ::archive_read_support_format_tar(archive_.get());
-        ::archive_read_support_format_zip(archive_.get());
-        if (::archive_read_open_filename(archive_.get(), path.c_str(), std::size_t{1} << 20) != ARCHIVE_OK)
-            refuse("cannot be opened");
+    unpack_budget(std::string const& path, int target, unpack_limits const& limits) : path_(path), limits_(limits) {
+        struct statvfs found {};
+        if (::fstatvfs(target, &found) != 0) throw_system("statvfs", "the folder to unpack " + path + " to");
+        free_ = found.f_bavail * std::max<std::uint64_t>(found.f_frsize, 1);
+        names_ = found.f_files == 0 ? UINT64_MAX : found.f_favail;  // some file systems do not count them
     }
 
+    /// Of what is to come: `entry` names the one that has it, "" the whole archive.
+    void take(std::uint64_t entries, std::uint64_t bytes, std::string_view entry) {
+        entries_ += entries;
+        if (__builtin_add_overflow(bytes_, bytes, &bytes_)) bytes_ = UINT64_MAX;
+        std::string const where = entry.empty() ? path_ : fmt::format("{}, at its entry {},", path_, entry);
+        if (entries_ > limits_.entries)
+            throw error(
+                errc::invalid_data,
+                fmt::format(
+                    "{} has more entries than the {} that are believed of an archive of its size; unpack it by tar or unzip "
+                    "if you trust it",
+                    where, limits_.entries));
+        if (bytes_ > limits_.bytes)
+            throw error(errc::invalid_data,
+                        fmt::format("{} becomes {}, more than the {} that are allowed; give --unpack-limit BYTES if you trust it",
+                                    where, format_bytes(bytes_), format_bytes(limits_.bytes)));
+        if (bytes_ > free_)
+            throw error(errc::io, fmt::format("{} becomes {}, and {} are free; free space there, or give another folder", where,
+                                              format_bytes(bytes_), format_bytes(free_)));
+        if (entries_ > names_)
+            throw error(errc::io,
+                        fmt::format("{} has {} entries or more, and {} inodes are free; free some, or give another folder", where,
+                                    entries_, names_));
+    }
+
+  private:
+    std::string const& path_;
+    unpack_limits limits_;
+    std::uint64_t free_ = 0, names_ = 0;
+    std::uint64_t entries_ = 0, bytes_ = 0;
+};
+
+/// Goes over the entries without unpacking them, which is quick where the archive is not compressed as a whole; else does nothing.
+void weigh(std::string const& path, int target, unpack_limits const& limits) {
+    auto const open = open_archive(path);
+    unpack_budget budget(path, target, limits);
+    while (archive_entry* const entry = next_entry(open.get(), path)) {
+        if (::archive_filter_code(open.get(), 0) != ARCHIVE_FILTER_NONE) return;
+        budget.take(1, told_bytes(entry), "");
+    }
+}
+
+class unpacker {
+  public:
+    unpacker(std::string const& path, int target, unpack_limits const& limits)
+        : path_(path),
+          target_(target),
+          folders_(target, folder_cache::links::refused),
+          archive_(open_archive(path)),
+          budget_(path, target, limits) {}
+
     unpacked_archive run() {
-        archive_entry* entry = nullptr;
-        for (;;) {
-            int const got = ::archive_read_next_header(archive_.get(), &entry);
-            if (got == ARCHIVE_EOF) break;
-            if (got != ARCHIVE_OK && got != ARCHIVE_WARN) refuse("cannot be read");
+        while (archive_entry* const entry = next_entry(archive_.get(), path_)) {
             unpack(entry);
             ++report_.entries;
         }
@@ -96,14 +183,10 @@ class unpacker {
         timespec time;
     };
 
-    [[noreturn]] void refuse(std::string_view what) const {
-        char const* const why = ::archive_error_string(archive_.get());
-        throw error(errc::invalid_data,
-                    fmt::format("{} {}: {}; make the archive again", path_, what, why != nullptr ? why : "damaged"));
-    }
-
     void unpack(archive_entry* entry) {
         std::string const given = ::archive_entry_pathname(entry) != nullptr ? ::archive_entry_pathname(entry) : "";
+        std::uint64_t const told = told_bytes(entry);
+        budget_.take(1, told, given);
         if (given.starts_with('/'))
             throw error(errc::invalid_data,
                         fmt::format("{}: the entry {} has an absolute path; it is not unpacked", path_, given));
@@ -129,7 +212,7 @@ class unpacker {
             static_cast<void>(inside_parts(join(std::span(parts).first(parts.size() - 1), "/") + "/" + to, path_, given));
             if (::symlinkat(to.c_str(), folder, name.c_str()) != 0) throw_system("symlink", path);
         } else if (type == AE_IFREG) {
-            write_file(entry, folder, name, path);
+            write_file(entry, folder, name, path, told);
         } else {
             throw error(errc::invalid_data,
                         fmt::format("{}: the entry {} is a pipe, a socket or a device; it is not unpacked", path_, given));
@@ -172,7 +255,8 @@ class unpacker {
             throw_system("link", given);
     }
 
-    void write_file(archive_entry* entry, int folder, std::string const& name, std::string const& path) {
+    /// `told` bytes are in the budget already.
+    void write_file(archive_entry* entry, int folder, std::string const& name, std::string const& path, std::uint64_t told) {
         unique_fd const file(::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
         if (!file) throw_system("open", path);
         void const* data = nullptr;
@@ -180,6 +264,9 @@ class unpacker {
         la_int64_t offset = 0;
         int got = ARCHIVE_OK;
         while ((got = ::archive_read_data_block(archive_.get(), &data, &size, &offset)) == ARCHIVE_OK) {
+            std::uint64_t const more = size - std::min<std::uint64_t>(told, size);
+            if (more > 0) budget_.take(0, more, path);
+            told -= size - more;
             for (std::size_t done = 0; done < size;) {
                 ssize_t const n =
                     ::pwrite(file.get(), static_cast<char const*>(data) + done, size - done, offset + static_cast<off_t>(done));
@@ -189,7 +276,7 @@ class unpacker {
             }
             report_.bytes += size;
         }
-        if (got != ARCHIVE_EOF) refuse(fmt::format("cannot be read at {}", path));
+        if (got != ARCHIVE_EOF) refuse_archive(archive_.get(), path_, fmt::format("cannot be read at {}", path));
         timespec const times[2]{{0, UTIME_OMIT}, time_of(entry)};
         // A hole at the end is not told of by a block.
         if ((::archive_entry_size_is_set(entry) != 0 && ::ftruncate(file.get(), ::archive_entry_size(entry)) != 0) ||
@@ -209,14 +296,16 @@ class unpacker {
     int target_;
     folder_cache folders_;
     std::unique_ptr<archive, archive_closer> archive_;
+    unpack_budget budget_;
     std::vector<std::pair<std::string, folder_state> > late_modes_;  // a folder may lack the right to write in it
     unpacked_archive report_;
 };
 
 }  // namespace
 
-unpacked_archive unpack_archive(std::string const& archive, int target) {
-    return unpacker(archive, target).run();
+unpacked_archive unpack_archive(std::string const& archive, int target, unpack_limits const& limits) {
+    weigh(archive, target, limits);
+    return unpacker(archive, target, limits).run();
 }
 
 #endif

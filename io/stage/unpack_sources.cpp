@@ -23,17 +23,22 @@ unique_fd make_folder_in(int parent, char const* name) {
     return folder;
 }
 
-/// Says which archive a folder came from.
-std::string stamp_of(int root, std::string const& archive) {
+struct stat status_of(int root, std::string const& archive) {
     struct stat found {};
     if (::fstatat(root, archive.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) throw_system("stat", archive);
+    return found;
+}
+
+/// Says which archive a folder came from.
+std::string stamp_of(struct stat const& found, std::string const& archive) {
     return fmt::format("{}\t{}\t{}.{:09}\n", archive, found.st_size, found.st_mtim.tv_sec, found.st_mtim.tv_nsec);
 }
 
 /// False if it was there.
-bool unpack_one(copy_target const& target, std::string const& archive) {
+bool unpack_one(copy_target const& target, std::string const& archive, std::optional<std::uint64_t> most_bytes) {
+    struct stat const from = status_of(target.root(), archive);
     std::string const name = unpacked_name(archive), full = target.path() + "/" + name;
-    std::string const stamp = stamp_of(target.root(), archive);
+    std::string const stamp = stamp_of(from, archive);
     unique_fd const stamps = make_folder_in(target.state(), unpacked_folder_name);
     auto const known = read_whole_file(stamps.get(), name.c_str());
     struct stat found {};
@@ -45,7 +50,14 @@ bool unpack_one(copy_target const& target, std::string const& archive) {
     unique_fd const growing = make_folder_in(target.state(), "unpacking");
     remove_tree(growing.get(), name);
     unique_fd const inside = make_folder_in(growing.get(), name.c_str());
-    unpack_archive(target.path() + "/" + archive, inside.get());
+    unpack_limits limits = default_limits(static_cast<std::uint64_t>(from.st_size));
+    limits.bytes = most_bytes.value_or(limits.bytes);
+    try {
+        unpack_archive(target.path() + "/" + archive, inside.get(), limits);
+    } catch (...) {
+        remove_tree(target.state(), "unpacking");  // its space is needed by who frees some
+        throw;
+    }
     if (there) remove_tree(target.root(), name);
     write_whole_file(stamps.get(), name, stamp);
     if (::fchmod(inside.get(), 0755) != 0 || ::renameat(growing.get(), name.c_str(), target.root(), name.c_str()) != 0)
@@ -56,7 +68,7 @@ bool unpack_one(copy_target const& target, std::string const& archive) {
 
 }  // namespace
 
-std::uint64_t unpack_sources(copy_request const& request) {
+std::uint64_t unpack_sources(copy_request const& request, std::optional<std::uint64_t> most_bytes) {
     copy_target const target(request.target, request.state_name, false);
     std::uint64_t unpacked = 0;
     bool any = false;
@@ -64,7 +76,7 @@ std::uint64_t unpack_sources(copy_request const& request) {
         std::string const archive(name_of(source));
         if (unpacked_name(archive).empty()) continue;
         any = true;
-        unpacked += unpack_one(target, archive) ? 1 : 0;
+        unpacked += unpack_one(target, archive, most_bytes) ? 1 : 0;
     }
     if (!any)
         throw error(errc::usage,
