@@ -14,6 +14,7 @@
 #include "comm/fail_together.hpp"
 #include "io/loader/available_memory.hpp"
 #include "io/loader/mapped_memory.hpp"
+#include "io/loader/memory_choice.hpp"
 #include "io/loader/node_copy.hpp"
 #include "io/loader/prefetcher.hpp"
 #include "io/loader/record_gatherer.hpp"
@@ -32,70 +33,7 @@ bool several_cores() {
     return ::sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) > 1;
 }
 
-/// What decides about the memory mode; with several ranks the worst of all of them.
-struct circumstances {
-    bool mappable = false;  ///< the file is contiguous
-    bool windowed = false;  ///< the sampler has a window
-    bool sharded = false;   ///< the sampler draws from this rank's shard
-    bool together = false;  ///< several ranks of this node can share memory
-    bool fits = false;
-};
-
-memory_mode choose(circumstances const& now) {
-    if (now.fits && now.together) return memory_mode::shared;
-    if (now.fits) return now.sharded ? memory_mode::shard : memory_mode::whole;
-    if (now.mappable && now.windowed) return memory_mode::windowed;
-    if (now.mappable) return memory_mode::mapped;
-    // A file that cannot be read in pieces: better tried than refused where the sampler leaves it at a shard.
-    return memory_mode::shard;
-}
-
-void check(dataset const& from, sampler const& order, loader_options const& options, bool together) {
-    if (options.batch == 0) throw error(errc::usage, "loader: batches of 0 samples; give at least 1");
-    if (options.world < 1 || options.rank < 0 || options.rank >= options.world || options.local_size < 1 ||
-        options.local_rank < 0 || options.local_rank >= options.local_size)
-        throw error(errc::usage, fmt::format("loader: rank {} of {}, {} of {} on this node: no such rank; give 0 <= rank < world",
-                                             options.rank, options.world, options.local_rank, options.local_size));
-    if (options.workers == 0 || options.readers == 0)
-        throw error(errc::usage,
-                    fmt::format("loader: {} workers and {} readers; give at least 1", options.workers, options.readers));
-    if (order.size() != from.size())
-        throw error(errc::usage,
-                    fmt::format("loader: the sampler is for {} samples, {} has {}; make the sampler of the dataset's size",
-                                order.size(), from.info().path, from.size()));
-    if (options.memory == memory_mode::shard && order.options().spread != spread_rule::sharded)
-        throw error(
-            errc::usage,
-            "loader: memory mode shard with a sampler that draws from all samples; give the sampler spread_rule::sharded");
-    if (options.memory == memory_mode::shared && order.options().spread == spread_rule::sharded)
-        throw error(errc::usage,
-                    "loader: memory mode shared with a sampler whose ranks draw from shards of their own; give it "
-                    "spread_rule::by_node");
-    if (options.memory == memory_mode::shared && !together)
-        throw error(errc::usage, "loader: memory mode shared without a communicator; make the loader with one");
-    if (options.memory == memory_mode::windowed && !order.options().window)
-        throw error(errc::usage,
-                    "loader: memory mode windowed with a sampler without a window; give the sampler one (window_for)");
-    if ((options.memory == memory_mode::mapped || options.memory == memory_mode::windowed) && !from.info().image_offset)
-        throw error(errc::unavailable, fmt::format("{}: /{}/images is chunked or encoded, which memory mode {} cannot read; use "
-                                                   "memory mode whole, or convert without "
-                                                   "--chunk",
-                                                   from.info().path, from.info().split, to_string(options.memory)));
-}
-
 }  // namespace
-
-std::string_view to_string(memory_mode mode) noexcept {
-    switch (mode) {
-        case memory_mode::automatic: return "automatic";
-        case memory_mode::whole: return "whole";
-        case memory_mode::mapped: return "mapped";
-        case memory_mode::shard: return "shard";
-        case memory_mode::shared: return "shared";
-        case memory_mode::windowed: return "windowed";
-    }
-    return "unknown";
-}
 
 struct loader::state {
     /// A batch's buffers.
@@ -155,14 +93,14 @@ struct loader::state {
             if (ranks != nullptr) ranks->allreduce("a loader's memory", view_of(std::span(&answer, 1)), reduction::min).wait();
             return answer != 0;
         };
-        circumstances now;
+        memory_circumstances now;
         now.mappable = from.info().image_offset.has_value();
         now.windowed = static_cast<bool>(order.options().window);
         now.sharded = order.options().spread == spread_rule::sharded;
         now.together = on_all(ranks != nullptr && options.local_size > 1 && !now.sharded);
         now.fits = on_all(bytes <= room.bytes / 2 / (now.together ? 1 : static_cast<std::uint64_t>(options.local_size)));
         bool const asked = options.memory != memory_mode::automatic;
-        if (!asked) options.memory = choose(now);
+        if (!asked) options.memory = choose_memory(now);
         why = fmt::format("{}: {} by {} of this node's ranks, memory mode {} ({}; {} free by {})", from.info().path,
                           format_bytes(bytes), options.local_size, to_string(options.memory),
                           asked      ? "as asked for"
@@ -343,7 +281,7 @@ struct loader::state {
 };
 
 loader::loader(dataset const& from, sampler const& order, loader_options options) {
-    check(from, order, options, false);
+    check_options(from, order, options, false);
     state_ = std::make_unique<state>(from, order, options, nullptr);
 }
 loader::loader(dataset const& from, sampler const& order, communicator& ranks, loader_options options) {
@@ -353,7 +291,7 @@ loader::loader(dataset const& from, sampler const& order, communicator& ranks, l
     options.local_rank = node.place;
     options.local_size = node.count;
     run_on_all(ranks, "making a loader", [&] {
-        check(from, order, options, true);
+        check_options(from, order, options, true);
         if (order.options().spread == spread_rule::by_node && node.first != options.rank - node.place)
             throw error(errc::usage,
                         fmt::format("loader: the ranks of this node do not follow each other (rank {} is number {} from "
