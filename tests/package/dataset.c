@@ -87,9 +87,30 @@ int main(int argc, char** argv) {
         memset(&times, 0, sizeof times);
         times.struct_size = sizeof times;
         if (muster_loader_report(loader, &times) != MUSTER_IO_OK || times.steps != batches) fail("report");
+        if (batches != (facts.samples + how.batch - 1) / how.batch || times.samples != facts.samples) return 47;
         printf("%d samples, sum %llu, order %llu\n", (int)seen, (unsigned long long)sum, (unsigned long long)order_hash);
         if (muster_loader_free(loader) != MUSTER_IO_OK) fail("free");
     }
+    /* What a sampler is told it does. */
+    uint64_t all[2] = {0, 0}, first[2] = {0, 0};
+    for (int i = 0; i < 2; ++i) {
+        muster_epoch_part part;
+        memset(&part, 0, sizeof part);
+        part.struct_size = sizeof part;
+        part.rank = 1;
+        part.world = 2;
+        order.seed = 7 + (uint64_t)i;
+        order.window_chunk_samples = order.window_chunks = 0;
+        order.tail = i == 0 ? MUSTER_TAIL_EXACT : MUSTER_TAIL_DROP;
+        muster_sampler* other = NULL;
+        if (muster_sampler_create(61, &order, &other) != MUSTER_IO_OK || muster_sampler_count(other, &part, &all[i]) != MUSTER_IO_OK) fail("count");
+        uint64_t samples[30];
+        if (muster_sampler_fill(other, &part, 0, 30, samples) != MUSTER_IO_OK) fail("fill");
+        for (int k = 0; k < 30; ++k) first[i] = first[i] * 31 + samples[k];
+        if (muster_sampler_fill(other, &part, 1, 30, samples) != MUSTER_IO_E_USAGE || muster_sampler_free(other) != MUSTER_IO_OK) return 48;
+    }
+    if (all[0] != 30 || all[1] != 30 || first[0] == first[1]) return 49;
+
     order.tail = 9;
     muster_sampler* refused = NULL;
     if (muster_sampler_create(1, &order, &refused) != MUSTER_IO_E_USAGE || refused != NULL) return 41;

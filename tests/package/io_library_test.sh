@@ -36,6 +36,13 @@ grep '^120 samples, sum' "$OUT" >delivered
 expect_contains stdout "refused: tail is 9; give 0 to 2"
 expect_contains stdout "/no/such/file.h5"
 
+# A flipped byte is told with its code.
+cp small.h5 damaged.h5
+at=$("$MUSTER_PREFIX/bin/muster-stage" info small.h5 --json | sed -n 's/.*"image_offset": \([0-9]*\).*/\1/p')
+printf x | dd of=damaged.h5 bs=1 seek=$((at + 100)) conv=notrunc status=none
+expect_exit 40 ./dataset damaged.h5
+expect_contains stderr "verify: damaged.h5: /train/images: samples 0 to 59 (block 0, bytes $at to $((at + 959)) of the file): checksum"
+
 # One copy a node: two ranks draw from the memory of one, and have every sample once between them.
 expect_exit 0 "$MUSTER_PREFIX/bin/muster" run -q --timeout 60s -n 2 --slots-per-node 2 -- ./dataset small.h5 shared
 expect_contains stdout "call muster_loader_create_shared" "leave them 0" "memory mode shared"
