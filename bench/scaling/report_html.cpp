@@ -89,8 +89,9 @@ void set_runs(data& page, study const& s, std::vector<scaling_row> const& rows) 
     for (auto const& name : names) head.push_back(with_unit(name, rows));
     head.insert(head.end(), {"load before", "others' CPUs"});
     list runs;
+    study one;  // of a single run, so that its values are chosen as in the table
+    one.plan = s.plan;
     for (auto const& run : s.runs) {
-        study one = s;
         one.runs = {run};
         one.runs.front().warmup = false;
         auto const row = scaling_rows(one).front();

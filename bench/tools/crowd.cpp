@@ -75,14 +75,14 @@ crowd_watch::crowd_watch() : before_(work_of_all()), began_(clock::now()) {
     double const seconds = std::chrono::duration<double>(clock::now() - began_).count();
     load_.average = load_average();
     load_.cpus = std::max(1, static_cast<int>(others_.cpus()));
-    load_.before = std::max(0.0, others_.before());
+    load_.before = std::clamp(others_.before(), 0.0, static_cast<double>(load_.cpus));
     load_.busiest = busiest_of(before_, work_of_all(), seconds);
     others_.begin();
 }
 
 machine_load crowd_watch::load(bool local) const {
     auto out = load_;
-    if (local) out.during = std::max(0.0, others_.during(others_.own_s()));
+    if (local) out.during = std::clamp(others_.during(others_.own_s()), 0.0, static_cast<double>(out.cpus));
     return out;
 }
 
