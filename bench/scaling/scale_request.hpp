@@ -1,4 +1,4 @@
-// What `muster-bench scale` is asked for: reads its options.
+// A request of `muster-bench scale`: reads its options.
 #pragma once
 
 #include <filesystem>
