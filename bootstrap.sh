@@ -8,7 +8,7 @@ build_packages=(g++ cmake ninja-build pkg-config libpmix-dev libopenmpi-dev open
     libminizip-dev libpng-dev libjpeg-dev libarchive-dev)
 demo_packages=(dataset-fashion-mnist gnuplot-nox)
 test_packages=(libgtest-dev libgmock-dev mpich libmpich-dev python3 python3-numpy python3-mpi4py python3-torch python3-h5py-mpi slurm-wlm munge
-    iproute2 procps util-linux)
+    iproute2 procps util-linux libsimgrid-dev)
 data=/usr/share/datasets/fashion-mnist
 
 say() { echo "bootstrap: $*" >&2; }

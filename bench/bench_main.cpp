@@ -20,6 +20,8 @@
 #include "bench/scaling/compare_command.hpp"
 #include "bench/scaling/report_command.hpp"
 #include "bench/scaling/scale_command.hpp"
+#include "bench/simulate/predict_command.hpp"
+#include "bench/simulate/simulate_command.hpp"
 #include "bench/training/train_command.hpp"
 
 int main(int argc, char** argv) {
@@ -38,6 +40,8 @@ int main(int argc, char** argv) {
         commands.add(scale_row, [&](auto const& given) { return scale_command(given, variables, line); });
         commands.add(compare_row, [&](auto const& given) { return compare_command(given, variables); });
         commands.add(report_row, [&](auto const& given) { return report_command(given, variables); });
+        commands.add(simulate_row, [&](auto const& given) { return simulate_command(given, variables); });
+        commands.add(predict_row, [&](auto const& given) { return predict_command(given, variables); });
         commands.add(launch_row, [&](auto const& given) { return launch_command(given, variables); });
         commands.add(loader_row, [&](auto const& given) { return loader_command(given, variables); });
         commands.add(io_row, [&](auto const& given) { return io_command(given, variables); });

@@ -54,6 +54,25 @@ gradient_set cifar() {
     return set;
 }
 
+/// A convolution or a dense layer with bias.
+void add_layer(std::vector<std::size_t>& to, std::size_t in, std::size_t out, std::size_t kernel = 1) {
+    add(to, {in * out * kernel * kernel, out});
+}
+
+gradient_set cifar10() {
+    gradient_set set{
+        "cifar10", "the AlexNet-like network of the published table: five 3x3 convolutions, dense 1024-4096-4096-10", {}};
+    std::size_t in = 3;
+    for (std::size_t const out : {64, 192, 384, 256, 256}) {
+        add_layer(set.elements, in, out, 3);
+        in = out;
+    }
+    add_layer(set.elements, 1024, 4096);
+    add_layer(set.elements, 4096, 4096);
+    add_layer(set.elements, 4096, 10);
+    return set;
+}
+
 gradient_set gpt2() {
     gradient_set set{"gpt2", "Radford et al. 2019, the smallest model: 12 layers of width 768, 50257 tokens, 1024 places", {}};
     auto& to = set.elements;
@@ -79,9 +98,10 @@ std::size_t gradient_set::parameters() const noexcept {
 }
 
 gradient_set gradients_of(std::string_view name) {
-    for (auto* const make : {resnet50, cifar, mnist, gpt2})
+    if (name == "gpt2-small") name = "gpt2";
+    for (auto* const make : {resnet50, cifar, cifar10, mnist, gpt2})
         if (auto set = make(); set.name == name) return set;
-    throw error(errc::usage, fmt::format("no gradients of '{}'; give resnet50, cifar, mnist or gpt2", name));
+    throw error(errc::usage, fmt::format("no gradients of '{}'; give resnet50, cifar, cifar10, mnist or gpt2", name));
 }
 
 }  // namespace muster

@@ -57,6 +57,7 @@ std::map<std::string, std::vector<names>> const floors_of{
       {"training", "collectives", "exchange", "launching", "loading"},
       {"study", "in_job"},
       {"scaling"},
+      {"simulate"},
       {"."}}},
     {"base", {{"."}, {"process", "trust", "c_api"}, {"command"}, {"manual"}}},
     {"pmix", {{"library", "."}, {"server", "client"}, {"pmi1"}}},

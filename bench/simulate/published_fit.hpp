@@ -1,0 +1,46 @@
+// The fit of the published 1-32 GPU table: two input rates, a constant, a constant of several nodes. Pure.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+struct table_point {
+    int ranks = 1;
+    double seconds = 0;
+    bool operator==(table_point const&) const = default;
+};
+
+/// Seconds of the whole run of N ranks: slow_s / N for N <= 2, where each rank shared one core with its loader (Open MPI's default
+/// binding), fast_s / N above; plus constant_s; plus several_nodes_s above 8 ranks. Least squares of the relative errors.
+struct published_fit {
+    double slow_s = 0, fast_s = 0, constant_s = 0, several_nodes_s = 0;
+    double at(int ranks) const noexcept;
+    bool operator==(published_fit const&) const = default;
+};
+
+/// Nothing where the points do not determine it: one on each side of 2, one above 8 and two more than that at least.
+std::optional<published_fit> fit_published(std::span<table_point const> points);
+
+/// Root of the mean square of the relative errors.
+double relative_rms(published_fit const& fit, std::span<table_point const> points);
+
+/// Of each point, the relative error of what the others' fit predicts for it; nothing where they do not determine a fit.
+std::vector<std::optional<double>> leave_one_out(std::span<table_point const> points);
+
+/// The published table's column of "mnist" or "cifar10". Throws errc::usage for another name.
+std::vector<table_point> published_points(std::string_view network);
+
+/// Steps of an epoch of `ranks`, at 64 images a rank, and its images.
+struct published_size {
+    int images = 0;
+    int epochs = 32;
+    int batch = 64;
+    double steps(int ranks) const noexcept;  ///< of the whole run
+};
+published_size size_of_published(std::string_view network);
+
+}  // namespace muster
