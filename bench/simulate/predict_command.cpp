@@ -73,8 +73,12 @@ prediction predict(given_options const& given, environment const& variables) {
 std::string table_of(prediction const& p, bool given_compute) {
     auto const ms = [](double seconds) { return fmt::format("{:.3f}", seconds * 1e3); };
     std::vector<std::vector<std::string>> rows{{"SIMULATED", "step ms", "exposed communication ms", "efficiency %"}};
-    for (auto const& [name, of] : {std::pair{"expected", &p.expected}, {"at best", &p.best}, {"at worst", &p.worst}})
-        rows.push_back({name, ms(of->step_s), ms(of->exposed_s), fmt::format("{:.0f}", 100 * p.efficiency(*of))});
+    auto const add = [&](std::string name, simulation_result const& of) {
+        rows.push_back({std::move(name), ms(of.step_s), ms(of.exposed_s), fmt::format("{:.0f}", 100 * p.efficiency(of))});
+    };
+    add("expected", p.expected);
+    add("at best", p.best);
+    add("at worst", p.worst);
     return fmt::format(
         "SIMULATED on {} ranks of {}, from {} rank(s) measured: {} ms compute{}, {} ms input a step. Not a measurement.\n{}"
         "Range: all links {:.2f} to {:.2f} times as slow, as far as the simulation is off published bus bandwidths.\n"
