@@ -30,7 +30,7 @@ std::string table_of_allreduces(simulated_study const& study) {
 }
 
 std::string table_of_steps(simulated_study const& study) {
-    bool const table = study.plan.published;
+    bool const table = study.plan.fit.has_value();
     std::vector<std::vector<std::string>> rows{
         {"ranks", "simulated step ms", "exposed ms", "efficiency", "backend", "simulation took"}};
     if (table) rows[0].insert(rows[0].begin() + 1, {"simulated s", "speed-up", "of 8 ranks", "published s"});
@@ -46,7 +46,7 @@ std::string table_of_steps(simulated_study const& study) {
         std::vector<std::string> row{std::to_string(each.ranks),
                                      fmt::format("{:.3f}", each.step_s * 1e3),
                                      fmt::format("{:.3f}", each.exposed_s * 1e3),
-                                     fmt::format("{:.0f}%", 100 * step1 / each.step_s),
+                                     study.plan.published ? "-" : fmt::format("{:.0f}%", 100 * step1 / each.step_s),
                                      each.backend,
                                      fmt::format("{}, {}", format_duration(duration{each.wall_s}),
                                                  format_bytes(static_cast<std::uint64_t>(each.memory_bytes)))};
