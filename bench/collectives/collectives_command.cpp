@@ -34,7 +34,7 @@ constexpr option_row collectives_options[]{
     {"min", 'b', "SIZE", "smallest tensor: the larger of a rank's input and output, as nccl-tests counts", "8"},
     {"max", 'e', "SIZE", "largest tensor", "64MiB"},
     {"factor", 'f', "N", "from one size to the next", "4"},
-    {"gradients", 0, "NAME", "the tensors of resnet50, cifar, mnist or gpt2 instead of sizes", ""},
+    {"gradients", 0, "NAME", "the tensors of resnet50, cifar, cifar10, mnist or gpt2 instead of sizes", ""},
     {"repeats", 0, "N", "samples of each, taking turns", "7"},
     {"pretend-nodes", 0, "N", "the hierarchical backend's ranks behave as if on N nodes: simulated, and marked so", "1"},
     {"python", 0, "PATH", "an interpreter with torch, for gloo", "/usr/bin/python3"},

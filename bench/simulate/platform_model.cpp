@@ -13,8 +13,7 @@ namespace muster {
 namespace {
 
 constexpr char const* nvlink_share =
-    "NVLink carries 0.92 of its rate as data: packets of 256 bytes with headers, and copies between two GPUs as NVIDIA's "
-    "p2pBandwidthLatencyTest shows them (about 275 of 300 GB/s); assumed the same of all generations";
+    "assumed: NVLink carries 0.92 of its rate as data, the rest being headers; the same of all generations";
 constexpr char const* slingshot_rate =
     "one Slingshot 11 card moves 24.3 GB/s of 25: Mochi's nightly test on Polaris, PULL of 1 MiB by 8 threads, "
     "23,166 MiB/s (mochi-hpc-experiments, 27 November 2025)";
@@ -33,10 +32,10 @@ std::vector<platform_model> make_table() {
          .network_latency_us = 5,
          .memory_gbs = 1555,
          .sources =
-             {"12 NVLinks of 25 GB/s a direction to 6 NVSwitches, 8 cards of 200 Gb/s, PCIe 4.0 x16: NVIDIA, DGX A100 system "
-              "architecture (2020)",
+             {"12 NVLinks of 25 GB/s a direction to 6 NVSwitches, 8 cards of 200 Gb/s, PCIe 4.0 x16: as NVIDIA gives them for "
+              "the DGX A100 of 2020; not checked against its document",
               nvlink_share, "one HDR200 port: 24 GB/s (published nccl-tests figure)",
-              "memory 1,555 GB/s: NVIDIA A100 data sheet, 40 GB (2020)", latency_guess}},
+              "memory 1,555 GB/s: as NVIDIA gives it for the A100 of 40 GB; not checked against its data sheet", latency_guess}},
         {.name = "dgx-h100",
          .description = "DGX H100 with 8 x NDR InfiniBand",
          .ranks_a_node = 8,
@@ -48,11 +47,11 @@ std::vector<platform_model> make_table() {
          .network_latency_us = 5,
          .memory_gbs = 3350,
          .sources =
-             {"18 NVLinks of 25 GB/s a direction to 4 NVSwitches, 8 cards of 400 Gb/s, PCIe 5.0 x16: NVIDIA, DGX H100 user guide "
-              "(2022)",
+             {"18 NVLinks of 25 GB/s a direction to 4 NVSwitches, 8 cards of 400 Gb/s, PCIe 5.0 x16: as NVIDIA gives them for "
+              "the DGX H100 of 2022; not checked against its document",
               nvlink_share, "one NDR port: 48 GB/s, twice that of HDR (assumed)",
-              "memory 3,350 GB/s: NVIDIA H100 data sheet, SXM (2022)", "reductions within the switch (NVLS) are not modelled",
-              latency_guess}},
+              "memory 3,350 GB/s: as NVIDIA gives it for the H100 SXM; not checked against its data sheet",
+              "reductions within the switch (NVLS) are not modelled", latency_guess}},
         {.name = "polaris",
          .description = "ALCF Polaris: 4 x A100, 2 x Slingshot 11",
          .ranks_a_node = 4,
@@ -63,10 +62,12 @@ std::vector<platform_model> make_table() {
          .card_gbs = 24.3,
          .network_latency_us = 5,
          .memory_gbs = 1555,
-         .sources = {"4 A100-40 with 4 NVLinks of 25 GB/s a direction between each two, 2 Slingshot 11 cards of 200 Gb/s: ALCF "
-                     "user guide, "
-                     "Polaris machine overview (2023)",
-                     nvlink_share, slingshot_rate, "memory 1,555 GB/s: NVIDIA A100 data sheet, 40 GB (2020)", latency_guess}},
+         .sources = {"4 A100-40 with 4 NVLinks of 25 GB/s a direction between each two, 2 Slingshot 11 cards of 200 Gb/s: as "
+                     "ALCF describes "
+                     "Polaris; not checked against its pages",
+                     nvlink_share, slingshot_rate,
+                     "memory 1,555 GB/s: as NVIDIA gives it for the A100 of 40 GB; not checked against its data sheet",
+                     latency_guess}},
         {.name = "perlmutter",
          .description = "NERSC Perlmutter, GPU nodes: 4 x A100, 4 x Slingshot 11",
          .ranks_a_node = 4,
@@ -77,10 +78,12 @@ std::vector<platform_model> make_table() {
          .card_gbs = 24.3,
          .network_latency_us = 5,
          .memory_gbs = 1555,
-         .sources = {"4 A100-40 with 4 NVLinks of 25 GB/s a direction between each two, 4 Slingshot 11 cards of 200 Gb/s: NERSC "
-                     "documentation, Perlmutter architecture (2023)",
-                     nvlink_share, slingshot_rate, "memory 1,555 GB/s: NVIDIA A100 data sheet, 40 GB (2020)", latency_guess,
-                     "no bus bandwidth of this machine is held against it here"}},
+         .sources =
+             {"4 A100-40 with 4 NVLinks of 25 GB/s a direction between each two, 4 Slingshot 11 cards of 200 Gb/s: as NERSC "
+              "describes Perlmutter; not checked against its pages",
+              nvlink_share, slingshot_rate,
+              "memory 1,555 GB/s: as NVIDIA gives it for the A100 of 40 GB; not checked against its data sheet", latency_guess,
+              "no bus bandwidth of this machine is held against it here"}},
     };
 }
 

@@ -42,10 +42,10 @@ struct study_run {
 };
 
 /// Where one rank was to run, as `muster plan` said.
-struct rank_place {
+struct placed_rank {
     int rank = 0;
     std::string host, cpus, gpu;
-    bool operator==(rank_place const&) const = default;
+    bool operator==(placed_rank const&) const = default;
 };
 
 /// One number of ranks, as `muster plan` said before the runs.
@@ -54,7 +54,7 @@ struct study_point {
     std::vector<std::string> hosts;
     bool oversubscribed = false;
     std::string gpus;  ///< "4 on a, 4 on b"; "" where there are none
-    std::vector<rank_place> places;
+    std::vector<placed_rank> places;
     bool operator==(study_point const&) const = default;
 };
 

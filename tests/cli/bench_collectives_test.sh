@@ -54,6 +54,6 @@ expect_exit 2 "$bench" collectives --type i32 --reduction avg
 expect_contains stderr "integers have no average"
 expect_exit 2 "$bench" collectives --root 2
 expect_exit 2 "$bench" collectives --gradients vgg
-expect_contains stderr "resnet50, cifar, mnist or gpt2"
+expect_contains stderr "resnet50, cifar, cifar10, mnist or gpt2"
 expect_exit 2 "$bench" collectives --min 64 --max 8
 expect_exit 2 "$bench" collectives --factor 1
