@@ -245,8 +245,8 @@ void print_tables(given_options const& given, io_results const& of, std::string 
         fmt::print("training with steps of {}, memory mode {}: accelerator utilisation {:.1f} %, {:.0f} samples/s, {:.0f} MB/s\n",
                    given.text("compute"), each.memory, each.train_au_percentage, each.train_throughput_samples_per_second,
                    each.train_io_mean_MB_per_second);
-    fmt::print("medians of {} interleaved repetitions; {}; columns: --help\n{}", given.text("repetitions"), of.versions.dump(),
-               of.notes);
+    fmt::print("medians of {} interleaved repetitions;{} columns: --help\n{}", given.text("repetitions"),
+               of.versions.empty() ? "" : fmt::format(" {};", of.versions.dump()), of.notes);
 }
 
 }  // namespace
