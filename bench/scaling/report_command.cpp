@@ -13,6 +13,7 @@
 #include "bench/scaling/plot.hpp"
 #include "bench/scaling/report_html.hpp"
 #include "bench/study/expectation.hpp"
+#include "bench/study/findings.hpp"
 #include "bench/study/scaling_table.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/options.hpp"
@@ -60,6 +61,15 @@ nlohmann::json summary_json(study const& results) {
                               {"efficiency", r.efficiency}};
         out["rows"].push_back(row);
     }
+    out["findings"] = nlohmann::json::array();
+    for (auto const& each : find_causes(results))
+        out["findings"].push_back({{"cause", to_string(each.why)},
+                                   {"ranks", each.ranks},
+                                   {"figure", each.figure},
+                                   {"low", each.low},
+                                   {"high", each.high},
+                                   {"text", each.text},
+                                   {"advice", each.advice}});
     return out;
 }
 
@@ -119,7 +129,7 @@ int report_command(given_options const& given, environment const& variables) {
     if (given.has("json")) {
         fmt::print("{}\n", summary_json(results).dump(1));
     } else {
-        fmt::print("{}", scaling_text(results));
+        fmt::print("{}{}", scaling_text(results), findings_text(find_causes(results)));
         good = print_judgements(results, demands, baseline ? &*baseline : nullptr);
     }
     std::fflush(stdout);

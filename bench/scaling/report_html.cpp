@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "bench/scaling/published_table.hpp"
+#include "bench/study/findings.hpp"
 #include "bench/study/scaling_table.hpp"
 
 namespace muster {
@@ -299,6 +300,17 @@ std::string report_html(study const& s, report_plots const& plots) {
                                               : "Other programs worked during the runs that the table notes.");
     d.set("tiles", data(tiles(s, rows)));
     set_table(d, s, rows);
+    auto const causes = find_causes(s);
+    list explained;
+    for (auto const& each : causes) {
+        data item;
+        item.set("why", std::string(to_string(each.why)));
+        item.set("text", each.text);
+        item.set("advice", each.advice);
+        explained.push_back(item);
+    }
+    d.set("explained", !causes.empty());
+    d.set("causes", data(explained));
     set_runs(d, s, rows);
     if (base != nullptr) {
         d.set("base", fmt::format("Medians. The base of every speed-up is {} at {} {}.", count(base->ranks, "rank"),

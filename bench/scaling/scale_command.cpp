@@ -15,6 +15,7 @@
 #include "bench/scaling/report_command.hpp"
 #include "bench/scaling/run_point.hpp"
 #include "bench/scaling/scale_request.hpp"
+#include "bench/study/findings.hpp"
 #include "bench/study/perflog.hpp"
 #include "bench/study/study_journal.hpp"
 #include "bench/tools/checked_json.hpp"
@@ -205,7 +206,7 @@ int scale_command(given_options const& given, environment const& variables, std:
     auto const& results = running.results();
     auto const folder = request.folder.string();
     refuse_if_all_failed(results, request.folder);
-    fmt::print("{}", scaling_text(results));
+    fmt::print("{}{}", scaling_text(results), findings_text(find_causes(results)));
     bool const good = print_judgements(results, request.demands, baseline ? &*baseline : nullptr);
     std::fflush(stdout);
     fmt::print(stderr, "wrote {} and {}\n", (request.folder / "results.json").string(),

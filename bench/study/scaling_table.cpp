@@ -173,6 +173,13 @@ std::string closing_text(study const& s, std::vector<scaling_row> const& rows) {
 
 }  // namespace
 
+std::optional<double> judged_value(study_run const& run, study_plan const& plan) {
+    if (plan.judged.name == wall) return run.wall_s;
+    auto const told = told_in(run, plan.judged.name);
+    if (told.empty()) return {};
+    return chosen_value(told, choice_of(plan.judged.name, plan));
+}
+
 row_metric const* scaling_row::find(std::string_view name) const noexcept {
     auto const found = std::find_if(metrics.begin(), metrics.end(), [&](auto const& m) { return m.name == name; });
     return found == metrics.end() ? nullptr : &*found;

@@ -160,3 +160,12 @@ expect_exit 2 scale --strict --ranks 1 -o ten -- ./program x {repeat}
 expect_contains stderr '--strict: other programs used' 'CPU' 'give the same command to go on'
 expect_true test ! -e starts
 kill "${spinners[@]}"
+
+# What keeps it from scaling is named: here rank 1, which tells half as much time again for its work.
+cat >slow.sh <<'EOF'
+[ "$RANK" = 1 ] && echo 'muster-metric: compute_s 1.5 s' || echo 'muster-metric: compute_s 1 s'
+EOF
+expect_exit 0 "$bench" scale --ranks 1,2 --repeats 1 --warmup 0 --no-html -o slow -- sh slow.sh
+expect_matches stdout '^why it stops \(imbalance\): at 2 ranks, rank 1 \(.*\) computes 20% longer than the mean of the ranks'
+expect_exit 0 "$bench" report --results slow --no-html --json
+expect_contains stdout '"cause": "imbalance"'

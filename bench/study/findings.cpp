@@ -1,0 +1,261 @@
+#include "bench/study/findings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "base/cpuset.hpp"
+#include "base/error.hpp"
+#include "bench/study/scaling_table.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr double worth_telling = 0.05;
+
+std::string percent(double part) {
+    return fmt::format("{:.{}f}%", 100 * part, part < 0.1 ? 1 : 0);
+}
+
+std::string ranks_text(int ranks) {
+    return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
+}
+
+/// The largest that has enough cores and a judged metric.
+scaling_row const* largest(std::vector<scaling_row> const& rows, study_plan const& plan) {
+    scaling_row const* found = nullptr;
+    for (auto const& row : rows)
+        if (!row.oversubscribed && row.find(plan.judged.name) != nullptr) found = &row;
+    return found;
+}
+
+/// What the waiting is a part of.
+std::string whole_of(study_plan const& plan, scaling_row const& row) {
+    if (plan.built_in) return "train_s";
+    return plan.judged.rate || row.find(plan.judged.name) == nullptr ? "wall_s" : plan.judged.name;
+}
+
+std::string host_of(study const& results, int ranks, int rank) {
+    for (auto const& point : results.points)
+        if (point.ranks == ranks)
+            for (auto const& place : point.places)
+                if (place.rank == rank) return place.host;
+    return {};
+}
+
+void add_oversubscribed(std::vector<scaling_row> const& rows, int cores, std::vector<scaling_finding>& all) {
+    auto const first = std::ranges::find_if(rows, &scaling_row::oversubscribed);
+    if (first == rows.end()) return;
+    double const each = static_cast<double>(first->ranks) / (std::max(cores, 1) * first->nodes);
+    all.push_back({cause::oversubscribed, first->ranks, each, each, each,
+                   fmt::format("from {} on ranks share cores ({} on {} of them)", ranks_text(first->ranks), first->ranks,
+                               cores * first->nodes),
+                   "judge by fewer ranks, or use more nodes"});
+}
+
+std::optional<cpuset> cpus_of(placed_rank const& place) {
+    try {
+        auto const cpus = cpuset::from_list(place.cpus);
+        if (!cpus.empty()) return cpus;
+    } catch (error const&) {  // in words: not bound
+    }
+    return {};
+}
+
+/// The first two ranks of a point with enough cores that are bound to the same one.
+void add_shared_core(study const& results, std::vector<scaling_finding>& all) {
+    for (auto const& point : results.points) {
+        if (point.oversubscribed) continue;
+        std::map<std::string, std::vector<std::pair<int, cpuset>>> on_host;
+        for (auto const& place : point.places) {
+            auto const cpus = cpus_of(place);
+            if (!cpus) continue;
+            for (auto const& [rank, others] : on_host[place.host])
+                if (auto const both = intersect(others, *cpus); !both.empty()) {
+                    all.push_back({cause::shared_core, point.ranks, 2, 2, 2,
+                                   fmt::format("of {}, ranks {} and {} on {} share core {}", ranks_text(point.ranks), rank,
+                                               place.rank, place.host, both.to_list()),
+                                   "bind each rank to cores of its own: leave --bind-to and --cpu-map to muster"});
+                    return;
+                }
+            on_host[place.host].emplace_back(place.rank, *cpus);
+        }
+    }
+}
+
+void add_waiting(cause why, std::string_view metric, std::string_view what, std::string advice, study const& results,
+                 scaling_row const& row, std::vector<scaling_finding>& all) {
+    auto const* waited = row.find(metric);
+    std::string const name = whole_of(results.plan, row);
+    double const whole = row.median_of(name);
+    if (waited == nullptr || !(whole > 0)) return;
+    double const part = waited->value.median / whole;
+    if (part < worth_telling) return;
+    all.push_back({why, row.ranks, part, waited->value.spread.low / whole, waited->value.spread.high / whole,
+                   fmt::format("at {}, {} of {} is {} ({} {} s)", ranks_text(row.ranks), percent(part), name, what, metric,
+                               format_value(waited->value.median)),
+                   std::move(advice)});
+}
+
+/// By how much the slowest rank exceeds the mean, and which it is; nothing where fewer than two ranks told it.
+struct slowest {
+    int rank = -1;
+    double excess = 0;  ///< of the mean
+    double value = 0, mean = 0;
+};
+std::optional<slowest> slowest_of(study_run const& run, std::string_view metric) {
+    slowest found;
+    double sum = 0;
+    int count = 0;
+    for (auto const& series : run.metrics)
+        if (series.name == metric && series.rank >= 0) {
+            double const value = series.values.back();
+            if (count++ == 0 || value > found.value) found.rank = series.rank, found.value = value;
+            sum += value;
+        }
+    if (count < 2 || !(sum > 0)) return {};
+    found.mean = sum / count;
+    found.excess = found.value / found.mean - 1;
+    return found;
+}
+
+/// The rank that was the slowest in most runs.
+void add_imbalance(study const& results, scaling_row const& row, std::vector<scaling_finding>& all) {
+    std::map<int, std::vector<slowest>> by_rank;
+    std::size_t runs = 0;
+    for (auto const& run : results.runs)
+        if (run.ranks == row.ranks && run.counts())
+            if (auto const found = slowest_of(run, "compute_s")) {
+                by_rank[found->rank].push_back(*found);
+                ++runs;
+            }
+    auto const most = std::ranges::max_element(by_rank, {}, [](auto const& each) { return each.second.size(); });
+    if (most == by_rank.end() || 2 * most->second.size() <= runs) return;  // now one, now another
+    std::vector<double> excess, values, means;
+    for (auto const& each : most->second) {
+        excess.push_back(each.excess);
+        values.push_back(each.value);
+        means.push_back(each.mean);
+    }
+    auto const s = summarise(excess);
+    if (s.median < worth_telling) return;
+    auto const host = host_of(results, row.ranks, most->first);
+    all.push_back({cause::imbalance, row.ranks, s.median, s.spread.low, s.spread.high,
+                   fmt::format("at {}, rank {}{} computes {} longer than the mean of the ranks (compute_s {}, mean {})",
+                               ranks_text(row.ranks), most->first, host.empty() ? "" : fmt::format(" ({})", host),
+                               percent(s.median), format_value(median(values)), format_value(median(means))),
+                   "look at what else runs on its cores, and at its GPU's clock: muster run --preflight"});
+}
+
+/// (n, speed-up) of each repetition that has the base.
+std::map<int, std::vector<std::pair<double, double>>> speedups_by_repetition(study const& results,
+                                                                             std::vector<scaling_row> const& rows, int base) {
+    std::map<int, std::map<int, double>> values;
+    for (auto const& run : results.runs) {
+        auto const row = std::ranges::find(rows, run.ranks, &scaling_row::ranks);
+        auto const value = judged_value(run, results.plan);
+        if (run.counts() && value && *value > 0 && row != rows.end() && !row->oversubscribed)
+            values[run.repetition][run.ranks] = *value;
+    }
+    std::map<int, std::vector<std::pair<double, double>>> out;
+    for (auto const& [repetition, by_ranks] : values) {
+        auto const first = by_ranks.find(base);
+        if (first == by_ranks.end()) continue;
+        for (auto const& [ranks, value] : by_ranks) {
+            double const n = static_cast<double>(ranks) / base;
+            double const work = results.plan.series == work_series::weak && !results.plan.judged.rate ? n : 1;
+            out[repetition].emplace_back(n, results.plan.judged.rate ? value / first->second : work * first->second / value);
+        }
+    }
+    return out;
+}
+
+void add_serial_part(study const& results, std::vector<scaling_row> const& rows, scaling_row const& top,
+                     std::vector<scaling_finding>& all) {
+    auto const& plan = results.plan;
+    auto const* base = base_row(rows, plan);
+    bool const weak = plan.series == work_series::weak;
+    // Of a program that divides its work by itself a time tells nothing without knowing the work.
+    if (base == nullptr || base == &top || (plan.series == work_series::as_given && !plan.built_in && !plan.judged.rate)) return;
+    std::vector<double> parts;
+    for (auto const& [repetition, speedups] : speedups_by_repetition(results, rows, base->ranks))
+        if (speedups.size() > 1) parts.push_back(weak ? gustafson_part(speedups) : amdahl_part(speedups));
+    if (parts.empty()) return;
+    auto const s = summarise(parts);
+    if (s.median < worth_telling || s.spread.low <= 0) return;
+    all.push_back(
+        {cause::serial_part, top.ranks, s.median, s.spread.low, s.spread.high,
+         weak ? fmt::format("{} of the time ({}) does not serve more work with more ranks (Gustafson), up to {}",
+                            percent(s.median), format_spread(s), ranks_text(top.ranks))
+              : fmt::format("{} of the time ({}) does not shrink with more ranks (Amdahl), up to {}: no number of ranks would be "
+                            "more than {:.1f} times as fast",
+                            percent(s.median), format_spread(s), ranks_text(top.ranks), 1 / s.median),
+         weak ? "look at start-up, input and communication above" : "give each rank more work a step, or see the causes above"});
+}
+
+}  // namespace
+
+std::string_view to_string(cause why) noexcept {
+    switch (why) {
+        case cause::oversubscribed: return "oversubscribed";
+        case cause::shared_core: return "shared core";
+        case cause::communication: return "communication";
+        case cause::input: return "input";
+        case cause::imbalance: return "imbalance";
+        case cause::serial_part: return "serial part";
+    }
+    return "unknown";
+}
+
+double amdahl_part(std::vector<std::pair<double, double>> const& speedups) noexcept {
+    double above = 0, below = 0;
+    for (auto const& [n, s] : speedups) {
+        if (n <= 1 || s <= 0) continue;
+        double const x = 1 - 1 / n;
+        above += (1 / s - 1 / n) * x;
+        below += x * x;
+    }
+    return below > 0 ? above / below : 0;
+}
+
+double gustafson_part(std::vector<std::pair<double, double>> const& speedups) noexcept {
+    double above = 0, below = 0;
+    for (auto const& [n, s] : speedups) {
+        if (n <= 1) continue;
+        above += (n - s) * (n - 1);
+        below += (n - 1) * (n - 1);
+    }
+    return below > 0 ? above / below : 0;
+}
+
+std::vector<scaling_finding> find_causes(study const& results) {
+    auto const rows = scaling_rows(results);
+    std::vector<scaling_finding> all;
+    add_oversubscribed(rows, results.machine.cores, all);
+    add_shared_core(results, all);
+    auto const* top = largest(rows, results.plan);
+    if (top == nullptr) return all;
+    std::vector<scaling_finding> parts;
+    add_waiting(cause::communication, "allreduce_wait_s", "waiting for gradients, of slower ranks too",
+                results.plan.built_in ? "give larger buckets (--bucket-bytes), or more images a rank and step (--batch)"
+                                      : "give larger buckets, bf16 on the wire, or more work a rank and step",
+                results, *top, parts);
+    add_waiting(cause::input, "loader_wait_s", "waiting for the next batch",
+                "bring the data nearer (muster stage copy to /dev/shm), or give the loader more workers", results, *top, parts);
+    add_imbalance(results, *top, parts);
+    std::ranges::stable_sort(parts, std::greater<>(), &scaling_finding::figure);
+    all.insert(all.end(), parts.begin(), parts.end());
+    add_serial_part(results, rows, *top, all);
+    return all;
+}
+
+std::string findings_text(std::vector<scaling_finding> const& all) {
+    std::string text;
+    for (auto const& each : all) text += fmt::format("why it stops ({}): {}; {}\n", to_string(each.why), each.text, each.advice);
+    return text;
+}
+
+}  // namespace muster

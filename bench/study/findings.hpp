@@ -1,0 +1,46 @@
+// The findings of a scaling study: name what keeps it from scaling, each with its figure and one piece of advice.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/study/study.hpp"
+
+namespace muster {
+
+enum class cause {
+    oversubscribed,  ///< more ranks than cores
+    shared_core,     ///< ranks that are bound to the same core, though there are enough
+    communication,   ///< waiting for gradients
+    input,           ///< waiting for the next batch
+    imbalance,       ///< a rank that takes longer than the others
+    serial_part,     ///< what does not shrink with more ranks
+};
+std::string_view to_string(cause why) noexcept;
+
+struct scaling_finding {
+    cause why = cause::serial_part;
+    int ranks = 1;             ///< of the runs that show it
+    double figure = 0;         ///< a part of the time, 0 to 1; ranks of a core with oversubscribed and shared_core
+    double low = 0, high = 0;  ///< ends of its spread; both are the figure where there is none
+    std::string text;          ///< what was seen, with the figure
+    std::string advice;        ///< one thing to do
+    bool operator==(scaling_finding const&) const = default;
+};
+
+/// The part s of the time that does not shrink with n times as many ranks, least squares over (n, speed-up S): by Amdahl's law
+/// 1/S = s + (1 - s)/n, for a fixed amount of work; by Gustafson's n - S = s (n - 1), for an amount that grows with n. Only n > 1
+/// count; 0 if there are none. Pure. (Amdahl, AFIPS 1967; Gustafson, CACM 31 (5), 1988.)
+double amdahl_part(std::vector<std::pair<double, double>> const& speedups) noexcept;
+double gustafson_part(std::vector<std::pair<double, double>> const& speedups) noexcept;
+
+/// What is seen of the largest number of ranks that has enough cores, worst first; what was told less than a twentieth of the time
+/// is left out. Waiting is known of the built-in training, and of programs that print the metrics allreduce_wait_s, loader_wait_s
+/// (the lowest rank's count), and, on every rank, compute_s. Pure.
+std::vector<scaling_finding> find_causes(study const& results);
+
+/// A line for each, for people; "" where there are none.
+std::string findings_text(std::vector<scaling_finding> const& all);
+
+}  // namespace muster
