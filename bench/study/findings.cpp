@@ -186,13 +186,15 @@ void add_serial_part(study const& results, std::vector<scaling_row> const& rows,
     if (parts.empty()) return;
     auto const s = summarise(parts);
     if (s.median < worth_telling || s.spread.low <= 0) return;
+    auto const spread = s.count > 1 ? fmt::format(" ({} to {})", percent(s.spread.low), percent(s.spread.high)) : std::string();
+    auto const text = weak ? fmt::format("{}{} of the time does not serve more work with more ranks (Gustafson), up to {}",
+                                         percent(s.median), spread, ranks_text(top.ranks))
+                           : fmt::format(
+                                 "{}{} of the time does not shrink with more ranks (Amdahl), up to {}: no number of ranks "
+                                 "would be more than {:.1f} times as fast",
+                                 percent(s.median), spread, ranks_text(top.ranks), 1 / s.median);
     all.push_back(
-        {cause::serial_part, top.ranks, s.median, s.spread.low, s.spread.high,
-         weak ? fmt::format("{} of the time ({}) does not serve more work with more ranks (Gustafson), up to {}",
-                            percent(s.median), format_spread(s), ranks_text(top.ranks))
-              : fmt::format("{} of the time ({}) does not shrink with more ranks (Amdahl), up to {}: no number of ranks would be "
-                            "more than {:.1f} times as fast",
-                            percent(s.median), format_spread(s), ranks_text(top.ranks), 1 / s.median),
+        {cause::serial_part, top.ranks, s.median, s.spread.low, s.spread.high, text,
          weak ? "look at start-up, input and communication above" : "give each rank more work a step, or see the causes above"});
 }
 

@@ -75,7 +75,7 @@ TEST(findings, a_part_that_does_not_shrink_is_told_with_its_limit) {
     ASSERT_EQ(all.size(), 1u);
     EXPECT_EQ(all[0].why, cause::serial_part);
     EXPECT_NEAR(all[0].figure, 0.2, 1e-9);
-    EXPECT_THAT(all[0].text, HasSubstr("20% of the time"));
+    EXPECT_THAT(all[0].text, HasSubstr("20% (20% to 20%) of the time does not shrink"));
     EXPECT_THAT(all[0].text, HasSubstr("more than 5.0 times as fast"));
     auto const weak = find_causes(study_of(work_series::weak, [](int n) { return 8.0 * n / (n - 0.2 * (n - 1)); }));
     ASSERT_EQ(weak.size(), 1u);
