@@ -187,12 +187,14 @@ void add_serial_part(study const& results, std::vector<scaling_row> const& rows,
     auto const s = summarise(parts);
     if (s.median < worth_telling || s.spread.low <= 0) return;
     auto const spread = s.count > 1 ? fmt::format(" ({} to {})", percent(s.spread.low), percent(s.spread.high)) : std::string();
-    auto const text = weak ? fmt::format("{}{} of the time does not serve more work with more ranks (Gustafson), up to {}",
-                                         percent(s.median), spread, ranks_text(top.ranks))
-                           : fmt::format(
-                                 "{}{} of the time does not shrink with more ranks (Amdahl), up to {}: no number of ranks "
-                                 "would be more than {:.1f} times as fast",
-                                 percent(s.median), spread, ranks_text(top.ranks), 1 / s.median);
+    std::string const top_ranks = ranks_text(top.ranks), part = percent(s.median) + spread;
+    auto const text =
+        weak ? fmt::format("{} of the time does not serve more work with more ranks (Gustafson), up to {}", part, top_ranks)
+        : s.median >= 1 ? fmt::format("up to {}, more ranks are no faster than {}", top_ranks, ranks_text(base->ranks))
+                        : fmt::format(
+                              "{} of the time does not shrink with more ranks (Amdahl), up to {}: no number of ranks would "
+                              "be more than {:.1f} times as fast",
+                              part, top_ranks, 1 / s.median);
     all.push_back(
         {cause::serial_part, top.ranks, s.median, s.spread.low, s.spread.high, text,
          weak ? "look at start-up, input and communication above" : "give each rank more work a step, or see the causes above"});

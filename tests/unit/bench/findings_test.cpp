@@ -83,6 +83,12 @@ TEST(findings, a_part_that_does_not_shrink_is_told_with_its_limit) {
     EXPECT_THAT(weak[0].text, HasSubstr("Gustafson"));
 }
 
+TEST(findings, ranks_that_gain_nothing_have_no_limit) {
+    auto const all = find_causes(study_of(work_series::strong, [](int n) { return 80.0 + n; }));
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_THAT(all[0].text, HasSubstr("up to 8 ranks, more ranks are no faster than 1 rank"));
+}
+
 TEST(findings, of_work_that_is_not_known_no_law_is_told) {
     EXPECT_THAT(find_causes(study_of(work_series::as_given, [](int n) { return 20 + 80.0 / n; })), IsEmpty());
 }
