@@ -48,10 +48,17 @@ else
     echo 'mpi4py: not here'
 fi
 
-# PyTorch: the loop of a tutorial, with what torchrun would set.
+# PyTorch: the loop of a tutorial, with what torchrun would set. A thread of its gloo that still holds a tensor while the interpreter ends aborts now and then
+# (pytorch/pytorch issue 190489), whoever started it.
 if $python -c 'import torch.distributed as d; assert d.is_available()' 2>/dev/null; then
     cp "$MUSTER_SOURCE_DIR/tests/cli/programs/train_ddp.py" "$work/train.py"
-    expect_exit 0 run -n 4 --slots-per-node 2 -- $python train.py
+    for try in 1 2 3; do
+        run -n 4 --slots-per-node 2 -- $python train.py >"$OUT" 2>"$ERR"
+        got=$?
+        [ $got = 134 ] && grep -q 'terminate called without an active exception' "$ERR" || break
+        echo "PyTorch fell while its interpreter ended, try $try"
+    done
+    [ $got = 0 ] || fail "exit code $got of a PyTorch program: $(cat "$ERR")"
     expect_equal "$(sort "$OUT")" "$(for r in 0 1 2 3; do echo "rank $r of 4, local rank $((r % 2)) on node$((r / 2 + 1))"; done)" 'the ranks'
 else
     echo 'PyTorch: not here'
