@@ -49,7 +49,7 @@ else
 fi
 
 # PyTorch: the loop of a tutorial, with what torchrun would set. A thread of its gloo that still holds a tensor while the interpreter ends aborts now and then
-# (pytorch/pytorch issue 190489), whoever started it.
+# (reported as pytorch/pytorch issue 190489).
 if $python -c 'import torch.distributed as d; assert d.is_available()' 2>/dev/null; then
     cp "$MUSTER_SOURCE_DIR/tests/cli/programs/train_ddp.py" "$work/train.py"
     for try in 1 2 3; do
