@@ -136,6 +136,11 @@ std::string describe(collectives_results const& results) {
     return text;
 }
 
+nlohmann::ordered_json context_json(machine_facts const& machine, double load) {
+    return {{"host", machine.host},     {"processor", machine.processor}, {"cores", machine.cores},
+            {"kernel", machine.kernel}, {"compiler", machine.compiler},   {"load", load}};
+}
+
 nlohmann::ordered_json to_json(collectives_results const& results) {
     using json = nlohmann::ordered_json;
     json jobs = json::array(), cells = json::array();
@@ -161,13 +166,7 @@ nlohmann::ordered_json to_json(collectives_results const& results) {
     return {{"schema", "muster.collectives/1"},
             {"created", results.created},
             {"command", results.command},
-            {"context",
-             {{"host", results.machine.host},
-              {"processor", results.machine.processor},
-              {"cores", results.machine.cores},
-              {"kernel", results.machine.kernel},
-              {"compiler", results.machine.compiler},
-              {"load", results.load}}},
+            {"context", context_json(results.machine, results.load)},
             {"collective", to_string(results.of.what)},
             {"type", to_string(results.of.type)},
             {"redop", redop_of(results.of)},

@@ -62,6 +62,8 @@ double mean_advantage(std::vector<comparison> const& all);
 
 /// Text for a terminal.
 std::string describe(collectives_results const& results);
+/// Where and under which load it was measured, as the results of all measurements of collectives have it.
+nlohmann::ordered_json context_json(machine_facts const& machine, double load);
 /// Schema "muster.collectives/1".
 nlohmann::ordered_json to_json(collectives_results const& results);
 

@@ -59,6 +59,8 @@ std::pair<int, int> read_pair(given_options const& given, int ranks) {
     auto const text = given.text("pair");
     if (text == "none" || (text.empty() && ranks < 2)) return {-1, -1};
     if (text.empty()) return {0, ranks - 1};
+    if (ranks < 2)
+        throw error(errc::usage, fmt::format("--pair {}: one rank runs, which has no other; start it with muster run -n", text));
     auto const two = parse_list(text, "--pair", 0, ranks - 1);
     if (two.size() != 2 || two[0] == two[1])
         throw error(errc::usage, fmt::format("--pair {}: not two ranks; give two different ones, such as 0,{}", text, ranks - 1));

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/text_table.hpp"
+#include "bench/collectives/collectives_table.hpp"
 #include "bench/tools/statistics.hpp"
 
 namespace muster {
@@ -185,13 +186,7 @@ nlohmann::ordered_json to_json(here_results const& results) {
             {"version", results.version},
             {"backend", results.backend},
             {"why_backend", results.why_backend},
-            {"context",
-             {{"host", results.machine.host},
-              {"processor", results.machine.processor},
-              {"cores", results.machine.cores},
-              {"kernel", results.machine.kernel},
-              {"compiler", results.machine.compiler},
-              {"load", results.load}}},
+            {"context", context_json(results.machine, results.load)},
             {"hosts", results.hosts},
             {"notes", results.notes},
             {"tables", tables},

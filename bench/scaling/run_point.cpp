@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -19,6 +18,7 @@
 #include "bench/scaling/plan_point.hpp"
 #include "bench/study/placeholders.hpp"
 #include "bench/study/scaling_table.hpp"
+#include "io/tree/small_files.hpp"
 
 namespace muster {
 
@@ -32,15 +32,6 @@ run_numbers numbers_of(study_plan const& plan, due_run const& due, int nodes) {
     run_numbers out{due.ranks, nodes, due.warmup ? 0 : due.repetition + 1, plan.batch};
     if (plan.batch && plan.series == work_series::strong) out.batch = *plan.batch / due.ranks;
     return out;
-}
-
-void write_all(int fd, std::string_view text, std::string const& path) {
-    while (!text.empty()) {
-        auto const put = ::write(fd, text.data(), text.size());
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) throw_system("write", path, 0, "make room where it is");
-        text.remove_prefix(static_cast<std::size_t>(put));
-    }
 }
 
 /// A file to which a program may append: what was there before a run is none of its metrics.
@@ -174,13 +165,7 @@ std::string progress_text(study_run const& run, study_plan const& plan) {
     for (auto const& series : run.metrics) {
         if (std::find(shown.begin(), shown.end(), series.name) != shown.end() || shown.size() == 3) continue;
         shown.push_back(series.name);
-        std::vector<metric_series const*> told;
-        for (auto const& each : run.metrics)
-            if (each.name == series.name) told.push_back(&each);
-        metric_choice choice{series.name};
-        for (auto const& each : plan.choices)
-            if (each.name == series.name) choice = each;
-        out += fmt::format(", {} {}", series.name, format_value(chosen_value(told, choice)));
+        out += fmt::format(", {} {}", series.name, format_value(*value_of(run, series.name, plan)));
     }
     return out;
 }

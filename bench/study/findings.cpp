@@ -156,7 +156,7 @@ std::map<int, std::vector<std::pair<double, double>>> speedups_by_repetition(stu
     std::map<int, std::map<int, double>> values;
     for (auto const& run : results.runs) {
         auto const row = std::ranges::find(rows, run.ranks, &scaling_row::ranks);
-        auto const value = judged_value(run, results.plan);
+        auto const value = value_of(run, results.plan.judged.name, results.plan);
         if (run.counts() && value && *value > 0 && row != rows.end() && !row->oversubscribed)
             values[run.repetition][run.ranks] = *value;
     }

@@ -173,11 +173,11 @@ std::string closing_text(study const& s, std::vector<scaling_row> const& rows) {
 
 }  // namespace
 
-std::optional<double> judged_value(study_run const& run, study_plan const& plan) {
-    if (plan.judged.name == wall) return run.wall_s;
-    auto const told = told_in(run, plan.judged.name);
+std::optional<double> value_of(study_run const& run, std::string const& name, study_plan const& plan) {
+    if (name == wall) return run.wall_s;
+    auto const told = told_in(run, name);
     if (told.empty()) return {};
-    return chosen_value(told, choice_of(plan.judged.name, plan));
+    return chosen_value(told, choice_of(name, plan));
 }
 
 row_metric const* scaling_row::find(std::string_view name) const noexcept {

@@ -44,8 +44,8 @@ struct scaling_row {
 /// fixed or given amount of work, (base time * ranks) / (time * base ranks) for a weak series, rate / base rate for a rate. Pure.
 std::vector<scaling_row> scaling_rows(study const& results);
 
-/// A run's value of the judged metric; nothing if it told none. Pure.
-std::optional<double> judged_value(study_run const& run, study_plan const& plan);
+/// A run's value of a metric, as the plan chooses among what its ranks told; nothing if none told it. Pure.
+std::optional<double> value_of(study_run const& run, std::string const& name, study_plan const& plan);
 
 /// The row that is the base; nothing if none has the judged metric.
 scaling_row const* base_row(std::vector<scaling_row> const& rows, study_plan const& plan) noexcept;

@@ -33,6 +33,8 @@ expect_contains stdout 'allreduce: 8 B and larger were left out'
 # One rank alone is told; what is wrong in the options, too.
 expect_exit 0 "$bench" collectives-here -e 64 --repeats 1
 expect_contains stdout 'one rank alone: nothing is sent; start it with muster run'
+expect_exit 2 "$bench" collectives-here --pair 0,1
+expect_contains stderr 'start it with muster run'
 ranks=2
 expect_exit 2 here --pair 0,2
 expect_contains stderr '--pair'
