@@ -165,6 +165,15 @@ int muster_window_for(uint64_t samples, uint64_t sample_bytes, uint64_t* chunk_s
     });
 }
 
+int muster_dataset_window(muster_dataset const* data, uint64_t* chunk_samples, uint64_t* chunks) {
+    return guarded([&] {
+        dataset const& from = need(data, "the dataset").data;
+        shuffle_window const window = window_for(from.size(), from.image_bytes(), from.info().chunk_samples);
+        need(chunk_samples, "where the chunk's samples go") = window.chunk_samples;
+        need(chunks, "where the chunks go") = window.chunks;
+    });
+}
+
 int muster_loader_create(muster_dataset const* data, muster_sampler const* sampler, muster_loader_options const* options,
                          muster_loader** made) {
     return guarded([&] {

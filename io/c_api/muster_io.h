@@ -89,6 +89,9 @@ int muster_sampler_fill(const muster_sampler* sampler, const muster_epoch_part* 
 /* The window that suits a set of so many samples: 0 and 0 up to 4 GiB. */
 int muster_window_for(uint64_t samples, uint64_t sample_bytes, uint64_t* chunk_samples, uint64_t* chunks);
 
+/* The same for a dataset: where it is stored in chunks the window's are whole ones of them. Since ABI 2. */
+int muster_dataset_window(const muster_dataset* data, uint64_t* chunk_samples, uint64_t* chunks);
+
 /* value = (byte / 255 - mean) / deviation, of a crop; see io/loader/image_transform.hpp. */
 typedef struct muster_transform {
     size_t struct_size;

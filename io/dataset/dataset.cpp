@@ -60,6 +60,10 @@ void dataset::read(std::size_t first, std::size_t count, std::span<std::uint8_t>
                  labels.data());
 }
 
+std::vector<hdf5::stored_chunk> dataset::stored_chunks() const {
+    return hdf5::stored_chunks({info_.path, fmt::format("/{}/images", info_.split)}, images_);
+}
+
 /// "samples 300 to 399 (block 3, bytes 4096 to 8191 of the file)"; where the samples lie in chunks, "samples 300 to 399 (block 3, in
 /// chunks 6 to 7, at bytes 4096 to 8192 of the file)", which are the first bytes of the first and of the last of them. Chunks are asked
 /// for where this process has the file for itself alone: the others do not take part.
@@ -80,10 +84,10 @@ std::string dataset::place_of_chunks(hyperslab rows, bool of_images) const {
     try {
         auto const chunk = hdf5::form_of(where, array).chunk;
         if (chunk.empty()) return {};
-        auto const offsets = hdf5::chunk_offsets(where, array);
+        auto const chunks = hdf5::stored_chunks(where, array);
         std::size_t const first = rows.first / chunk[0], last = (rows.end() - 1) / chunk[0];
-        return fmt::format(", in chunks {} to {}, at bytes {} to {} of the file", first, last, offsets.at(first),
-                           offsets.at(last));
+        return fmt::format(", in chunks {} to {}, at bytes {} to {} of the file", first, last, chunks.at(first).offset,
+                           chunks.at(last).offset);
     } catch (std::exception const&) {
         return {};  // a file so damaged that it does not tell; what is wrong is told without
     }

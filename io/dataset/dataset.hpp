@@ -43,6 +43,7 @@ struct dataset_info {
     std::optional<std::uint64_t> image_offset;  ///< of the first image byte in the file, if they lie there as they are
     std::optional<std::uint64_t> label_offset;  ///< likewise
     bool compressed = false;                    ///< the samples are stored encoded
+    bool read_by_chunks = false;                ///< sample_file can read them
     std::size_t image_bytes() const noexcept { return shape.elements() * bytes_of(type); }
     std::size_t label_bytes() const noexcept { return label_type ? bytes_of(*label_type) : 0; }
     bool operator==(dataset_info const&) const = default;
@@ -78,6 +79,9 @@ class dataset {
     void read(hyperslab rows, std::span<std::uint8_t> images, std::span<std::uint8_t> labels) const {
         read(rows.first, rows.count, images, labels);
     }
+
+    /// Where the chunks of samples lie in the file; empty if contiguous. Not collective.
+    std::vector<hdf5::stored_chunk> stored_chunks() const;
 
     /// Reads everything, in pieces of about 8 MiB, and compares it with the checksums and the range of labels. Throws
     /// errc::invalid_data that names the file, the array, the block, its samples and its bytes in the file. `progress`, if given, is told the bytes

@@ -44,10 +44,16 @@ void write_facts(hdf5::place const& where, hdf5::id group, split_plan const& pla
     hdf5::write_attribute(where, group, format::block_attribute, static_cast<std::uint64_t>(plan.block_samples()));
 }
 
+std::vector<std::uint64_t> offsets_of(std::vector<hdf5::stored_chunk> const& chunks) {
+    std::vector<std::uint64_t> offsets;
+    for (hdf5::stored_chunk const& chunk : chunks) offsets.push_back(chunk.offset);
+    return offsets;
+}
+
 array_place place_of(hdf5::place const& where, hdf5::dataset const& handle, std::size_t row_bytes) {
     hdf5::dataset_form const form = hdf5::form_of(where, handle);
     if (form.filtered) return {row_bytes, 0, {}};
-    if (!form.chunk.empty()) return {row_bytes, form.chunk[0], hdf5::chunk_offsets(where, handle)};
+    if (!form.chunk.empty()) return {row_bytes, form.chunk[0], offsets_of(hdf5::stored_chunks(where, handle))};
     expect(form.offset.has_value(), "an array that has its space");
     return {row_bytes, 0, {*form.offset}};
 }

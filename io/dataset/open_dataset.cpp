@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -193,6 +194,9 @@ void dataset::check_forms(hdf5::group const& group) {
     info_.chunk_samples = images.chunk.empty() ? 0 : images.chunk[0];
     info_.compressed = images.filtered;
     if (!images.filtered && !images.big_endian && images.stored_bytes == bytes) info_.image_offset = images.offset;
+    bool const whole_chunks =
+        !images.chunk.empty() && std::equal(images.chunk.begin() + 1, images.chunk.end(), images.extent.begin() + 1);
+    info_.read_by_chunks = info_.image_offset || (whole_chunks && !images.big_endian && (!images.filtered || images.deflated));
     std::size_t const largest_block = format::block_samples(info_.image_bytes());
     if (info_.checksum_block_samples == 0 || info_.checksum_block_samples > largest_block)
         invalid(info_.path, where.object,

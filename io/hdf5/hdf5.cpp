@@ -83,17 +83,6 @@ dataspace make_space(place const& where, std::span<std::uint64_t const> extent) 
                              [&] { return H5Screate_simple(static_cast<int>(dimensions.size()), dimensions.data(), nullptr); }));
 }
 
-dataspace space_of(place const& where, dataset const& handle) {
-    return dataspace(checked(where, "H5Dget_space", [&] { return H5Dget_space(handle.get()); }));
-}
-
-std::vector<hsize_t> extent_of(place const& where, dataspace const& space) {
-    int const rank = checked(where, "H5Sget_simple_extent_ndims", [&] { return H5Sget_simple_extent_ndims(space.get()); });
-    std::vector<hsize_t> extent(static_cast<std::size_t>(rank));
-    checked(where, "H5Sget_simple_extent_dims", [&] { return H5Sget_simple_extent_dims(space.get(), extent.data(), nullptr); });
-    return extent;
-}
-
 /// What both sides of a transfer select: `rows` of the dataset, and as many elements one after the other in memory.
 struct selection {
     dataspace in_file;
@@ -283,65 +272,6 @@ bool has_dataset(place const& where, file const& parent) {
 void close(place const& where, dataset&& handle) {
     id const raw = handle.release();
     checked(where, "H5Dclose", [&] { return H5Dclose(raw); });
-}
-
-std::vector<std::uint64_t> chunk_offsets(place const& where, dataset const& handle) {
-    dataset_form const form = form_of(where, handle);
-    std::vector<std::uint64_t> offsets;
-    if (form.chunk.empty()) return offsets;
-    std::vector<hsize_t> first(form.extent.size(), 0);
-    for (; first[0] < form.extent[0]; first[0] += form.chunk[0]) {
-        unsigned mask = 0;
-        haddr_t address = HADDR_UNDEF;
-        hsize_t bytes = 0;
-        checked(where, "H5Dget_chunk_info_by_coord",
-                [&] { return H5Dget_chunk_info_by_coord(handle.get(), first.data(), &mask, &address, &bytes); });
-        expect(address != HADDR_UNDEF, "a chunk that has its space");
-        offsets.push_back(address);
-    }
-    return offsets;
-}
-
-void write_chunk(place const& where, dataset const& handle, std::uint64_t first_row, std::span<std::uint8_t const> encoded) {
-    std::vector<hsize_t> first(extent_of(where, space_of(where, handle)).size(), 0);
-    first[0] = first_row;
-    checked(where, "H5Dwrite_chunk",
-            [&] { return H5Dwrite_chunk(handle.get(), H5P_DEFAULT, 0, first.data(), encoded.size(), encoded.data()); });
-}
-
-dataset_form form_of(place const& where, dataset const& handle) {
-    dataset_form form;
-    std::vector<hsize_t> const extent = extent_of(where, space_of(where, handle));
-    form.extent.assign(extent.begin(), extent.end());
-    property_list const list(checked(where, "H5Dget_create_plist", [&] { return H5Dget_create_plist(handle.get()); }));
-    auto const layout = checked(where, "H5Pget_layout", [&] { return H5Pget_layout(list.get()); });
-    if (layout == H5D_CHUNKED) {
-        std::vector<hsize_t> chunk(extent.size());
-        checked(where, "H5Pget_chunk", [&] { return H5Pget_chunk(list.get(), static_cast<int>(chunk.size()), chunk.data()); });
-        form.chunk.assign(chunk.begin(), chunk.end());
-    }
-    form.is_virtual = layout == H5D_VIRTUAL;
-    datatype const stored(checked(where, "H5Dget_type", [&] { return H5Dget_type(handle.get()); }));
-    form.big_endian = H5Tget_order(stored.get()) == H5T_ORDER_BE && H5Tget_size(stored.get()) > 1;
-    form.filtered = checked(where, "H5Pget_nfilters", [&] { return H5Pget_nfilters(list.get()); }) > 0;
-    form.external = checked(where, "H5Pget_external_count", [&] { return H5Pget_external_count(list.get()); }) > 0;
-    quiet const silence;
-    form.stored_bytes = H5Dget_storage_size(handle.get());
-    haddr_t const offset = H5Dget_offset(handle.get());
-    if (layout == H5D_CONTIGUOUS && !form.external && offset != HADDR_UNDEF) form.offset = offset;
-    return form;
-}
-
-std::optional<element_type> element_of(place const& where, dataset const& handle) {
-    datatype const stored(checked(where, "H5Dget_type", [&] { return H5Dget_type(handle.get()); }));
-    quiet const silence;
-    std::size_t const bytes = H5Tget_size(stored.get());
-    bool const is_real = H5Tget_class(stored.get()) == H5T_FLOAT;
-    if (!is_real && H5Tget_class(stored.get()) != H5T_INTEGER) return std::nullopt;
-    bool const is_signed = !is_real && H5Tget_sign(stored.get()) != H5T_SGN_NONE;
-    for (element_type const type : element_types)
-        if (bytes_of(type) == bytes && is_real == muster::is_real(type) && is_signed == muster::is_signed(type)) return type;
-    return std::nullopt;
 }
 
 void read(place const& where, dataset const& handle, hyperslab rows, element_type type, void* data, property_list const& list) {

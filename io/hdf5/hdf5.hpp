@@ -107,6 +107,7 @@ struct dataset_form {
     std::optional<std::uint64_t> offset;  ///< of the first byte in the file, if contiguous and allocated
     std::uint64_t stored_bytes = 0;
     bool filtered = false;    ///< compressed or otherwise encoded
+    bool deflated = false;    ///< by deflate, and by nothing else
     bool external = false;    ///< its elements lie in other files
     bool is_virtual = false;  ///< it is put together from other datasets, of this file or of others
     bool big_endian = false;
@@ -116,9 +117,17 @@ dataset_form form_of(place const& where, dataset const& handle);
 /// The type of the elements, in either byte order; nothing if it is none of ours.
 std::optional<element_type> element_of(place const& where, dataset const& handle);
 
-/// Where the chunks lie in the file, in order of their first row; empty if contiguous. Chunks are whole in all dimensions but the
-/// first, and have their space.
-std::vector<std::uint64_t> chunk_offsets(place const& where, dataset const& handle);
+/// A chunk as it lies in the file.
+struct stored_chunk {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    bool encoded = false;  ///< by the dataset's filters; HDF5 stores a chunk that they cannot make smaller as it is
+    bool operator==(stored_chunk const&) const = default;
+};
+
+/// The chunks, in order of their first row; empty if contiguous. Chunks are whole in all dimensions but the first, and have their
+/// space.
+std::vector<stored_chunk> stored_chunks(place const& where, dataset const& handle);
 
 /// Writes the chunk that begins at row `first_row` as it is to lie in the file, encoded by the dataset's filters.
 void write_chunk(place const& where, dataset const& handle, std::uint64_t first_row, std::span<std::uint8_t const> encoded);

@@ -39,4 +39,8 @@ auto checked(place const& where, std::string_view call, Function&& function) {
     return result;
 }
 
+/// The space of a dataset's elements, and its extent in each dimension.
+dataspace space_of(place const& where, dataset const& handle);
+std::vector<unsigned long long> extent_of(place const& where, dataspace const& space);
+
 }  // namespace muster::hdf5

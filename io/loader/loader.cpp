@@ -95,7 +95,7 @@ struct loader::state {
         };
         memory_circumstances now;
         now.mappable = from.info().image_offset.has_value();
-        now.windowed = static_cast<bool>(order.options().window);
+        now.windowed = order.options().window && from.info().read_by_chunks;
         now.sharded = order.options().spread == spread_rule::sharded;
         now.together = on_all(ranks != nullptr && options.local_size > 1 && !now.sharded);
         now.fits = on_all(bytes <= room.bytes / 2 / (now.together ? 1 : static_cast<std::uint64_t>(options.local_size)));
@@ -111,7 +111,7 @@ struct loader::state {
             throw error(
                 errc::unavailable,
                 fmt::format("{}: {} of samples do not fit {} ranks of this node ({} free by {}), and the file is chunked, so it "
-                            "cannot be mapped; use a sampler with spread_rule::sharded, or convert without --chunk",
+                            "cannot be mapped; use a sampler with a window (window_for) or with spread_rule::sharded",
                             from.info().path, format_bytes(bytes), options.local_size, format_bytes(room.bytes), room.by));
         if (!asked && options.memory == memory_mode::mapped) why += "; a sampler with a window (window_for) reads larger pieces";
         if (options.local_rank == 0) spdlog::debug("{}", why);
@@ -127,8 +127,8 @@ struct loader::state {
                 from.read(held, {}, label_part);
                 break;
             case memory_mode::windowed:
-                windows = std::make_unique<window_reader>(window_source{from.info().path, *from.info().image_offset, image_bytes},
-                                                          order.options().window, from.size(), options.readers);
+                windows =
+                    std::make_unique<window_reader>(sample_file(from), order.options().window, from.size(), options.readers);
                 from.read(held, {}, label_part);
                 break;
             case memory_mode::shared:

@@ -21,7 +21,7 @@ std::string_view to_string(memory_mode mode) noexcept {
 memory_mode choose_memory(memory_circumstances const& now) {
     if (now.fits && now.together) return memory_mode::shared;
     if (now.fits) return now.sharded ? memory_mode::shard : memory_mode::whole;
-    if (now.mappable && now.windowed) return memory_mode::windowed;
+    if (now.windowed) return memory_mode::windowed;
     if (now.mappable) return memory_mode::mapped;
     // A file that cannot be read in pieces: better tried than refused where the sampler leaves it at a shard.
     return memory_mode::shard;
@@ -53,11 +53,16 @@ void check_options(dataset const& from, sampler const& order, loader_options con
     if (options.memory == memory_mode::windowed && !order.options().window)
         throw error(errc::usage,
                     "loader: memory mode windowed with a sampler without a window; give the sampler one (window_for)");
-    if ((options.memory == memory_mode::mapped || options.memory == memory_mode::windowed) && !from.info().image_offset)
-        throw error(errc::unavailable, fmt::format("{}: /{}/images is chunked or encoded, which memory mode {} cannot read; use "
-                                                   "memory mode whole, or convert without "
-                                                   "--chunk",
-                                                   from.info().path, from.info().split, to_string(options.memory)));
+    if (options.memory == memory_mode::mapped && !from.info().image_offset)
+        throw error(errc::unavailable,
+                    fmt::format("{}: /{}/images is chunked or encoded, which memory mode mapped cannot read; use "
+                                "memory mode whole or windowed, or convert without --chunk and --gzip",
+                                from.info().path, from.info().split));
+    if (options.memory == memory_mode::windowed && !from.info().read_by_chunks)
+        throw error(errc::unavailable,
+                    fmt::format("{}: /{}/images is encoded in another way than by gzip, which memory mode windowed cannot read; "
+                                "use memory mode whole, or convert it again",
+                                from.info().path, from.info().split));
 }
 
 }  // namespace muster

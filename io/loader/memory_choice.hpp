@@ -8,7 +8,7 @@ namespace muster {
 /// What decides about the memory mode; with several ranks the worst of all of them.
 struct memory_circumstances {
     bool mappable = false;  ///< the file is contiguous
-    bool windowed = false;  ///< the sampler has a window
+    bool windowed = false;  ///< the sampler has a window, and the file can be read by chunks
     bool sharded = false;   ///< the sampler draws from this rank's shard
     bool together = false;  ///< several ranks of this node can share memory
     bool fits = false;

@@ -70,11 +70,12 @@ std::string_view to_string(tail_rule rule) noexcept {
     return "unknown";
 }
 
-shuffle_window window_for(std::uint64_t samples, std::uint64_t sample_bytes) noexcept {
+shuffle_window window_for(std::uint64_t samples, std::uint64_t sample_bytes, std::uint64_t stored_samples) noexcept {
     constexpr std::uint64_t shuffled_whole = std::uint64_t{4} << 30;
     constexpr std::uint64_t chunk_bytes = std::uint64_t{4} << 20;
     if (sample_bytes == 0 || samples <= shuffled_whole / sample_bytes) return {};
-    return {static_cast<std::size_t>(std::max<std::uint64_t>(1, chunk_bytes / sample_bytes)), 64};
+    std::uint64_t const step = std::max<std::uint64_t>(1, stored_samples);
+    return {static_cast<std::size_t>(std::max<std::uint64_t>(1, chunk_bytes / sample_bytes / step) * step), 64};
 }
 
 sampler::sampler(std::size_t samples, sampler_options options) : samples_(samples), length_(samples), options_(options) {

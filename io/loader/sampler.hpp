@@ -40,9 +40,10 @@ struct sampler_options {
     bool operator==(sampler_options const&) const = default;
 };
 
-/// The window for a set of so many samples of so many bytes: none up to 4 GiB, beyond it 64 chunks of about 4 MiB. A function of
-/// the dataset alone, so that all ranks have the same order, whatever memory their nodes have.
-shuffle_window window_for(std::uint64_t samples, std::uint64_t sample_bytes) noexcept;
+/// The window for a set of so many samples of so many bytes: none up to 4 GiB, beyond it 64 chunks of about 4 MiB, which are whole
+/// chunks of the file where it is stored in chunks of `stored_samples` (0: it is not). A function of the dataset alone, so that all
+/// ranks have the same order, whatever memory their nodes have.
+shuffle_window window_for(std::uint64_t samples, std::uint64_t sample_bytes, std::uint64_t stored_samples = 0) noexcept;
 
 /// The ranks first … first+count-1.
 struct rank_range {

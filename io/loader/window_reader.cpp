@@ -1,14 +1,8 @@
 #include "io/loader/window_reader.hpp"
 
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "base/error.hpp"
@@ -21,20 +15,10 @@ constexpr std::size_t page_bytes = 4096;
 
 }  // namespace
 
-window_reader::window_reader(window_source from, shuffle_window window, std::size_t samples, std::size_t threads)
+window_reader::window_reader(sample_file from, shuffle_window window, std::size_t samples, std::size_t threads)
     : from_(std::move(from)), window_(window) {
-    file_.reset(::open(from_.path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file_) throw_system("open", from_.path);
-    struct stat status {};
-    if (::fstat(file_.get(), &status) != 0) throw_system("fstat", from_.path);
-    std::uint64_t const end = from_.offset + std::uint64_t{samples} * from_.sample_bytes;
-    if (static_cast<std::uint64_t>(status.st_size) < end)
-        throw error(errc::invalid_data,
-                    fmt::format("{}: ends at {}, expected samples up to {}; the file is truncated: copy it again", from_.path,
-                                status.st_size, end));
-    ::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_RANDOM);  // whole chunks are asked for; what follows them is not wanted
     // A chunk begins where it begins within a page of the file: copies between unlike places are slower.
-    slot_bytes_ = (window_.chunk_samples * from_.sample_bytes / page_bytes + 2) * page_bytes;
+    slot_bytes_ = (window_.chunk_samples * from_.sample_bytes() / page_bytes + 2) * page_bytes;
     memory_ = mapped_memory::allocate(2 * window_.chunks * slot_bytes_);
     place_of_.resize(samples / window_.chunk_samples + 1);
     sigset_t all, before;
@@ -117,26 +101,12 @@ void window_reader::loop() {
 
 void window_reader::read_chunk(std::uint64_t place) {
     std::uint64_t const chunk = order_->chunk_at(place);
-    hyperslab const samples = order_->samples_of(chunk);
+    hyperslab rows = order_->samples_of(chunk);
+    rows.first += first_sample_;
     std::size_t const slot = place % (2 * window_.chunks);
-    std::uint64_t at = from_.offset + (first_sample_ + samples.first) * from_.sample_bytes;
-    std::size_t const begin = slot * slot_bytes_ + at % page_bytes;
-    std::uint8_t* into = memory_.bytes().data() + begin;
-    std::size_t left = samples.count * from_.sample_bytes;
-    ::posix_fadvise(file_.get(), static_cast<off_t>(at), static_cast<off_t>(left), POSIX_FADV_WILLNEED);
-    while (left > 0) {
-        ssize_t const got = ::pread(file_.get(), into, left, static_cast<off_t>(at));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0)
-            throw error(errc::io, fmt::format("{}: reading {} bytes at {}: {}; check the disk, or copy the file again",
-                                              from_.path, left, at, ::strerror(errno)));
-        if (got == 0)
-            throw error(errc::invalid_data, fmt::format("{}: ends at {}, {} bytes are missing; it was cut short: copy it again",
-                                                        from_.path, at, left));
-        into += got;
-        at += static_cast<std::uint64_t>(got);
-        left -= static_cast<std::size_t>(got);
-    }
+    std::size_t const begin = slot * slot_bytes_ + from_.place_in_page(rows.first, page_bytes);
+    from_.will_need(rows);
+    from_.read(rows, memory_.bytes().data() + begin);
     place_of_[chunk] = begin;
 }
 

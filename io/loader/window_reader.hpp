@@ -7,29 +7,21 @@
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <thread>
 #include <vector>
 
-#include "base/unique_fd.hpp"
+#include "io/dataset/sample_file.hpp"
 #include "io/loader/mapped_memory.hpp"
 #include "io/loader/windowed_order.hpp"
 
 namespace muster {
 
-/// Where the samples lie: sample i at offset + i * sample_bytes.
-struct window_source {
-    std::string path;
-    std::uint64_t offset = 0;
-    std::size_t sample_bytes = 0;
-};
-
-/// Reads with pread, a chunk a call, each announced to the kernel before (POSIX_FADV_WILLNEED). One consumer thread goes through
+/// Reads a chunk of the window a call, each announced to the kernel before. One consumer thread goes through
 /// the windows in their order: the one that it is in stays in memory while the next is read. Memory: two windows.
 class window_reader {
   public:
-    /// Throws errc::system (no such file, no memory), errc::invalid_data if the file ends before `samples` of them.
-    window_reader(window_source from, shuffle_window window, std::size_t samples, std::size_t threads);
+    /// Throws errc::system (no memory).
+    window_reader(sample_file from, shuffle_window window, std::size_t samples, std::size_t threads);
     window_reader(window_reader const&) = delete;
     window_reader& operator=(window_reader const&) = delete;
     ~window_reader();
@@ -47,7 +39,7 @@ class window_reader {
     /// The sample (by its number in the order) of the window that was entered last.
     std::uint8_t const* record(std::uint64_t sample) const noexcept {
         return memory_.bytes().data() + place_of_[sample / window_.chunk_samples] +
-               sample % window_.chunk_samples * from_.sample_bytes;
+               sample % window_.chunk_samples * from_.sample_bytes();
     }
 
     std::size_t held_bytes() const noexcept { return memory_.bytes().size(); }
@@ -57,9 +49,8 @@ class window_reader {
     bool may_read() const;
     void read_chunk(std::uint64_t place);
 
-    window_source const from_;
+    sample_file const from_;
     shuffle_window const window_;
-    unique_fd file_;
     mapped_memory memory_;
     std::mutex mutex_;
     std::condition_variable to_readers_;

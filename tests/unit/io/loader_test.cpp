@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 
@@ -25,6 +26,7 @@ struct setting {
     memory_mode memory;
     std::size_t prefetch;
     std::size_t workers = 1;
+    char const* file = "contiguous.h5";
 };
 constexpr shuffle_window small_window{7, 5};
 
@@ -34,17 +36,19 @@ class loader_of : public testing::TestWithParam<setting> {
         dir = new scratch;
         make("contiguous.h5", 0);
         make("chunked.h5", 100);
+        make("deflated.h5", 100, 1);
     }
     static void TearDownTestSuite() {
         delete dir;
         dir = nullptr;
     }
-    static void make(std::string const& name, std::size_t chunk) {
+    static void make(std::string const& name, std::size_t chunk, unsigned gzip_level = 0) {
         convert_request request;
         request.writer.durable = false;
         request.splits = {{"train", dir->write("i", idx_images(samples, 5, 7)), dir->write("l", idx_labels(samples))}};
         request.output = dir->path(name);
         request.chunk_samples = chunk;
+        request.gzip_level = gzip_level;
         convert(request);
     }
     static shuffle_window window() { return GetParam().memory == memory_mode::windowed ? small_window : shuffle_window{}; }
@@ -53,7 +57,7 @@ class loader_of : public testing::TestWithParam<setting> {
         return sampler(samples, {.seed = 9, .tail = tail, .spread = spread, .window = window()});
     }
     static loader make_loader(sampler const& from, std::size_t batch_size, int rank = 0, int world = 1) {
-        return loader(dataset::open(dir->path("contiguous.h5")), from,
+        return loader(dataset::open(dir->path(GetParam().file)), from,
                       {.batch = batch_size,
                        .rank = rank,
                        .world = world,
@@ -243,10 +247,13 @@ INSTANTIATE_TEST_SUITE_P(modes, loader_of,
                                          setting{memory_mode::whole, 4}, setting{memory_mode::mapped, 0},
                                          setting{memory_mode::mapped, 2}, setting{memory_mode::shard, 0},
                                          setting{memory_mode::shard, 3}, setting{memory_mode::windowed, 0},
-                                         setting{memory_mode::windowed, 3}, setting{memory_mode::whole, 5, 3}),
+                                         setting{memory_mode::windowed, 3}, setting{memory_mode::windowed, 0, 1, "chunked.h5"},
+                                         setting{memory_mode::windowed, 3, 1, "deflated.h5"}, setting{memory_mode::whole, 5, 3},
+                                         setting{memory_mode::whole, 0, 1, "deflated.h5"}),
                          [](auto const& instance) {
                              return std::string(to_string(instance.param.memory)) + "_" +
-                                    std::to_string(instance.param.prefetch) + "_" + std::to_string(instance.param.workers);
+                                    std::to_string(instance.param.prefetch) + "_" + std::to_string(instance.param.workers) + "_" +
+                                    std::string(instance.param.file, std::strcspn(instance.param.file, "."));
                          });
 
 class loader_choice : public loader_of {};
@@ -272,12 +279,12 @@ TEST_P(loader_choice, contradictions_are_refused) {
     EXPECT_EQ(message(chunked, s, {.memory = memory_mode::whole}), "");
     sampler const windowed(samples, {.window = small_window});
     EXPECT_THAT(message(contiguous, s, {.memory = memory_mode::windowed}), HasSubstr("a sampler without a window"));
-    EXPECT_THAT(message(chunked, windowed, {.memory = memory_mode::windowed}),
-                HasSubstr("which memory mode windowed cannot read"));
+    EXPECT_EQ(message(chunked, windowed, {.local_size = 1'000'000'000}), "");
     EXPECT_THAT(message(contiguous, s, {.memory = memory_mode::shared}), HasSubstr("without a communicator"));
     EXPECT_THAT(message(contiguous, s, {.workers = 0}), HasSubstr("0 workers"));
     EXPECT_THAT(message(contiguous, s, {.local_size = 2, .local_rank = 2}), HasSubstr("2 of 2 on this node"));
-    EXPECT_THAT(message(contiguous, s, {.transform = transform_options{.mean = {1, 2, 3}}}), HasSubstr("3 means for images of 1 channels"));
+    EXPECT_THAT(message(contiguous, s, {.transform = transform_options{.mean = {1, 2, 3}}}),
+                HasSubstr("3 means for images of 1 channels"));
 }
 
 TEST_P(loader_choice, the_choice_follows_sampler_and_memory) {
@@ -288,6 +295,12 @@ TEST_P(loader_choice, the_choice_follows_sampler_and_memory) {
     loader const windowed(from, sampler(samples, {.window = small_window}), {.local_size = 1'000'000'000});
     EXPECT_EQ(windowed.options().memory, memory_mode::windowed);
     EXPECT_THAT(windowed.why(), HasSubstr("memory mode windowed (they do not fit half of the memory"));
+    for (char const* stored : {"chunked.h5", "deflated.h5"})
+        EXPECT_EQ(
+            loader(dataset::open(dir->path(stored)), sampler(samples, {.window = small_window}), {.local_size = 1'000'000'000})
+                .options()
+                .memory,
+            memory_mode::windowed);
     EXPECT_EQ(*loader(from, sampler(samples), {}).options().prefetch, 0u) << "a small batch is not worth a thread";
 }
 

@@ -18,7 +18,8 @@ TEST(memory_choice, samples_that_do_not_fit_stay_in_the_file) {
 }
 
 TEST(memory_choice, of_a_chunked_file_that_does_not_fit_a_shard_is_tried) {
-    EXPECT_EQ(choose_memory({.windowed = true, .together = true}), memory_mode::shard);
+    EXPECT_EQ(choose_memory({.windowed = true, .together = true}), memory_mode::windowed);
+    EXPECT_EQ(choose_memory({.together = true}), memory_mode::shard);
     EXPECT_EQ(choose_memory({.sharded = true}), memory_mode::shard);
 }
 
