@@ -62,6 +62,27 @@ expect_mpi_exit 125 run -- "$muster" stage copy big /tmp/data
 expect_contains stderr 'free space there, or give another folder' 'node3'
 expect_equal "$(each_node bash -c 'ls /tmp/data/big 2>/dev/null')" '' 'big'
 
+# A rank is killed at random points (MUSTER_KILLS times): whatever has its final name is whole, and the next copy goes on.
+mkdir "$work/src3" && for i in $(seq 30); do head -c $((i * 300007)) "$work/src/large" >"$work/src3/$i"; done
+want=$(cd "$work/src3" && md5sum * | sort)
+stages() { grep -lzs "^SLURM_CONF=$CLUSTER_DIR/" $(pgrep -x muster-stage | sed 's,.*,/proc/&/environ,') | cut -d/ -f3; }
+for kill in $(seq "${MUSTER_KILLS:-4}"); do
+    start run -- "$muster" stage copy src3 /tmp/data3
+    one_runs() { stages >"$lib_dir/stages" && [ -s "$lib_dir/stages" ] || ! kill -0 "$PID" 2>/dev/null; }
+    wait_until 30 one_runs
+    read -t 0.$(printf %03d $((RANDOM % 800))) <> <(:) # any moment will do
+    victim=$(stages | shuf -n 1) && kill -KILL $victim 2>/dev/null
+    wait "$PID"
+    for node in node1 node2 node3 node4; do
+        (cd / && "$cluster" on $node bash -c 'cd /tmp/data3/src3 2>/dev/null && md5sum * 2>/dev/null') | sort | comm -23 - <(echo "$want") >"$lib_dir/torn"
+        [ ! -s "$lib_dir/torn" ] || fail "kill $kill: not whole on $node: $(head -3 "$lib_dir/torn")"
+    done
+    [ $((kill % 4)) != 0 ] || (for node in node1 node3; do (cd / && "$cluster" on $node rm -rf /tmp/data3); done)
+done
+expect_mpi_exit 0 run -- "$muster" stage copy src3 /tmp/data3
+expect_mpi_exit 0 run -- "$muster" stage verify /tmp/data3
+expect_equal "$(each_node bash -c 'cd /tmp/data3/src3 && md5sum * | sort | md5sum')" "$(md5sum <<<"$want")" 'the checksums of all nodes'
+
 # A node is lost while files are copied: the others end, nothing has a final name, the next copy goes on.
 head -c 400000000 /dev/urandom >"$work/src2"
 start run -- "$muster" stage copy src2 /tmp/data
