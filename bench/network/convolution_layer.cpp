@@ -7,11 +7,6 @@
 
 namespace muster {
 
-std::size_t parameter_shape::count() const noexcept {
-    return std::accumulate(dimensions.begin(), dimensions.end(), std::size_t{1},
-                           [](std::size_t product, int d) { return product * static_cast<std::size_t>(d); });
-}
-
 convolution_layer::convolution_layer(options const& what, kernel_table const& kernels)
     : options_(what),
       kernels_(&kernels),

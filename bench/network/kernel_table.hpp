@@ -39,6 +39,19 @@ struct gradient_list {
     int count;
 };
 
+/// The product of matrices whose rows lie anywhere: C of `rows` x `columns`, summed over `depth`.
+struct gemm_shape {
+    int rows, columns, depth;
+};
+
+/// A factor of a product, by the addresses of its rows. A is rows x depth: row[i][k], or row[k][i] if it does not lie across. B is
+/// depth x columns: row[k][j], or row[j][k] if it lies across. "Across" is: the depth runs along the row.
+struct gemm_operand {
+    float const* const* row;
+    bool across;
+};
+inline constexpr int gemm_scratch_floats = 80 << 10;
+
 /// Not one of these functions allocates, throws or keeps state; all of them may run on several threads over disjoint outputs.
 struct kernel_table {
     char const* name;
@@ -63,6 +76,9 @@ struct kernel_table {
     /// weight_gradient[o][k] = sum_n out_gradient[n][o] in[n][k]; rows in_stride apart.
     void (*linear_weight_gradient)(linear_shape const&, int images, float const* in, float const* out_gradient,
                                    float* weight_gradient);
+
+    /// c[i][j] = the product, or c[i][j] += it with `add`. `scratch`: gemm_scratch_floats, not shared between threads.
+    void (*gemm)(gemm_shape const&, gemm_operand const& a, gemm_operand const& b, float* const* c, bool add, float* scratch);
 
     /// out[i] = bytes[i] * factor + offset
     void (*normalise)(std::uint8_t const* bytes, int count, float factor, float offset, float* out);

@@ -11,6 +11,7 @@ struct tuning {
     static constexpr int weight_gradient_planes = 5;
     static constexpr int dot_images = 4, dot_outputs = 5;
     static constexpr int outer_rows = 5, outer_vectors = 4;
+    static constexpr int gemm_lanes = 16, gemm_rows = 8, gemm_vectors = 2;
     static constexpr int peak_chains = 16;
 };
 

@@ -11,6 +11,7 @@ struct tuning {
     static constexpr int weight_gradient_planes = 2;
     static constexpr int dot_images = 2, dot_outputs = 2;
     static constexpr int outer_rows = 2, outer_vectors = 2;
+    static constexpr int gemm_lanes = 4, gemm_rows = 4, gemm_vectors = 2;
     static constexpr int peak_chains = 6;
 };
 

@@ -6,6 +6,18 @@
 
 namespace muster {
 
+namespace {
+
+constexpr int large_weights = 1 << 20;  // 4 MiB: no second cache holds them
+
+template <class Float>
+void set_rows(std::vector<Float*>& rows, Float* first, int count, int stride) {
+    rows.clear();
+    for (int i = 0; i < count; ++i) rows.push_back(first + static_cast<std::ptrdiff_t>(i) * stride);
+}
+
+}  // namespace
+
 linear_layer::linear_layer(options const& what, kernel_table const& kernels)
     : options_(what),
       kernels_(&kernels),
@@ -18,6 +30,7 @@ linear_layer::linear_layer(options const& what, kernel_table const& kernels)
         weights_rows_.assign(static_cast<std::size_t>(what.out * shape_.in_stride), 0.0f);
         gradient_rows_.assign(weights_rows_.size(), 0.0f);
     }
+    if (what.in * what.out >= large_weights && weights_rows_.empty()) gemm_scratch_.resize(gemm_scratch_floats);
 }
 
 std::vector<parameter_shape> linear_layer::parameters() const {
@@ -56,7 +69,10 @@ float const* linear_layer::packed_weights() {
 }
 
 void linear_layer::forward(int images, float const* in, float* out, bool training) {
-    kernels_->linear_forward(shape_, images, in, packed_weights(), bias_.data(), out);
+    if (is_large())
+        large_forward(images, in, out);
+    else
+        kernels_->linear_forward(shape_, images, in, packed_weights(), bias_.data(), out);
     bool const drops = training && options_.dropout > 0;
     for (int n = 0; n < images && (options_.relu || drops); ++n) {
         float* const row = out + n * shape_.out_stride;
@@ -68,6 +84,25 @@ void linear_layer::forward(int images, float const* in, float* out, bool trainin
             for (int o = 0; o < shape_.out; ++o) row[o] *= factor[o];
         }
     }
+}
+
+void linear_layer::large_forward(int images, float const* in, float* out) {
+    set_rows(in_rows_, in, images, shape_.in_stride);
+    set_rows(weight_rows_, weights_.data(), shape_.out, shape_.in_stride);
+    set_rows(to_rows_, out, images, shape_.out_stride);
+    for (float* row : to_rows_) std::copy(bias_.begin(), bias_.end(), row);
+    multiply({images, shape_.out, shape_.in}, {in_rows_.data(), true}, {weight_rows_.data(), true}, to_rows_.data(), true);
+}
+
+void linear_layer::large_backward(int images, float const* in, float* in_gradient) {
+    set_rows(in_rows_, in, images, shape_.in_stride);
+    set_rows(masked_rows_, static_cast<float const*>(masked_.data()), images, shape_.out_stride);
+    set_rows(to_rows_, weight_gradient_.data(), shape_.out, shape_.in_stride);
+    multiply({shape_.out, shape_.in, images}, {masked_rows_.data(), false}, {in_rows_.data(), false}, to_rows_.data(), false);
+    if (in_gradient == nullptr) return;
+    set_rows(weight_rows_, weights_.data(), shape_.out, shape_.in_stride);
+    set_rows(to_rows_, in_gradient, images, shape_.in_stride);
+    multiply({images, shape_.in, shape_.out}, {masked_rows_.data(), true}, {weight_rows_.data(), false}, to_rows_.data(), false);
 }
 
 void linear_layer::backward(int images, float const* in, float const* out, float const* out_gradient, float* in_gradient) {
@@ -84,6 +119,7 @@ void linear_layer::backward(int images, float const* in, float const* out, float
         }
         for (int o = 0; o < shape_.out; ++o) bias_gradient_[o] += to[o];
     }
+    if (is_large()) return large_backward(images, in, in_gradient);
     bool const direct = gradient_rows_.empty();
     float* const rows = direct ? weight_gradient_.data() : gradient_rows_.data();
     kernels_->linear_weight_gradient(shape_, images, in, masked_.data(), rows);

@@ -35,6 +35,13 @@ class linear_layer : public layer {
     static int padded(int count) noexcept { return (count + 7) / 8 * 8; }
     static tensor_format row_format(int count) { return {count, 1, 1, padded(count), 1, 1, 1}; }
     float const* packed_weights();
+    /// Large layers go through the blocked matrix product, which reads the weights once and not once for each few images.
+    bool is_large() const noexcept { return gemm_scratch_.size() > 0; }
+    void multiply(gemm_shape const& shape, gemm_operand const& a, gemm_operand const& b, float* const* c, bool add) {
+        kernels_->gemm(shape, a, b, c, add, gemm_scratch_.data());
+    }
+    void large_forward(int images, float const* in, float* out);
+    void large_backward(int images, float const* in, float* in_gradient);
 
     options options_;
     kernel_table const* kernels_;
@@ -46,6 +53,9 @@ class linear_layer : public layer {
     aligned_vector<float> masked_;        // the output's gradient before ReLU and dropout, [image][padded out]
     aligned_vector<float> weights_rows_;  // padded copies, only where `in` is no multiple of 8
     aligned_vector<float> gradient_rows_;
+    aligned_vector<float> gemm_scratch_;
+    std::vector<float const*> in_rows_, weight_rows_, masked_rows_;  // addresses, for the matrix product
+    std::vector<float*> to_rows_;
 };
 
 }  // namespace muster

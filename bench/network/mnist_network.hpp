@@ -1,89 +1,19 @@
 // The network of the published MNIST scaling table: 21,840 parameters.
 #pragma once
 
-#include <array>
-#include <functional>
-#include <memory>
-#include <span>
-#include <vector>
-
-#include "bench/network/kernel_table.hpp"
-#include "bench/network/layer.hpp"
-#include "bench/network/loss.hpp"
-#include "bench/tools/aligned.hpp"
+#include "bench/network/network.hpp"
 
 namespace muster {
 
 /// conv 1->10 5x5, max-pool 2, ReLU, conv 10->20 5x5, channel dropout 0.5, max-pool 2, ReLU, fc 320-50, ReLU, dropout 0.5, fc
 /// 50-10, log_softmax and negative log-likelihood, on 28x28 bytes normalised by (0.1307, 0.3081). Source: the MNIST example that
 /// the table was measured with.
-///
-/// All parameters lie in one array and all gradients in another, the layer whose gradient is ready first at the front, so that a
-/// reducer sends contiguous pieces. One thread at a time.
-class mnist_network {
+class mnist_network : public network {
   public:
-    static constexpr int image_bytes = 28 * 28, classes = 10;
-    static constexpr float mean = 0.1307f, deviation = 0.3081f;
+    static constexpr image_input images{1, 28, 28, 0.1307f, 0.3081f, 10};
 
     /// `dropout` is the probability of both dropouts; 0 leaves them out.
     mnist_network(int max_batch, kernel_table const& kernels, float dropout = 0.5f);
-    mnist_network(mnist_network&&) = default;
-
-    /// One parameter tensor and where it begins in parameters() and gradients().
-    struct parameter {
-        parameter_shape shape;
-        std::size_t first;
-    };
-    std::span<parameter const> table() const noexcept { return table_; }
-    std::span<float> parameters() noexcept { return parameters_; }
-    std::span<float> gradients() noexcept { return gradients_; }
-    std::span<float> gradient(std::size_t index) noexcept;
-
-    /// PyTorch's default: weights and biases uniform in +-1/sqrt(fan_in), here drawn from random_stream{seed, 1}, numbered from
-    /// conv1.weight on.
-    void initialise(std::uint64_t seed);
-
-    /// Loads `count` images of image_bytes bytes each. Throws errc::internal beyond max_batch.
-    void load(std::span<std::uint8_t const> images, int count);
-    /// New dropout masks. `step` numbers the training steps over all ranks.
-    void resample(std::uint64_t seed, std::uint64_t step);
-    /// Outputs before log_softmax, one row of output_stride() floats an image.
-    std::span<float const> forward(bool training);
-    int output_stride() const noexcept { return layers_.back()->out_format().image_step; }
-
-    /// Called as soon as the gradients of one parameter tensor are complete, with its index in table().
-    using ready_function = std::function<void(std::size_t)>;
-    /// Loss of the images of the last forward(true), and the gradients of their summed loss times `share`; 0 stands for 1/images,
-    /// that is the mean. A rank without images in a step calls no_images() instead.
-    loss_result backward(std::span<std::uint8_t const> labels, ready_function const& ready = {}, float share = 0);
-    /// Gradients of zero, all ready.
-    void no_images(ready_function const& ready);
-    /// Loss and hits of the last forward without gradients.
-    loss_result evaluate(std::span<std::uint8_t const> labels) const;
-
-    std::span<std::unique_ptr<layer> const> layers() const noexcept { return layers_; }
-
-    /// Where the time of training passes went since construction or reset, in seconds.
-    struct profile_row {
-        double forward = 0, backward = 0;
-    };
-    std::span<profile_row const> profile() const noexcept { return profile_; }
-    double load_seconds() const noexcept { return load_seconds_; }
-    double loss_seconds() const noexcept { return loss_seconds_; }
-    void reset_profile();
-
-  private:
-    kernel_table const* kernels_;
-    int max_batch_;
-    int images_ = 0;
-    std::vector<std::unique_ptr<layer>> layers_;               // in order of the forward pass
-    std::vector<aligned_vector<float>> activations_;           // [0] the input, [i + 1] what layer i writes
-    std::vector<aligned_vector<float>> activation_gradients_;  // [i] of activations_[i]; [0] is empty
-    aligned_vector<float> parameters_, gradients_;
-    std::vector<parameter> table_;
-    std::vector<std::size_t> first_of_layer_;  // index in table_
-    std::vector<profile_row> profile_;
-    double load_seconds_ = 0, loss_seconds_ = 0;
 };
 
 }  // namespace muster

@@ -17,6 +17,7 @@
 #include "bench/scaling/scale_request.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/perflog.hpp"
+#include "bench/study/program_software.hpp"
 #include "bench/study/study_journal.hpp"
 #include "bench/tools/checked_json.hpp"
 
@@ -55,6 +56,7 @@ class scaling_study {
         results_.folder = fs::current_path().string();
         results_.machine = describe_machine();
         results_.variables = telling_variables(variables);
+        results_.software = software_of(request.plan.program, variables);
         results_.plan = request.plan;
         for (int const ranks : request.plan.ranks) {
             auto planned = plan_point(request.muster, request.plan, ranks, variables);
@@ -185,7 +187,8 @@ command_row const scale_row{
     .examples =
         "  muster-bench scale --ranks 1,2,4 --strong --batch 256 -- python3 train.py --batch {batch}\n"
         "  muster-bench scale --ranks 1,2 --rate-metric images_per_s --expect 'speedup[2]>=1.8' -- python3 train.py\n"
-        "  muster-bench scale --ranks 1,2,4 --data fashion-mnist.h5 -o scaling\n",
+        "  muster-bench scale --ranks 1,2,4 --data fashion-mnist.h5 -o scaling\n"
+        "  muster-bench scale --ranks 1,2,4 --net cifar10 --protocol published --epochs 2\n",
     .options = scale_option_rows(),
     .description =
         "PROGRAM is started by muster run, so inside of a job on its nodes. Its arguments may hold {ranks}, {nodes}, {repeat} (0 "

@@ -8,6 +8,7 @@
 #include "base/process/self_program.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "bench/scaling/training_request.hpp"
 #include "bench/study/placeholders.hpp"
 #include "bench/tools/options.hpp"
 
@@ -22,9 +23,9 @@ constexpr option_row scale_options[]{
     {"repeats", 0, "N", "runs of each, the numbers of ranks taking turns; six give an interval", "6"},
     {"warmup", 0, "N", "runs of each before that are not counted", "1"},
     {"output", 'o', "DIR", "where results, report and all that is printed go; a study that is there goes on", "scaling"},
-    {"strong", 0, "", "the work is the same for all: {batch} is --batch / ranks", ""},
-    {"weak", 0, "", "the work grows with the ranks: {batch} is --batch", ""},
-    {"batch", 0, "N", "what {batch} stands for; without a program: images a rank and step", ""},
+    {"strong", 0, "", "the work is the same for all: {batch} is --batch / ranks; without a program: --protocol strong", ""},
+    {"weak", 0, "", "the work grows with the ranks: {batch} is --batch; without a program: --protocol weak", ""},
+    {"batch", 0, "N", "what {batch} stands for; without a program: images a rank and step, of all ranks with --strong", ""},
     {"metric", 0, "NAME=REGEX", "read NAME from what is printed; NAME:UNIT=REGEX; may be given again", "", true},
     {"metric-file", 0, "PATH", "read metrics from this file of JSON lines", ""},
     {"take", 0, "NAME=WHICH", "last, first, mean, median, min, max or sum of its values; ,ACROSS the ranks likewise", "", true},
@@ -44,36 +45,25 @@ constexpr option_row scale_options[]{
     {"name", 0, "NAME", "what the study is called; default: the program, or the script of an interpreter", ""},
     {"muster", 0, "PATH", "the launcher; default: the muster beside this program", ""},
     {"no-html", 0, "", "no report.html, for which gnuplot is needed", ""},
-    {"data", 0, "FILE.h5", "without a program: the built-in training on these images, as muster-bench train", ""},
-    {"epochs", 0, "N", "these and the following are handed to muster-bench train", ""},
+    {"protocol", 0, "NAME", "without a program: fast, published, steady, strong, weak or accuracy", "fast"},
+    {"target-accuracy", 0, "X%", "of --protocol accuracy: the test accuracy that ends a run; default: 97%", ""},
+    {"data", 0, "FILE.h5|DIR", "without a program: the built-in training on these images, as muster-bench train", ""},
+    {"net", 0, "NAME", "these and the following are handed to muster-bench train", ""},
+    {"images", 0, "TRAIN,TEST", "how many images are generated, without --data", ""},
+    {"steps", 0, "N", "of timed compute: steps of an epoch", ""},
+    {"compute-ms", 0, "X", "of timed compute: a step without communication", ""},
+    {"compute-by", 0, "HOW", "of timed compute: burn or wait", ""},
+    {"epochs", 0, "N", "passes over the training images; fewer than the protocol's shorten it", ""},
     {"seed", 0, "N", "seed of the weights, the order of the images and dropout", ""},
     {"lr", 0, "X", "learning rate of one rank", ""},
     {"momentum", 0, "X", "momentum", ""},
     {"dropout", 0, "X", "probability of both dropouts", ""},
     {"bucket-bytes", 0, "SIZE", "gradients are reduced in pieces of about this size", ""},
-    {"protocol", 0, "NAME", "fast or published", ""},
     {"kernels", 0, "NAME", "auto, avx512, avx2 or baseline", ""},
 };
 
-constexpr char const* handed_on[]{"epochs", "batch", "seed", "lr", "momentum", "dropout", "bucket-bytes", "protocol", "kernels"};
-
 [[noreturn]] void refuse(std::string const& what) {
     throw error(errc::usage, what);
-}
-
-void read_built_in(given_options const& given, study_plan& plan) {
-    auto data = given.has("data") ? given.text("data") : std::string();
-    if (data.empty())
-        refuse("muster-bench scale: --data is missing; give --data FILE.h5 for the built-in training, or a program behind --");
-    for (auto const* name : {"strong", "weak", "metric", "metric-file", "time-metric", "rate-metric"})
-        if (given.has(name)) refuse(fmt::format("--{} is for a program of your own; name one behind --", name));
-    if (std::error_code fault; !fs::exists(data, fault))
-        throw error(errc::not_found, fmt::format("--data: no file '{}'; make one with muster-stage convert", data));
-    plan.built_in = true;
-    plan.judged = {"train_s", false};
-    plan.program = {self_program().string(), "train", "--data", fs::absolute(data).string()};
-    for (auto const* name : handed_on)
-        if (given.has(name)) plan.program.insert(plan.program.end(), {fmt::format("--{}", name), given.text(name)});
 }
 
 void read_batch(given_options const& given, study_plan& plan) {
@@ -90,7 +80,7 @@ void read_batch(given_options const& given, study_plan& plan) {
 
 void read_program(given_options const& given, study_plan& plan) {
     plan.program = given.program();
-    for (auto const* name : {"data", "epochs", "seed", "lr", "momentum", "dropout", "bucket-bytes", "protocol", "kernels"})
+    for (auto const* name : training_option_names())
         if (given.has(name))
             refuse(fmt::format("--{} is for the built-in training; hand it to the program behind --, or name no program", name));
     if (given.has("strong") && given.has("weak")) refuse("--strong and --weak exclude each other; give one");
@@ -163,11 +153,7 @@ study_demands read_study_demands(given_options const& given) {
     study_demands out;
     for (auto const& text : given.all("expect")) out.expectations.push_back(parse_expectation(text));
     out.baseline = given.text("baseline");
-    auto const text = given.text("tolerance");
-    auto const number = parse_real(text.ends_with('%') ? std::string_view(text).substr(0, text.size() - 1) : text);
-    if (!number || !(*number >= 0 && *number <= 1000))
-        throw parse_error("--tolerance", text, 0, "expected a share, as 5% or 0.05", errc::usage);
-    out.tolerance = text.ends_with('%') ? *number / 100 : *number;
+    out.tolerance = parse_share(given.text("tolerance"), "--tolerance", 10);
     return out;
 }
 
@@ -178,7 +164,7 @@ scale_request read_scale_request(given_options const& given) {
     plan.repeats = static_cast<int>(given.integer("repeats", 1, 1000));
     plan.warmup = static_cast<int>(given.integer("warmup", 0, 1000));
     if (given.program().empty())
-        read_built_in(given, plan);
+        read_training_request(given, plan);
     else
         read_program(given, plan);
     if (given.has("shuffle")) plan.shuffle = given.integer("shuffle", 0, INT64_MAX);

@@ -272,6 +272,7 @@ std::string scaling_text(study const& results) {
         cells.push_back(row);
     }
     auto out = align_columns(cells) + closing_text(results, rows);
+    for (auto const& note : plan.notes) out += fmt::format("note: {}\n", note);
     if (std::any_of(rows.begin(), rows.end(), [](auto const& r) { return r.crowded; }) || results.load.crowded_before())
         out += fmt::format("busy: {}; these figures mean little\n", results.load.crowded_before()
                                                                         ? crowd_text(results.load) + " before the runs"

@@ -68,7 +68,13 @@ machine_facts read_machine(checked_json const& from) {
 }
 
 json to_json(machine_load const& l) {
-    json out{{"average", l.average}, {"cpus", l.cpus}, {"others_before", l.before}, {"others_during", optional_number(l.during)}};
+    json out{{"average", l.average},
+             {"cpus", l.cpus},
+             {"others_before", l.before},
+             {"others_during", optional_number(l.during)},
+             {"stolen", l.stolen},
+             {"clock_before_mhz", l.clock_before_mhz},
+             {"clock_after_mhz", l.clock_after_mhz}};
     out["busiest"] = json::array();
     for (auto const& p : l.busiest) out["busiest"].push_back({{"name", p.name}, {"pid", p.pid}, {"cpus", p.cpus}});
     return out;
@@ -80,6 +86,11 @@ machine_load read_load(checked_json const& from) {
     l.cpus = read_int(from.at("cpus"), 1);
     l.before = from.at("others_before").number();
     if (!from.at("others_during").value().is_null()) l.during = from.at("others_during").number();
+    if (from.has("stolen")) {  // results of before have none of these
+        l.stolen = from.at("stolen").number();
+        l.clock_before_mhz = from.at("clock_before_mhz").number();
+        l.clock_after_mhz = from.at("clock_after_mhz").number();
+    }
     for (auto const& p : from.at("busiest").items())
         l.busiest.push_back({p.at("name").text(), read_int(p.at("pid"), 0, INT32_MAX), p.at("cpus").number()});
     return l;
@@ -88,6 +99,8 @@ machine_load read_load(checked_json const& from) {
 json to_json(study_plan const& p) {
     json out{{"program", p.program},
              {"built_in", p.built_in},
+             {"protocol", p.protocol},
+             {"notes", p.notes},
              {"series", to_string(p.series)},
              {"batch", optional_number(p.batch)},
              {"ranks", p.ranks},
@@ -109,6 +122,8 @@ study_plan read_plan(checked_json const& from) {
     study_plan p;
     p.program = read_texts(from.at("program"));
     p.built_in = from.at("built_in").boolean();
+    if (from.has("protocol")) p.protocol = from.at("protocol").text();  // results of before have neither
+    if (from.has("notes")) p.notes = read_texts(from.at("notes"));
     p.series = read_name<work_series>(from.at("series"), series_names);
     p.batch = read_optional(from.at("batch"));
     for (auto const& n : from.at("ranks").items()) p.ranks.push_back(read_int(n, 1));
@@ -235,10 +250,12 @@ json to_json(study const& s) {
              {"context", to_json(s.machine)},
              {"load", to_json(s.load)},
              {"variables", json::object()},
+             {"software", json::object()},
              {"plan", to_json(s.plan)},
              {"points", json::array()},
              {"runs", json::array()}};
     for (auto const& [name, value] : s.variables) out["variables"][name] = value;
+    for (auto const& [name, value] : s.software) out["software"][name] = value;
     for (auto const& p : s.points) out["points"].push_back(to_json(p));
     for (auto const& r : s.runs) out["runs"].push_back(to_json(r));
     return out;
@@ -260,6 +277,9 @@ study read_study_header(checked_json const& from) {
     auto const variables = from.at("variables");
     if (!variables.value().is_object()) variables.fail("is no object of names and values");
     for (auto const& [name, value] : variables.value().items()) s.variables.emplace_back(name, variables.at(name).text());
+    if (from.has("software"))
+        for (auto const& [name, value] : from.at("software").value().items())
+            s.software.emplace_back(name, from.at("software").at(name).text());
     s.plan = read_plan(from.at("plan"));
     for (auto const& p : from.at("points").items()) s.points.push_back(read_point(p));
     return s;
@@ -291,15 +311,31 @@ std::vector<metric_series> metrics_of(train_record const& record) {
     auto const sum = [&](auto const& part) { return sum_over_epochs(record, part); };
     auto const compute = sum(
         [](auto const& e) { return std::max(0.0, e.train_s - e.first_step_s - e.allreduce_wait_mean_s - e.loader_wait_mean_s); });
-    return {{"train_s", "s", 0, {record.train_s()}},
-            {"images_per_s", "images/s", 0, {steady > 0 ? images / steady : 0}},
-            {"accuracy", "", 0, {record.epochs_done.back().accuracy()}},
-            {"startup_s", "s", 0, {record.startup_s}},
-            {"test_s", "s", 0, {record.test_s()}},
-            {"first_step_s", "s", 0, {sum([](auto const& e) { return e.first_step_s; })}},
-            {"compute_s", "s", 0, {compute}},
-            {"allreduce_wait_s", "s", 0, {sum([](auto const& e) { return e.allreduce_wait_mean_s; })}},
-            {"loader_wait_s", "s", 0, {sum([](auto const& e) { return e.loader_wait_mean_s; })}}};
+    std::vector<metric_series> out;
+    auto const tell = [&](char const* name, char const* unit, double value) { out.push_back({name, unit, 0, {value}}); };
+    bool const tests = record.epochs_done.back().test_images > 0;
+    double const whole = record.train_s() + record.test_s();
+    tell("train_s", "s", record.train_s());
+    tell("images_per_s", "images/s", steady > 0 ? images / steady : 0);
+    if (tests) tell("accuracy", "", record.accuracy());
+    tell("startup_s", "s", record.startup_s);
+    if (tests) tell("test_s", "s", record.test_s());
+    tell("first_step_s", "s", sum([](auto const& e) { return e.first_step_s; }));
+    tell("compute_s", "s", compute);
+    tell("allreduce_wait_s", "s", sum([](auto const& e) { return e.allreduce_wait_mean_s; }));
+    tell("loader_wait_s", "s", sum([](auto const& e) { return e.loader_wait_mean_s; }));
+    tell("exposed_s", "s", sum([](auto const& e) { return e.exposed_s; }));
+    tell("hidden_s", "s", sum([](auto const& e) { return e.hidden_s; }));
+    tell("waiting_s", "s", sum([](auto const& e) { return e.waiting_s; }));
+    tell("first_epoch_s", "s", record.epochs_done.front().train_s);
+    tell("epoch_s", "s", record.late_epoch_s());
+    if (tests) tell("published_s", "s", whole);
+    if (tests) tell("published_with_startup_s", "s", record.startup_s + whole);
+    if (!record.reached_target) return out;
+    tell("time_to_accuracy_s", "s", whole);
+    tell("time_to_accuracy_with_startup_s", "s", record.startup_s + whole);
+    tell("epochs_to_accuracy", "", static_cast<double>(record.epochs_done.size()));
+    return out;
 }
 
 }  // namespace muster

@@ -69,6 +69,8 @@ struct judged_metric {
 struct study_plan {
     std::vector<std::string> program;  ///< with placeholders
     bool built_in = false;             ///< the built-in training, whose record is kept
+    std::string protocol;              ///< of the built-in training: "fast", "published", …; "" of a program
+    std::vector<std::string> notes;    ///< what a reader must know of every figure: "shortened: 2 of the protocol's 32 epochs"
     work_series series = work_series::as_given;
     std::optional<long> batch;  ///< of all ranks in a strong series, of one rank in a weak one
     std::vector<int> ranks;
@@ -94,6 +96,7 @@ struct study {
     machine_facts machine;
     machine_load load;                                           ///< before the first run
     std::vector<std::pair<std::string, std::string>> variables;  ///< that bear upon speed
+    std::vector<std::pair<std::string, std::string>> software;   ///< name and version, of what the program is made of, and GPUs' clocks
     study_plan plan;
     std::vector<study_point> points;
     std::vector<study_run> runs;
@@ -117,7 +120,9 @@ study read_study_header(checked_json const& from);
 study_run read_study_run(checked_json const& from);
 
 /// The metrics of a run of the built-in training: train_s, images_per_s (after the first step of each epoch), accuracy (0 to 1),
-/// startup_s, test_s, and the parts of train_s: first_step_s, compute_s, allreduce_wait_s, loader_wait_s (means over the ranks).
+/// startup_s, test_s, the parts of train_s: first_step_s, compute_s, allreduce_wait_s, loader_wait_s (means over the ranks), its
+/// communication: exposed_s, hidden_s, waiting_s, and what protocols are judged by: published_s (all of train_s and test_s),
+/// published_with_startup_s, first_epoch_s, epoch_s (the mean of the last 5), time_to_accuracy_s where a target was reached.
 std::vector<metric_series> metrics_of(train_record const& record);
 
 }  // namespace muster

@@ -93,6 +93,7 @@ std::vector<study_run> latest_runs(std::vector<study_run> const& made) {
 std::string difference(study_plan const& begun, study_plan const& asked) {
     comparison compared;
     compared.of("program", begun.program, asked.program);
+    compared.of("protocol", begun.protocol, asked.protocol);
     compared.of("ranks", begun.ranks, asked.ranks);
     compared.of("series", std::string(to_string(begun.series)), std::string(to_string(asked.series)));
     compared.of("batch", begun.batch, asked.batch);

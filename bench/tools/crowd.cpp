@@ -48,7 +48,61 @@ std::vector<busy_process> busiest_of(std::map<int, process_work> const& before, 
     return out;
 }
 
+std::vector<int> own_cpus() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    std::vector<int> cpus;
+    if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+        if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+    return cpus;
+}
+
+double stolen_now() {
+    return stolen_s(read_text_file("/proc/stat"), own_cpus(), static_cast<double>(::sysconf(_SC_CLK_TCK)));
+}
+
+/// cpufreq's figures where there are any: those of /proc/cpuinfo are nominal on some machines.
+double clock_now_mhz() {
+    auto const cpus = own_cpus();
+    double sum = 0;
+    for (int const cpu : cpus) {
+        auto const khz =
+            parse_real(trim(read_text_file(fmt::format("/sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq", cpu))));
+        if (!khz) return mean_clock_mhz(read_text_file("/proc/cpuinfo"), cpus);
+        sum += *khz / 1000;
+    }
+    return cpus.empty() ? 0 : sum / static_cast<double>(cpus.size());
+}
+
 }  // namespace
+
+double stolen_s(std::string_view stat, std::span<int const> cpus, double ticks_per_s) {
+    constexpr std::size_t steal = 8;  // "cpu0 user nice system idle iowait irq softirq steal …"
+    double ticks = 0;
+    for (auto const line : split(stat, '\n')) {
+        auto const fields = split(line, ' ');
+        auto const cpu = line.starts_with("cpu") && fields.size() > steal ? parse_integer(fields[0].substr(3)) : std::nullopt;
+        if (cpu && std::find(cpus.begin(), cpus.end(), *cpu) != cpus.end()) ticks += parse_real(fields[steal]).value_or(0);
+    }
+    return ticks / ticks_per_s;
+}
+
+double mean_clock_mhz(std::string_view cpuinfo, std::span<int const> cpus) {
+    double sum = 0;
+    int count = 0;
+    bool wanted = false;
+    for (auto const line : split(cpuinfo, '\n')) {
+        auto const colon = line.find(':');
+        if (colon == line.npos) continue;
+        auto const key = trim(line.substr(0, colon)), value = trim(line.substr(colon + 1));
+        if (key == "processor") wanted = std::find(cpus.begin(), cpus.end(), parse_integer(value).value_or(-1)) != cpus.end();
+        if (key != "cpu MHz" || !wanted) continue;
+        sum += parse_real(value).value_or(0);
+        ++count;
+    }
+    return count > 0 ? sum / count : 0;
+}
 
 std::string crowd_text(machine_load const& load) {
     double const most = std::min(std::max(load.before, load.during.value_or(0)), static_cast<double>(load.cpus));
@@ -77,11 +131,17 @@ crowd_watch::crowd_watch() : before_(work_of_all()), began_(clock::now()) {
     load_.cpus = std::max(1, static_cast<int>(others_.cpus()));
     load_.before = std::clamp(others_.before(), 0.0, static_cast<double>(load_.cpus));
     load_.busiest = busiest_of(before_, work_of_all(), seconds);
+    load_.clock_before_mhz = clock_now_mhz();
+    stolen_before_ = stolen_now();
+    measured_from_ = clock::now();
     others_.begin();
 }
 
 machine_load crowd_watch::load(bool local) const {
     auto out = load_;
+    double const seconds = std::chrono::duration<double>(clock::now() - measured_from_).count();
+    out.stolen = seconds > 0 ? std::max(0.0, (stolen_now() - stolen_before_) / seconds) : 0;
+    out.clock_after_mhz = clock_now_mhz();
     if (local) out.during = std::clamp(others_.during(others_.own_s()), 0.0, static_cast<double>(out.cpus));
     return out;
 }

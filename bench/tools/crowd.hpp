@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,8 @@ struct machine_load {
     double before = 0;                  ///< of these, kept busy by other programs, just before
     std::optional<double> during;       ///< the same over the run; nothing: the ranks were not all on this machine
     std::vector<busy_process> busiest;  ///< just before, the busiest first, those of a tenth of a CPU or more
+    double stolen = 0;                  ///< CPUs that the hypervisor gave to others over the run, of this machine's
+    double clock_before_mhz = 0, clock_after_mhz = 0;  ///< mean of these CPUs; 0 if the system does not tell
     bool operator==(machine_load const&) const = default;
     /// Other programs used more than a tenth of the CPUs, and more than a quarter of one.
     bool crowded_before() const noexcept { return is_crowd(before); }
@@ -48,6 +51,13 @@ struct process_work {
 };
 std::optional<process_work> read_process_work(std::string_view stat);
 
+/// CPU seconds that the hypervisor gave to others ("steal") since the machine started, of these CPUs, by the text of /proc/stat and
+/// the clock ticks a second. Pure.
+double stolen_s(std::string_view stat, std::span<int const> cpus, double ticks_per_s);
+
+/// The mean clock of these CPUs by the text of /proc/cpuinfo; 0 if it tells none. Pure.
+double mean_clock_mhz(std::string_view cpuinfo, std::span<int const> cpus);
+
 /// Looks at this machine for a quarter of a second, and then counts until load() is called.
 class crowd_watch {
   public:
@@ -60,6 +70,8 @@ class crowd_watch {
     std::chrono::steady_clock::time_point began_;
     other_work others_;
     machine_load load_;
+    double stolen_before_ = 0;
+    std::chrono::steady_clock::time_point measured_from_;
 };
 
 }  // namespace muster

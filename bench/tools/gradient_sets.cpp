@@ -20,23 +20,29 @@ void add_convolution(std::vector<std::size_t>& to, std::size_t in, std::size_t o
     add(to, {in * out * kernel * kernel, out, out});
 }
 
+/// The same with its work on so many output pixels.
+void add_convolution(gradient_set& to, std::size_t in, std::size_t out, std::size_t kernel, std::size_t size) {
+    add_convolution(to.elements, in, out, kernel);
+    to.work.insert(to.work.end(), {static_cast<double>(in * out * kernel * kernel * size * size), 0, 0});
+}
+
 gradient_set resnet50() {
     gradient_set set{"resnet50", "He et al. 2015 (arXiv 1512.03385), table 1, as in torchvision", {}};
-    auto& to = set.elements;
-    add_convolution(to, 3, 64, 7);
+    add_convolution(set, 3, 64, 7, 112);
     std::size_t in = 64;
     constexpr std::array<std::size_t, 4> blocks{3, 4, 6, 3};
     for (std::size_t stage = 0; stage < blocks.size(); ++stage) {
-        std::size_t const width = std::size_t{64} << stage, out = 4 * width;
+        std::size_t const width = std::size_t{64} << stage, out = 4 * width, size = std::size_t{56} >> stage;
         for (std::size_t block = 0; block < blocks[stage]; ++block) {
-            add_convolution(to, in, width, 1);
-            add_convolution(to, width, width, 3);
-            add_convolution(to, width, out, 1);
-            if (block == 0) add_convolution(to, in, out, 1);  // the shortcut
+            add_convolution(set, in, width, 1, block == 0 && stage > 0 ? 2 * size : size);
+            add_convolution(set, width, width, 3, size);
+            add_convolution(set, width, out, 1, size);
+            if (block == 0) add_convolution(set, in, out, 1, size);  // the shortcut
             in = out;
         }
     }
-    add(to, {in * 1000, 1000});
+    add(set.elements, {in * 1000, 1000});
+    set.work.insert(set.work.end(), {static_cast<double>(in * 1000), 0});
     return set;
 }
 
@@ -82,6 +88,10 @@ gradient_set gpt2() {
         add(to, {width, width, width * 3 * width, 3 * width, width * width, width, width, width, width * 4 * width, 4 * width,
                  4 * width * width, width});
     add(to, {width, width});
+    // A token is multiplied by each matrix once. The tokens' table is the last matrix too, but its gradient is ready last.
+    for (auto const elements : to) set.work.push_back(elements >= width * width ? static_cast<double>(elements) : 0);
+    set.work[set.work.size() - 1] = set.work[0];
+    set.work[0] = set.work[1] = 0;
     return set;
 }
 

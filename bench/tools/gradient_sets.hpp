@@ -12,6 +12,9 @@ struct gradient_set {
     std::string_view name;
     std::string_view source;            ///< where the sizes are from
     std::vector<std::size_t> elements;  ///< of each tensor
+    /// What of the backward pass comes before the gradient of each tensor is ready, and after the one before it (the last tensor's
+    /// comes first): multiplications with its elements for one sample, up to a common factor. Empty: not known.
+    std::vector<double> work = {};
     std::size_t parameters() const noexcept;
 };
 

@@ -39,6 +39,15 @@ std::vector<int> parse_list(std::string const& text, std::string const& origin, 
     return out;
 }
 
+double parse_share(std::string const& text, std::string const& origin, double most) {
+    bool const percent = text.ends_with('%');
+    auto const number = parse_real(percent ? std::string_view(text).substr(0, text.size() - 1) : text);
+    double const share = number.value_or(-1) / (percent ? 100 : 1);
+    if (!(share >= 0 && share <= most))
+        throw parse_error(origin, text, 0, fmt::format("expected a share up to {:g}%, as 5% or 0.05", 100 * most), errc::usage);
+    return share;
+}
+
 std::string launcher_of(given_options const& given) {
     auto const path = given.has("muster") ? given.text("muster") : (self_program().parent_path() / "muster").string();
     if (::access(path.c_str(), X_OK) != 0)

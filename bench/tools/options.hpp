@@ -19,6 +19,9 @@ std::uint64_t seed_of(given_options const& given, std::string_view name);
 /// "1,2,4" as numbers within the bounds, in the order given. Throws parse_error (errc::usage) with a caret.
 std::vector<int> parse_list(std::string const& text, std::string const& origin, int low, int high);
 
+/// A share: "5%" or "0.05"; from 0 to 1, or up to `most`. Throws parse_error (errc::usage) with a caret.
+double parse_share(std::string const& text, std::string const& origin, double most = 1);
+
 /// The path of --muster, else of the muster beside this program. Throws errc::not_found if it cannot be executed.
 std::string launcher_of(given_options const& given);
 

@@ -1,4 +1,4 @@
-// `muster-bench train`: trains the MNIST network, data-parallel, timed.
+// `muster-bench train`: trains a network of the published tables, data-parallel, timed.
 #pragma once
 
 #include "base/command/command_set.hpp"

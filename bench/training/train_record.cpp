@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -24,12 +25,23 @@ json to_json(epoch_record const& e) {
             {"allreduce_wait_mean_s", e.allreduce_wait_mean_s},
             {"loader_wait_s", e.loader_wait_s},
             {"loader_wait_mean_s", e.loader_wait_mean_s},
+            {"exposed_s", e.exposed_s},
+            {"hidden_s", e.hidden_s},
+            {"waiting_s", e.waiting_s},
             {"test_s", e.test_s},
             {"train_loss", e.train_loss},
             {"test_loss", e.test_loss},
             {"correct", e.correct},
             {"test_images", e.test_images},
             {"accuracy", e.accuracy()}};
+}
+
+// What records of before do not have.
+double number_or(checked_json const& from, char const* key) {
+    return from.has(key) ? from.at(key).number() : 0;
+}
+std::string text_or(checked_json const& from, char const* key, char const* otherwise = "") {
+    return from.has(key) ? from.at(key).text() : otherwise;
 }
 
 epoch_record read_epoch(checked_json const& from) {
@@ -45,6 +57,9 @@ epoch_record read_epoch(checked_json const& from) {
     e.allreduce_wait_mean_s = from.at("allreduce_wait_mean_s").number();
     e.loader_wait_s = from.at("loader_wait_s").number();
     e.loader_wait_mean_s = from.at("loader_wait_mean_s").number();
+    e.exposed_s = number_or(from, "exposed_s");
+    e.hidden_s = number_or(from, "hidden_s");
+    e.waiting_s = number_or(from, "waiting_s");
     e.test_s = from.at("test_s").number();
     e.train_loss = from.at("train_loss").number();
     e.test_loss = from.at("test_loss").number();
@@ -67,9 +82,19 @@ double train_record::test_s() const noexcept {
     return sum;
 }
 
+double train_record::late_epoch_s() const noexcept {
+    auto const count = std::min<std::size_t>(5, epochs_done.size());
+    double sum = 0;
+    for (std::size_t i = epochs_done.size() - count; i < epochs_done.size(); ++i) sum += epochs_done[i].train_s;
+    return count > 0 ? sum / static_cast<double>(count) : 0;
+}
+
 json to_json(train_record const& r) {
     json out{{"schema", train_schema},
+             {"net", r.net},
              {"data", r.data},
+             {"data_note", r.data_note},
+             {"compute_note", r.compute_note},
              {"world_size", r.world_size},
              {"batch", r.batch},
              {"epochs", r.epochs},
@@ -78,7 +103,10 @@ json to_json(train_record const& r) {
              {"momentum", r.momentum},
              {"dropout", r.dropout},
              {"bucket_bytes", r.bucket_bytes},
+             {"parameters", r.parameters},
              {"protocol", r.protocol},
+             {"target_accuracy", r.target_accuracy},
+             {"reached_target", r.reached_target},
              {"kernels", r.kernels},
              {"backend", r.backend},
              {"identity_source", r.identity_source},
@@ -103,7 +131,10 @@ train_record read_train_record(checked_json const& from) {
     if (auto const schema = from.at("schema").text(); schema != train_schema)
         from.at("schema").fail(fmt::format("is '{}', expected '{}'", schema, train_schema));
     train_record r;
+    r.net = text_or(from, "net", "mnist");
     r.data = from.at("data").text();
+    r.data_note = text_or(from, "data_note");
+    r.compute_note = text_or(from, "compute_note");
     r.world_size = static_cast<int>(from.at("world_size").integer(1, 1'000'000));
     r.batch = static_cast<int>(from.at("batch").integer(1, 1'000'000));
     r.epochs = static_cast<int>(from.at("epochs").integer(1, 1'000'000));
@@ -113,7 +144,10 @@ train_record read_train_record(checked_json const& from) {
     r.momentum = from.at("momentum").number();
     r.dropout = from.at("dropout").number();
     r.bucket_bytes = static_cast<std::uint64_t>(from.at("bucket_bytes").integer(0, many));
+    r.parameters = static_cast<std::uint64_t>(number_or(from, "parameters"));
     r.protocol = from.at("protocol").text();
+    r.target_accuracy = number_or(from, "target_accuracy");
+    r.reached_target = from.has("reached_target") && from.at("reached_target").boolean();
     r.kernels = from.at("kernels").text();
     r.backend = from.at("backend").text();
     r.identity_source = from.at("identity_source").text();

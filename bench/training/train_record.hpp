@@ -25,6 +25,10 @@ struct epoch_record {
     double allreduce_wait_mean_s = 0;
     double loader_wait_s = 0;  ///< within train_s: waiting for the next batch
     double loader_wait_mean_s = 0;
+    // Within train_s, means over the ranks: see docs/benchmarking.md, "A step in parts".
+    double exposed_s = 0;  ///< communication that the training waited for
+    double hidden_s = 0;   ///< communication under way beside the backward pass
+    double waiting_s = 0;  ///< waiting for ranks that came later to a reduction
     double test_s = 0;      ///< from a barrier to the summed hits
     double train_loss = 0;  ///< mean over the images, as they were met during training, dropout on
     double test_loss = 0;
@@ -52,7 +56,10 @@ struct layer_time {
 
 struct train_record {
     // what was asked for
+    std::string net = "mnist";
     std::string data;
+    std::string data_note;  ///< "generated images of 3x32x32", where they are no data set; "" else
+    std::string compute_note;  ///< "timed compute, no training", where nothing is trained; "" else
     int world_size = 1;
     int batch = 64;
     int epochs = 1;
@@ -60,7 +67,10 @@ struct train_record {
     double rate = 0, momentum = 0;  ///< the rate used: after scaling by world_size
     double dropout = 0.5;
     std::uint64_t bucket_bytes = 0;
+    std::uint64_t parameters = 0;
     std::string protocol;
+    double target_accuracy = 0;  ///< from 0 to 1; 0: none was asked for
+    bool reached_target = false;
     // what it ran on
     std::string kernels, backend, identity_source;
     std::string version, mpi_library;
@@ -74,6 +84,9 @@ struct train_record {
     std::vector<layer_time> profile;
     double train_s() const noexcept;
     double test_s() const noexcept;
+    double accuracy() const noexcept { return epochs_done.empty() ? 0 : epochs_done.back().accuracy(); }
+    /// The mean of train_s of the last 5 epochs, or of all where there are fewer.
+    double late_epoch_s() const noexcept;
     bool operator==(train_record const&) const = default;
 };
 

@@ -5,19 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <memory>
 
 #include "base/error.hpp"
 #include "base/version.hpp"
-#include "bench/network/mnist_network.hpp"
-#include "bench/tools/machine.hpp"
 #include "bench/tools/mpi_version.hpp"
+#include "bench/training/choose_network.hpp"
+#include "bench/training/communication_watch.hpp"
+#include "bench/training/rank_places.hpp"
+#include "bench/training/training_split.hpp"
 #include "comm/fail_together.hpp"
 #include "comm/gradients/gradient_reducer.hpp"
 #include "io/dataset/checksum.hpp"
-#include "io/dataset/dataset.hpp"
-#include "io/loader/loader.hpp"
 
 namespace muster {
 
@@ -29,38 +28,15 @@ double seconds_since(clock::time_point begin) {
     return std::chrono::duration<double>(clock::now() - begin).count();
 }
 
-// One split: its samples in memory, handed out in batches.
-struct split_source {
-    sampler order;
-    loader batches;
-};
-
-split_source open_split(training_options const& options, identity const& who, std::string const& split, bool shuffle) {
-    auto const file = dataset::open(options.data, split);
-    auto const shape = file.shape();
-    if (shape.channels != 1 || shape.height != 28 || shape.width != 28 || file.classes() > mnist_network::classes ||
-        file.size() == 0 || file.info().type != element_type::u8 || file.label_bytes() != 1)
-        throw error(errc::invalid_data, fmt::format("{}: split '{}' holds {} images of {}x{}x{} in {} classes; this network "
-                                                    "takes 1x28x28 bytes in at most {} classes (MNIST, "
-                                                    "Fashion-MNIST)",
-                                                    options.data, split, file.size(), shape.channels, shape.height, shape.width,
-                                                    file.classes(), mnist_network::classes));
-    sampler const order(file.size(), {.seed = options.seed, .shuffle = shuffle});
-    loader_options settings;
-    settings.batch = static_cast<std::size_t>(options.batch);
-    settings.rank = who.rank;
-    settings.world = who.world_size;
-    settings.local_size = who.local_size;
-    return {order, loader(file, order, settings)};
-}
-
 class trainer {
   public:
     trainer(training_options const& options, communicator& ranks, kernel_table const& kernels)
         : options_(options),
           ranks_(ranks),
           kernels_(kernels),
-          net_(options.batch, kernels, static_cast<float>(options.dropout)),
+          batch_(options.global_batch ? options.batch / ranks.size() : options.batch),
+          rate_(options.global_batch ? options.rate : options.rate * ranks.size()),
+          net_(make_network(options.net, batch_, kernels, static_cast<float>(options.dropout))),
           velocity_(net_.parameters().size(), 0.0f) {}
 
     void prepare(train_record& record);
@@ -75,16 +51,19 @@ class trainer {
   private:
     void step(batch const& images, std::uint64_t number, loss_result& sum);
     void make_reducer();
+    void check_finite(epoch_record const& record);
 
     training_options const& options_;
     communicator& ranks_;
     kernel_table const& kernels_;
-    mnist_network net_;
+    int batch_;  // of this rank
+    double rate_;
+    network net_;
     aligned_vector<float> velocity_;
-    std::unique_ptr<split_source> train_, test_;
+    std::unique_ptr<training_split> train_, test_;
     std::unique_ptr<gradient_reducer> reducer_;
-    mnist_network::ready_function ready_;
-    double allreduce_wait_ = 0;
+    std::unique_ptr<communication_watch> watch_;
+    network::ready_function ready_;
 };
 
 void trainer::make_reducer() {
@@ -93,16 +72,27 @@ void trainer::make_reducer() {
     gradient_reducer_options how;
     how.bucket_bytes = how.first_bucket_bytes = options_.bucket_bytes;
     reducer_ = std::make_unique<gradient_reducer>(ranks_, std::move(gradients), how);
-    ready_ = [this](std::size_t index) { reducer_->ready(index); };
+    watch_ = std::make_unique<communication_watch>(*reducer_);
+    ready_ = [this](std::size_t index) { watch_->ready(index); };
 }
 
 void trainer::prepare(train_record& record) {
     auto const begin = clock::now();
     run_on_all(ranks_, "open the data", [&] {
-        train_ = std::make_unique<split_source>(open_split(options_, ranks_.who(), "train", true));
-        test_ = std::make_unique<split_source>(open_split(options_, ranks_.who(), "test", false));
+        auto const& facts = facts_of_network(options_.net);
+        auto const open = [&](char const* split, bool shuffle, std::size_t asked, std::size_t usual) {
+            return open_training_split({options_.data, split, batch_, options_.seed, shuffle, asked > 0 ? asked : usual},
+                                       net_.input(), ranks_.who());
+        };
+        train_ = open("train", true, options_.generated_train, facts.train_images);
+        test_ = open("test", false, options_.generated_test, facts.test_images);
     });
     record.open_data_s = seconds_since(begin);
+    record.data = train_->source();
+    if (options_.data.empty()) record.data_note = train_->source();
+    record.parameters = net_.parameters().size();
+    record.rate = rate_;
+    record.batch = batch_;
     net_.initialise(options_.seed);
     ranks_.broadcast("initial weights", view_of(net_.parameters()), 0).wait();
     common_checksum("before the first step");
@@ -143,42 +133,41 @@ void trainer::step(batch const& images, std::uint64_t number, loss_result& sum) 
         sum.loss_sum += result.loss_sum;
         sum.correct += result.correct;
     }
-    auto const begin = clock::now();
-    reducer_->finish();
-    allreduce_wait_ += seconds_since(begin);
+    watch_->finish();
     kernels_.sgd(net_.parameters().data(), net_.gradients().data(), velocity_.data(), velocity_.size(),
-                 static_cast<float>(options_.rate * ranks_.size()), static_cast<float>(options_.momentum));
+                 static_cast<float>(rate_), static_cast<float>(options_.momentum));
     if (options_.published_protocol) reduce("loss of the step", {&loss, 1}, reduction::average);
 }
 
 epoch_record trainer::train(int epoch) {
     epoch_record record;
     record.epoch = epoch;
-    auto range = train_->batches.epoch(static_cast<std::uint64_t>(epoch));
-    auto const steps = range.size();
+    auto const steps = train_->begin(static_cast<std::uint64_t>(epoch));
     loss_result sum;
     double loader_wait = 0, first_step = 0;
     std::int64_t later_images = 0;
-    allreduce_wait_ = 0;
+    watch_->begin();
     ranks_.barrier().wait();
     auto const begin = clock::now();
-    auto it = range.begin();
+    auto const* part = train_->next();
     loader_wait += seconds_since(begin);
     std::uint64_t done = 0;
-    while (it != range.end()) {
-        step(*it, static_cast<std::uint64_t>(epoch) * steps + done, sum);
-        record.images += static_cast<std::int64_t>(it->global_count);
-        if (done > 0) later_images += static_cast<std::int64_t>(it->global_count);
+    while (part != nullptr) {
+        auto const images = static_cast<std::int64_t>(part->global_count);
+        step(*part, static_cast<std::uint64_t>(epoch) * steps + done, sum);
+        record.images += images;
+        if (done > 0) later_images += images;
         if (++done == 1) first_step = seconds_since(begin);
         auto const waited = clock::now();
-        ++it;
+        part = train_->next();
         loader_wait += seconds_since(waited);
     }
     double const total = seconds_since(begin);
     record.steps = static_cast<std::int64_t>(done);
 
-    std::array slowest{total, first_step, total - first_step, allreduce_wait_, loader_wait};
-    std::array sums{sum.loss_sum, allreduce_wait_, loader_wait};
+    auto const spent = watch_->end(ranks_);
+    std::array slowest{total, first_step, total - first_step, spent.finish_s, loader_wait};
+    std::array sums{sum.loss_sum, spent.finish_s, loader_wait, spent.exposed_s, spent.hidden_s, spent.waiting_s};
     reduce("times", slowest, reduction::max);
     reduce("loss", sums, reduction::sum);
     record.train_s = slowest[0];
@@ -190,15 +179,22 @@ epoch_record trainer::train(int epoch) {
     record.train_loss = sums[0] / static_cast<double>(record.images);
     record.allreduce_wait_mean_s = sums[1] / ranks_.size();
     record.loader_wait_mean_s = sums[2] / ranks_.size();
-    // The weights are checked too: ReLU turns a NaN into 0, so that the loss may stay finite over weights that are not.
+    record.exposed_s = sums[3] / ranks_.size();
+    record.hidden_s = sums[4] / ranks_.size();
+    record.waiting_s = sums[5] / ranks_.size();
+    check_finite(record);
+    return record;
+}
+
+// The weights are checked too: ReLU turns a NaN into 0, so that the loss may stay finite over weights that are not.
+void trainer::check_finite(epoch_record const& record) {
     auto const weights = net_.parameters();
     bool const finite = std::all_of(weights.begin(), weights.end(), [](float w) { return std::isfinite(w); });
-    if (!finite || !std::isfinite(record.train_loss))
-        throw error(errc::invalid_data,
-                    fmt::format("training diverged in epoch {}: the loss is {}, {}; lower --lr (it is {} x {} ranks)", epoch + 1,
-                                record.train_loss, finite ? "the weights are still finite" : "not all weights are finite",
-                                options_.rate, ranks_.size()));
-    return record;
+    if (finite && std::isfinite(record.train_loss)) return;
+    throw error(errc::invalid_data,
+                fmt::format("training diverged in epoch {}: the loss is {}, {}; lower --lr (it is {} on {} ranks)", record.epoch + 1,
+                            record.train_loss, finite ? "the weights are still finite" : "not all weights are finite", rate_,
+                            ranks_.size()));
 }
 
 void trainer::test(epoch_record& into, int epoch) {
@@ -206,14 +202,15 @@ void trainer::test(epoch_record& into, int epoch) {
     auto const begin = clock::now();
     loss_result sum;
     std::int64_t images = 0;
-    for (auto const& part : test_->batches.epoch(static_cast<std::uint64_t>(epoch))) {
-        if (part.count == 0) continue;
-        net_.load(part.images, static_cast<int>(part.count));
+    test_->begin(static_cast<std::uint64_t>(epoch));
+    while (auto const* part = test_->next()) {
+        if (part->count == 0) continue;
+        net_.load(part->images, static_cast<int>(part->count));
         net_.forward(false);
-        auto const result = net_.evaluate(part.labels);
+        auto const result = net_.evaluate(part->labels);
         sum.loss_sum += result.loss_sum;
         sum.correct += result.correct;
-        images += static_cast<std::int64_t>(part.count);
+        images += static_cast<std::int64_t>(part->count);
     }
     std::array counts{sum.correct, images};
     ranks_.allreduce("hits", view_of(std::span(counts)), reduction::sum).wait();
@@ -225,24 +222,17 @@ void trainer::test(epoch_record& into, int epoch) {
     into.correct = counts[0];
     into.test_images = counts[1];
     into.test_loss = loss[0] / static_cast<double>(counts[1]);
-    expect(counts[1] == static_cast<std::int64_t>(test_->order.size()), "every test image is counted once");
+    expect(counts[1] == static_cast<std::int64_t>(test_->size()), "every test image is counted once");
 }
 
 void trainer::describe(train_record& record) {
-    constexpr std::size_t width = 128;
-    std::array<std::uint8_t, width> mine{};
-    auto const cores = allowed_cores();
-    std::memcpy(mine.data(), cores.data(), std::min(cores.size(), width - 1));
-    std::vector<std::uint8_t> all(width * static_cast<std::size_t>(ranks_.size()));
-    ranks_.allgather("cores", view_of(std::span(mine)), view_of(std::span(all))).wait();
-    for (int r = 0; r < ranks_.size(); ++r)
-        record.ranks.push_back(
-            {r, ranks_.host_of(r), reinterpret_cast<char const*>(all.data()) + width * static_cast<std::size_t>(r)});
-    double const steps = static_cast<double>(std::max<std::int64_t>(1, record.epochs_done.front().steps)) * record.epochs;
+    record.ranks = places_of_ranks(ranks_);
+    double const steps = static_cast<double>(std::max<std::int64_t>(1, record.epochs_done.front().steps)) *
+                         static_cast<double>(record.epochs_done.size());
     for (std::size_t i = 0; i < net_.layers().size(); ++i) {
         auto const& layer = *net_.layers()[i];
         auto const work = layer.dense_work(i > 0);
-        double const unit = 1e6 / (steps * options_.batch);
+        double const unit = 1e6 / (steps * batch_);
         record.profile.push_back({std::string(layer.name()), net_.profile()[i].forward * unit, net_.profile()[i].backward * unit,
                                   (work.forward + work.backward) / 1e6});
     }
@@ -253,22 +243,24 @@ void trainer::describe(train_record& record) {
 train_record run_training(training_options const& options, communicator& ranks, kernel_table const& kernels,
                           std::chrono::steady_clock::time_point began, std::function<void(epoch_record const&)> const& progress) {
     train_record record;
-    record.data = options.data;
+    record.net = options.net;
     record.world_size = ranks.size();
-    record.batch = options.batch;
     record.epochs = options.epochs;
     record.seed = options.seed;
-    record.rate = options.rate * ranks.size();
     record.momentum = options.momentum;
     record.dropout = options.dropout;
     record.bucket_bytes = options.bucket_bytes;
     record.protocol = options.published_protocol ? "published" : "fast";
+    record.target_accuracy = options.target_accuracy;
     record.kernels = kernels.name;
     record.backend = ranks.backend();
     record.identity_source = to_string(ranks.who().from);
     record.version = version();
     record.mpi_library = mpi_library_version();
     record.communicator_s = seconds_since(began);
+    if (options.global_batch && options.batch % ranks.size() != 0)
+        throw error(errc::usage, fmt::format("--global-batch: {} images do not divide among {} ranks; give a multiple",
+                                             options.batch, ranks.size()));
 
     trainer work(options, ranks, kernels);
     work.prepare(record);
@@ -282,6 +274,8 @@ train_record run_training(training_options const& options, communicator& ranks, 
         record.epochs_done.push_back(work.train(e));
         work.test(record.epochs_done.back(), e);
         if (progress) progress(record.epochs_done.back());
+        record.reached_target = options.target_accuracy > 0 && record.accuracy() >= options.target_accuracy;
+        if (record.reached_target) break;
     }
     record.weights_checksum = format_checksum(work.common_checksum("after training"));
     work.describe(record);

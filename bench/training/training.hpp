@@ -1,4 +1,4 @@
-// Data-parallel training of the MNIST network, timed.
+// Data-parallel training of a network, timed.
 #pragma once
 
 #include <chrono>
@@ -12,15 +12,19 @@
 namespace muster {
 
 struct training_options {
-    std::string data;  ///< HDF5 file with the splits "train" and "test" of 28x28 images in 10 classes
+    std::string net = "mnist";  ///< of choose_network.hpp
+    std::string data;  ///< a dataset file or a folder of CIFAR-10's binary files, with the splits "train" and "test"; "": generated images
+    std::size_t generated_train = 0, generated_test = 0;  ///< images, where they are generated; 0: as many as the network's data set has
     int epochs = 1;
-    int batch = 64;  ///< images a rank and step
+    int batch = 64;            ///< images a rank and step
+    bool global_batch = false; ///< `batch` is that of all ranks, who share it evenly, and the rate is not multiplied
     std::uint64_t seed = 42;
     double rate = 0.01;  ///< for one rank: multiplied by the number of ranks
     double momentum = 0.5;
     double dropout = 0.5;  ///< probability, of both dropouts
     std::size_t bucket_bytes = 64 << 10;
     bool published_protocol = false;  ///< ranks average and wait for the loss in every step, as the published runs did
+    double target_accuracy = 0;       ///< from 0 to 1: training ends once the test reaches it; 0: none
 };
 
 /// Collective over `ranks`. Deterministic: the same data, options, number of ranks and kernels give bitwise the same weights.

@@ -58,6 +58,25 @@ expect_exit 125 "$bench" scale --data text.h5 -o text.h5
 expect_contains stderr "cannot write into 'text.h5'"
 expect_exit 125 "$bench" scale --data text.h5 --ranks 1 --warmup 0 --repeats 1
 expect_contains stderr "no run ended well" "1 rank: exit code 125" "text.h5"
-expect_exit 2 "$bench" scale --data text.h5 --strong
-expect_contains stderr "--strong is for a program of your own"
+expect_exit 2 "$bench" scale --data text.h5 --rate-metric x
+expect_contains stderr "--rate-metric is for a program of your own"
+expect_exit 2 "$bench" scale --data text.h5 --ranks 1,2 --strong --batch 3
+expect_contains stderr "3 does not divide among 2 ranks"
+expect_exit 2 "$bench" scale --data text.h5 --strong --protocol weak
+expect_contains stderr "--strong and --protocol weak exclude each other"
+expect_exit 2 "$bench" scale --data text.h5 --protocol quick
+expect_contains stderr "expected fast, published, steady, strong, weak, accuracy" "^"
+expect_exit 2 "$bench" scale --data text.h5 --target-accuracy 90%
+expect_contains stderr "--protocol accuracy"
+expect_exit 2 "$bench" scale --net resnet50 --protocol accuracy
+expect_contains stderr "resnet50 is not trained"
+expect_exit 2 "$bench" scale --net lenet --data text.h5
+expect_contains stderr "expected mnist, cifar10, resnet50 or gpt2-small"
+expect_exit 2 "$bench" train --net resnet50 --lr 1
+expect_contains stderr "--lr is for a network that is trained"
+expect_exit 2 "$bench" train --net cifar10 --steps 3
+expect_exit 2 "$bench" train --data x.h5 --images 3,4
+expect_exit 2 "$bench" train --images 3
+expect_exit 2 "$bench" train --data x.h5 --target-accuracy 120%
+expect_contains stderr "120%" "^"
 expect_exit 125 "$bench" compare --data text.h5 --python /no/python

@@ -1,4 +1,4 @@
-# timeout: 240
+# timeout: 300
 # From IDX files to the report, on a few hundred images.
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
@@ -90,6 +90,49 @@ PY
 fi
 expect_exit 0 "$bench" report --results out/results.json --no-html --json
 expect_true python3 -c 'import json, sys; assert [r["ranks"] for r in json.load(open(sys.argv[1]))["rows"]] == [1, 2, 3]' "$OUT"
+
+# Protocols: each is judged by its own metric and says where it was shortened, or its images generated.
+protocol() { expect_exit "$1" "$bench" scale --ranks 1,2 --repeats 1 --warmup 0 --no-html -o "p-$2" --protocol "$2" "${@:3}"; }
+protocol 0 published --data data.h5 --epochs 2
+expect_matches stdout '^ *ranks +published_s' 'note: shortened: 2 of the protocol.s 32 epochs'
+protocol 0 steady --data data.h5 --epochs 6
+expect_matches stdout '^ *ranks +epoch_s'
+protocol 0 strong --images 300,20 --batch 32
+expect_matches stdout 'note: generated images, no data set'
+protocol 0 weak --data data.h5 --batch 16
+expect_matches stdout '^ *ranks +images_per_s'
+protocol 0 accuracy --data data.h5 --target-accuracy 2% --epochs 3
+protocol 125 accuracy --data data.h5 --target-accuracy 100% --epochs 1 --fresh
+expect_contains stderr "did not reach an accuracy of 100.00%"
+expect_true python3 - <<'PY'
+import json
+def runs(name):
+    study = json.load(open(f"p-{name}/results.json"))
+    assert study["plan"]["protocol"] == name
+    assert all(r["load"]["stolen"] >= 0 and "clock_after_mhz" in r["load"] for r in study["runs"])
+    return {r["ranks"]: (r["train"], {m["name"]: m["values"][-1] for m in r["metrics"]}) for r in study["runs"]}
+for train, metrics in runs("published").values():
+    assert train["protocol"] == "published" and train["epochs"] == 2 and train["batch"] == 64
+    assert abs(metrics["published_with_startup_s"] - metrics["published_s"] - metrics["startup_s"]) < 1e-9
+steady = runs("steady")[1][1]
+assert steady["first_epoch_s"] > 0 and steady["epoch_s"] > 0
+strong = runs("strong")
+assert strong[1][0]["batch"] == 32 and strong[2][0]["batch"] == 16, "fixed of all ranks"
+assert strong[1][0]["rate"] == strong[2][0]["rate"] == 0.01 and strong[1][0]["data_note"]
+assert strong[1][0]["epochs_done"][0]["steps"] == strong[2][0]["epochs_done"][0]["steps"] == 10
+weak = runs("weak")
+assert weak[1][0]["batch"] == weak[2][0]["batch"] == 16 and weak[2][0]["rate"] == 0.02
+two = weak[2][0]["epochs_done"][0]
+assert 0 <= two["waiting_s"] <= two["allreduce_wait_mean_s"] + 1e-9 and two["exposed_s"] > 0
+PY
+
+# The larger loads: the CIFAR-10 network on generated images, and gradients beside timed compute, marked as such.
+expect_exit 0 "$bench" train --net cifar10 --images 4,2 --batch 4
+expect_contains stdout "network cifar10 with 23272266 parameters, on generated images of 3x32x32"
+expect_exit 0 "$MUSTER" run -n 2 --slots-per-node 2 -- "$bench" train --net resnet50 --steps 2 --compute-ms 4
+expect_contains stdout "25557032 parameters" "timed compute, no training: 4 ms a step"
+protocol 0 fast --net resnet50 --steps 2 --compute-ms 4
+expect_contains stdout "note: timed compute, no training"
 
 # Damaged results are told with file and place.
 head -c 1000 out/results.json >cut.json

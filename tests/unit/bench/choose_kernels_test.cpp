@@ -219,6 +219,32 @@ TEST_P(kernels, linear_layers_of_every_batch_size) {
     }
 }
 
+// Every combination of how the factors lie, with rests in rows, columns and depth, and more depth than one block has.
+TEST_P(kernels, matrix_product) {
+    std::vector<float> scratch(gemm_scratch_floats);
+    for (auto const& s : {gemm_shape{1, 1, 1}, gemm_shape{13, 37, 41}, gemm_shape{64, 150, 300}, gemm_shape{200, 16, 520}}) {
+        for (int form = 0; form < 8; ++form) {
+            bool const a_across = form & 1, b_across = form & 2, add = form & 4;
+            auto const a = noise(static_cast<std::size_t>(s.rows * s.depth), 1), b = noise(static_cast<std::size_t>(s.columns * s.depth), 2);
+            std::vector<float> c(static_cast<std::size_t>(s.rows * s.columns), 0.5f);
+            std::vector<float const*> a_rows, b_rows;
+            std::vector<float*> c_rows;
+            for (int i = 0; i < (a_across ? s.rows : s.depth); ++i) a_rows.push_back(a.data() + i * (a_across ? s.depth : s.rows));
+            for (int i = 0; i < (b_across ? s.columns : s.depth); ++i) b_rows.push_back(b.data() + i * (b_across ? s.depth : s.columns));
+            for (int i = 0; i < s.rows; ++i) c_rows.push_back(c.data() + i * s.columns);
+            k().gemm(s, {a_rows.data(), a_across}, {b_rows.data(), b_across}, c_rows.data(), add, scratch.data());
+            for (int i = 0; i < s.rows; ++i) {
+                for (int j = 0; j < s.columns; ++j) {
+                    double want = add ? 0.5 : 0;
+                    for (int d = 0; d < s.depth; ++d)
+                        want += double{a_across ? a_rows[i][d] : a_rows[d][i]} * (b_across ? b_rows[j][d] : b_rows[d][j]);
+                    ASSERT_NEAR(c_rows[i][j], want, 5e-5) << i << ' ' << j << ", form " << form;
+                }
+            }
+        }
+    }
+}
+
 TEST_P(kernels, normalise_and_sgd) {
     std::vector<std::uint8_t> bytes(28);
     std::iota(bytes.begin(), bytes.end(), std::uint8_t{228});

@@ -7,6 +7,8 @@
 #include "bench/network/choose_kernels.hpp"
 #include "bench/network/convolution_layer.hpp"
 #include "bench/network/linear_layer.hpp"
+#include "bench/network/max_pool_layer.hpp"
+#include "bench/network/window_layer.hpp"
 #include "tests/unit/bench/reference.hpp"
 
 namespace muster {
@@ -95,9 +97,9 @@ void check_layer(layer& l, tensor_format const& back, int images,
         for (int n = 0; n < images; ++n) sum += objective_of(n);
         return sum;
     };
-    for (std::size_t i = 0; i<parameters.size(); i += parameters.size()> 400 ? 97 : 1)
+    for (std::size_t i = 0; i < parameters.size(); i += parameters.size() > 400 ? 97 : 1)
         ASSERT_NEAR(t.gradients[i], central_difference(objective, parameters[i]), 2e-4) << "parameter " << i;
-    for (std::size_t i = parameters.size() - 5; i < parameters.size(); ++i)
+    for (std::size_t i = parameters.size() - std::min<std::size_t>(5, parameters.size()); i < parameters.size(); ++i)
         ASSERT_NEAR(t.gradients[i], central_difference(objective, parameters[i]), 2e-4) << "bias " << i;
     auto const got = dense(t.in_gradient, l.in_gradient_format(), images - 1);
     for (std::size_t i = 0; i < got.size(); i += 37)
@@ -126,6 +128,60 @@ TEST_P(gradients, of_a_convolution_with_channel_dropout) {
 }
 TEST_P(gradients, of_a_convolution_with_odd_channels) {
     check_convolution(k(), 3, 7, 8, 0.3f, 16, 2);
+}
+
+// Padding at every border, both strides, and channels that leave a rest in every block of the matrix product.
+TEST_P(gradients, of_a_window) {
+    struct form {
+        int in, out, size, stride;
+    };
+    for (auto const& f : {form{3, 7, 8, 2}, form{19, 37, 4, 1}, form{2, 5, 6, 1}}) {
+        window_layer l({"w", f.in, f.out, f.size, f.stride, true, 3}, k());
+        check_layer(l, l.out_format(), 3, [&](values const& in, values const& p, int) {
+            auto const split = p.end() - f.out;
+            return reference::window(in, f.in, f.out, f.size, f.stride, {p.begin(), split}, {split, p.end()});
+        });
+    }
+}
+
+TEST_P(gradients, of_max_pooling_with_dropout) {
+    for (bool const planes : {false, true}) {
+        for (float const dropout : {0.0f, 0.5f}) {
+            if (dropout > 0 && !planes) continue;  // its factors are numbered plane after plane
+            max_pool_layer l({"p", 5, 4, planes, dropout, 3});
+            check_layer(l, l.out_format(), 3, [&](values const& in, values const&, int n) {
+                std::vector<double> factor;
+                for (int u = 0; u < 20; ++u) factor.push_back(l.dropout_factor(n, u));
+                return reference::pool(in, 5, 4, factor);
+            });
+        }
+    }
+}
+
+// Through the blocked matrix product, against the kernels of small layers.
+TEST_P(gradients, of_a_large_linear_layer) {
+    linear_layer::options const what{"large", 1024, 1024, true, 0.5f, 3};
+    linear_layer l(what, k());
+    layer_under_test t(l, l.out_format(), 3);
+    l.forward(3, t.in.data(), t.out.data(), true);
+    l.backward(3, t.in.data(), t.out.data(), t.out_gradient.data(), t.in_gradient.data());
+    auto const weight = [&](int o, int i) { return double{t.parameters[static_cast<std::size_t>(o) * 1024 + i]}; };
+    auto const masked = [&](int n, int o) {
+        auto const at = static_cast<std::size_t>(n) * 1024 + o;
+        return t.out[at] > 0 ? double{t.out_gradient[at]} * l.dropout_factor(n, o) : 0.0;
+    };
+    for (int step = 0; step < 1024; step += 31) {
+        int const n = step % 3, o = step, i = 1023 - step;
+        double sum = t.parameters[1024 * 1024 + static_cast<std::size_t>(o)], back = 0, gradient = 0;
+        for (int j = 0; j < 1024; ++j) {
+            sum += weight(o, j) * t.in[static_cast<std::size_t>(n) * 1024 + j];
+            back += masked(n, j) * weight(j, i);
+        }
+        for (int m = 0; m < 3; ++m) gradient += masked(m, o) * t.in[static_cast<std::size_t>(m) * 1024 + i];
+        ASSERT_NEAR(t.out[static_cast<std::size_t>(n) * 1024 + o], std::max(0.0, sum) * l.dropout_factor(n, o), 2e-4) << o;
+        ASSERT_NEAR(t.in_gradient[static_cast<std::size_t>(n) * 1024 + i], back, 2e-4) << i;
+        ASSERT_NEAR(t.gradients[static_cast<std::size_t>(o) * 1024 + i], gradient, 2e-5) << o << ' ' << i;
+    }
 }
 
 TEST_P(gradients, of_a_linear_layer) {

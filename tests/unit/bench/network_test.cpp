@@ -6,6 +6,9 @@
 
 #include "base/error.hpp"
 #include "bench/network/choose_kernels.hpp"
+#include "bench/network/cifar_network.hpp"
+#include "bench/tools/gradient_sets.hpp"
+#include "bench/training/training_split.hpp"
 #include "tests/unit/bench/reference.hpp"
 
 namespace muster {
@@ -23,6 +26,50 @@ TEST(mnist_network, has_the_published_number_of_parameters_last_layer_first) {
         next += p.shape.count();
     }
     EXPECT_EQ(next, 21840u);
+}
+
+TEST(cifar_network, has_the_published_number_of_parameters_last_layer_first) {
+    cifar_network net(1, choose_kernels());
+    EXPECT_EQ(net.parameters().size(), 23'272'266u);
+    ASSERT_EQ(net.table().size(), 16u);
+    EXPECT_EQ(net.table()[0].shape.name, "fc3.weight");
+    EXPECT_EQ(net.table()[15].shape.name, "conv1.bias");
+    auto const sizes = gradients_of("cifar10").elements;
+    std::size_t at = 0;
+    for (int layer = 7; layer >= 0; --layer) {
+        EXPECT_EQ(net.table()[at++].shape.count(), sizes[static_cast<std::size_t>(2 * layer)]);
+        EXPECT_EQ(net.table()[at++].shape.count(), sizes[static_cast<std::size_t>(2 * layer + 1)]);
+    }
+}
+
+TEST(cifar_network, a_few_steps_lower_the_loss_and_a_partial_batch_leaves_no_trace) {
+    auto const& k = choose_kernels();
+    std::vector<std::uint8_t> images(8 * 3072), labels;
+    for (std::uint64_t n = 0; n < 8; ++n)
+        labels.push_back(generate_image(1, n, cifar_network::images, std::span(images).subspan(n * 3072, 3072)));
+    cifar_network net(8, k, 0), fresh(8, k, 0);
+    net.initialise(42);
+    fresh.initialise(42);
+    net.load(images, 8);
+    net.forward(true);
+    net.backward(labels);
+    for (auto* each : {&net, &fresh}) {
+        each->load(images, 3);
+        each->forward(true);
+        each->backward(std::span(labels).first(3));
+    }
+    EXPECT_TRUE(std::equal(net.gradients().begin(), net.gradients().end(), fresh.gradients().begin()));
+
+    std::vector<float> velocity(net.parameters().size());
+    double first = 0, last = 0;
+    for (int step = 0; step < 12; ++step) {
+        net.load(images, 8);
+        net.forward(true);
+        last = net.backward(labels).loss_sum;
+        if (step == 0) first = last;
+        k.sgd(net.parameters().data(), net.gradients().data(), velocity.data(), velocity.size(), 0.05f, 0.9f);
+    }
+    EXPECT_LT(last, 0.99 * first);
 }
 
 TEST(mnist_network, initialises_within_the_bounds_and_by_seed) {

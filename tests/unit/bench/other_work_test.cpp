@@ -1,5 +1,8 @@
 #include "bench/tools/other_work.hpp"
 
+#include "bench/study/program_software.hpp"
+#include "bench/tools/crowd.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,6 +26,34 @@ TEST(worked_s, counts_all_but_idling_and_waiting_on_the_cpus_asked_for) {
     EXPECT_DOUBLE_EQ(worked_s(stat, some, 100), 2.36);
     EXPECT_DOUBLE_EQ(worked_s(stat, none, 100), 0);
     EXPECT_DOUBLE_EQ(worked_s("", first, 100), 0);
+}
+
+TEST(stolen_s, sums_what_the_hypervisor_took_from_these_cpus) {
+    constexpr auto stat =
+        "cpu  600 0 0 9000 0 0 0 70 0 0\n"
+        "cpu0 100 10 20 5000 300 1 2 50 3 0\n"
+        "cpu1 400 0 0 5000 0 0 0 20 0 0\n"
+        "intr 5 6 7\n";
+    std::vector<int> const first{0}, both{0, 1}, none;
+    EXPECT_DOUBLE_EQ(stolen_s(stat, first, 100), 0.5);
+    EXPECT_DOUBLE_EQ(stolen_s(stat, both, 100), 0.7);
+    EXPECT_DOUBLE_EQ(stolen_s(stat, none, 100), 0);
+    EXPECT_DOUBLE_EQ(stolen_s("cpu0 1 2", first, 100), 0);
+}
+
+TEST(mean_clock_mhz, is_that_of_these_cpus) {
+    constexpr auto text = "processor\t: 0\ncpu MHz\t\t: 2000.5\n\nprocessor\t: 1\ncpu MHz\t\t: 3000.5\n";
+    std::vector<int> const second{1}, both{0, 1}, none{7};
+    EXPECT_DOUBLE_EQ(mean_clock_mhz(text, second), 3000.5);
+    EXPECT_DOUBLE_EQ(mean_clock_mhz(text, both), 2500.5);
+    EXPECT_DOUBLE_EQ(mean_clock_mhz(text, none), 0);
+    EXPECT_DOUBLE_EQ(mean_clock_mhz("", both), 0);
+}
+
+TEST(read_versions, takes_names_and_versions_and_nothing_else) {
+    using pairs = std::vector<std::pair<std::string, std::string>>;
+    EXPECT_EQ(read_versions("python\t3.11.2\nnoise\ntorch\t1.13.1\n\tnameless\n"), (pairs{{"python", "3.11.2"}, {"torch", "1.13.1"}}));
+    EXPECT_EQ(read_versions(""), pairs{});
 }
 
 TEST(busy_note, warns_beyond_half_of_the_cpus) {

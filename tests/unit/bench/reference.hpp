@@ -1,6 +1,7 @@
 // A reference of the network and its layers: computes in double precision with plain loops.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -35,6 +36,43 @@ inline values convolution(values const& in, int in_channels, int out_channels, i
             for (int x = 0; x < half; ++x) {
                 auto const at = [&](int dy, int dx) { return plane[(2 * y + dy) * size + 2 * x + dx]; };
                 out.push_back(std::max({0.0, at(0, 0), at(0, 1), at(1, 0), at(1, 1)}));
+            }
+        }
+    }
+    return out;
+}
+
+/// relu(conv3x3(in) + bias) of one image with a padding of 1; in [in_channels][size]^2, weights [out][in][3][3].
+inline values window(values const& in, int in_channels, int out_channels, int size, int stride, values const& weights,
+                     values const& bias) {
+    int const out_size = size / stride;
+    values out;
+    for (int o = 0; o < out_channels; ++o) {
+        for (int y = 0; y < out_size; ++y) {
+            for (int x = 0; x < out_size; ++x) {
+                double sum = bias[o];
+                for (int i = 0; i < in_channels; ++i) {
+                    for (int tap = 0; tap < 9; ++tap) {
+                        int const fy = y * stride + tap / 3 - 1, fx = x * stride + tap % 3 - 1;
+                        if (fy < 0 || fx < 0 || fy >= size || fx >= size) continue;
+                        sum += in[(i * size + fy) * size + fx] * weights[(o * in_channels + i) * 9 + tap];
+                    }
+                }
+                out.push_back(std::max(0.0, sum));
+            }
+        }
+    }
+    return out;
+}
+
+/// factor * maxpool2(in), a factor an output.
+inline values pool(values const& in, int channels, int size, std::vector<double> const& factor) {
+    values out;
+    for (int c = 0; c < channels; ++c) {
+        for (int y = 0; y < size; y += 2) {
+            for (int x = 0; x < size; x += 2) {
+                auto const at = [&](int dy, int dx) { return in[(c * size + y + dy) * size + x + dx]; };
+                out.push_back(std::max({at(0, 0), at(0, 1), at(1, 0), at(1, 1)}) * factor[out.size()]);
             }
         }
     }

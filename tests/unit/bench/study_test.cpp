@@ -47,6 +47,62 @@ TEST(study, of_another_program_survives) {
     EXPECT_EQ(read_study(nlohmann::json::parse(to_json(before).dump()), "x"), before);
 }
 
+TEST(study, what_older_results_lack_may_be_missing) {
+    auto document = to_json(sample_study());
+    auto wanted = sample_study();
+    for (auto const* name : {"protocol", "notes"}) document["plan"].erase(name);
+    document.erase("software");
+    for (auto& run : document["runs"]) {
+        for (auto const* name : {"stolen", "clock_before_mhz", "clock_after_mhz"}) run["load"].erase(name);
+        for (auto const* name : {"net", "data_note", "compute_note", "parameters", "target_accuracy", "reached_target"})
+            run["train"].erase(name);
+        for (auto const* name : {"exposed_s", "hidden_s", "waiting_s"}) run["train"]["epochs_done"][0].erase(name);
+    }
+    EXPECT_EQ(read_study(document, "x"), wanted);
+}
+
+TEST(study, of_protocols_and_their_conditions_survives) {
+    auto before = sample_study();
+    before.plan.protocol = "accuracy";
+    before.plan.notes = {"generated images, no data set"};
+    before.software = {{"mpirun", "4.1"}, {"torch", "1.13"}};
+    before.runs[0].load.stolen = 0.25;
+    before.runs[0].load.clock_before_mhz = 2000;
+    before.runs[0].load.clock_after_mhz = 2500;
+    auto& t = *before.runs[0].train;
+    t.net = "cifar10";
+    t.data_note = "generated images of 3x32x32";
+    t.compute_note = "timed compute, no training";
+    t.parameters = 23'272'266;
+    t.target_accuracy = 0.5;
+    t.reached_target = true;
+    t.epochs_done[0].exposed_s = 0.125;
+    t.epochs_done[0].hidden_s = 0.25;
+    t.epochs_done[0].waiting_s = 0.5;
+    EXPECT_EQ(read_study(nlohmann::json::parse(to_json(before).dump()), "x"), before);
+}
+
+TEST(metrics_of, tells_what_protocols_are_judged_by) {
+    auto record = *sample_study().runs[0].train;
+    auto const one = record.epochs_done[0];
+    record.epochs_done.assign(7, one);
+    for (std::size_t i = 0; i < 7; ++i) record.epochs_done[i].train_s = static_cast<double>(i + 1);
+    auto const value = [&](std::string const& name) -> std::optional<double> {
+        for (auto const& m : metrics_of(record))
+            if (m.name == name) return m.values.back();
+        return {};
+    };
+    EXPECT_EQ(value("first_epoch_s"), 1);
+    EXPECT_EQ(value("epoch_s"), 5) << "the mean of 3 to 7";
+    EXPECT_EQ(value("published_s"), 28 + 7 * 0.25);
+    EXPECT_EQ(value("published_with_startup_s"), 28 + 7 * 0.25 + 0.5);
+    EXPECT_FALSE(value("time_to_accuracy_s")) << "none was asked for";
+    record.target_accuracy = 0.5;
+    EXPECT_FALSE(value("time_to_accuracy_s")) << "not reached";
+    record.reached_target = true;
+    EXPECT_EQ(value("time_to_accuracy_s"), 28 + 7 * 0.25);
+}
+
 TEST(study, large_seeds_survive) {
     auto before = sample_study();
     before.runs[0].train->seed = 0xffffffffffffffff;

@@ -9,6 +9,8 @@
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
 #include "bench/network/choose_kernels.hpp"
+#include "bench/network/cifar_network.hpp"
+#include "bench/training/training_split.hpp"
 #include "tests/unit/bench/reference.hpp"
 
 namespace muster {
@@ -28,24 +30,26 @@ void put(std::ofstream& to, std::span<T const> values) {
     to.write(reinterpret_cast<char const*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
 }
 
-void export_step(std::string const& path, mnist_network& net, reference::batch const& batch, bool dropout) {
-    int const images = static_cast<int>(batch.labels.size());
-    net.load(batch.images, images);
+/// `masks`: the layers whose dropout factors are exported, and how many units each has.
+void export_step(std::string const& path, network& net, std::span<std::uint8_t const> pixels, std::span<std::uint8_t const> labels,
+                 std::vector<std::pair<int, int>> const& masked) {
+    int const images = static_cast<int>(labels.size());
+    net.load(pixels, images);
     net.resample(42, 5);
     auto const outputs = net.forward(true);
-    auto const result = net.backward(batch.labels);
+    auto const result = net.backward(labels);
     std::vector<float> rows, masks;
     for (int n = 0; n < images; ++n) {
         for (int k = 0; k < 10; ++k) rows.push_back(outputs[static_cast<std::size_t>(n * net.output_stride() + k)]);
-        for (int c = 0; c < 20; ++c) masks.push_back(dropout ? net.layers()[1]->dropout_factor(n, c) : 1.0f);
-        for (int u = 0; u < 50; ++u) masks.push_back(dropout ? net.layers()[2]->dropout_factor(n, u) : 1.0f);
+        for (auto const& [layer, units] : masked)
+            for (int u = 0; u < units; ++u) masks.push_back(net.layers()[static_cast<std::size_t>(layer)]->dropout_factor(n, u));
     }
     std::ofstream file(path, std::ios::binary);
-    std::vector<std::int32_t> const header{images};
+    std::vector<std::int32_t> const header{net.input().channels, images};
     std::vector<float> const loss{static_cast<float>(result.loss_sum / images)};
     put(file, std::span<std::int32_t const>(header));
-    put(file, std::span<std::uint8_t const>(batch.images));
-    put(file, std::span<std::uint8_t const>(batch.labels));
+    put(file, std::span<std::uint8_t const>(pixels));
+    put(file, std::span<std::uint8_t const>(labels));
     put(file, std::span<float const>(net.parameters()));
     put(file, std::span<float const>(masks));
     put(file, std::span<float const>(rows));
@@ -73,9 +77,18 @@ TEST(torch, gives_the_same_outputs_loss_and_gradients) {
             mnist_network net(64, *choice.kernels, dropout ? 0.5f : 0.0f);
             net.initialise(42);
             command.push_back((folder / (std::string(choice.name) + (dropout ? "-dropout" : ""))).string());
-            export_step(command.back(), net, reference::batch(dropout ? 64 : 13), dropout);
+            reference::batch const batch(dropout ? 64 : 13);
+            export_step(command.back(), net, batch.images, batch.labels, {{1, 20}, {2, 50}});
         }
     }
+    // The large network once, with the best kernels: its files are 190 MB.
+    cifar_network large(5, choose_kernels());
+    large.initialise(42);
+    std::vector<std::uint8_t> images(5 * 3072), labels;
+    for (std::uint64_t n = 0; n < 5; ++n)
+        labels.push_back(generate_image(1, n, cifar_network::images, std::span(images).subspan(n * 3072, 3072)));
+    command.push_back((folder / "cifar10").string());
+    export_step(command.back(), large, images, labels, {{7, 1024}, {8, 4096}});
     auto const result = run_program(command, variables, foreground());
     EXPECT_EQ(result.exit_status, 0) << result.out;
     std::filesystem::remove_all(folder);
