@@ -11,7 +11,8 @@ namespace {
 std::vector<std::unique_ptr<layer>> cifar_layers(int batch, kernel_table const& kernels, float dropout) {
     std::vector<std::unique_ptr<layer>> layers;
     auto const convolve = [&](char const* name, int in, int out, int size, int stride) {
-        layers.push_back(std::make_unique<window_layer>(window_layer::options{name, in, out, size, stride, true, batch}, kernels));
+        layers.push_back(
+            std::make_unique<window_layer>(window_layer::options{name, in, out, size, stride, true, batch}, kernels));
     };
     auto const pool = [&](char const* name, int channels, int size, bool planes, float drop) {
         layers.push_back(std::make_unique<max_pool_layer>(max_pool_layer::options{name, channels, size, planes, drop, batch}));

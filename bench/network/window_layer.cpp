@@ -81,8 +81,7 @@ void window_layer::forward(int images, float const* in, float* out, bool) {
 
 void window_layer::mask(int images, float const* out, float const* out_gradient) {
     auto const count = static_cast<std::ptrdiff_t>(images) * out_format().image_step;
-    for (std::ptrdiff_t i = 0; i < count; ++i)
-        masked_[i] = out[i] > 0 || !options_.relu ? out_gradient[i] : 0.0f;
+    for (std::ptrdiff_t i = 0; i < count; ++i) masked_[i] = out[i] > 0 || !options_.relu ? out_gradient[i] : 0.0f;
 }
 
 void window_layer::weight_gradients(int images, float const* in) {

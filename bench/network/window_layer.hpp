@@ -16,7 +16,7 @@ class window_layer : public layer {
     struct options {
         std::string name;
         int in_channels = 1, out_channels = 1;
-        int size = 4;    ///< the input's height and width: a multiple of the stride
+        int size = 4;  ///< the input's height and width: a multiple of the stride
         int stride = 1;
         bool relu = true;
         int max_batch = 64;

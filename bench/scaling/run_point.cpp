@@ -94,8 +94,8 @@ void read_files(study_run& run, metric_file const& file, std::string const& reco
         run.train = read_train_record(checked_json(document, record));
         run.metrics = metrics_of(*run.train);
         if (run.train->target_accuracy > 0 && !run.train->reached_target)
-            fail(run, fmt::format("did not reach an accuracy of {:.2f}%: {:.2f}% after {} epochs", 100 * run.train->target_accuracy,
-                                  100 * run.train->accuracy(), run.train->epochs_done.size()));
+            fail(run, fmt::format("did not reach an accuracy of {:.2f}%: {:.2f}% after {} epochs",
+                                  100 * run.train->target_accuracy, 100 * run.train->accuracy(), run.train->epochs_done.size()));
     } catch (error const& e) {
         fail(run, e.what());
     }

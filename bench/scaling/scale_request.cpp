@@ -173,7 +173,7 @@ scale_request read_scale_request(given_options const& given) {
     plan.launch = read_launch(given);
     out.demands = read_study_demands(given);
     check_expected_ranks(out.demands, plan);
-    out.name = given.has("name") ? given.text("name") : plan.built_in ? "muster-bench train" : name_of(plan.program);
+    out.name = given.has("name") ? given.text("name") : plan.built_in ? training_name(given, plan) : name_of(plan.program);
     out.muster = launcher_of(given);
     out.folder = made_folder(given.text("output"));
     out.strict = given.has("strict");

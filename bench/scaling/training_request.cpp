@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/process/self_program.hpp"
+#include "base/text.hpp"
 #include "bench/scaling/training_protocol.hpp"
 #include "bench/training/choose_network.hpp"
 #include "bench/training/timed_training.hpp"
@@ -17,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char const* training_options_of_scale[]{"data",         "net",          "images",   "epochs",  "seed",
-                                                  "lr",           "momentum",     "dropout",  "protocol", "target-accuracy",
-                                                  "bucket-bytes", "steps",        "compute-ms", "compute-by", "kernels"};
+constexpr char const* training_options_of_scale[]{"data",         "net",      "images",     "epochs",     "seed",
+                                                  "lr",           "momentum", "dropout",    "protocol",   "target-accuracy",
+                                                  "bucket-bytes", "steps",    "compute-ms", "compute-by", "kernels"};
 
 /// What is handed to the training as it stands.
 constexpr char const* handed_on[]{"images",       "seed",  "lr",         "momentum",   "dropout",
@@ -33,7 +34,8 @@ training_protocol const& protocol_of(given_options const& given) {
     std::string name = given.has("protocol") ? given.text("protocol") : "";
     for (std::string const series : {"strong", "weak"}) {
         if (!given.has(series)) continue;
-        if (!name.empty() && name != series) refuse_training(fmt::format("--{} and --protocol {} exclude each other; give one", series, name));
+        if (!name.empty() && name != series)
+            refuse_training(fmt::format("--{} and --protocol {} exclude each other; give one", series, name));
         name = series;
     }
     return training_protocol_named(name.empty() ? "fast" : name);
@@ -50,7 +52,8 @@ void add_data(given_options const& given, study_plan& plan, std::string const& n
     auto const data = given.has("data") ? given.text("data") : std::string();
     if (data.empty()) {
         if (net == "mnist" && !given.has("images"))
-            refuse_training("muster-bench scale: --data is missing; give --data FILE.h5 for the built-in training, or a program behind --");
+            refuse_training(
+                "muster-bench scale: --data is missing; give --data FILE.h5 for the built-in training, or a program behind --");
         plan.notes.push_back("generated images, no data set");
         return;
     }
@@ -67,7 +70,8 @@ void add_batch(given_options const& given, study_plan& plan) {
     if (!strong && !given.has("batch")) return;
     for (int const ranks : plan.ranks)
         if (strong && batch % ranks != 0)
-            refuse_training(fmt::format("--batch: {} does not divide among {} ranks; give a multiple of every number of ranks", batch, ranks));
+            refuse_training(fmt::format("--batch: {} does not divide among {} ranks; give a multiple of every number of ranks",
+                                        batch, ranks));
     if (plan.series != work_series::as_given) plan.batch = batch;
     plan.program.insert(plan.program.end(), {strong ? "--global-batch" : "--batch", std::to_string(batch)});
 }
@@ -81,8 +85,7 @@ void add_epochs(given_options const& given, study_plan& plan, training_protocol 
 
 void add_target(given_options const& given, study_plan& plan, training_protocol const& protocol) {
     bool const wanted = protocol.judged.name == "time_to_accuracy_s";
-    if (!wanted && given.has("target-accuracy"))
-        refuse_training("--target-accuracy is for --protocol accuracy; give that too");
+    if (!wanted && given.has("target-accuracy")) refuse_training("--target-accuracy is for --protocol accuracy; give that too");
     if (wanted)
         plan.program.insert(plan.program.end(),
                             {"--target-accuracy", given.has("target-accuracy") ? given.text("target-accuracy") : "97%"});
@@ -99,10 +102,10 @@ void read_training_request(given_options const& given, study_plan& plan) {
         if (given.has(name)) refuse_training(fmt::format("--{} is for a program of your own; name one behind --", name));
     auto const& protocol = protocol_of(given);
     auto const net = given.has("net") ? given.text("net") : std::string("mnist");
-    if (is_timed_network(net) && (protocol.averages_loss || protocol.judged.name == "time_to_accuracy_s" ||
-                                  protocol.series == work_series::strong))
-        refuse_training(fmt::format("--protocol {}: {} is not trained, its compute is timed; give fast, steady or weak",
-                                    protocol.name, net));
+    if (is_timed_network(net) &&
+        (protocol.averages_loss || protocol.judged.name == "time_to_accuracy_s" || protocol.series == work_series::strong))
+        refuse_training(
+            fmt::format("--protocol {}: {} is not trained, its compute is timed; give fast, steady or weak", protocol.name, net));
     plan.built_in = true;
     plan.protocol = protocol.name;
     plan.judged = protocol.judged;
@@ -116,6 +119,12 @@ void read_training_request(given_options const& given, study_plan& plan) {
     add_target(given, plan, protocol);
     for (auto const* name : handed_on)
         if (given.has(name)) plan.program.insert(plan.program.end(), {fmt::format("--{}", name), given.text(name)});
+}
+
+std::string training_name(given_options const& given, study_plan const& plan) {
+    std::string out = "muster-bench train";
+    if (given.has("net")) out += ", " + given.text("net");
+    return plan.notes.empty() ? out : fmt::format("{} ({})", out, join(plan.notes, "; "));
 }
 
 }  // namespace muster

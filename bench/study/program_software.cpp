@@ -37,8 +37,8 @@ void add_answer(versions& to, std::vector<std::string> const& command, environme
 }
 
 void add_gpus(versions& to, environment const& variables) {
-    auto const answer = run_captured(
-        {"nvidia-smi", "--query-gpu=index,name,uuid,clocks.sm,clocks.mem", "--format=csv,noheader"}, variables, patience);
+    auto const answer = run_captured({"nvidia-smi", "--query-gpu=index,name,uuid,clocks.sm,clocks.mem", "--format=csv,noheader"},
+                                     variables, patience);
     if (answer.exit_status != 0) return;
     for (auto const line : split(answer.out, '\n')) {
         auto const comma = line.find(',');
@@ -53,7 +53,8 @@ versions read_versions(std::string_view text) {
     versions out;
     for (auto const line : split(text, '\n')) {
         auto const tab = line.find('\t');
-        if (tab != line.npos && tab > 0) out.emplace_back(without_controls(line.substr(0, tab)), without_controls(trim(line.substr(tab + 1))));
+        if (tab != line.npos && tab > 0)
+            out.emplace_back(without_controls(line.substr(0, tab)), without_controls(trim(line.substr(tab + 1))));
     }
     return out;
 }

@@ -96,7 +96,8 @@ struct study {
     machine_facts machine;
     machine_load load;                                           ///< before the first run
     std::vector<std::pair<std::string, std::string>> variables;  ///< that bear upon speed
-    std::vector<std::pair<std::string, std::string>> software;   ///< name and version, of what the program is made of, and GPUs' clocks
+    std::vector<std::pair<std::string, std::string>>
+        software;  ///< name and version, of what the program is made of, and GPUs' clocks
     study_plan plan;
     std::vector<study_point> points;
     std::vector<study_run> runs;

@@ -11,8 +11,9 @@ namespace muster {
 
 /// Seconds of one rank over an epoch.
 struct communication_split {
-    double finish_s = 0;   ///< in gradient_reducer::finish: waiting_s and what of exposed_s is not in starting reductions
-    double hidden_s = 0;   ///< of the backward pass, while a reduction was under way; its end is seen when the next gradient is ready
+    double finish_s = 0;  ///< in gradient_reducer::finish: waiting_s and what of exposed_s is not in starting reductions
+    double hidden_s =
+        0;  ///< of the backward pass, while a reduction was under way; its end is seen when the next gradient is ready
     double exposed_s = 0;  ///< starting reductions during the backward pass, and waiting for them on the rank that waited least
     double waiting_s = 0;  ///< what this rank waited beyond the one that waited least in the same step, which came last
 };

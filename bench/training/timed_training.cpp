@@ -47,8 +47,8 @@ std::vector<timed_tensor> tensors_of(timed_options const& options) {
     std::vector<timed_tensor> out;
     std::size_t first = 0;
     for (std::size_t i = set.elements.size(); i-- > 0;) {
-        out.push_back({fmt::format("{} tensor {}", set.name, i), first, set.elements[i],
-                       set.work[i] / all * options.compute_s * 2 / 3});
+        out.push_back(
+            {fmt::format("{} tensor {}", set.name, i), first, set.elements[i], set.work[i] / all * options.compute_s * 2 / 3});
         first += set.elements[i];
     }
     return out;
@@ -56,7 +56,8 @@ std::vector<timed_tensor> tensors_of(timed_options const& options) {
 
 class timed_trainer {
   public:
-    timed_trainer(timed_options const& options, communicator& ranks) : options_(options), ranks_(ranks), tensors_(tensors_of(options)) {
+    timed_trainer(timed_options const& options, communicator& ranks)
+        : options_(options), ranks_(ranks), tensors_(tensors_of(options)) {
         std::size_t const count = tensors_.back().first + tensors_.back().count;
         gradients_.assign(count, static_cast<float>(ranks.rank()));
         std::vector<gradient_view> views;
@@ -156,8 +157,8 @@ train_record run_timed_training(timed_options const& options, communicator& rank
     train_record record;
     record.net = options.net;
     record.data_note = "no data";
-    record.compute_note = fmt::format("{}: {:g} ms a step by {}", timed_note, options.compute_s * 1e3,
-                                      options.burn ? "processor time" : "waiting");
+    record.compute_note =
+        fmt::format("{}: {:g} ms a step by {}", timed_note, options.compute_s * 1e3, options.burn ? "processor time" : "waiting");
     record.world_size = ranks.size();
     record.batch = options.batch;
     record.epochs = options.epochs;

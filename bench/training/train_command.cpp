@@ -27,7 +27,8 @@ using clock = std::chrono::steady_clock;
 
 constexpr option_row train_options[]{
     {"net", 0, "NAME", "mnist, cifar10, or resnet50, gpt2-small: their gradients with timed compute, no training", "mnist"},
-    {"data", 0, "FILE.h5|DIR", "splits \"train\" and \"test\"; DIR: CIFAR-10's binary files; cifar10 without: generated images", ""},
+    {"data", 0, "FILE.h5|DIR", "splits \"train\" and \"test\"; DIR: CIFAR-10's binary files; cifar10 without: generated images",
+     ""},
     {"images", 0, "TRAIN,TEST", "how many images are generated; default: as CIFAR-10 has, 50000,10000", ""},
     {"epochs", 0, "N", "passes over the training images", "1"},
     {"batch", 0, "N", "images a rank and step", "64"},
@@ -101,18 +102,21 @@ training_options read_training(given_options const& given) {
     if (protocol != "fast" && protocol != "published")
         throw error(errc::usage, fmt::format("--protocol is '{}', expected fast or published", protocol));
     t.published_protocol = protocol == "published";
-    if (!given.text("target-accuracy").empty()) t.target_accuracy = parse_share(given.text("target-accuracy"), "--target-accuracy");
+    if (!given.text("target-accuracy").empty())
+        t.target_accuracy = parse_share(given.text("target-accuracy"), "--target-accuracy");
     read_images(given, t);
     if (is_timed_network(t.net)) return t;
     facts_of_network(t.net);
     if (t.net == "mnist" && t.data.empty() && t.generated_train == 0)
-        throw error(errc::usage, "--data is missing; give --data FILE.h5 as muster-stage convert writes it, or --images TRAIN,TEST for "
-                                 "generated images");
+        throw error(errc::usage,
+                    "--data is missing; give --data FILE.h5 as muster-stage convert writes it, or --images TRAIN,TEST for "
+                    "generated images");
     return t;
 }
 
 timed_options read_timed(given_options const& given, training_options const& common) {
-    refuse_given(given, {"data", "images", "target-accuracy", "lr", "momentum", "dropout", "profile"}, "a network that is trained");
+    refuse_given(given, {"data", "images", "target-accuracy", "lr", "momentum", "dropout", "profile"},
+                 "a network that is trained");
     timed_options t;
     t.net = common.net;
     t.epochs = common.epochs;
@@ -147,8 +151,8 @@ command_line read_command_line(given_options const& given) {
 
 void print_epoch(epoch_record const& e, int epochs) {
     if (e.test_images == 0) {
-        fmt::print("epoch {}/{}: {} steps, {:.3f} s ({:.1f} ms a step after the first)\n", e.epoch + 1, epochs, e.steps, e.train_s,
-                   e.steps > 1 ? 1000 * e.steady_s / static_cast<double>(e.steps - 1) : 0.0);
+        fmt::print("epoch {}/{}: {} steps, {:.3f} s ({:.1f} ms a step after the first)\n", e.epoch + 1, epochs, e.steps,
+                   e.train_s, e.steps > 1 ? 1000 * e.steady_s / static_cast<double>(e.steps - 1) : 0.0);
         std::fflush(stdout);
         return;
     }
@@ -186,8 +190,8 @@ void print_end(train_record const& r) {
         "start-up {:.3f} s (communicator {:.3f}, data {:.3f}), training {:.3f} s (waiting for gradients {:.3f}, for batches "
         "{:.3f}), test {:.3f} s\n",
         r.startup_s, r.communicator_s, r.open_data_s, r.train_s(), finish, loader, r.test_s());
-    fmt::print("communication: exposed {:.3f} s, hidden behind the backward pass {:.3f} s; waiting for other ranks {:.3f} s\n", exposed,
-               hidden, waiting);
+    fmt::print("communication: exposed {:.3f} s, hidden behind the backward pass {:.3f} s; waiting for other ranks {:.3f} s\n",
+               exposed, hidden, waiting);
     fmt::print("network {} with {} parameters{}{}{}\n", r.net, r.parameters, r.data_note.empty() ? "" : ", on " + r.data_note,
                r.compute_note.empty() ? "" : ", ", r.compute_note);
     if (r.weights_checksum.empty())
@@ -265,9 +269,8 @@ int train_command(given_options const& given, environment const& variables) {
         if (speaks && !to_stdout) print_epoch(e, line.training.epochs);
     };
     return run_with_ranks("muster-bench", who, how, [&](communicator& ranks) {
-        auto const record = is_timed_network(line.training.net)
-                                ? run_timed_training(line.timed, ranks, began, progress)
-                                : run_training(line.training, ranks, kernels, began, progress);
+        auto const record = is_timed_network(line.training.net) ? run_timed_training(line.timed, ranks, began, progress)
+                                                                : run_training(line.training, ranks, kernels, began, progress);
         if (!speaks) return 0;
         if (!to_stdout) print_end(record);
         if (to_stdout)

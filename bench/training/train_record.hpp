@@ -26,9 +26,9 @@ struct epoch_record {
     double loader_wait_s = 0;  ///< within train_s: waiting for the next batch
     double loader_wait_mean_s = 0;
     // Within train_s, means over the ranks: see docs/benchmarking.md, "A step in parts".
-    double exposed_s = 0;  ///< communication that the training waited for
-    double hidden_s = 0;   ///< communication under way beside the backward pass
-    double waiting_s = 0;  ///< waiting for ranks that came later to a reduction
+    double exposed_s = 0;   ///< communication that the training waited for
+    double hidden_s = 0;    ///< communication under way beside the backward pass
+    double waiting_s = 0;   ///< waiting for ranks that came later to a reduction
     double test_s = 0;      ///< from a barrier to the summed hits
     double train_loss = 0;  ///< mean over the images, as they were met during training, dropout on
     double test_loss = 0;
@@ -58,7 +58,7 @@ struct train_record {
     // what was asked for
     std::string net = "mnist";
     std::string data;
-    std::string data_note;  ///< "generated images of 3x32x32", where they are no data set; "" else
+    std::string data_note;     ///< "generated images of 3x32x32", where they are no data set; "" else
     std::string compute_note;  ///< "timed compute, no training", where nothing is trained; "" else
     int world_size = 1;
     int batch = 64;

@@ -134,8 +134,8 @@ void trainer::step(batch const& images, std::uint64_t number, loss_result& sum) 
         sum.correct += result.correct;
     }
     watch_->finish();
-    kernels_.sgd(net_.parameters().data(), net_.gradients().data(), velocity_.data(), velocity_.size(),
-                 static_cast<float>(rate_), static_cast<float>(options_.momentum));
+    kernels_.sgd(net_.parameters().data(), net_.gradients().data(), velocity_.data(), velocity_.size(), static_cast<float>(rate_),
+                 static_cast<float>(options_.momentum));
     if (options_.published_protocol) reduce("loss of the step", {&loss, 1}, reduction::average);
 }
 
@@ -192,9 +192,9 @@ void trainer::check_finite(epoch_record const& record) {
     bool const finite = std::all_of(weights.begin(), weights.end(), [](float w) { return std::isfinite(w); });
     if (finite && std::isfinite(record.train_loss)) return;
     throw error(errc::invalid_data,
-                fmt::format("training diverged in epoch {}: the loss is {}, {}; lower --lr (it is {} on {} ranks)", record.epoch + 1,
-                            record.train_loss, finite ? "the weights are still finite" : "not all weights are finite", rate_,
-                            ranks_.size()));
+                fmt::format("training diverged in epoch {}: the loss is {}, {}; lower --lr (it is {} on {} ranks)",
+                            record.epoch + 1, record.train_loss,
+                            finite ? "the weights are still finite" : "not all weights are finite", rate_, ranks_.size()));
 }
 
 void trainer::test(epoch_record& into, int epoch) {

@@ -13,11 +13,13 @@ namespace muster {
 
 struct training_options {
     std::string net = "mnist";  ///< of choose_network.hpp
-    std::string data;  ///< a dataset file or a folder of CIFAR-10's binary files, with the splits "train" and "test"; "": generated images
-    std::size_t generated_train = 0, generated_test = 0;  ///< images, where they are generated; 0: as many as the network's data set has
+    std::string
+        data;  ///< a dataset file or a folder of CIFAR-10's binary files, with the splits "train" and "test"; "": generated images
+    std::size_t generated_train = 0,
+                generated_test = 0;  ///< images, where they are generated; 0: as many as the network's data set has
     int epochs = 1;
-    int batch = 64;            ///< images a rank and step
-    bool global_batch = false; ///< `batch` is that of all ranks, who share it evenly, and the rate is not multiplied
+    int batch = 64;             ///< images a rank and step
+    bool global_batch = false;  ///< `batch` is that of all ranks, who share it evenly, and the rate is not multiplied
     std::uint64_t seed = 42;
     double rate = 0.01;  ///< for one rank: multiplied by the number of ranks
     double momentum = 0.5;

@@ -19,14 +19,16 @@ namespace {
 class dataset_split : public training_split {
   public:
     dataset_split(split_request const& request, dataset const& file, identity const& who)
-        : source_(request.data), batches_(file, sampler(file.size(), {.seed = request.seed, .shuffle = request.shuffle}), [&] {
-              loader_options settings;
-              settings.batch = static_cast<std::size_t>(request.batch);
-              settings.rank = who.rank;
-              settings.world = who.world_size;
-              settings.local_size = who.local_size;
-              return settings;
-          }()),
+        : source_(request.data),
+          batches_(file, sampler(file.size(), {.seed = request.seed, .shuffle = request.shuffle}),
+                   [&] {
+                       loader_options settings;
+                       settings.batch = static_cast<std::size_t>(request.batch);
+                       settings.rank = who.rank;
+                       settings.world = who.world_size;
+                       settings.local_size = who.local_size;
+                       return settings;
+                   }()),
           size_(file.size()) {}
 
     std::size_t size() const noexcept override { return size_; }
@@ -124,19 +126,22 @@ std::unique_ptr<training_split> open_dataset(split_request const& request, image
                              static_cast<std::size_t>(input.width)};
     if (shape != wanted || file.classes() > static_cast<std::size_t>(input.classes) || file.size() == 0 ||
         file.info().type != element_type::u8 || file.label_bytes() != 1)
-        throw error(errc::invalid_data,
-                    fmt::format("{}: split '{}' holds {} images of {}x{}x{} in {} classes; this network takes {}x{}x{} bytes in at "
-                                "most {} classes ({}); give another file, or another --net",
-                                request.data, request.split, file.size(), shape.channels, shape.height, shape.width,
-                                file.classes(), input.channels, input.height, input.width, input.classes,
-                                input.channels == 1 ? "MNIST, Fashion-MNIST" : "CIFAR-10"));
+        throw error(
+            errc::invalid_data,
+            fmt::format("{}: split '{}' holds {} images of {}x{}x{} in {} classes; this network takes {}x{}x{} bytes in at "
+                        "most {} classes ({}); give another file, or another --net",
+                        request.data, request.split, file.size(), shape.channels, shape.height, shape.width, file.classes(),
+                        input.channels, input.height, input.width, input.classes,
+                        input.channels == 1 ? "MNIST, Fashion-MNIST" : "CIFAR-10"));
     return std::make_unique<dataset_split>(request, file, who);
 }
 
 std::unique_ptr<training_split> open_cifar_folder(split_request const& request, image_input const& input, identity const& who) {
     if (input.channels != 3)
-        throw error(errc::usage, fmt::format("--data '{}' is a folder, as of CIFAR-10's binary files, but this network takes images of "
-                                             "{} channel; give --net cifar10, or a dataset file", request.data, input.channels));
+        throw error(errc::usage,
+                    fmt::format("--data '{}' is a folder, as of CIFAR-10's binary files, but this network takes images of "
+                                "{} channel; give --net cifar10, or a dataset file",
+                                request.data, input.channels));
     source_options options;
     options.format = source_format::cifar10;
     for (auto& found : open_sources({"", request.data, ""}, options)) {
@@ -166,7 +171,8 @@ std::unique_ptr<training_split> generate(split_request const& request, image_inp
     std::uint64_t const first = request.split == "train" ? 0 : 1'000'000'000;
     for (std::size_t i = 0; i < labels.size(); ++i)
         labels[i] = generate_image(1, first + i, input, std::span(images).subspan(i * bytes, bytes));
-    return std::make_unique<memory_split>(request, fmt::format("generated images of {}x{}x{}", input.channels, input.height, input.width),
+    return std::make_unique<memory_split>(request,
+                                          fmt::format("generated images of {}x{}x{}", input.channels, input.height, input.width),
                                           std::move(images), std::move(labels), who);
 }
 

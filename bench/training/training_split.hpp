@@ -15,10 +15,10 @@ namespace muster {
 class training_split {
   public:
     virtual ~training_split() = default;
-    virtual std::size_t size() const noexcept = 0;          ///< images, of all ranks
-    virtual std::size_t begin(std::uint64_t epoch) = 0;     ///< how many batches the epoch has; the same on all ranks
-    virtual batch const* next() = 0;                        ///< the next batch, good until the next call; nothing at the end
-    virtual std::string const& source() const noexcept = 0; ///< what the images are, for people
+    virtual std::size_t size() const noexcept = 0;           ///< images, of all ranks
+    virtual std::size_t begin(std::uint64_t epoch) = 0;      ///< how many batches the epoch has; the same on all ranks
+    virtual batch const* next() = 0;                         ///< the next batch, good until the next call; nothing at the end
+    virtual std::string const& source() const noexcept = 0;  ///< what the images are, for people
 };
 
 struct split_request {

@@ -225,12 +225,15 @@ TEST_P(kernels, matrix_product) {
     for (auto const& s : {gemm_shape{1, 1, 1}, gemm_shape{13, 37, 41}, gemm_shape{64, 150, 300}, gemm_shape{200, 16, 520}}) {
         for (int form = 0; form < 8; ++form) {
             bool const a_across = form & 1, b_across = form & 2, add = form & 4;
-            auto const a = noise(static_cast<std::size_t>(s.rows * s.depth), 1), b = noise(static_cast<std::size_t>(s.columns * s.depth), 2);
+            auto const a = noise(static_cast<std::size_t>(s.rows * s.depth), 1),
+                       b = noise(static_cast<std::size_t>(s.columns * s.depth), 2);
             std::vector<float> c(static_cast<std::size_t>(s.rows * s.columns), 0.5f);
             std::vector<float const*> a_rows, b_rows;
             std::vector<float*> c_rows;
-            for (int i = 0; i < (a_across ? s.rows : s.depth); ++i) a_rows.push_back(a.data() + i * (a_across ? s.depth : s.rows));
-            for (int i = 0; i < (b_across ? s.columns : s.depth); ++i) b_rows.push_back(b.data() + i * (b_across ? s.depth : s.columns));
+            for (int i = 0; i < (a_across ? s.rows : s.depth); ++i)
+                a_rows.push_back(a.data() + i * (a_across ? s.depth : s.rows));
+            for (int i = 0; i < (b_across ? s.columns : s.depth); ++i)
+                b_rows.push_back(b.data() + i * (b_across ? s.depth : s.columns));
             for (int i = 0; i < s.rows; ++i) c_rows.push_back(c.data() + i * s.columns);
             k().gemm(s, {a_rows.data(), a_across}, {b_rows.data(), b_across}, c_rows.data(), add, scratch.data());
             for (int i = 0; i < s.rows; ++i) {

@@ -97,7 +97,7 @@ void check_layer(layer& l, tensor_format const& back, int images,
         for (int n = 0; n < images; ++n) sum += objective_of(n);
         return sum;
     };
-    for (std::size_t i = 0; i < parameters.size(); i += parameters.size() > 400 ? 97 : 1)
+    for (std::size_t i = 0; i<parameters.size(); i += parameters.size()> 400 ? 97 : 1)
         ASSERT_NEAR(t.gradients[i], central_difference(objective, parameters[i]), 2e-4) << "parameter " << i;
     for (std::size_t i = parameters.size() - std::min<std::size_t>(5, parameters.size()); i < parameters.size(); ++i)
         ASSERT_NEAR(t.gradients[i], central_difference(objective, parameters[i]), 2e-4) << "bias " << i;

@@ -52,7 +52,8 @@ TEST(mean_clock_mhz, is_that_of_these_cpus) {
 
 TEST(read_versions, takes_names_and_versions_and_nothing_else) {
     using pairs = std::vector<std::pair<std::string, std::string>>;
-    EXPECT_EQ(read_versions("python\t3.11.2\nnoise\ntorch\t1.13.1\n\tnameless\n"), (pairs{{"python", "3.11.2"}, {"torch", "1.13.1"}}));
+    EXPECT_EQ(read_versions("python\t3.11.2\nnoise\ntorch\t1.13.1\n\tnameless\n"),
+              (pairs{{"python", "3.11.2"}, {"torch", "1.13.1"}}));
     EXPECT_EQ(read_versions(""), pairs{});
 }
 

@@ -31,8 +31,8 @@ void put(std::ofstream& to, std::span<T const> values) {
 }
 
 /// `masks`: the layers whose dropout factors are exported, and how many units each has.
-void export_step(std::string const& path, network& net, std::span<std::uint8_t const> pixels, std::span<std::uint8_t const> labels,
-                 std::vector<std::pair<int, int>> const& masked) {
+void export_step(std::string const& path, network& net, std::span<std::uint8_t const> pixels,
+                 std::span<std::uint8_t const> labels, std::vector<std::pair<int, int>> const& masked) {
     int const images = static_cast<int>(labels.size());
     net.load(pixels, images);
     net.resample(42, 5);
