@@ -89,6 +89,7 @@ loader_options options_of(muster_loader_options const& given) {
     how.workers = threads_of(given.workers, 1, "workers");
     how.readers = threads_of(given.readers, 4, "readers");
     how.large_pages = given.large_pages != 0;
+    if (given.pinned != 0) how.pinned = given.pinned > 0;
     if (given.transform != nullptr) how.transform = transform_of(whole(given.transform, "the transform"));
     return how;
 }

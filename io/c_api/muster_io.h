@@ -116,6 +116,7 @@ typedef struct muster_loader_options {
     int readers;  /* threads that read, with MUSTER_MEMORY_WINDOWED; 0 is 4 */
     const muster_transform* transform; /* or null: bytes as they are */
     int large_pages; /* 1, with MUSTER_MEMORY_SHARED: on pages of 2 MiB that the node has reserved (vm.nr_hugepages). Since ABI 2 */
+    int pinned; /* batches in pinned memory, which a GPU copies from by itself: 1 yes, -1 no, 0 where the calling thread has a CUDA context. Since ABI 2 */
 } muster_loader_options;
 
 /* Valid until the next call on the loader. */

@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "base/units.hpp"
 #include "comm/communicator.hpp"
+#include "comm/cuda/pinned_buffer.hpp"
 #include "comm/fail_together.hpp"
 #include "io/loader/available_memory.hpp"
 #include "io/loader/mapped_memory.hpp"
@@ -38,7 +39,9 @@ bool several_cores() {
 struct loader::state {
     /// A batch's buffers.
     struct slot {
-        mapped_memory images;  ///< or, with a transform, its values
+        mapped_memory own;
+        cuda::pinned_buffer pinned;      ///< in its place
+        std::span<std::uint8_t> images;  ///< one of these; with a transform, its values
         std::vector<std::uint8_t> labels;
         std::vector<std::uint64_t> samples;  ///< and some of the next batch's, which are asked for ahead
         std::size_t count = 0;
@@ -60,16 +63,27 @@ struct loader::state {
         bool const heavy = transform || options.batch * image_bytes >= worth_a_thread_bytes;
         if (!options.prefetch) options.prefetch = heavy && several_cores() ? 3 : 0;
         if (options.memory == memory_mode::windowed) options.workers = 1;  // windows are gone through in their order
+        if (!options.pinned) options.pinned = cuda::uses_gpu();
         hold(from, ranks);
         slots.resize(*options.prefetch == 0 ? 1 : *options.prefetch + 1);
         for (slot& each : slots) {
-            each.images = mapped_memory::allocate(options.batch * delivered_bytes);
+            allocate(each, options.batch * delivered_bytes);
             each.labels.resize(options.batch * label_bytes);
             each.samples.resize(options.batch + records_ahead);
         }
         if (*options.prefetch > 0)
             ahead = std::make_unique<prefetcher>(
                 slots.size(), [this](std::size_t item, std::size_t into) { gather(item, slots[into]); }, options.workers);
+    }
+
+    void allocate(slot& into, std::size_t bytes) const {
+        if (*options.pinned) {
+            into.pinned = cuda::pinned_buffer::allocate(cuda::find_driver(), bytes, options.local_rank);
+            into.images = into.pinned.bytes();
+        } else {
+            into.own = mapped_memory::allocate(bytes);
+            into.images = into.own.bytes();
+        }
     }
 
     rank_range node() const { return {options.rank - options.local_rank, options.local_size}; }
@@ -162,7 +176,7 @@ struct loader::state {
     template <typename Record>
     void gather_pixels(std::span<std::uint64_t const> samples, std::span<std::uint64_t const> next, slot& into, std::size_t at,
                        Record&& record) const {
-        std::uint8_t* const to = into.images.bytes().data() + at * delivered_bytes;
+        std::uint8_t* const to = into.images.data() + at * delivered_bytes;
         if (!transform) return copy_records(samples, next, image_bytes, record, to);
         gather_records(samples, next, image_bytes, record, [&](std::size_t i, std::uint8_t const* from) {
             transform->apply(part.epoch, samples[i], from, reinterpret_cast<float*>(to + i * delivered_bytes));
@@ -231,7 +245,7 @@ struct loader::state {
         std::size_t const in_longest = std::min(options.batch, longest - before);
         // Ranks with one fewer miss a sample exactly in the step where the longest end.
         std::size_t const missing = longest - before <= options.batch ? shorter : 0;
-        std::uint8_t const* const bytes = from.images.bytes().data();
+        std::uint8_t const* const bytes = from.images.data();
         current.images = transform ? std::span<std::uint8_t const>() : std::span(bytes, from.count * image_bytes);
         current.values = transform ? std::span(reinterpret_cast<float const*>(bytes), from.count * transform->values())
                                    : std::span<float const>();

@@ -44,6 +44,9 @@ struct loader_options {
     std::size_t workers = 1;   ///< threads that gather ahead, each a batch; one with `windowed`
     std::size_t readers = 4;   ///< threads that read, with `windowed`
     bool large_pages = false;  ///< with `shared`: on pages of 2 MiB that the node has reserved (vm.nr_hugepages)
+    /// Batches lie in pinned memory, which a GPU copies from while the program goes on (cudaMemcpyAsync); nothing: where the thread
+    /// that makes the loader has a context on a GPU already. Never tried on a GPU.
+    std::optional<bool> pinned;
     std::optional<transform_options> transform;  ///< batches of f32 instead of bytes
     bool operator==(loader_options const&) const = default;
 };
@@ -129,7 +132,7 @@ class loader {
     /// it is while it runs.
     epoch_range epoch(std::uint64_t number, std::uint64_t start = 0);
 
-    loader_options const& options() const noexcept;  ///< as chosen: neither memory nor prefetch is open any more
+    loader_options const& options() const noexcept;  ///< as chosen: memory, prefetch and pinned are open no more
     std::size_t held_bytes() const noexcept;  ///< of samples, in memory of this process' own or, with `shared`, of its node's
     image_shape shape() const noexcept;       ///< of an image of a batch
     std::string const& why() const noexcept;  ///< the memory mode and what decided it, in one line, for people
