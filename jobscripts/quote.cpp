@@ -26,6 +26,8 @@ std::string_view extra_characters(directive_text kind) noexcept {
         case directive_text::name: return "_.+-@";
         case directive_text::resource: return "_.+-@:=,/";
         case directive_text::expression: return "_.+-@&|!*()[]:=,";
+        case directive_text::array: return "-,:%";
+        case directive_text::job: return "_.[]-";
         case directive_text::directive: return "_.+-@:=,/% ";
     }
     return {};

@@ -18,6 +18,8 @@ enum class directive_text {
     name,        ///< job, account, queue: letters, digits and _ . + - @, the first a letter, a digit or _
     resource,    ///< the same and : = , / : "home:eagle", "ncpus=4:ngpus=4"
     expression,  ///< a Slurm constraint: the same as `name` and & | ! * ( ) [ ] : = ,
+    array,       ///< digits and - , : %: "0-9%2"
+    job,         ///< a job's number: letters, digits and _ . [ ] -
     directive,   ///< a whole directive: options and resources divided by single blanks, the first with its dash
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/embedded_text.hpp"
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "jobscripts/quote.hpp"
 
 namespace muster {
@@ -51,6 +52,7 @@ std::string checked_walltime(script_request const& request) {
 }
 
 void set_shape(data& values, script_request const& request) {
+    values.set("chunks", counted("chunks", request.chunks > 0 ? request.chunks : request.nodes, 1));
     values.set("nodes", counted("nodes", request.nodes, 1));
     values.set("ranks_per_node", counted("ranks a node", request.ranks_per_node, 1));
     values.set("cpus_per_rank", counted("CPUs a rank", request.cpus_per_rank, 0));
@@ -85,6 +87,109 @@ void set_directives(data& values, script_request const& request) {
     values.set("directives", directives);
 }
 
+std::string_view job_variable(script_kind kind) noexcept {
+    switch (kind) {
+        case script_kind::slurm: return "$SLURM_JOB_ID";
+        case script_kind::pbs: return "${PBS_JOBID%%.*}";
+        case script_kind::cobalt: return "$COBALT_JOBID";
+        case script_kind::local: break;
+    }
+    return "$$";
+}
+
+/// The list of a directive, as the scheduler takes it: afterok:12:13, or 12:13.
+std::string after_text(script_request const& request) {
+    std::vector<std::string> ids;
+    for (auto const& id : request.after) ids.push_back(directive_value("job to wait for", id, directive_text::job));
+    auto const list = join(ids, ":");
+    if (request.kind == script_kind::cobalt) return list;
+    return fmt::format("after{}:{}", request.after_kind, list);
+}
+
+/// How the jobs of an array, a chain or a dependency are told to the scheduler, and what the script does about them.
+void set_sequence(data& values, script_request const& request) {
+    bool const batch = request.kind != script_kind::local;
+    bool const arrays = request.kind == script_kind::slurm || request.kind == script_kind::pbs;
+    auto const array = request.sweep.empty() ? request.array : fmt::format("0-{}", request.sweep.size() - 1);
+    if (!array.empty() && !arrays)
+        throw error(errc::usage, fmt::format("{} has no arrays of jobs; leave out --array and --sweep", to_string(request.kind)));
+    if (!batch && (!request.after.empty() || request.chain > 0 || request.requeue))
+        throw error(errc::usage,
+                    "without a scheduler no job waits for another or starts again; leave out --after, --chain and --requeue");
+    if (request.requeue && request.kind == script_kind::cobalt)
+        throw error(errc::usage, "Cobalt does not start a job again; leave out --requeue");
+    if (request.after_kind != "ok" && request.kind == script_kind::cobalt)
+        throw error(errc::usage, fmt::format("Cobalt knows no --after {}:ID; give the ID alone", request.after_kind));
+    set_directive(values, "array", array, directive_text::array);
+    values.set("has_index", !array.empty());
+    values.set("index_variable", request.kind == script_kind::slurm ? "$SLURM_ARRAY_TASK_ID" : "$PBS_ARRAY_INDEX");
+    std::vector<std::string> sweep;
+    for (int const ranks : request.sweep) sweep.push_back(counted("ranks", ranks, 1));
+    values.set("has_sweep", !sweep.empty());
+    values.set("sweep", join(sweep, " "));
+    values.set("ranks_word", sweep.empty() ? std::to_string(std::int64_t{request.nodes} * request.ranks_per_node) : "\"$ranks\"");
+    values.set("has_after", !request.after.empty());
+    values.set("after", request.after.empty() ? std::string() : after_text(request));
+    values.set("has_chain", request.chain > 0);
+    values.set("chain", std::to_string(request.chain));
+    values.set("chain_file", fmt::format(".muster-chain/{}.done", request.job_name));
+    bool const said = std::find(request.directives.begin(), request.directives.end(), "-r y") != request.directives.end();
+    values.set("requeue", request.requeue && !said);
+    set_directive(values, "signal", request.kind == script_kind::slurm ? request.signal : std::string(), directive_text::name);
+}
+
+/// The words that run a command once on each node.
+std::string node_run_text(script_request const& request) {
+    auto words = bash_quote(request.muster) + " run --ranks-per-node 1";
+    for (auto const& word : request.node_run_options) words += ' ' + bash_quote(word);
+    return words + " --";
+}
+
+/// `folder` as one word in which %j is the variable of the job's number.
+std::string folder_with_job(std::string const& folder) {
+    std::string word;
+    std::size_t from = 0;
+    for (auto at = folder.find("%j"); at != std::string::npos; at = folder.find("%j", from)) {
+        if (at > from) word += bash_quote(folder.substr(from, at - from));
+        word += "\"$job\"";
+        from = at + 2;
+    }
+    return from < folder.size() || word.empty() ? word + bash_quote(folder.substr(from)) : word;
+}
+
+void set_staging(data& values, script_request const& request) {
+    values.set("node_run", node_run_text(request));
+    data copies = data::type::list;
+    for (auto const& [from, to] : request.stage_in) {
+        data row;
+        row.set("from", from);
+        row.set("to", to);
+        copies.push_back(row);
+    }
+    values.set("stage_in", copies);
+    values.set("has_stage_in", !request.stage_in.empty());
+    auto const& out = request.artifacts;
+    values.set("has_artifacts", !out.folder.empty());
+    values.set("job_variable", std::string(job_variable(request.kind)));
+    values.set("sync_folder", out.node_folder);
+    values.set("artifact_folder", folder_with_job(out.folder));
+    values.set("artifacts_every", out.every);
+}
+
+/// The words before the command that put it into a container.
+std::vector<std::string> container_words(container_request const& container) {
+    if (container.image.empty()) return {};
+    std::vector<std::string> words{container.runtime, "exec"};
+    words.insert(words.end(), container.options.begin(), container.options.end());
+    words.push_back(container.image);
+    return words;
+}
+
+/// One word, or nothing, as a section that is shown once or not at all.
+data list_of_one(std::string const& word) {
+    return list_of(word.empty() ? std::vector<std::string>{} : std::vector{word});
+}
+
 void set_body(data& values, script_request const& request) {
     if (request.command.empty())
         throw error(errc::usage, "the program is missing; give it after --, as in: muster script … -- python3 train.py");
@@ -103,6 +208,9 @@ void set_body(data& values, script_request const& request) {
         environment.push_back(row);
     }
     values.set("environment", environment);
+    values.set("venv", list_of_one(request.venv.empty() ? "" : request.venv + "/bin/activate"));
+    values.set("conda", list_of_one(request.conda));
+    values.set("container", list_of(container_words(request.container)));
     values.set("muster", request.muster);
     values.set("run_options", list_of(request.run_options));
     values.set("command", list_of(request.command));
@@ -126,6 +234,8 @@ std::string render(script_request const& request, std::string_view template_text
     data values;
     set_shape(values, request);
     set_directives(values, request);
+    set_sequence(values, request);
+    set_staging(values, request);
     set_body(values, request);
     std::string const body = built_in("body");
     values.set("body", data(partial([body] { return body; })));

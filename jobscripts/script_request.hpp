@@ -19,6 +19,24 @@ std::string_view to_string(script_kind kind) noexcept;
 /// How a Slurm job asks for its GPUs.
 enum class gpu_request { gpus_per_node, gres, none };
 
+/// A container image and what opens it; no image: none.
+struct container_request {
+    std::string image;
+    std::string runtime = "apptainer";  ///< or another program that has `exec`; srun's plugin pyxis is among the run's options
+    std::vector<std::string> options;   ///< words before the image
+
+    bool operator==(container_request const&) const = default;
+};
+
+/// Where results go; no folder: they stay.
+struct artifact_request {
+    std::string folder;                ///< shared by the nodes; %j in it becomes the job's number
+    std::string every = "10min";       ///< as `muster stage out --every` reads it
+    std::string node_folder = "/tmp";  ///< holds the folder that the program writes to, on each node
+
+    bool operator==(artifact_request const&) const = default;
+};
+
 struct script_request {
     script_kind kind = script_kind::slurm;
     std::string job_name = "muster";
@@ -28,11 +46,20 @@ struct script_request {
     std::string constraint;                            ///< Slurm
     gpu_request gpus_by = gpu_request::gpus_per_node;  ///< Slurm
     std::string chunk;                                 ///< PBS: resources added to each chunk of select, as in "system=polaris"
+    int chunks = 0;                                    ///< PBS: what select counts, where that is not nodes
     bool whole_nodes = false;             ///< PBS: nodes are given whole, so that a chunk counts neither cores nor GPUs
     std::string place;                    ///< PBS
     std::string filesystems;              ///< PBS
     std::string attributes;               ///< Cobalt's --attrs
     std::vector<std::string> directives;  ///< further ones without their prefix, as in "-r y"
+
+    std::string array;               ///< "0-9%2"; empty: no array
+    std::vector<int> sweep;          ///< the numbers of ranks of an array's jobs, in place of `array`
+    std::vector<std::string> after;  ///< jobs to wait for
+    std::string after_kind = "ok";   ///< ok, any or notok: how they must have ended
+    int chain = 0;                   ///< jobs that follow one another, of which this script is each; 0: none
+    bool requeue = false;            ///< the scheduler starts the job again after a preemption
+    std::string signal;              ///< Slurm: "USR1@120", sent to the script before the time limit and before a preemption
 
     int nodes = 1;
     int ranks_per_node = 1;  ///< one rank a GPU
@@ -42,10 +69,16 @@ struct script_request {
     bool login_shell = false;
     std::vector<std::string> modules;                              ///< each loaded by `module load`
     std::vector<std::string> setup;                                ///< shell lines of the site, taken as they are
+    std::string venv;                                              ///< folder of a Python environment
+    std::string conda;                                             ///< name or folder of a conda environment
     std::vector<std::pair<std::string, std::string>> environment;  ///< exported, in this order
-    std::string muster = "muster";                                 ///< the program, as the job finds it
-    std::vector<std::string> run_options;                          ///< for `muster run`, after -n
-    std::vector<std::string> command;  ///< the program of the ranks and its arguments: any bytes but NUL
+    std::vector<std::pair<std::string, std::string>> stage_in;     ///< what each node copies before the run, and where to
+    artifact_request artifacts;
+    container_request container;
+    std::string muster = "muster";              ///< the program, as the job finds it
+    std::vector<std::string> run_options;       ///< for `muster run`, after -n
+    std::vector<std::string> node_run_options;  ///< for the runs before it, of one rank a node
+    std::vector<std::string> command;           ///< the program of the ranks and its arguments: any bytes but NUL
 
     bool operator==(script_request const&) const = default;
 };

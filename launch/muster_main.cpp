@@ -25,6 +25,7 @@
 #include "launch/engine/pbs_remote.hpp"
 #include "launch/help/command_table.hpp"
 #include "launch/help/version_text.hpp"
+#include "launch/site_tools/site_command.hpp"
 
 namespace {
 
@@ -40,7 +41,7 @@ constexpr struct {
     {"run", run_command},       {"plan", plan_command},     {"hosts", hosts_command},
     {"script", script_command}, {"doctor", doctor_command}, {"config", config_command},
     {"shim", shim_command},     {"tmrsh", tmrsh_command},   {"completion", completion_command},
-    {"man", man_command},
+    {"man", man_command},       {"site", site_command},
 };
 
 /// Descriptors 0 to 2 must be open, or the first pipe made would become a rank's standard output by accident. One that was closed

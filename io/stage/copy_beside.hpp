@@ -23,7 +23,7 @@ struct beside_request {
 void copy_alone(copy_request const& request, std::string const& host);
 
 /// Runs the command on this rank, with its standard input and output, and passes SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 on
-/// to it. The first rank of a node copies meanwhile: every so often, and at SIGUSR1 and SIGUSR2. When its command has ended, however
+/// to it; SIGUSR1 and SIGUSR2, which say that time is running out, only if it handles them, since they would end it. The first rank of a node copies meanwhile: every so often, and at SIGUSR1 and SIGUSR2. When its command has ended, however
 /// that was, each rank copies once more, one after the other, so that the last one of the node brings everything; no rank waits for
 /// another's command. No communicator is made: the command is the rank. Returns the command's exit code (128 + n: ended by signal
 /// n; 126, 127: it cannot be executed, it is not there); that of the last copy's error only where the command's is 0. Call it from

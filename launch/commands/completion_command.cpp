@@ -2,17 +2,62 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "base/error.hpp"
+#include "base/process/run_captured.hpp"
+#include "base/text.hpp"
+#include "launch/commands/real_settings.hpp"
 #include "launch/help/completion.hpp"
 #include "launch/help/help.hpp"
 #include "launch/site/site.hpp"
 
 namespace muster {
 
+namespace {
+
+constexpr std::chrono::milliseconds patience{1000};  ///< with each of two commands, of somebody who has pressed Tab
+
+/// The first words of the lines that begin with a digit.
+std::vector<std::string> job_ids(std::string_view text) {
+    std::vector<std::string> ids;
+    for (auto const line : split(text, '\n')) {
+        auto const words = trim(line);
+        if (!words.empty() && is_digit(words.front())) ids.emplace_back(words.substr(0, words.find_first_of(" \t|")));
+    }
+    return ids;
+}
+
+/// The user's jobs as the scheduler has them now.
+std::vector<std::string> jobs_of_user(environment const& variables) {
+    auto const user = std::string(variables.get_or("USER", ""));
+    if (user.empty()) return {};
+    auto const slurm = run_captured({"squeue", "-h", "-u", user, "-o", "%i"}, variables, patience);
+    if (slurm.exit_status == 0) return job_ids(slurm.out);
+    return job_ids(run_captured({"qstat", "-u", user}, variables, patience).out);
+}
+
+/// The queues of a site; without a name those of the site that the user's settings name.
+std::vector<std::string> queues_of(std::string name, environment const& variables) {
+    if (name.empty()) name = resolve_settings("script", {}, real_settings(variables)).text("site");
+    std::vector<std::string> names;
+    if (name.empty()) return names;
+    for (auto const& queue : load_site(name, site_search_path(variables)).queues) names.push_back(queue.name);
+    return names;
+}
+
+void print_lines(std::vector<std::string> const& lines) {
+    for (auto const& line : lines) fmt::print("{}\n", line);
+}
+
+}  // namespace
+
 int completion_command(std::vector<std::string> const& args, environment const& variables) {
     auto const given = resolve_settings("completion", args, {});
     if (print_help_if_asked("completion", given)) return 0;
-    auto const shell = given.command.size() == 1 ? given.command.front() : std::string();
+    auto const shell = given.command.empty() ? std::string() : given.command.front();
+    if (given.command.size() > (shell == "queues" ? 2 : 1))
+        throw error(errc::usage, fmt::format("muster completion takes one shell, not '{}' too", given.command.back()));
     if (shell == "bash")
         fmt::print("{}", bash_completion());
     else if (shell == "zsh")
@@ -21,6 +66,10 @@ int completion_command(std::vector<std::string> const& args, environment const& 
         fmt::print("{}", fish_completion());
     else if (shell == "sites")  // what these scripts ask for
         for (auto const& site : list_sites(site_search_path(variables))) fmt::print("{}\n", site.name);
+    else if (shell == "queues")
+        print_lines(queues_of(given.command.size() == 2 ? given.command[1] : "", variables));
+    else if (shell == "jobs")
+        print_lines(jobs_of_user(variables));
     else
         throw error(errc::usage, "muster completion: the shell is missing; give bash, zsh or fish");
     return 0;

@@ -11,6 +11,7 @@
 #include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
 #include "launch/settings/settings_file.hpp"
+#include "launch/site/site_faults.hpp"
 
 namespace muster {
 
@@ -83,18 +84,6 @@ int path(std::vector<std::string> const& args, settings_sources const& sources) 
     return 0;
 }
 
-/// A site file has what no settings file has: tables, and a name of its own.
-bool is_site_file(std::string_view text) {
-    for (auto const line : split(text, '\n'))
-        if (auto const words = trim(line); words.starts_with("[source]") || words.starts_with("[node]")) return true;
-    return false;
-}
-
-std::size_t check_file(std::string const& file, std::string const& text, settings_sources const& sources) {
-    if (!is_site_file(text)) return parse_settings(text, file).size();
-    return sources.load_site(file.find('/') == std::string::npos ? "./" + file : file).settings.size();
-}
-
 int check(std::vector<std::string> const& args, settings_sources const& sources) {
     auto const given = resolve_settings("config", args, {});
     if (print_help_if_asked("config", given)) return 0;
@@ -102,12 +91,13 @@ int check(std::vector<std::string> const& args, settings_sources const& sources)
     auto const& file = given.command.front();
     auto const text = sources.read_file(file);
     if (!text) throw error(errc::usage, fmt::format("no settings file {}; check the name", file));
-    auto const found = check_file(file, *text, sources);
+    if (looks_like_site(*text))
+        throw error(errc::usage, fmt::format("{} is a site file; muster site check {} reads it", file, file));
+    auto const found = parse_settings(*text, file).size();
     if (given.flag("json"))
         fmt::print("{}\n", ordered_json{{"schema", "muster.config-check/1"}, {"file", file}, {"settings", found}}.dump(2));
     else
-        fmt::print("{}: {}{} {}, no error\n", file, is_site_file(*text) ? "a site with " : "", found,
-                   found == 1 ? "setting" : "settings");
+        fmt::print("{}: {} {}, no error\n", file, found, found == 1 ? "setting" : "settings");
     return 0;
 }
 

@@ -38,6 +38,7 @@ using state = finding::state;
 
 constexpr std::uint64_t shm_wanted_bytes = 64u << 20;
 constexpr rlim_t files_wanted = 1024;
+constexpr std::size_t widest_page = 80;
 
 void examine_machine(std::vector<finding>& all, environment const& variables, bool verbose) {
     try {
@@ -118,10 +119,26 @@ std::string_view mark(state how) {
     return how == state::ok ? "ok" : how == state::note ? "note" : "MISSING";
 }
 
+/// What to do stands below what was found, so that both have room.
 std::string text_of(std::vector<finding> const& findings, std::size_t width) {
-    text_table table({"", "what", "found", "do"});
-    for (auto const& f : findings) table.add({std::string(mark(f.how)), f.what, f.detail, f.advice});
+    text_table table({"", "what", "found, and what to do"});
+    for (auto const& f : findings) {
+        table.add({std::string(mark(f.how)), f.what, f.detail});
+        if (!f.advice.empty()) table.add({"", "", "-> " + f.advice});
+    }
     return table.text(width);
+}
+
+/// The worst first; what is equally bad stays in its order.
+std::vector<finding> worst_first(std::vector<finding> findings) {
+    std::stable_sort(findings.begin(), findings.end(), [](finding const& a, finding const& b) { return a.how > b.how; });
+    return findings;
+}
+
+/// 80 columns, which every terminal and every mail has, or what there is if that is less.
+std::size_t page_width(environment const& variables) {
+    auto const terminal = terminal_width(variables);
+    return terminal == 0 ? widest_page : std::min(terminal, widest_page);
 }
 
 nlohmann::ordered_json json_of(std::vector<finding> const& findings) {
@@ -143,16 +160,17 @@ run_options options_of(settings_result const& given, environment const& variable
     return options;
 }
 
-int print_all(std::vector<finding> const& own, node_survey const* survey, settings_result const& given,
+int print_all(std::vector<finding> const& examined, node_survey const* survey, settings_result const& given,
               environment const& variables) {
     bool const json = given.flag("json");
+    auto const own = worst_first(examined);
     auto const width = terminal_width(variables);
     nlohmann::ordered_json all{{"schema", "muster.doctor/1"}, {"findings", json_of(own)}};
     if (survey != nullptr) all["nodes"] = nodes_json(*survey);
     if (json)
         fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     else
-        fmt::print("{}{}{}", text_of(own, width), survey != nullptr ? "\n" : "",
+        fmt::print("{}{}{}", text_of(own, page_width(variables)), survey != nullptr ? "\n" : "",
                    survey != nullptr ? nodes_text(*survey, width) : "");
     bool const missing = std::any_of(own.begin(), own.end(), [](finding const& f) { return f.how == state::missing; });
     return missing || (survey != nullptr && count_bad(*survey) > 0) ? 1 : 0;

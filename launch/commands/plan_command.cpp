@@ -19,7 +19,7 @@ namespace muster {
 namespace {
 
 plan make(settings_result const& given, environment const& variables) {
-    auto const wanted = with_site(make_placement_request(given), given.text("site"), variables);
+    auto const wanted = with_gpus_of_site(with_site(make_placement_request(given), given.text("site"), variables), given);
     auto [nodes, known, notes] = find_planned_nodes(given, wanted, variables);
     known.is_this_node = [local = nodes.scheduler == scheduler_kind::local](node const& n) { return local || is_this_host(n); };
     bool here = false;

@@ -1,5 +1,6 @@
 #include "launch/commands/run_command.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/process/phase_timeline.hpp"
 #include "base/process/process.hpp"
+#include "base/unique_fd.hpp"
 #include "launch/commands/real_settings.hpp"
 #include "launch/engine/outer_task.hpp"
 #include "launch/help/help.hpp"
@@ -16,6 +18,16 @@
 #include "launch/site/site_placement.hpp"
 
 namespace muster {
+
+namespace {
+
+/// What later jobs of a chain look for: its being there is all that it says.
+void make_success_file(std::string const& path) {
+    unique_fd const file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+    if (!file) throw_system("open", fmt::format("--success-file {}", path));
+}
+
+}  // namespace
 
 std::optional<run_options> parse_run_options(std::vector<std::string> const& args, environment const& variables) {
     auto const given = resolve_settings("run", args, real_settings(variables));
@@ -34,7 +46,9 @@ int run_command(std::vector<std::string> const& args, environment const& variabl
     if (!options->nested && !options->dry_run && !options->print_env) refuse_outer_task(variables);
     return run_guarded(options->grace, [&](std::string const& session_dir, int guardian_fd) {
         try {
-            return run_job(*options, variables, session_dir, guardian_fd);
+            int const code = run_job(*options, variables, session_dir, guardian_fd);
+            if (code == 0 && !options->success_file.empty()) make_success_file(options->success_file);
+            return code;
         } catch (program_error const& e) {
             fmt::print(stderr, "muster: error: {}\n", e.what());
             return e.exit_status();

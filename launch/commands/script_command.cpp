@@ -20,19 +20,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Schedulers read a bare number as minutes or as seconds, each its own way: so it is not taken.
-std::optional<duration> walltime_of(settings_result const& given) {
-    if (!given.given("time")) return std::nullopt;
-    auto const text = given.text("time");
-    if (parse_real(trim(text)))
-        throw error(errc::usage, fmt::format("--time: '{}' has no unit; write {}min, {}h or HH:MM:SS", text, text, text));
-    try {
-        return parse_duration(text, "--time");
-    } catch (parse_error const& e) {
-        throw error(errc::usage, e.what());
-    }
-}
-
 std::string read_template(std::string const& path) {
     auto text = read_small_file(path, "template");
     if (!text) throw error(errc::usage, fmt::format("cannot open the template {}; check the name and that it is readable", path));
@@ -43,49 +30,45 @@ std::string read_template(std::string const& path) {
 
 script_options parse_script_options(std::vector<std::string> const& args, settings_sources const& sources) {
     auto const given = resolve_settings("script", args, sources);
-    script_options options;
-    options.help = given.flag("help");
-    if (options.help) return options;
+    if (given.flag("help") || given.flag("help-all")) {
+        script_options asked;
+        asked.help = true;
+        asked.help_all = given.flag("help-all");
+        return asked;
+    }
     print_notes(given);
-
-    options.site = given.text("site");
-    if (options.site.empty())
-        throw error(errc::usage, "--site is missing; give the name of a site, such as generic-slurm, or a site file");
-    auto const gpus = given.integer("gpus");
-    if (!gpus) throw error(errc::usage, "--gpus is missing; give the number of GPUs, which is the number of ranks");
-    options.gpus = *gpus;
-    options.walltime = walltime_of(given);
-    options.account = given.text("account");
-    options.queue = given.text("queue");
-    options.job_name = given.text("job-name");
-    options.gpus_per_node = given.integer("gpus-per-node");
-    options.cpus_per_gpu = given.integer("cpus-per-gpu");
-    options.constraint = given.text("constraint");
-    options.filesystems = given.text("filesystems");
-    options.network_environment = given.flag("network-env");
-    options.check_limits = given.flag("limits");
-    options.muster = given.text("muster");
-    options.template_file = given.text("template");
-    options.command = given.command;
+    auto options = make_script_options(given);
     if (options.command.empty())
         throw error(errc::usage, "the program is missing; give it after --, as in: muster script … -- python3 train.py");
     return options;
 }
 
+script_plan plan_job(script_options& options, environment const& env) {
+    if (options.muster.empty()) options.muster = self_program().string();
+    auto const folders = site_search_path(env);
+    auto const where = load_site(options.site, folders);
+    // A file is found from the job's working directory too.
+    if (options.site != where.name) options.site = fs::absolute(options.site);
+    auto plan = plan_script(where, options);
+    auto const named = options.template_file;
+    options.template_file = find_template(where, named, folders);
+    if (named.empty() && !options.template_file.empty())
+        plan.notes.push_back(fmt::format("the template {} takes the place of the built-in one", options.template_file));
+    return plan;
+}
+
+std::string render_script(script_request const& request, std::string const& template_file) {
+    return template_file.empty() ? render(request) : render(request, read_template(template_file), template_file);
+}
+
 int script_command(std::vector<std::string> const& args, environment const& env) {
     auto options = parse_script_options(args, real_settings(env));
     if (options.help) {
-        fmt::print("{}", help_text("script", false));
+        fmt::print("{}", help_text("script", options.help_all));
         return 0;
     }
-    if (options.muster.empty()) options.muster = self_program().string();
-    auto const where = load_site(options.site, site_search_path(env));
-    // A file is found from the job's working directory too.
-    if (options.site != where.name) options.site = std::filesystem::absolute(options.site);
-    auto const plan = plan_script(where, options);
-    auto const script = options.template_file.empty()
-                            ? render(plan.request)
-                            : render(plan.request, read_template(options.template_file), options.template_file);
+    auto const plan = plan_job(options, env);
+    auto const script = render_script(plan.request, options.template_file);
     for (auto const& note : plan.notes) fmt::print(stderr, "muster: note: {}\n", note);
     if (std::fwrite(script.data(), 1, script.size(), stdout) != script.size() || std::fflush(stdout) != 0)
         throw_system("write", "standard output");

@@ -57,6 +57,25 @@ constexpr command_row rows[]{
                   "checked against the site file before anything is printed.",
     },
     {
+        .name = "site",
+        .summary = "the sites that muster knows; check a site file, or begin one",
+        .synopsis = "list | show NAME | check FILE | init [NAME] [options]",
+        .examples = "  muster site list                          name, scheduler, nodes, GPUs, date of the facts\n"
+                    "  muster site show polaris                  all that is known, from where, and what is not\n"
+                    "  muster site check ./my.toml               every fault of a site file\n"
+                    "  muster site init                          write a site file for this cluster\n",
+        .arguments = "list show check init",
+        .manual =
+            "list shows the sites of MUSTER_SITE_PATH, of ~/.config/muster/sites and those that came with muster.\n\n"
+            "show prints everything that a site file says, each part with its source and its date, and names what is not "
+            "known.\n\n"
+            "check reads a site file and reports every fault in it, each with its line; it ends with 2 if there is one. "
+            "muster config check does the same for settings files.\n\n"
+            "init asks sinfo and scontrol, or pbsnodes and qmgr, and where there is no scheduler NVML and hwloc, and writes a "
+            "site file to ~/.config/muster/sites, or to --output FILE. What is not told becomes a comment. A file that is "
+            "there is not overwritten.",
+    },
+    {
         .name = "doctor",
         .summary = "what is here, what is missing, and what to do about it",
         .synopsis = "[--allocation [-- program]] [options]",

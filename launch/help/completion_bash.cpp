@@ -16,6 +16,17 @@ _muster_paths() {{
     compopt -o filenames 2>/dev/null
 }}
 
+# The queues of the site that --site names on this line.
+_muster_queues() {{
+    local i site=
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        [[ ${{COMP_WORDS[i]}} == --site ]] || continue
+        site=${{COMP_WORDS[i + 1]}}
+        [[ $site == = ]] && site=${{COMP_WORDS[i + 2]}}
+    done
+    "${{COMP_WORDS[0]}}" completion queues "$site" 2>/dev/null
+}}
+
 # OPTION CURRENT PREFIX: the value of an option.
 _muster_value() {{
     case $1 in
@@ -23,8 +34,18 @@ _muster_value() {{
     esac
 }}
 
+# CURRENT: the argument of a command such as config check.
+_muster_argument() {{
+    case "${{COMP_WORDS[1]}} ${{COMP_WORDS[2]}}" in
+        'config check' | 'site check') _muster_paths -f "$1" ;;
+        'site show') _muster_words "$("${{COMP_WORDS[0]}}" completion sites 2>/dev/null)" "$1" ;;
+        *) return 1 ;;
+    esac
+    return 0
+}}
+
 _muster() {{
-    local cur=${{COMP_WORDS[COMP_CWORD]}} option=${{COMP_WORDS[COMP_CWORD - 1]}} options='' valued='' arguments='' program=
+    local cur=${{COMP_WORDS[COMP_CWORD]}} option=${{COMP_WORDS[COMP_CWORD - 1]}} options='' valued='' arguments='' program='' jobs=''
     local first=2 i
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
@@ -47,7 +68,7 @@ _muster() {{
                 ;;
         esac
         if [[ -z $program ]]; then
-            [[ ${{COMP_WORDS[1]}}\ ${{COMP_WORDS[2]}} == config\ check ]] && _muster_paths -f "$cur"
+            _muster_argument "$cur" || [[ -z $jobs ]] || _muster_words "$("${{COMP_WORDS[0]}}" completion jobs 2>/dev/null)" "$cur"
         elif ((COMP_CWORD == i)); then
             _muster_paths -c "$cur"
         elif declare -F _command_offset >/dev/null; then
@@ -70,10 +91,12 @@ _muster() {{
         _muster_words "$options" "$cur"
     elif ((COMP_CWORD == 2)) && [[ -n $arguments ]]; then
         _muster_words "$arguments" "$cur"
-    elif [[ ${{COMP_WORDS[1]}}\ ${{COMP_WORDS[2]}} == config\ check ]]; then
-        _muster_paths -f "$cur"
+    elif ((COMP_CWORD > 2)) && _muster_argument "$cur"; then
+        :
     elif [[ -n $program ]]; then
         _muster_paths -c "$cur"
+    elif [[ -n $jobs ]]; then
+        _muster_words "$("${{COMP_WORDS[0]}}" completion jobs 2>/dev/null)" "$cur"
     else
         _muster_words "$options" "$cur"
     fi
@@ -109,7 +132,10 @@ std::string command_case(command_row const& command) {
     }
     return fmt::format(
         "        {})\n            options='{}'\n            valued='{}'\n            arguments='{}'{}\n            ;;\n",
-        command.name, options, valued, command.arguments, takes_program(command) ? " program=yes" : "");
+        command.name, options, valued, command.arguments,
+        takes_program(command) ? " program=yes"
+        : takes_jobs(command)  ? " jobs=yes"
+                               : "");
 }
 
 std::string value_case(setting const& row) {
@@ -120,6 +146,9 @@ std::string value_case(setting const& row) {
             case value_source::folders: return "_muster_paths -d \"$2\" \"$3\"";
             case value_source::sites:
                 return R"WORDS(_muster_words "$("${COMP_WORDS[0]}" completion sites 2>/dev/null)" "$2" "$3")WORDS";
+            case value_source::queues: return "_muster_words \"$(_muster_queues)\" \"$2\" \"$3\"";
+            case value_source::jobs:
+                return R"WORDS(_muster_words "$("${COMP_WORDS[0]}" completion jobs 2>/dev/null)" "$2" "$3")WORDS";
             case value_source::variables: return "_muster_words \"$(compgen -e)\" \"$2\" \"$3\"";
             case value_source::hosts: return "_muster_words \"$(compgen -A hostname)\" \"$2\" \"$3\"";
             case value_source::interfaces: return "_muster_words \"$(ls /sys/class/net 2>/dev/null)\" \"$2\" \"$3\"";

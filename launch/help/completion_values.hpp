@@ -9,17 +9,24 @@
 
 namespace muster {
 
-enum class value_source { nothing, choices, files, folders, sites, variables, hosts, interfaces };
+enum class value_source { nothing, choices, files, folders, sites, queues, jobs, variables, hosts, interfaces };
 
 inline value_source source_of(setting const& row) noexcept {
     if (!row.choices.empty()) return value_source::choices;
     if (row.name == "site") return value_source::sites;
+    if (row.name == "queue") return value_source::queues;
+    if (row.name == "after") return value_source::jobs;
     if (row.name == "env") return value_source::variables;
     if (row.name == "hosts") return value_source::hosts;
     if (row.name == "network-interface") return value_source::interfaces;
     if (row.argument == "DIR") return value_source::folders;
     if (row.argument.starts_with("FILE") || row.argument == "PATH") return value_source::files;
     return value_source::nothing;
+}
+
+/// Whether a command's own arguments are jobs, or sites, which a shell completes too.
+inline bool takes_jobs(command_row const& row) noexcept {
+    return row.synopsis.find("ID") != std::string_view::npos;
 }
 
 /// Whether a program and its arguments follow the options.

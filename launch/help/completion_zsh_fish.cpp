@@ -28,7 +28,11 @@ std::string zsh_action(setting const& row) {
         case value_source::choices: return fmt::format("({})", row.choices);
         case value_source::files: return "_files";
         case value_source::folders: return "_files -/";
-        case value_source::sites: return "{_values site ${(f)\"$($words[1] completion sites 2>/dev/null)\"}}";
+        case value_source::sites: return "{_values site ${(f)\"$(muster completion sites 2>/dev/null)\"}}";
+        case value_source::queues:
+            return "{_values queue ${(f)\"$(muster completion queues "
+                   "\"${${words[(r)--site=*]#--site=}:-${words[${words[(i)--site]}+1]}}\" 2>/dev/null)\"}}";
+        case value_source::jobs: return "{_values -s , job ${(f)\"$(muster completion jobs 2>/dev/null)\"}}";
         case value_source::variables: return "_parameters -g \"*export*\"";
         case value_source::hosts: return "_hosts";
         case value_source::interfaces: return "_net_interfaces";
@@ -55,6 +59,8 @@ std::string zsh_case(command_row const& command) {
         if (is_listed(command.name, row)) text += zsh_option(row) + " \\\n";
     if (takes_program(command))
         text += "                '(-)1:program:_command_names -e' '*::arguments:_normal'\n";
+    else if (takes_jobs(command))
+        text += "                '*:job:{_values job ${(f)\"$(muster completion jobs 2>/dev/null)\"}}'\n";
     else if (!command.arguments.empty())
         text += fmt::format("                '1:what:({})' '*:file:_files'\n", command.arguments);
     else
@@ -70,6 +76,8 @@ std::string fish_option(command_row const& command, setting const& row) {
         case value_source::files: text += " -r -F"; break;
         case value_source::folders: text += " -x -a '(__fish_complete_directories)'"; break;
         case value_source::sites: text += " -x -a '(muster completion sites 2>/dev/null)'"; break;
+        case value_source::queues: text += " -x -a '(muster completion queues (__muster_site) 2>/dev/null)'"; break;
+        case value_source::jobs: text += " -x -a '(muster completion jobs 2>/dev/null)'"; break;
         case value_source::variables: text += " -x -a '(set --names --export)'"; break;
         case value_source::hosts: text += " -x -a '(__fish_print_hostnames)'"; break;
         case value_source::interfaces: text += " -x -a '(__fish_print_interfaces)'"; break;
@@ -110,6 +118,15 @@ if [ "$funcstack[1]" = _muster ]; then _muster "$@"; else compdef _muster muster
 
 std::string fish_completion() {
     std::string text = "# Completion of muster for fish, printed by: muster completion fish\ncomplete -c muster -f\n";
+    text += R"FISH(# The site that --site names on this line.
+function __muster_site
+    set -l words (commandline -opc)
+    for i in (seq (count $words))
+        string match -q -- '--site=*' $words[$i]; and string replace -- '--site=' '' $words[$i]
+        test "$words[$i]" = --site; and test $i -lt (count $words); and echo $words[(math $i + 1)]
+    end
+end
+)FISH";
     for (auto const& command : commands()) {
         if (command.hidden) continue;
         text +=
@@ -117,6 +134,10 @@ std::string fish_completion() {
         if (!command.arguments.empty())
             text +=
                 fmt::format("complete -c muster -n '__fish_seen_subcommand_from {}' -a '{}'\n", command.name, command.arguments);
+        if (takes_jobs(command))
+            text +=
+                fmt::format("complete -c muster -n '__fish_seen_subcommand_from {}' -a '(muster completion jobs 2>/dev/null)'\n",
+                            command.name);
         if (takes_program(command))
             text += fmt::format("complete -c muster -n '__fish_seen_subcommand_from {}' -F\n", command.name);
         for (auto const& row : settings())

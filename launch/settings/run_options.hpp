@@ -45,6 +45,7 @@ struct run_options {
     std::optional<duration> idle_timeout;  ///< no rank has written anything for so long: 124
     std::string on_hang;                   ///< command to run about each rank when a time limit ends the run
     std::optional<early_signal> signal_before_end;
+    std::string success_file;  ///< made when the run ends with 0; empty: none
     duration grace{5};
     duration heartbeat{5};  ///< a node that has not answered for so long, and 10 s, is lost
     bool operator==(run_options const&) const = default;

@@ -67,6 +67,7 @@ run_options make_run_options(settings_result const& given) {
     options.start_timeout = given.time("start-timeout");
     options.on_hang = given.text("on-hang");
     options.idle_timeout = given.time("idle-timeout");
+    options.success_file = given.text("success-file");
     if (auto const early = given.text("signal-before-end"); !early.empty()) options.signal_before_end = parse_early_signal(early);
     options.grace = given.time("grace").value_or(options.grace);
     options.heartbeat = given.time("heartbeat").value_or(options.heartbeat);

@@ -74,28 +74,29 @@ toml_reader::toml_reader(toml_document const& document, toml::table const& table
     }
 }
 
-void toml_reader::refuse_at(toml::source_position where, std::string_view message) const {
-    throw parse_error(document_.origin, document_.text, offset_of(document_.text, where),
-                      path_.empty() ? std::string(message) : fmt::format("{}: {}", path_, message), errc::config);
+void toml_reader::refuse_at(toml::source_position where, std::string_view key, std::string_view message) const {
+    throw toml_fault(document_, offset_of(document_.text, where),
+                     path_.empty() ? std::string(message) : fmt::format("{}: {}", path_, message), table_, key);
 }
 
 void toml_reader::refuse(std::string_view key, std::string_view message) const {
     auto const* node = table_.get(key);
-    refuse_at(node ? node->source().begin : table_.source().begin, message);
+    refuse_at(node ? node->source().begin : table_.source().begin, key, message);
 }
 
 void toml_reader::refuse_key(std::string_view key, std::string_view message) const {
     auto const found = table_.find(key);
-    refuse_at(found == table_.end() ? table_.source().begin : found->first.source().begin, message);
+    refuse_at(found == table_.end() ? table_.source().begin : found->first.source().begin, key, message);
 }
 
 std::string toml_reader::checked(toml::node const& node, std::string_view key) const {
     auto const* text = node.as_string();
-    if (!text) refuse_at(node.source().begin, fmt::format("'{}' must be a text, not {}", key, name_of(node.type())));
-    if (text->get().empty()) refuse_at(node.source().begin, fmt::format("'{}' is empty; leave it out instead", key));
+    if (!text) refuse_at(node.source().begin, key, fmt::format("'{}' must be a text, not {}", key, name_of(node.type())));
+    if (text->get().empty()) refuse_at(node.source().begin, key, fmt::format("'{}' is empty; leave it out instead", key));
     for (char const c : text->get())
         if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-            refuse_at(node.source().begin, fmt::format("'{}' holds a control character, such as a line break; remove it", key));
+            refuse_at(node.source().begin, key,
+                      fmt::format("'{}' holds a control character, such as a line break; remove it", key));
     return text->get();
 }
 
@@ -162,9 +163,9 @@ std::vector<int> toml_reader::integers(std::string_view key, int least, int most
     for (auto const& item : *node->as_array()) {
         auto const* number = item.as_integer();
         if (!number)
-            refuse_at(item.source().begin, fmt::format("'{}' must hold whole numbers, not {}", key, name_of(item.type())));
+            refuse_at(item.source().begin, key, fmt::format("'{}' must hold whole numbers, not {}", key, name_of(item.type())));
         if (number->get() < least || number->get() > most)
-            refuse_at(item.source().begin,
+            refuse_at(item.source().begin, key,
                       fmt::format("'{}' holds {}; it must be from {} to {}", key, number->get(), least, most));
         values.push_back(static_cast<int>(number->get()));
     }
@@ -197,7 +198,7 @@ std::vector<toml::table const*> toml_reader::tables(std::string_view key) const 
         refuse(key, fmt::format("'{}' must be tables, written [[{}]], not {}", key, key, name_of(node->type())));
     for (auto const& item : *node->as_array()) {
         if (!item.is_table())
-            refuse_at(item.source().begin, fmt::format("'{}' must hold tables, not {}", key, name_of(item.type())));
+            refuse_at(item.source().begin, key, fmt::format("'{}' must hold tables, not {}", key, name_of(item.type())));
         found.push_back(item.as_table());
     }
     return found;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/units.hpp"
 
 namespace muster {
@@ -23,7 +24,22 @@ struct toml_document {
     static toml_document parse(std::string_view text, std::string_view origin);
 };
 
-/// One table of a document. All reading functions throw parse_error (errc::config) that shows the place: for a wrong type, a
+/// A fault of a value, with its place in the tables.
+class toml_fault : public parse_error {
+  public:
+    toml_fault(toml_document const& document, std::size_t offset, std::string_view message, toml::table const& table,
+               std::string_view key)
+        : parse_error(document.origin, document.text, offset, message, errc::config), table_(&table), key_(key) {}
+
+    toml::table const& table() const noexcept { return *table_; }  ///< one of the document's
+    std::string const& key() const noexcept { return key_; }       ///< there, or what is missing there
+
+  private:
+    toml::table const* table_;
+    std::string key_;
+};
+
+/// One table of a document. All reading functions throw toml_fault (errc::config) that shows the place: for a wrong type, a
 /// value outside its range, an empty text or one with control characters, and for a required key that is not there. The document
 /// must outlive it.
 class toml_reader {
@@ -48,12 +64,12 @@ class toml_reader {
     toml::table const* table(std::string_view key) const;                ///< nullptr if it is not there
     std::vector<toml::table const*> tables(std::string_view key) const;  ///< of an array of tables
 
-    /// Throws parse_error for the value of `key` (or the table itself if there is none), or for the key's own name.
+    /// Throws toml_fault for the value of `key` (or the table itself if there is none), or for the key's own name.
     [[noreturn]] void refuse(std::string_view key, std::string_view message) const;
     [[noreturn]] void refuse_key(std::string_view key, std::string_view message) const;
 
   private:
-    [[noreturn]] void refuse_at(toml::source_position where, std::string_view message) const;
+    [[noreturn]] void refuse_at(toml::source_position where, std::string_view key, std::string_view message) const;
     std::string checked(toml::node const& node, std::string_view key) const;
 
     toml_document const& document_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "launch/hardware/given_gpus.hpp"
 #include "launch/hardware/topology_xml.hpp"
 #include "launch/placement/this_node.hpp"
@@ -19,6 +20,13 @@ namespace muster {
 namespace {
 
 constexpr int most_shown = 100'000;
+
+/// --gpus 8 with a site: a number of the site's GPUs, and no description of a machine's.
+std::optional<int> gpus_of_site(settings_result const& given) {
+    if (given.text("site").empty() || !given.text("topology").empty()) return std::nullopt;
+    auto const number = parse_integer(given.text("gpus"));
+    return number && *number > 0 && *number <= 10'000'000 ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
 
 topology load_machine(std::string const& file, std::string const& gpus) {
     auto machine = load_topology(file);
@@ -46,6 +54,11 @@ void take_site_machine(std::string const& site_name, std::string const& gpus, en
 
 }  // namespace
 
+placement_request with_gpus_of_site(placement_request wanted, settings_result const& given) {
+    if (auto const gpus = gpus_of_site(given); gpus && !wanted.ranks) wanted.ranks = *gpus * wanted.ranks_per_gpu;
+    return wanted;
+}
+
 std::vector<node> nodes_like(node const& one, placement_request const& wanted) {
     int const room = one.gpus.value_or(0) > 0 ? *one.gpus * wanted.ranks_per_gpu : one.slots;
     int const each = std::max(1, wanted.ranks_per_node.value_or(wanted.slots_per_node.value_or(room)));
@@ -62,7 +75,8 @@ std::vector<node> nodes_like(node const& one, placement_request const& wanted) {
 planned_nodes find_planned_nodes(settings_result const& given, placement_request const& wanted, environment const& variables) {
     planned_nodes found;
     auto& known = found.known;
-    auto const gpus = given.text("gpus"), site_name = given.text("site"), file = given.text("topology");
+    auto const gpus = gpus_of_site(given) ? std::string() : given.text("gpus"), site_name = given.text("site"),
+               file = given.text("topology");
     if (!file.empty()) known.every_node = load_machine(topology_file(file, topology_search_path()), gpus);
     auto const choice = choice_with_site(make_allocation_choice(given), site_name, variables);
     bool like_site = false;

@@ -23,6 +23,10 @@ struct planned_nodes {
 /// read_allocation, load_topology, load_site and discover_here; errc::usage for --gpus without a machine to put them into.
 planned_nodes find_planned_nodes(settings_result const& given, placement_request const& wanted, environment const& variables);
 
+/// `wanted` with a rank for each GPU of `--site NAME --gpus N` without --topology, where the user says no number of ranks: N GPUs of
+/// the site's nodes, as muster script takes them. Pure.
+placement_request with_gpus_of_site(placement_request wanted, settings_result const& given);
+
 /// As many nodes like `one` as `wanted` needs, "polaris1", "polaris2", ...; one is just called that. Pure.
 std::vector<node> nodes_like(node const& one, placement_request const& wanted);
 

@@ -1,75 +1,21 @@
 #include "launch/site/script_plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "launch/site/queue_check.hpp"
 
 namespace muster {
 
 namespace {
 
-std::string nodes_text(int nodes) {
+std::string count_of_nodes(int nodes) {
     return fmt::format("{} {}", nodes, nodes == 1 ? "node" : "nodes");
-}
-
-/// The reason why the job does not fit; nothing if it does.
-std::optional<std::string> misfit(queue_limits const& limits, int nodes, duration walltime) {
-    if (nodes < limits.min_nodes) return fmt::format("takes no fewer than {}", nodes_text(limits.min_nodes));
-    if (limits.max_nodes && nodes > *limits.max_nodes) return fmt::format("takes at most {}", nodes_text(*limits.max_nodes));
-    if (limits.min_walltime && walltime < *limits.min_walltime)
-        return fmt::format("takes no less than {}", format_walltime(*limits.min_walltime));
-    if (limits.max_walltime && walltime > *limits.max_walltime)
-        return fmt::format("takes at most {}", format_walltime(*limits.max_walltime));
-    return std::nullopt;
-}
-
-std::optional<std::string> misfit(site_queue const& queue, int nodes, duration walltime) {
-    if (auto why = misfit(queue.limits, nodes, walltime)) return why;
-    if (queue.routes.empty()) return std::nullopt;
-    for (auto const& route : queue.routes) {
-        bool const is_its_size = nodes >= route.limits.min_nodes && (!route.limits.max_nodes || nodes <= *route.limits.max_nodes);
-        if (!is_its_size) continue;
-        auto const why = misfit(route.limits, nodes, walltime);
-        if (!why) return std::nullopt;
-        return fmt::format("sends {} to '{}', which {}", nodes_text(nodes), route.name, *why);
-    }
-    return fmt::format("has no queue behind it for {}", nodes_text(nodes));
-}
-
-std::string fitting_queues(site const& where, int nodes, duration walltime) {
-    std::vector<std::string> names;
-    for (auto const& queue : where.queues)
-        if (!misfit(queue, nodes, walltime))
-            names.push_back(queue.note.empty() ? queue.name : fmt::format("{} ({})", queue.name, queue.note));
-    return names.empty() ? "no queue of the site" : join(names, ", ");
-}
-
-void check_queue(site const& where, std::string const& queue, int nodes, duration walltime, bool check_limits) {
-    auto const job = fmt::format("{} for {}", nodes_text(nodes), format_walltime(walltime));
-    auto const fit = [&] { return fitting_queues(where, nodes, walltime); };
-    if (queue.empty()) {
-        if (where.header.queue_required)
-            throw error(errc::usage, fmt::format("{} needs a queue; give --queue: {} {}", where.name, job,
-                                                 where.queues.empty() ? "" : fmt::format("would fit {}", fit())));
-        return;
-    }
-    if (!check_limits || where.queues.empty()) return;
-    auto const found = std::find_if(where.queues.begin(), where.queues.end(), [&](auto const& q) { return q.name == queue; });
-    if (found == where.queues.end()) {
-        std::vector<std::string> names;
-        for (auto const& known : where.queues) names.push_back(known.name);
-        auto const near = nearest(queue, names);
-        throw error(
-            errc::usage,
-            fmt::format("{} has no queue '{}'{}; {} would fit {}; --no-limits takes a queue that the site file does not know",
-                        where.name, queue, near ? fmt::format(", did you mean '{}'?", *near) : "", job, fit()));
-    }
-    if (auto const why = misfit(*found, nodes, walltime))
-        throw error(errc::usage, fmt::format("{} does not fit queue '{}' of {}, which {}; it would fit: {}", job, queue,
-                                             where.name, *why, fit()));
 }
 
 /// Nodes and ranks a node for `gpus`.
@@ -96,11 +42,11 @@ shape shape_for(site const& where, script_options const& options, std::vector<st
     if (gpus % *per_node == 0) return {gpus / *per_node, *per_node};
 
     std::vector<std::string> ways;
-    ways.push_back(fmt::format("--gpus {} ({})", gpus / *per_node * *per_node, nodes_text(gpus / *per_node)));
-    ways.push_back(fmt::format("--gpus {} ({})", (gpus / *per_node + 1) * *per_node, nodes_text(gpus / *per_node + 1)));
+    ways.push_back(fmt::format("--gpus {} ({})", gpus / *per_node * *per_node, count_of_nodes(gpus / *per_node)));
+    ways.push_back(fmt::format("--gpus {} ({})", (gpus / *per_node + 1) * *per_node, count_of_nodes(gpus / *per_node + 1)));
     for (int fewer = *per_node - 1; fewer > 1; --fewer)
         if (gpus % fewer == 0) {
-            ways.push_back(fmt::format("--gpus-per-node {} ({} with {} each)", fewer, nodes_text(gpus / fewer), fewer));
+            ways.push_back(fmt::format("--gpus-per-node {} ({} with {} each)", fewer, count_of_nodes(gpus / fewer), fewer));
             break;
         }
     throw error(errc::usage,
@@ -120,12 +66,89 @@ int cpus_per_rank(site const& where, script_options const& options, shape const&
                     std::max(1, *where.node.cpus / on.per_node)));
         return *options.cpus_per_gpu;
     }
+    if (where.header.cpus_per_gpu) return *where.header.cpus_per_gpu;
     if (where.node.cpus) return std::max(1, *where.node.cpus / where.node.gpus.value_or(on.per_node));
-    if (where.scheduler == script_kind::slurm || where.scheduler == script_kind::pbs)
+    if (where.scheduler == script_kind::slurm || (where.scheduler == script_kind::pbs && !where.header.whole_nodes))
         notes.push_back(fmt::format(
             "the site file of {} has no number of cores in a node, so one is asked for each rank; give --cpus-per-gpu for more",
             where.name));
     return where.scheduler == script_kind::pbs ? 1 : 0;
+}
+
+/// Two minutes, or a quarter of a short job.
+std::string default_signal(duration walltime) {
+    return fmt::format("USR1@{}", static_cast<int>(std::clamp(walltime.count() / 4, 1.0, 120.0)));
+}
+
+/// "USR1@2min" as Slurm takes it: "USR1@120".
+std::string signal_of_slurm(std::string const& signal) {
+    auto const at = signal.find('@');
+    auto const seconds = parse_duration(signal.substr(at + 1), "--signal-before-end").count();
+    return fmt::format("{}@{}", signal.substr(0, at), static_cast<std::int64_t>(std::max(1.0, std::ceil(seconds))));
+}
+
+/// Whether the program is told before the job ends.
+bool wants_signal(script_options const& options) {
+    return !options.early_signal.empty() || options.chain > 0 || options.requeue || !options.artifacts.empty();
+}
+
+void plan_sequence(script_request& request, script_options const& options) {
+    if (!options.array.empty() && !options.sweep.empty())
+        throw error(errc::usage, "--array and --sweep both make an array; give one of them");
+    if (options.chain > 0 && !(options.array.empty() && options.sweep.empty()))
+        throw error(errc::usage, "--chain and an array do not go together; leave out one of them");
+    if (options.sweep.size() == 1) throw error(errc::usage, "--sweep needs two numbers of ranks or more; for one give --gpus");
+    request.array = options.array;
+    request.sweep = options.sweep;
+    request.after = options.after;
+    request.after_kind = options.after_kind;
+    request.chain = options.chain;
+    request.requeue = options.requeue;
+}
+
+/// Slurm knows of a preemption before muster does, so there it sends the signal to the script of a job that it may start again.
+void plan_signal(script_request& request, script_options const& options) {
+    bool const scheduled = request.kind != script_kind::local;
+    if (!wants_signal(options) || (!scheduled && options.early_signal.empty())) return;
+    auto const signal = options.early_signal.empty() ? default_signal(request.walltime) : options.early_signal;
+    if (options.requeue && request.kind == script_kind::slurm)
+        request.signal = signal_of_slurm(signal);
+    else
+        request.run_options.insert(request.run_options.end(), {"--signal-before-end", signal});
+}
+
+void plan_container(site const& where, script_request& request, script_options const& options) {
+    if (options.container.empty()) {
+        if (!options.container_runtime.empty() || options.container_args)
+            throw error(errc::usage, "--container-runtime and --container-args need an image; give --container IMAGE");
+        return;
+    }
+    auto const site_runtime = where.container_runtime.empty() ? "apptainer" : where.container_runtime;
+    auto const runtime = options.container_runtime.empty() ? site_runtime : options.container_runtime;
+    bool const site_args = runtime == site_runtime && !where.container_args.empty();
+    auto args = options.container_args.value_or(site_args            ? where.container_args
+                                                : runtime == "pyxis" ? std::vector<std::string>{}
+                                                                     : std::vector<std::string>{"--nv"});
+    if (runtime != "pyxis") {
+        request.container = {options.container, runtime, std::move(args)};
+        return;
+    }
+    if (request.kind != script_kind::slurm)
+        throw error(errc::usage,
+                    fmt::format("pyxis is a plugin of Slurm's srun, and {} has {}; give --container-runtime apptainer",
+                                where.name, to_string(request.kind)));
+    args.insert(args.begin(), "--container-image=" + options.container);
+    request.run_options.insert(request.run_options.end(), {"--engine", "srun", "--engine-args", shell_join(args)});
+}
+
+/// Copying the last results takes longer than the five seconds that ranks have to end.
+void plan_staging(site const& where, script_request& request, script_options const& options) {
+    request.stage_in = options.stage_in;
+    if (options.artifacts.empty()) return;
+    request.artifacts.folder = options.artifacts;
+    request.artifacts.every = fmt::format("{}s", static_cast<std::int64_t>(std::max(1.0, options.artifacts_every.count())));
+    if (!where.node_local.empty()) request.artifacts.node_folder = where.node_local;
+    request.run_options.insert(request.run_options.end(), {"--grace", "25s"});
 }
 
 }  // namespace
@@ -136,6 +159,8 @@ script_plan plan_script(site const& where, script_options const& options) {
     bool const scheduled = where.scheduler != script_kind::local;
     if (scheduled && !options.walltime)
         throw error(errc::usage, fmt::format("--time is missing; a job of {} needs one, such as --time 1:30:00", where.name));
+    if (where.decommissioned)
+        plan.notes.push_back(fmt::format("{} is decommissioned: the script shows how a job ran there", where.name));
     auto const on = shape_for(where, options, plan.notes);
     request.kind = where.scheduler;
     request.nodes = on.nodes;
@@ -145,7 +170,7 @@ script_plan plan_script(site const& where, script_options const& options) {
     request.job_name = options.job_name;
     request.account = options.account;
     request.queue = options.queue.empty() ? where.header.default_queue : options.queue;
-    if (scheduled) check_queue(where, request.queue, on.nodes, request.walltime, options.check_limits);
+    if (scheduled) plan_queue(where, request, options, plan.notes);
     if (where.header.account_required && options.account.empty())
         throw error(errc::usage,
                     fmt::format("{} needs an account; give --account{}", where.name,
@@ -170,14 +195,26 @@ script_plan plan_script(site const& where, script_options const& options) {
     request.attributes = where.header.attributes;
     request.directives = where.header.directives;
     request.login_shell = where.header.login_shell;
+    bool const multi = on.nodes > 1 && options.network_environment;
+    auto const append = [](auto& to, auto const& more) { to.insert(to.end(), more.begin(), more.end()); };
     request.modules = where.modules;
+    if (multi) append(request.modules, where.modules_multi_node);
+    append(request.modules, options.modules);
     request.setup = where.setup;
+    if (multi) append(request.setup, where.setup_multi_node);
+    append(request.setup, options.setup);
+    request.venv = options.venv;
+    request.conda = options.conda;
     request.environment = where.environment;
-    if (on.nodes > 1 && options.network_environment)
-        request.environment.insert(request.environment.end(), where.environment_multi_node.begin(),
-                                   where.environment_multi_node.end());
+    if (multi) append(request.environment, where.environment_multi_node);
+    append(request.environment, options.environment);  // last: the user's values hold
     // The site's settings and core maps hold in the job too.
     if (!options.site.empty()) request.run_options = {"--site", options.site};
+    request.node_run_options = request.run_options;
+    plan_sequence(request, options);
+    plan_container(where, request, options);
+    plan_signal(request, options);
+    plan_staging(where, request, options);
     if (!scheduled && options.walltime)
         request.run_options.insert(request.run_options.end(), {"--timeout", format_walltime(*options.walltime)});
     request.muster = options.muster;

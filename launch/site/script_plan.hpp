@@ -3,17 +3,20 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/units.hpp"
 #include "jobscripts/script_request.hpp"
+#include "launch/settings/resolve_settings.hpp"
 #include "launch/site/site.hpp"
 
 namespace muster {
 
-/// The command line of `muster script`.
+/// The options of `muster script`.
 struct script_options {
     bool help = false;
+    bool help_all = false;
     std::string site;
     int gpus = 0;
     std::optional<duration> walltime;
@@ -26,12 +29,34 @@ struct script_options {
     std::string filesystems;
     bool network_environment = true;
     bool check_limits = true;
+    std::vector<std::string> modules;
+    std::vector<std::string> setup;  ///< shell lines
+    std::string venv;
+    std::string conda;
+    std::vector<std::pair<std::string, std::string>> environment;
+    std::string container;
+    std::string container_runtime;                           ///< empty: the site's
+    std::optional<std::vector<std::string>> container_args;  ///< nothing: the site's
+    std::string array;
+    std::vector<int> sweep;
+    std::vector<std::string> after;
+    std::string after_kind = "ok";
+    int chain = 0;
+    bool requeue = false;
+    std::string early_signal;  ///< "USR1@120"; empty: where it is needed
+    std::vector<std::pair<std::string, std::string>> stage_in;
+    std::string artifacts;
+    duration artifacts_every{600};
     std::string muster;         ///< empty: this program's own path
     std::string template_file;  ///< empty: the one built in
     std::vector<std::string> command;
 
     bool operator==(script_options const&) const = default;
 };
+
+/// The options in `given`, which were read for a command that takes those of `muster script`; the program may be missing. Throws
+/// errc::usage for another one that is missing, and for a value that does not parse.
+script_options make_script_options(settings_result const& given);
 
 /// What the script is made from, and what the user should know about it.
 struct script_plan {

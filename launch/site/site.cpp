@@ -35,6 +35,7 @@ site load_file(fs::path const& path) {
         throw parse_error(path.string(), text, text.find("name"),
                           fmt::format("the site's name is '{}', so the file must be {}.toml", loaded.name, loaded.name),
                           errc::config);
+    loaded.file = path.string();
     return loaded;
 }
 
@@ -86,12 +87,26 @@ site load_site(std::string const& name_or_path, std::vector<fs::path> const& fol
                                          names.empty() ? "none" : join(names, ", "), name_or_path, join(looked, ", ")));
 }
 
+std::string find_template(site const& where, std::string const& named, std::vector<fs::path> const& folders) {
+    std::error_code failed;
+    if (named.empty()) {
+        auto const beside = fs::path(where.file).replace_filename(where.name + ".mustache");
+        return !where.file.empty() && fs::exists(beside, failed) ? beside.string() : std::string();
+    }
+    if (named.find('/') != std::string::npos || named.ends_with(".mustache")) return named;
+    for (auto const& folder : folders)
+        if (auto const file = folder / (named + ".mustache"); fs::exists(file, failed)) return file.string();
+    throw error(errc::usage,
+                fmt::format("no template {}.mustache in the folders of site files; give a file (with a slash)", named));
+}
+
 std::vector<site_entry> list_sites(std::vector<fs::path> const& folders) {
     std::vector<site_entry> entries;
     for (auto const& [name, path] : find_files(folders)) {
-        site_entry entry{name, path, {}, {}};
+        site_entry entry{name, path, {}, {}, {}};
         try {
-            entry.description = load_file(path).description;
+            entry.known = load_file(path);
+            entry.description = entry.known.description;
         } catch (error const& e) {
             entry.problem = e.what();
         }

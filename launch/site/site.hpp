@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@
 
 namespace muster {
 
+struct toml_document;
+
 /// Bounds on a job, both ends included.
 struct queue_limits {
     int min_nodes = 1;
@@ -22,6 +25,8 @@ struct queue_limits {
     std::optional<duration> min_walltime;
     std::optional<duration> max_walltime;
 
+    /// Whether both are there; else nobody can say that a job would fit.
+    bool are_known() const noexcept { return max_nodes && max_walltime; }
     bool operator==(queue_limits const&) const = default;
 };
 
@@ -37,6 +42,8 @@ struct site_queue {
     std::string name;
     std::string note;
     queue_limits limits;
+    bool select_gpus = false;         ///< PBS: select counts GPUs of one node, not nodes
+    std::vector<int> gpu_counts;      ///< the only numbers of GPUs that it takes; empty: any
     std::vector<queue_route> routes;  ///< if there are any, a job must fit one of them
 
     bool operator==(site_queue const&) const = default;
@@ -44,6 +51,7 @@ struct site_queue {
 
 /// The shape of one node; what the site file does not say is empty.
 struct site_node {
+    std::optional<int> count;  ///< how many there are
     std::optional<int> gpus;
     std::string gpu_model;
     std::optional<int> cores;           ///< physical ones
@@ -72,22 +80,41 @@ struct site_header {
     std::string filesystems;
     std::string attributes;
     std::vector<std::string> directives;
+    std::optional<int> cpus_per_gpu;  ///< hardware threads to ask for; nothing: an equal share of the node's
     bool login_shell = false;
 
     bool operator==(site_header const&) const = default;
 };
 
+/// Where facts are from, and when they were looked up (YYYY-MM-DD).
+struct site_fact {
+    std::string source;
+    std::string date;
+
+    bool operator==(site_fact const&) const = default;
+};
+
 struct site {
+    std::string file;  ///< what it was read from; empty: no file
     std::string name;
     std::string description;
     script_kind scheduler = script_kind::slurm;
-    std::string source;       ///< where the facts are from
-    std::string source_date;  ///< YYYY-MM-DD
+    std::string source;                                ///< where the facts are from
+    std::string source_date;                           ///< YYYY-MM-DD
+    std::map<std::string, site_fact> section_sources;  ///< of sections whose facts are from elsewhere, by their names
+    std::vector<std::string> unknown;                  ///< what could not be confirmed, and is therefore not in the file
+    bool decommissioned = false;                       ///< the machine is no longer there
     site_node node;
     site_header header;
     std::vector<site_queue> queues;  ///< empty: the site file knows nothing about queues
     std::vector<std::string> modules;
-    std::vector<std::string> setup;                                ///< shell lines
+    std::vector<std::string> setup;               ///< shell lines
+    std::vector<std::string> modules_multi_node;  ///< besides, in jobs of several nodes; can be left out
+    std::vector<std::string> setup_multi_node;    ///< the same
+    std::string container_runtime;                ///< apptainer, singularity or pyxis; empty: not known
+    std::vector<std::string> container_args;
+    std::string scratch;     ///< a folder that nodes share, for large files; may hold $NAME for the reader; empty: not known
+    std::string node_local;  ///< a folder of each node
     std::vector<std::pair<std::string, std::string>> environment;  ///< in every job
     std::vector<std::pair<std::string, std::string>>
         environment_multi_node;          ///< besides, in jobs of several nodes; can be left out
@@ -100,6 +127,9 @@ struct site {
 /// missing or a second one is a parse_error (errc::config) with `origin`, line and caret.
 site parse_site(std::string_view text, std::string_view origin);
 
+/// The same of a document that is read already.
+site parse_site(toml_document const& document);
+
 /// Folders that may hold site files, first one first: $MUSTER_SITE_PATH (divided by colons), the user's ($XDG_CONFIG_HOME or
 /// ~/.config, then /muster/sites), the one installed with this program, the one this program was built from. They need not exist.
 std::vector<std::filesystem::path> site_search_path(environment const& env);
@@ -109,10 +139,16 @@ std::vector<std::filesystem::path> site_search_path(environment const& env);
 /// named like its site.
 site load_site(std::string const& name_or_path, std::vector<std::filesystem::path> const& folders);
 
+/// The template that `named` (--template) means: with a slash or ending in ".mustache" a file, else NAME.mustache in the first of
+/// `folders` that has it. Without a name the one beside the site's file that is called like the site, if there is one; else "", the
+/// built-in one. Throws errc::usage for a name that none of the folders has.
+std::string find_template(site const& where, std::string const& named, std::vector<std::filesystem::path> const& folders);
+
 struct site_entry {
     std::string name;
     std::filesystem::path path;
     std::string description;
+    site known;           ///< what the file says
     std::string problem;  ///< why the file cannot be used; empty if it can
 
     bool operator==(site_entry const&) const = default;

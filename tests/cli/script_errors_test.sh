@@ -15,7 +15,7 @@ refused "did you mean 'polaris'?" --site polars --gpus 4 --time 1h -- x
 refused 'site-configs' --site polars --gpus 4 --time 1h -- x
 refused 'use --gpus 4 (1 node), or --gpus 8 (2 nodes)' --site polaris --gpus 6 --time 1h --account p --queue debug -- x
 refused "it would fit: debug-scaling" --site polaris --gpus 40 --time 1h --account p --queue debug -- x
-refused 'would fit preemptable' --site polaris --gpus 8 --time 2h --account p -- x
+refused 'would fit: preemptable' --site polaris --gpus 8 --time 2h --account p -- x
 refused '--account' --site polaris --gpus 8 --time 1h --queue debug -- x
 refused '90min, 90h or HH:MM:SS' --site generic-slurm --gpus 2 --time 90 -- x
 refused 'did you mean --time?' --site generic-slurm --gpus 2 --tim 1h -- x

@@ -12,7 +12,9 @@ golden() {
     [ -z "${UPDATE_GOLDEN:-}" ] || cp "$OUT" "$file"
     diff -u "$file" "$OUT" || fail "the script is not $file"
     expect_true bash -n "$OUT"
+    [ -z "$(command -v shellcheck)" ] || shellcheck -e SC1090,SC1091,SC2016 "$OUT" >"$ERR" || fail "shellcheck finds faults in $file: $(cat "$ERR")"
 }
+command -v shellcheck >/dev/null || echo 'no shellcheck here: the scripts are not held against it'
 
 golden polaris-2-nodes --site polaris --gpus 8 --time 1h --account proj --queue debug -- python train.py --epochs 3
 golden polaris-1-node --site polaris --gpus 4 --time 30min --account proj --queue debug --job-name first-try -- python train.py
@@ -27,7 +29,26 @@ golden generic-slurm-2-nodes --site generic-slurm --gpus 8 --gpus-per-node 4 --c
 golden generic-pbs-2-nodes --site generic-pbs --gpus 8 --gpus-per-node 4 --cpus-per-gpu 8 --time 90min --account a --queue workq -- ./a.out '$(id)' '`id`' $'two\nlines'
 golden workstation --site workstation --gpus 2 -- python train.py
 golden workstation-time --site workstation --gpus 2 --time 90s -- python train.py
-MUSTER_SITE_PATH=$fixtures/sites golden cobalt-2-nodes --site thetagpu --gpus 16 --time 12h --account proj -- python train.py
+golden thetagpu-2-nodes --site thetagpu --gpus 16 --time 12h --account proj -- python train.py
+golden sophia-by-gpu --site sophia --gpus 4 --time 1h --account proj -- python train.py
+golden sophia-by-node --site sophia --gpus 16 --time 1h --account proj --queue by-node -- python train.py
+golden aurora-2-nodes --site aurora --gpus 24 --time 1h --account proj --queue debug -- python train.py
+golden leonardo-2-nodes --site leonardo --gpus 8 --time 1h --account proj -- python train.py
+golden delta-2-nodes --site delta --gpus 8 --time 1h --account proj-delta-gpu -- python train.py
+golden juwels-booster-2-nodes --site juwels-booster --gpus 8 --time 1h --account proj -- python train.py
+golden test-cluster-2-nodes --site test-cluster --gpus 8 --time 10min -- python train.py
+
+# The same options for each scheduler: what is prepared, brought, kept, repeated.
+everything=(--module cuda/12 --setup 'module use /opt/it' --venv "my venv" --conda base --env 'NAME=a b' --container image.sif --stage-in 'my data:/tmp/data' --artifacts 'out/%j'
+    --after any:12,13 --job-name all --time 10min --gpus 8 -- python3 train.py)
+golden test-cluster-everything --site test-cluster --chain 3 --requeue "${everything[@]}"
+golden polaris-everything --site polaris --queue debug --account proj --chain 3 --requeue "${everything[@]}"
+golden test-cluster-sweep --site test-cluster --sweep 1,2,4,8 --time 10min -- python train.py
+golden polaris-sweep --site polaris --sweep 1,2,4,8 --time 10min --queue debug --account proj -- python train.py
+golden test-cluster-array --site test-cluster --array '0-9%2' --gpus 2 --time 10min -- python train.py
+golden test-cluster-pyxis --site test-cluster --gpus 2 --time 10min --container nvcr.io/nvidia/pytorch:24.01-py3 --container-runtime pyxis -- python train.py
+golden thetagpu-after --site thetagpu --gpus 8 --time 1h --account proj --after 12,13 -- python train.py
+golden workstation-everything --site workstation --gpus 2 --module cuda --stage-in data:/tmp/data --artifacts out -- python train.py
 
 for site in "$MUSTER_SOURCE_DIR"/site-configs/*.toml; do
     name=$(basename "$site" .toml)

@@ -17,7 +17,7 @@ shell=
 at_end() { [ -z "$shell" ] || kill -KILL -- "-$shell" 2>/dev/null; }
 noted() { grep -qx "$1" got; }
 
-for site in generic-slurm generic-pbs "$MUSTER_SOURCE_DIR/tests/fixtures/sites/thetagpu.toml" workstation; do
+for site in generic-slurm generic-pbs thetagpu workstation; do
     expect_exit 0 "$MUSTER" script --site "$site" --account a --gpus 2 --time 1h --muster "$PWD/stand-in" -- x || exit 1
     cp "$OUT" job.sh
     for receiver in shell session; do

@@ -20,6 +20,8 @@ set -u
 : "${CLUSTER_NODES:=2}"
 : "${CLUSTER_GPUS:=4}" # a node
 : "${CLUSTER_CPUS:=8}" # a node, as told to Slurm; may be more than there are
+: "${CLUSTER_MEMORY:=4000}" # MB a node, as told to Slurm
+: "${CLUSTER_FEATURES:=}" # of every node
 : "${CLUSTER_PREFIX:=muster}"
 : "${CLUSTER_NET:=10.78.0}"
 : "${CLUSTER_SHARED:=}"
@@ -117,7 +119,7 @@ CONF
     [ "$CLUSTER_GPU_VARIABLES" = 1 ] || echo "TaskProlog=$dir/etc/task_prolog"
     for name in $(node_names); do
         echo "NodeName=$name NodeAddr=$(address_of "$name") CPUs=$CLUSTER_CPUS Boards=1 SocketsPerBoard=1 CoresPerSocket=$CLUSTER_CPUS" \
-            "ThreadsPerCore=1 RealMemory=4000 Gres=gpu:$CLUSTER_GPUS State=UNKNOWN"
+            "ThreadsPerCore=1 RealMemory=$CLUSTER_MEMORY Gres=gpu:$CLUSTER_GPUS ${CLUSTER_FEATURES:+Features=$CLUSTER_FEATURES} State=UNKNOWN"
     done
     echo 'PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=10 State=UP'
     [ -z "$CLUSTER_CONF" ] || printf '%s\n' "$CLUSTER_CONF"

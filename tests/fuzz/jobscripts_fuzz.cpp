@@ -59,6 +59,10 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     request.kind = static_cast<muster::script_kind>(size % 4);
     request.walltime = muster::duration(60);
     request.command = {"x"};
+    request.artifacts.folder = "out";
+    request.stage_in = {{"a", "b"}};
+    request.venv = "v";
+    request.container.image = "i";
     auto const lines = muster::split(muster::render(request), '\n').size();
     if (pieces.size() > 4) {
         request.account = pieces[0];
@@ -66,12 +70,19 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         request.job_name = pieces[2];
         request.constraint = pieces[3];
     }
+    if (pieces.size() > 8) {
+        request.artifacts.folder = pieces[4] + "%j" + pieces[5];
+        request.stage_in = {{pieces[6], pieces[7]}};
+        request.venv = pieces[4] + "v";
+        request.container.image = pieces[5] + "i";
+        request.conda = request.container.image;
+    }
     request.command.assign(pieces.begin() + (pieces.size() > 4 ? 4 : 0), pieces.end());
     try {
         for (auto const& word : request.command)
             if (unquote(muster::bash_quote(word)) != word) __builtin_trap();
         auto const script = muster::render(request);
-        if (muster::split(script, '\n').size() > lines + 3) __builtin_trap();  // account, queue, constraint
+        if (muster::split(script, '\n').size() > lines + 4) __builtin_trap();  // account, queue, constraint, conda
         if (std::any_of(script.begin(), script.end(), [](char c) { return c != '\n' && static_cast<unsigned char>(c) < 0x20; }))
             __builtin_trap();
     } catch (muster::error const& e) {

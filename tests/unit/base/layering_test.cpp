@@ -37,6 +37,7 @@ std::map<std::string, std::vector<names>> const floors_of{
       {"site", "help", "engine", "shim"},
       {"preflight", "watch"},
       {"run"},
+      {"site_tools"},
       {"commands"},
       {"."}}},
     {"comm",

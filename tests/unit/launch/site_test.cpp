@@ -48,8 +48,9 @@ TEST(site_file, every_shipped_one_parses_and_tells_its_source) {
         EXPECT_EQ(read.source_date.size(), 10u);
         names.push_back(read.name);
     }
-    EXPECT_THAT(names, testing::UnorderedElementsAre("generic-slurm", "generic-pbs", "polaris", "perlmutter", "workstation",
-                                                     "frontier", "lumi-g", "deltaai"));
+    EXPECT_THAT(names, testing::UnorderedElementsAre("generic-slurm", "generic-pbs", "polaris", "sophia", "aurora", "thetagpu",
+                                                     "perlmutter", "frontier", "lumi-g", "leonardo", "delta", "deltaai",
+                                                     "juwels-booster", "test-cluster", "workstation"));
 }
 
 TEST(site_file, polaris_says_what_its_documentation_says) {
@@ -60,7 +61,7 @@ TEST(site_file, polaris_says_what_its_documentation_says) {
     EXPECT_THAT(polaris.node.nearest_gpu, ElementsAre(3, 2, 1, 0));
     EXPECT_EQ(polaris.header.place, "scatter");
     EXPECT_TRUE(polaris.header.login_shell);
-    ASSERT_EQ(polaris.queues.size(), 5u);
+    ASSERT_EQ(polaris.queues.size(), 6u);
     EXPECT_EQ(polaris.queues[2].name, "prod");
     EXPECT_EQ(polaris.queues[2].routes.size(), 3u);
     EXPECT_EQ(polaris.queues[0].limits.max_walltime, duration(3600));
@@ -91,7 +92,7 @@ TEST(site_file, each_fault_is_shown_at_its_place) {
     std::vector<wrong_file> const wrong{
         {"[nod]\ngpus = 4\n", ":7:", "unknown key 'nod'; did you mean 'node'?"},
         {"[node]\ngpu = 4\n", ":8:1", "unknown key 'gpu'; did you mean 'gpus'?"},
-        {"[node]\nwheels = 4\n", ":8:1", "known here: gpus, gpu_model"},
+        {"[node]\nwheels = 4\n", ":8:1", "known here: count, gpus, gpu_model"},
         {"[node]\ngpus = \"4\"\n", ":8:8", "'gpus' must be a whole number, not a text"},
         {"[node]\ngpus = 4.0\n", ":8:8", "not a real number"},
         {"[node]\ngpus = 0\n", ":8:8", "'gpus' is 0; it must be from 1 to"},
@@ -123,7 +124,7 @@ TEST(site_file, each_fault_is_shown_at_its_place) {
         {"[[queue]]\nname = \"a\"\n[[queue.route]]\nname = \"r\"\nnote = \"n\"\n", ":11:1",
          "route of queue 'a': unknown key 'note'"},
         {"[queue]\nname = \"a\"\n", ":7:", "must be tables, written [[queue]]"},
-        {"queue = [1]\n", ":7:", "unknown key 'queue'"},  // within [source]
+        {"queue = [1]\n", ":7:9", "source: 'queue' must be a table"},  // within [source]
         {"[environment]\n\"A B\" = \"x\"\n", ":8:1", "a variable's name"},
         {"[environment]\nA = 1\n", ":8:5", "must be a text"},
         {"[script]\nsetup = \"x\"\n", ":8:9", "must be a list of texts"},
@@ -171,7 +172,7 @@ TEST_F(site_folders, the_first_folder_wins) {
     EXPECT_EQ(load_site((folder_ / "a" / "x.toml").string(), {}), load_site("x", folders()));
     auto const entries = list_sites(folders());
     ASSERT_EQ(entries.size(), 1u);
-    EXPECT_EQ(entries[0], (site_entry{"x", folder_ / "a" / "x.toml", "d", ""}));
+    EXPECT_EQ(entries[0], (site_entry{"x", folder_ / "a" / "x.toml", "d", load_site("x", folders()), ""}));
 }
 
 TEST_F(site_folders, a_file_that_is_not_right_is_listed_with_its_fault) {

@@ -1,0 +1,118 @@
+// Reads the options of muster script.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/site/script_plan.hpp"
+
+namespace muster {
+
+namespace {
+
+/// Schedulers read a bare number as minutes or as seconds, each its own way: so it is not taken.
+std::optional<duration> walltime_of(settings_result const& given) {
+    if (!given.given("time")) return std::nullopt;
+    auto const text = given.text("time");
+    if (parse_real(trim(text)))
+        throw error(errc::usage, fmt::format("--time: '{}' has no unit; write {}min, {}h or HH:MM:SS", text, text, text));
+    try {
+        return parse_duration(text, "--time");
+    } catch (parse_error const& e) {
+        throw error(errc::usage, e.what());
+    }
+}
+
+std::vector<int> sweep_of(settings_result const& given) {
+    std::vector<int> ranks;
+    for (auto const& entry : given.list("sweep")) {
+        auto const number = parse_integer(entry);
+        if (!number || *number < 1 || *number > 1'000'000)
+            throw error(errc::usage, fmt::format("--sweep: '{}' is no number of ranks; give numbers such as 1,2,4,8", entry));
+        ranks.push_back(static_cast<int>(*number));
+    }
+    return ranks;
+}
+
+std::pair<std::string, std::string> assignment_of(std::string const& entry) {
+    auto const equals = entry.find('=');
+    if (equals == std::string::npos)
+        throw error(errc::usage, fmt::format("--env {}: a job's variable needs its value; give --env {}=VALUE", entry, entry));
+    return {entry.substr(0, equals), entry.substr(equals + 1)};
+}
+
+/// The last colon divides: a source may hold one, a folder of a node hardly does.
+std::pair<std::string, std::string> copy_of(std::string const& entry) {
+    auto const colon = entry.rfind(':');
+    if (colon == std::string::npos || colon == 0 || colon + 1 == entry.size())
+        throw error(errc::usage, fmt::format("--stage-in: '{}' has no SRC and DST; write it as data.h5:/tmp/data", entry));
+    return {entry.substr(0, colon), entry.substr(colon + 1)};
+}
+
+/// "any:12,13": how jobs must end, and which.
+void read_after(std::string const& text, script_options& options) {
+    if (text.empty()) return;
+    std::string_view ids = text;
+    for (std::string_view const kind : {"ok", "any", "notok"})
+        if (ids.starts_with(std::string(kind) + ":") || ids.starts_with(fmt::format("after{}:", kind))) {
+            options.after_kind = kind;
+            ids.remove_prefix(ids.find(':') + 1);
+            break;
+        }
+    for (auto const id : split(ids, ',')) options.after.emplace_back(trim(id));
+}
+
+void read_preparations(script_options& options, settings_result const& given) {
+    options.modules = given.list("module");
+    options.setup = given.list("setup");
+    options.venv = given.text("venv");
+    options.conda = given.text("conda");
+    for (auto const& entry : given.list("env")) options.environment.push_back(assignment_of(entry));
+    options.container = given.text("container");
+    options.container_runtime = given.text("container-runtime");
+    if (given.given("container-args")) options.container_args = given.list("container-args");
+    for (auto const& entry : given.list("stage-in")) options.stage_in.push_back(copy_of(entry));
+    options.artifacts = given.text("artifacts");
+    options.artifacts_every = given.time("artifacts-every").value_or(duration(600));
+}
+
+}  // namespace
+
+script_options make_script_options(settings_result const& given) {
+    script_options options;
+    options.site = given.text("site");
+    if (options.site.empty())
+        throw error(errc::usage, "--site is missing; give the name of a site, such as generic-slurm, or a site file");
+    options.sweep = sweep_of(given);
+    auto const largest = options.sweep.empty() ? 0 : *std::max_element(options.sweep.begin(), options.sweep.end());
+    auto const gpus = given.integer("gpus");
+    if (!gpus && largest == 0)
+        throw error(errc::usage, "--gpus is missing; give the number of GPUs, which is the number of ranks");
+    options.gpus = gpus.value_or(largest);
+    if (options.gpus < largest)
+        throw error(errc::usage,
+                    fmt::format("--sweep asks for {} ranks and --gpus for {}; leave out --gpus", largest, options.gpus));
+    options.walltime = walltime_of(given);
+    options.account = given.text("account");
+    options.queue = given.text("queue");
+    options.job_name = given.text("job-name");
+    options.gpus_per_node = given.integer("gpus-per-node");
+    options.cpus_per_gpu = given.integer("cpus-per-gpu");
+    options.constraint = given.text("constraint");
+    options.filesystems = given.text("filesystems");
+    options.network_environment = given.flag("network-env");
+    options.check_limits = given.flag("limits");
+    options.muster = given.text("muster");
+    options.template_file = given.text("template");
+    options.command = given.command;
+    options.array = given.text("array");
+    read_after(given.text("after"), options);
+    options.chain = given.integer("chain").value_or(0);
+    options.requeue = given.flag("requeue");
+    options.early_signal = given.text("signal-before-end");
+    read_preparations(options, given);
+    return options;
+}
+
+}  // namespace muster

@@ -1,0 +1,64 @@
+// The facts of a cluster, as its scheduler tells them, and the site file that holds them.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "base/units.hpp"
+#include "jobscripts/script_request.hpp"
+
+namespace muster {
+
+/// A partition or queue.
+struct queue_facts {
+    std::string name;
+    bool is_default = false;
+    std::optional<int> max_nodes;
+    std::optional<duration> max_walltime;
+    bool unlimited_time = false;
+
+    bool operator==(queue_facts const&) const = default;
+};
+
+/// Nodes of one shape.
+struct node_facts {
+    int count = 0;
+    int gpus = 0;
+    std::string gpu_model;     ///< empty: not told
+    std::optional<int> cores;  ///< physical ones
+    std::optional<int> cpus;   ///< hardware threads
+
+    bool operator==(node_facts const&) const = default;
+};
+
+struct cluster_facts {
+    script_kind scheduler = script_kind::local;
+    std::string name;
+    std::string source;              ///< the commands that were asked
+    std::vector<node_facts> shapes;  ///< the shape to use first
+    std::vector<queue_facts> queues;
+    std::optional<bool> account_required;  ///< nothing: not told
+    std::vector<std::string> accounts;     ///< that the user may charge, as far as is told
+    std::vector<std::string> unknown;
+
+    bool operator==(cluster_facts const&) const = default;
+};
+
+/// From `sinfo -h -e -o sinfo_format` and `scontrol show config`. Lines that do not parse are left out. Pure.
+inline constexpr std::string_view sinfo_format = "%P|%l|%s|%D|%c|%X|%Y|%Z|%G";
+cluster_facts read_slurm_facts(std::string_view sinfo, std::string_view config);
+
+/// From `pbsnodes -a -F json` and `qmgr -c "print server"`. Throws errc::parse if the former is no JSON. Pure.
+cluster_facts read_pbs_facts(std::string_view pbsnodes, std::string_view qmgr);
+
+/// What this machine's scheduler tells, and, of this machine itself, NVML and hwloc. Runs the scheduler's programs.
+cluster_facts find_cluster_facts(environment const& variables);
+
+/// The site file that holds the facts; what is not known stands there as a comment. `date` is YYYY-MM-DD. Pure.
+std::string site_file_text(cluster_facts const& facts, std::string_view name, std::string_view date);
+
+}  // namespace muster

@@ -1,0 +1,77 @@
+// Asks the scheduler's programs, NVML and hwloc about the cluster.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/process/run_captured.hpp"
+#include "base/text.hpp"
+#include "launch/hardware/discover_topology.hpp"
+#include "launch/placement/this_node.hpp"
+#include "launch/site_tools/cluster_facts.hpp"
+#include "launch/system/host_name.hpp"
+
+namespace muster {
+
+namespace {
+
+/// What a command printed, if it is there and ended with 0.
+std::optional<std::string> ask(std::vector<std::string> const& command, environment const& variables) {
+    auto const answer = run_captured(command, variables);
+    if (answer.exit_status != 0 || answer.out.empty()) return std::nullopt;
+    return answer.out;
+}
+
+/// The accounts that the user may charge, where there is a database of them.
+std::vector<std::string> accounts_of(environment const& variables) {
+    auto const user = variables.get_or("USER", "");
+    if (user.empty()) return {};
+    auto const told =
+        ask({"sacctmgr", "-n", "-P", "show", "associations", "user=" + std::string(user), "format=account"}, variables);
+    std::set<std::string> accounts;
+    for (auto const line : split(told.value_or(""), '\n'))
+        if (auto const name = trim(line); !name.empty()) accounts.emplace(name);
+    return {accounts.begin(), accounts.end()};
+}
+
+std::optional<cluster_facts> ask_slurm(environment const& variables) {
+    auto const sinfo = ask({"sinfo", "-h", "-e", "-o", std::string(sinfo_format)}, variables);
+    if (!sinfo) return std::nullopt;
+    auto facts = read_slurm_facts(*sinfo, ask({"scontrol", "show", "config"}, variables).value_or(""));
+    facts.accounts = accounts_of(variables);
+    return facts;
+}
+
+std::optional<cluster_facts> ask_pbs(environment const& variables) {
+    auto const nodes = ask({"pbsnodes", "-a", "-F", "json"}, variables);
+    if (!nodes) return std::nullopt;
+    auto const server = ask({"qmgr", "-c", "print server"}, variables);
+    auto facts = read_pbs_facts(*nodes, server.value_or(""));
+    if (!server) facts.unknown.push_back("the queues and their limits: qmgr -c 'print server' said nothing");
+    return facts;
+}
+
+/// This machine alone, as NVML and hwloc see it.
+cluster_facts look_here(environment const& variables) {
+    cluster_facts facts{.scheduler = script_kind::local, .name = short_host_name(), .source = "hwloc and NVML on this machine"};
+    auto const machine = discover_here(variables);
+    node_facts node{.count = 1,
+                    .gpus = static_cast<int>(machine.gpus.size()),
+                    .cores = static_cast<int>(machine.cores.size()),
+                    .cpus = static_cast<int>(machine.allowed().cpus.size())};
+    if (!machine.gpus.empty()) node.gpu_model = machine.gpus.front().name;
+    facts.shapes.push_back(node);
+    return facts;
+}
+
+}  // namespace
+
+cluster_facts find_cluster_facts(environment const& variables) {
+    // Slurm first: a host with Slurm's own qsub and pbsnodes is no PBS cluster.
+    if (auto facts = ask_slurm(variables)) return *facts;
+    if (auto facts = ask_pbs(variables)) return *facts;
+    return look_here(variables);
+}
+
+}  // namespace muster

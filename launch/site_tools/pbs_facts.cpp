@@ -1,0 +1,93 @@
+// Reads what pbsnodes and qmgr tell about a cluster.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/site_tools/cluster_facts.hpp"
+
+namespace muster {
+
+namespace {
+
+using nlohmann::json;
+
+/// A number that PBS writes as one or as a text.
+std::optional<int> number_at(json const& object, char const* key) {
+    auto const found = object.find(key);
+    if (found == object.end()) return std::nullopt;
+    std::optional<std::int64_t> number;
+    if (found->is_number_integer()) number = found->get<std::int64_t>();
+    if (found->is_string()) number = parse_integer(found->get<std::string>());
+    return number && *number >= 0 && *number <= 1'000'000 ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+
+/// Sums the vnodes of each host.
+std::map<std::string, node_facts> read_hosts(json const& nodes) {
+    std::map<std::string, node_facts> hosts;
+    for (auto const& [vnode, node] : nodes.items()) {
+        if (!node.is_object()) continue;
+        auto const resources = node.value("resources_available", json::object());
+        if (!resources.is_object()) continue;
+        auto const named = resources.find("host");
+        auto& host = hosts[named != resources.end() && named->is_string() ? named->get<std::string>() : vnode];
+        host.count = 1;
+        host.gpus = std::min(host.gpus + number_at(resources, "ngpus").value_or(0), 1024);
+        host.cpus = host.cpus.value_or(0) + number_at(resources, "ncpus").value_or(0);
+    }
+    return hosts;
+}
+
+/// "set queue workq resources_max.walltime = 24:00:00" as queue, attribute and value.
+void read_line(std::string_view line, cluster_facts& facts, std::string& preferred) {
+    auto const equals = line.find(" = ");
+    if (equals == std::string_view::npos) return;
+    auto const words = split(line.substr(0, equals), ' ');
+    auto const value = std::string(trim(line.substr(equals + 3)));
+    if (words.size() == 3 && words[1] == "server" && words[2] == "default_queue") preferred = value;
+    if (words.size() != 4 || words[1] != "queue") return;
+    auto found = std::find_if(facts.queues.begin(), facts.queues.end(), [&](auto const& q) { return q.name == words[2]; });
+    if (found == facts.queues.end()) found = facts.queues.insert(facts.queues.end(), {.name = std::string(words[2])});
+    try {
+        if (words[3] == "resources_max.walltime") found->max_walltime = parse_duration(value);
+    } catch (parse_error const&) {
+    }
+    if (words[3] == "resources_max.nodect" || words[3] == "resources_max.nodes")
+        if (auto const most = parse_integer(value); most && *most > 0 && *most <= 1'000'000)
+            found->max_nodes = static_cast<int>(*most);
+}
+
+}  // namespace
+
+cluster_facts read_pbs_facts(std::string_view pbsnodes, std::string_view qmgr) {
+    cluster_facts facts{.scheduler = script_kind::pbs, .source = "pbsnodes -a and qmgr"};
+    auto const document = json::parse(pbsnodes, nullptr, false);
+    if (document.is_discarded() || !document.is_object())
+        throw error(errc::parse, "pbsnodes -a -F json: what it printed is no JSON; run it by hand to see");
+    auto const nodes = document.find("nodes");
+    if (nodes != document.end() && nodes->is_object())
+        for (auto const& [host, node] : read_hosts(*nodes)) {
+            auto const same = std::find_if(facts.shapes.begin(), facts.shapes.end(), [&](auto const& other) {
+                return std::tuple(other.gpus, other.cpus) == std::tuple(node.gpus, node.cpus);
+            });
+            if (same == facts.shapes.end())
+                facts.shapes.push_back(node);
+            else
+                ++same->count;
+        }
+    std::stable_sort(facts.shapes.begin(), facts.shapes.end(), [](node_facts const& a, node_facts const& b) {
+        return std::tuple(a.gpus > 0, a.count, a.gpus) > std::tuple(b.gpus > 0, b.count, b.gpus);
+    });
+    std::string preferred;
+    for (auto const line : split(qmgr, '\n')) read_line(trim(line), facts, preferred);
+    for (auto& queue : facts.queues) queue.is_default = queue.name == preferred;
+    if (auto const server = document.find("pbs_server"); server != document.end() && server->is_string())
+        facts.name = server->get<std::string>();
+    facts.unknown.push_back("whether an account is needed");
+    return facts;
+}
+
+}  // namespace muster

@@ -1,0 +1,182 @@
+#include "launch/site_tools/site_command.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "base/text_table.hpp"
+#include "base/trust/trusted_file.hpp"
+#include "base/unique_fd.hpp"
+#include "launch/help/help.hpp"
+#include "launch/settings/resolve_settings.hpp"
+#include "launch/site/site.hpp"
+#include "launch/site/site_faults.hpp"
+#include "launch/site/site_machine.hpp"
+#include "launch/site_tools/cluster_facts.hpp"
+#include "launch/site_tools/describe_site.hpp"
+
+namespace muster {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int exit_of_faults = 2;
+
+/// Nothing if help was asked for, and printed.
+std::optional<settings_result> read_options(std::vector<std::string> const& args, std::size_t least, std::size_t most,
+                                            std::string_view wanted) {
+    auto given = resolve_settings("site", args, {});
+    if (print_help_if_asked("site", given)) return std::nullopt;
+    if (given.command.size() < least || given.command.size() > most)
+        throw error(errc::usage, fmt::format("muster site {}", wanted));
+    return given;
+}
+
+int list(std::vector<std::string> const& args, environment const& variables) {
+    auto const given = read_options(args, 0, 0, "list takes no argument; leave it out");
+    if (!given) return 0;
+    auto const entries = list_sites(site_search_path(variables));
+    fmt::print("{}", given->flag("json") ? site_list_json(entries) : site_table(entries, terminal_width(variables)));
+    return 0;
+}
+
+int show(std::vector<std::string> const& args, environment const& variables) {
+    auto const given = read_options(args, 1, 1, "show takes the name of one site; muster site list shows them");
+    if (!given) return 0;
+    auto const where = load_site(given->command.front(), site_search_path(variables));
+    auto const topology = topology_of_site(where, topology_search_path());
+    fmt::print("{}", given->flag("json") ? site_json(where, topology) : describe_site(where, topology));
+    return 0;
+}
+
+/// The faults of a file; also that it is not named like its site.
+std::vector<std::string> faults_of(std::string const& file, std::string const& text) {
+    auto faults = site_faults(text, file);
+    if (!faults.empty()) return faults;
+    auto const name = parse_site(text, file).name;
+    if (fs::path(file).stem() != name)
+        faults.push_back(fmt::format("{}: the site's name is '{}', so the file must be {}.toml", file, name, name));
+    return faults;
+}
+
+int check(std::vector<std::string> const& args) {
+    auto const given = read_options(args, 1, 1, "check takes one site file; give its name");
+    if (!given) return 0;
+    auto const& file = given->command.front();
+    auto const text = read_small_file(file, "site file");
+    if (!text) throw error(errc::usage, fmt::format("no site file {}; check the name", file));
+    if (!looks_like_site(*text))
+        throw error(errc::usage,
+                    fmt::format("{} is no site file but a settings file; muster config check {} reads it", file, file));
+    auto const faults = faults_of(file, *text);
+    if (given->flag("json")) {
+        fmt::print("{}\n", nlohmann::ordered_json{{"schema", "muster.site-check/1"}, {"file", file}, {"faults", faults}}.dump(
+                               2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+        return faults.empty() ? 0 : exit_of_faults;
+    }
+    for (auto const& fault : faults) fmt::print(stderr, "muster: error: {}\n", fault);
+    if (faults.empty())
+        fmt::print("{}: the site {}, no error\n", file, parse_site(*text, file).name);
+    else
+        fmt::print(stderr, "muster: {} {}; mend them and check again\n", faults.size(), faults.size() == 1 ? "fault" : "faults");
+    return faults.empty() ? 0 : exit_of_faults;
+}
+
+/// The name as that of a file and of a site: small letters, digits and dashes.
+std::string site_name(std::string_view wanted) {
+    std::string name;
+    for (char const c : wanted)
+        if ((c >= 'a' && c <= 'z') || is_digit(c))
+            name += c;
+        else if (c >= 'A' && c <= 'Z')
+            name += static_cast<char>(c - 'A' + 'a');
+        else if (!name.empty() && name.back() != '-')
+            name += '-';
+    while (!name.empty() && name.back() == '-') name.pop_back();
+    return name.empty() ? "here" : name;
+}
+
+std::string today() {
+    auto const now = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
+    std::chrono::year_month_day const day(now);
+    return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(day.year()), static_cast<unsigned>(day.month()),
+                       static_cast<unsigned>(day.day()));
+}
+
+/// Writes a file that was not there.
+void write_new(fs::path const& path, std::string const& text) {
+    unique_fd const file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (!file && errno == EEXIST)
+        throw error(errc::usage, fmt::format("{} is there already and is not overwritten; give another name, or --output FILE",
+                                             path.string()));
+    if (!file) throw_system("open", path.string());
+    for (std::string_view rest = text; !rest.empty();) {
+        auto const written = ::write(file.get(), rest.data(), rest.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) throw_system("write", path.string());
+        rest.remove_prefix(static_cast<std::size_t>(written));
+    }
+}
+
+/// The user's own folder, where --site finds the file.
+fs::path folder_of_user(environment const& variables) {
+    if (auto const config = variables.get("XDG_CONFIG_HOME"); config && !config->empty())
+        return fs::path(*config) / "muster" / "sites";
+    auto const home = variables.get("HOME");
+    if (!home || home->empty())
+        throw error(errc::usage, "HOME is not set, so there is no folder for the file; give --output FILE");
+    return fs::path(*home) / ".config" / "muster" / "sites";
+}
+
+void print_next_step(cluster_facts const& facts, std::string const& site) {
+    auto const gpus = facts.shapes.empty() || facts.shapes.front().gpus == 0 ? 1 : facts.shapes.front().gpus;
+    bool const local = facts.scheduler == script_kind::local;
+    fmt::print(stderr, "muster: next: muster script --site {} --gpus {}{}{} -- python3 train.py\n", site, gpus,
+               local ? "" : " --time 1h", facts.account_required.value_or(false) ? " --account NAME" : "");
+}
+
+int init(std::vector<std::string> const& args, environment const& variables) {
+    auto const given = read_options(args, 0, 1, "init takes one name at most, that of the site to be");
+    if (!given) return 0;
+    auto const facts = find_cluster_facts(variables);
+    auto const output = given->text("output");
+    auto const stem = output.empty() || output == "-" ? std::string() : fs::path(output).stem().string();
+    auto const name = !stem.empty() ? stem : site_name(given->command.empty() ? facts.name : given->command.front());
+    auto const text = site_file_text(facts, name, today());
+    parse_site(text, name + ".toml");  // what is written can be read
+    if (output == "-") {
+        fmt::print("{}", text);
+        return 0;
+    }
+    auto const path = output.empty() ? folder_of_user(variables) / (name + ".toml") : fs::path(output);
+    if (output.empty()) fs::create_directories(path.parent_path());
+    write_new(path, text);
+    fmt::print("{}\n", path.string());
+    fmt::print(stderr, "muster: wrote what {} told; what it did not tell is a comment there\n", facts.source);
+    print_next_step(facts, output.empty() ? name : output.find('/') == std::string::npos ? "./" + output : output);
+    return 0;
+}
+
+}  // namespace
+
+int site_command(std::vector<std::string> const& args, environment const& variables) {
+    auto const verb = args.empty() ? std::string() : args.front();
+    std::vector<std::string> const rest(args.begin() + (args.empty() ? 0 : 1), args.end());
+    if (verb == "list") return list(rest, variables);
+    if (verb == "show") return show(rest, variables);
+    if (verb == "check") return check(rest);
+    if (verb == "init") return init(rest, variables);
+    if (verb.starts_with('-') && print_help_if_asked("site", resolve_settings("site", args, {}))) return 0;
+    throw error(errc::usage, fmt::format("muster site{}: the command is missing; give list, show, check or init",
+                                         verb.empty() ? "" : " " + verb));
+}
+
+}  // namespace muster

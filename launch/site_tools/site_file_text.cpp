@@ -1,0 +1,107 @@
+// Writes a site file from what a cluster tells about itself.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "jobscripts/quote.hpp"
+#include "launch/site_tools/cluster_facts.hpp"
+
+namespace muster {
+
+namespace {
+
+/// A text of TOML: what could end it, or is no plain character, is left out.
+std::string toml_text(std::string_view text) {
+    std::string safe;
+    for (char const c : text)
+        if (c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) safe += c;
+    return fmt::format("\"{}\"", safe);
+}
+
+std::string toml_list(std::vector<std::string> const& texts) {
+    std::vector<std::string> items;
+    for (auto const& text : texts) items.push_back(toml_text(text));
+    return fmt::format("[{}]", join(items, ", "));
+}
+
+std::string describe(node_facts const& node) {
+    return fmt::format("{} nodes with {} GPUs{}, {} hardware threads", node.count, node.gpus,
+                       node.gpu_model.empty() ? "" : " (" + node.gpu_model + ")", node.cpus ? std::to_string(*node.cpus) : "?");
+}
+
+std::string node_text(cluster_facts const& facts) {
+    if (facts.shapes.empty()) return "\n# Its nodes are not known.\n# [node]\n# gpus = 4\n# cores = 64\n# cpus = 128\n";
+    auto const& node = facts.shapes.front();
+    std::string text = "\n[node]\n";
+    auto const line = [&](std::string_view key, std::optional<int> value) {
+        text += value && *value > 0 ? fmt::format("{} = {}\n", key, *value) : fmt::format("# {} = ? # not known\n", key);
+    };
+    line("count", node.count);
+    line("gpus", node.gpus);
+    text +=
+        node.gpu_model.empty() ? "# gpu_model = \"?\" # not known\n" : fmt::format("gpu_model = {}\n", toml_text(node.gpu_model));
+    line("cores", node.cores);
+    line("cpus", node.cpus);
+    for (std::size_t i = 1; i < facts.shapes.size(); ++i) text += fmt::format("# other nodes: {}\n", describe(facts.shapes[i]));
+    return text;
+}
+
+std::string account_text(cluster_facts const& facts) {
+    if (facts.scheduler == script_kind::local) return {};
+    std::string text = facts.account_required
+                           ? fmt::format("account = \"{}\"\n", *facts.account_required ? "required" : "optional")
+                           : "# account = \"required\" # not known whether one is needed\n";
+    if (!facts.accounts.empty()) text += fmt::format("account_hint = {}\n", toml_text("one of " + join(facts.accounts, ", ")));
+    return text;
+}
+
+std::string header_text(cluster_facts const& facts) {
+    if (facts.scheduler == script_kind::local) return {};
+    auto text = "\n[header]\n" + account_text(facts);
+    bool const slurm = facts.scheduler == script_kind::slurm;
+    if (slurm) text += "gpus_by = \"gres\" # understood by every Slurm; gpus-per-node is newer\nqueue_option = \"partition\"\n";
+    if (!slurm) text += "place = \"scatter\" # one chunk a host, so that a chunk is a node\n";
+    for (auto const& queue : facts.queues)
+        if (queue.is_default && !find_fault(queue.name, directive_text::name))
+            text += fmt::format("default_queue = {}\n", toml_text(queue.name));
+    auto const* node = facts.shapes.empty() ? nullptr : &facts.shapes.front();
+    if (slurm && node != nullptr && node->gpus > 0 && node->cpus)
+        text += fmt::format("cpus_per_gpu = {}\n", std::max(1, *node->cpus / node->gpus));
+    return text;
+}
+
+std::string queue_text(queue_facts const& queue) {
+    // Such a name can stand in no directive.
+    if (find_fault(queue.name, directive_text::name))
+        return fmt::format("\n# A queue called {} is left out.\n", toml_text(queue.name));
+    auto text = fmt::format("\n[[queue]]\nname = {}\n", toml_text(queue.name));
+    text += queue.max_nodes ? fmt::format("max_nodes = {}\n", *queue.max_nodes) : "# max_nodes = ? # not known\n";
+    if (queue.unlimited_time) return text + "max_walltime = \"8784h\" # no limit: the longest that muster takes\n";
+    if (queue.max_walltime && queue.max_walltime->count() > 0)
+        return text + fmt::format("max_walltime = \"{}\"\n", format_walltime(*queue.max_walltime));
+    return text + "# max_walltime = \"?\" # not known\n";
+}
+
+}  // namespace
+
+std::string site_file_text(cluster_facts const& facts, std::string_view name, std::string_view date) {
+    auto unknown = facts.unknown;
+    for (auto const* what : {"modules that jobs need", "the network's variables", "paths of scratch and of node-local disks",
+                             "which GPU is next to which cores: muster sees that on the nodes"})
+        unknown.emplace_back(what);
+    auto text = fmt::format(
+        "# Written by muster site init on {}. Correct it and complete it: docs/sites.md has every key.\nname = {}\n"
+        "description = {}\nscheduler = \"{}\"\n\n[source]\nfacts = {}\ndate = {}\nunknown = {}\n",
+        date, toml_text(name), toml_text(fmt::format("{}, as it tells of itself", name)), to_string(facts.scheduler),
+        toml_text(facts.source), date, toml_list(unknown));
+    text += node_text(facts) + header_text(facts);
+    for (auto const& queue : facts.queues) text += queue_text(queue);
+    text +=
+        "\n# [script]\n# modules = [\"cuda\"]\n# setup = [\"source ~/venv/bin/activate\"]\n"
+        "\n# [paths]\n# scratch = \"/scratch/$USER\"\n# node_local = \"/tmp\"\n"
+        "\n# [settings]\n# network-interface = \"ib0\"\n";
+    return text;
+}
+
+}  // namespace muster

@@ -1,0 +1,126 @@
+// Reads what sinfo and scontrol tell about a cluster.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/site_tools/cluster_facts.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t sinfo_columns = 9;
+
+/// "4", "8+": the least of what the nodes of a row have.
+std::optional<int> count_in(std::string_view text) {
+    text = trim(text);
+    if (!text.empty() && text.back() == '+') text.remove_suffix(1);
+    auto const number = parse_integer(text);
+    return number && *number > 0 && *number <= 1'000'000 ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+
+/// The GPUs of "gpu:a100:4(S:0-1),nvme:1" and their model.
+void read_gres(std::string_view gres, node_facts& node) {
+    for (auto item : split(gres, ',')) {
+        item = trim(item);
+        if (!item.starts_with("gpu:")) continue;
+        item = item.substr(0, item.find('('));
+        auto const words = split(item, ':');
+        node.gpus += count_in(words.back()).value_or(0);
+        if (words.size() == 3) node.gpu_model = std::string(words[1]);
+    }
+}
+
+/// "1-4" or "1-infinite".
+std::optional<int> most_nodes_of(std::string_view size) {
+    auto const dash = size.find('-');
+    return count_in(dash == std::string_view::npos ? size : size.substr(dash + 1));
+}
+
+queue_facts& queue_named(std::vector<queue_facts>& queues, std::string const& name) {
+    auto found = std::find_if(queues.begin(), queues.end(), [&](auto const& q) { return q.name == name; });
+    if (found == queues.end()) found = queues.insert(queues.end(), queue_facts{.name = name});
+    return *found;
+}
+
+void read_queue(std::vector<std::string_view> const& row, cluster_facts& facts) {
+    auto name = trim(row[0]);
+    bool const is_default = !name.empty() && name.back() == '*';
+    if (is_default) name.remove_suffix(1);
+    if (name.empty()) return;
+    auto& queue = queue_named(facts.queues, std::string(name));
+    queue.is_default = is_default;
+    queue.unlimited_time = trim(row[1]) == "infinite";
+    try {
+        if (!queue.unlimited_time) queue.max_walltime = parse_duration(trim(row[1]));
+    } catch (parse_error const&) {  // "n/a"
+    }
+    // No job is larger than the partition.
+    auto const nodes = queue.max_nodes.value_or(0) + count_in(row[3]).value_or(0);
+    if (nodes > 0) queue.max_nodes = nodes;
+}
+
+void limit_nodes(std::vector<std::string_view> const& row, cluster_facts& facts) {
+    auto name = trim(row[0]);
+    if (!name.empty() && name.back() == '*') name.remove_suffix(1);
+    auto const most = most_nodes_of(trim(row[2]));
+    for (auto& queue : facts.queues)
+        if (queue.name == name && most && queue.max_nodes) queue.max_nodes = std::min(*queue.max_nodes, *most);
+}
+
+void read_shape(std::vector<std::string_view> const& row, cluster_facts& facts) {
+    node_facts node;
+    auto const sockets = count_in(row[5]), cores = count_in(row[6]), threads = count_in(row[7]);
+    node.cpus = count_in(row[4]);
+    if (sockets && cores) node.cores = *sockets * *cores;
+    // A site may count cores as its CPUs.
+    if (node.cpus && node.cores && *node.cpus < *node.cores) node.cores = node.cpus;
+    if (threads && *threads == 1 && node.cpus) node.cores = node.cpus;
+    read_gres(row[8], node);
+    auto const same = std::find_if(facts.shapes.begin(), facts.shapes.end(), [&](node_facts other) {
+        other.count = 0;
+        return other == node;
+    });
+    int const count = count_in(row[3]).value_or(0);
+    if (same == facts.shapes.end()) {
+        node.count = count;
+        facts.shapes.push_back(node);
+    } else {
+        same->count = std::max(same->count, count);  // the same nodes stand in several partitions
+    }
+}
+
+/// The value of "ClusterName            = muster".
+std::string config_value(std::string_view config, std::string_view key) {
+    for (auto const line : split(config, '\n')) {
+        auto const equals = line.find('=');
+        if (equals == std::string_view::npos || trim(line.substr(0, equals)) != key) continue;
+        return std::string(trim(line.substr(equals + 1)));
+    }
+    return {};
+}
+
+}  // namespace
+
+cluster_facts read_slurm_facts(std::string_view sinfo, std::string_view config) {
+    cluster_facts facts{.scheduler = script_kind::slurm, .source = "sinfo and scontrol show config"};
+    std::vector<std::vector<std::string_view>> rows;
+    for (auto const line : split(sinfo, '\n'))
+        if (auto row = split(line, '|'); row.size() == sinfo_columns) rows.push_back(std::move(row));
+    for (auto const& row : rows) {
+        read_queue(row, facts);
+        read_shape(row, facts);
+    }
+    for (auto const& row : rows) limit_nodes(row, facts);
+    std::stable_sort(facts.shapes.begin(), facts.shapes.end(), [](node_facts const& a, node_facts const& b) {
+        return std::tuple(a.gpus > 0, a.count, a.gpus) > std::tuple(b.gpus > 0, b.count, b.gpus);
+    });
+    facts.name = config_value(config, "ClusterName");
+    auto const enforced = config_value(config, "AccountingStorageEnforce");
+    if (!enforced.empty()) facts.account_required = enforced.find("associations") != std::string::npos;
+    return facts;
+}
+
+}  // namespace muster

@@ -1,0 +1,36 @@
+# qsub scripts held against the rules of PBS' directives; and the checker itself, which must find what is wrong.
+. "$(dirname "$0")/lib.sh"
+unset MUSTER_SITE_PATH XDG_CONFIG_HOME
+export HOME=$PWD
+checker=$MUSTER_SOURCE_DIR/tests/cli/pbs_directives.py
+for site in polaris sophia aurora generic-pbs; do
+    for extra in '' '--after any:12,13' '--sweep 1,2' '--array 0-9%2' '--requeue' '--chain 2 --requeue --artifacts out'; do
+        queue=debug
+        [ $site != sophia ] || queue=by-gpu
+        # shellcheck disable=SC2086
+        expect_exit 0 "$MUSTER" script --site $site --gpus 2 --time 10min --account a --queue $queue $extra -- x
+        cp "$OUT" job.sh
+        expect_exit 0 python3 "$checker" job.sh
+        expect_empty stdout
+    done
+done
+expect_exit 0 "$MUSTER" script --site polaris --gpus 8 --time 10min --account a --queue debug --after 7 --sweep 1,8 -- x
+cp "$OUT" good.sh
+# wrong SED-EXPRESSION TEXT: the script so changed is found faulty, and why.
+wrong() {
+    sed "$1" good.sh >bad.sh
+    ! cmp -s good.sh bad.sh || fail "$1 changes nothing"
+    expect_exit 1 python3 "$checker" bad.sh
+    expect_contains stdout "$2"
+}
+wrong 's/select=2:/select=2::/' 'no value of select'
+wrong 's/select=2/select=0/' 'asks for no chunk'
+wrong 's/walltime=.*/walltime=10min/' 'no value of walltime'
+wrong 's/place=scatter/place=scattered/' 'no value of place'
+wrong 's/-J 0-1/-J 0/' 'no value of -J'
+wrong 's/-J 0-1/-J 1-1/' 'two jobs or more'
+wrong 's/afterok:7/after:/' 'no value of -W'
+wrong 's/^#PBS -q.*/# a comment\n&\n&/' 'stands twice'
+wrong 's/^#PBS -q/\n&/' "behind the script's first command"
+wrong 's/^#PBS -q/#PBS  -q/' "not '#PBS OPTION VALUE'"
+wrong 's/^#PBS -r y/#PBS -X y/' 'no option of qsub'

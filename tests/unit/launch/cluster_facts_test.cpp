@@ -1,0 +1,100 @@
+#include "launch/site_tools/cluster_facts.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "base/error.hpp"
+#include "launch/site/site.hpp"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string fixture(std::string const& name) {
+    std::ifstream file(std::string(MUSTER_FIXTURES "/site_init/") + name);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string const config = "Configuration data as of 2026-11-22\nAccountingStorageEnforce = associations,limits\nClusterName             = Big One\n";
+
+TEST(slurm_facts, partitions_and_shapes) {
+    auto const facts = read_slurm_facts(
+        "gpu*|2-00:00:00|1-16|20|128|2|64|1|gpu:a100:4(S:0-1),nvme:1\n"
+        "gpu*|2-00:00:00|1-16|4|128|2|64|1|gpu:h100:8\n"
+        "cpu|infinite|1-infinite|100|128|2|32|2|(null)\n"
+        "debug|30:00|1-2|20|128|2|64|1|gpu:a100:4(S:0-1),nvme:1\n"
+        "a line of something else\n",
+        config);
+    EXPECT_EQ(facts.name, "Big One");
+    EXPECT_EQ(facts.account_required, true);
+    ASSERT_EQ(facts.shapes.size(), 3u);
+    EXPECT_EQ(facts.shapes[0], (node_facts{20, 4, "a100", 128, 128}));
+    EXPECT_EQ(facts.shapes[1], (node_facts{4, 8, "h100", 128, 128}));
+    EXPECT_EQ(facts.shapes[2], (node_facts{100, 0, "", 64, 128}));
+    EXPECT_THAT(facts.queues, ElementsAre(queue_facts{"gpu", true, 16, duration(172800), false},
+                                          queue_facts{"cpu", false, 100, std::nullopt, true},
+                                          queue_facts{"debug", false, 2, duration(1800), false}));
+}
+
+TEST(slurm_facts, of_nothing) {
+    auto const facts = read_slurm_facts("", "");
+    EXPECT_TRUE(facts.queues.empty());
+    EXPECT_TRUE(facts.shapes.empty());
+    EXPECT_FALSE(facts.account_required);
+}
+
+TEST(pbs_facts, of_a_real_server) {
+    auto const facts = read_pbs_facts(fixture("pbsnodes-a.json"), fixture("qmgr-print-server.txt"));
+    EXPECT_EQ(facts.name, "pbshead");
+    EXPECT_THAT(facts.shapes, ElementsAre(node_facts{4, 4, "", std::nullopt, 8}));
+    EXPECT_THAT(facts.queues, ElementsAre(queue_facts{"workq", true, std::nullopt, std::nullopt, false}));
+    auto const limited = read_pbs_facts("{}",
+                                        "set queue a resources_max.walltime = 24:00:00\nset queue a resources_max.nodect = 10\n"
+                                        "set server default_queue = b\n");
+    EXPECT_THAT(limited.queues, ElementsAre(queue_facts{"a", false, 10, duration(86400), false}));
+    EXPECT_THROW(read_pbs_facts("no JSON", ""), error);
+}
+
+TEST(site_file_text, can_be_read_and_says_what_it_does_not_know) {
+    auto const slurm = read_slurm_facts("main*|infinite|1-infinite|2|8|1|8|1|gpu:4\nold|n/a|1-infinite|0|8|1|8|1|(null)\n", config);
+    auto const text = site_file_text(slurm, "big-one", "2026-11-22");
+    auto const read = parse_site(text, "big-one.toml");
+    EXPECT_EQ(read.node.gpus, 4);
+    EXPECT_EQ(read.header.cpus_per_gpu, 2);
+    EXPECT_EQ(read.header.default_queue, "main");
+    EXPECT_TRUE(read.header.account_required);
+    ASSERT_EQ(read.queues.size(), 2u);
+    EXPECT_TRUE(read.queues[0].limits.are_known());
+    EXPECT_FALSE(read.queues[1].limits.are_known());
+    EXPECT_THAT(read.unknown, Not(testing::IsEmpty()));
+    EXPECT_THAT(text, AllOf(HasSubstr("# gpu_model = \"?\" # not known"), HasSubstr("# max_walltime = \"?\" # not known")));
+}
+
+TEST(site_file_text, hostile_names_end_no_text) {
+    cluster_facts facts{.scheduler = script_kind::slurm, .source = "a\"\nb", .accounts = {"x\"]\n[settings]\nengine = \"ssh"}};
+    facts.queues.push_back({.name = "q\"\nname = \"z"});
+    facts.shapes.push_back({.count = 1, .gpus = 1, .gpu_model = "a\\\"\n"});
+    auto const read = parse_site(site_file_text(facts, "n", "2026-11-22"), "n.toml");
+    EXPECT_TRUE(read.settings.empty());
+    EXPECT_TRUE(read.queues.empty());
+    EXPECT_EQ(read.node.gpu_model, "a");
+}
+
+TEST(site_file_text, without_a_scheduler) {
+    cluster_facts facts{.scheduler = script_kind::local, .source = "hwloc"};
+    facts.shapes.push_back({.count = 1, .gpus = 0, .cores = 8, .cpus = 16});
+    auto const read = parse_site(site_file_text(facts, "here", "2026-11-22"), "here.toml");
+    EXPECT_EQ(read.scheduler, script_kind::local);
+    EXPECT_FALSE(read.node.gpus);
+    EXPECT_EQ(read.node.cores, 8);
+}
+
+}  // namespace
+}  // namespace muster
