@@ -14,6 +14,8 @@ window_layer::window_layer(options const& what, kernel_table const& kernels)
     tap_weights_.resize(weights);
     tap_gradients_.resize(weights);
     masked_.resize(static_cast<std::size_t>(what.max_batch * out_format().image_step));
+    auto const pixels = static_cast<std::size_t>(what.max_batch * out_format().height * out_format().width);
+    if (gathers()) gathered_.resize(pixels * static_cast<std::size_t>(taps * what.in_channels));
 }
 
 window_layer::tap_pixels window_layer::pixels_of(int tap) const {
@@ -60,12 +62,53 @@ void window_layer::pack_weights() {
     }
 }
 
+// What is outside of the image is 0 from the beginning and never written.
+void window_layer::gather(int images, float const* in) {
+    auto const from = in_format(), to = out_format();
+    int const row = taps * from.channels;
+    for (int tap = 0; tap < taps; ++tap) {
+        auto const& pixels = pixels_[static_cast<std::size_t>(tap)];
+        for (int n = 0; n < images; ++n) {
+            float* const image =
+                gathered_.data() + static_cast<std::ptrdiff_t>(n) * to.height * to.width * row + tap * from.channels;
+            for (std::size_t i = 0; i < pixels.in.size(); ++i)
+                std::copy_n(in + n * from.image_step + pixels.in[i], from.channels, image + pixels.out[i] / to.channels * row);
+        }
+    }
+}
+
+void window_layer::gathered_forward(int images, float const* in, float* out) {
+    gather(images, in);
+    int const row = taps * options_.in_channels, pixels = images * out_format().height * out_format().width;
+    in_rows_.clear(), out_rows_.clear(), weight_rows_.clear();
+    for (std::ptrdiff_t i = 0; i < pixels; ++i) {
+        in_rows_.push_back(gathered_.data() + i * row);
+        out_rows_.push_back(out + i * options_.out_channels);
+    }
+    for (int i = 0; i < row; ++i) weight_rows_.push_back(tap_row(tap_weights_, 0, i));
+    kernels_->gemm({pixels, options_.out_channels, row}, {in_rows_.data(), true}, {weight_rows_.data(), false}, out_rows_.data(),
+                   true, scratch_.data());
+}
+
+void window_layer::gathered_weight_gradients(int images) {
+    int const row = taps * options_.in_channels, pixels = images * out_format().height * out_format().width;
+    in_rows_.clear(), out_rows_.clear(), weight_rows_.clear();
+    for (std::ptrdiff_t i = 0; i < pixels; ++i) {
+        in_rows_.push_back(gathered_.data() + i * row);
+        weight_rows_.push_back(masked_.data() + i * options_.out_channels);
+    }
+    for (int i = 0; i < row; ++i) out_rows_.push_back(tap_row(tap_gradients_, 0, i));
+    kernels_->gemm({row, options_.out_channels, pixels}, {in_rows_.data(), false}, {weight_rows_.data(), false}, out_rows_.data(),
+                   false, scratch_.data());
+}
+
 void window_layer::forward(int images, float const* in, float* out, bool) {
     pack_weights();
     auto const from = in_format(), to = out_format();
     int const pixels = images * to.height * to.width;
     for (int i = 0; i < pixels; ++i) std::copy(bias_.begin(), bias_.end(), out + static_cast<std::ptrdiff_t>(i) * to.channels);
-    for (int tap = 0; tap < taps; ++tap) {
+    if (gathers()) gathered_forward(images, in, out);
+    for (int tap = 0; tap < taps && !gathers(); ++tap) {
         in_rows_.clear(), out_rows_.clear(), weight_rows_.clear();
         for (int n = 0; n < images; ++n) {
             for (auto const place : pixels_[tap].in) in_rows_.push_back(in + n * from.image_step + place);
@@ -86,7 +129,8 @@ void window_layer::mask(int images, float const* out, float const* out_gradient)
 
 void window_layer::weight_gradients(int images, float const* in) {
     auto const from = in_format(), to = out_format();
-    for (int tap = 0; tap < taps; ++tap) {
+    if (gathers()) gathered_weight_gradients(images);
+    for (int tap = 0; tap < taps && !gathers(); ++tap) {
         in_rows_.clear(), out_rows_.clear(), weight_rows_.clear();
         for (int n = 0; n < images; ++n) {
             for (auto const place : pixels_[tap].in) in_rows_.push_back(in + n * from.image_step + place);
@@ -96,6 +140,11 @@ void window_layer::weight_gradients(int images, float const* in) {
         kernels_->gemm({from.channels, to.channels, static_cast<int>(in_rows_.size())}, {in_rows_.data(), false},
                        {weight_rows_.data(), false}, out_rows_.data(), false, scratch_.data());
     }
+    unpack_weight_gradients();
+}
+
+void window_layer::unpack_weight_gradients() {
+    auto const from = in_format(), to = out_format();
     constexpr int few = 16;
     for (int first = 0; first < to.channels; first += few) {
         for (int i = 0; i < from.channels; ++i) {

@@ -10,7 +10,7 @@
 namespace muster {
 
 /// Channels lie side by side in a pixel. Each of the 9 taps of the window is one matrix product over the pixels that it reaches
-/// inside of the image, so that padding costs nothing: 100 of 144 multiplications of a 4x4 image.
+/// inside of the image, so that padding costs nothing: 100 of 144 multiplications of a 4x4 image are left.
 class window_layer : public layer {
   public:
     struct options {
@@ -45,6 +45,12 @@ class window_layer : public layer {
         std::vector<std::int32_t> in, out;
     };
     tap_pixels pixels_of(int tap) const;
+    /// With few input channels a tap's product has little depth: all nine are gathered into one row a pixel, and are one product.
+    bool gathers() const noexcept { return options_.in_channels * taps <= 64; }
+    void gather(int images, float const* in);
+    void gathered_forward(int images, float const* in, float* out);
+    void gathered_weight_gradients(int images);
+    void unpack_weight_gradients();
     void pack_weights();
     void mask(int images, float const* out, float const* out_gradient);
     void weight_gradients(int images, float const* in);
@@ -60,6 +66,7 @@ class window_layer : public layer {
     std::span<float const> weights_, bias_;
     std::span<float> weight_gradient_, bias_gradient_;
     aligned_vector<float> tap_weights_, tap_gradients_;  // [tap][in][out]
+    aligned_vector<float> gathered_;                     // [image][output pixel][tap][in], 0 outside of the image
     aligned_vector<float> masked_;                       // the output's gradient before ReLU
     aligned_vector<float> scratch_;                      // of the matrix product
     std::vector<float const*> in_rows_, weight_rows_;
