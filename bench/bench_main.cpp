@@ -17,8 +17,8 @@
 #include "bench/launching/launch_command.hpp"
 #include "bench/loading/io_command.hpp"
 #include "bench/loading/loader_command.hpp"
+#include "bench/report/report_command.hpp"
 #include "bench/scaling/compare_command.hpp"
-#include "bench/scaling/report_command.hpp"
 #include "bench/scaling/scale_command.hpp"
 #include "bench/simulate/predict_command.hpp"
 #include "bench/simulate/simulate_command.hpp"
@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
         commands.add(train_row, [&](auto const& given) { return train_command(given, variables); });
         commands.add(scale_row, [&](auto const& given) { return scale_command(given, variables, line); });
         commands.add(compare_row, [&](auto const& given) { return compare_command(given, variables); });
-        commands.add(report_row, [&](auto const& given) { return report_command(given, variables); });
+        commands.add(report_row, [&](auto const& given) { return report_command(given); });
         commands.add(simulate_row, [&](auto const& given) { return simulate_command(given, variables); });
         commands.add(predict_row, [&](auto const& given) { return predict_command(given, variables); });
         commands.add(launch_row, [&](auto const& given) { return launch_command(given, variables); });

@@ -11,8 +11,8 @@
 #include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "bench/report/report_command.hpp"
 #include "bench/scaling/plan_point.hpp"
-#include "bench/scaling/report_command.hpp"
 #include "bench/scaling/run_point.hpp"
 #include "bench/scaling/scale_request.hpp"
 #include "bench/study/findings.hpp"
@@ -210,17 +210,16 @@ int scale_command(given_options const& given, environment const& variables, std:
     auto const folder = request.folder.string();
     refuse_if_all_failed(results, request.folder);
     fmt::print("{}{}", scaling_text(results), findings_text(find_causes(results)));
-    bool const good = print_judgements(results, request.demands, baseline ? &*baseline : nullptr);
+    auto const judged = judge_study(results, request.demands, baseline ? &*baseline : nullptr);
+    fmt::print("{}", judgements_text(judged));
+    bool const good = none_broken(judged);
     std::fflush(stdout);
     fmt::print(stderr, "wrote {} and {}\n", (request.folder / "results.json").string(),
                append_perflog(results, baseline ? &*baseline : nullptr, request.demands.tolerance, folder, variables));
-    if (request.html && find_program_or_nothing("gnuplot", variables).empty())
-        fmt::print(stderr,
-                   "no report.html: gnuplot, which draws its plots, is not in PATH; install it (Debian: apt install "
-                   "gnuplot-nox), then give muster-bench report --results {}\n",
-                   folder);
-    else if (request.html)
-        fmt::print(stderr, "wrote {}\n", write_html_report(results, folder, variables));
+    if (request.html) {
+        auto const document = report_document({{{results, (request.folder / "results.json").string(), judged}}});
+        fmt::print(stderr, "wrote {}\n", write_html_report(document, request.folder));
+    }
     return good && !has_failures(results) ? 0 : 1;
 }
 

@@ -44,7 +44,7 @@ constexpr option_row scale_options[]{
     {"retry", 0, "", "make runs that failed again", ""},
     {"name", 0, "NAME", "what the study is called; default: the program, or the script of an interpreter", ""},
     {"muster", 0, "PATH", "the launcher; default: the muster beside this program", ""},
-    {"no-html", 0, "", "no report.html, for which gnuplot is needed", ""},
+    {"no-html", 0, "", "no report.html", ""},
     {"protocol", 0, "NAME", "without a program: fast, published, steady, strong, weak or accuracy", "fast"},
     {"target-accuracy", 0, "X%", "of --protocol accuracy: the test accuracy that ends a run; default: 97%", ""},
     {"data", 0, "FILE.h5|DIR", "without a program: the built-in training on these images, as muster-bench train", ""},
@@ -147,14 +147,6 @@ void check_expected_ranks(study_demands const& demands, study_plan const& plan) 
 
 std::span<option_row const> scale_option_rows() noexcept {
     return scale_options;
-}
-
-study_demands read_study_demands(given_options const& given) {
-    study_demands out;
-    for (auto const& text : given.all("expect")) out.expectations.push_back(parse_expectation(text));
-    out.baseline = given.text("baseline");
-    out.tolerance = parse_share(given.text("tolerance"), "--tolerance", 10);
-    return out;
 }
 
 scale_request read_scale_request(given_options const& given) {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "bench/scaling/published_table.hpp"
+#include "bench/study/published_table.hpp"
 
 namespace muster {
 

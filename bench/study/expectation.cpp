@@ -126,29 +126,47 @@ std::string why_not_measured(std::string const& name, scaling_row const& row) {
 judgement judge_row(expectation const& wanted, scaling_row const& row, study_plan const& plan) {
     auto const what =
         wanted.ranks ? wanted.text : fmt::format("{} at {} rank{}", wanted.text, row.ranks, row.ranks == 1 ? "" : "s");
+    std::vector<std::string> const names{wanted.text, row.failure};
     auto const value = measured(wanted.metric, row, plan);
-    if (!value) return {verdict::broken, fmt::format("broken: {}: {}", what, why_not_measured(wanted.metric, row))};
-    if (holds(value->value, wanted.op, wanted.value)) return {verdict::kept, fmt::format("kept: {}: {}", what, shown(*value))};
-    if (value->spread && (holds(value->low, wanted.op, wanted.value) || holds(value->high, wanted.op, wanted.value)))
-        return {verdict::not_judged,
-                fmt::format("not judged: {}: {}: the bound lies within the spread; give more --repeats", what, shown(*value))};
-    return {verdict::broken, fmt::format("broken: {}: {}", what, shown(*value))};
+    if (!value) return {verdict::broken, fmt::format("broken: {}: {}", what, why_not_measured(wanted.metric, row)), {}, names};
+    judgement out{verdict::broken, {}, {{"ranks", row.ranks}, {"value", value->value}, {"low", value->low}, {"high", value->high}}, names};
+    if (holds(value->value, wanted.op, wanted.value)) {
+        out.came = verdict::kept;
+        out.text = fmt::format("kept: {}: {}", what, shown(*value));
+    } else if (value->spread && (holds(value->low, wanted.op, wanted.value) || holds(value->high, wanted.op, wanted.value))) {
+        out.came = verdict::not_judged;
+        out.text = fmt::format("not judged: {}: {}: the bound lies within the spread; give more --repeats", what, shown(*value));
+    } else {
+        out.text = fmt::format("broken: {}: {}", what, shown(*value));
+    }
+    return out;
 }
 
 judgement compare_row(scaling_row const& now, scaling_row const& before, judged_metric const& judged, double tolerance) {
     auto const ranks = fmt::format("{} at {} rank{}", judged.name, now.ranks, now.ranks == 1 ? "" : "s");
     auto const *a = now.find(judged.name), *b = before.find(judged.name);
-    if (b == nullptr) return {verdict::not_judged, fmt::format("not judged: {}: the baseline has none", ranks)};
-    if (a == nullptr) return {verdict::broken, fmt::format("worse: {}: {}", ranks, why_not_measured(judged.name, now))};
+    judgement out{verdict::broken, {}, {{"ranks", now.ranks}, {"allowed", tolerance}}, {now.failure}};
+    if (b == nullptr) {
+        out.came = verdict::not_judged;
+        out.text = fmt::format("not judged: {}: the baseline has none", ranks);
+        return out;
+    }
+    if (a == nullptr) {
+        out.text = fmt::format("worse: {}: {}", ranks, why_not_measured(judged.name, now));
+        return out;
+    }
     double const change = b->value.median != 0 ? a->value.median / b->value.median - 1 : 0;
+    out.values.insert(out.values.end(), {{"now", a->value.median}, {"before", b->value.median}, {"change", change}});
     auto const text = fmt::format("{}: {} against {} ({:+.1f}%, {:.1f}% allowed)", ranks, format_value(a->value.median),
                                   format_value(b->value.median), 100 * change, 100 * tolerance);
     bool const worse = judged.rate ? change < -tolerance : change > tolerance;
-    if (!worse) return {verdict::kept, "kept: " + text};
     bool const spread = a->value.count > 1 && b->value.count > 1;
     bool const apart = judged.rate ? a->value.spread.high < b->value.spread.low : a->value.spread.low > b->value.spread.high;
-    if (spread && !apart) return {verdict::not_judged, fmt::format("not judged: {}: the spreads overlap", text)};
-    return {verdict::broken, "worse: " + text};
+    out.came = !worse ? verdict::kept : spread && !apart ? verdict::not_judged : verdict::broken;
+    out.text = out.came == verdict::kept         ? "kept: " + text
+               : out.came == verdict::not_judged ? fmt::format("not judged: {}: the spreads overlap", text)
+                                                 : "worse: " + text;
+    return out;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/study/scaling_table.hpp"
@@ -31,6 +32,8 @@ enum class verdict { kept, broken, not_judged };
 struct judgement {
     verdict came = verdict::kept;
     std::string text;  ///< "kept: speedup[2]>=1.5: 1.78 (1.50 to 2.13)"
+    std::vector<std::pair<std::string, double>> values = {};  ///< by name: the figures of `text`
+    std::vector<std::string> names = {};                      ///< words of `text` whose digits are no figures of the study
     bool operator==(judgement const&) const = default;
 };
 

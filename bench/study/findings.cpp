@@ -53,7 +53,8 @@ void add_oversubscribed(std::vector<scaling_row> const& rows, int cores, std::ve
     all.push_back({cause::oversubscribed, first->ranks, each, each, each,
                    fmt::format("from {} on ranks share cores ({} on {} of them)", ranks_text(first->ranks), first->ranks,
                                cores * first->nodes),
-                   "judge by fewer ranks, or use more nodes"});
+                   "judge by fewer ranks, or use more nodes",
+                   {{"cores", cores * first->nodes}}});
 }
 
 std::optional<cpuset> cpus_of(placed_rank const& place) {
@@ -78,7 +79,9 @@ void add_shared_core(study const& results, std::vector<scaling_finding>& all) {
                     all.push_back({cause::shared_core, point.ranks, 2, 2, 2,
                                    fmt::format("of {}, ranks {} and {} on {} share core {}", ranks_text(point.ranks), rank,
                                                place.rank, place.host, both.to_list()),
-                                   "bind each rank to cores of its own: leave --bind-to and --cpu-map to muster"});
+                                   "bind each rank to cores of its own: leave --bind-to and --cpu-map to muster",
+                                   {{"first_rank", rank}, {"second_rank", place.rank}},
+                                   {place.host, both.to_list()}});
                     return;
                 }
             on_host[place.host].emplace_back(place.rank, *cpus);
@@ -97,7 +100,8 @@ void add_waiting(cause why, std::string_view metric, std::string_view what, std:
     all.push_back({why, row.ranks, part, waited->value.spread.low / whole, waited->value.spread.high / whole,
                    fmt::format("at {}, {} of {} is {} ({} {} s)", ranks_text(row.ranks), percent(part), name, what, metric,
                                format_value(waited->value.median)),
-                   std::move(advice)});
+                   std::move(advice),
+                   {{std::string(metric), waited->value.median}}});
 }
 
 /// By how much the slowest rank exceeds the mean, and which it is; nothing where fewer than two ranks told it.
@@ -147,7 +151,9 @@ void add_imbalance(study const& results, scaling_row const& row, std::vector<sca
                    fmt::format("at {}, rank {}{} computes {} longer than the mean of the ranks (compute_s {}, mean {})",
                                ranks_text(row.ranks), most->first, host.empty() ? "" : fmt::format(" ({})", host),
                                percent(s.median), format_value(median(values)), format_value(median(means))),
-                   "look at what else runs on its cores, and at its GPU's clock: muster run --preflight"});
+                   "look at what else runs on its cores, and at its GPU's clock: muster run --preflight",
+                   {{"rank", most->first}, {"compute_s", median(values)}, {"mean_compute_s", median(means)}},
+                   {host}});
 }
 
 /// (n, speed-up) of each repetition that has the base.
@@ -197,7 +203,8 @@ void add_serial_part(study const& results, std::vector<scaling_row> const& rows,
                               part, top_ranks, 1 / s.median);
     all.push_back(
         {cause::serial_part, top.ranks, s.median, s.spread.low, s.spread.high, text,
-         weak ? "look at start-up, input and communication above" : "give each rank more work a step, or see the causes above"});
+         weak ? "look at start-up, input and communication above" : "give each rank more work a step, or see the causes above",
+         {{"base_ranks", base->ranks}, {"limit", s.median > 0 ? 1 / s.median : 0}}});
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench/study/study.hpp"
@@ -26,6 +27,8 @@ struct scaling_finding {
     double low = 0, high = 0;  ///< ends of its spread; both are the figure where there is none
     std::string text;          ///< what was seen, with the figure
     std::string advice;        ///< one thing to do
+    std::vector<std::pair<std::string, double>> values = {};  ///< by name: what else `text` tells in figures
+    std::vector<std::string> names = {};                      ///< words of `text` whose digits are no figures: hosts, lists of cores
     bool operator==(scaling_finding const&) const = default;
 };
 

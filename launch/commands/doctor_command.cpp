@@ -97,7 +97,6 @@ struct program_row {
 constexpr program_row programs[]{
     {"ssh", "how mpirun and mpiexec reach other nodes outside of a job", "install it if you use -H or --hostfile"},
     {"nvidia-smi", "NVIDIA's driver tools", "install the driver if this is a GPU node"},
-    {"gnuplot", "plots in reports", "apt-get install gnuplot-nox"},
 };
 
 void examine_programs(std::vector<finding>& all, environment const& variables) {

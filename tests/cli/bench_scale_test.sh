@@ -45,9 +45,7 @@ expect_exit 0 "$MUSTER" run -n 2 --slots-per-node 2 -- "$bench" train --data dat
 expect_contains stdout "2 ranks on backend mpi"
 expect_equal "$(weights)" "$two" "weights of two ranks"
 
-html=()
-command -v gnuplot >/dev/null || html=(--no-html)
-expect_exit 0 "$bench" scale --ranks 1,2,3 --repeats 2 --data data.h5 -o out "${html[@]}"
+expect_exit 0 "$bench" scale --ranks 1,2,3 --repeats 2 --data data.h5 -o out
 expect_matches stdout '^ *ranks +train_s' '^ *1 ' '^ *2 ' '^ *3 ' 'medians of 2 runs each; .*speed-up against 1 rank'
 expect_true python3 - <<'PY'
 import json, os
@@ -59,9 +57,9 @@ assert all(r["oversubscribed"] == (r["ranks"] > cores) for r in study["runs"])
 assert len({r["train"]["weights_checksum"] for r in study["runs"] if r["ranks"] == 2}) == 1
 assert all(r["train"]["mpi_library"] for r in study["runs"])
 PY
-if command -v gnuplot >/dev/null; then
-    expect_contains out/report.html "<svg" "not like for like" "What the numbers mean"
-    expect_true python3 - <<'PY'
+expect_contains out/report.html "<svg" "What the numbers mean"
+expect_not_contains out/report.html "not like for like"
+expect_true python3 - <<'PY'
 import re
 from html.parser import HTMLParser
 
@@ -71,7 +69,7 @@ assert not re.search(r'(src|href)="(?!#)', page) and "<script" not in page, "the
 class Checker(HTMLParser):
     stack = []
     def handle_starttag(self, tag, attrs):
-        if tag not in ("meta", "br"): self.stack.append(tag)
+        if tag not in ("meta", "br", "line", "circle", "rect"): self.stack.append(tag)
     def handle_startendtag(self, tag, attrs): pass
     def handle_endtag(self, tag):
         assert self.stack and self.stack[-1] == tag, (self.getpos(), self.stack[-3:], tag)
@@ -80,14 +78,9 @@ checker = Checker()
 checker.feed(page)
 assert not checker.stack, checker.stack
 PY
-    expect_exit 0 "$bench" report --results out -o other
-    expect_true test -s other/report.html
-    expect_true test -s other/summary.json
-    # Without gnuplot: the table, and which package would draw the plots.
-    expect_exit 125 env PATH=/nowhere "$bench" report --results out -o third
-    expect_contains stderr gnuplot-nox
-    expect_contains stdout "speed-up against"
-fi
+expect_exit 0 "$bench" report --results out -o other
+expect_true test -s other/report.html
+expect_true test -s other/summary.json
 expect_exit 0 "$bench" report --results out/results.json --no-html --json
 expect_true python3 -c 'import json, sys; assert [r["ranks"] for r in json.load(open(sys.argv[1]))["rows"]] == [1, 2, 3]' "$OUT"
 

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "bench/scaling/plot.hpp"
-#include "bench/scaling/report_html.hpp"
+#include "bench/report/report_document.hpp"
+#include "bench/report/report_page.hpp"
 #include "bench/study/expectation.hpp"
 #include "bench/study/perflog.hpp"
 #include "bench/study/scaling_table.hpp"
@@ -22,10 +22,9 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         auto const study = muster::read_study(muster::parse_json(text, "results.json"), "results.json");
         auto const rows = muster::scaling_rows(study);
         if (rows.empty() || muster::scaling_text(study).empty()) __builtin_trap();
-        muster::speedup_script(rows, study.machine.cores);
-        muster::judged_script(rows, study.plan.judged);
-        muster::time_split_script(rows);
-        auto const page = muster::report_html(study, {"", "", "", ""});
+        auto const document = muster::report_document({{{study, "results.json"}}});
+        auto const page = muster::report_html(document);
+        if (muster::report_markdown(document).empty() || muster::report_csv(document).empty()) __builtin_trap();
         if (page.find("<script") != std::string::npos) __builtin_trap();
         for (auto const* bound : {"speedup>=1", "wall_s[2]<3"}) muster::judge(muster::parse_expectation(bound), rows, study.plan);
         muster::compare_with_baseline(study, study, 0.05);

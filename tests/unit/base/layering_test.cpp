@@ -57,6 +57,7 @@ std::map<std::string, std::vector<names>> const floors_of{
       {"peers", "network"},
       {"training", "collectives", "exchange", "launching", "loading"},
       {"study", "in_job"},
+      {"report"},
       {"scaling"},
       {"simulate"},
       {"."}}},

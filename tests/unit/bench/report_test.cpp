@@ -2,8 +2,12 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "bench/scaling/plot.hpp"
-#include "bench/scaling/report_html.hpp"
+#include "bench/report/busbw_curves.hpp"
+#include "bench/report/checklist.hpp"
+#include "bench/report/plots/curve_plot.hpp"
+#include "bench/report/plots/label_layout.hpp"
+#include "bench/report/report_document.hpp"
+#include "bench/report/report_page.hpp"
 #include "bench/study/scaling_table.hpp"
 #include "bench/tools/options.hpp"
 #include "tests/unit/bench/sample_study.hpp"
@@ -163,7 +167,9 @@ TEST(parse_list, of_ranks) {
     }
 }
 
-report_plots const plots{"<svg id=\"a\"></svg>", "<svg id=\"b\"></svg>", "<svg id=\"c\"></svg>", "<svg id=\"d\"></svg>"};
+std::string page_of(study const& s) {
+    return report_html(report_document({{{s, "study/results.json"}}}));
+}
 
 // Everything that comes from outside is hostile here; none of it may become markup.
 TEST(report_html, escapes_everything) {
@@ -185,22 +191,53 @@ TEST(report_html, escapes_everything) {
             *text = evil;
         for (auto& p : run.train->ranks) p.host = p.cores = evil;
     }
-    auto const page = report_html(s, plots);
+    auto const page = page_of(s);
     EXPECT_THAT(page, Not(HasSubstr("<script")));
     EXPECT_THAT(page, Not(HasSubstr("alert(\"")));
     EXPECT_THAT(page, HasSubstr("&lt;script&gt;"));
-    EXPECT_THAT(page, HasSubstr("<svg id=\"b\"></svg>")) << "plots are taken as they are";
+    EXPECT_THAT(page, HasSubstr("<svg viewBox"));
+}
+
+std::string without_tags(std::string const& page) {
+    std::string out;
+    bool tag = false;
+    for (char const c : page) {
+        if (c == '<') tag = true;
+        if (!tag) out += c;
+        if (c == '>') tag = false;
+    }
+    return out;
+}
+
+study published_study() {
+    auto s = sample_study();
+    for (auto& run : s.runs) {
+        run.train->protocol = "published";
+        run.train->batch = 64;
+        run.train->rate = 0.01 * run.ranks;
+        run.train->momentum = 0.5;
+    }
+    return s;
 }
 
 TEST(report_html, needs_no_network_and_holds_what_it_must) {
-    auto const page = report_html(sample_study(), plots);
+    auto const page = page_of(published_study());
     for (auto const* forbidden : {"http://", "https://", "<script", "<link", "@import", "url(", "src="})
         EXPECT_THAT(page, Not(HasSubstr(forbidden)));
+    auto const text = without_tags(page);
     for (auto const* wanted : {"Published, 2020, A100s: not like for like", "499.8", "8.97", "oversubscribed: 4 ranks on 2 cores",
                                "speed-up", "Some Processor", "GCC 12.2.0", "Open MPI v4.1.4", "7.50 to 8.50 (range)",
-                               "What the numbers mean", "0=0 1=1", "Hits over all images of the test split"})
-        EXPECT_THAT(page, HasSubstr(wanted));
+                               "What the numbers mean", "0=0 1=1", "Hits over all images of the test split", "(log scale)",
+                               "A reviewer's checklist"})
+        EXPECT_THAT(text, HasSubstr(wanted));
     EXPECT_THAT(page, Not(HasSubstr("{{"))) << "every field of the template was filled";
+}
+
+TEST(report_html, shows_the_published_table_for_its_own_settings_alone) {
+    EXPECT_THAT(page_of(sample_study()), Not(HasSubstr("ublished")));
+    auto s = published_study();
+    s.runs.back().train->batch = 32;
+    EXPECT_THAT(page_of(s), Not(HasSubstr("ublished")));
 }
 
 TEST(report_html, of_another_program_has_nothing_of_the_training) {
@@ -209,64 +246,116 @@ TEST(report_html, of_another_program_has_nothing_of_the_training) {
     s.runs[0].status = run_status::failed;
     s.runs[0].reason = "exit code <3>";
     s.load = {9, 8, 4, {}, {{"<script>", 1, 1}}};
-    auto const page = report_html(s, {"<svg id=\"a\"></svg>", "<svg id=\"b\"></svg>", "", ""});
+    auto const page = page_of(s), text = without_tags(page);
     for (auto const* wanted :
          {"Scaling of train.py", "exit code &lt;3&gt;", "2.20", "A busy machine", "of 6 runs failed", "&lt;b&gt;"})
-        EXPECT_THAT(page, HasSubstr(wanted));
+        EXPECT_THAT(text, HasSubstr(wanted));
     for (auto const* unwanted : {"ublished", "MNIST", "loader", "images", "<script", "<b>'", "{{"})
         EXPECT_THAT(page, Not(HasSubstr(unwanted)));
+    EXPECT_LT(text.find("of 6 runs failed"), text.find("wall_s of")) << "the worst news first";
 }
 
 // The tiles are of what the machine can do, not of ranks that share cores.
 TEST(report_html, has_tiles_of_the_largest_number_of_ranks_that_is_not_oversubscribed) {
-    auto const page = report_html(sample_study(), plots);
-    EXPECT_THAT(page, HasSubstr("<b>1.78x</b>"));
-    EXPECT_THAT(page, HasSubstr("train_s (s) of 2 ranks (4.00 to 5.00 (range))"));
+    auto const text = without_tags(page_of(sample_study()));
+    EXPECT_THAT(text, HasSubstr("1.78xspeed-up of 2 ranks (1.50 to 2.13), efficiency 89%"));
+    EXPECT_THAT(text, HasSubstr("4.50train_s of 2 ranks (4.00 to 5.00 (range))"));
 }
 
-TEST(plot_scripts, hold_the_numbers) {
-    auto const rows = scaling_rows(sample_study());
-    EXPECT_THAT(speedup_script(rows, 2), HasSubstr("2 1.77778 1.5 2.125"));
-    EXPECT_THAT(speedup_script(rows, 2), HasSubstr("bound by 2 cores"));
-    EXPECT_THAT(speedup_script(rows, 4), Not(HasSubstr("bound by")));
-    EXPECT_THAT(time_split_script(rows), HasSubstr("allreduce wait"));
-    EXPECT_THAT(judged_script(rows, {"train_s", false}), HasSubstr("0 1 8 7.5 8.5"));
+TEST(report_html, names_the_value_of_each_figure) {
+    auto const page = page_of(sample_study());
+    EXPECT_THAT(page, HasSubstr("<span data-value=\"/studies/0/rows/1/speedup/value\" data-digits=\"2\">1.78</span>"));
+    EXPECT_THAT(page, HasSubstr("data-value=\"/studies/0/rows/1/speedup/efficiency\" data-digits=\"0\" data-scale=\"100\">89<"));
+    EXPECT_THAT(page, HasSubstr("oversubscribed: <span data-value=\"/studies/0/rows/2/ranks\" data-digits=\"0\">4</span> ranks on"));
 }
 
-TEST(draw_svg, without_gnuplot_names_the_package) {
-    try {
-        draw_svg("plot x", environment{{"PATH", "/nowhere"}});
-        FAIL();
-    } catch (error const& e) {
-        EXPECT_EQ(e.code(), errc::unavailable);
-        EXPECT_THAT(e.what(), HasSubstr("gnuplot-nox"));
-    }
+TEST(report_document, puts_studies_side_by_side_and_says_what_differs) {
+    auto const one = plain_study({1, 2}, {{4, 4, 4}, {2, 2, 2}});
+    auto other = plain_study({1, 2}, {{4, 4, 4}, {3, 3, 3}});
+    other.plan.launch = {"--bind-to", "none"};
+    auto const document = report_document({{{one, "one/results.json"}, {other, "other/results.json"}}});
+    EXPECT_EQ(document["studies"][0]["label"], "train.py (one)");
+    EXPECT_EQ(document["studies"][1]["rows"][1]["speedup"]["value"], 4.0 / 3);
+    ASSERT_EQ(document["differences"].size(), 1u);
+    EXPECT_EQ(document["differences"][0]["setting"], "plan/launch");
+    auto const text = without_tags(report_html(document));
+    EXPECT_THAT(text, HasSubstr("What differs"));
+    EXPECT_THAT(report_markdown(document), HasSubstr("| plan/launch | [] | [\"--bind-to\",\"none\"] |"));
+    auto const csv = report_csv(document);
+    EXPECT_THAT(csv, HasSubstr("\ntrain.py (one),2,1,3,0,0,0,0,2.0,2.0,2.0,1.0,2.0,2.0,2.0,3\n"));
 }
 
-TEST(draw_svg, draws_every_plot) {
-    auto const variables = environment::capture();
-    auto const rows = scaling_rows(sample_study());
-    for (auto const& script :
-         {speedup_script(rows, 2), judged_script(rows, {"train_s", false}), time_split_script(rows), published_script()}) {
-        std::string svg;
-        try {
-            svg = draw_svg(script, variables);
-        } catch (error const& e) {
-            if (e.code() == errc::unavailable) GTEST_SKIP() << e.what();
-            throw;
-        }
-        EXPECT_TRUE(svg.starts_with("<svg"));
-        EXPECT_TRUE(svg.ends_with("</svg>"));
-    }
+checked_rule const& rule(std::vector<checked_rule> const& all, int number) {
+    return all.at(static_cast<std::size_t>(number - 1));
 }
 
-TEST(draw_svg, says_when_gnuplot_fails) {
-    try {
-        draw_svg("plot nonsense(", environment::capture());
-        FAIL();
-    } catch (error const& e) {
-        EXPECT_TRUE(e.code() == errc::library || e.code() == errc::unavailable) << e.what();
-    }
+TEST(check_rules, decides_from_what_was_recorded) {
+    auto few = plain_study({1, 2}, {{4, 4.1, 4.2}, {2, 2.1, 2.2}});
+    auto const three = check_rules(few);
+    ASSERT_EQ(three.size(), 12u);
+    EXPECT_EQ(rule(three, 1).answer, rule_answer::yes);
+    EXPECT_EQ(rule(three, 5).answer, rule_answer::no) << "three runs give no interval";
+    EXPECT_THAT(rule(three, 5).reason, HasSubstr("3 runs of a number of ranks give a range"));
+    EXPECT_EQ(rule(three, 9).answer, rule_answer::no) << "no processor was recorded";
+    auto const six = check_rules(plain_study({1, 2}, {{4, 4, 4, 4, 4, 4.2}, {2, 2, 2, 2, 2, 2.2}}));
+    EXPECT_EQ(rule(six, 5).answer, rule_answer::yes);
+    EXPECT_EQ(rule(six, 7).answer, rule_answer::yes);
+    auto const alone = check_rules(plain_study({1}, {{4}}));
+    EXPECT_EQ(rule(alone, 1).answer, rule_answer::not_known);
+    EXPECT_EQ(rule(alone, 11).answer, rule_answer::no);
+}
+
+curve_plot plot_of_points(std::vector<curve_point> points) {
+    curve_plot plot;
+    plot.title = "a plot";
+    plot.x = {"ranks", true, true};
+    plot.y = {"seconds"};
+    plot.curves = {{"one", std::move(points)}};
+    return plot;
+}
+
+TEST(draw_curves, labels_sit_on_their_points_and_say_log) {
+    report_json const document{{"a", 4.0}, {"b", 2.5}};
+    auto const at = [](double x, double y, char const* name) {
+        return curve_point{x, y, y, y, point_mark::plain, json_place(std::string("/") + name), shown_rounding{1, 1}};
+    };
+    auto const svg = draw(plot_of_points({at(1, 4, "a"), at(2, 2.5, "b")}), document);
+    EXPECT_THAT(svg, HasSubstr("ranks (log scale)"));
+    EXPECT_THAT(svg, HasSubstr("<tspan data-value=\"/b\" data-digits=\"1\">2.5</tspan>"));
+    EXPECT_EQ(draw(plot_of_points({}), document), "");
+}
+
+TEST(label_layout, gives_no_place_twice) {
+    label_layout layout({0, 0, 60, 40});
+    auto const first = layout.place(30, 20, "10", 10);
+    ASSERT_TRUE(first);
+    for (int i = 0; i < 8; ++i)
+        if (auto const next = layout.place(30, 20, "10", 10)) { EXPECT_FALSE(next->box.overlaps(first->box)); }
+    EXPECT_FALSE(layout.place(30, 20, "a long label", 10)) << "no room";
+}
+
+TEST(figure_text, finds_the_figures_of_a_sentence) {
+    report_json const document{{"figure", 0.3125}, {"ranks", 2}, {"text", "at 2 ranks, 31% of wall_s on node-3 is 1.5 s"},
+                               {"values", {{"s", 1.5}}}, {"names", report_json::array({"node-3"})}};
+    EXPECT_EQ(figure_text(document, markup::html).sentence(json_place(), "text").text(),
+              "at <span data-value=\"/ranks\" data-digits=\"0\">2</span> ranks, <span data-value=\"/figure\" data-digits=\"0\" "
+              "data-scale=\"100\">31</span>% of wall_s on <span data-name>node-3</span> is <span data-value=\"/values/s\" "
+              "data-digits=\"1\">1.5</span> s");
+    EXPECT_EQ(figure_text(document, markup::plain).sentence(json_place(), "text").text(), document["text"].get<std::string>());
+}
+
+TEST(busbw_curves, are_bytes_over_time_times_the_factor) {
+    auto const document = parse_json(R"({"schema": "muster.collectives/1", "created": "now", "command": "x",
+        "context": {"host": "a", "load": 0.5}, "collective": "allreduce", "type": "f32", "redop": "sum", "ranks": 4,
+        "simulated": false, "bus_factor": 1.5, "jobs": [{"name": "shm", "simulated": false}],
+        "cells": [{"by": "shm", "bytes": 3000, "out_of_place_us": [2, 4, 3], "in_place_us": []}]})", "here");
+    ASSERT_TRUE(is_collectives(document));
+    auto curves = report_json::array();
+    add_busbw_curves(checked_json(document, "here"), "c.json", curves);
+    ASSERT_EQ(curves.size(), 1u);
+    EXPECT_DOUBLE_EQ(curves[0]["curves"][0]["points"][0]["busbw_gbs"].get<double>(), 1.5) << "3000 B in 3 us, by 1.5";
+    auto const text = without_tags(report_html(report_document({{}, curves})));
+    EXPECT_THAT(text, HasSubstr("allreduce f32 on 4 ranks"));
 }
 
 }  // namespace

@@ -1,0 +1,157 @@
+#include "bench/report/report_command.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "bench/report/report_page.hpp"
+#include "bench/study/findings.hpp"
+#include "bench/study/scaling_table.hpp"
+#include "bench/study/study_demands.hpp"
+
+namespace muster {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr option_row report_options[]{
+    {"results", 0, "FILE", "results.json of muster-bench scale, or its folder, as the words without an option", ""},
+    {"output", 'o', "PATH", "folder of report.html and summary.json [that of the results]; with --format: a file", ""},
+    {"format", 0, "NAME", "html, md, csv or json: this alone, to -o or, but for html, to standard output", ""},
+    {"no-html", 0, "", "no report.html", ""},
+    {"json", 0, "", "the summary of one study on standard output instead of the table", ""},
+    {"expect", 0, "BOUND", "'speedup[4]>=3.5': exit code 1 where it is broken; may be given again", "", true},
+    {"baseline", 0, "FILE", "an earlier results.json: exit code 1 where these results are worse", ""},
+    {"tolerance", 0, "X%", "worse by no more than this is as good as the baseline", "5%"},
+};
+
+constexpr std::string_view formats[]{"html", "md", "csv", "json"};
+
+void write_report_file(fs::path const& path, std::string const& text) {
+    std::ofstream file(path, std::ios::binary);
+    file << text;
+    file.close();
+    if (!file) throw_system("write", path.string(), 0, "give another place with -o");
+}
+
+std::string dump(report_json const& value) {
+    return value.dump(1, ' ', false, report_json::error_handler_t::replace) + "\n";
+}
+
+/// "" where no format is asked for.
+std::string format_of(given_options const& given) {
+    if (!given.has("format")) return {};
+    auto const name = given.text("format");
+    if (std::find(std::begin(formats), std::end(formats), name) == std::end(formats))
+        throw error(errc::usage, fmt::format("--format: '{}' is unknown; give html, md, csv or json", name));
+    return name;
+}
+
+std::vector<std::string> paths_of(given_options const& given) {
+    auto out = given.words();
+    if (given.has("results")) out.insert(out.begin(), given.text("results"));
+    if (out.empty())
+        throw error(errc::usage,
+                    "muster-bench report: no results; give the results.json that muster-bench scale wrote, or its folder");
+    return out;
+}
+
+/// That of the results where all are in one; else the current one.
+fs::path folder_of(given_options const& given, report_input const& input) {
+    if (given.has("output")) return given.text("output");
+    fs::path const file = input.studies.size() == 1 ? input.studies.front().file : "";
+    return file.has_parent_path() ? file.parent_path() : fs::path(".");
+}
+
+void make_folder(fs::path const& folder) {
+    std::error_code ignored;
+    fs::create_directories(folder, ignored);
+    if (!fs::is_directory(folder, ignored))
+        throw error(errc::io,
+                    fmt::format("cannot write the report into '{}': it is no folder and cannot be made; give another with -o",
+                                folder.string()));
+}
+
+/// One format alone, into a file or to standard output.
+void write_format(std::string const& format, given_options const& given, report_input const& input, report_json const& document) {
+    auto const text = format == "html"  ? report_html(document)
+                      : format == "md"  ? report_markdown(document)
+                      : format == "csv" ? report_csv(document)
+                                        : dump(document);
+    if (format != "html" && (!given.has("output") || given.text("output") == "-")) {
+        fmt::print("{}", text);
+        return;
+    }
+    auto path = folder_of(given, input);
+    if (std::error_code ignored; fs::is_directory(path, ignored)) path /= "report." + format;
+    write_report_file(path, text);
+    fmt::print(stderr, "wrote {}\n", path.string());
+}
+
+void print_tables(report_input const& input) {
+    for (auto const& [results, file, judged] : input.studies) {
+        if (input.studies.size() > 1) fmt::print("{} ({})\n", results.name, file);
+        fmt::print("{}{}{}", scaling_text(results), findings_text(find_causes(results)), judgements_text(judged));
+        if (input.studies.size() > 1) fmt::print("\n");
+    }
+}
+
+}  // namespace
+
+std::string write_html_report(report_json const& document, fs::path const& folder) {
+    auto const path = folder / "report.html";
+    write_report_file(path, report_html(document));
+    return path.string();
+}
+
+constexpr command_row report_row{
+    .name = "report",
+    .summary = "table, page, Markdown, CSV and JSON of scaling studies",
+    .synopsis = "RESULTS… [options]",
+    .examples = "  muster-bench report scaling\n"
+                "  muster-bench report before/results.json after/results.json collectives.json -o compared\n"
+                "  muster-bench report scaling --format md -o report.md\n",
+    .options = report_options,
+    .description = "RESULTS are files or folders of muster-bench scale, side by side in one report, and files that collectives and\n"
+                   "collectives-here wrote with --json. Every figure in the page's text is one of the numbers of --format json.",
+    .most_words = 64,
+};
+
+int report_command(given_options const& given) {
+    auto const format = format_of(given);
+    auto const demands = read_study_demands(given);
+    auto input = read_report_input(paths_of(given));
+    std::optional<study> baseline;
+    if (!demands.baseline.empty()) baseline = read_study_file(demands.baseline);
+    bool good = true;
+    for (auto& each : input.studies) {
+        each.judged = judge_study(each.results, demands, baseline ? &*baseline : nullptr);
+        good &= none_broken(each.judged);
+    }
+    auto const document = report_document(input);
+    if (!format.empty()) {
+        write_format(format, given, input, document);
+        for (auto const& each : input.studies) fmt::print(stderr, "{}", judgements_text(each.judged));
+        return good ? 0 : 1;
+    }
+    if (given.has("json") && input.studies.size() != 1)
+        throw error(errc::usage, "--json is of one study; give --format json for several");
+    if (given.has("json"))
+        fmt::print("{}", dump(document.at("studies").front()));
+    else
+        print_tables(input);
+    std::fflush(stdout);
+    auto const folder = folder_of(given, input);
+    make_folder(folder);
+    write_report_file(folder / "summary.json", dump(document));
+    if (given.has("no-html")) return good ? 0 : 1;
+    fmt::print(stderr, "wrote {} and {}\n", write_html_report(document, folder), (folder / "summary.json").string());
+    return good ? 0 : 1;
+}
+
+}  // namespace muster

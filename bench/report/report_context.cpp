@@ -1,0 +1,194 @@
+#include "bench/report/report_context.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace muster {
+
+namespace {
+
+report_json pair(std::string what, std::string value) {
+    return {{"what", std::move(what)}, {"value", std::move(value)}};
+}
+
+/// The record of the first run of the built-in training; nothing of other programs.
+train_record const* training_of(study const& s) {
+    auto const found = std::find_if(s.runs.begin(), s.runs.end(), [](auto const& r) { return r.train.has_value(); });
+    return s.plan.built_in && found != s.runs.end() ? &*found->train : nullptr;
+}
+
+std::string count(std::int64_t n, std::string_view one) {
+    return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s");
+}
+
+std::string bindings(study const& s) {
+    std::string out;
+    for (auto const& point : s.points) {
+        out += fmt::format("{}{}:", out.empty() ? "" : "; ", count(point.ranks, "rank"));
+        for (auto const& p : point.places)
+            out += fmt::format(" {}={}{}", p.rank, p.cpus.empty() ? "any" : p.cpus,
+                               p.gpu.empty() ? std::string() : fmt::format("/GPU {}", p.gpu));
+    }
+    return out + " (rank=cores it may run on, as muster plan said)";
+}
+
+std::string variables_text(study const& s) {
+    std::string out;
+    for (auto const& [name, value] : s.variables) out += fmt::format("{}{}={}", out.empty() ? "" : "; ", name, value);
+    return out.empty() ? "none that bears upon speed" : out;
+}
+
+void add_training(report_json& out, train_record const& t) {
+    out.push_back(pair("MPI", t.mpi_library));
+    out.push_back(
+        pair("Kernels", fmt::format("{}; communicator backend {}; identity from {}", t.kernels, t.backend, t.identity_source)));
+    out.push_back(pair("Data", t.data));
+    out.push_back(pair(
+        "Settings",
+        fmt::format(
+            "SGD, rate {:g} x ranks, momentum {:g}, dropout {:g}, seed {}, batch {} a rank, buckets of {} bytes, protocol {}",
+            t.rate / t.world_size, t.momentum, t.dropout, t.seed, t.batch, t.bucket_bytes, t.protocol)));
+}
+
+void add_training_definitions(report_json& out) {
+    out.push_back(
+        pair("train_s",
+             "Wall-clock seconds of all epochs' training, from a barrier before the first step to the end of the last step "
+             "on the slowest rank. Start-up and test are not in it, the first step is."));
+    out.push_back(pair("images_per_s",
+                       "Images of all ranks' steps after each epoch's first, over the seconds they took on the slowest rank."));
+    out.push_back(
+        pair("accuracy",
+             "Hits over all images of the test split, each counted exactly once over all ranks, after the last epoch; 0 to 1."));
+    out.push_back(
+        pair("startup_s",
+             "From main() to the barrier before the first step: MPI, opening and reading the data, allocating. Launching "
+             "the process is not in it."));
+    out.push_back(pair("allreduce_wait_s",
+                       "Time in the wait for the last gradient bucket: communication that the backward pass did not hide, and "
+                       "waiting for slower ranks. Mean over the ranks."));
+    out.push_back(pair("loader_wait_s", "Time until the next batch was there. Mean over the ranks."));
+    out.push_back(pair("compute_s", "The rest of training: train_s less first step and the two waits."));
+    out.push_back(pair("clocks",
+                       "std::chrono::steady_clock in each rank between common barriers; the maximum over ranks is taken by an "
+                       "allreduce. No clocks of different ranks are compared."));
+}
+
+
+/// Members of an object, and of objects within it, by "a/b".
+void flatten(nlohmann::json const& value, std::string const& name, std::vector<std::pair<std::string, std::string>>& out) {
+    if (value.is_object()) {
+        for (auto const& [member, inside] : value.items()) flatten(inside, name.empty() ? member : name + "/" + member, out);
+    } else if (!value.is_null()) {
+        out.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    }
+}
+
+/// What is told in words of its own.
+bool is_told(std::string const& name) {
+    constexpr std::string_view told[]{
+        "host",   "processor",   "cores", "clock_mhz",      "governor", "memory_bytes", "system", "kernel",    "compiler",
+        "gpus",   "virtualised", "plan",  "points",         "runs",     "variables",    "load",   "command",   "created",
+        "schema", "name",        "folder", "launch_command", "version",  "scheduler"};
+    return std::find(std::begin(told), std::end(told), name) != std::end(told);
+}
+
+/// Factors that are recorded without words of their own.
+void add_others(study const& s, report_json& out) {
+    auto const document = to_json(s);
+    std::vector<std::pair<std::string, std::string>> found;
+    for (auto const& [name, value] : document.at("context").items())
+        if (!is_told(name)) flatten(value, name, found);
+    for (auto const& [name, value] : document.items())
+        if (name != "context" && !is_told(name)) flatten(value, name, found);
+    for (auto& [name, value] : found)
+        if (!value.empty() && value != "[]") out.push_back(pair(std::move(name), std::move(value)));
+}
+
+}  // namespace
+
+report_json study_context(study const& s) {
+    auto const& m = s.machine;
+    auto const [low, high] = std::minmax_element(s.runs.begin(), s.runs.end(),
+                                                 [](auto const& a, auto const& b) { return a.load.average < b.load.average; });
+    report_json out{
+        pair("Machine", fmt::format("{}: {}, {}{}, {:.1f} GiB memory", m.host,
+                                    m.processor.empty() ? "unknown processor" : m.processor, count(m.cores, "core"),
+                                    m.virtualised ? ", virtual machine" : "", static_cast<double>(m.memory_bytes) / 0x1p30)),
+        pair("Clock", fmt::format("{}; governor: {}",
+                                  m.clock_mhz > 0 ? fmt::format("{:.0f} MHz as the system said before the runs", m.clock_mhz)
+                                                  : "not told by the system",
+                                  m.governor.empty() ? "not visible" : m.governor)),
+        pair("GPUs", m.gpus),
+        pair("System", fmt::format("{}, {}", m.system, m.kernel)),
+        pair("Versions", fmt::format("muster {}, built by {}", s.version, m.compiler)),
+        pair("Scheduler", s.scheduler),
+        pair("Bindings", bindings(s)),
+        pair("Load before the study", crowd_text(s.load)),
+        pair("Load before the runs", fmt::format("{:.2f} to {:.2f} (one-minute average)", low->load.average, high->load.average)),
+        pair("Environment", variables_text(s)),
+    };
+    auto const* training = training_of(s);
+    if (training != nullptr) add_training(out, *training);
+    out.push_back(pair("Study", s.command));
+    out.push_back(pair("First run", s.launch_command));
+    out.push_back(pair("Working directory", s.folder));
+    add_others(s, out);
+    return out;
+}
+
+report_json study_definitions(study const& s) {
+    auto const& judged = s.plan.judged;
+    report_json out{
+        pair(
+            "spread",
+            "A confidence interval of the median from the order of the values alone (no normal distribution assumed). Fewer than "
+            "six runs give none: then it is the range, smallest to largest."),
+        pair("speed-up",
+             judged.rate ? fmt::format("Median {} of the row over that of the base.", judged.name)
+             : s.plan.series == work_series::weak
+                 ? fmt::format(
+                       "Median {} of the base over that of the row, times ranks over base ranks: the work done in a second.",
+                       judged.name)
+                 : fmt::format("Median {} of the base over that of the row.", judged.name)),
+        pair("within the spread", "The spreads of row and base do not tell whether the one is faster or slower than the other."),
+        pair("efficiency",
+             "Speed-up x base ranks / ranks. Oversubscribed rows share cores and cannot exceed the bound by cores."),
+        pair("wall_s", "The whole command as a user waits for it: launcher, start-up, the program's work, exit."),
+        pair("busy", "Other programs used more than a tenth of the CPUs before or during a run."),
+    };
+    if (s.plan.built_in)
+        add_training_definitions(out);
+    else
+        out.push_back(pair(
+            "metrics", "Told by the program. The last value that the lowest rank told counts, unless --take says otherwise."));
+    return out;
+}
+
+std::string study_subtitle(study const& s) {
+    auto const* training = training_of(s);
+    if (training != nullptr)
+        return fmt::format("MNIST network, 21,840 parameters, batch {} a rank, {} of {} images", training->batch,
+                           count(training->epochs, "epoch"), training->epochs_done.front().images);
+    auto const series = s.plan.series == work_series::as_given ? "" : fmt::format("{} series", to_string(s.plan.series));
+    auto const batch = s.plan.batch ? fmt::format(", batch {}", *s.plan.batch) : "";
+    return shell_join(s.plan.program) + (series.empty() ? "" : ", ") + series + batch;
+}
+
+
+std::vector<std::pair<std::string, std::string>> study_settings(study const& s) {
+    auto const document = to_json(s);
+    std::vector<std::pair<std::string, std::string>> out;
+    for (auto const& [name, value] : document.items()) {
+        bool const of_one = name == "created" || name == "command" || name == "launch_command" || name == "load" || name == "points" ||
+                            name == "runs" || name == "schema";
+        if (!of_one) flatten(value, name, out);
+    }
+    std::erase_if(out, [](auto const& each) { return each.first == "context/clock_mhz"; });
+    return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,34 @@
+// The report's document: gathers studies and collectives into the JSON from which page, tables and texts are written.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/report/figure_text.hpp"
+#include "bench/study/expectation.hpp"
+#include "bench/study/study.hpp"
+
+namespace muster {
+
+struct reported_study {
+    study results;
+    std::string file;
+    std::vector<judgement> judged = {};
+};
+
+/// What is reported together.
+struct report_input {
+    std::vector<reported_study> studies;
+    report_json busbw = report_json::array();  ///< as add_busbw_curves makes them
+};
+
+/// Reads results.json of muster-bench scale, folders that hold one, and the JSON of collectives and collectives-here. Throws errc::usage,
+/// errc::not_found, errc::invalid_data.
+report_input read_report_input(std::vector<std::string> const& paths);
+
+/// Schema "muster.report/1": "studies", each as study_summary has it with a "label" of its own; "differences", settings that are not the
+/// same in all; "busbw". Pure.
+report_json report_document(report_input const& input);
+
+}  // namespace muster

@@ -1,0 +1,192 @@
+#include "bench/report/report_page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <kainjow/mustache.hpp>
+
+#include "base/error.hpp"
+#include "bench/report/report_cells.hpp"
+#include "bench/report/plots/report_charts.hpp"
+#include "bench/study/published_table.hpp"
+
+namespace muster {
+
+namespace {
+
+using kainjow::mustache::data;
+using list = kainjow::mustache::list;
+
+data with(std::initializer_list<std::pair<std::string, std::string>> members) {
+    data d;
+    for (auto const& [name, value] : members) d.set(name, value);
+    return d;
+}
+
+/// Cells with their column's name, which a phone shows beside them.
+data table_data(report_table const& table) {
+    list head, rows;
+    for (std::size_t i = 0; i + 1 < table.head.size(); ++i) head.push_back(with({{"value", table.head[i]}}));
+    for (auto const& row : table.rows) {
+        list cells;
+        for (std::size_t i = 0; i + 1 < row.size(); ++i) cells.push_back(with({{"value", row[i]}, {"label", table.head[i]}}));
+        data d;
+        d.set("cells", data(cells));
+        d.set("note", row.back());
+        d.set("noted", !row.back().empty());
+        rows.push_back(d);
+    }
+    data out;
+    out.set("head", data(head));
+    out.set("rows", data(rows));
+    return out;
+}
+
+data charts_data(std::vector<report_chart> const& charts) {
+    list out;
+    for (auto const& each : charts)
+        out.push_back(with({{"title", each.title}, {"svg", each.svg}, {"legend", each.legend}, {"caption", each.caption}}));
+    return data(out);
+}
+
+data facts_data(report_json const& facts) {
+    list out;
+    for (auto const& each : facts)
+        out.push_back(with({{"what", each.at("what").get<std::string>()}, {"value", each.at("value").get<std::string>()}}));
+    return data(out);
+}
+
+data findings_data(report_json const& document, json_place const& study) {
+    list out;
+    auto const& findings = document.at(study).at("findings");
+    for (std::size_t i = 0; i < findings.size(); ++i) {
+        auto const at = study / "findings" / i;
+        figure_text text(document, markup::html), advice(document, markup::html);
+        out.push_back(with({{"why", findings[i].at("cause").get<std::string>()},
+                            {"text", text.sentence(at, "text").text()},
+                            {"advice", findings[i].at("advice").get<std::string>()}}));
+    }
+    return data(out);
+}
+
+data judgements_data(report_json const& document, json_place const& study) {
+    list out;
+    auto const& judged = document.at(study).at("judgements");
+    for (std::size_t i = 0; i < judged.size(); ++i)
+        out.push_back(with({{"text", figure_text(document, markup::html).sentence(study / "judgements" / i, "text").text()},
+                            {"verdict", judged[i].at("verdict") == "broken" ? "broken" : ""}}));
+    return data(out);
+}
+
+data checklist_data(report_json const& rules) {
+    list out;
+    for (auto const& each : rules) {
+        auto const answer = each.at("answer").get<std::string>();
+        out.push_back(with({{"number", std::to_string(each.at("number").get<int>())},
+                            {"rule", each.at("rule").get<std::string>()},
+                            {"answer", answer},
+                            {"kind", answer == "not known" ? "unknown" : answer},
+                            {"reason", each.at("reason").get<std::string>()}}));
+    }
+    return data(out);
+}
+
+data study_data(report_json const& document, std::size_t index, bool several) {
+    json_place const at = json_place("/studies") / index;
+    auto const& s = document.at(at);
+    auto const text = [&](char const* name) { return s.at(name).get<std::string>(); };
+    data d = with({{"label", text("label")}, {"subtitle", text("subtitle")}, {"host", text("host")}, {"created", text("created")},
+                   {"busy_text", text("busy_text")}, {"base", base_text(document, at, markup::html)}, {"of", several ? ": " + text("label") : ""}});
+    d.set("several", several);
+    d.set("busy", s.at("busy").get<bool>());
+    list tiles;
+    for (auto const& tile : tiles_of(document, at, markup::html))
+        tiles.push_back(with({{"kind", tile.kind}, {"value", tile.value}, {"what", tile.what}}));
+    d.set("tiles", data(tiles));
+    d.set("table", table_data(scaling_table_of(document, at, markup::html)));
+    auto const others = metrics_table_of(document, at, markup::html);
+    d.set("has_others", !others.rows.empty());
+    d.set("others", table_data(others));
+    d.set("runs", table_data(runs_table_of(document, at, markup::html)));
+    list notes;
+    for (auto const& note : s.at("notes")) notes.push_back(with({{"text", note.get<std::string>()}}));
+    d.set("notes", data(notes));
+    d.set("explained", !s.at("findings").empty());
+    d.set("causes", findings_data(document, at));
+    d.set("was_judged", !s.at("judgements").empty());
+    d.set("judgements", judgements_data(document, at));
+    auto const charts = study_charts(document, at);
+    d.set("charts", charts_data(charts));
+    d.set("has_charts", !charts.empty());
+    d.set("context", facts_data(s.at("context")));
+    d.set("definitions", facts_data(s.at("definitions")));
+    d.set("checklist", checklist_data(s.at("checklist")));
+    return d;
+}
+
+data published_data() {
+    list out;
+    for (auto const& p : published_rows)
+        out.push_back(with({{"gpus", std::to_string(p.gpus)},
+                            {"mnist_s", fmt::format("{:.1f}", p.mnist_s)},
+                            {"mnist_speedup", fmt::format("{:.2f}", p.mnist_speedup)},
+                            {"mnist_ms", std::to_string(p.mnist_step_ms)},
+                            {"cifar_s", fmt::format("{:.1f}", p.cifar_s)},
+                            {"cifar_speedup", fmt::format("{:.2f}", p.cifar_speedup)},
+                            {"cifar_ms", std::to_string(p.cifar_step_ms)}}));
+    return data(out);
+}
+
+data differences_data(report_json const& differences) {
+    list out;
+    for (auto const& each : differences) {
+        list values;
+        for (auto const& value : each.at("values"))
+            values.push_back(with({{"value", value.get<std::string>().empty() ? "-" : value.get<std::string>()}}));
+        data d = with({{"setting", each.at("setting").get<std::string>()}});
+        d.set("values", data(values));
+        out.push_back(d);
+    }
+    return data(out);
+}
+
+std::string title_of(report_json const& document) {
+    auto const& studies = document.at("studies");
+    if (studies.size() == 1) return "Scaling of " + studies[0].at("label").get<std::string>();
+    if (studies.empty()) return "Bus bandwidth of collectives";
+    std::string out = "Scaling of ";
+    for (std::size_t i = 0; i < studies.size(); ++i)
+        out += (i == 0 ? "" : i + 1 == studies.size() ? " and " : ", ") + studies[i].at("label").get<std::string>();
+    return out;
+}
+
+}  // namespace
+
+std::string report_html(report_json const& document) {
+    auto const& all = document.at("studies");
+    data d = with({{"title", title_of(document)}});
+    list studies, labels;
+    bool published = false;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        studies.push_back(study_data(document, i, all.size() > 1));
+        labels.push_back(with({{"value", all[i].at("label").get<std::string>()}}));
+        published |= all[i].at("published_settings").get<bool>();
+    }
+    d.set("studies", data(studies));
+    d.set("labels", data(labels));
+    d.set("differ", !document.at("differences").empty());
+    d.set("differences", differences_data(document.at("differences")));
+    auto const charts = scaling_charts(document), busbw = busbw_charts(document);
+    d.set("compared", !charts.empty());
+    d.set("charts", charts_data(charts));
+    d.set("has_busbw", !busbw.empty());
+    d.set("busbw", charts_data(busbw));
+    d.set("published", published);
+    d.set("published_chart", charts_data({published_chart()}));
+    d.set("published_rows", published_data());
+    kainjow::mustache::mustache view{std::string(find_text(report_templates(), "report.html.mustache"))};
+    expect(view.is_valid(), "the report's template is valid: " + view.error_message());
+    return view.render(d);
+}
+
+}  // namespace muster

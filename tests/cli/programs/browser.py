@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""browser.py PAGE [WIDTH…]: opens a page in headless Chromium at these widths and prints what is wrong with it.
+
+Ends 0 if nothing is, 1 if something is, 77 if there is no Chromium. With SHOTS=FOLDER it leaves WIDTH.png there.
+The browser is spoken to through its DevTools pipe: JSON texts that end with a zero byte.
+"""
+import base64
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+LOOK = r"""(() => {
+  const wrong = [], box = e => e.getBoundingClientRect(), said = e => e.textContent.trim().slice(0, 60);
+  const page = document.documentElement;
+  if (page.scrollWidth > window.innerWidth) wrong.push(`the page is ${page.scrollWidth} wide in ${window.innerWidth}`);
+  for (const e of document.querySelectorAll('section, figure, .tile, h1, h2, h3, p, li, dd, dt'))
+    if (e.scrollWidth > e.clientWidth + 1 && !e.querySelector('table.runs')) wrong.push(`cut off: ${e.tagName} "${said(e)}"`);
+  const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  let labels = 0;
+  for (const svg of document.querySelectorAll('svg')) {
+    const frame = box(svg), texts = [...svg.querySelectorAll('text')];
+    const marks = [...svg.querySelectorAll('circle')];
+    for (const t of texts) {
+      const r = box(t);
+      if (r.left < frame.left - 1 || r.right > frame.right + 1 || r.top < frame.top - 1 || r.bottom > frame.bottom + 1)
+        wrong.push(`outside of its plot: "${said(t)}"`);
+      for (const other of texts) if (t !== other && meet(r, box(other))) wrong.push(`"${said(t)}" covers "${said(other)}"`);
+    }
+    for (const t of svg.querySelectorAll('text.label')) {
+      ++labels;
+      if (!marks.length) continue;
+      const r = box(t), scale = frame.width / 400;
+      if (marks.some(m => meet(r, box(m)))) wrong.push(`"${said(t)}" covers a point`);
+      const near = marks.some(m => { const c = box(m), x = (c.left + c.right) / 2, y = (c.top + c.bottom) / 2;
+        const dx = Math.max(r.left - x, 0, x - r.right), dy = Math.max(r.top - y, 0, y - r.bottom);
+        return Math.hypot(dx, dy) <= 16 * scale; });
+      if (!near) wrong.push(`"${said(t)}" is not at its point`);
+    }
+  }
+  return {wrong, plots: document.querySelectorAll('svg').length, labels};
+})()"""
+
+
+class Browser:
+    def __init__(self, program, home):
+        to_read, self.to = os.pipe()
+        self.of, to_write = os.pipe()
+
+        def become():
+            for fd, number in ((os.dup2(to_read, 10), 3), (os.dup2(to_write, 11), 4)):
+                os.dup2(fd, number)
+
+        self.process = subprocess.Popen(
+            [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--no-proxy-server",
+             "--disable-background-networking", "--disable-extensions", f"--user-data-dir={home}", "--remote-debugging-pipe"],
+            preexec_fn=become, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "HOME": home})
+        os.close(to_read)
+        os.close(to_write)
+        self.left, self.number, self.events = b"", 0, []
+
+    def read(self):
+        while b"\0" not in self.left:
+            piece = os.read(self.of, 1 << 20)
+            if not piece:
+                sys.exit("the browser has ended")
+            self.left += piece
+        text, self.left = self.left.split(b"\0", 1)
+        return json.loads(text)
+
+    def call(self, method, session=None, **params):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": params}
+        if session:
+            message["sessionId"] = session
+        data = json.dumps(message).encode() + b"\0"
+        while data:
+            data = data[os.write(self.to, data):]
+        while True:
+            got = self.read()
+            if got.get("id") == self.number:
+                if "error" in got:
+                    sys.exit(f"{method}: {got['error']}")
+                return got["result"]
+            self.events.append(got)
+
+    def wait(self, method):
+        while not any(e.get("method") == method for e in self.events):
+            self.events.append(self.read())
+
+    def end(self):
+        self.call("Browser.close")
+        self.process.wait()
+
+
+def look(browser, url, width):
+    target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+    session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+    for domain in ("Page", "Runtime", "Log", "Network"):
+        browser.call(f"{domain}.enable", session)
+    browser.call("Emulation.setDeviceMetricsOverride", session, width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
+    browser.events.clear()
+    browser.call("Page.navigate", session, url=url)
+    browser.wait("Page.loadEventFired")
+    seen = browser.call("Runtime.evaluate", session, expression=LOOK, returnByValue=True)
+    if "exceptionDetails" in seen:
+        sys.exit(f"the look at the page failed: {seen['exceptionDetails']}")
+    found = seen["result"]["value"]
+    for event in browser.events:
+        params = event.get("params", {})
+        if event.get("method") in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"):
+            found["wrong"].append(f"console: {json.dumps(params)[:200]}")
+        if event.get("method") == "Network.requestWillBeSent" and params["request"]["url"] != url:
+            found["wrong"].append(f"request: {params['request']['url']}")
+    if "SHOTS" in os.environ:
+        shot = browser.call("Page.captureScreenshot", session, captureBeyondViewport=True)["data"]
+        pathlib.Path(os.environ["SHOTS"], f"{width}.png").write_bytes(base64.b64decode(shot))
+    browser.call("Target.closeTarget", targetId=target)
+    return found
+
+
+def main():
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not program:
+        print("there is no chromium")
+        return 77
+    url = pathlib.Path(sys.argv[1]).resolve().as_uri()
+    bad = 0
+    with tempfile.TemporaryDirectory() as home:
+        browser = Browser(program, home)
+        for width in [int(w) for w in sys.argv[2:]] or [1280, 400]:
+            found = look(browser, url, width)
+            print(f"{width}: {found['plots']} plots, {found['labels']} labels, {len(found['wrong'])} faults")
+            for each in found["wrong"]:
+                print(f"  {each}")
+            bad += len(found["wrong"])
+        browser.end()
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
