@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "bench/tools/gradient_sets.hpp"
+#include "bench/tools/machine.hpp"
 #include "bench/tools/options.hpp"
 #include "bench/tools/other_work.hpp"
 #include "bench/tools/statistics.hpp"
@@ -200,6 +201,8 @@ void print(exchange const& all, measurement const& asked, std::vector<timed_exch
            counter_values const& count, int wrong) {
     if (asked.json) {
         nlohmann::json out{{"schema", "muster.exchange/1"},
+                           {"created", utc_now()},
+                           {"context", nlohmann::json(machine_json(describe_machine()))},
                            {"ranks", all.size()},
                            {"backend", all.backend()},
                            {"wrong", wrong},

@@ -245,8 +245,7 @@ void write_json(std::string const& path, nlohmann::ordered_json const& records) 
     nlohmann::ordered_json const document{
         {"schema", "muster.launch/1"},
         {"created", utc_now()},
-        {"machine",
-         {{"host", machine.host}, {"processor", machine.processor}, {"cores", machine.cores}, {"kernel", machine.kernel}}},
+        {"context", machine_json(machine)},
         {"runs", records}};
     std::ofstream file(path);
     file << document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';

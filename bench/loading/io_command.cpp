@@ -215,10 +215,9 @@ void print_json(given_options const& given, io_results const& of) {
                             {"train_io_mean_MB_per_second", each.train_io_mean_MB_per_second}});
     add_json(rows, "reading", of.reading);
     add_json(rows, "staging", of.staging);
-    nlohmann::ordered_json const all{{"created", utc_now()},
-                                     {"processor", machine.processor},
-                                     {"cores", machine.cores},
-                                     {"kernel", machine.kernel},
+    nlohmann::ordered_json const all{{"schema", "muster.io/1"},
+                                     {"created", utc_now()},
+                                     {"context", machine_json(machine)},
                                      {"versions", of.versions},
                                      {"bytes", of.bytes},
                                      {"record_bytes", of.record_bytes},

@@ -71,6 +71,11 @@ void add_training_definitions(report_json& out) {
                        "Time in the wait for the last gradient bucket: communication that the backward pass did not hide, and "
                        "waiting for slower ranks. Mean over the ranks."));
     out.push_back(pair("loader_wait_s", "Time until the next batch was there. Mean over the ranks."));
+    out.push_back(pair("exposed_s, waiting_s, hidden_s",
+                       "Of the gradients' communication: what the backward pass does not hide, without the waiting for slower ranks, "
+                       "which stands apart; and what it hides."));
+    out.push_back(pair("published_s", "All of train_s and test_s, without start-up; published_with_startup_s is with it."));
+    out.push_back(pair("first_epoch_s, epoch_s", "Training of the first epoch; mean of the last five epochs, or of all where there are fewer."));
     out.push_back(pair("compute_s", "The rest of training: train_s less first step and the two waits."));
     out.push_back(pair("clocks",
                        "std::chrono::steady_clock in each rank between common barriers; the maximum over ranks is taken by an "
@@ -171,8 +176,10 @@ report_json study_definitions(study const& s) {
 std::string study_subtitle(study const& s) {
     auto const* training = training_of(s);
     if (training != nullptr)
-        return fmt::format("MNIST network, 21,840 parameters, batch {} a rank, {} of {} images", training->batch,
-                           count(training->epochs, "epoch"), training->epochs_done.front().images);
+        return fmt::format("{} network, {} parameters, protocol {}, batch {} a rank, {} of {} images", training->net,
+                           training->parameters == 0 ? std::string("unknown") : std::to_string(training->parameters),
+                           training->protocol, training->batch, count(training->epochs, "epoch"),
+                           training->epochs_done.front().images);
     auto const series = s.plan.series == work_series::as_given ? "" : fmt::format("{} series", to_string(s.plan.series));
     auto const batch = s.plan.batch ? fmt::format(", batch {}", *s.plan.batch) : "";
     return shell_join(s.plan.program) + (series.empty() ? "" : ", ") + series + batch;

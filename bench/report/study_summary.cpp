@@ -253,7 +253,7 @@ bool has_published_settings(study const& results) {
         if (!run.train) continue;
         auto const& t = *run.train;
         any = true;
-        if (t.protocol != "published" || t.batch != 64 || std::abs(t.rate / t.world_size - 0.01) > 1e-9 || t.momentum != 0.5) return false;
+        if (t.net != "mnist" || t.protocol != "published" || t.batch != 64 || std::abs(t.rate / t.world_size - 0.01) > 1e-9 || t.momentum != 0.5) return false;
     }
     return results.plan.built_in && any;
 }

@@ -106,8 +106,7 @@ nlohmann::json to_json(std::vector<pair_of_runs> const& runs, std::string const&
     nlohmann::json out{
         {"schema", "muster.comparison/1"},
         {"created", created},
-        {"context",
-         {{"host", machine.host}, {"processor", machine.processor}, {"cores", machine.cores}, {"kernel", machine.kernel}}},
+        {"context", nlohmann::json(machine_json(machine))},
         {"runs", nlohmann::json::array()}};
     for (auto const& r : runs)
         out["runs"].push_back({{"seed", r.seed},

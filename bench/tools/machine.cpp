@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -75,6 +76,19 @@ machine_facts describe_machine() {
 #endif
     m.gpus = "none used: this version trains on CPUs";
     return m;
+}
+
+nlohmann::ordered_json machine_json(machine_facts const& m) {
+    return {{"host", m.host},
+            {"processor", m.processor},
+            {"cores", m.cores},
+            {"clock_mhz", m.clock_mhz},
+            {"governor", m.governor},
+            {"memory_bytes", m.memory_bytes},
+            {"system", m.system},
+            {"kernel", m.kernel},
+            {"compiler", m.compiler},
+            {"virtualised", m.virtualised}};
 }
 
 double load_average() {

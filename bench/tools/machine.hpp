@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace muster {
@@ -23,6 +24,9 @@ struct machine_facts {
 
 /// Reads /proc, /sys and /etc; what cannot be read stays empty.
 machine_facts describe_machine();
+
+/// The object "context" of files of results, in the same words in each of them. Pure.
+nlohmann::ordered_json machine_json(machine_facts const& machine);
 
 /// The one-minute load average; -1 if the system does not tell.
 double load_average();
