@@ -1,4 +1,4 @@
-// What is demanded of a study beyond its table: reads the options and judges the study by them.
+// Demands on a study beyond its table: reads the options and judges the study by them.
 #pragma once
 
 #include <string>

@@ -35,7 +35,7 @@ std::string cell_label(report_json const& document, json_place const& at, shown_
 double part_of(report_json const& row, char const* metric) {
     auto const& metrics = row.at("metrics");
     // Where the two are told apart, their sum is not shown beside them.
-    if (std::string_view(metric) == "allreduce_wait_s" && metrics.contains("exposed_s")) return 0;
+    if (std::string_view(metric) == "allreduce_wait_s" && part_of(row, "exposed_s") + part_of(row, "waiting_s") > 0) return 0;
     return metrics.contains(metric) ? std::max(0.0, metrics.at(metric).at("median").get<double>()) : 0;
 }
 
