@@ -3,18 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/process/run_captured.hpp"
+#include "base/process/text_file.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "bench/collectives/collectives_contenders.hpp"
 #include "bench/collectives/collectives_plan.hpp"
 #include "bench/collectives/collectives_table.hpp"
 #include "bench/collectives/collectives_values.hpp"
-#include "bench/tools/other_work.hpp"
+#include "bench/tools/crowd.hpp"
 #include "bench/tools/temporary_folder.hpp"
 
 namespace muster {
@@ -32,14 +36,18 @@ constexpr option_row collectives_options[]{
     {"memory", 0, "WHICH", "of shm's and hierarchical's tensors: plain, allocated (rows shm-allocated …), or both", "both"},
     {"peers", 0, "LIST", "openmpi, mpich, gloo, raw-nccl, none, or all that are here", "all"},
     {"min", 'b', "SIZE", "smallest tensor: the larger of a rank's input and output, as nccl-tests counts", "8"},
-    {"max", 'e', "SIZE", "largest tensor", "64MiB"},
-    {"factor", 'f', "N", "from one size to the next", "4"},
+    {"max", 'e', "SIZE", "largest tensor, and message", "128MiB"},
+    {"factor", 'f', "N", "from one size to the next", "2"},
+    {"time", 0, "TIME", "no further sizes of a table after this time", "2min"},
+    {"pair", 0, "RANK,RANK", "two ranks that send each other messages, or none; default: the first and the last", ""},
     {"gradients", 0, "NAME", "the tensors of resnet50, cifar, cifar10, mnist or gpt2 instead of sizes", ""},
     {"repeats", 0, "N", "samples of each, taking turns", "7"},
     {"pretend-nodes", 0, "N", "the hierarchical backend's ranks behave as if on N nodes: simulated, and marked so", "1"},
     {"python", 0, "PATH", "an interpreter with torch, for gloo", "/usr/bin/python3"},
     {"muster", 0, "PATH", "the launcher; default: the muster beside this program", ""},
+    {"csv", 0, "FILE", "a line for each size", ""},
     {"json", 0, "FILE", "every sample (schema muster.collectives/1): a document for each table", ""},
+    strict_option,
 };
 
 constexpr duration order_deadline{120};
@@ -93,10 +101,60 @@ void measure_set(collectives_plan const& what, std::vector<contender*>& all, std
             for (std::size_t i = 0; i < all.size(); ++i) {
                 auto const told = all[i]->job->ask(fmt::format("run {} {}", repeat * 2 + in_place + 4, in_place), order_deadline);
                 (in_place != 0 ? cells[i].in_place_us : cells[i].out_of_place_us).push_back(told.first);
+                (in_place != 0 ? cells[i].in_min_us : cells[i].out_min_us).push_back(told.least);
+                (in_place != 0 ? cells[i].in_avg_us : cells[i].out_avg_us).push_back(told.mean);
                 (in_place != 0 ? cells[i].wrong_in : cells[i].wrong_out) += told.second;
             }
     for (auto* each : all) each->job->ask(order_of(1, {std::size_t{64}}), order_deadline);  // frees the memory
     results.cells.insert(results.cells.end(), cells.begin(), cells.end());
+}
+
+/// From the smallest on, until the time is over.
+void measure_sizes(collectives_plan const& what, std::vector<contender*>& chosen,
+                   std::vector<std::vector<std::size_t>> const& sizes, collectives_results& results) {
+    auto const until = std::chrono::steady_clock::now() + what.time;
+    for (auto const& tensors : sizes) {
+        if (std::chrono::steady_clock::now() > until) {
+            results.notes.push_back(fmt::format("{} and larger were left out, since --time {} was over",
+                                                format_bytes(tensors.front()), format_duration(what.time)));
+            return;
+        }
+        measure_set(what, chosen, tensors, results);
+    }
+}
+
+/// Messages between two ranks, by muster-bench collectives-here on ranks that this starts: its table, its JSON and its lines of CSV.
+void measure_pairs(collectives_plan const& what, int ranks, environment const& variables, nlohmann::ordered_json& documents,
+                   std::string& csv) {
+    if (ranks < 2 || what.pair == "none" || !what.gradients.empty()) return;
+    for (auto const& backend : what.backends) {
+        if (backend != "shm" && backend != "mpi") continue;
+        temporary_folder const folder("muster-pairs", variables);
+        auto const json = folder.path() + "/pair.json", lines = folder.path() + "/pair.csv", count = std::to_string(ranks);
+        std::vector<std::string> command{what.muster, "run",
+                                         "-q",        "-n",
+                                         count,       "--slots-per-node",
+                                         count,       "--",
+                                         what.self,   "collectives-here",
+                                         "--op",      "none",
+                                         "--backend", backend,
+                                         "-b",        what.least,
+                                         "-e",        what.most,
+                                         "-f",        what.factor,
+                                         "--repeats", std::to_string(what.repeats),
+                                         "--time",    format_duration(what.time),
+                                         "--json",    json,
+                                         "--csv",     lines};
+        if (!what.pair.empty()) command.insert(command.end(), {"--pair", what.pair});
+        auto const ended = run_program(command, variables, foreground());
+        if (ended.exit_status != 0)
+            throw error(errc::peer_failed, fmt::format("messages over {}: exit code {}; the messages are above: {}", backend,
+                                                       ended.exit_status, shell_join(command)));
+        fmt::print("{}\n", ended.out);
+        documents.push_back(nlohmann::ordered_json::parse(read_text_file(json)));
+        auto const text = read_text_file(lines);
+        csv += text.substr(text.find('\n') + 1);
+    }
 }
 
 /// Tells those that have such a collective the case; notes why the others are left out.
@@ -139,8 +197,7 @@ void measure(collectives_plan const& what, int ranks, std::string const& command
         auto results = common;
         results.of = of;
         auto chosen = choose_contenders(all, results);
-        if (!chosen.empty())
-            for (auto const& tensors : tensor_sets(what, of, ranks)) measure_set(what, chosen, tensors, results);
+        if (!chosen.empty()) measure_sizes(what, chosen, tensor_sets(what, of, ranks), results);
         give(results);
     }
 }
@@ -152,7 +209,7 @@ constexpr command_row collectives_row{
     .summary = "collectives beside Open MPI, MPICH, Gloo and NCCL",
     .synopsis = "[options]",
     .examples =
-        "  muster-bench collectives                               allreduce of 8 B to 64 MiB on 2 ranks, beside what is here\n"
+        "  muster-bench collectives                               allreduce of 8 B to 128 MiB on 2 ranks, beside what is here\n"
         "  muster-bench collectives --op all --type f32,bf16      every collective on two types\n"
         "  muster-bench collectives --gradients resnet50          the tensors of a network instead, one after the other\n",
     .options = collectives_options,
@@ -172,8 +229,10 @@ memory that is only S 2P, so that more than 100% can come of it.
 
 int collectives_command(given_options const& given, environment const& variables, std::string const& line) {
     auto const what = read_collectives_plan(given);
-    other_work const others;
+    crowd_watch const crowd;
+    refuse_crowd(given, crowd.load(false));
     auto documents = nlohmann::ordered_json::array();
+    std::string csv = csv_head();
     bool good = true;
     for (int const ranks : what.ranks)
         measure(what, ranks, line, variables, [&](collectives_results const& results) {
@@ -181,13 +240,23 @@ int collectives_command(given_options const& given, environment const& variables
             std::fflush(stdout);
             for (auto const& cell : results.cells) good = good && cell.wrong_out == 0 && cell.wrong_in == 0;
             documents.push_back(to_json(results));
+            csv += to_csv(results);
         });
-    fmt::print("{}", others.note());  // once all processes that were measured have ended
+    for (int const ranks : what.ranks) measure_pairs(what, ranks, variables, documents, csv);
+    auto const load = crowd.load(true);  // once all processes that were measured have ended
+    for (auto& each : documents) each["load"] = to_json(load);
+    fmt::print("{}", busy_line(load));
     if (!what.json.empty()) {
         std::ofstream file(what.json);
         file << documents.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
         file.close();
         if (!file) throw error(errc::io, fmt::format("cannot write {}; give another file with --json", what.json));
+    }
+    if (!what.csv.empty()) {
+        std::ofstream file(what.csv);
+        file << csv;
+        file.close();
+        if (!file) throw error(errc::io, fmt::format("cannot write {}; give another file with --csv", what.csv));
     }
     if (!good) fmt::print(stderr, "muster-bench: error: results are wrong: see the column #wrong\n");
     return good ? 0 : 1;

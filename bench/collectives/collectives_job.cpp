@@ -137,6 +137,8 @@ collectives_job::answer collectives_job::ask(std::string const& order, duration 
         if (!(words >> rank >> first >> second)) throw error(errc::invalid_data, name_ + ": an answer is not three numbers");
         all.first = std::max(all.first, first);
         all.second += second;
+        all.least = i == 0 ? first : std::min(all.least, first);
+        all.mean += first / ranks_;
     }
     return all;
 }

@@ -19,8 +19,9 @@ class collectives_job {
   public:
     /// One answer of each rank: the numbers behind its own.
     struct answer {
-        double first = 0;   ///< the greatest of all ranks
-        double second = 0;  ///< the sum over all ranks
+        double first = 0;            ///< the greatest of all ranks
+        double second = 0;           ///< the sum over all ranks
+        double least = 0, mean = 0;  ///< of the first numbers
     };
 
     /// Starts every command of `commands` (argv[0] is a path). Throws errc::system.

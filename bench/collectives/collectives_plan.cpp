@@ -81,6 +81,12 @@ collectives_plan read_collectives_plan(given_options const& given) {
     what.muster = launcher_of(given);
     what.python = given.text("python");
     what.json = given.text("json");
+    what.csv = given.text("csv");
+    what.time = parse_duration(given.text("time"), "--time");
+    what.pair = given.text("pair");
+    what.least = given.text("min");
+    what.most = given.text("max");
+    what.factor = given.text("factor");
     what.repeats = count_of(given, "repeats");
     what.nodes = count_of(given, "pretend-nodes");
     what.ranks = parse_list(given.text("ranks"), "--ranks", 1, 1024);

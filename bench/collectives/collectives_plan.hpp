@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/command/given_options.hpp"
+#include "base/units.hpp"
 #include "bench/collectives/collectives_case.hpp"
 
 namespace muster {
@@ -20,7 +21,10 @@ struct collectives_plan {
     std::vector<std::string> backends, peers;
     bool plain = true;      ///< muster's own in plain memory
     bool allocated = true;  ///< … in memory from communicator::allocate(), those that share it
-    std::string muster, self, python, json;
+    std::string muster, self, python, json, csv;
+    duration time{};                  ///< no further sizes of a table after this
+    std::string pair;                 ///< "" for the first and the last rank, or "none"
+    std::string least, most, factor;  ///< of the sizes, as given
 };
 
 /// Reads the options of collectives_row. Throws errc::usage, errc::not_found where there is no launcher.

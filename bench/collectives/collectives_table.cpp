@@ -21,16 +21,26 @@ double bandwidth_gbs(std::size_t bytes, double us) {
     return static_cast<double>(bytes) / us / 1e3;
 }
 
-void add_columns(std::vector<std::string>& row, std::vector<double> const& samples, double wrong, std::size_t bytes,
-                 double factor) {
-    if (samples.empty()) {
-        row.insert(row.end(), {"-", "-", "-", "-", "-"});
+std::string median_text(std::vector<double> const& samples) {
+    return samples.empty() ? "-" : fmt::format("{:.2f}", median(samples));
+}
+
+/// One place's samples: the greatest, least and mean of the ranks.
+struct place_samples {
+    std::vector<double> const &most, &least, &mean;
+    double wrong;
+};
+
+void add_columns(std::vector<std::string>& row, place_samples const& of, std::size_t bytes, double factor) {
+    if (of.most.empty()) {
+        row.insert(row.end(), {"-", "-", "-", "-", "-", "-", "-"});
         return;
     }
-    auto const s = summarise(samples);
-    double const algbw = bandwidth_gbs(bytes, s.median);
-    row.insert(row.end(), {fmt::format("{:.2f}", s.median), fmt::format("{:.0f}%", (s.largest - s.smallest) / s.median * 100),
-                           fmt::format("{:.2f}", algbw), fmt::format("{:.2f}", algbw * factor), fmt::format("{:.0f}", wrong)});
+    auto const s = summarise(of.most);
+    double const algbw = bandwidth_gbs(bytes, s.median), wrong = of.wrong;
+    row.insert(row.end(), {median_text(of.least), median_text(of.mean), fmt::format("{:.2f}", s.median),
+                           fmt::format("{:.0f}%", (s.largest - s.smallest) / s.median * 100), fmt::format("{:.2f}", algbw),
+                           fmt::format("{:.2f}", algbw * factor), fmt::format("{:.0f}", wrong)});
 }
 
 std::vector<double> const& samples_of(collectives_cell const& cell) {
@@ -76,7 +86,10 @@ std::vector<comparison> compare_with_peers(collectives_results const& results, s
             auto const facts = facts_of(results, peer.job);
             if (peer.bytes != cell.bytes || facts.own || facts.on_device() != device || samples_of(peer).empty()) continue;
             double const us = median(samples_of(peer));
-            if (next.best.empty() || us < next.best_us) next.best = peer.job, next.best_us = us;
+            if (!next.best.empty() && us >= next.best_us) continue;
+            next.best = peer.job;
+            next.best_us = us;
+            next.advantage = ratio_of(summarise(samples_of(peer)), summarise(samples_of(cell)));
         }
         if (!next.best.empty()) all.push_back(next);
     }
@@ -86,7 +99,8 @@ std::vector<comparison> compare_with_peers(collectives_results const& results, s
 double mean_advantage(std::vector<comparison> const& all) {
     if (all.empty()) return 0;
     double sum = 0;
-    for (auto const& each : all) sum += std::log(each.best_us / each.own_us);
+    for (auto const& each : all)
+        if (!each.advantage.within_spread()) sum += std::log(each.best_us / each.own_us);
     return std::exp(sum / static_cast<double>(all.size()));
 }
 
@@ -103,9 +117,9 @@ std::string describe(collectives_results const& results) {
             results.memcpy_gbs, results.triad_gbs, to_string(of.what).front() == 'a' ? "an" : "a", to_string(of.what),
             bound_formula(of.what));
     if (!results.gradients.empty()) text += results.gradients + "\n";
-    std::vector<std::vector<std::string>> rows{{"size", "count", "type", "redop", "root", "by", "time us", "spread", "algbw",
-                                                "busbw", "#wrong", "in place us", "spread", "algbw", "busbw", "#wrong",
-                                                "of bound"}};
+    std::vector<std::vector<std::string>> rows{{"size",   "count",  "type",   "redop", "root",  "by",     "min us",
+                                                "avg us", "max us", "spread", "algbw", "busbw", "#wrong", "in place min",
+                                                "avg",    "max",    "spread", "algbw", "busbw", "#wrong", "of bound"}};
     double const factor = bus_factor(of.what, results.ranks);
     for (auto const& cell : results.cells) {
         std::vector<std::string> row{std::to_string(cell.bytes),
@@ -114,8 +128,8 @@ std::string describe(collectives_results const& results) {
                                      redop_of(of),
                                      root_of(of),
                                      cell.job};
-        add_columns(row, cell.out_of_place_us, cell.wrong_out, cell.bytes, factor);
-        add_columns(row, cell.in_place_us, cell.wrong_in, cell.bytes, factor);
+        add_columns(row, {cell.out_of_place_us, cell.out_min_us, cell.out_avg_us, cell.wrong_out}, cell.bytes, factor);
+        add_columns(row, {cell.in_place_us, cell.in_min_us, cell.in_avg_us, cell.wrong_in}, cell.bytes, factor);
         if (results.triad_gbs > 0 && cell.bytes >= bound_from_bytes && !facts_of(results, cell.job).on_device() &&
             !samples_of(cell).empty())
             row.push_back(fmt::format(
@@ -129,9 +143,37 @@ std::string describe(collectives_results const& results) {
         if (all.empty()) continue;
         auto const worst = *std::min_element(
             all.begin(), all.end(), [](auto const& a, auto const& b) { return a.best_us / a.own_us < b.best_us / b.own_us; });
+        auto const unclear = std::ranges::count_if(all, [](auto const& each) { return each.advantage.within_spread(); });
         text += fmt::format(
-            "{}: {:.2f} times as fast as the best peer of each size (geometric mean); least {:.2f} times, at {} beside {}\n",
-            job.name, mean_advantage(all), worst.best_us / worst.own_us, format_bytes(worst.bytes), worst.best);
+            "{}: {:.2f} times as fast as the best peer of each size (geometric mean; {} of {} sizes are within the "
+            "spread, and count as 1); least {} times, at {} beside {}\n",
+            job.name, mean_advantage(all), unclear, all.size(),
+            worst.advantage.within_spread() ? "1, within the spread," : format_ratio(worst.advantage), format_bytes(worst.bytes),
+            worst.best);
+    }
+    return text;
+}
+
+std::string csv_head() {
+    return "what,place,ranks,hosts,backend,type,redop,bytes,min_us,avg_us,max_us,algbw_gbs,busbw_gbs,wrong\n";
+}
+
+std::string to_csv(collectives_results const& results) {
+    std::string text;
+    double const factor = bus_factor(results.of.what, results.ranks);
+    auto const number = [](std::vector<double> const& samples) {
+        return samples.empty() ? "" : fmt::format("{:.4f}", median(samples));
+    };
+    for (auto const& cell : results.cells) {
+        auto const line = [&](char const* place, place_samples const& of) {
+            if (of.most.empty()) return;
+            double const algbw = bandwidth_gbs(cell.bytes, median(of.most));
+            text += fmt::format("{},{},{},1,{},{},{},{},{},{},{},{:.4f},{:.4f},{:.0f}\n", to_string(results.of.what), place,
+                                results.ranks, cell.job, to_string(results.of.type), redop_of(results.of), cell.bytes,
+                                number(of.least), number(of.mean), number(of.most), algbw, algbw * factor, of.wrong);
+        };
+        line("out", {cell.out_of_place_us, cell.out_min_us, cell.out_avg_us, cell.wrong_out});
+        line("in", {cell.in_place_us, cell.in_min_us, cell.in_avg_us, cell.wrong_in});
     }
     return text;
 }
@@ -161,6 +203,10 @@ nlohmann::ordered_json to_json(collectives_results const& results) {
                          {"calls", cell.calls},
                          {"out_of_place_us", cell.out_of_place_us},
                          {"in_place_us", cell.in_place_us},
+                         {"out_of_place_min_us", cell.out_min_us},
+                         {"out_of_place_avg_us", cell.out_avg_us},
+                         {"in_place_min_us", cell.in_min_us},
+                         {"in_place_avg_us", cell.in_avg_us},
                          {"wrong_out_of_place", cell.wrong_out},
                          {"wrong_in_place", cell.wrong_in}});
     return {{"schema", "muster.collectives/1"},

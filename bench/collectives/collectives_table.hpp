@@ -9,10 +9,12 @@
 #include "bench/collectives/collectives_case.hpp"
 #include "bench/collectives/collectives_memory.hpp"
 #include "bench/tools/machine.hpp"
+#include "bench/tools/statistics.hpp"
 
 namespace muster {
 
-/// Samples of one way at one size: microseconds for each call, the greatest of all ranks; out of place and in place.
+/// Samples of one way at one size: microseconds for each call, the greatest of all ranks; out of place and in place. The least of
+/// all ranks, and their mean, stand beside, where they are known.
 struct collectives_cell {
     std::string job;    ///< "shm", "openmpi", …
     std::size_t bytes;  ///< of the tensor, or of all tensors of a set; the larger of a rank's input and output
@@ -20,6 +22,7 @@ struct collectives_cell {
     int calls = 1;  ///< in a sample
     std::vector<double> out_of_place_us, in_place_us;
     double wrong_out = 0, wrong_in = 0;
+    std::vector<double> out_min_us{}, out_avg_us{}, in_min_us{}, in_avg_us{};
 };
 
 struct collectives_job_facts {
@@ -55,15 +58,19 @@ struct comparison {
     std::size_t bytes = 0;
     double own_us = 0, best_us = 0;
     std::string best;
+    median_ratio advantage{};  ///< best_us / own_us
 };
 std::vector<comparison> compare_with_peers(collectives_results const& results, std::string const& own);
-/// Geometric mean of best_us / own_us; 0 if there is nothing to compare.
+/// Geometric mean of best_us / own_us; 0 if there is nothing to compare. A comparison within its spread counts as 1.
 double mean_advantage(std::vector<comparison> const& all);
 
 /// Text for a terminal.
 std::string describe(collectives_results const& results);
 /// Where and under which load it was measured, as the results of all measurements of collectives have it.
 nlohmann::ordered_json context_json(machine_facts const& machine, double load);
+/// A line for each size, way and place behind csv_head(), as muster-bench collectives-here writes them; medians of the samples.
+std::string csv_head();
+std::string to_csv(collectives_results const& results);
 /// Schema "muster.collectives/1".
 nlohmann::ordered_json to_json(collectives_results const& results);
 

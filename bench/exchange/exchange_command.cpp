@@ -11,10 +11,10 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "bench/tools/crowd.hpp"
 #include "bench/tools/gradient_sets.hpp"
 #include "bench/tools/machine.hpp"
 #include "bench/tools/options.hpp"
-#include "bench/tools/other_work.hpp"
 #include "bench/tools/statistics.hpp"
 #include "comm/communicator.hpp"
 #include "comm/exchange/exchange.hpp"
@@ -33,6 +33,7 @@ constexpr option_row exchange_command_options[]{
     {"cycle", 0, "TIME", "how long a rank gathers tensors before it negotiates them; default: the exchange's", ""},
     {"small", 0, "N", "number of tensors of 256 bytes", "10000"},
     {"json", 0, "", "the results as JSON", ""},
+    strict_option,
 };
 
 struct measurement {
@@ -198,7 +199,7 @@ int measure(exchange& all, std::vector<timed_exchange>& rows, int repetitions) {
 }
 
 void print(exchange const& all, measurement const& asked, std::vector<timed_exchange> const& rows, double round_us,
-           counter_values const& count, int wrong) {
+           counter_values const& count, int wrong, machine_load const& load) {
     if (asked.json) {
         nlohmann::json out{{"schema", "muster.exchange/1"},
                            {"created", utc_now()},
@@ -209,6 +210,7 @@ void print(exchange const& all, measurement const& asked, std::vector<timed_exch
                            {"fusion_bytes", asked.options.fusion_bytes},
                            {"cycle_time_s", asked.options.cycle_time.count()},
                            {"round_us", round_us},
+                           {"load", to_json(load)},
                            {"counters", nlohmann::json::parse(to_json(count, 0))},
                            {"rows", nlohmann::json::array()}};
         for (auto const& each : rows) out["rows"].push_back({{"name", each.name}, {"bytes", each.set->bytes()}, {"us", each.us}});
@@ -227,6 +229,7 @@ void print(exchange const& all, measurement const& asked, std::vector<timed_exch
         "(waiting for the other "
         "ranks included)\n{} wrong\n",
         fused_ratio(count), count.rounds, count.full_rounds, round_us, wrong);
+    fmt::print("{}", busy_line(load));
 }
 
 }  // namespace
@@ -260,7 +263,8 @@ All sums are checked.
 int exchange_command(given_options const& given, environment const& variables) {
     measurement const asked = read_measurement(given, variables);
     identity const who = identify(variables);
-    other_work const others;  // before MPI starts, whose ranks poll while they wait
+    crowd_watch const crowd;  // before MPI starts, whose ranks poll while they wait
+    if (who.local_rank == 0) refuse_crowd(given, crowd.load(false));
     mpi_peer const mpi;
     communicator bare = communicator::create(who, asked.options.comm);
     int wrong = 0;
@@ -313,9 +317,9 @@ int exchange_command(given_options const& given, environment const& variables) {
         double const round_us = count.agreeing_rounds == 0
                                     ? 0.0
                                     : static_cast<double>(count.agreeing_ns) / 1e3 / static_cast<double>(count.agreeing_rounds);
-        double const measured_s = mpi_peer::sum(others.own_s());
-        if (all.rank() == 0) print(all, asked, rows, round_us, count, wrong);
-        if (all.rank() == 0 && !asked.json && who.node_count == 1) fmt::print("{}", others.note(measured_s));
+        double const measured_s = mpi_peer::sum(crowd.own_s());
+        auto const load = who.node_count == 1 ? crowd.load_of(measured_s) : crowd.load(false);
+        if (all.rank() == 0) print(all, asked, rows, round_us, count, wrong, load);
     }
     return wrong == 0 ? 0 : 1;
 }

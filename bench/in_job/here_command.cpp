@@ -16,6 +16,7 @@
 #include "bench/collectives/measured_rank.hpp"
 #include "bench/in_job/here_results.hpp"
 #include "bench/in_job/pair_traffic.hpp"
+#include "bench/tools/crowd.hpp"
 #include "bench/tools/options.hpp"
 #include "comm/communicator.hpp"
 
@@ -25,7 +26,8 @@ namespace {
 
 constexpr option_row here_options[]{
     {"op", 0, "LIST", "allreduce, allgather, broadcast, reducescatter, alltoall, all, or none", "allreduce"},
-    {"pair", 0, "RANK,RANK", "two ranks that send each other messages, or none; default: the first and the last", ""},
+    {"pair", 0, "RANK,RANK",
+     "two ranks that send each other messages, or none; default: the first and the last, and the first two of a node", ""},
     {"type", 'd', "LIST", "f32, f64, f16, bf16, i32, i64, u8, i8, or all", "f32"},
     {"reduction", 'o', "LIST", "of allreduce and reducescatter: sum, prod, min, max, avg, or all", "sum"},
     {"root", 'r', "RANK", "of broadcast", "0"},
@@ -38,6 +40,7 @@ constexpr option_row here_options[]{
     {"time", 0, "TIME", "no further sizes of a table after this time", "30s"},
     {"csv", 0, "FILE", "a line for each size", ""},
     {"json", 0, "FILE", "every sample (schema muster.collectives-here/1)", ""},
+    strict_option,
 };
 
 constexpr double sample_us = 20e3;
@@ -49,6 +52,7 @@ struct here_plan {
     std::vector<collective_case> cases;
     std::vector<std::size_t> sizes;
     std::pair<int, int> pair{-1, -1};
+    bool pair_given = false;
     int repeats = 7;
     duration time{};
     bool allocated = false;
@@ -74,6 +78,7 @@ here_plan read_here_plan(given_options const& given, int ranks) {
         p.cases = cases_of(parse_kinds(given.text("op")), parse_types(given.text("type")),
                            parse_reductions(given.text("reduction")), root);
     p.pair = read_pair(given, ranks);
+    p.pair_given = given.has("pair");
     if (p.cases.empty() && p.pair.first < 0)
         throw error(errc::usage, "nothing to measure: give a collective with --op, or two ranks with --pair");
     auto const least = parse_bytes(given.text("min"), "--min"), most = parse_bytes(given.text("max"), "--max");
@@ -113,15 +118,15 @@ class measurement {
         return table;
     }
 
-    std::vector<pair_size> pair(std::vector<std::string>& notes) {
-        std::vector<pair_size> sizes;
-        pair_traffic traffic(all_, plan_.pair.first, plan_.pair.second);
+    pair_table pair(int first, int second, std::vector<std::string>& notes) {
+        pair_table table{first, second, {}};
+        pair_traffic traffic(all_, first, second);
         begin();
         for (auto const bytes : plan_.sizes) {
             if (over("messages", bytes, notes)) break;
-            sizes.push_back(messages_of(traffic, bytes));
+            table.sizes.push_back(messages_of(traffic, bytes));
         }
-        return sizes;
+        return table;
     }
 
   private:
@@ -205,6 +210,19 @@ class measurement {
     std::chrono::steady_clock::time_point until_;
 };
 
+/// A second pair, between two ranks of a node, where the first is between nodes: the two levels differ.
+std::vector<std::pair<int, int>> pairs_of(here_plan const& plan, std::vector<std::string> const& hosts) {
+    if (plan.pair.first < 0) return {};
+    std::vector<std::pair<int, int>> out{plan.pair};
+    if (!plan.pair_given && hosts.front() != hosts.back())
+        for (std::size_t rank = 1; rank < hosts.size(); ++rank)
+            if (hosts[rank] == hosts.front()) {
+                out.emplace_back(0, static_cast<int>(rank));
+                break;
+            }
+    return out;
+}
+
 void write_text(std::string const& path, std::string const& text, std::string_view option) {
     if (path.empty()) return;
     std::ofstream file(path);
@@ -237,6 +255,8 @@ where they exceed 64 MiB), each window answered by one byte; 1 MB/s is 1e6 bytes
 int collectives_here_command(given_options const& given, environment const& variables, std::string const& line) {
     identity const who = identify(variables);
     here_plan const plan = read_here_plan(given, who.world_size);
+    crowd_watch const crowd;
+    if (who.local_rank == 0) refuse_crowd(given, crowd.load(false));
     comm_options options;
     options.backend = given.text("backend");
     communicator all = communicator::create(who, options);
@@ -249,19 +269,12 @@ int collectives_here_command(given_options const& given, environment const& vari
     results.backend = all.backend();
     results.why_backend = all.why_backend();
     for (int rank = 0; rank < all.size(); ++rank) results.hosts.push_back(all.host_of(rank));
-    if (auto const cores = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN)); results.load > cores / 2)
-        results.notes.push_back(
-            fmt::format("busy: load average {:.1f} on {:.0f} cores of {} before the runs; these figures mean "
-                        "little",
-                        results.load, cores, results.machine.host));
     if (all.size() == 1) results.notes.emplace_back("one rank alone: nothing is sent; start it with muster run");
     measurement here(all, plan);
     for (auto const& of : plan.cases) results.tables.push_back(here.collectives(of, results.notes));
-    if (plan.pair.first >= 0) {
-        results.first = plan.pair.first;
-        results.second = plan.pair.second;
-        results.pair = here.pair(results.notes);
-    }
+    for (auto const& [first, second] : pairs_of(plan, results.hosts))
+        results.pairs.push_back(here.pair(first, second, results.notes));
+    results.crowd = crowd.load(false);
     if (all.rank() == 0) {
         fmt::print("{}", describe(results));
         if (!all_right(results)) fmt::print(stderr, "muster-bench: error: results are wrong: see the columns #wrong\n");

@@ -47,11 +47,11 @@ std::string describe(here_table const& table, int ranks) {
                        average_busbw(table, ranks));
 }
 
-std::string describe_pair(here_results const& results) {
+std::string describe_pair(here_results const& results, pair_table const& pair) {
     auto const host = [&](int rank) { return results.hosts[static_cast<std::size_t>(rank)]; };
     std::vector<std::vector<std::string>> rows{
         {"size", "latency us", "spread", "bandwidth MB/s", "spread", "both ways MB/s", "spread", "window", "#wrong"}};
-    for (auto const& size : results.pair) {
+    for (auto const& size : pair.sizes) {
         std::vector<std::string> row{std::to_string(size.bytes)};
         auto const add = [&](std::vector<double> const& us, double messages) {
             if (us.empty()) return row.insert(row.end(), {"-", "-"}), void();
@@ -67,8 +67,14 @@ std::string describe_pair(here_results const& results) {
         row.push_back(fmt::format("{:.0f}", size.wrong));
         rows.push_back(std::move(row));
     }
-    return fmt::format("\nmessages between rank {} ({}) and rank {} ({}), by sendrecv\n{}", results.first, host(results.first),
-                       results.second, host(results.second), align_columns(rows));
+    auto text = fmt::format("\nmessages between rank {} ({}) and rank {} ({}), {}, by sendrecv\n{}", pair.first, host(pair.first),
+                            pair.second, host(pair.second), level_of(results, pair), align_columns(rows));
+    if (auto const fit = fit_of(pair))
+        text += fmt::format(
+            "{}: alpha {:.2f} us, beta {:.3f} ns/B ({:.2f} GB/s), fitted to the latencies of {} sizes (relative rms "
+            "{:.0f}%)\n",
+            level_of(results, pair), fit->alpha_us, 1 / fit->gbs, fit->gbs, pair.sizes.size(), 100 * fit->relative_rms);
+    return text;
 }
 
 std::string quoted(std::string const& text) {
@@ -81,7 +87,38 @@ nlohmann::ordered_json to_json(std::vector<rank_times> const& samples) {
     return all;
 }
 
+nlohmann::ordered_json pair_json(here_results const& results, pair_table const& pair) {
+    auto sizes = nlohmann::ordered_json::array();
+    for (auto const& size : pair.sizes)
+        sizes.push_back({{"bytes", size.bytes},
+                         {"window", size.window},
+                         {"latency_us", size.latency_us},
+                         {"one_way_us", size.one_way_us},
+                         {"both_ways_us", size.both_ways_us},
+                         {"wrong", size.wrong}});
+    nlohmann::ordered_json out{
+        {"ranks", {pair.first, pair.second}}, {"level", level_of(results, pair)}, {"sizes", sizes}, {"fitted", nullptr}};
+    if (auto const fit = fit_of(pair))
+        out["fitted"] = {{"alpha_us", fit->alpha_us},
+                         {"gbs", fit->gbs},
+                         {"relative_rms", fit->relative_rms},
+                         {"leave_one_out_errors", fit->left_out}};
+    return out;
+}
+
 }  // namespace
+
+std::string_view level_of(here_results const& results, pair_table const& pair) {
+    auto const host = [&](int rank) { return results.hosts[static_cast<std::size_t>(rank)]; };
+    return host(pair.first) == host(pair.second) ? "in node" : "between nodes";
+}
+
+std::optional<link_fit> fit_of(pair_table const& pair) {
+    std::vector<timed_size> sizes;
+    for (auto const& size : pair.sizes)
+        if (!size.latency_us.empty()) sizes.push_back({static_cast<double>(size.bytes), median(size.latency_us)});
+    return fit_link(sizes);
+}
 
 rank_times over_ranks(std::span<double const> us) {
     expect(!us.empty(), "times of ranks");
@@ -115,13 +152,13 @@ std::string describe(here_results const& results) {
                     results.load, results.why_backend.substr(0, results.why_backend.find(';')));
     for (auto const& note : results.notes) text += note + "\n";
     for (auto const& table : results.tables) text += describe(table, static_cast<int>(results.hosts.size()));
-    if (!results.pair.empty()) text += describe_pair(results);
-    return text;
+    for (auto const& pair : results.pairs) text += describe_pair(results, pair);
+    return text + busy_line(results.crowd);
 }
 
 std::string to_csv(here_results const& results) {
     int const ranks = static_cast<int>(results.hosts.size());
-    std::string text = "what,place,ranks,hosts,backend,type,redop,bytes,min_us,avg_us,max_us,algbw_gbs,busbw_gbs,wrong\n";
+    std::string text = csv_head();
     std::set<std::string> const hosts(results.hosts.begin(), results.hosts.end());
     auto const line = [&](std::string_view what, std::string_view place, int of, std::string_view type, std::string_view redop,
                           std::size_t bytes, rank_times const& t, double messages, double factor, double wrong) {
@@ -139,23 +176,24 @@ std::string to_csv(here_results const& results) {
             place("out", size.out_of_place, size.wrong_out);
             place("in", size.in_place, size.wrong_in);
         }
-    for (auto const& size : results.pair) {
-        auto const row = [&](std::string_view what, std::vector<double> const& us, double messages) {
-            if (us.empty()) return;
-            auto const s = summarise(us);
-            line(what, "-", 2, "u8", "none", size.bytes, {s.smallest, s.median, s.median}, messages, 1, size.wrong);
-        };
-        row("latency", size.latency_us, 1);
-        row("bandwidth", size.one_way_us, 1);
-        row("bidirectional bandwidth", size.both_ways_us, 2);
-    }
+    for (auto const& pair : results.pairs)
+        for (auto const& size : pair.sizes) {
+            auto const row = [&](std::string_view what, std::vector<double> const& us, double messages) {
+                if (us.empty()) return;
+                auto const s = summarise(us);
+                line(what, "-", 2, "u8", "none", size.bytes, {s.smallest, s.median, s.median}, messages, 1, size.wrong);
+            };
+            row("latency", size.latency_us, 1);
+            row("bandwidth", size.one_way_us, 1);
+            row("bidirectional bandwidth", size.both_ways_us, 2);
+        }
     return text;
 }
 
 nlohmann::ordered_json to_json(here_results const& results) {
     using json = nlohmann::ordered_json;
     int const ranks = static_cast<int>(results.hosts.size());
-    json tables = json::array(), pair = json::array();
+    json tables = json::array(), pairs = json::array();
     for (auto const& table : results.tables) {
         json sizes = json::array();
         for (auto const& size : table.sizes)
@@ -173,13 +211,7 @@ nlohmann::ordered_json to_json(here_results const& results) {
                           {"average_busbw_gbs", average_busbw(table, ranks)},
                           {"sizes", sizes}});
     }
-    for (auto const& size : results.pair)
-        pair.push_back({{"bytes", size.bytes},
-                        {"window", size.window},
-                        {"latency_us", size.latency_us},
-                        {"one_way_us", size.one_way_us},
-                        {"both_ways_us", size.both_ways_us},
-                        {"wrong", size.wrong}});
+    for (auto const& pair : results.pairs) pairs.push_back(pair_json(results, pair));
     return {{"schema", "muster.collectives-here/1"},
             {"created", results.created},
             {"command", results.command},
@@ -190,7 +222,8 @@ nlohmann::ordered_json to_json(here_results const& results) {
             {"hosts", results.hosts},
             {"notes", results.notes},
             {"tables", tables},
-            {"pair", {{"ranks", {results.first, results.second}}, {"sizes", pair}}}};
+            {"load", to_json(results.crowd)},
+            {"pairs", pairs}};
 }
 
 bool all_right(here_results const& results) {
@@ -200,7 +233,9 @@ bool all_right(here_results const& results) {
                                        return size.wrong_out == 0 && size.wrong_in == 0;
                                    });
                                }) &&
-           std::ranges::all_of(results.pair, [](pair_size const& size) { return size.wrong == 0; });
+           std::ranges::all_of(results.pairs, [](pair_table const& pair) {
+               return std::ranges::all_of(pair.sizes, [](pair_size const& size) { return size.wrong == 0; });
+           });
 }
 
 }  // namespace muster

@@ -3,11 +3,14 @@
 
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "bench/collectives/collectives_case.hpp"
+#include "bench/in_job/link_fit.hpp"
+#include "bench/tools/crowd.hpp"
 #include "bench/tools/machine.hpp"
 
 namespace muster {
@@ -42,22 +45,33 @@ struct pair_size {
     double wrong = 0;  ///< bytes
 };
 
+/// Messages between two ranks.
+struct pair_table {
+    int first = 0, second = 0;
+    std::vector<pair_size> sizes;
+};
+
 struct here_results {
     std::string created, command, backend, why_backend, version;
     machine_facts machine;  ///< of rank 0's node
     double load = 0;
     std::vector<std::string> hosts;  ///< of each rank
     std::vector<here_table> tables;
-    int first = 0, second = 0;  ///< the ranks of the pair
-    std::vector<pair_size> pair;
+    std::vector<pair_table> pairs;
+    machine_load crowd;  ///< of rank 0's node
     std::vector<std::string> notes;
 };
 
 /// nccl-tests' last line: the mean of all sizes' bus bandwidths, GB/s of 1e9 bytes, in and out of place; 0 if there is none.
 double average_busbw(here_table const& table, int ranks);
 
+/// "in node" or "between nodes".
+std::string_view level_of(here_results const& results, pair_table const& pair);
+/// Latency and rate of the messages, by their latencies (bandwidths have several messages on their way).
+std::optional<link_fit> fit_of(pair_table const& pair);
+
 std::string describe(here_results const& results);
-/// A line of names and one for each size of each collective, and of the pair; times in microseconds, bandwidths in GB/s.
+/// A line of names and one for each size of each collective, and of the pairs; times in microseconds, bandwidths in GB/s.
 std::string to_csv(here_results const& results);
 /// Schema "muster.collectives-here/1", with every sample.
 nlohmann::ordered_json to_json(here_results const& results);

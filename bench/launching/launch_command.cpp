@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -16,6 +15,7 @@
 #include "base/text_table.hpp"
 #include "base/version.hpp"
 #include "bench/launching/timed_run.hpp"
+#include "bench/tools/crowd.hpp"
 #include "bench/tools/machine.hpp"
 #include "bench/tools/mpi_version.hpp"
 #include "bench/tools/options.hpp"
@@ -23,19 +23,18 @@
 
 namespace muster {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 constexpr option_row launch_options[]{
     {"ranks", 0, "LIST", "numbers of ranks for /bin/true", "32"},
-    {"mpi-ranks", 0, "LIST", "numbers of ranks for MPI_Init + MPI_Finalize", "8"},
+    {"mpi-ranks", 0, "LIST", "numbers of ranks for MPI_Init + MPI_Finalize; 0: without it", "8"},
     {"output-mib", 0, "N", "MiB of text lines that a rank prints, through muster and through a pipe alone; 0: without it", "256"},
     {"repeats", 0, "N", "runs of each, taking turns", "15"},
     {"slurm", 0, "", "inside a Slurm job: over its nodes, beside a bare srun of the same programs and layout", ""},
     {"endurance", 0, "N", "N runs of muster run -- /bin/true with a deadline of 15 s each, and nothing else", ""},
     {"muster", 0, "PATH", "the launcher; default: the muster beside this program", ""},
     {"json", 0, "FILE", "every run (schema muster.launch/1)", ""},
+    strict_option,
 };
 
 constexpr duration deadline{15};
@@ -50,17 +49,25 @@ struct measured {
     std::vector<double> wall_s;
     int failed = 0;
     int hung = 0;
+    std::string failure;  ///< why the first that did not end well did not
 };
 
 std::string beside_this(std::string const& name) {
     return (self_program().parent_path() / name).string();
 }
 
-/// muster-bench-mpi: beside this program in a build tree, in libexec/muster where it is installed.
+/// muster-bench-mpi: beside this program in a build tree, in libexec/muster where it is installed. "", and why on standard error,
+/// where it was not built: the table of MPI programs is then left out.
 std::string mpi_start_program() {
-    auto const own = beside_this("muster-bench-mpi");
-    std::error_code fault;
-    return fs::exists(own, fault) ? own : beside_this("../libexec/muster/muster-bench-mpi");
+    auto const own = beside_this("muster-bench-mpi"), installed = beside_this("../libexec/muster/muster-bench-mpi");
+    for (auto const& path : {own, installed})
+        if (::access(path.c_str(), X_OK) == 0) return path;
+    fmt::print(
+        stderr,
+        "muster-bench: error: MPI_Init + MPI_Finalize is left out: its program muster-bench-mpi is neither at {} nor at {}; "
+        "build the target muster-bench-mpi, or give --mpi-ranks 0\n",
+        own, installed);
+    return {};
 }
 
 std::vector<peer> find_peers(std::string const& muster_path, environment const& variables) {
@@ -136,6 +143,7 @@ void compare_deaths(int ranks, std::vector<peer> peers, int repeats, environment
 }
 
 void record(measured& m, timed_result const& r) {
+    if ((r.timed_out || r.exit_code != 0) && m.failure.empty()) m.failure = failure_text(r);
     if (r.timed_out)
         ++m.hung;
     else if (r.exit_code != 0)
@@ -164,6 +172,7 @@ bool compare(std::string const& title, std::string const& program, int ranks, bo
                                {"wall_s", r.wall.count()},
                                {"exit_code", r.exit_code},
                                {"hung", r.timed_out},
+                               {"last_line", r.last_line},
                                {"simulated", false}});
         }
     }
@@ -178,12 +187,18 @@ bool compare(std::string const& title, std::string const& program, int ranks, bo
         }
         auto const s = summarise(m.wall_s);
         rows.push_back({name, fmt::format("{:.1f}", s.median * 1e3), fmt::format("{:.1f}", s.smallest * 1e3),
-                        fmt::format("{:.1f}", s.largest * 1e3), own.empty() ? "-" : fmt::format("{:.2f}", median(own) / s.median),
+                        fmt::format("{:.1f}", s.largest * 1e3),
+                        own.empty() || name == peers.front().name ? "-" : format_ratio(ratio_of(summarise(own), s)),
                         std::to_string(m.failed), std::to_string(m.hung)});
     };
     if (bare) row("bare");
     for (auto const& p : peers) row(p.name);
-    fmt::print("{}\n", align_columns(rows));
+    fmt::print("{}", align_columns(rows));
+    for (auto const& p : peers)
+        if (auto const& m = results[p.name]; !m.failure.empty())
+            fmt::print("{}: {} of {} runs did not end well; the first: {}\n", p.name, m.failed + m.hung,
+                       m.failed + m.hung + static_cast<int>(m.wall_s.size()), m.failure);
+    fmt::print("\n");
     if (auto const& other = results[peers.back().name].wall_s; peers.back().name == "srun" && !own.empty() && !other.empty())
         fmt::print("muster run adds {:.0f} ms to srun\n\n", (median(own) - median(other)) * 1e3);
     std::fflush(stdout);
@@ -236,16 +251,18 @@ int endure(peer const& muster_peer, std::vector<int> const& ranks, int runs, env
         auto const s = m.wall_s.empty() ? summary{} : summarise(m.wall_s);
         fmt::print("{} runs of {} ranks: {} hung, {} failed; median {:.1f} ms, longest {:.1f} ms\n", runs, n, m.hung, m.failed,
                    s.median * 1e3, s.largest * 1e3);
+        if (!m.failure.empty()) fmt::print("the first that did not end well: {}\n", m.failure);
     }
     return bad == 0 ? 0 : 1;
 }
 
-void write_json(std::string const& path, nlohmann::ordered_json const& records) {
+void write_json(std::string const& path, machine_load const& load, nlohmann::ordered_json const& records) {
     auto const machine = describe_machine();
     nlohmann::ordered_json const document{
         {"schema", "muster.launch/1"},
         {"created", utc_now()},
         {"context", machine_json(machine)},
+        {"load", to_json(load)},
         {"runs", records}};
     std::ofstream file(path);
     file << document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
@@ -275,40 +292,41 @@ With --slurm it also measures how long a run lasts after the death of one rank. 
 
 int launch_command(given_options const& given, environment const& variables) {
     auto const ranks = parse_list(given.text("ranks"), "--ranks", 1, 1024);
-    auto const mpi_ranks = parse_list(given.text("mpi-ranks"), "--mpi-ranks", 1, 1024);
+    auto const mpi_ranks =
+        given.text("mpi-ranks") == "0" ? std::vector<int>{} : parse_list(given.text("mpi-ranks"), "--mpi-ranks", 1, 1024);
     int const repeats = count_of(given, "repeats");
     auto const muster_path = launcher_of(given);
     auto const peers = find_peers(muster_path, variables);
+    crowd_watch const crowd;
+    refuse_crowd(given, crowd.load(false));
     if (given.has("endurance")) return endure(peers.front(), ranks, count_of(given, "endurance"), variables);
 
     auto const machine = describe_machine();
+    bool const slurm = given.has("slurm");
     fmt::print("{}, {} cores, load {:.1f}\n\n", machine.processor, machine.cores, load_average());
     auto records = nlohmann::ordered_json::array();
     bool good = true;
-    if (given.has("slurm")) {
-        auto const mpi_program = mpi_start_program();
-        for (int const n : ranks)
-            good = compare("/bin/true", "/bin/true", n, false, slurm_peers(muster_path, n, variables), repeats, variables,
-                           records) &&
-                   good;
-        for (int const n : mpi_ranks)
-            good = compare("MPI_Init + MPI_Finalize", mpi_program, n, false, slurm_peers(muster_path, n, variables), repeats,
-                           variables, records) &&
-                   good;
-        compare_deaths(ranks.front(), slurm_peers(muster_path, ranks.front(), variables), repeats, variables, records);
-        if (given.has("json")) write_json(given.text("json"), records);
-        return good ? 0 : 1;
+    auto const table = [&](std::string const& title, std::string const& program, int n, std::vector<peer> const& by) {
+        good = compare(title, program, n, !slurm && program == "/bin/true", by, repeats, variables, records) && good;
+    };
+    for (int const n : ranks) table("/bin/true", "/bin/true", n, slurm ? slurm_peers(muster_path, n, variables) : peers);
+    if (!mpi_ranks.empty()) {
+        auto const program = mpi_start_program();
+        // Hydra starts MPICH programs; this one is Open MPI's.
+        std::vector<peer> const open_mpi_peers(
+            peers.begin(), peers.begin() + std::min<std::ptrdiff_t>(2, static_cast<std::ptrdiff_t>(peers.size())));
+        good = good && !program.empty();
+        if (!program.empty())
+            for (int const n : mpi_ranks)
+                table("MPI_Init + MPI_Finalize", program, n, slurm ? slurm_peers(muster_path, n, variables) : open_mpi_peers);
     }
-    for (int const n : ranks) good = compare("/bin/true", "/bin/true", n, true, peers, repeats, variables, records) && good;
-    // Hydra starts MPICH programs; this one is Open MPI's.
-    std::vector<peer> const open_mpi_peers(
-        peers.begin(), peers.begin() + std::min<std::ptrdiff_t>(2, static_cast<std::ptrdiff_t>(peers.size())));
-    for (int const n : mpi_ranks)
-        good = compare("MPI_Init + MPI_Finalize", mpi_start_program(), n, false, open_mpi_peers, repeats, variables, records) &&
-               good;
-    if (int const mib = count_of(given, "output-mib", 0); mib > 0)
+    if (slurm)
+        compare_deaths(ranks.front(), slurm_peers(muster_path, ranks.front(), variables), repeats, variables, records);
+    else if (int const mib = count_of(given, "output-mib", 0); mib > 0)
         compare_output(muster_path, mib, std::min(repeats, 5), variables, records);
-    if (given.has("json")) write_json(given.text("json"), records);
+    auto const load = crowd.load(!slurm);
+    fmt::print("{}", busy_line(load));
+    if (given.has("json")) write_json(given.text("json"), load, records);
     return good ? 0 : 1;
 }
 

@@ -1,7 +1,9 @@
 #include "bench/launching/timed_run.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
+#include "base/text.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {
@@ -21,16 +24,29 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// In a process group of its own, so that all of it can be killed; standard input and error are /dev/null.
-pid_t start(std::vector<std::string> const& command, environment const& variables, int output_fd = -1) {
+/// In a process group of its own, so that all of it can be killed; what is not given is /dev/null.
+pid_t start(std::vector<std::string> const& command, environment const& variables, int output_fd = -1, int error_fd = -1) {
     return start_process({.path = command.front(),
                           .arguments = &command,
                           .variables = &variables,
                           .working_dir = "",
                           .stdout_fd = output_fd,
+                          .stderr_fd = error_fd,
                           .cores = {},
                           .open_files = {},
                           .death_signal = SIGTERM});
+}
+
+/// The last line of what was written there that holds anything, without control characters.
+std::string last_line_of(int file) {
+    char text[4096];
+    auto const size = ::lseek(file, 0, SEEK_END);
+    auto const from = std::max<off_t>(0, size - static_cast<off_t>(sizeof text));
+    auto const got = ::pread(file, text, sizeof text, from);
+    std::string last;
+    for (auto const line : split(std::string_view(text, static_cast<std::size_t>(std::max<ssize_t>(0, got))), '\n'))
+        if (!trim(line).empty()) last = without_controls(std::string(trim(line)));
+    return last;
 }
 
 int shell_code(int status) {
@@ -64,9 +80,15 @@ int wait_for(pid_t pid) {
 
 }  // namespace
 
+std::string failure_text(timed_result const& ended) {
+    auto const how = ended.timed_out ? std::string("hung") : fmt::format("exit code {}", ended.exit_code);
+    return ended.last_line.empty() ? how : fmt::format("{}: {}", how, ended.last_line);
+}
+
 timed_result run_timed(std::vector<std::string> const& command, environment const& variables, duration deadline) {
+    unique_fd const errors(::memfd_create("standard error", MFD_CLOEXEC));
     auto const before = clock::now();
-    pid_t const pid = start(command, variables);
+    pid_t const pid = start(command, variables, -1, errors.get());
     timed_result result;
     auto const end = pidfd_of(pid, command.front());
     if (!readable(end.get(), before + deadline)) {
@@ -75,6 +97,7 @@ timed_result run_timed(std::vector<std::string> const& command, environment cons
     }
     result.exit_code = wait_for(pid);
     result.wall = clock::now() - before;
+    if (errors && (result.timed_out || result.exit_code != 0)) result.last_line = last_line_of(errors.get());
     return result;
 }
 

@@ -11,11 +11,15 @@ namespace muster {
 
 struct timed_result {
     duration wall{0};
-    int exit_code = 0;       ///< 128+n for signal n
-    bool timed_out = false;  ///< killed, with its process group, at the deadline
+    int exit_code = 0;        ///< 128+n for signal n
+    bool timed_out = false;   ///< killed, with its process group, at the deadline
+    std::string last_line{};  ///< of its standard error, where it did not end well
 };
 
-/// Starts `command` (argv[0] is a path) with its output thrown away and waits. The clock runs from before vfork to after waitpid.
+/// "exit code 127: sh: no such program", "hung: …". Pure.
+std::string failure_text(timed_result const& ended);
+
+/// Starts `command` (argv[0] is a path), with its output thrown away and its standard error kept in memory, and waits. The clock runs from before vfork to after waitpid.
 /// Throws errc::system, program_error.
 timed_result run_timed(std::vector<std::string> const& command, environment const& variables, duration deadline);
 

@@ -16,8 +16,8 @@
 #include "bench/loading/staging_set.hpp"
 #include "bench/peers/peer.hpp"
 #include "bench/tools/checked_json.hpp"
+#include "bench/tools/crowd.hpp"
 #include "bench/tools/machine.hpp"
-#include "bench/tools/other_work.hpp"
 #include "bench/tools/statistics.hpp"
 #include "bench/tools/temporary_folder.hpp"
 
@@ -36,6 +36,7 @@ constexpr option_row io_options_table[]{
     {"python", 0, "FILE", "interpreter of the peers in Python", "/usr/bin/python3"},
     {"no-peers", 0, "", "without those in Python: h5py, torch, Pillow", ""},
     {"json", 0, "", "the results as JSON", ""},
+    strict_option,
 };
 
 /// Rows and versions of the peers in Python, and which are not there.
@@ -255,11 +256,12 @@ int io_command(given_options const& given, environment const& variables) {
     if (!only.empty() && only != "reading" && only != "staging")
         throw error(errc::usage, fmt::format("muster-bench io: --only: '{}' is neither reading nor staging", only));
     temporary_folder const folder("muster-io", variables);
-    other_work const others;
+    crowd_watch const crowd;
+    refuse_crowd(given, crowd.load(false));
     io_results results;
     if (only != "reading") convert_and_stage(given, folder.path(), variables, results);
     if (only != "staging") read_and_load(given, folder.path(), variables, results);
-    results.notes += others.note();
+    results.notes += busy_line(crowd.load(true));
     if (given.has("json"))
         print_json(given, results);
     else

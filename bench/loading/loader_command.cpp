@@ -9,8 +9,8 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "bench/loading/loader_set.hpp"
+#include "bench/tools/crowd.hpp"
 #include "bench/tools/machine.hpp"
-#include "bench/tools/other_work.hpp"
 #include "bench/tools/statistics.hpp"
 #include "bench/tools/temporary_folder.hpp"
 
@@ -30,6 +30,7 @@ constexpr option_row loader_options_table[]{
     {"images", 0, "FILE", "IDX images; default: those of the package dataset-fashion-mnist, left out if they are not there", ""},
     {"labels", 0, "FILE", "IDX labels of these images", ""},
     {"json", 0, "", "the results as JSON", ""},
+    strict_option,
 };
 
 nlohmann::ordered_json to_json(loader_set const& set, std::string const& name) {
@@ -52,12 +53,15 @@ nlohmann::ordered_json to_json(loader_set const& set, std::string const& name) {
 void print_table(loader_set const& set, std::string const& name) {
     fmt::print("{}: {} records of {} bytes ({}), batches of {}\n", name, set.info().samples, set.info().image_bytes(),
                format_bytes(set.bytes()), set.batch_size());
-    fmt::print("  {:<24}{:>8}{:>18}{:>14}{:>14}\n", "", "GB/s", "interval", "of at once", "of batches");
+    fmt::print("  {:<24}{:>8}{:>18}{:>19}{:>19}\n", "", "GB/s", "interval", "of at once", "of batches");
+    auto const& copies = set.rows();
+    auto const in_batches = summarise(copies[0].gbps), at_once = summarise(copies[1].gbps);
     for (delivery_row const& row : set.rows()) {
         summary const all = summarise(row.gbps);
-        fmt::print("  {:<24}{:>8.2f}{:>18}{:>14.2f}{:>14.2f}\n", row.name, all.median,
-                   fmt::format("{:.2f} - {:.2f}", all.spread.low, all.spread.high), all.median / set.memcpy_at_once(),
-                   all.median / set.memcpy_in_batches());
+        fmt::print("  {:<24}{:>8.2f}{:>18}{:>19}{:>19}\n", row.name, all.median,
+                   fmt::format("{:.2f} - {:.2f}", all.spread.low, all.spread.high),
+                   &row == &copies[1] ? "1.00" : format_ratio(ratio_of(all, at_once)),
+                   &row == &copies[0] ? "1.00" : format_ratio(ratio_of(all, in_batches)));
     }
 }
 
@@ -92,8 +96,8 @@ int loader_command(given_options const& given, environment const& variables) {
                       labels = named ? given.text("labels") : fashion_labels;
     temporary_folder const folder("muster-loader", variables);
     nlohmann::ordered_json sets = nlohmann::ordered_json::array();
-    double const load = load_average();
-    other_work const others;
+    crowd_watch const crowd;
+    refuse_crowd(given, crowd.load(false));
     auto const run = [&](std::string const& path, std::string const& name) {
         loader_set set(path, batch);
         set.measure(repetitions);
@@ -108,12 +112,13 @@ int loader_command(given_options const& given, environment const& variables) {
     if (given.has("json")) {
         machine_facts const machine = describe_machine();
         nlohmann::ordered_json const all{{"schema", "muster.loader/1"}, {"created", utc_now()},
-                                         {"context", machine_json(machine)}, {"load_before", load},
+                                         {"context", machine_json(machine)}, {"load", to_json(crowd.load(true))},
                                          {"repetitions", repetitions}, {"sets", sets}};
         fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     } else {
+        auto const load = crowd.load(true);
         fmt::print("medians of {} interleaved repetitions, load average {:.2f} before; every byte checked; columns: --help\n{}",
-                   repetitions, load, others.note());
+                   repetitions, load.average, busy_line(load));
     }
     return 0;
 }

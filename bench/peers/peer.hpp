@@ -10,7 +10,7 @@
 
 namespace muster {
 
-/// The files torch_mnist.py, mpi_collectives.c (compiled with each MPI found on the machine), gloo_collectives.py, io_peers.py,
+/// The files torch_mnist.py, published_mnist.py, mpi_collectives.c (compiled with each MPI found on the machine), gloo_collectives.py, io_peers.py,
 /// io_mpi_peer.py and io_convert_peer.py, as they were when this program was built.
 std::span<embedded_text const> peer_files() noexcept;
 

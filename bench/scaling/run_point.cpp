@@ -108,6 +108,7 @@ std::vector<std::string> run_command(run_setting const& setting, due_run const& 
     std::vector<std::string> command{setting.muster, "run", "-q"};
     if (!plan.built_in) command.emplace_back("--tag-output");  // so that a metric is known to be of a rank
     for (auto const& word : point_options(plan, due.ranks)) command.push_back(word);
+    if (plan.as_published) command.emplace_back("--allow-singletons");  // PyTorch loads an MPI that it does not use
     if (plan.timeout_s > 0) command.insert(command.end(), {"--timeout", fmt::format("{:g}s", plan.timeout_s)});
     command.emplace_back("--");
     if (plan.built_in) {
@@ -129,7 +130,7 @@ study_run run_point(run_setting const& setting, due_run const& due, study_point 
     run.order = order;
     run.started = utc_now();
     run.oversubscribed = point.oversubscribed;
-    run.output = fmt::format("runs/{:04}-{}-ranks{}.txt", order + 1, due.ranks, due.warmup ? "-warmup" : "");
+    run.output = fmt::format("runs/{}{:04}-{}-ranks{}.txt", setting.outputs, order + 1, due.ranks, due.warmup ? "-warmup" : "");
     auto const output = (setting.folder / run.output).string();
     auto const record = setting.plan.built_in ? (setting.folder / "run.json").string() : std::string();
     std::error_code ignored;

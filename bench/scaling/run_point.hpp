@@ -20,7 +20,8 @@ struct run_setting {
     study_plan const& plan;
     environment const& variables;
     stop_signals& signals;
-    bool local = true;  ///< all ranks are children of this process
+    bool local = true;      ///< all ranks are children of this process
+    std::string outputs{};  ///< what the names of the files with their output begin with
 };
 
 /// The command of a run. `record`: where the built-in training writes its record.

@@ -15,6 +15,8 @@
 #include "bench/scaling/plan_point.hpp"
 #include "bench/scaling/run_point.hpp"
 #include "bench/scaling/scale_request.hpp"
+#include "bench/scaling/try_advice.hpp"
+#include "bench/study/advice_changes.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/perflog.hpp"
 #include "bench/study/program_software.hpp"
@@ -55,6 +57,11 @@ class scaling_study {
         results_.version = version();
         results_.folder = fs::current_path().string();
         results_.machine = describe_machine();
+        if (request.plan.core_share > 0) {
+            results_.machine.cores = static_cast<int>(results_.machine.cores / request.plan.core_share);
+            results_.machine.processor +=
+                fmt::format(", cores EMULATED by quotas of {:.0f}% of one", 100 * request.plan.core_share);
+        }
         results_.variables = telling_variables(variables);
         results_.software = software_of(request.plan.program, variables);
         results_.plan = request.plan;
@@ -73,7 +80,7 @@ class scaling_study {
             crowd_watch const before;
             results_.load = before.load(false);
         }
-        run_setting const setting{request_.muster, request_.folder, request_.plan, variables_, signals_, is_local()};
+        auto const setting = this->setting();
         results_.launch_command =
             shell_join(run_command(setting, all_runs(request_.plan).front(), results_.points.front().nodes, "FILE"));
         begin();
@@ -99,9 +106,25 @@ class scaling_study {
         return 0;
     }
 
+    /// Tries the advice on the causes that are seen (or takes what was tried before into the results). Returns the exit code where
+    /// it was stopped.
+    int try_advice() {
+        auto trials = begun_trials(request_.folder, advice_changes(request_.plan, find_causes(results_)));
+        int signal = 0;
+        if (request_.what_if)
+            signal = muster::try_advice(setting(), trials, request_.plan.repeats);
+        else
+            std::erase_if(trials, [](auto const& each) { return each.before.empty() && each.failed == 0; });
+        results_.tried = std::move(trials);
+        write_results();
+        return signal == 0 ? 0 : stopped(signal);
+    }
+
     study const& results() const noexcept { return results_; }
 
   private:
+    run_setting setting() { return {request_.muster, request_.folder, request_.plan, variables_, signals_, is_local(), {}}; }
+
     bool is_local() const {
         return results_.scheduler == "local" &&
                std::all_of(results_.points.begin(), results_.points.end(), [](auto const& p) { return p.nodes == 1; });
@@ -115,6 +138,8 @@ class scaling_study {
         std::optional<study> begun;
         if (!request_.fresh) begun = journal_.read();
         if (!begun) {
+            std::error_code ignored;
+            fs::remove(request_.folder / "what-if.json", ignored);
             journal_.begin(results_);
             return;
         }
@@ -210,6 +235,9 @@ int scale_command(given_options const& given, environment const& variables, std:
     auto const folder = request.folder.string();
     refuse_if_all_failed(results, request.folder);
     fmt::print("{}{}", scaling_text(results), findings_text(find_causes(results)));
+    std::fflush(stdout);
+    if (int const code = running.try_advice(); code != 0) return code;
+    fmt::print("{}", tried_text(results.tried));
     auto const judged = judge_study(results, request.demands, baseline ? &*baseline : nullptr);
     fmt::print("{}", judgements_text(judged));
     bool const good = none_broken(judged);

@@ -1,13 +1,17 @@
 #include "bench/scaling/scale_request.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <fstream>
 
 #include "base/error.hpp"
 #include "base/process/self_program.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "bench/peers/peer.hpp"
 #include "bench/scaling/training_request.hpp"
 #include "bench/study/placeholders.hpp"
 #include "bench/tools/options.hpp"
@@ -42,9 +46,13 @@ constexpr option_row scale_options[]{
     {"run-options", 0, "WORDS", "more options of muster run, quoted as for a shell: '--bind-to core'", ""},
     {"fresh", 0, "", "begin anew in a folder that holds a study", ""},
     {"retry", 0, "", "make runs that failed again", ""},
+    {"what-if", 0, "", "try the advice on what is found: runs with and without it take turns, as many rounds as --repeats", ""},
     {"name", 0, "NAME", "what the study is called; default: the program, or the script of an interpreter", ""},
     {"muster", 0, "PATH", "the launcher; default: the muster beside this program", ""},
     {"no-html", 0, "", "no report.html", ""},
+    {"as-published", 0, "", "--data by PyTorch with the published table's loader and binding (to a core for 1 and 2 ranks)", ""},
+    {"loader", 0, "NAME", "with --as-published: published, or fast: whole batches out of memory, no worker", ""},
+    {"core-share", 0, "X", "emulate cores by quotas of this share of one, in a cgroup: 0.25 makes 8 of 2", ""},
     {"protocol", 0, "NAME", "without a program: fast, published, steady, strong, weak or accuracy", "fast"},
     {"target-accuracy", 0, "X%", "of --protocol accuracy: the test accuracy that ends a run; default: 97%", ""},
     {"data", 0, "FILE.h5|DIR", "without a program: the built-in training on these images, as muster-bench train", ""},
@@ -66,6 +74,40 @@ constexpr option_row scale_options[]{
     throw error(errc::usage, what);
 }
 
+/// Runs what follows with a quota of processor time. Its group goes when it has ended.
+constexpr char const* in_share =
+    "g=/sys/fs/cgroup/cpu/muster-share-$$; mkdir $g && echo 20000 >$g/cpu.cfs_period_us && echo $0 >$g/cpu.cfs_quota_us && "
+    "echo $$ >$g/cgroup.procs || exit 125; \"$@\"; c=$?; echo $$ >/sys/fs/cgroup/cpu/cgroup.procs; rmdir $g; exit $c";
+
+void read_core_share(given_options const& given, study_plan& plan) {
+    if (!given.has("core-share")) return;
+    plan.core_share = given.real("core-share");
+    if (!(plan.core_share > 0 && plan.core_share <= 1))
+        refuse(fmt::format("--core-share {}: expected more than 0, at most 1", given.text("core-share")));
+    if (::access("/sys/fs/cgroup/cpu", W_OK) != 0)
+        throw error(errc::unavailable, "--core-share: /sys/fs/cgroup/cpu cannot be written; it needs cgroup v1 and root");
+    if (!plan.as_published)
+        plan.program.insert(plan.program.begin(), {"sh", "-c", in_share, std::to_string(std::lround(20000 * plan.core_share))});
+}
+
+/// The published table's run in PyTorch, whose script is a file of this program's.
+void read_as_published(given_options const& given, study_plan& plan, fs::path const& folder) {
+    if (!given.has("data")) refuse("--as-published: --data is missing; give --data FILE.h5");
+    auto const script = fs::absolute(folder / "published_mnist.py");
+    std::ofstream(script) << find_text(peer_files(), "published_mnist.py");
+    plan.as_published = true;
+    if (given.has("loader") && given.text("loader") != "published" && given.text("loader") != "fast")
+        refuse(fmt::format("--loader {}: give published or fast", given.text("loader")));
+    plan.judged = {"train_s", false};
+    plan.program = {"/usr/bin/python3", script.string(), "--data", fs::absolute(given.text("data")).string()};
+    for (auto const* name : {"epochs", "batch", "seed", "lr", "momentum", "loader", "core-share"})
+        if (given.has(name)) plan.program.insert(plan.program.end(), {fmt::format("--{}", name), given.text(name)});
+    if (given.has("images")) {
+        auto const images = given.text("images");  // TRAIN,TEST; nothing is tested
+        plan.program.insert(plan.program.end(), {"--images", images.substr(0, images.find(','))});
+    }
+}
+
 void read_batch(given_options const& given, study_plan& plan) {
     if (!given.has("batch")) return;
     plan.batch = given.integer("batch", 1, 1'000'000'000'000);
@@ -80,6 +122,8 @@ void read_batch(given_options const& given, study_plan& plan) {
 
 void read_program(given_options const& given, study_plan& plan) {
     plan.program = given.program();
+    for (auto const* name : {"as-published", "loader"})
+        if (given.has(name)) refuse(fmt::format("--{} names the program itself; leave out the one behind --", name));
     for (auto const* name : training_option_names())
         if (given.has(name))
             refuse(fmt::format("--{} is for the built-in training; hand it to the program behind --, or name no program", name));
@@ -155,23 +199,30 @@ scale_request read_scale_request(given_options const& given) {
     plan.ranks = read_ranks(given);
     plan.repeats = static_cast<int>(given.integer("repeats", 1, 1000));
     plan.warmup = static_cast<int>(given.integer("warmup", 0, 1000));
-    if (given.program().empty())
+    if (given.has("as-published") && given.program().empty())
+        read_as_published(given, plan, made_folder(given.text("output")));
+    else if (given.program().empty())
         read_training_request(given, plan);
     else
         read_program(given, plan);
+    read_core_share(given, plan);
     if (given.has("shuffle")) plan.shuffle = given.integer("shuffle", 0, INT64_MAX);
     if (given.has("timeout")) plan.timeout_s = parse_duration(given.text("timeout"), "--timeout").count();
     for (auto const& text : given.all("take")) plan.choices.push_back(parse_metric_choice(text));
     plan.launch = read_launch(given);
     out.demands = read_study_demands(given);
     check_expected_ranks(out.demands, plan);
-    out.name = given.has("name") ? given.text("name") : plan.built_in ? training_name(given, plan) : name_of(plan.program);
+    out.name = given.has("name")   ? given.text("name")
+               : plan.as_published ? "the published run"
+               : plan.built_in     ? training_name(given, plan)
+                                   : name_of(plan.program);
     out.muster = launcher_of(given);
     out.folder = made_folder(given.text("output"));
     out.strict = given.has("strict");
     out.fresh = given.has("fresh");
     out.retry = given.has("retry");
     out.html = !given.has("no-html");
+    out.what_if = given.has("what-if");
     return out;
 }
 

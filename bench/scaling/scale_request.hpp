@@ -19,7 +19,7 @@ struct scale_request {
     std::string muster;
     std::filesystem::path folder;
     study_demands demands;
-    bool strict = false, fresh = false, retry = false, html = true;
+    bool strict = false, fresh = false, retry = false, html = true, what_if = false;
 };
 
 std::span<option_row const> scale_option_rows() noexcept;

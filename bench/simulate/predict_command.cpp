@@ -13,6 +13,7 @@
 #include "bench/simulate/validation.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/gradient_sets.hpp"
+#include "bench/tools/options.hpp"
 
 namespace muster {
 
@@ -22,6 +23,8 @@ constexpr option_row predict_options[]{
     {"platform", 0, "NAME", "dgx-a100, dgx-h100, polaris or perlmutter", ""},
     {"gpus", 0, "N", "ranks to ask for", ""},
     {"network", 0, "NAME", "whose gradients: mnist, cifar10, resnet50 or gpt2-small", "mnist"},
+    {"gradient-bytes", 0, "SIZE", "instead of --network: gradients of so many bytes in f32, taken to be 16 tensors", ""},
+    {"steps", 0, "N", "of a program of your own: the steps of a run at the fewest ranks of the study", ""},
     {"compute-ms", 0, "MS", "of a step on one rank of that machine, instead of the measured one", ""},
     {"bucket-bytes", 0, "SIZE", "of the gradient reducer", "1MiB"},
     {"json", 0, "FILE|-", "the prediction (schema muster.prediction/1)", ""},
@@ -49,15 +52,26 @@ simulation_result simulate_slowed(simulation_job job, double factor, environment
     return run_simulator(job, variables);
 }
 
+void set_gradients(simulation_job& job, given_options const& given) {
+    if (!given.has("gradient-bytes")) {
+        auto const set = gradients_of(given.text("network"));
+        job.tensors.assign(set.elements.rbegin(), set.elements.rend());
+        return;
+    }
+    constexpr std::size_t tensors = 16;
+    auto const elements = parse_bytes(given.text("gradient-bytes"), "--gradient-bytes") / sizeof(float);
+    job.tensors.assign(tensors, std::max<std::size_t>(1, elements / tensors));
+}
+
 prediction predict(given_options const& given, environment const& variables) {
     if (given.words().size() != 1) throw error(errc::usage, "predict: give one RESULTS.json of muster-bench scale");
     auto const& file = given.words().front();
     prediction p;
-    p.measured = step_of_study(read_json_file(file, "give the results.json of muster-bench scale"), file);
+    auto const document = read_json_file(file, "give the results.json of muster-bench scale");
+    p.measured = given.has("steps") ? step_of_program(document, file, count_of(given, "steps")) : step_of_study(document, file);
     p.job.platform = platform_named(given.needed("platform"));
     p.job.ranks = static_cast<int>(given.integer("gpus", 1, 4096));
-    auto const set = gradients_of(given.text("network"));
-    p.job.tensors.assign(set.elements.rbegin(), set.elements.rend());
+    set_gradients(p.job, given);
     p.job.bucket_bytes = parse_bytes(given.text("bucket-bytes"), "--bucket-bytes");
     double const compute = given.has("compute-ms") ? given.real("compute-ms") * 1e-3 : p.measured.compute_s;
     if (!(compute > 0)) throw error(errc::usage, "--compute-ms: expected more than 0");
@@ -118,7 +132,9 @@ constexpr command_row predict_row{
     .name = "predict",
     .summary = "what to expect of a measured program on more ranks of a modelled machine",
     .synopsis = "RESULTS.json --platform NAME --gpus N [options]",
-    .examples = "  muster-bench predict out/results.json --platform perlmutter --gpus 64\n",
+    .examples =
+        "  muster-bench predict out/results.json --platform perlmutter --gpus 64\n"
+        "  muster-bench predict study/results.json --steps 500 --gradient-bytes 100MiB --platform polaris --gpus 32\n",
     .options = predict_options,
     .description = "Takes compute and input of a step from the study's smallest number of ranks, and simulates communication.\n",
     .most_words = 1,

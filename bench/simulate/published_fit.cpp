@@ -17,6 +17,10 @@ constexpr std::size_t unknowns = 4;
 using row = std::array<double, unknowns>;
 using matrix = std::array<row, unknowns>;
 
+double known_at(known_seconds const& known, std::size_t point) noexcept {
+    return point < known.size() ? known[point] : 0;
+}
+
 row row_of(int ranks) noexcept {
     double const share = 1.0 / ranks;
     return {ranks <= 2 ? share : 0, ranks > 2 ? share : 0, 1, ranks > 8 ? 1.0 : 0};
@@ -50,14 +54,16 @@ double published_fit::at(int ranks) const noexcept {
     return of[0] * slow_s + of[1] * fast_s + of[2] * constant_s + of[3] * several_nodes_s;
 }
 
-std::optional<published_fit> fit_published(std::span<table_point const> points) {
+std::optional<published_fit> fit_published(std::span<table_point const> points, known_seconds const& known) {
     matrix a{};
     row b{};
-    for (auto const& point : points) {
+    for (std::size_t p = 0; p < points.size(); ++p) {
+        auto const& point = points[p];
+        double const rest = 1 - known_at(known, p) / point.seconds;
         row x = row_of(point.ranks);
         for (auto& value : x) value /= point.seconds;
         for (std::size_t i = 0; i < unknowns; ++i) {
-            b[i] += x[i];
+            b[i] += rest * x[i];
             for (std::size_t j = 0; j < unknowns; ++j) a[i][j] += x[i] * x[j];
         }
     }
@@ -73,21 +79,30 @@ std::optional<published_fit> fit_published(std::span<table_point const> points) 
     return published_fit{(*x)[0], (*x)[1], (*x)[2], (*x)[3]};
 }
 
-double relative_rms(published_fit const& fit, std::span<table_point const> points) {
+double relative_rms(published_fit const& fit, std::span<table_point const> points, known_seconds const& known) {
     double sum = 0;
-    for (auto const& point : points) sum += std::pow(fit.at(point.ranks) / point.seconds - 1, 2);
+    for (std::size_t i = 0; i < points.size(); ++i)
+        sum += std::pow((fit.at(points[i].ranks) + known_at(known, i)) / points[i].seconds - 1, 2);
     return std::sqrt(sum / static_cast<double>(points.size()));
 }
 
-std::vector<std::optional<double>> leave_one_out(std::span<table_point const> points) {
+std::vector<std::optional<double>> leave_one_out(std::span<table_point const> points, known_seconds const& known) {
     std::vector<std::optional<double>> errors;
     for (std::size_t left = 0; left < points.size(); ++left) {
         std::vector<table_point> others(points.begin(), points.end());
         others.erase(others.begin() + static_cast<std::ptrdiff_t>(left));
-        auto const fit = fit_published(others);
-        errors.push_back(fit ? std::optional(fit->at(points[left].ranks) / points[left].seconds - 1) : std::nullopt);
+        auto of_others = known;
+        if (!known.empty()) of_others.erase(of_others.begin() + static_cast<std::ptrdiff_t>(left));
+        auto const fit = fit_published(others, of_others);
+        errors.push_back(fit ? std::optional((fit->at(points[left].ranks) + known_at(known, left)) / points[left].seconds - 1)
+                             : std::nullopt);
     }
     return errors;
+}
+
+double published_wait_s(int ranks) noexcept {
+    constexpr double turn_s = 1e-3, waits_a_step = 2;
+    return ranks < 2 ? 0 : waits_a_step * turn_s * ranks / (ranks + 1);
 }
 
 std::vector<table_point> published_points(std::string_view network) {

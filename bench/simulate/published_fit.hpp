@@ -22,14 +22,22 @@ struct published_fit {
     bool operator==(published_fit const&) const = default;
 };
 
+/// Of each point, the seconds that are known without the fit, which explains the rest; empty: nothing is known.
+using known_seconds = std::vector<double>;
+
 /// Nothing where the points do not determine it: one on each side of 2, one above 8 and two more than that at least.
-std::optional<published_fit> fit_published(std::span<table_point const> points);
+std::optional<published_fit> fit_published(std::span<table_point const> points, known_seconds const& known = {});
 
 /// Root of the mean square of the relative errors.
-double relative_rms(published_fit const& fit, std::span<table_point const> points);
+double relative_rms(published_fit const& fit, std::span<table_point const> points, known_seconds const& known = {});
 
 /// Of each point, the relative error of what the others' fit predicts for it; nothing where they do not determine a fit.
-std::vector<std::optional<double>> leave_one_out(std::span<table_point const> points);
+std::vector<std::optional<double>> leave_one_out(std::span<table_point const> points, known_seconds const& known = {});
+
+/// Seconds of a step that ranks of the published runs waited for Horovod's loop, which turns once in a millisecond: gradients and
+/// loss each wait until the last of N ranks' loops has turned, N / (N + 1) of a turn where the loops are independent. That the loss
+/// waits a turn of its own is assumed. 0 for one rank.
+double published_wait_s(int ranks) noexcept;
 
 /// The published table's column of "mnist" or "cifar10". Throws errc::usage for another name.
 std::vector<table_point> published_points(std::string_view network);

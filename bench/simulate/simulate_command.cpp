@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "bench/simulate/local_validation.hpp"
+#include "bench/simulate/published_plot.hpp"
 #include "bench/simulate/simulated_study.hpp"
 #include "bench/simulate/validation.hpp"
 #include "bench/tools/checked_json.hpp"
@@ -31,6 +35,9 @@ constexpr option_row simulate_options[]{
     {"bucket-bytes", 0, "SIZE", "of the gradient reducer", "1MiB"},
     {"protocol", 0, "NAME", "published: as the published 1-32 GPU table was run; fast: bound, fast loader, overlap", "fast"},
     {"validate", 0, "", "hold the platform (or all) against published bus bandwidths", ""},
+    {"measured", 0, "FILE", "with --validate: results.json of the built-in training on this machine, on 1 rank and more", ""},
+    {"collectives", 0, "FILE", "and --json of muster-bench collectives-here on 2 ranks: the link is fitted to its messages", ""},
+    {"plot", 0, "FILE.svg", "of mnist or cifar10: both protocols beside the published table", ""},
     {"json", 0, "FILE|-", "all of it (schema muster.simulation/1)", ""},
 };
 
@@ -76,7 +83,7 @@ void set_network(simulation_plan& plan, given_options const& given) {
                     fmt::format("--network {}: its compute is not known; give --compute-ms of a step on one rank", plan.network));
 }
 
-simulation_plan plan_of(given_options const& given) {
+simulation_plan plan_of(given_options const& given, std::optional<bool> published = {}) {
     simulation_plan plan;
     plan.job.platform = platform_of(given);
     plan.ranks = parse_list(given.text("ranks"), "--ranks", 1, 4096);
@@ -84,7 +91,7 @@ simulation_plan plan_of(given_options const& given) {
     auto const protocol = given.text("protocol");
     if (protocol != "published" && protocol != "fast")
         throw error(errc::usage, fmt::format("--protocol {}: give published or fast", protocol));
-    plan.published = protocol == "published";
+    plan.published = published.value_or(protocol == "published");
     plan.job.in_flight = static_cast<int>(given.integer("in-flight", 1, 1024));
     if (!plan.network.empty()) {
         set_network(plan, given);
@@ -105,6 +112,24 @@ void give_out(given_options const& given, nlohmann::json const& document, std::s
     if (!json.empty() && json != "-") write_json_file(json, document);
 }
 
+void write_svg(std::string const& path, std::string const& text) {
+    std::ofstream file(path, std::ios::binary);
+    file << text;
+    file.close();
+    if (!file) throw_system("write", path, 0, "give another file with --plot");
+}
+
+/// The other protocol is simulated too.
+void draw_plot(given_options const& given, simulated_study const& study, environment const& variables) {
+    if (!study.plan.fit || study.plan.ranks.front() != 1)
+        throw error(errc::usage, "--plot: give --network mnist or cifar10, and --ranks from 1 on");
+    auto other = plan_of(given, !study.plan.published);
+    auto const second = run_study(std::move(other), variables);
+    auto const path = given.text("plot");
+    write_svg(path, study.plan.published ? published_plot(study, second) : published_plot(second, study));
+    fmt::print(stderr, "wrote {}\n", path);
+}
+
 }  // namespace
 
 constexpr command_row simulate_row{
@@ -114,7 +139,8 @@ constexpr command_row simulate_row{
     .examples =
         "  muster-bench simulate --platform polaris --ranks 1,2,4,8,16,32 --network resnet50 --compute-ms 120\n"
         "  muster-bench simulate --platform dgx-a100 --network cifar10 --protocol published\n"
-        "  muster-bench simulate --validate\n",
+        "  muster-bench simulate --validate\n"
+        "  muster-bench simulate --validate --measured scaling/results.json --collectives two.json\n",
     .options = simulate_options,
     .description =
         "muster's communicator runs on a model of the machine, by SimGrid. All that comes out is simulated, nothing is "
@@ -122,6 +148,15 @@ constexpr command_row simulate_row{
 };
 
 int simulate_command(given_options const& given, environment const& variables) {
+    if (given.has("validate") && (given.has("measured") || given.has("collectives"))) {
+        auto const collectives = given.needed("collectives"), measured = given.needed("measured");
+        auto const all = validate_here(
+            read_local_measurements(read_json_file(collectives, "give the --json of muster-bench collectives-here"), collectives,
+                                    read_json_file(measured, "give the results.json of muster-bench scale"), measured),
+            variables);
+        give_out(given, to_json(all), table_of(all));
+        return 0;
+    }
     if (given.has("validate")) {
         auto const rates = validate_platforms(given.text("platform"), variables);
         if (rates.empty())
@@ -129,8 +164,10 @@ int simulate_command(given_options const& given, environment const& variables) {
         give_out(given, to_json(rates), table_of(rates));
         return 0;
     }
-    auto const study = run_study(plan_of(given), variables);
+    auto const plan = plan_of(given);
+    auto const study = run_study(plan, variables);
     give_out(given, to_json(study), table_of(study));
+    if (given.has("plot")) draw_plot(given, study, variables);
     return 0;
 }
 

@@ -18,6 +18,7 @@ struct simulation_plan {
     std::string network;     ///< empty: allreduces alone
     bool published = false;  ///< compute, input and constants come from the fit of the published table
     std::optional<published_fit> fit;
+    known_seconds known_s;  ///< of the table's points: communication as it was simulated, and published_wait_s()
     std::vector<int> ranks;
 };
 
@@ -30,7 +31,8 @@ struct simulated_study {
 /// has them. Pure.
 simulation_job job_of(simulation_plan const& plan, int ranks);
 
-/// Runs the simulator once for each.
+/// Runs the simulator once for each. Where there is a fit, the table's points are simulated first as they were run, and what they
+/// took beside their compute is known to the fit.
 simulated_study run_study(simulation_plan plan, environment const& variables);
 
 /// Bus bandwidth of an allreduce, as nccl-tests has it.

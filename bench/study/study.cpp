@@ -67,35 +67,6 @@ machine_facts read_machine(checked_json const& from) {
     return m;
 }
 
-json to_json(machine_load const& l) {
-    json out{{"average", l.average},
-             {"cpus", l.cpus},
-             {"others_before", l.before},
-             {"others_during", optional_number(l.during)},
-             {"stolen", l.stolen},
-             {"clock_before_mhz", l.clock_before_mhz},
-             {"clock_after_mhz", l.clock_after_mhz}};
-    out["busiest"] = json::array();
-    for (auto const& p : l.busiest) out["busiest"].push_back({{"name", p.name}, {"pid", p.pid}, {"cpus", p.cpus}});
-    return out;
-}
-
-machine_load read_load(checked_json const& from) {
-    machine_load l;
-    l.average = from.at("average").number();
-    l.cpus = read_int(from.at("cpus"), 1);
-    l.before = from.at("others_before").number();
-    if (!from.at("others_during").value().is_null()) l.during = from.at("others_during").number();
-    if (from.has("stolen")) {  // results of before have none of these
-        l.stolen = from.at("stolen").number();
-        l.clock_before_mhz = from.at("clock_before_mhz").number();
-        l.clock_after_mhz = from.at("clock_after_mhz").number();
-    }
-    for (auto const& p : from.at("busiest").items())
-        l.busiest.push_back({p.at("name").text(), read_int(p.at("pid"), 0, INT32_MAX), p.at("cpus").number()});
-    return l;
-}
-
 json to_json(study_plan const& p) {
     json out{{"program", p.program},
              {"built_in", p.built_in},
@@ -112,7 +83,9 @@ json to_json(study_plan const& p) {
              {"take", json::array()},
              {"judged", {{"name", p.judged.name}, {"rate", p.judged.rate}}},
              {"launch", p.launch},
-             {"timeout_s", p.timeout_s}};
+             {"timeout_s", p.timeout_s},
+             {"as_published", p.as_published},
+             {"core_share", p.core_share}};
     for (auto const& m : p.patterns) out["metrics"].push_back({{"name", m.name}, {"unit", m.unit}, {"regex", m.regex}});
     for (auto const& c : p.choices) out["take"].push_back({{"name", c.name}, {"which", c.which}, {"across", c.across}});
     return out;
@@ -138,6 +111,8 @@ study_plan read_plan(checked_json const& from) {
     p.judged = {from.at("judged").at("name").text(), from.at("judged").at("rate").boolean()};
     p.launch = read_texts(from.at("launch"));
     p.timeout_s = from.at("timeout_s").number();
+    if (from.has("as_published")) p.as_published = from.at("as_published").boolean();
+    if (from.has("core_share")) p.core_share = from.at("core_share").number();
     return p;
 }
 
@@ -258,6 +233,7 @@ json to_json(study const& s) {
     for (auto const& [name, value] : s.software) out["software"][name] = value;
     for (auto const& p : s.points) out["points"].push_back(to_json(p));
     for (auto const& r : s.runs) out["runs"].push_back(to_json(r));
+    for (auto const& t : s.tried) out["what_if"].push_back(to_json(t));
     return out;
 }
 
@@ -293,6 +269,8 @@ study read_study(json const& document, std::string const& origin) {
         if (s.plan.built_in && s.runs.back().counts() && !s.runs.back().train) item.fail("has no 'train'");
     }
     if (s.runs.empty()) from.at("runs").fail("is empty: the study made no run");
+    if (from.has("what_if"))
+        for (auto const& item : from.at("what_if").items()) s.tried.push_back(read_tried_advice(item));
     return s;
 }
 

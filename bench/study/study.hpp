@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/study/metric_reader.hpp"
+#include "bench/study/tried_advice.hpp"
 #include "bench/tools/crowd.hpp"
 #include "bench/tools/machine.hpp"
 #include "bench/training/train_record.hpp"
@@ -82,6 +83,8 @@ struct study_plan {
     judged_metric judged;
     std::vector<std::string> launch;  ///< options of muster run
     double timeout_s = 0;             ///< of a run; 0: none
+    bool as_published = false;        ///< bound as the published table's runs were: to a core up to 2 ranks, not at all above
+    double core_share = 0;            ///< each core is emulated by this share of one; 0: real cores
     bool operator==(study_plan const&) const = default;
 };
 
@@ -101,6 +104,7 @@ struct study {
     study_plan plan;
     std::vector<study_point> points;
     std::vector<study_run> runs;
+    std::vector<tried_advice> tried;  ///< with --what-if
     bool operator==(study const&) const = default;
 };
 

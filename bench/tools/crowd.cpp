@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
+#include "base/error.hpp"
 #include "base/process/text_file.hpp"
 #include "base/text.hpp"
 #include "bench/tools/machine.hpp"
@@ -114,6 +116,46 @@ std::string crowd_text(machine_load const& load) {
                        inside.empty() ? "" : fmt::format(" ({})", inside));
 }
 
+std::string busy_line(machine_load const& load) {
+    if (!load.crowded()) return {};
+    return fmt::format("busy: {} {} the runs; these figures mean little\n", crowd_text(load),
+                       load.crowded_before() ? "before" : "during");
+}
+
+nlohmann::json to_json(machine_load const& load) {
+    nlohmann::json out{{"average", load.average},
+                       {"cpus", load.cpus},
+                       {"others_before", load.before},
+                       {"others_during", load.during ? nlohmann::json(*load.during) : nlohmann::json()},
+                       {"stolen", load.stolen},
+                       {"clock_before_mhz", load.clock_before_mhz},
+                       {"clock_after_mhz", load.clock_after_mhz},
+                       {"busiest", nlohmann::json::array()}};
+    for (auto const& p : load.busiest) out["busiest"].push_back({{"name", p.name}, {"pid", p.pid}, {"cpus", p.cpus}});
+    return out;
+}
+
+machine_load read_load(checked_json const& from) {
+    machine_load out;
+    out.average = from.at("average").number();
+    out.cpus = static_cast<int>(from.at("cpus").integer(1, 1'000'000));
+    out.before = from.at("others_before").number();
+    if (!from.at("others_during").value().is_null()) out.during = from.at("others_during").number();
+    if (from.has("stolen")) {  // results of before have none of these
+        out.stolen = from.at("stolen").number();
+        out.clock_before_mhz = from.at("clock_before_mhz").number();
+        out.clock_after_mhz = from.at("clock_after_mhz").number();
+    }
+    for (auto const& p : from.at("busiest").items())
+        out.busiest.push_back({p.at("name").text(), static_cast<int>(p.at("pid").integer(0, INT32_MAX)), p.at("cpus").number()});
+    return out;
+}
+
+void refuse_crowd(given_options const& given, machine_load const& load) {
+    if (given.has("strict") && load.crowded_before())
+        throw error(errc::usage, fmt::format("--strict: {}; end them or wait", crowd_text(load)));
+}
+
 std::optional<process_work> read_process_work(std::string_view stat) {
     auto const open = stat.find('('), close = stat.rfind(')');  // the name may hold both
     if (open == stat.npos || close == stat.npos || close < open) return {};
@@ -138,11 +180,17 @@ crowd_watch::crowd_watch() : before_(work_of_all()), began_(clock::now()) {
 }
 
 machine_load crowd_watch::load(bool local) const {
+    if (local) return load_of(others_.own_s());
     auto out = load_;
     double const seconds = std::chrono::duration<double>(clock::now() - measured_from_).count();
     out.stolen = seconds > 0 ? std::max(0.0, (stolen_now() - stolen_before_) / seconds) : 0;
     out.clock_after_mhz = clock_now_mhz();
-    if (local) out.during = std::clamp(others_.during(others_.own_s()), 0.0, static_cast<double>(out.cpus));
+    return out;
+}
+
+machine_load crowd_watch::load_of(double measured_s) const {
+    auto out = load(false);
+    out.during = std::clamp(others_.during(measured_s), 0.0, static_cast<double>(out.cpus));
     return out;
 }
 

@@ -3,12 +3,15 @@
 
 #include <chrono>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/command/given_options.hpp"
+#include "bench/tools/checked_json.hpp"
 #include "bench/tools/other_work.hpp"
 
 namespace muster {
@@ -42,6 +45,20 @@ struct machine_load {
 /// "other programs used 1.9 of 2 CPUs (cc1plus 0.98, python3 0.91; load average 8.9)". Pure.
 std::string crowd_text(machine_load const& load);
 
+/// "busy: other programs used … before the runs; these figures mean little\n", or "" where it was not crowded. Pure.
+std::string busy_line(machine_load const& load);
+
+/// A load as every result has it. Throws errc::invalid_data.
+nlohmann::json to_json(machine_load const& load);
+machine_load read_load(checked_json const& from);
+
+/// The option of every command that measures.
+inline constexpr option_row strict_option{"strict", 0, "", "refuse to run while other programs use more than a tenth of the CPUs",
+                                          ""};
+
+/// Throws errc::usage with the crowd's text where --strict is given and it was crowded before.
+void refuse_crowd(given_options const& given, machine_load const& load);
+
 /// A process' name and ticks of work by the text of its /proc/PID/stat, and the CPU that it ran on last; nothing if the text is
 /// none. Pure.
 struct process_work {
@@ -64,6 +81,10 @@ class crowd_watch {
     crowd_watch();
     /// `local`: all that is measured are children of this process that have ended.
     machine_load load(bool local) const;
+    /// The same where `measured_s` CPU seconds were those of what is measured: ranks that started together and know their sum.
+    machine_load load_of(double measured_s) const;
+    /// CPU seconds of this process and its children that have ended, since it counts.
+    double own_s() const { return others_.own_s(); }
 
   private:
     std::map<int, process_work> before_;  // first, as it is read before the work of others is counted

@@ -1,6 +1,5 @@
 #include "bench/tools/other_work.hpp"
 
-#include <fmt/format.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -11,7 +10,6 @@
 #include <thread>
 
 #include "base/text.hpp"
-#include "bench/tools/machine.hpp"
 
 namespace muster {
 
@@ -70,16 +68,7 @@ double worked_s(std::string_view stat, std::span<int const> cpus, double ticks_p
     return ticks / ticks_per_s;
 }
 
-std::string busy_note(double before, double during, double load_average, std::size_t cpus) {
-    double const most = static_cast<double>(cpus) / 2;
-    if (before <= most && during <= most) return {};
-    std::string const load = load_average >= 0 ? fmt::format(" (load average {:.1f})", load_average) : "";
-    return fmt::format("busy: other programs used {:.1f} of {} CPU{} {} the runs{}; these figures mean little\n",
-                       std::min(before > most ? before : during, static_cast<double>(cpus)), cpus, cpus == 1 ? "" : "s",
-                       before > most ? "before" : "during", before > most ? load : "");
-}
-
-other_work::other_work() : load_average_(load_average()), cpus_(allowed_cpus()) {
+other_work::other_work() : cpus_(allowed_cpus()) {
     double const worked = worked_now(cpus_), own = own_now();
     auto const begin = clock::now();
     std::this_thread::sleep_for(std::chrono::milliseconds(250));
@@ -99,10 +88,6 @@ double other_work::own_s() const {
 
 double other_work::during(double measured_s) const {
     return (worked_now(cpus_) - worked_at_start_ - measured_s) / seconds_since(start_);
-}
-
-std::string other_work::note(double measured_s) const {
-    return busy_note(before_, during(measured_s), load_average_, cpus_.size());
 }
 
 }  // namespace muster

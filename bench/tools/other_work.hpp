@@ -1,9 +1,8 @@
-// Work of other programs on this machine: counts it before and during a measurement, and warns of it.
+// Work of other programs on this machine: counts it before and during a measurement.
 #pragma once
 
 #include <chrono>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,10 +11,6 @@ namespace muster {
 /// CPU seconds that these CPUs have worked since the machine started, by the text of /proc/stat and the clock ticks a second.
 /// Pure.
 double worked_s(std::string_view stat, std::span<int const> cpus, double ticks_per_s);
-
-/// "busy: other programs used 1.9 of 2 CPUs before the runs (load average 8.9); these figures mean little\n", or "" if they used
-/// no more than half of the CPUs before and during the runs. Pure.
-std::string busy_note(double before, double during, double load_average, std::size_t cpus);
 
 /// Counts on the CPUs that this process may run on. Where the system tells nothing, no work is seen.
 class other_work {
@@ -33,12 +28,7 @@ class other_work {
     double during(double measured_s) const;
     std::size_t cpus() const noexcept { return cpus_.size(); }
 
-    /// The warning for below a table. `measured_s`: CPU seconds that all measured processes have used since the runs began.
-    std::string note(double measured_s) const;
-    std::string note() const { return note(own_s()); }
-
   private:
-    double load_average_ = 0;
     std::vector<int> cpus_;
     double before_ = 0;  ///< CPUs that others used
     double worked_at_start_ = 0, own_at_start_ = 0;

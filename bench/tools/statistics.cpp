@@ -1,5 +1,7 @@
 #include "bench/tools/statistics.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -42,6 +44,16 @@ interval median_interval(std::span<double const> values, double wanted) {
 summary summarise(std::span<double const> values) {
     auto const [low, high] = std::minmax_element(values.begin(), values.end());
     return {median(values), median_interval(values), *low, *high, values.size()};
+}
+
+median_ratio ratio_of(summary const& above, summary const& below) {
+    expect(above.count > 0 && below.count > 0 && below.spread.low > 0, "a ratio is of measured, positive values");
+    return {above.median / below.median, above.spread.low / below.spread.high, above.spread.high / below.spread.low,
+            std::min(above.count, below.count)};
+}
+
+std::string format_ratio(median_ratio const& of, int digits) {
+    return of.within_spread() ? "within the spread" : fmt::format("{:.{}f}", of.value, digits);
 }
 
 }  // namespace muster

@@ -1,7 +1,8 @@
-// Medians of repeated measurements and their confidence intervals.
+// Medians of repeated measurements, their confidence intervals and ratios.
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 namespace muster {
@@ -30,5 +31,17 @@ struct summary {
     std::size_t count = 0;
 };
 summary summarise(std::span<double const> values);
+
+/// Median over median, and the least and most by the ends of both spreads.
+struct median_ratio {
+    double value = 0, low = 0, high = 0;
+    std::size_t count = 0;  ///< of the smaller sample
+    /// It is not known which of the two is larger.
+    bool within_spread() const noexcept { return count > 1 && low <= 1 && high >= 1; }
+};
+/// Of positive values. Throws errc::internal on no values.
+median_ratio ratio_of(summary const& above, summary const& below);
+/// "1.23", or "within the spread". `digits` behind the point.
+std::string format_ratio(median_ratio const& of, int digits = 2);
 
 }  // namespace muster

@@ -6,7 +6,10 @@ bench=$MUSTER_BIN/muster-bench
 
 expect_exit 0 "$bench" collectives --help
 expect_contains stdout "muster-bench collectives"
-expect_exit 0 "$bench" collectives --ranks 2 --peers none --min 8 --max 1MiB --factor 512 --repeats 1 --json out.json
+expect_exit 0 "$bench" collectives --ranks 2 --peers none --min 8 --max 1MiB --factor 512 --repeats 1 --json out.json --csv out.csv
+expect_contains stdout "messages between rank 0" "in node: alpha"
+grep -q "^allreduce,in,2,1,shm,f32,sum,1048576," out.csv || fail "no allreduce in out.csv"
+grep -q "^latency,-,2,1,mpi," out.csv || fail "no latency in out.csv"
 expect_contains stdout "allreduce, 2 ranks on"
 expect_matches stdout '^ *1048576 +262144 +f32 +sum +-1 +shm '
 expect_matches stdout '^ *1048576 +262144 +f32 +sum +-1 +mpi '
@@ -14,17 +17,17 @@ expect_matches stdout '^ *1048576 +262144 +f32 +sum +-1 +shm-allocated '
 expect_not_contains stdout mpi-allocated
 grep -q '"schema": "muster.collectives/1"' out.json || fail "no schema in out.json"
 grep -q '"memory": "allocated"' out.json || fail "no memory in out.json"
-expect_exit 0 "$bench" collectives --ranks 2 --peers none --backend shm --memory plain --gradients cifar --repeats 1
+expect_exit 0 "$bench" collectives --ranks 2 --peers none --backend shm --memory plain --gradients cifar --repeats 1 --pair none
 expect_contains stdout "cifar: 59 tensors, 269722 parameters"
 expect_not_contains stdout shm-allocated
 
 # Every collective, on types and reductions that are not the usual; a wrong element would end it with 1.
-expect_exit 0 "$bench" collectives --op all -d bf16 -o avg --root 1 --peers none -b 100KiB -e 100KiB --repeats 1
+expect_exit 0 "$bench" collectives --op all -d bf16 -o avg --root 1 --peers none -b 100KiB -e 100KiB --repeats 1 --pair none
 expect_matches stdout '^ *102400 +51200 +bf16 +avg +-1 +shm .* 0 +[0-9.]+ .* 0$'
 expect_matches stdout '^ *102400 +51200 +bf16 +none +1 +mpi +- +- +- +- +- '
 expect_matches stdout '^ *102400 +25600 +bf16 +none +-1 +shm .* - +- +- +- +-$'
 expect_matches stdout '^ *102400 +51200 +bf16 +avg +-1 +shm-allocated .* 0 +[0-9.]+ .* 0$'
-expect_exit 0 "$bench" collectives --ranks 4 --backend hierarchical --memory allocated --pretend-nodes 2 --peers none -b 1MiB -e 1MiB --repeats 1
+expect_exit 0 "$bench" collectives --ranks 4 --backend hierarchical --memory allocated --pretend-nodes 2 --peers none -b 1MiB -e 1MiB --repeats 1 --pair none
 expect_contains stdout "one node pretending to be 2 (simulated)"
 
 # On no GPU the nccl backend and the bare NCCL refuse in words; on a driver and an NCCL that are fakes both run.

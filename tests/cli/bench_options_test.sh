@@ -20,6 +20,16 @@ expect_exit 2 "$bench" tarin
 expect_contains stderr "did you mean 'train'?"
 expect_exit 0 "$MUSTER" bench train --help
 
+# A helper that was not built is said to be missing, not to have failed; a launcher that fails is said to have failed how.
+mkdir alone
+ln "$bench" alone/ 2>/dev/null || cp "$bench" alone/
+printf '#!/bin/sh\necho first >&2\necho "no such luck" >&2\nexit 9\n' >alone/muster
+chmod +x alone/muster
+expect_exit 1 alone/muster-bench launch --ranks 1 --mpi-ranks 1 --repeats 1 --output-mib 0 --json launch.json
+expect_contains stdout "2 of 2 runs did not end well; the first: exit code 9: no such luck"
+expect_contains stderr "its program muster-bench-mpi is neither at" "build the target muster-bench-mpi"
+grep -q '"others_before"' launch.json || fail "no load in launch.json"
+
 expect_exit 2 "$bench" train
 expect_contains stderr "--data is missing"
 expect_exit 2 "$bench" train --data x.h5 --epoch 3
@@ -79,4 +89,8 @@ expect_exit 2 "$bench" train --data x.h5 --images 3,4
 expect_exit 2 "$bench" train --images 3
 expect_exit 2 "$bench" train --data x.h5 --target-accuracy 120%
 expect_contains stderr "120%" "^"
+expect_exit 2 "$bench" scale --as-published
+expect_contains stderr "--as-published: --data is missing"
+expect_exit 2 "$bench" scale --data text.h5 --core-share 2
+expect_contains stderr "expected more than 0, at most 1"
 expect_exit 125 "$bench" compare --data text.h5 --python /no/python

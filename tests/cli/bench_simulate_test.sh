@@ -48,7 +48,7 @@ r = json.load(open(sys.argv[1]))["results"][0]
 assert r["step_s"] > 0.0005 and abs(r["exposed_s"] - r["step_s"]) < 0.2 * r["step_s"], r' "$OUT"
 
 expect_exit 0 "$bench" simulate --platform dgx-a100 --ranks 1,2,4,8,16,32 --network cifar10 --protocol published --json table.json
-expect_contains stdout "FITTED to the six published points" "Leave one out" "PREDICTED, nothing fitted"
+expect_contains stdout "FITTED to the six published points" "Leave one out" "KNOWN before the fit" "PREDICTED, nothing fitted"
 expect_exit 0 "$bench" simulate --platform dgx-a100 --ranks 1,2,4,8,16,32 --network cifar10 --json ours.json
 expect_true python3 - <<'PY'
 import json
@@ -72,6 +72,25 @@ import json
 p = json.load(open("p.json"))
 assert p["simulated"] and p["predicted_best"]["step_s"] <= p["predicted"]["step_s"] <= p["predicted_worst"]["step_s"], p
 assert 0.009 <= p["predicted"]["step_s"] < 0.0105, p'
+
+# A program of the user's: its steps are said, its gradients too.
+cat >program <<'PROGRAM'
+#!/bin/sh
+echo "muster-metric: train_s 2 s"
+PROGRAM
+chmod +x program
+expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 1 --repeats 1 --warmup 0 --time-metric train_s --no-html -o own -- ./program
+expect_exit 0 "$bench" predict own/results.json --steps 100 --gradient-bytes 100MiB --platform perlmutter --gpus 8 --json p.json
+expect_contains stdout "SIMULATED on 8 ranks" "20.000 ms compute"
+expect_exit 125 "$bench" predict own/results.json --platform perlmutter --gpus 8
+expect_contains stderr "--steps"
+
+# 1,024 ranks of training steps.
+expect_exit 0 "$bench" simulate --platform dgx-a100 --ranks 1024 --network mnist --compute-ms 5 --json many.json
+expect_true python3 -c '
+import json
+r, = json.load(open("many.json"))["results"]
+assert r["simulated"] and r["ranks"] == 1024 and 0.005 < r["step_s"] < 0.02, r'
 
 expect_exit 2 "$bench" simulate --platform frontier
 expect_contains stderr "there is no such platform"

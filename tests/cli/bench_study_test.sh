@@ -77,6 +77,26 @@ expect_contains stdout 'worse: epoch_s at 2 ranks: 6.00 against 5.40 (+11.1%, 5.
 expect_exit 0 limit --baseline faster.json --tolerance 12%
 expect_exit 1 "$bench" report --results two --no-html --baseline faster.json
 
+# The advice is tried: where the program may use both cores it is known to be twice as fast, and the loader's wait is known.
+cat >bound <<'PROGRAM'
+#!/bin/bash
+unset OMP_NUM_THREADS # which nproc counts
+echo "$(nproc)" >>tried
+echo "muster-metric: loader_wait_s $((4 / $(nproc))) s"
+echo "muster-metric: epoch_s $((12 / $(nproc))) s"
+PROGRAM
+chmod +x bound
+what_if() { scale --ranks 1 --repeats 2 --warmup 0 --time-metric epoch_s --run-options '--bind-to core' -o what --what-if "$@" -- ./bound; }
+if [ "$(nproc)" = 2 ]; then
+  expect_exit 0 what_if
+  expect_contains stdout 'why it stops (input): at 1 rank, 33% of epoch_s is waiting' \
+      'what if (input): it helped: 2.00 times as fast (2.00 to 2.00, range of 2 rounds taking turns) with --bind-to none'
+  expect_equal "$(sort tried | uniq -c | tr -s ' ' | paste -sd,)" ' 4 1, 2 2' 'runs on one core and on two'
+  expect_exit 0 what_if
+  expect_equal "$(wc -l <tried)" 6 'no round is made twice'
+  expect_true python3 -c 'import json; t, = json.load(open("what/results.json"))["what_if"]; assert t["outcome"] == "helped" and t["before"] == [12, 12] and t["after"] == [6, 6], t'
+fi
+
 # Killed in the middle, it goes on with exactly the runs that are missing.
 rm -f starts
 echo '2 1' >hang

@@ -13,64 +13,94 @@ using simgrid::kernel::routing::NetPoint;
 
 constexpr double host_flops = 1e9;  // compute is injected as time
 
+/// Each node is a zone that holds the route of every two of its ranks, and of each rank to its gateway; above them a star joins the
+/// gateways. So a route is found in tables of a node's size: one graph of all ranks took longer than all else from 100 ranks on.
 class builder {
   public:
-    explicit builder(platform_model const& model) : model_(model), zone_(s4u::create_dijkstra_zone("cluster", true)) {}
+    explicit builder(platform_model const& model) : model_(model), cluster_(s4u::create_star_zone("cluster")), unlimited_(1e18) {}
 
     std::vector<s4u::Host*> build(int ranks) {
         int const nodes = (ranks + model_.ranks_a_node - 1) / model_.ranks_a_node;
-        auto* const network = zone_->create_router("network");
         std::vector<s4u::Host*> hosts;
         for (int node = 0; node < nodes; ++node) {
+            auto* const zone = s4u::create_full_zone(fmt::format("node{}", node))->set_parent(cluster_);
             int const here = std::min(model_.ranks_a_node, ranks - node * model_.ranks_a_node);
             std::vector<s4u::Host*> mine;
             for (int local = 0; local < here; ++local)
-                mine.push_back(zone_->create_host(fmt::format("node{}-rank{}", node, local), host_flops)->seal());
-            inside(node, mine);
-            if (nodes > 1) outside(node, mine, network);
+                mine.push_back(zone->create_host(fmt::format("node{}-rank{}", node, local), host_flops)->seal());
+            inside(zone, mine);
+            auto* const gateway = zone->create_router(fmt::format("node{}-gateway", node));
+            outside(zone, node, mine, gateway);
+            zone->seal();
+            join(zone, node, gateway);
             hosts.insert(hosts.end(), mine.begin(), mine.end());
         }
-        zone_->seal();
+        cluster_->seal();
         return hosts;
     }
 
   private:
-    void edge(NetPoint* from, NetPoint* to, std::string const& name, double gbs, double latency_us) {
-        auto* const there = zone_->create_link(name + "-up", gbs * 1e9)->set_latency(latency_us * 1e-6)->seal();
-        auto* const back = zone_->create_link(name + "-down", gbs * 1e9)->set_latency(latency_us * 1e-6)->seal();
-        zone_->add_route(from, to, nullptr, nullptr, {s4u::LinkInRoute(there)}, false);
-        zone_->add_route(to, from, nullptr, nullptr, {s4u::LinkInRoute(back)}, false);
+    struct cable {
+        s4u::Link *out, *in;
+    };
+    static cable lay(s4u::NetZone* zone, std::string const& name, double gbs, double latency_us) {
+        auto const one = [&](char const* way) {
+            return zone->create_link(name + way, gbs * 1e9)->set_latency(latency_us * 1e-6)->seal();
+        };
+        return {one("-up"), one("-down")};
     }
 
-    void inside(int node, std::vector<s4u::Host*> const& hosts) {
-        if (model_.port_gbs > 0) {
-            auto* const center = zone_->create_router(fmt::format("node{}-switch", node));
+    void inside(s4u::NetZone* zone, std::vector<s4u::Host*> const& hosts) {
+        std::vector<cable> ports;
+        if (model_.port_gbs > 0)
             for (auto* host : hosts)
-                edge(host->get_netpoint(), center, host->get_name() + "-port", model_.port_gbs, model_.local_latency_us / 2);
-            return;
-        }
+                ports.push_back(lay(zone, host->get_name() + "-port", model_.port_gbs, model_.local_latency_us / 2));
         for (std::size_t i = 0; i < hosts.size(); ++i)
-            for (std::size_t j = 0; j < i; ++j)
-                edge(hosts[i]->get_netpoint(), hosts[j]->get_netpoint(), hosts[i]->get_name() + "-" + hosts[j]->get_name(),
-                     model_.pair_gbs, model_.local_latency_us);
+            for (std::size_t j = 0; j < i; ++j) {
+                auto* const a = hosts[i]->get_netpoint();
+                auto* const b = hosts[j]->get_netpoint();
+                if (!ports.empty()) {
+                    route(zone, a, b, {ports[i].out, ports[j].in});
+                    route(zone, b, a, {ports[j].out, ports[i].in});
+                    continue;
+                }
+                auto const pair =
+                    lay(zone, hosts[i]->get_name() + "-" + hosts[j]->get_name(), model_.pair_gbs, model_.local_latency_us);
+                route(zone, a, b, {pair.out});
+                route(zone, b, a, {pair.in});
+            }
     }
 
-    void outside(int node, std::vector<s4u::Host*> const& hosts, NetPoint* network) {
-        std::vector<NetPoint*> cards;
-        for (int card = 0; card < model_.cards; ++card) {
-            auto const name = fmt::format("node{}-card{}", node, card);
-            cards.push_back(zone_->create_router(name));
-            edge(cards.back(), network, name + "-link", model_.card_gbs, model_.network_latency_us / 2);
-        }
+    void outside(s4u::NetZone* zone, int node, std::vector<s4u::Host*> const& hosts, NetPoint* gateway) {
+        std::vector<cable> cards;
+        for (int card = 0; card < model_.cards; ++card)
+            cards.push_back(
+                lay(zone, fmt::format("node{}-card{}-link", node, card), model_.card_gbs, model_.network_latency_us / 2));
         for (std::size_t local = 0; local < hosts.size(); ++local) {
-            auto* const card = cards[local * cards.size() / static_cast<std::size_t>(model_.ranks_a_node)];
-            double const rate = model_.pcie_gbs > 0 ? model_.pcie_gbs : 1e6;
-            edge(hosts[local]->get_netpoint(), card, hosts[local]->get_name() + "-pcie", rate, 0);
+            auto const& card = cards[local * cards.size() / static_cast<std::size_t>(model_.ranks_a_node)];
+            double const rate = model_.pcie_gbs > 0 ? model_.pcie_gbs : unlimited_ / 1e9;
+            auto const pcie = lay(zone, hosts[local]->get_name() + "-pcie", rate, 0);
+            route(zone, hosts[local]->get_netpoint(), gateway, {pcie.out, card.out});
+            route(zone, gateway, hosts[local]->get_netpoint(), {card.in, pcie.in});
         }
+    }
+
+    /// The network has no contention of its own.
+    void join(s4u::NetZone* zone, int node, NetPoint* gateway) {
+        auto const both = lay(cluster_, fmt::format("node{}-network", node), unlimited_ / 1e9, 0);
+        cluster_->add_route(zone->get_netpoint(), nullptr, gateway, nullptr, {s4u::LinkInRoute(both.out)}, false);
+        cluster_->add_route(nullptr, zone->get_netpoint(), nullptr, gateway, {s4u::LinkInRoute(both.in)}, false);
+    }
+
+    static void route(s4u::NetZone* zone, NetPoint* from, NetPoint* to, std::vector<s4u::Link*> const& links) {
+        std::vector<s4u::LinkInRoute> way;
+        for (auto* link : links) way.emplace_back(link);
+        zone->add_route(from, to, nullptr, nullptr, way, false);
     }
 
     platform_model const& model_;
-    s4u::NetZone* zone_;
+    s4u::NetZone* cluster_;
+    double unlimited_;
 };
 
 }  // namespace

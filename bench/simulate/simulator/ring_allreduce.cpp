@@ -59,8 +59,12 @@ void ring_allreduce::begin() {
     round const& now = rounds_[at_];
     std::byte* into = data_ + now.received.first * element_bytes_;
     if (now.reduces) {
-        scratch_.resize(now.received.count * element_bytes_);
-        into = scratch_.data();
+        // What carries nothing is not written: all ranks have one piece of memory for it.
+        static std::vector<std::byte> nowhere;
+        std::size_t const bytes = now.received.count * element_bytes_;
+        auto& scratch = bytes <= payload_limit ? scratch_ : nowhere;
+        if (scratch.size() < bytes) scratch.resize(bytes);
+        into = scratch.data();
     }
     if (now.from >= 0) PMPI_Irecv(into, static_cast<int>(now.received.count), type_, now.from, tag_, comm_, &requests_[0]);
     if (now.to >= 0)

@@ -6,7 +6,7 @@
 namespace muster {
 
 /// Messages above this take their time but carry nothing, so that 1,024 ranks fit into one machine.
-inline constexpr std::size_t payload_limit = 65536;
+inline constexpr std::size_t payload_limit = 65536;  // no less: SMPI frees what it buffered, up to this size, in copying it
 
 /// Reading and writing so many bytes at the platform's rate, see set_memory_rate().
 void pass_memory_time(std::size_t bytes);

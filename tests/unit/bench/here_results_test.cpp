@@ -23,8 +23,7 @@ here_results sample() {
     size.bytes = 1'000'000;
     size.out_of_place = {{100, 200, 400}, {200, 300, 500}, {900, 900, 900}};
     r.tables.push_back({{collective::kind::allreduce, dtype::f32, reduction::sum, 0}, {size}});
-    r.second = 3;
-    r.pair.push_back({1000, 64, {2, 4, 3}, {0.5, 0.5, 0.5}, {0.8, 0.8, 0.8}, 0});
+    r.pairs.push_back({0, 3, {{1000, 64, {2, 4, 3}, {0.5, 0.5, 0.5}, {0.8, 0.8, 0.8}, 0}}});
     return r;
 }
 
@@ -59,8 +58,28 @@ TEST(here_results, json_keeps_every_sample) {
     auto const json = to_json(sample());
     EXPECT_EQ(json["schema"], "muster.collectives-here/1");
     EXPECT_EQ(json["tables"][0]["sizes"][0]["out_of_place_us"][2]["max"], 900);
-    EXPECT_EQ(json["pair"]["ranks"], (std::vector<int>{0, 3}));
-    EXPECT_EQ(json["pair"]["sizes"][0]["latency_us"], (std::vector<double>{2, 4, 3}));
+    EXPECT_EQ(json["pairs"][0]["ranks"], (std::vector<int>{0, 3}));
+    EXPECT_EQ(json["pairs"][0]["sizes"][0]["latency_us"], (std::vector<double>{2, 4, 3}));
+}
+
+TEST(here_results, alpha_and_beta_are_fitted_for_each_level) {
+    here_results r = sample();
+    EXPECT_FALSE(fit_of(r.pairs[0])) << "one size determines nothing";
+    r.pairs.push_back({0, 1, {}});
+    for (std::size_t const bytes : {8, 1000, 100000}) {
+        double const us = 2 + static_cast<double>(bytes) / 5e3;
+        r.pairs[1].sizes.push_back({bytes, 64, {us, us, us}, {us}, {us}, 0});
+    }
+    EXPECT_EQ(level_of(r, r.pairs[0]), "between nodes");
+    EXPECT_EQ(level_of(r, r.pairs[1]), "in node");
+    auto const fit = fit_of(r.pairs[1]);
+    ASSERT_TRUE(fit);
+    EXPECT_NEAR(fit->alpha_us, 2, 1e-9);
+    EXPECT_NEAR(fit->gbs, 5, 1e-9);
+    for (double const error : fit->left_out) EXPECT_NEAR(error, 0, 1e-9);
+    EXPECT_THAT(describe(r),
+                HasSubstr("in node: alpha 2.00 us, beta 0.200 ns/B (5.00 GB/s), fitted to the latencies of 3 sizes"));
+    EXPECT_NEAR(to_json(r)["pairs"][1]["fitted"]["gbs"].get<double>(), 5, 1e-9);
 }
 
 TEST(here_results, a_wrong_element_is_not_all_right) {
@@ -69,7 +88,7 @@ TEST(here_results, a_wrong_element_is_not_all_right) {
     r.tables[0].sizes[0].wrong_out = 1;
     EXPECT_FALSE(all_right(r));
     r = sample();
-    r.pair[0].wrong = 1;
+    r.pairs[0].sizes[0].wrong = 1;
     EXPECT_FALSE(all_right(r));
 }
 

@@ -7,6 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "bench/tools/crowd.hpp"
 
 namespace muster {
 namespace {
@@ -57,13 +60,22 @@ TEST(read_versions, takes_names_and_versions_and_nothing_else) {
     EXPECT_EQ(read_versions(""), pairs{});
 }
 
-TEST(busy_note, warns_beyond_half_of_the_cpus) {
-    EXPECT_THAT(busy_note(1.0, 1.0, 8.9, 2), IsEmpty()) << "the past minute does not count";
-    EXPECT_EQ(busy_note(1.94, 0, 8.9, 2),
-              "busy: other programs used 1.9 of 2 CPUs before the runs (load average 8.9); these figures mean little\n");
-    EXPECT_EQ(busy_note(0.1, 1.5, 0.2, 2),
-              "busy: other programs used 1.5 of 2 CPUs during the runs; these figures mean little\n");
-    EXPECT_THAT(busy_note(0.6, 0, -1, 1), HasSubstr("0.6 of 1 CPU before the runs; these"));
+TEST(busy_line, warns_beyond_a_tenth_of_the_cpus_and_names_who) {
+    machine_load load{8.9, 8, 0.8, {}, {}};
+    EXPECT_THAT(busy_line(load), IsEmpty()) << "a tenth, and the past minute does not count";
+    load.before = 1.94;
+    load.busiest = {{"cc1plus", 7, 0.98}, {"python3", 8, 0.91}};
+    EXPECT_EQ(busy_line(load),
+              "busy: other programs used 1.9 of 8 CPUs (cc1plus 0.98, python3 0.91; load average 8.9) before the runs; these "
+              "figures mean little\n");
+    load = {0.2, 2, 0.1, 1.5, {}};
+    EXPECT_THAT(busy_line(load), HasSubstr("used 1.5 of 2 CPUs (load average 0.2) during the runs; these"));
+}
+
+TEST(machine_load, survives_its_json) {
+    machine_load const load{8.9, 2, 1.5, 0.25, {{"cc1plus", 7, 0.98}}};
+    auto const document = to_json(load);
+    EXPECT_EQ(read_load(checked_json(document, "test")), load);
 }
 
 // The work of this process is its own, not that of others.
@@ -73,7 +85,7 @@ TEST(other_work, leaves_out_what_is_measured) {
     }
     EXPECT_GT(seen.own_s(), 0.01);
     double const all = seen.own_s();
-    EXPECT_THAT(seen.note(all + 1e6), testing::Not(HasSubstr("during")));
+    EXPECT_LT(seen.during(all + 1e6), 0);
 }
 
 }  // namespace

@@ -4,12 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "bench/simulate/local_validation.hpp"
 #include "bench/simulate/measured_step.hpp"
 #include "bench/simulate/platform_model.hpp"
 #include "bench/simulate/published_fit.hpp"
 #include "bench/simulate/simulated_study.hpp"
 #include "bench/simulate/simulation_job.hpp"
 #include "bench/tools/gradient_sets.hpp"
+#include "sample_study.hpp"
 
 namespace muster {
 namespace {
@@ -38,6 +40,70 @@ TEST(published_fit, too_few_points_determine_nothing) {
     EXPECT_FALSE(fit_published(one_node));
     std::vector<table_point> const without_4_and_8{{1, 500}, {2, 270}, {16, 55}};
     EXPECT_FALSE(fit_published(without_4_and_8));
+}
+
+TEST(published_fit, explains_what_is_not_known) {
+    published_fit const made{500, 320, 20, 15};
+    std::vector<table_point> points;
+    known_seconds known;
+    for (int const n : {1, 2, 4, 8, 16, 32}) {
+        known.push_back(7.0 * n);
+        points.push_back({n, made.at(n) + known.back()});
+    }
+    auto const fit = fit_published(points, known);
+    ASSERT_TRUE(fit);
+    EXPECT_NEAR(fit->slow_s, 500, 1e-6);
+    EXPECT_NEAR(fit->constant_s, 20, 1e-6);
+    EXPECT_NEAR(relative_rms(*fit, points, known), 0, 1e-9);
+    for (auto const& error : leave_one_out(points, known)) EXPECT_NEAR(error.value(), 0, 1e-6);
+    EXPECT_GT(relative_rms(*fit_published(points), points), 0.01) << "without it the points are not explained";
+    EXPECT_EQ(published_wait_s(1), 0);
+    EXPECT_NEAR(published_wait_s(2), 2e-3 * 2 / 3, 1e-12);
+}
+
+TEST(published_fit, is_better_with_the_known_loop_of_horovod) {
+    for (auto const* network : {"mnist", "cifar10"}) {
+        auto const points = published_points(network);
+        known_seconds known;
+        for (auto const& each : points)
+            known.push_back(size_of_published(network).steps(each.ranks) * published_wait_s(each.ranks));
+        EXPECT_LT(relative_rms(*fit_published(points, known), points, known), relative_rms(*fit_published(points), points))
+            << network;
+    }
+}
+
+TEST(measured_step, of_another_program_is_its_judged_time_over_its_steps) {
+    auto s = plain_study({1, 2}, {{10, 11, 12}, {6, 6, 6}});
+    s.created = s.version = "x";
+    for (auto& run : s.runs) run.metrics.push_back({"loader_wait_s", "s", 0, {1}});
+    auto const step = step_of_program(to_json(s), "test", 100);
+    EXPECT_EQ(step.ranks, 1);
+    EXPECT_DOUBLE_EQ(step.step_s, 0.11);
+    EXPECT_DOUBLE_EQ(step.input_s, 0.01);
+    EXPECT_DOUBLE_EQ(step.compute_s, 0.1);
+    EXPECT_THROW(step_of_study(to_json(s), "test"), error) << "nothing tells the steps";
+}
+
+TEST(local_validation, reads_what_was_measured_and_keeps_fit_and_prediction_apart) {
+    auto const collectives = nlohmann::json::parse(R"({"schema": "muster.collectives-here/1", "hosts": ["a", "a"],
+        "context": {"host": "a", "cores": 2}, "pairs": [{"sizes": [{"bytes": 8, "latency_us": [3, 1, 2]},
+        {"bytes": 1000, "latency_us": [4]}]}], "tables": [{"collective": "allreduce", "type": "f32",
+        "sizes": [{"bytes": 64, "in_place_us": [{"min": 1, "avg": 2, "max": 9}]}]}]})");
+    auto const from = read_local_measurements(collectives, "c.json", to_json(sample_study()), "s.json");
+    EXPECT_EQ(from.messages, (std::vector<timed_size>{{8, 2}, {1000, 4}}));
+    EXPECT_EQ(from.allreduces, (std::vector<timed_size>{{64, 9}}));
+    ASSERT_EQ(from.steps.size(), 3u);
+    EXPECT_EQ(from.steps[1].ranks, 2);
+    EXPECT_EQ(from.bucket_bytes, 65536u);
+    local_validation all{from, {2, 5, 0.1, {0.2, -0.1}}, plain_link(2, 5), {{"step", 4, 200, 220}}};
+    auto const document = to_json(all);
+    EXPECT_EQ(document["simulated"], true);
+    EXPECT_NEAR(document["predicted"][0]["error"].get<double>(), 0.1, 1e-12);
+    EXPECT_EQ(document["predicted"][0]["simulated"], true);
+    auto const text = table_of(all);
+    for (auto const* words : {"SIMULATED beside measured", "FITTED, to 2 sizes", "-10% to +20%", "PREDICTED, nothing fitted",
+                              "+10%", "4 ranks take turns on 2 cores"})
+        EXPECT_NE(text.find(words), text.npos) << words << "\n" << text;
 }
 
 TEST(published_fit, is_as_good_as_the_table_allows) {

@@ -46,5 +46,16 @@ TEST(summarise, keeps_what_the_values_were) {
     EXPECT_EQ(s.count, 3u);
 }
 
+TEST(ratio_of, is_not_told_where_the_spreads_swallow_it) {
+    auto const of = [](std::vector<double> const& values) { return summarise(values); };
+    auto const twice = ratio_of(of({20, 22, 18}), of({10, 11, 9}));
+    EXPECT_DOUBLE_EQ(twice.value, 2);
+    EXPECT_DOUBLE_EQ(twice.low, 18.0 / 11);
+    EXPECT_DOUBLE_EQ(twice.high, 22.0 / 9);
+    EXPECT_EQ(format_ratio(twice), "2.00");
+    EXPECT_EQ(format_ratio(ratio_of(of({10, 12, 9}), of({10, 11, 9.5}))), "within the spread");
+    EXPECT_EQ(format_ratio(ratio_of(of({10}), of({8})), 1), "1.2") << "of single values no spread is known";
+}
+
 }  // namespace
 }  // namespace muster

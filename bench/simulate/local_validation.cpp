@@ -1,0 +1,165 @@
+#include "bench/simulate/local_validation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/text_table.hpp"
+#include "base/units.hpp"
+#include "bench/simulate/run_simulator.hpp"
+#include "bench/tools/checked_json.hpp"
+#include "bench/tools/gradient_sets.hpp"
+#include "bench/tools/statistics.hpp"
+
+namespace muster {
+
+namespace {
+
+double median_of(checked_json const& samples) {
+    std::vector<double> values;
+    for (auto const& each : samples.items()) values.push_back(each.value().is_number() ? each.number() : each.at("max").number());
+    if (values.empty()) samples.fail("holds no sample");
+    return median(values);
+}
+
+checked_json first_of(checked_json const& list) {
+    auto const items = list.items();
+    if (items.empty()) list.fail("is empty");
+    return items.front();
+}
+
+void read_collectives(local_measurements& out, checked_json const& from) {
+    if (from.at("schema").text() != "muster.collectives-here/1")
+        from.at("schema").fail("is not muster.collectives-here/1: give the --json of muster-bench collectives-here");
+    out.ranks = static_cast<int>(from.at("hosts").items().size());
+    out.host = from.at("context").at("host").text();
+    out.cores = static_cast<int>(from.at("context").at("cores").integer(1, 1'000'000));
+    for (auto const& host : from.at("hosts").items())
+        if (host.text() != from.at("hosts").items().front().text()) host.fail("is another host: give one of a single node");
+    for (auto const& size : first_of(from.at("pairs")).at("sizes").items())
+        out.messages.push_back({size.at("bytes").number(), median_of(size.at("latency_us"))});
+    for (auto const& table : from.at("tables").items())
+        if (table.at("collective").text() == "allreduce" && table.at("type").text() == "f32")
+            for (auto const& size : table.at("sizes").items())
+                out.allreduces.push_back({size.at("bytes").number(), median_of(size.at("in_place_us"))});
+}
+
+simulation_job job_on(local_validation const& all, int ranks) {
+    simulation_job job;
+    job.platform = all.platform;
+    job.ranks = ranks;
+    return job;
+}
+
+void predict_allreduces(local_validation& all, environment const& variables) {
+    auto job = job_on(all, all.from.ranks);
+    for (auto const& each : all.from.allreduces)
+        if (each.bytes >= 4) job.bytes.push_back(static_cast<std::size_t>(each.bytes));
+    if (job.bytes.empty()) return;
+    for (auto const& each : run_simulator(job, variables).allreduces)
+        for (auto const& measured : all.from.allreduces)
+            if (measured.bytes == static_cast<double>(each.bytes))
+                all.predicted.push_back(
+                    {"allreduce of " + format_bytes(each.bytes), job.ranks, measured.us, each.seconds * 1e6});
+}
+
+void predict_steps(local_validation& all, environment const& variables) {
+    auto const& alone = all.from.steps.front();
+    for (auto const& step : all.from.steps) {
+        if (step.ranks == alone.ranks) continue;
+        auto job = job_on(all, step.ranks);
+        double const turns = std::max(1.0, static_cast<double>(step.ranks) / all.from.cores);
+        job.tensors = all.from.tensors;
+        job.bucket_bytes = all.from.bucket_bytes;
+        job.forward_s = turns * alone.compute_s / 3;
+        job.backward_s = turns * alone.compute_s * 2 / 3;
+        job.input_s = turns * alone.input_s;
+        all.predicted.push_back({"step", step.ranks, step.step_s * 1e6, run_simulator(job, variables).step_s * 1e6});
+    }
+}
+
+}  // namespace
+
+local_measurements read_local_measurements(nlohmann::json const& collectives, std::string const& collectives_origin,
+                                           nlohmann::json const& study, std::string const& study_origin) {
+    local_measurements out;
+    read_collectives(out, checked_json(collectives, collectives_origin));
+    out.steps = steps_of_study(study, study_origin);
+    checked_json const from(study, study_origin);
+    for (auto const& run : from.at("runs").items()) {
+        if (!run.has("train") || run.at("train").value().is_null()) continue;
+        auto const train = run.at("train");
+        out.bucket_bytes = static_cast<std::size_t>(train.at("bucket_bytes").integer(1, std::int64_t{1} << 40));
+        auto const set = gradients_of(train.has("network") ? train.at("network").text() : "mnist");
+        out.tensors.assign(set.elements.rbegin(), set.elements.rend());
+        break;
+    }
+    return out;
+}
+
+local_validation validate_here(local_measurements from, environment const& variables) {
+    local_validation all;
+    auto const fitted = fit_link(from.messages);
+    if (!fitted)
+        throw error(errc::invalid_data,
+                    "the messages between two ranks determine no latency and rate; measure three sizes or more with "
+                    "muster-bench collectives-here --pair 0,1");
+    all.fitted = *fitted;
+    all.platform = {.name = "measured",
+                    .description = fmt::format("{}: latency and rate fitted to messages between two ranks", from.host),
+                    .ranks_a_node = 4096,
+                    .port_gbs = fitted->gbs,
+                    .local_latency_us = std::max(fitted->alpha_us, 1e-3),
+                    .sources = {"fitted to messages between two ranks of this machine"}};
+    all.from = std::move(from);
+    predict_allreduces(all, variables);
+    predict_steps(all, variables);
+    return all;
+}
+
+std::string table_of(local_validation const& all) {
+    auto text = fmt::format(
+        "SIMULATED beside measured, on {} ({} cores)\n"
+        "FITTED, to {} sizes of messages between two ranks: latency {:.2f} us, {:.2f} GB/s (relative rms {:.0f}%; each size from the "
+        "others: {:+.0f}% to {:+.0f}%)\n"
+        "PREDICTED, nothing fitted: from these two numbers and the step of {} rank{}\n",
+        all.from.host, all.from.cores, all.from.messages.size(), all.fitted.alpha_us, all.fitted.gbs,
+        100 * all.fitted.relative_rms,
+        all.fitted.left_out.empty() ? 0 : 100 * *std::ranges::min_element(all.fitted.left_out),
+        all.fitted.left_out.empty() ? 0 : 100 * *std::ranges::max_element(all.fitted.left_out), all.from.steps.front().ranks,
+        all.from.steps.front().ranks == 1 ? "" : "s");
+    std::vector<std::vector<std::string>> rows{{"what", "ranks", "measured us", "simulated us", "error", "note"}};
+    for (auto const& each : all.predicted)
+        rows.push_back({each.what, std::to_string(each.ranks), fmt::format("{:.1f}", each.measured_us),
+                        fmt::format("{:.1f}", each.simulated_us), fmt::format("{:+.0f}%", 100 * each.error()),
+                        each.ranks > all.from.cores ? fmt::format("{} ranks take turns on {} cores", each.ranks, all.from.cores)
+                                                    : ""});
+    return text + align_columns(rows);
+}
+
+nlohmann::json to_json(local_validation const& all) {
+    nlohmann::json out{{"schema", "muster.simulation-validation/2"},
+                       {"simulated", true},
+                       {"host", all.from.host},
+                       {"cores", all.from.cores},
+                       {"fitted",
+                        {{"from", "messages between two ranks"},
+                         {"sizes", all.from.messages.size()},
+                         {"latency_us", all.fitted.alpha_us},
+                         {"gbs", all.fitted.gbs},
+                         {"relative_rms", all.fitted.relative_rms},
+                         {"leave_one_out_errors", all.fitted.left_out}}},
+                       {"predicted", nlohmann::json::array()}};
+    for (auto const& each : all.predicted)
+        out["predicted"].push_back({{"what", each.what},
+                                    {"ranks", each.ranks},
+                                    {"simulated", true},
+                                    {"measured_us", each.measured_us},
+                                    {"simulated_us", each.simulated_us},
+                                    {"error", each.error()}});
+    return out;
+}
+
+}  // namespace muster

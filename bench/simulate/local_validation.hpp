@@ -1,0 +1,51 @@
+// The validation on this machine: simulated allreduces and steps beside measured ones, from messages between two ranks.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "bench/in_job/link_fit.hpp"
+#include "bench/simulate/measured_step.hpp"
+#include "bench/simulate/platform_model.hpp"
+
+namespace muster {
+
+/// What was measured: of two ranks of one node their messages and allreduces (muster-bench collectives-here), and steps of training.
+struct local_measurements {
+    int ranks = 2;                       ///< of the messages and allreduces
+    std::vector<timed_size> messages;    ///< one way, the median
+    std::vector<timed_size> allreduces;  ///< of the slowest rank, in place where there is such, the median
+    std::vector<measured_step> steps;    ///< of several numbers of ranks, one among them
+    std::vector<std::size_t> tensors;    ///< elements of the gradients
+    std::size_t bucket_bytes = 64 << 10;
+    int cores = 1;
+    std::string host;
+};
+/// From the JSON of collectives-here and of scale. Throws errc::invalid_data.
+local_measurements read_local_measurements(nlohmann::json const& collectives, std::string const& collectives_origin,
+                                           nlohmann::json const& study, std::string const& study_origin);
+
+struct predicted_value {
+    std::string what;  ///< "allreduce of 64 KiB", "step"
+    int ranks = 2;
+    double measured_us = 0, simulated_us = 0;
+    double error() const noexcept { return simulated_us / measured_us - 1; }
+};
+
+struct local_validation {
+    local_measurements from;
+    link_fit fitted;  ///< the only thing that is fitted: two numbers, from the messages
+    platform_model platform;
+    std::vector<predicted_value> predicted;  ///< nothing of it was fitted
+};
+
+/// Compute is that of one rank; ranks that outnumber the cores take turns at them. Throws errc::invalid_data where the messages
+/// determine no link.
+local_validation validate_here(local_measurements from, environment const& variables);
+
+std::string table_of(local_validation const& all);
+nlohmann::json to_json(local_validation const& all);
+
+}  // namespace muster
