@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -35,9 +36,10 @@ std::vector<std::string> point_options(study_plan const& plan, int ranks) {
     // The built-in training is for CPUs: neither the number of cores nor that of GPUs is to limit the ranks.
     if ((plan.built_in || plan.as_published) && plan.launch.empty())
         out.insert(out.end(), {"--slots-per-node", std::to_string(ranks)});
-    if (plan.as_published)  // as Open MPI binds by default; with more ranks, to a package, which is the whole of most machines here
+    bool const bound = std::ranges::find(plan.launch, "--bind-to") != plan.launch.end();
+    if (plan.as_published && !bound)  // as Open MPI binds by default; with more ranks, to a package, which is the whole of most machines here
         out.insert(out.end(), {"--bind-to", ranks <= 2 ? "core" : "none"});
-    else if (plan.core_share > 0)
+    else if (plan.core_share > 0 && !bound)
         out.insert(out.end(), {"--bind-to", "none"});
     out.insert(out.end(), plan.launch.begin(), plan.launch.end());
     return out;

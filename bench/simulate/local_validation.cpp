@@ -92,7 +92,7 @@ local_measurements read_local_measurements(nlohmann::json const& collectives, st
         if (!run.has("train") || run.at("train").value().is_null()) continue;
         auto const train = run.at("train");
         out.bucket_bytes = static_cast<std::size_t>(train.at("bucket_bytes").integer(1, std::int64_t{1} << 40));
-        auto const set = gradients_of(train.has("network") ? train.at("network").text() : "mnist");
+        auto const set = gradients_of(train.has("net") ? train.at("net").text() : "mnist");
         out.tensors.assign(set.elements.rbegin(), set.elements.rend());
         break;
     }

@@ -86,7 +86,7 @@ class changes_for_plan {
     tried_advice bound(scaling_finding const& found, std::string change, char const* to) const {
         auto out = tried(found, std::move(change));
         out.launch = without(plan_.launch, {"--bind-to", "--cpu-map"});
-        if (plan_.built_in && plan_.launch.empty())
+        if ((plan_.built_in || plan_.as_published) && plan_.launch.empty())
             out.launch.insert(out.launch.end(), {"--slots-per-node", std::to_string(found.ranks)});
         out.launch.insert(out.launch.end(), {"--bind-to", to});
         return out;
