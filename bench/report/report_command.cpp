@@ -96,7 +96,8 @@ void write_format(std::string const& format, given_options const& given, report_
 void print_tables(report_input const& input) {
     for (auto const& [results, file, judged] : input.studies) {
         if (input.studies.size() > 1) fmt::print("{} ({})\n", results.name, file);
-        fmt::print("{}{}{}", scaling_text(results), findings_text(find_causes(results)), judgements_text(judged));
+        fmt::print("{}{}{}{}", scaling_text(results), findings_text(find_causes(results)), tried_text(results.tried),
+                   judgements_text(judged));
         if (input.studies.size() > 1) fmt::print("\n");
     }
 }

@@ -67,6 +67,12 @@ report_json values_json(std::vector<std::pair<std::string, double>> const& value
     return out;
 }
 
+report_json what_if_json(std::vector<tried_advice> const& tried) {
+    auto out = report_json::array();
+    for (auto const& each : tried) out.push_back(report_json(to_json(each)));
+    return out;
+}
+
 report_json findings_json(std::vector<scaling_finding> const& causes) {
     auto out = report_json::array();
     for (auto const& each : causes)
@@ -286,6 +292,7 @@ report_json study_summary(study const& s, std::string const& file, std::vector<j
                     {"tiles", tiles_json(s, rows, causes, judged)},
                     {"rows", report_json::array()},
                     {"findings", findings_json(causes)},
+                    {"what_if", what_if_json(s.tried)},
                     {"judgements", judgements_json(judged)},
                     {"by_rank", by_rank_json(s)},
                     {"runs", runs_json(s, metrics)},
