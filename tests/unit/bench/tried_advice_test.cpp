@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/study/advice_changes.hpp"
+#include "bench/scaling/advice_changes.hpp"
 #include "bench/study/tried_advice.hpp"
 #include "sample_study.hpp"
 

@@ -1,4 +1,4 @@
-#include "bench/study/advice_changes.hpp"
+#include "bench/scaling/advice_changes.hpp"
 
 #include <fmt/format.h>
 
