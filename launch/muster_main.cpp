@@ -25,6 +25,7 @@
 #include "launch/engine/pbs_remote.hpp"
 #include "launch/help/command_table.hpp"
 #include "launch/help/version_text.hpp"
+#include "launch/jobs/job_commands.hpp"
 #include "launch/site_tools/site_command.hpp"
 
 namespace {
@@ -42,6 +43,9 @@ constexpr struct {
     {"script", script_command}, {"doctor", doctor_command}, {"config", config_command},
     {"shim", shim_command},     {"tmrsh", tmrsh_command},   {"completion", completion_command},
     {"man", man_command},       {"site", site_command},
+    {"submit", submit_command}, {"alloc", alloc_command},   {"jobs", jobs_command},
+    {"show", show_command},     {"cancel", cancel_command}, {"watch", watch_command},
+    {"logs", logs_command},     {"rerun", rerun_command},   {"init", init_command},
 };
 
 /// Descriptors 0 to 2 must be open, or the first pipe made would become a rank's standard output by accident. One that was closed

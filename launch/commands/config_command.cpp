@@ -10,6 +10,7 @@
 #include "base/text_table.hpp"
 #include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
+#include "launch/settings/job_file.hpp"
 #include "launch/settings/settings_file.hpp"
 #include "launch/site/site_faults.hpp"
 
@@ -93,7 +94,8 @@ int check(std::vector<std::string> const& args, settings_sources const& sources)
     if (!text) throw error(errc::usage, fmt::format("no settings file {}; check the name", file));
     if (looks_like_site(*text))
         throw error(errc::usage, fmt::format("{} is a site file; muster site check {} reads it", file, file));
-    auto const found = parse_settings(*text, file).size();
+    auto const job = parse_job_file(*text, file, false);
+    auto const found = parse_settings(*text, file).size() + (job ? job->settings.size() : 0);
     if (given.flag("json"))
         fmt::print("{}\n", ordered_json{{"schema", "muster.config-check/1"}, {"file", file}, {"settings", found}}.dump(2));
     else

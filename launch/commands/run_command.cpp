@@ -34,6 +34,7 @@ std::optional<run_options> parse_run_options(std::vector<std::string> const& arg
     if (print_help_if_asked("run", given)) return std::nullopt;
     print_notes(given);
     auto options = make_run_options(given);
+    options.asked = given.values;
     options.place = with_site(std::move(options.place), given.text("site"), variables);
     options.from = choice_with_site(std::move(options.from), given.text("site"), variables);
     return options;

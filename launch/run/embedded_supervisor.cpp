@@ -31,6 +31,7 @@ embedded_supervisor::embedded_supervisor(run_context const& run, std::string exe
       options_(run.options),
       given_(run.given),
       inherited_(run.inherited),
+      outcome_(run.outcome),
       output_(loop_, output_pump::output_to::user, [this] { check_output(); }),
       deadlines_(loop_, run.options, run.given.ends_at,
                  {[this] { return phase_ == phase::running; }, [this] { return static_cast<std::size_t>(running_); },
@@ -210,6 +211,9 @@ void embedded_supervisor::on_output(child_rank& rank, rank_stream& stream) {
 }
 
 void embedded_supervisor::say(std::string const& line) {
+    constexpr std::string_view prefix = "error: ";
+    if (outcome_ != nullptr && outcome_->cause.empty() && line.starts_with(prefix))
+        outcome_->cause = line.substr(prefix.size(), line.find('\n') - prefix.size());
     output_.writer().write(STDERR_FILENO, fmt::format("muster: {}\n", line));
 }
 

@@ -92,6 +92,7 @@ class embedded_supervisor {
     run_options const& options_;
     allocation const& given_;
     environment const& inherited_;
+    run_outcome* outcome_;
     event_loop loop_;
     std::vector<child_rank> ranks_;
     output_pump output_;  ///< after the ranks, whose streams it refers to

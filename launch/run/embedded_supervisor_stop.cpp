@@ -21,6 +21,7 @@ namespace muster {
 void embedded_supervisor::fail(child_rank& rank, std::string const& what, int code, std::string const& advice) {
     if (failed_ || suspect_ >= 0) return;  // what comes behind a held end is its consequence
     failed_ = true;
+    if (outcome_ != nullptr) outcome_->rank = rank.who.rank, outcome_->host = rank.who.host;
     for (auto* stream : {&rank.err, &rank.out}) output_.read_for_now(*stream);
     // On a terminal the lines of one or two ranks are still to be seen.
     bool const quotes = ranks_.size() > 2 || ::isatty(STDERR_FILENO) != 1;

@@ -40,6 +40,7 @@ engine_supervisor::engine_supervisor(run_context const& run, engine_row const& e
       options_(run.options),
       given_(run.given),
       inherited_(run.inherited),
+      outcome_(run.outcome),
       engine_(engine),
       listener_(loop_, ranks.size(), run.options.heartbeat + duration(10),
                 [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
@@ -304,6 +305,9 @@ void engine_supervisor::on_gather_timeout() {
 }
 
 void engine_supervisor::say(std::string const& line) {
+    constexpr std::string_view prefix = "error: ";
+    if (outcome_ != nullptr && outcome_->cause.empty() && line.starts_with(prefix))
+        outcome_->cause = line.substr(prefix.size(), line.find('\n') - prefix.size());
     writer_.write(STDERR_FILENO, fmt::format("muster: {}\n", line));
 }
 

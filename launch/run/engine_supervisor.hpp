@@ -129,6 +129,7 @@ class engine_supervisor {
     run_options const& options_;
     allocation const& given_;
     environment const& inherited_;
+    run_outcome* outcome_;
     engine_row const& engine_;
     wire_up speaks_ = wire_up::pmix;
     event_loop loop_;

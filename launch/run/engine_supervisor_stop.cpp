@@ -39,6 +39,7 @@ void engine_supervisor::fail(remote_rank& rank, std::string const& what, int cod
                              std::string const& last_lines) {
     if (failed_) return;
     culprit_ = rank.job.who.rank;
+    if (outcome_ != nullptr) outcome_->rank = culprit_, outcome_->host = ranks_.host_of(rank);
     auto const lived = duration(event_loop::clock::now() - start_);
     auto const others = ranks_.running() - (rank.now == remote_rank::state::running ? 1 : 0);
     // On a terminal the lines of one or two ranks are still to be seen.

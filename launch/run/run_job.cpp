@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/process/phase_timeline.hpp"
+#include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "launch/engine/engine_job.hpp"
 #include "launch/placement/local_placement.hpp"
@@ -19,6 +20,7 @@
 #include "launch/preflight/check_nodes.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/ranks/rank_stream.hpp"
+#include "launch/record/run_record.hpp"
 #include "launch/run/prepare_run.hpp"
 #include "launch/run/run_embedded.hpp"
 #include "launch/run/run_on_engine.hpp"
@@ -75,17 +77,38 @@ allocation find_allocation(run_context const& run) {
     return given;
 }
 
-/// --output-dir with the job's number for %j; outside a job this process' own, so that each run has a folder.
-std::string output_dir_of(run_context const& run) {
-    auto path = run.options.output_dir;
-    auto const id = run.given.job_id.empty() ? std::to_string(::getpid()) : run.given.job_id;
-    for (std::size_t at = 0; (at = path.find("%j", at)) != std::string::npos; at += id.size()) path.replace(at, 2, id);
-    if (run.options.dry_run || run.options.print_env) return path;
+/// The number that %j stands for; outside a job this process' own.
+std::string job_number(run_context const& run) {
+    return run.given.job_id.empty() ? std::to_string(::getpid()) : run.given.job_id;
+}
+
+/// The folder of --output-dir, without what a former run with more ranks left in it.
+std::string make_output_dir(run_context const& run) {
+    if (run.options.output_dir.empty() || run.options.dry_run || run.options.print_env) return {};
+    auto const path = claim_run_folder(run.options.output_dir, job_number(run));
     int const cleared = clear_former_ranks(path, run.map.world_size());
     if (cleared > 0 && !run.options.quiet)
         fmt::print(stderr, "muster: note: --output-dir {}: removed the output of {} of a former run, which had more\n", path,
                    count_of_ranks(static_cast<std::size_t>(cleared)));
     return path;
+}
+
+/// Runs, and adds to the record how that ended.
+template <typename Run>
+int recorded(run_record& record, run_outcome& outcome, Run const& start) {
+    try {
+        int const code = start();
+        record.end(code, outcome);
+        return code;
+    } catch (program_error const& e) {
+        outcome.cause = e.what();
+        record.end(e.exit_status(), outcome);
+        throw;
+    } catch (error const& e) {
+        outcome.cause = e.what();
+        record.end(exit_code(e.code()), outcome);
+        throw;
+    }
 }
 
 }  // namespace
@@ -112,16 +135,24 @@ int run_job(run_options const& asked, environment const& inherited, std::string 
                         "the option out",
                         short_host_name(), others, run.map.nodes_used(), others == 1 ? "is" : "are"));
     auto const prepared = prepare_run(run);
-    options.output_dir = output_dir_of(run);
+    options.output_dir = make_output_dir(run);
+    run_outcome outcome;
+    run.outcome = &outcome;
+    run_record record(options.output_dir, run, prepared.variables, prepared.working_dir);
     end_phase("ranks mapped, run prepared");
-    if (others > 0 || (!options.engine.empty() && options.engine != "embedded")) return run_on_engine(run, prepared);
+    if (others > 0 || (!options.engine.empty() && options.engine != "embedded")) {
+        record.begin();
+        return recorded(record, outcome, [&] { return run_on_engine(run, prepared); });
+    }
     if (!machine) machine = discover_here(inherited, &hwloc);
     auto const here = std::find_if(run.map.ranks_per_node.begin(), run.map.ranks_per_node.end(), [](int n) { return n > 0; });
     auto const place =
         with_share(options.place, run.given, run.given.nodes.at(static_cast<std::size_t>(here - run.map.ranks_per_node.begin())));
     if (auto const note = share_note(*machine, place); !note.empty() && !options.quiet)
         fmt::print(stderr, "muster: note: {}\n", note);
-    return run_embedded(run, prepared, place_here(std::move(*machine), run.given, run.map, place), hwloc);
+    auto const where = place_here(std::move(*machine), run.given, run.map, place);
+    record.begin(&where.bindings);
+    return recorded(record, outcome, [&] { return run_embedded(run, prepared, where, hwloc); });
 }
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/settings/command_line.hpp"
+#include "launch/settings/job_file.hpp"
 #include "launch/settings/settings_file.hpp"
 
 namespace muster {
@@ -92,21 +93,57 @@ bool is_relative_file(std::string const& name, std::string const& value) {
     return name != "site" || value.find('/') != std::string::npos || value.ends_with(".toml");
 }
 
-/// Says what of weight comes from ./muster.toml, and refuses files of others that it names.
+bool is_from(settings_result const& result, std::string const& name, setting_layer layer) {
+    auto const found = result.values.find(name);
+    return found != result.values.end() && found->second.from == layer;
+}
+
+/// Says what of weight comes from ./muster.toml, and refuses files of others that it or the job file names.
 void check_project_file(settings_result& result, settings_sources const& sources) {
-    auto const from_project = [&](std::string const& name) {
-        auto const found = result.values.find(name);
-        return found != result.values.end() && found->second.from == setting_layer::project_file;
-    };
     std::vector<std::string> told;
-    std::copy_if(telling.begin(), telling.end(), std::back_inserter(told), from_project);
+    std::copy_if(telling.begin(), telling.end(), std::back_inserter(told),
+                 [&](std::string const& name) { return is_from(result, name, setting_layer::project_file); });
     if (!told.empty()) result.notes.push_back(fmt::format("settings from ./{}: {}", sources.project_file, join(told, ", ")));
     for (std::string const name : naming_files) {
-        if (!sources.distrust || !from_project(name) || !is_relative_file(name, result.text(name))) continue;
+        if (!sources.distrust || !is_relative_file(name, result.text(name))) continue;
+        if (!is_from(result, name, setting_layer::project_file) && !is_from(result, name, setting_layer::job_file)) continue;
         if (auto const why = sources.distrust(result.text(name)); !why.empty())
             throw error(errc::config, fmt::format("{}: {} names {}, which is not read: {}; copy it to a file of your own",
                                                   result.get(name).where, name, result.text(name), why));
     }
+}
+
+/// A job file that --file names must be the user's own as well: it is refused, since without it the job would be another one.
+std::optional<job_file> read_job_file(settings_result& result, settings_sources const& sources, bool trusts_project) {
+    if (!sources.read_file) return std::nullopt;
+    auto const named = result.text("file");
+    if (named.empty() && !trusts_project) return std::nullopt;
+    auto const& path = named.empty() ? sources.project_file : named;
+    if (path.empty()) return std::nullopt;
+    if (auto const why = named.empty() || !sources.distrust ? std::string() : sources.distrust(named); !why.empty())
+        throw error(errc::config, fmt::format("--file {}: not read: {}; copy it to a file of your own", named, why));
+    auto const text = sources.read_file(path);
+    if (!text && !named.empty()) throw error(errc::usage, fmt::format("--file {}: there is no such file; check the name", named));
+    if (!text) return std::nullopt;
+    auto job = parse_job_file(*text, path, !named.empty());
+    if (job) result.job_file = path;
+    return job;
+}
+
+/// All that comes from a job file is said: it may be another one's work, copied.
+void add_job(settings_result& result, settings_sources const& sources, bool trusts_project) {
+    auto job = read_job_file(result, sources, trusts_project);
+    if (!job) return;
+    std::vector<std::string> told;
+    for (auto& read : job->settings) {
+        put(result, read.name, {std::move(read.entries), setting_layer::job_file, std::move(read.where)});
+        if (is_from(result, read.name, setting_layer::job_file)) told.push_back(read.name);
+    }
+    if (result.command.empty() && !job->command.empty()) {
+        result.command = std::move(job->command);
+        told.push_back("command");
+    }
+    if (!told.empty()) result.notes.push_back(fmt::format("job from {}: {}", result.job_file, join(told, ", ")));
 }
 
 void add_site(settings_result& result, settings_sources const& sources) {
@@ -123,6 +160,7 @@ std::string_view to_string(setting_layer layer) noexcept {
         case setting_layer::site: return "site";
         case setting_layer::user_file: return "user's file";
         case setting_layer::project_file: return "./muster.toml";
+        case setting_layer::job_file: return "job file";
         case setting_layer::variable: return "environment";
         case setting_layer::option: return "command line";
     }
@@ -170,8 +208,9 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     for (auto& [name, words] : line.given) put(result, name, {std::move(words.entries), setting_layer::option, words.spelled});
     if (result.flag("help") || result.flag("help-all")) return result;  // help is printed whatever the files say
     add_variables(result, sources.variables);
-    if (is_trusted(result, sources, sources.project_file))
-        add_file(result, sources, sources.project_file, setting_layer::project_file);
+    bool const trusts_project = is_trusted(result, sources, sources.project_file);
+    if (find_setting("file", command) != nullptr) add_job(result, sources, trusts_project);
+    if (trusts_project) add_file(result, sources, sources.project_file, setting_layer::project_file);
     add_file(result, sources, sources.user_file, setting_layer::user_file);
     check_project_file(result, sources);
     add_site(result, sources);

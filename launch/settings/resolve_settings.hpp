@@ -1,5 +1,5 @@
-// The value of every setting and where it came from: command line, environment, ./muster.toml, the user's file, the site, built
-// in.
+// The value of every setting and where it came from: command line, environment, a job file, ./muster.toml, the user's file, the
+// site, built in.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 namespace muster {
 
 /// In order of precedence, the weakest first.
-enum class setting_layer { built_in, site, user_file, project_file, variable, option };
+enum class setting_layer { built_in, site, user_file, project_file, job_file, variable, option };
 std::string_view to_string(setting_layer layer) noexcept;
 
 struct setting_value {
@@ -46,6 +46,7 @@ struct settings_sources {
 class settings_result {
   public:
     std::vector<std::string> command;                          ///< the program and its arguments, or the command's own arguments
+    std::string job_file;                                      ///< the job file that was read; empty: none
     std::vector<std::string> notes;                            ///< for standard error
     std::map<std::string, setting_value, std::less<>> values;  ///< what anybody has set
 
@@ -60,7 +61,8 @@ class settings_result {
 };
 
 /// Reads the options of `command` (the name of a command: "run") and everything below them. Throws errc::usage and errc::config
-/// for what the user can change, each with its place.
+/// for what the user can change, each with its place. Commands that have the option --file read a job file, too, and take the
+/// program from it where the command line has none.
 settings_result resolve_settings(std::string_view command, std::vector<std::string> const& args, settings_sources const& sources);
 
 /// The notes as lines on standard error, unless --quiet.

@@ -11,6 +11,13 @@
 
 namespace muster {
 
+/// How a run ended, for its record.
+struct run_outcome {
+    std::string cause;  ///< the first error that was told; empty: none
+    std::string host;   ///< of the rank that failed first
+    int rank = -1;      ///< that rank; -1: none
+};
+
 /// Filled in from top to bottom. The references must outlive it.
 struct run_context {
     run_options const& options;
@@ -20,6 +27,7 @@ struct run_context {
     int guardian_fd = -1;     ///< hangs up when the guardian dies
     allocation given{};
     mapping map{};
+    run_outcome* outcome = nullptr;  ///< where to tell how it ended
 };
 
 }  // namespace muster

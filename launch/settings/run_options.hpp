@@ -1,6 +1,7 @@
 // The options of `muster run` as plain values.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "base/units.hpp"
 #include "launch/placement/placement_request.hpp"
 #include "launch/scheduler/scheduler_sources.hpp"
+#include "launch/settings/resolve_settings.hpp"
 
 namespace muster {
 
@@ -48,6 +50,7 @@ struct run_options {
     std::string success_file;  ///< made when the run ends with 0; empty: none
     duration grace{5};
     duration heartbeat{5};  ///< a node that has not answered for so long, and 10 s, is lost
+    std::map<std::string, setting_value, std::less<>> asked;  ///< every setting that somebody has given, and where
     bool operator==(run_options const&) const = default;
 };
 

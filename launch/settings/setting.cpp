@@ -67,7 +67,8 @@ std::vector<std::string_view> words_of(std::string_view text) {
 }
 
 bool is_listed(std::string_view command, setting const& row) noexcept {
-    return holds(row.commands, command);
+    // A job is asked for in the same words whether its script is printed or submitted.
+    return holds(row.commands, command) || ((command == "submit" || command == "alloc") && holds(row.commands, "script"));
 }
 
 bool takes(std::string_view command, setting const& row) noexcept {

@@ -112,7 +112,8 @@ std::vector<file_setting> read_settings(toml_document const& document, toml::tab
 }
 
 std::vector<file_setting> parse_settings(std::string_view text, std::string_view origin) {
-    auto const document = toml_document::parse(text, origin);
+    auto document = toml_document::parse(text, origin);
+    document.root.erase("job");  // for parse_job_file
     return read_settings(document, document.root, "");
 }
 

@@ -1,5 +1,7 @@
 #include "launch/settings/settings_to_options.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.hpp"
@@ -72,6 +74,20 @@ run_options make_run_options(settings_result const& given) {
     options.grace = given.time("grace").value_or(options.grace);
     options.heartbeat = given.time("heartbeat").value_or(options.heartbeat);
     return options;
+}
+
+std::vector<std::string> words_of_setting(setting const& row, std::vector<std::string> const& entries) {
+    auto const name = fmt::format("--{}", row.name);
+    if (row.kind == setting_kind::flag) {
+        auto const value = entries.empty() ? std::string() : entries.front();
+        bool const on = value == "true" || value == "yes" || value == "on" || value == "1";
+        return {on ? name : fmt::format("--no-{}", row.name)};
+    }
+    if (row.kind == setting_kind::list && row.separator == ' ') return {name, shell_join(entries)};
+    if (row.kind == setting_kind::list && row.separator != 0) return {name, join(entries, std::string(1, row.separator))};
+    std::vector<std::string> words;
+    for (auto const& entry : entries) words.insert(words.end(), {name, entry});
+    return words;
 }
 
 }  // namespace muster

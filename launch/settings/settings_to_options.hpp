@@ -13,4 +13,7 @@ allocation_choice make_allocation_choice(settings_result const& given);
 /// Throws errc::usage if there is no program.
 run_options make_run_options(settings_result const& given);
 
+/// The words of a command line that give a setting these entries: "--env", "A=1", "--env", "B=2"; "--no-smt". Pure.
+std::vector<std::string> words_of_setting(setting const& row, std::vector<std::string> const& entries);
+
 }  // namespace muster

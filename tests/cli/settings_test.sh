@@ -82,7 +82,7 @@ done
 expect_exit 0 "$MUSTER" run --help-all
 expect_contains stdout --heartbeat --gpu-map --no-smt
 expect_exit 0 "$MUSTER" --help
-expect_true test "$(wc -l <"$OUT")" -le 24
+expect_true test "$(wc -l <"$OUT")" -le 40
 
 # Man pages: what CMake installs is what there is, and troff has nothing to say against it.
 pages=$MUSTER_BIN/../launch/generated

@@ -1,0 +1,83 @@
+// `muster alloc`: nodes for a shell, asked for in the words of a job script.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/process/process.hpp"
+#include "base/process/self_program.hpp"
+#include "base/text.hpp"
+#include "launch/commands/real_settings.hpp"
+#include "launch/commands/script_command.hpp"
+#include "launch/help/help.hpp"
+#include "launch/jobs/job_commands.hpp"
+#include "launch/jobs/job_plan.hpp"
+#include "launch/jobs/script_directives.hpp"
+
+namespace muster {
+
+namespace {
+
+std::vector<std::string> alloc_words(job_plan const& plan) {
+    std::vector<std::string> words;
+    if (plan.request.kind == script_kind::slurm)
+        words = {"salloc"};
+    else
+        words = {"qsub", "-I"};
+    auto const asked = script_directives(plan.script, plan.request.kind == script_kind::slurm ? "#SBATCH " : "#PBS ");
+    words.insert(words.end(), asked.begin(), asked.end());
+    words.insert(words.end(), plan.request.command.begin(), plan.request.command.end());
+    return words;
+}
+
+/// What the shell needs so that `muster run` in it is the one that asked for the nodes, at the same site.
+environment shell_variables(environment variables, job_plan const& plan, std::string const& site) {
+    variables.set("PATH", fmt::format("{}:{}", self_program().parent_path().string(), variables.get_or("PATH", "/usr/bin:/bin")));
+    variables.set("MUSTER_OUTPUT_DIR", plan.run_folder);
+    variables.set("MUSTER_SITE", site);
+    return variables;
+}
+
+[[noreturn]] void become(std::vector<std::string> const& words, environment const& variables) {
+    auto const path = find_program(words.front(), variables, "");
+    auto const lines = variables.lines();
+    std::vector<char*> argv, envp;
+    for (auto const& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+    for (auto const& line : lines) envp.push_back(const_cast<char*>(line.c_str()));
+    argv.push_back(nullptr);
+    envp.push_back(nullptr);
+    ::execve(path.c_str(), argv.data(), envp.data());
+    throw_system("execve", path);
+}
+
+}  // namespace
+
+int alloc_command(std::vector<std::string> const& args, environment const& variables) {
+    auto given = resolve_settings("alloc", args, real_settings(variables));
+    if (print_help_if_asked("alloc", given)) return 0;
+    print_notes(given);
+    auto const program = given.values.contains("file") || !given.job_file.empty() ? std::vector<std::string>() : given.command;
+    // Of the script only its directives are used: any program will do.
+    given.command = {"true"};
+    auto plan = plan_submission(given, variables);
+    plan.request.command = program;
+    if (plan.request.kind == script_kind::pbs && !program.empty())
+        throw error(errc::usage, "qsub -I takes no program; leave it out, and start it in the shell");
+    auto const words = alloc_words(plan);
+    fmt::print(stderr, "muster: {}\n", describe(plan.request));
+    for (auto const& note : plan.notes) fmt::print(stderr, "muster: note: {}\n", note);
+    if (!plan.request.modules.empty() || !plan.request.setup.empty())
+        fmt::print(stderr, "muster: note: a job script of {} would load modules or run lines first: muster script shows them\n", plan.site);
+    if (given.flag("dry-run")) {
+        fmt::print("{}\n", shell_join(words));
+        return 0;
+    }
+    std::fflush(nullptr);
+    auto site = given.text("site");
+    if (site.find('/') != std::string::npos) site = std::filesystem::absolute(site).string();
+    become(words, shell_variables(variables, plan, site));
+}
+
+}  // namespace muster

@@ -1,0 +1,64 @@
+// `muster init`: a folder to start from, with a job file and a training script.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/process/process.hpp"
+#include "base/text.hpp"
+#include "base/unique_fd.hpp"
+#include "launch/commands/real_settings.hpp"
+#include "launch/help/help.hpp"
+#include "launch/jobs/job_commands.hpp"
+#include "launch/jobs/job_output.hpp"
+#include "launch/jobs/starter_files.hpp"
+
+namespace muster {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// False if a file of that name is there already: it stays as it is.
+bool write_new(fs::path const& path, std::string_view text) {
+    unique_fd const file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!file && errno == EEXIST) return false;
+    if (!file) throw_system("open", path.string());
+    if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) throw_system("write", path.string());
+    return true;
+}
+
+std::string likely_site(settings_result const& given, environment const& variables) {
+    if (given.given("site")) return given.text("site");
+    if (!find_program_or_nothing("sbatch", variables).empty()) return "generic-slurm";
+    return find_program_or_nothing("qsub", variables).empty() ? "workstation" : "generic-pbs";
+}
+
+}  // namespace
+
+int init_command(std::vector<std::string> const& args, environment const& variables) {
+    auto const given = resolve_settings("init", options_first("init", args), real_settings(variables));
+    if (print_help_if_asked("init", given)) return 0;
+    if (given.command.size() > 1) throw error(errc::usage, "muster init takes one folder, or none for this one");
+    fs::path const folder = given.command.empty() ? "." : given.command.front();
+    std::error_code fault;
+    fs::create_directories(folder, fault);
+    if (fault) throw error(errc::io, fmt::format("cannot make {}: {}; give another folder", folder.string(), fault.message()));
+    auto const site = likely_site(given, variables);
+    for (auto const& [name, text] : {std::pair<char const*, std::string>{"muster.toml", starter_job_file(site)},
+                                     std::pair<char const*, std::string>{"train.py", std::string(starter_script())}})
+        fmt::print("{:9} {}\n", write_new(folder / name, text) ? "wrote" : "left", (folder / name).lexically_normal().string());
+    fmt::print("\nnext:\n");
+    if (folder != ".") fmt::print("  cd {}\n", shell_quote(folder.string()));
+    fmt::print("  muster run -n 2 -- python3 train.py    on this machine\n");
+    if (site != "workstation")
+        fmt::print("  muster submit --dry-run                print what would be submitted; muster.toml says what\n"
+                   "  muster submit                          submit it\n"
+                   "  muster watch ID                        follow it to its end\n");
+    return 0;
+}
+
+}  // namespace muster

@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/process/text_file.hpp"
+#include "launch/jobs/job_output.hpp"
+#include "launch/jobs/job_plan.hpp"
+#include "launch/settings/setting.hpp"
+
+namespace muster {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> options_first(std::string_view command, std::vector<std::string> const& args) {
+    std::vector<std::string> options, words;
+    auto const takes_value = [&](std::string_view word) {
+        auto const* row = word.starts_with("--") ? find_setting(word.substr(2), command) : nullptr;
+        return row != nullptr && row->kind != setting_kind::flag;
+    };
+    for (std::size_t i = 0; i < args.size(); ++i) {
+        if (args[i] == "--") {
+            words.insert(words.end(), args.begin() + static_cast<std::ptrdiff_t>(i) + 1, args.end());
+            break;
+        }
+        bool const is_option = args[i].size() > 1 && args[i].front() == '-';
+        (is_option ? options : words).push_back(args[i]);
+        if (is_option && takes_value(args[i]) && i + 1 < args.size()) options.push_back(args[++i]);
+    }
+    if (!words.empty()) options.emplace_back("--");
+    options.insert(options.end(), words.begin(), words.end());
+    return options;
+}
+
+std::optional<int> read_run_exit(std::string const& run_folder) {
+    auto const run = nlohmann::json::parse(read_text_file(run_folder + "/run.json"), nullptr, false);
+    if (!run.is_object() || !run.contains("exit") || !run["exit"].is_object()) return std::nullopt;
+    auto const& code = run["exit"].value("code", nlohmann::json());
+    return code.is_number_integer() ? std::optional(code.get<int>()) : std::nullopt;
+}
+
+job_files find_job_files(std::string const& id, std::optional<job_record> const& record) {
+    job_files files;
+    std::error_code fault;
+    auto const here = fs::current_path(fault).string() + "/" + runs_folder;
+    files.first_folder = with_job_number(record ? record->run_folder : here + "/%j", id);
+    files.output = record ? record->output : fmt::format("{}/{}.out", here, id);
+    // The record of an array or a chain has the first number in it.
+    if (record && record->id != id && !files.output.empty())
+        files.output = (fs::path(files.output).parent_path() / (id + ".out")).string();
+    if (!files.output.empty() && !fs::exists(files.output, fault)) files.output.clear();
+    // A job that starts muster run several times, or that is started again, has several: ID, ID.2, ID.3.
+    for (int n = 1;; ++n) {
+        auto const folder = n == 1 ? files.first_folder : fmt::format("{}.{}", files.first_folder, n);
+        if (!fs::is_directory(folder, fault)) break;
+        files.run_folders.push_back(folder);
+    }
+    return files;
+}
+
+}  // namespace muster

@@ -1,0 +1,36 @@
+// Helpers of the commands about jobs: read numbers from their command lines, and find the files of a job.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/jobs/job_record.hpp"
+#include "launch/jobs/queue/queued_job.hpp"
+
+namespace muster {
+
+/// `args` with the options before the other words, for commands that start no program: "12 --rank 3" as "--rank 3 12". Pure.
+std::vector<std::string> options_first(std::string_view command, std::vector<std::string> const& args);
+
+/// The words, each checked. Throws errc::usage for none, and for one that is no number of a job.
+std::vector<std::string> job_numbers(std::vector<std::string> const& words, std::string_view command);
+
+nlohmann::ordered_json json_of(queued_job const& job);
+
+/// The files of a job, as far as they are known.
+struct job_files {
+    std::string output;                    ///< the scheduler's; empty: not known
+    std::vector<std::string> run_folders;  ///< those that are there, in the order of the runs
+    std::string first_folder;              ///< where the first run's folder will be; empty: not known
+};
+
+/// The exit code in run.json of a run that has ended; nothing otherwise.
+std::optional<int> read_run_exit(std::string const& run_folder);
+
+/// By muster's record of the job; without one, in muster-runs of this folder. `id` is the number that %j stands for.
+job_files find_job_files(std::string const& id, std::optional<job_record> const& record);
+
+}  // namespace muster

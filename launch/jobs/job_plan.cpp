@@ -1,0 +1,104 @@
+#include "launch/jobs/job_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "launch/commands/script_command.hpp"
+#include "launch/settings/settings_to_options.hpp"
+#include "launch/system/absolute_path.hpp"
+
+namespace muster {
+
+namespace {
+
+/// Slurm reads %j and its like in the name of an output file.
+std::string slurm_pattern(std::string const& folder) {
+    std::string pattern;
+    for (char const c : folder) pattern += c == '%' ? std::string("%%") : std::string(1, c);
+    return pattern + "/%j.out";
+}
+
+bool names_output(script_request const& request) {
+    return std::any_of(request.directives.begin(), request.directives.end(),
+                       [](auto const& d) { return d.starts_with("-o") || d.starts_with("--output"); });
+}
+
+std::vector<std::string> submit_words(job_plan const& plan) {
+    if (plan.request.kind == script_kind::slurm) {
+        std::vector<std::string> words{"sbatch", "--parsable"};
+        if (!names_output(plan.request)) words.push_back("--output=" + slurm_pattern(plan.files_folder));
+        if (plan.hold) words.emplace_back("--hold");
+        return words;
+    }
+    std::vector<std::string> words{"qsub"};
+    if (plan.hold) words.emplace_back("-h");
+    return words;
+}
+
+void refuse_unscheduled(std::string const& site, script_kind kind) {
+    if (kind == script_kind::local)
+        throw error(errc::unavailable, fmt::format("{} has no scheduler to submit to; start the program by muster run", site));
+    if (kind == script_kind::cobalt)
+        throw error(errc::unavailable,
+                    fmt::format("{} has Cobalt, to which muster cannot submit; print the script by muster script, and give it to qsub",
+                                site));
+}
+
+}  // namespace
+
+std::string job_plan::output_of(std::string const& id) const {
+    if (request.kind != script_kind::slurm || names_output(request)) return {};
+    return fmt::format("{}/{}.out", files_folder, id);
+}
+
+std::string with_job_number(std::string pattern, std::string_view id) {
+    for (std::size_t at = 0; (at = pattern.find("%j", at)) != std::string::npos; at += id.size()) pattern.replace(at, 2, id);
+    return pattern;
+}
+
+std::vector<std::string> run_words(settings_result const& given) {
+    std::vector<std::string> words;
+    for (auto const& [name, value] : given.values) {
+        auto const* row = find_setting(name, "run");
+        if (value.from != setting_layer::job_file || row == nullptr || is_listed("submit", *row)) continue;
+        auto const own = words_of_setting(*row, value.entries);
+        words.insert(words.end(), own.begin(), own.end());
+    }
+    return words;
+}
+
+std::string describe(script_request const& request) {
+    auto text = fmt::format("{} {}, {} {} on each, {}", request.nodes, request.nodes == 1 ? "node" : "nodes",
+                            request.ranks_per_node, request.ranks_per_node == 1 ? "rank" : "ranks",
+                            format_walltime(request.walltime));
+    if (!request.queue.empty()) text += fmt::format(", queue {}", request.queue);
+    if (!request.account.empty()) text += fmt::format(", account {}", request.account);
+    return text;
+}
+
+job_plan plan_submission(settings_result const& given, environment const& variables) {
+    auto options = make_script_options(given);
+    auto planned = plan_job(options, variables);
+    job_plan plan;
+    plan.site = given.text("site");
+    refuse_unscheduled(plan.site, planned.request.kind);
+    plan.request = std::move(planned.request);
+    plan.notes = std::move(planned.notes);
+    plan.hold = given.flag("hold");
+    plan.working_dir = std::filesystem::current_path().string();
+    plan.files_folder = plan.working_dir + "/" + runs_folder;
+    // A variable, not an option: it holds for each muster run that the job's program starts, too.
+    auto const folder = given.text("output-dir");
+    plan.run_folder = folder.empty() ? plan.files_folder + "/%j" : absolute_path(folder);
+    plan.request.environment.emplace_back("MUSTER_OUTPUT_DIR", plan.run_folder);
+    auto const words = run_words(given);
+    plan.request.run_options.insert(plan.request.run_options.end(), words.begin(), words.end());
+    if (!plan.request.command.empty()) plan.script = render_script(plan.request, options.template_file);
+    plan.submit = submit_words(plan);
+    return plan;
+}
+
+}  // namespace muster

@@ -1,0 +1,128 @@
+#include "launch/jobs/logs/log_tail.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t longest_line_bytes = std::size_t{1} << 20;
+
+/// What of the job's output is not the ranks'.
+bool is_own_line(std::string_view line) {
+    return line.starts_with("muster: ") || line.starts_with("slurmstepd: ") || line.starts_with("srun: ") ||
+           line.starts_with("=>> PBS: ");
+}
+
+}  // namespace
+
+std::vector<std::pair<int, std::string>> list_rank_folders(std::string const& run_folder) {
+    std::vector<std::pair<int, std::string>> folders;
+    std::error_code fault;
+    constexpr std::string_view prefix = "rank.";
+    for (auto const& entry : fs::directory_iterator(run_folder, fault)) {
+        auto const name = entry.path().filename().string();
+        if (!name.starts_with(prefix)) continue;
+        auto const rank = parse_integer(std::string_view(name).substr(prefix.size()));
+        if (rank && *rank >= 0 && *rank < 10'000'000) folders.emplace_back(static_cast<int>(*rank), entry.path().string());
+    }
+    std::sort(folders.begin(), folders.end());
+    return folders;
+}
+
+log_tail::log_tail(tail_choice choice, sink take)
+    : choice_(std::move(choice)), take_(std::move(take)), events_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    if (!events_) throw_system("inotify_init1", "for the logs", 0, "raise fs.inotify.max_user_instances");
+}
+
+/// Without a watch (a limit is reached) the files are still looked at by their size.
+void log_tail::watch(std::string const& path) {
+    if (watched_.contains(path)) return;
+    int const number = ::inotify_add_watch(events_.get(), path.c_str(), IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+    int const file = number >= 0 ? number : ::inotify_add_watch(events_.get(), path.c_str(), IN_MODIFY);
+    if (file >= 0) watched_[path] = file;
+}
+
+void log_tail::add(std::string const& path, std::string const& job, int rank) {
+    auto const [at, is_new] = sources_.try_emplace(path);
+    if (is_new) at->second = {job, rank, 0, {}};
+}
+
+void log_tail::follow(std::string const& job, job_files const& files) {
+    for (auto const& folder : files.run_folders) {
+        watch(folder);
+        for (auto const& [rank, path] : list_rank_folders(folder)) {
+            has_ranks_[job] = true;
+            if (choice_.rank && *choice_.rank != rank) continue;
+            watch(path);
+            for (auto const* name : {"stdout", "stderr"}) add(fmt::format("{}/{}", path, name), job, rank);
+        }
+    }
+    if (files.output.empty() || choice_.rank) return;
+    watch(files.output);
+    add(files.output, job, -1);
+}
+
+void log_tail::clear() noexcept {
+    alignas(inotify_event) std::array<char, 4096> events;
+    while (::read(events_.get(), events.data(), events.size()) > 0) {
+    }
+}
+
+void log_tail::take_lines(source& from, bool last) {
+    std::size_t start = 0;
+    auto const take = [&](std::string line) {
+        if (!line.empty() && line.back() == '\r') line.pop_back();
+        if (from.rank < 0 && has_ranks_[from.job] && !is_own_line(line)) return;
+        if (choice_.filter.takes(line)) take_(from.job, from.rank, line);
+    };
+    for (std::size_t end; (end = from.part.find('\n', start)) != std::string::npos; start = end + 1)
+        take(from.part.substr(start, end - start));
+    from.part.erase(0, start);
+    if ((last && !from.part.empty()) || from.part.size() > longest_line_bytes) {
+        take(from.part);
+        from.part.clear();
+    }
+}
+
+void log_tail::read_new(std::string const& path, source& from) {
+    struct stat found {};
+    if (::stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return;
+    auto const size = static_cast<std::uint64_t>(found.st_size);
+    if (size < from.read_bytes) from = {from.job, from.rank, 0, {}};  // begun anew
+    if (size == from.read_bytes) return;
+    unique_fd const file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file) return;
+    std::array<char, 65536> block;
+    for (;;) {
+        auto const n = ::pread(file.get(), block.data(), block.size(), static_cast<off_t>(from.read_bytes));
+        if (n <= 0) return;
+        from.read_bytes += static_cast<std::uint64_t>(n);
+        from.part.append(block.data(), static_cast<std::size_t>(n));
+        take_lines(from, false);
+    }
+}
+
+void log_tail::look() {
+    for (auto& [path, from] : sources_) read_new(path, from);
+}
+
+void log_tail::finish() {
+    look();
+    for (auto& [path, from] : sources_) take_lines(from, true);
+}
+
+}  // namespace muster

@@ -1,0 +1,69 @@
+// The end of a job's log files: passes on each line that its ranks write, as it comes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "launch/jobs/job_output.hpp"
+#include "launch/jobs/logs/line_filter.hpp"
+#include "launch/settings/resolve_settings.hpp"
+
+namespace muster {
+
+struct tail_choice {
+    std::optional<int> rank;  ///< of this one only
+    line_filter filter;
+};
+
+/// Reads the files rank.NN/stdout and stderr of run folders, and of the job's own output what did not come from ranks. Tells of new lines by
+/// inotify, which works for files on this machine; of a shared file system `look` finds them by their size.
+class log_tail {
+  public:
+    /// `take` gets each whole line, without its end; `rank` is -1 for lines of muster and of the scheduler.
+    using sink = std::function<void(std::string const& job, int rank, std::string const& line)>;
+
+    log_tail(tail_choice choice, sink take);
+
+    /// The files of a job as they are now; called again, it adds what is new.
+    void follow(std::string const& job, job_files const& files);
+    /// Reads what is new in all files.
+    void look();
+    /// The same, and takes a last line that has no end.
+    void finish();
+
+    /// Readable when something has changed; `clear` makes it wait again.
+    int event_fd() const noexcept { return events_.get(); }
+    void clear() noexcept;
+
+  private:
+    struct source {
+        std::string job;
+        int rank = -1;
+        std::uint64_t read_bytes = 0;
+        std::string part;  ///< of a line whose end has not come
+    };
+    void add(std::string const& path, std::string const& job, int rank);
+    void watch(std::string const& path);
+    void read_new(std::string const& path, source& from);
+    void take_lines(source& from, bool last);
+
+    tail_choice choice_;
+    sink take_;
+    unique_fd events_;
+    std::map<std::string, source> sources_;   ///< by path
+    std::map<std::string, bool> has_ranks_;   ///< by job
+    std::map<std::string, int> watched_;      ///< by path
+};
+
+/// From --rank and --grep. Throws errc::usage.
+tail_choice make_tail_choice(settings_result const& given);
+
+/// The folders rank.NN of a run folder, with their ranks, in order.
+std::vector<std::pair<int, std::string>> list_rank_folders(std::string const& run_folder);
+
+}  // namespace muster

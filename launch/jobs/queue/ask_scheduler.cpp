@@ -1,0 +1,84 @@
+#include "launch/jobs/queue/ask_scheduler.hpp"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "base/process/process.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::chrono::milliseconds answer_limit{60'000};
+
+std::string own_name() {
+    auto const* who = ::getpwuid(::geteuid());
+    return who != nullptr ? who->pw_name : std::to_string(::geteuid());
+}
+
+/// Slurm and PBS end with an error if a number is not known (any more); that is no failure of the question.
+bool is_unknown_job(std::string_view said) noexcept {
+    return said.find("Invalid job id") != std::string_view::npos || said.find("Unknown Job") != std::string_view::npos ||
+           said.find("has finished") != std::string_view::npos;
+}
+
+}  // namespace
+
+std::string_view to_string(queue_kind kind) noexcept {
+    return kind == queue_kind::slurm ? "slurm" : "pbs";
+}
+
+queue_kind find_queue(environment const& variables) {
+    if (!find_program_or_nothing("squeue", variables).empty()) return queue_kind::slurm;
+    if (!find_program_or_nothing("qstat", variables).empty()) return queue_kind::pbs;
+    throw error(errc::unavailable,
+                "neither squeue nor qstat is on PATH, so there is no scheduler to ask; do this on a login node of the cluster");
+}
+
+std::vector<std::string> list_words(queue_kind kind, std::vector<std::string> const& ids, std::string const& user) {
+    std::vector<std::string> words;
+    if (kind == queue_kind::slurm) {
+        words = {"squeue", "-h"};
+        if (ids.empty())
+            words.insert(words.end(), {"-u", user});
+        else
+            words.insert(words.end(), {"-t", "all", "-j", join(ids, ",")});
+        words.insert(words.end(), {"-O", squeue_format});
+        return words;
+    }
+    words = {"qstat", "-f", "-F", "json"};
+    if (ids.empty()) return words;  // of all users: qstat selects by user only where it prints a table
+    words.insert(words.begin() + 1, "-x");
+    words.insert(words.end(), ids.begin(), ids.end());
+    return words;
+}
+
+std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> const& ids, environment const& variables) {
+    auto const user = own_name();
+    auto const words = list_words(kind, ids, user);
+    auto const answer = run_captured(words, variables, answer_limit);
+    bool const unknown = is_unknown_job(answer.err);
+    if (answer.exit_status != 0 && !unknown)
+        throw error(errc::unavailable,
+                    fmt::format("{} failed (code {}): {}; try again, or ask the site", shell_join(words), answer.exit_status,
+                                without_controls(trim(answer.err.empty() ? answer.out : answer.err))));
+    auto jobs = kind == queue_kind::slurm ? parse_squeue(answer.out) : parse_qstat(answer.out);
+    if (kind == queue_kind::pbs && ids.empty())
+        std::erase_if(jobs, [&](queued_job const& job) { return job.owner.substr(0, job.owner.find('@')) != user; });
+    return jobs;
+}
+
+std::vector<std::string> cancel_words(queue_kind kind, std::string const& id) {
+    return {kind == queue_kind::slurm ? "scancel" : "qdel", id};
+}
+
+std::string describe_job(queue_kind kind, std::string const& id, environment const& variables) {
+    auto const answer = kind == queue_kind::slurm ? run_captured({"scontrol", "show", "job", id}, variables, answer_limit)
+                                                  : run_captured({"qstat", "-x", "-f", id}, variables, answer_limit);
+    return answer.exit_status == 0 ? answer.out : std::string();
+}
+
+}  // namespace muster

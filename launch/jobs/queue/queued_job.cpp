@@ -1,0 +1,221 @@
+#include "launch/jobs/queue/queued_job.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/system/exit_status.hpp"
+
+namespace muster {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t squeue_fields = 10;
+
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) noexcept {
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+job_phase slurm_phase(std::string_view state) noexcept {
+    if (is_one_of(state, {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD", "CONFIGURING"}))
+        return job_phase::waiting;
+    if (is_one_of(state, {"RUNNING", "SUSPENDED", "STOPPED", "COMPLETING", "STAGE_OUT", "SIGNALING", "RESIZING"}))
+        return job_phase::running;
+    return job_phase::ended;
+}
+
+std::string unless_none(std::string_view text) {
+    text = trim(text);
+    return is_one_of(text, {"None", "N/A", "(null)", "Unknown", "n/a"}) ? std::string() : std::string(text);
+}
+
+std::optional<queued_job> read_squeue_line(std::string_view line) {
+    std::array<std::string_view, squeue_fields> fields;
+    for (std::size_t i = 0; i < squeue_fields; ++i) {
+        auto const end = i + 1 < squeue_fields ? line.find('|') : line.size();
+        if (end == std::string_view::npos) return std::nullopt;
+        fields[i] = line.substr(0, end);
+        line.remove_prefix(std::min(end + 1, line.size()));
+    }
+    auto const status = parse_integer(trim(fields[3]));
+    if (!parse_integer(trim(fields[0])) || !status) return std::nullopt;
+    queued_job job{.id = unless_none(fields[1]),
+                   .raw_id = unless_none(fields[0]),
+                   .name = std::string(trim(fields[9])),
+                   .state = std::string(trim(fields[2])),
+                   .phase = slurm_phase(trim(fields[2])),
+                   .reason = unless_none(fields[4]),
+                   .nodes = unless_none(fields[5]),
+                   .used = unless_none(fields[6]),
+                   .limit = unless_none(fields[7]),
+                   .start = unless_none(fields[8]),
+                   .owner = {},
+                   .status = {}};
+    if (job.id.empty()) job.id = job.raw_id;
+    if (job.phase == job_phase::ended) job.status = shell_code(static_cast<int>(*status & 0xffff));
+    return job;
+}
+
+/// PBS guesses types from texts: a name of digits comes as a number.
+std::string text_in(json const& table, char const* key) {
+    auto const found = table.is_object() ? table.find(key) : table.end();
+    if (!table.is_object() || found == table.end() || found->is_null()) return {};
+    if (found->is_string()) return found->get<std::string>();
+    return found->is_structured() ? std::string() : found->dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+json const& table_in(json const& table, char const* key) {
+    static json const none = json::object();
+    auto const found = table.find(key);
+    return found != table.end() && found->is_object() ? *found : none;
+}
+
+job_phase pbs_phase(std::string const& state) noexcept {
+    if (is_one_of(state, {"F", "X", "C"})) return job_phase::ended;
+    return is_one_of(state, {"R", "E", "B", "S", "U"}) ? job_phase::running : job_phase::waiting;
+}
+
+/// PBS adds 256 to a signal; below zero are its own reasons.
+int pbs_code(std::int64_t exit_status) noexcept {
+    if (exit_status == -29) return 124;
+    if (exit_status < 0) return 125;
+    return static_cast<int>(exit_status >= 256 ? 128 + (exit_status - 256) % 128 : exit_status % 256);
+}
+
+queued_job read_qstat_job(std::string const& id, json const& from) {
+    auto const& wanted = table_in(from, "Resource_List");
+    queued_job job{.id = id,
+                   .raw_id = id,
+                   .name = text_in(from, "Job_Name"),
+                   .state = text_in(from, "job_state"),
+                   .phase = job_phase::waiting,
+                   .reason = text_in(from, "comment"),
+                   .nodes = text_in(wanted, "nodect"),
+                   .used = text_in(table_in(from, "resources_used"), "walltime"),
+                   .limit = text_in(wanted, "walltime"),
+                   .start = text_in(from, "stime"),
+                   .owner = text_in(from, "Job_Owner"),
+                   .status = {}};
+    job.phase = pbs_phase(job.state);
+    if (job.start.empty()) job.start = text_in(table_in(from, "estimated"), "start_time");
+    if (job.phase == job_phase::ended)
+        if (auto const status = parse_integer(text_in(from, "Exit_status"))) job.status = pbs_code(*status);
+    return job;
+}
+
+struct wait_words {
+    std::string_view beginning;  ///< of the reason
+    std::string_view meaning;
+};
+
+/// The first that fits holds. From squeue's manual, "JOB REASON CODES".
+constexpr wait_words slurm_words[]{
+    {"Resources", "it is next, and waits until enough nodes are free"},
+    {"Priority", "jobs with a higher priority are before it"},
+    {"DependencyNeverSatisfied", "the job that it depends on did not end as it must; this job will never start: cancel it"},
+    {"Dependency", "it waits for another job"},
+    {"BeginTime", "its earliest start time has not come; a job that was put back into the queue waits about two minutes"},
+    {"JobHeldUser", "it is held; release it by scontrol release"},
+    {"JobHeldAdmin", "it is held by the site; ask the site"},
+    {"JobHoldMaxRequeue", "it was put back into the queue too often, and is held"},
+    {"JobArrayTaskLimit", "as many tasks of the array run as the array allows at a time"},
+    {"ReqNodeNotAvail", "nodes that it needs are down, drained or reserved; a maintenance may be planned before it could end"},
+    {"Reservation", "it waits for its reservation"},
+    {"PartitionTimeLimit", "its time is more than the partition allows; ask for less"},
+    {"PartitionNodeLimit", "it asks for more, or fewer, nodes than the partition allows"},
+    {"PartitionDown", "the partition is down; ask the site"},
+    {"PartitionInactive", "the partition takes no jobs now; ask the site"},
+    {"BadConstraints", "no node has what it asks for; cancel it and ask for something else"},
+    {"InvalidAccount", "its account is not valid; cancel it and give --account"},
+    {"InvalidQOS", "its quality of service is not valid; cancel it and give --queue"},
+    {"AccountNotAllowed", "its account may not use this partition"},
+    {"Licenses", "it waits for a licence"},
+    {"NodeDown", "a node that it needs is down"},
+    {"Cleaning", "it was put back into the queue, and its former run is being cleaned up"},
+    {"Prolog", "its nodes are being prepared"},
+};
+
+/// "QOSMaxGRESPerUser", "AssocGrpNodeLimit": who limits, how, and what.
+std::string explain_limit(std::string_view reason) {
+    bool const by_qos = reason.starts_with("QOS");
+    auto rest = reason.substr(by_qos ? 3 : 5);
+    auto const who = by_qos ? "its quality of service (queue)" : "your account";
+    std::string_view how = "a limit";
+    if (rest.starts_with("Grp")) how = "the limit of all of its jobs together", rest.remove_prefix(3);
+    else if (rest.starts_with("Max")) how = "the most that one job or user may have", rest.remove_prefix(3);
+    else if (rest.starts_with("Min")) return fmt::format("{} wants at least more than it asks for ({})", who, reason);
+    std::string_view what = "what it asks for";
+    for (auto const& [word, meaning] : {std::pair<std::string_view, std::string_view>{"GRES", "GPUs"},
+                                        {"Gres", "GPUs"},
+                                        {"Node", "nodes"},
+                                        {"Cpu", "cores"},
+                                        {"CPU", "cores"},
+                                        {"Mem", "memory"},
+                                        {"Wall", "time"},
+                                        {"Submit", "submitted jobs"},
+                                        {"Job", "jobs at a time"},
+                                        {"Billing", "the budget"}})
+        if (rest.find(word) != std::string_view::npos) {
+            what = meaning;
+            break;
+        }
+    return fmt::format("{} has reached {}, in {}; it starts when others of them end", who, how, what);
+}
+
+}  // namespace
+
+std::vector<queued_job> parse_squeue(std::string_view printed) {
+    std::vector<queued_job> jobs;
+    for (auto const line : split(printed, '\n'))
+        if (auto job = read_squeue_line(line)) jobs.push_back(*std::move(job));
+    return jobs;
+}
+
+std::vector<queued_job> parse_qstat(std::string_view printed) {
+    if (trim(printed).empty()) return {};
+    auto const answer = json::parse(printed, nullptr, false);
+    if (!answer.is_object()) throw parse_error("qstat -F json", printed.substr(0, 200), 0, "this is no JSON");
+    std::vector<queued_job> jobs;
+    for (auto const& [id, job] : table_in(answer, "Jobs").items())
+        if (job.is_object()) jobs.push_back(read_qstat_job(id, job));
+    return jobs;
+}
+
+bool is_meant(queued_job const& job, std::string_view asked) noexcept {
+    if (job.id == asked || job.raw_id == asked) return true;
+    std::string_view const id = job.id;
+    if (!id.starts_with(asked) || id.size() == asked.size()) return false;
+    char const next = id[asked.size()];
+    return next == '_' || next == '.';
+}
+
+int watch_code(queued_job const& job) noexcept {
+    if (is_one_of(job.state, {"TIMEOUT", "DEADLINE"})) return 124;
+    if (is_one_of(job.state, {"CANCELLED", "PREEMPTED", "REVOKED"})) return 143;
+    if (job.state == "OUT_OF_MEMORY") return 137;
+    if (is_one_of(job.state, {"NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL"})) return 125;
+    if (job.state == "FAILED" && job.status == 0) return 125;
+    return job.status.value_or(125);
+}
+
+std::string explain_wait(queued_job const& job) {
+    auto const& reason = job.reason;
+    if (reason.empty()) return "the scheduler gives no reason yet";
+    if (job.state.size() == 1) {  // PBS' own words
+        constexpr std::string_view prefix = "Not Running: ";
+        return without_controls(reason.starts_with(prefix) ? reason.substr(prefix.size()) : reason);
+    }
+    for (auto const& row : slurm_words)
+        if (reason.starts_with(row.beginning)) return fmt::format("{} ({})", row.meaning, without_controls(reason));
+    if (reason.starts_with("QOS") || reason.starts_with("Assoc"))
+        return fmt::format("{} ({})", explain_limit(reason), without_controls(reason));
+    return without_controls(reason);
+}
+
+}  // namespace muster

@@ -1,0 +1,49 @@
+// One job as the scheduler tells of it, read from what squeue or qstat prints.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+enum class job_phase { waiting, running, ended };
+
+struct queued_job {
+    std::string id;       ///< "12", of an array's task "12_3"; "12.pbs"
+    std::string raw_id;   ///< the number that %j stands for: Slurm gives an array's task one of its own
+    std::string name;
+    std::string state;    ///< the scheduler's own word: "RUNNING", "Q"
+    job_phase phase = job_phase::waiting;
+    std::string reason;   ///< why it waits or has ended, in the scheduler's words; empty: none
+    std::string nodes;    ///< their number
+    std::string used;     ///< time, as the scheduler writes it
+    std::string limit;
+    std::string start;    ///< when it started, or is expected to; empty: not known
+    std::string owner;    ///< PBS: "user@host"
+    std::optional<int> status;  ///< of one that has ended: as a shell has it
+    bool operator==(queued_job const&) const = default;
+};
+
+/// The format for `squeue -h -O`: no field has a width, and the job's name, which may hold anything, is the last.
+inline constexpr char const* squeue_format =
+    "JobID:|,JobArrayID:|,State:|,exit_code:|,Reason:|,NumNodes:|,TimeUsed:|,TimeLimit:|,StartTime:|,Name:";
+
+/// Its lines. Those that do not have the fields (a warning) are passed over. Pure.
+std::vector<queued_job> parse_squeue(std::string_view printed);
+
+/// What `qstat -f -F json` printed. Pure. Throws parse_error naming qstat for what is no JSON.
+std::vector<queued_job> parse_qstat(std::string_view printed);
+
+/// Whether `job` is meant by `asked`: the job itself, a task of that array, or the same job of PBS without its server. Pure.
+bool is_meant(queued_job const& job, std::string_view asked) noexcept;
+
+/// The code that `muster watch` ends with: the job's own; 124 if its time was up, 143 if it was cancelled, 137 if memory was full, 125 if a
+/// node was lost or nothing is known. Pure.
+int watch_code(queued_job const& job) noexcept;
+
+/// Why a job waits, in words: of "Resources", "QOSMaxJobsPerUserLimit", "AssocGrpGRES", of PBS its comment. Pure.
+std::string explain_wait(queued_job const& job);
+
+}  // namespace muster

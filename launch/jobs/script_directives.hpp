@@ -1,0 +1,14 @@
+// The directives of a job script as words of a command line.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+/// The words behind `prefix` ("#SBATCH ", "#PBS ") in the head of `script`, without those that only a batch job has (output files,
+/// requeueing, arrays). Pure. Throws parse_error for a quote that is not closed.
+std::vector<std::string> script_directives(std::string_view script, std::string_view prefix);
+
+}  // namespace muster

@@ -1,0 +1,123 @@
+// `muster show`: what a job asked for, what it got, and where its files are.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "base/trust/trusted_file.hpp"
+#include "launch/commands/real_settings.hpp"
+#include "launch/help/help.hpp"
+#include "launch/jobs/job_commands.hpp"
+#include "launch/jobs/job_output.hpp"
+#include "launch/jobs/queue/ask_scheduler.hpp"
+
+namespace muster {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+/// run.json of a folder; null where there is none that can be read.
+ordered_json read_run(std::string const& folder) {
+    try {
+        auto const text = read_small_file(folder + "/run.json", "record of a run");
+        auto run = text ? ordered_json::parse(*text, nullptr, false) : ordered_json();
+        return run.is_object() ? run : ordered_json();
+    } catch (error const&) {
+        return {};
+    }
+}
+
+void print_row(std::string_view name, std::string const& value) {
+    if (!value.empty()) fmt::print("{:12} {}\n", name, without_controls(value));
+}
+
+std::string text_of(ordered_json const& from, char const* key) {
+    auto const found = from.is_object() ? from.find(key) : from.end();
+    return from.is_object() && found != from.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::string words_of_run(ordered_json const& run, char const* key) {
+    std::vector<std::string> words;
+    auto const found = run.find(key);
+    if (found == run.end() || !found->is_array()) return {};
+    for (auto const& word : *found)
+        if (word.is_string()) words.push_back(word.get<std::string>());
+    return shell_join(words);
+}
+
+void print_run(std::string const& folder, ordered_json const& run) {
+    fmt::print("\n");
+    print_row("run", folder);
+    if (run.is_null()) return;
+    print_row("command", words_of_run(run, "command"));
+    print_row("placed", text_of(run.value("allocation", ordered_json::object()), "text"));
+    print_row("version", text_of(run, "version"));
+    print_row("started", text_of(run, "started_at"));
+    auto const end = run.value("exit", ordered_json());
+    if (end.is_object()) {
+        print_row("ended", text_of(run, "ended_at"));
+        print_row("exit code", std::to_string(end.value("code", 0)));
+        print_row("cause", text_of(end, "cause"));
+    }
+}
+
+void print_record(job_record const& record) {
+    print_row("site", record.site);
+    print_row("asked for", record.asked);
+    print_row("command", shell_join(record.command));
+    print_row("submitted", fmt::format("{} on {} by muster {}", record.submitted_at, record.submitted_on, record.version));
+    print_row("folder", record.working_dir);
+    print_row("script", record.script);
+}
+
+ordered_json json_of(job_record const& record) {
+    return ordered_json::parse(to_json(record));
+}
+
+}  // namespace
+
+int show_command(std::vector<std::string> const& args, environment const& variables) {
+    auto const given = resolve_settings("show", options_first("show", args), real_settings(variables));
+    if (print_help_if_asked("show", given)) return 0;
+    auto const ids = job_numbers(given.command, "show");
+    if (ids.size() != 1) throw error(errc::usage, "muster show takes one job; muster jobs lists all of yours");
+    auto const& id = ids.front();
+    auto const record = find_job_record(id, variables);
+    auto const kind = find_queue(variables);
+    auto jobs = list_jobs(kind, ids, variables);
+    std::erase_if(jobs, [&](queued_job const& job) { return !is_meant(job, id); });
+    auto const raw_id = jobs.size() == 1 ? jobs.front().raw_id : id;
+    auto const files = find_job_files(raw_id, record);
+    if (jobs.empty() && !record && files.run_folders.empty())
+        throw error(errc::not_found,
+                    fmt::format("job {}: neither the scheduler nor muster has a record of it; muster jobs lists yours", id));
+    if (given.flag("json")) {
+        ordered_json all{{"schema", "muster.show/1"}, {"id", id}, {"scheduler", to_string(kind)}};
+        all["jobs"] = ordered_json::array();
+        for (auto const& job : jobs) all["jobs"].push_back(json_of(job));
+        all["record"] = record ? json_of(*record) : ordered_json();
+        all["runs"] = ordered_json::array();
+        for (auto const& folder : files.run_folders) all["runs"].push_back({{"folder", folder}, {"run", read_run(folder)}});
+        fmt::print("{}\n", all.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+        return 0;
+    }
+    print_row("job", id);
+    for (auto const& job : jobs) {
+        print_row("state", fmt::format("{}{}", jobs.size() > 1 ? job.id + " " : "", job.state));
+        if (job.phase == job_phase::waiting) print_row("why", explain_wait(job));
+        if (job.status) print_row("exit code", std::to_string(*job.status));
+        print_row("nodes", job.nodes);
+        print_row("time", fmt::format("{} of {}", job.used, job.limit));
+        print_row("start", job.start);
+    }
+    if (record) print_record(*record);
+    print_row("output", files.output);
+    for (auto const& folder : files.run_folders) print_run(folder, read_run(folder));
+    if (auto const full = describe_job(kind, id, variables); !full.empty()) fmt::print("\nas {} has it\n{}\n", to_string(kind), trim(full));
+    return 0;
+}
+
+}  // namespace muster

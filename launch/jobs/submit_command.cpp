@@ -1,0 +1,255 @@
+// `muster submit`: checks a job, writes its script, submits it and keeps a record of it.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/process/process.hpp"
+#include "base/process/run_captured.hpp"
+#include "base/text.hpp"
+#include "base/trust/open_output_file.hpp"
+#include "base/version.hpp"
+#include "launch/commands/real_settings.hpp"
+#include "launch/help/help.hpp"
+#include "launch/jobs/check_program.hpp"
+#include "launch/jobs/job_commands.hpp"
+#include "launch/jobs/job_plan.hpp"
+#include "launch/jobs/job_record.hpp"
+#include "launch/jobs/queue/job_number.hpp"
+#include "launch/system/host_name.hpp"
+
+namespace muster {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr std::chrono::milliseconds submit_limit{120'000};  ///< a busy slurmctld makes sbatch try for a minute
+
+std::string local_time(char const* form) {
+    auto const now = std::time(nullptr);
+    return fmt::format(fmt::runtime(fmt::format("{{:{}}}", form)), fmt::localtime(now));
+}
+
+/// Characters of a job's name that a file's may have.
+std::string file_name_of(std::string const& job_name) {
+    std::string name;
+    for (char const c : job_name)
+        name += (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ? c : '_';
+    return name.empty() ? "job" : name;
+}
+
+std::string first_script_path(job_plan const& plan) {
+    return fmt::format("{}/{}-{}-{}.sh", plan.files_folder, file_name_of(plan.request.job_name), local_time("%Y%m%d-%H%M%S"),
+                       ::getpid());
+}
+
+void write_script(job_plan const& plan, std::string const& path) {
+    output_folder const folder(plan.files_folder, "submit from a folder of your own");
+    auto const file = folder.open_file(fs::path(path).filename().string());
+    std::string_view rest = plan.script;
+    while (!rest.empty()) {
+        auto const n = ::write(file.get(), rest.data(), rest.size());
+        if (n < 0) throw_system("write", path, 0, "free space, or submit from another folder");
+        rest.remove_prefix(static_cast<std::size_t>(n));
+    }
+    if (::fchmod(file.get(), 0755) != 0) throw_system("fchmod", path);
+}
+
+std::string said_by(command_output const& answer) {
+    auto const text = trim(answer.err.empty() ? answer.out : answer.err);
+    return text.empty() ? fmt::format("code {}", answer.exit_status) : std::string(text);
+}
+
+/// sbatch's own word on whether and when the job could run.
+void test_only(job_plan const& plan, std::string const& path, environment const& variables, bool quiet) {
+    if (plan.request.kind != script_kind::slurm) return;
+    auto const answer = run_captured({"sbatch", "--test-only", path}, variables, submit_limit);
+    if (answer.exit_status != 0) {
+        std::error_code fault;
+        fs::remove(path, fault);
+        throw error(errc::usage,
+                    fmt::format("sbatch --test-only refuses the job: {}; change what is asked for, or give --no-check to submit it all the same",
+                                said_by(answer)));
+    }
+    // The number in that line is not the job's: it is of the question.
+    auto const at = answer.err.find(" to start at ");
+    if (!quiet && at != std::string::npos)
+        fmt::print(stderr, "muster: if nothing changes, it is{}\n", trim(answer.err).substr(at));
+}
+
+/// Throws errc::usage for a program, a script or data to stage that are not there. What a container holds cannot be seen here.
+void check_files(script_request const& request, environment const& variables) {
+    bool const loads_more = !request.modules.empty() || !request.setup.empty() || !request.venv.empty() || !request.conda.empty();
+    if (request.container.image.empty()) check_program(request.command, variables, loads_more);
+    std::error_code fault;
+    for (auto const& [from, to] : request.stage_in)
+        if (!fs::exists(from, fault))
+            throw error(errc::usage, fmt::format("--stage-in {}:{}: there is no {} here; check the name, or give --no-check", from, to, from));
+}
+
+void print_plan(job_plan const& plan) {
+    fmt::print(stderr, "muster: job {} at {}: {}\n", plan.request.job_name, plan.site, describe(plan.request));
+    for (auto const& note : plan.notes) fmt::print(stderr, "muster: note: {}\n", note);
+}
+
+ordered_json json_of(job_plan const& plan, std::vector<std::string> const& ids, std::string const& script) {
+    auto const& id = ids.front();
+    auto const watch = std::vector<std::string>{"muster", "watch", id};
+    return ordered_json{{"schema", "muster.submit/1"},
+                        {"id", id},
+                        {"ids", ids},
+                        {"scheduler", to_string(plan.request.kind)},
+                        {"site", plan.site},
+                        {"name", plan.request.job_name},
+                        {"script", script},
+                        {"output", plan.output_of(id)},
+                        {"run_folder", with_job_number(plan.run_folder, id)},
+                        {"watch", watch},
+                        {"cancel", {"muster", "cancel", id}}};
+}
+
+int links_of(job_plan const& plan) {
+    return std::max(1, plan.request.chain);
+}
+
+/// The command that submits one job; `link` is its place in a chain, from 1, and `former` the job before it.
+std::vector<std::string> submit_words(job_plan const& plan, std::string const& path, int link, std::string const& former) {
+    auto words = plan.submit;
+    if (link > 1) {
+        std::erase_if(words, [](auto const& word) { return word == "--hold" || word == "-h"; });  // it waits for the first
+        auto const number = fmt::format("MUSTER_CHAIN_LINK={}", link);
+        if (plan.request.kind == script_kind::slurm)
+            words.insert(words.end(), {"--dependency=afterany:" + former, "--export=ALL," + number});
+        else
+            words.insert(words.end(), {"-W", "depend=afterany:" + former, "-v", number});
+    }
+    words.push_back(path);
+    return words;
+}
+
+/// Every action, in order, and none is done.
+void print_actions(job_plan const& plan, bool checks, bool json) {
+    auto const path = first_script_path(plan);
+    std::vector<std::vector<std::string>> submits;
+    for (int link = 1; link <= links_of(plan); ++link) submits.push_back(submit_words(plan, path, link, fmt::format("ID{}", link - 1)));
+    std::vector<std::string> const test{"sbatch", "--test-only", path};
+    bool const tests = checks && plan.request.kind == script_kind::slurm;
+    if (json) {
+        auto actions = ordered_json::array();
+        actions.push_back({{"action", "write"}, {"path", path}, {"text", plan.script}});
+        if (tests) actions.push_back({{"action", "run"}, {"command", test}});
+        for (auto const& submit : submits) actions.push_back({{"action", "run"}, {"command", submit}});
+        actions.push_back({{"action", "rename"}, {"path", path}, {"to", plan.files_folder + "/ID.sh"}});
+        actions.push_back({{"action", "record"}, {"run_folder", plan.run_folder}});
+        fmt::print("{}\n", ordered_json{{"schema", "muster.submit-dry-run/1"}, {"actions", actions}}.dump(
+                               2, ' ', false, ordered_json::error_handler_t::replace));
+        return;
+    }
+    int n = 0;
+    fmt::print("# {}. write {}\n", ++n, path);
+    for (auto const line : split(trim(plan.script), '\n')) fmt::print("    {}\n", line);
+    if (tests) fmt::print("# {}. ask whether the job could run\n{}\n", ++n, shell_join(test));
+    for (auto const& submit : submits) fmt::print("# {}. submit\n{}\n", ++n, shell_join(submit));
+    fmt::print("# {}. keep the script as {}/ID.sh, with the number of the job for ID\n", ++n, plan.files_folder);
+    fmt::print("# {}. note for muster watch, logs, show and rerun that the run writes to {}\n", ++n, plan.run_folder);
+}
+
+std::string submit_script(job_plan const& plan, std::vector<std::string> const& words, environment const& variables) {
+    auto const& path = words.back();
+    auto const answer = run_captured(words, variables, submit_limit);
+    if (answer.exit_status == 127)
+        throw error(errc::unavailable, fmt::format("{} is not on PATH; submit on a login node of {}", words.front(), plan.site));
+    if (answer.exit_status != 0)
+        throw error(errc::usage, fmt::format("{} refuses the job: {}; its script is {}", words.front(), said_by(answer), path));
+    auto const id = parse_job_number(answer.out);
+    if (!id)
+        throw error(errc::parse, fmt::format("{} ended well, and printed no number of a job: '{}'; look for the job with muster jobs",
+                                             words.front(), without_controls(trim(answer.out))));
+    return *id;
+}
+
+/// One job, or those of a chain, each behind the former. Should one be refused the user is told which are queued.
+std::vector<std::string> submit_links(job_plan const& plan, std::string const& path, environment const& variables) {
+    std::vector<std::string> ids;
+    for (int link = 1; link <= links_of(plan); ++link) try {
+            ids.push_back(submit_script(plan, submit_words(plan, path, link, ids.empty() ? std::string() : ids.back()), variables));
+        } catch (error const& e) {
+            if (ids.empty()) throw;
+            throw error(e.code(), fmt::format("{}; of the chain these are queued: {}", e.what(), join(ids, ", ")));
+        }
+    return ids;
+}
+
+std::string keep_script(job_plan const& plan, std::string const& path, std::string const& id) {
+    auto const kept = fmt::format("{}/{}.sh", plan.files_folder, id);
+    std::error_code fault;
+    fs::rename(path, kept, fault);
+    return fault ? path : kept;
+}
+
+job_record make_record(job_plan const& plan, std::string const& id, std::string const& script,
+                       std::vector<std::string> const& args) {
+    return {.id = id,
+            .scheduler = std::string(to_string(plan.request.kind)),
+            .site = plan.site,
+            .name = plan.request.job_name,
+            .submitted_at = local_time("%Y-%m-%dT%H:%M:%S%z"),
+            .submitted_on = short_host_name(),
+            .version = std::string(version()),
+            .working_dir = plan.working_dir,
+            .script = script,
+            .output = plan.output_of(id),
+            .run_folder = plan.run_folder,
+            .asked = describe(plan.request),
+            .command = plan.request.command,
+            .arguments = args};
+}
+
+}  // namespace
+
+int submit_command(std::vector<std::string> const& args, environment const& variables) {
+    auto const given = resolve_settings("submit", args, real_settings(variables));
+    if (print_help_if_asked("submit", given)) return 0;
+    print_notes(given);
+    if (given.command.empty())
+        throw error(errc::usage,
+                    "the program is missing; give it after --, as in: muster submit … -- python3 train.py, or as 'command' in a job file");
+    auto const plan = plan_submission(given, variables);
+    bool const checks = given.flag("check"), json = given.flag("json");
+    if (checks) {
+        check_files(plan.request, variables);
+    }
+    print_plan(plan);
+    if (given.flag("dry-run")) {
+        print_actions(plan, checks, json);
+        return 0;
+    }
+    auto const path = first_script_path(plan);
+    write_script(plan, path);
+    if (checks) test_only(plan, path, variables, json);
+    auto const ids = submit_links(plan, path, variables);
+    auto const& id = ids.front();
+    auto const script = keep_script(plan, path, id);
+    for (auto const& link : ids)
+        if (auto const why = write_job_record(make_record(plan, link, script, args), variables); !why.empty())
+            fmt::print(stderr, "muster: note: no record of job {} is kept ({}), so muster logs and rerun do not find its files\n", link, why);
+    if (json) {
+        fmt::print("{}\n", json_of(plan, ids, script).dump(2, ' ', false, ordered_json::error_handler_t::replace));
+        return 0;
+    }
+    for (auto const& link : ids) fmt::print("job {}\n", link);
+    auto const all = join(ids, " ");
+    fmt::print(stderr, "muster: follow it: muster watch {}; end it: muster cancel {}; its script: {}\n", all, all, script);
+    return 0;
+}
+
+}  // namespace muster

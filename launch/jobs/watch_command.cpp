@@ -1,0 +1,177 @@
+// `muster watch`: jobs from their queue to their end, with what their ranks write.
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/commands/real_settings.hpp"
+#include "launch/help/help.hpp"
+#include "launch/jobs/job_commands.hpp"
+#include "launch/jobs/job_output.hpp"
+#include "launch/jobs/logs/log_tail.hpp"
+#include "launch/jobs/queue/ask_scheduler.hpp"
+#include "launch/jobs/logs/watch_screen.hpp"
+
+namespace muster {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr auto ask_each = std::chrono::seconds(5);       ///< however many jobs
+constexpr auto look_each = std::chrono::seconds(2);      ///< at files of other machines, of which no event tells
+constexpr auto pause = std::chrono::milliseconds(100);   ///< from one look to the next, where much is written
+
+/// A job that was asked for: an array's tasks are all of it.
+struct watched_job {
+    std::string id;
+    std::optional<job_record> record;
+    std::map<std::string, queued_job> known;  ///< by the number as shown
+    bool ended = false;
+    int code = 0;
+};
+
+std::string state_line(queued_job const& job) {
+    switch (job.phase) {
+        case job_phase::waiting:
+            return fmt::format("job {}: {}: {}{}", job.id, job.state, explain_wait(job),
+                               job.start.empty() ? "" : fmt::format("; expected to start at {}", job.start));
+        case job_phase::running:
+            return fmt::format("job {}: {} on {} {} since {}, limit {}", job.id, job.state, job.nodes, job.nodes == "1" ? "node" : "nodes",
+                               job.start, job.limit);
+        case job_phase::ended: break;
+    }
+    return fmt::format("job {}: {} after {}{}{}", job.id, job.state, job.used, job.status ? fmt::format(", exit code {}", *job.status) : "",
+                       job.reason.empty() ? "" : fmt::format(" ({})", without_controls(job.reason)));
+}
+
+class job_watcher {
+  public:
+    job_watcher(queue_kind kind, std::vector<std::string> const& ids, tail_choice choice, environment const& variables)
+        : kind_(kind), variables_(variables), several_(ids.size() > 1), tail_(std::move(choice), [this](auto const& job, int rank, auto const& line) {
+              screen_.print_line(several_ ? job : std::string(), rank, line);
+          }) {
+        for (auto const& id : ids) jobs_.push_back({id, find_job_record(id, variables), {}, false, 0});
+    }
+
+    int run() {
+        ask();
+        for (;;) {
+            auto const ends_at = asked_at_ + ask_each;
+            read_logs();
+            if (std::all_of(jobs_.begin(), jobs_.end(), [](auto const& job) { return job.ended; })) break;
+            wait_until(std::min(ends_at, clock::now() + look_each));
+            if (clock::now() >= ends_at) ask();
+        }
+        tail_.finish();
+        screen_.end();
+        for (auto const& job : jobs_)
+            if (job.code != 0) return job.code;
+        return 0;
+    }
+
+  private:
+    void ask() {
+        asked_at_ = clock::now();
+        std::vector<std::string> ids;
+        for (auto const& job : jobs_)
+            if (!job.ended) ids.push_back(job.id);
+        auto const answers = list_jobs(kind_, ids, variables_);
+        for (auto& job : jobs_)
+            if (!job.ended) update(job, answers);
+        show_status();
+    }
+
+    void update(watched_job& job, std::vector<queued_job> const& answers) {
+        bool found = false, goes_on = false;
+        for (auto const& answer : answers) {
+            if (!is_meant(answer, job.id)) continue;
+            found = true;
+            several_ = several_ || answer.id != job.id;
+            auto& known = job.known[answer.id];
+            bool const changed = known.state != answer.state || known.reason != answer.reason;
+            known = answer;
+            if (changed && answer.phase == job_phase::ended) {
+                // What it wrote comes before how it ended.
+                tail_.follow(answer.id, find_job_files(answer.raw_id, job.record));
+                tail_.look();
+            }
+            if (changed) screen_.print_state(state_line(answer));
+        }
+        if (!found) return lose(job);
+        for (auto const& [id, known] : job.known)
+            // The row of tasks that have not begun ("4_[1-3]") is gone when the last of them has a row of its own.
+            if (std::any_of(answers.begin(), answers.end(), [&](auto const& a) { return a.id == known.id; })) {
+                goes_on = goes_on || known.phase != job_phase::ended;
+                if (known.phase == job_phase::ended && job.code == 0) job.code = watch_code(known);
+            }
+        if (goes_on) job.code = 0;
+        job.ended = !goes_on;
+    }
+
+    /// The scheduler has forgotten it, or never knew it: the run's own record may tell.
+    void lose(watched_job& job) {
+        auto const files = find_job_files(job.id, job.record);
+        auto const exit = files.run_folders.empty() ? std::nullopt : read_run_exit(files.run_folders.back());
+        if (!exit && job.known.empty() && !job.record)
+            throw error(errc::not_found, fmt::format("job {}: the scheduler does not know it (any more); muster jobs lists yours", job.id));
+        job.ended = true;
+        job.code = exit.value_or(125);
+        screen_.print_state(exit ? fmt::format("job {}: ended; exit code {}, as {}/run.json says", job.id, *exit, files.run_folders.back())
+                                 : fmt::format("job {}: the scheduler does not know it any more, and no run of it has left an exit code",
+                                               job.id));
+        if (job.known.empty()) tail_.follow(job.id, files);
+    }
+
+    void read_logs() {
+        for (auto const& job : jobs_)
+            for (auto const& [id, known] : job.known) tail_.follow(id, find_job_files(known.raw_id, job.record));
+        tail_.look();
+        screen_.flush();
+    }
+
+    void wait_until(clock::time_point when) {
+        auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(when - clock::now()).count() + 1;
+        pollfd changed{tail_.event_fd(), POLLIN, 0};
+        if (left <= 0 || ::poll(&changed, 1, static_cast<int>(left)) <= 0) return;
+        // More is about to come: one look for all of it.
+        ::poll(nullptr, 0, static_cast<int>(pause.count()));
+        tail_.clear();
+    }
+
+    void show_status() {
+        std::vector<std::string> states;
+        for (auto const& job : jobs_)
+            for (auto const& [id, known] : job.known)
+                if (!job.ended && known.phase != job_phase::ended)
+                    states.push_back(fmt::format("{} {}{}", known.id, known.state,
+                                                 known.phase == job_phase::running ? fmt::format(" {} of {}", known.used, known.limit) : ""));
+        screen_.show_status(join(states, ", "));
+    }
+
+    queue_kind kind_;
+    environment const& variables_;
+    bool several_;
+    std::vector<watched_job> jobs_;
+    watch_screen screen_;
+    log_tail tail_;
+    clock::time_point asked_at_{};
+};
+
+}  // namespace
+
+int watch_command(std::vector<std::string> const& args, environment const& variables) {
+    auto const given = resolve_settings("watch", options_first("watch", args), real_settings(variables));
+    if (print_help_if_asked("watch", given)) return 0;
+    auto const ids = job_numbers(given.command, "watch");
+    return job_watcher(find_queue(variables), ids, make_tail_choice(given), variables).run();
+}
+
+}  // namespace muster

@@ -1,0 +1,175 @@
+#include "launch/record/run_record.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/process/self_program.hpp"
+#include "base/trust/open_output_file.hpp"
+#include "base/version.hpp"
+#include "launch/ranks/exports.hpp"
+#include "launch/record/secret_names.hpp"
+#include "launch/settings/settings_to_options.hpp"
+#include "launch/system/absolute_path.hpp"
+#include "launch/system/host_name.hpp"
+
+namespace muster {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr int most_runs = 10'000;  ///< of one job
+
+std::string time_text(std::time_t when) {
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S%z}", fmt::localtime(when));
+}
+
+void write_whole(output_folder const& folder, std::string const& name, std::string_view text, bool only_mine) {
+    auto const file = folder.open_file(name, "check --output-dir");
+    if (only_mine && ::fchmod(file.get(), 0600) != 0) throw_system("fchmod", name);
+    while (!text.empty()) {
+        auto const n = ::write(file.get(), text.data(), text.size());
+        if (n < 0) throw_system("write", fmt::format("{}/{}", folder.path(), name), 0, "free space, or give another --output-dir");
+        text.remove_prefix(static_cast<std::size_t>(n));
+    }
+}
+
+std::vector<std::string> entries_without_secrets(std::string const& name, std::vector<std::string> entries) {
+    if (name == "env")
+        for (auto& entry : entries) entry = without_secret(entry);
+    return entries;
+}
+
+ordered_json settings_json(run_options const& options) {
+    auto rows = ordered_json::array();
+    for (auto const& [name, value] : options.asked)
+        rows.push_back({{"name", name},
+                        {"value", entries_without_secrets(name, value.entries)},
+                        {"from", to_string(value.from)},
+                        {"where", value.where}});
+    return rows;
+}
+
+/// All settings as options, so that the run can be repeated whatever files and variables say by then.
+std::vector<std::string> option_line(run_options const& options) {
+    std::vector<std::string> words;
+    for (auto const& [name, value] : options.asked) {
+        auto const* row = find_setting(name, "run");
+        if (row == nullptr) continue;
+        auto const own = words_of_setting(*row, entries_without_secrets(name, value.entries));
+        words.insert(words.end(), own.begin(), own.end());
+    }
+    return words;
+}
+
+ordered_json allocation_json(allocation const& given) {
+    auto nodes = ordered_json::array();
+    for (auto const& n : given.nodes) {
+        ordered_json row{{"name", n.name}, {"slots", n.slots}};
+        row["gpus"] = n.gpus ? ordered_json(*n.gpus) : ordered_json();
+        row["cpus"] = n.cpus ? ordered_json(*n.cpus) : ordered_json();
+        nodes.push_back(std::move(row));
+    }
+    return {{"text", describe(given)}, {"scheduler", to_string(given.scheduler)}, {"job_id", given.job_id}, {"nodes", nodes}};
+}
+
+}  // namespace
+
+std::string claim_run_folder(std::string const& pattern, std::string const& job_number) {
+    auto path = pattern;
+    bool own = false;
+    for (std::size_t at = 0; (at = path.find("%j", at)) != std::string::npos; at += job_number.size()) {
+        path.replace(at, 2, job_number);
+        own = true;
+    }
+    if (!own) return path;
+    std::error_code fault;
+    auto const parent = fs::path(path).parent_path();
+    if (!parent.empty()) fs::create_directories(parent, fault);
+    for (int n = 1; n <= most_runs; ++n) {
+        auto const folder = n == 1 ? path : fmt::format("{}.{}", path, n);
+        if (fs::create_directory(folder, fault)) return folder;
+        if (fault) throw error(errc::io, fmt::format("--output-dir: cannot make {}: {}; give another", folder, fault.message()));
+    }
+    throw error(errc::io, fmt::format("--output-dir {}: {} runs have left folders there; remove some", path, most_runs));
+}
+
+run_record::run_record(std::string folder, run_context const& run, environment variables, std::string working_dir)
+    : folder_(std::move(folder)), run_(run), variables_(std::move(variables)), working_dir_(std::move(working_dir)) {
+    if (folder_.empty()) return;
+    folder_ = absolute_path(folder_);
+    leave_out(variables_, run.options.unexported, run.options.exports);
+    secrets_ = leave_out_secrets(variables_);
+    if (working_dir_.empty()) {
+        std::error_code fault;
+        working_dir_ = fs::current_path(fault).string();
+    }
+}
+
+std::string run_record::text() const {
+    auto const& options = run_.options;
+    auto const site = options.asked.find("site");
+    ordered_json all{{"schema", "muster.run/1"},
+                     {"version", version()},
+                     {"muster", self_program().string()},
+                     {"host", short_host_name()},
+                     {"command", options.command},
+                     {"options", option_line(options)},
+                     {"settings", settings_json(options)},
+                     {"site", site == options.asked.end() || site->second.entries.empty() ? "" : site->second.entries.front()},
+                     {"working_dir", working_dir_},
+                     {"allocation", allocation_json(run_.given)},
+                     {"ranks", run_.map.world_size()},
+                     {"places", places_},
+                     {"variables_left_out", secrets_},
+                     {"started_at", time_text(started_)}};
+    if (!exit_.empty()) {
+        all["ended_at"] = time_text(std::time(nullptr));
+        all["exit"] = ordered_json::parse(exit_);
+    }
+    return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+void run_record::begin(std::vector<binding> const* bindings) {
+    if (folder_.empty()) return;
+    started_ = std::time(nullptr);
+    auto const places = run_.map.places();
+    for (std::size_t r = 0; r < places.size(); ++r) {
+        auto line = fmt::format("rank {} on {}", r, run_.given.nodes.at(static_cast<std::size_t>(places[r].node)).name);
+        if (bindings != nullptr && r < bindings->size()) {
+            auto const& own = (*bindings)[r];
+            if (!own.cores.empty()) line += fmt::format(", cores {}", own.cores.to_list());
+            if (own.device) line += fmt::format(", GPU {}", own.device->index);
+        }
+        places_.push_back(std::move(line));
+    }
+    output_folder const folder(folder_, "check --output-dir");
+    write_whole(folder, "environment", variables_.shell_lines(), true);
+    write_whole(folder, "run.json", text(), false);
+}
+
+void run_record::end(int code, run_outcome const& outcome) {
+    if (folder_.empty() || started_ == 0) return;
+    ordered_json exit{{"code", code}, {"cause", outcome.cause}};
+    exit["rank"] = outcome.rank >= 0 ? ordered_json(outcome.rank) : ordered_json();
+    exit["host"] = outcome.host;
+    exit_ = exit.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+    try {
+        // Beside it first: who reads it meanwhile must not find half of it.
+        output_folder const folder(folder_, "check --output-dir");
+        write_whole(folder, "run.json.new", text(), false);
+        fs::rename(folder_ + "/run.json.new", folder_ + "/run.json");
+    } catch (std::exception const& e) {
+        fmt::print(stderr, "muster: note: how the run ended is not in {}/run.json: {}\n", folder_, e.what());
+    }
+}
+
+}  // namespace muster

@@ -1,0 +1,44 @@
+// The record of a run: run.json and the ranks' variables in its folder, by which it can be understood and repeated.
+#pragma once
+
+#include <ctime>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/placement/binding.hpp"
+#include "launch/settings/run_context.hpp"
+
+namespace muster {
+
+/// The folder of a run: `pattern` with the job's number for %j. Where it has %j, no two runs share a folder: a later one in the same job
+/// gets .2, .3 and so on at its end. Throws errc::io.
+std::string claim_run_folder(std::string const& pattern, std::string const& job_number);
+
+/// A file `muster.run/1`. Nothing is written where there is no folder.
+class run_record {
+  public:
+    /// `folder` may be empty. `variables` are the ranks'; those that may be secrets are left out, and named.
+    run_record(std::string folder, run_context const& run, environment variables, std::string working_dir);
+
+    /// Writes run.json and `environment`, once the ranks' places are known; `bindings`, one a rank, only where muster itself starts them. Throws
+    /// errc::io.
+    void begin(std::vector<binding> const* bindings = nullptr);
+    /// Adds how the run ended. A disk that is full then is told on standard error.
+    void end(int code, run_outcome const& outcome);
+
+  private:
+    std::string text() const;
+
+    std::string folder_;
+    run_context const& run_;
+    environment variables_;
+    std::string working_dir_;
+    std::time_t started_ = 0;
+    std::vector<std::string> secrets_;
+    std::vector<std::string> places_;  ///< "rank 0 on node1: cores 0-3, GPU 0"
+    std::string exit_;                 ///< JSON; empty: it has not ended
+};
+
+}  // namespace muster

@@ -1,0 +1,25 @@
+// A job file: says in the table [job] what to submit and with which settings.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/settings/setting.hpp"
+
+namespace muster {
+
+struct job_file {
+    std::vector<file_setting> settings;  ///< of the table [job], then those above it that [job] does not set
+    std::vector<std::string> command;    ///< the program and its arguments; empty: the command line names them
+    bool operator==(job_file const&) const = default;
+};
+
+/// The job in `text`: a settings file with a table [job]; nothing where that table is not `required` and not there. Its keys are
+/// those of a settings file, `command` (a list of words, or one text that is divided as by a shell) and `env` also as a table.
+/// With `required` the settings above the table are the job's, too. Pure. Throws parse_error (errc::config) with `origin`, line and caret, as
+/// parse_settings does.
+std::optional<job_file> parse_job_file(std::string_view text, std::string_view origin, bool required);
+
+}  // namespace muster

@@ -1,0 +1,134 @@
+# Job files, dry runs, refusals and run folders without a scheduler; PBS by fakes of qsub, qstat and qdel.
+# timeout: 60
+. "$(dirname "$0")/lib.sh"
+export HOME=$PWD/home XDG_STATE_HOME=$PWD/state XDG_CONFIG_HOME='' MUSTER_SITE_PATH=''
+mkdir home bin job
+fakes=$PWD/bin
+cd job || exit 1
+
+# A starter folder; nothing that is there is written over.
+expect_exit 0 "$MUSTER" init .
+expect_contains stdout 'wrote     muster.toml' 'wrote     train.py'
+expect_exit 0 "$MUSTER" config check muster.toml
+printf 'mine\n' >train.py
+expect_exit 0 "$MUSTER" init .
+expect_contains stdout 'left      train.py'
+expect_equal "$(cat train.py)" mine 'train.py'
+rm muster.toml
+
+# A dry run prints every action and does none.
+cat >job.toml <<'TOML'
+[job]
+site = "generic-pbs"
+gpus = 8
+gpus-per-node = 4
+time = "1h"
+job-name = "two words"
+command = ["python3", "train.py", "a b"]
+bind-to = "numa"
+[job.env]
+GREETING = "it's"
+TOML
+sed -i 's/"two words"/"first"/' job.toml
+find . | sort >../before
+expect_exit 0 "$MUSTER" submit --file job.toml --dry-run --gpus 4
+find . | sort >../after
+expect_true cmp ../before ../after
+expect_contains stdout '#PBS -l select=1:' '#PBS -N first' "qsub $PWD/muster-runs/first-" '--bind-to numa' "python3 train.py 'a b'" "MUSTER_OUTPUT_DIR=$PWD/muster-runs/%j"
+expect_contains stderr 'job from job.toml: ' bind-to command
+expect_exit 0 "$MUSTER" submit --file job.toml --dry-run --json
+expect_true python3 - "$OUT" <<'PY'
+import json, sys
+actions = json.load(open(sys.argv[1]))["actions"]
+assert [a["action"] for a in actions] == ["write", "run", "rename", "record"], actions
+assert "select=2:" in actions[0]["text"]
+PY
+
+# Refusals, before anything is written.
+expect_exit 2 "$MUSTER" submit --file none.toml
+expect_contains stderr 'there is no such file'
+printf '[job]\nsite = "generic-pbs"\ngpuz = 8\n' >wrong.toml
+expect_exit 2 "$MUSTER" submit --file wrong.toml
+expect_contains stderr "wrong.toml:3:1: job: unknown key 'gpuz'; did you mean 'gpus'?"
+expect_exit 2 "$MUSTER" submit --file job.toml -- python3 missing.py
+expect_contains stderr 'missing.py: no such file for python3'
+expect_exit 2 "$MUSTER" submit --file job.toml -- no-such-program
+expect_contains stderr no-such-program --no-check
+expect_exit 2 "$MUSTER" submit --site generic-pbs --gpus 6 --gpus-per-node 4 --time 1h -- true
+expect_contains stderr '6 GPUs do not fill whole nodes'
+expect_exit 2 "$MUSTER" submit --site polaris --gpus 8 --time 2h --account A --queue debug -- true
+expect_contains stderr "queue 'debug'"
+expect_exit 125 "$MUSTER" submit --site workstation --gpus 1 -- true
+expect_contains stderr 'no scheduler to submit to'
+expect_exit 2 "$MUSTER" submit --site generic-pbs --gpus 1 --time 1h
+expect_contains stderr 'the program is missing'
+expect_exit 2 "$MUSTER" watch 'x;y'
+expect_exit 2 "$MUSTER" cancel
+expect_true test ! -e muster-runs
+
+# Fakes of PBS' commands, which note how they were called.
+write_fake() { { printf '#!/bin/bash\nprintf "%%q " "$0" "$@" | sed "s|^[^ ]*/||" >>"%s/calls"; echo >>"%s/calls"\n' "$fakes" "$fakes"; cat; } >"$fakes/$1"; chmod 755 "$fakes/$1"; }
+write_fake qsub <<'SH'
+echo 'the site says hello'
+echo 12.fakeserver
+SH
+write_fake qdel </dev/null
+write_fake qstat <<'SH'
+if [ -e "$(dirname "$0")/ended" ]; then state='"F", "Exit_status": 271'; else state='"Q", "comment": "Not Running: Insufficient amount of resource: ngpus"'; fi
+echo '{"Jobs": {"12.fakeserver": {"Job_Name": "first", "Job_Owner": "'"$(id -un)"'@here", "job_state": '"$state"', "Resource_List": {"nodect": 2, "walltime": "01:00:00"}}}}'
+SH
+# Without Slurm's own commands on PATH.
+for tool in bash sh sed cat id dirname printf env python3 cmp ls; do ln -sf "$(command -v $tool)" "$fakes/$tool"; done
+pbs() { PATH=$fakes "$MUSTER" "$@"; }
+expect_exit 0 pbs submit --file job.toml --hold
+expect_equal "$(cat "$OUT")" 'job 12.fakeserver' 'what is printed'
+expect_matches "$fakes/calls" "^qsub -h $PWD/muster-runs/first-[0-9-]*.sh $"
+expect_true grep -q '^#PBS -l select=2:' muster-runs/12.fakeserver.sh
+expect_true bash -n muster-runs/12.fakeserver.sh
+expect_exit 0 pbs jobs
+expect_matches stdout '^12.fakeserver +first +Q +2 +- +01:00:00 +Insufficient amount of resource: ngpus$'
+expect_exit 0 pbs show 12.fakeserver
+expect_matches stdout '^asked for +2 nodes, 4 ranks on each' '^site +generic-pbs$'
+expect_exit 0 pbs cancel 12.fakeserver
+expect_contains stdout 'job 12.fakeserver cancelled; it was Q'
+: >"$fakes/ended"
+expect_exit 143 pbs watch 12.fakeserver
+: >"$fakes/calls"
+expect_exit 143 pbs watch 12.fakeserver 12.fakeserver
+expect_equal "$(grep -c '^qstat' "$fakes/calls")" 1 'questions about two jobs'
+expect_exit 0 "$MUSTER" submit --file job.toml --dry-run --chain 2 --venv venv
+expect_contains stdout "qsub -W depend=afterany:ID1 -v MUSTER_CHAIN_LINK=2 $PWD/muster-runs/first-" '. venv/bin/activate'
+expect_exit 2 "$MUSTER" submit --file job.toml --dry-run --stage-in none.h5:/tmp/data
+expect_contains stderr 'there is no none.h5 here'
+expect_exit 0 pbs alloc --site generic-pbs --gpus 2 --time 1h --dry-run
+expect_contains stdout 'qsub -I -N muster -l select=1:'
+cd ..
+
+# A run folder for each run, with all that is needed to repeat it.
+mkdir runs && cd runs || exit 1
+export MY_TOKEN=hidden
+expect_exit 3 "$MUSTER" run -q -n 2 --output-dir 'logs/%j' -x SHOWN=1 -x OTHER_TOKEN=hidden -- sh -c 'echo "$RANK $SHOWN"; [ "$RANK" = 0 ] || exit 3'
+expect_exit 0 "$MUSTER" run -q -n 1 --output-dir 'logs/%j' -- true
+expect_equal "$(ls logs | wc -l)" 2 'run folders'
+folder=$(dirname "$(grep -l SHOWN logs/*/run.json)")
+expect_equal "$(grep -rl hidden logs)" '' 'files that hold a secret'
+expect_equal "$(stat -c %a "$folder/environment")" 600 'mode of the environment'
+expect_true python3 - "$folder/run.json" <<'PY'
+import json, sys
+run = json.load(open(sys.argv[1]))
+assert run["exit"]["code"] == 3 and run["exit"]["rank"] == 1 and "exited with code 3" in run["exit"]["cause"], run["exit"]
+assert {"name": "output-dir", "value": ["logs/%j"], "from": "command line", "where": "--output-dir"} in run["settings"], run["settings"]
+assert "MY_TOKEN" in run["variables_left_out"] and len(run["places"]) == 2, run
+PY
+mv "$folder" kept
+export OTHER_TOKEN=hidden
+expect_exit 3 "$MUSTER" rerun kept
+expect_equal "$(sort "$OUT")" "$(printf '0 1\n1 1')" 'what the second run prints'
+expect_contains stderr '--output-dir' SHOWN=1
+unset MY_TOKEN
+sed -i 's/"version": "[^"]*"/"version": "0.0.1"/' kept/run.json
+expect_exit 3 "$MUSTER" rerun kept
+expect_contains stderr 'that run was of muster 0.0.1' 'leaves out as secrets' MY_TOKEN
+expect_exit 2 "$MUSTER" rerun nothing
+expect_exit 2 "$MUSTER" rerun kept --submit
+expect_contains stderr 'no record of'

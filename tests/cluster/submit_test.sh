@@ -1,0 +1,88 @@
+# muster init, submit, watch, logs, show, jobs, cancel, rerun and alloc in a real Slurm, as an ordinary user.
+# timeout: 180
+. "$(dirname "$0")/cluster_lib.sh"
+export CLUSTER_KILL_WAIT=2
+start_cluster 2 4
+install_muster
+m() { as_user prefix/bin/muster "$@"; }
+# submit OPTIONS...: the job's number is then in $job.
+submit() {
+    m submit --site generic-slurm --time 5min "$@" >"$OUT" 2>"$ERR" || fail "muster submit $*"
+    job=$(sed -n 's/^job //p' "$OUT")
+    [ -n "$job" ] || exit 1
+}
+
+# Over two nodes, watched to its end: the lines of the ranks, and the job's code.
+submit --gpus 8 --gpus-per-node 4 --job-name train -- bash -c 'echo "rank $RANK of $WORLD_SIZE"; echo "muster-metric: loss=$RANK"; exit $((RANK == 5 ? 3 : 0))'
+ended=$job
+expect_exit 3 m watch "$job"
+expect_contains stdout '[0] rank 0 of 8' '[7] rank 7 of 8' 'rank 5 on node2'
+expect_matches stderr "^muster: job $job: FAILED after .*exit code 3" '^muster: last metric: loss=[0-7]$'
+expect_true test -x "$work/muster-runs/$job.sh" -a -e "$work/muster-runs/$job.out"
+expect_exit 3 m watch "$job" --rank 5 --grep '^rank' # of one that has ended, too
+expect_equal "$(cat "$OUT")" '[5] rank 5 of 8' 'what is watched'
+expect_exit 0 m logs "$job" --rank 2
+expect_equal "$(cat "$OUT")" '[2] rank 2 of 8
+[2] muster-metric: loss=2' 'the log of rank 2'
+expect_true python3 - "$work/muster-runs/$job/run.json" "$job" <<'PY'
+import json, os, sys
+run = json.load(open(sys.argv[1]))
+assert run["schema"] == "muster.run/1" and run["ranks"] == 8 and run["site"] == "generic-slurm", run
+assert run["allocation"]["job_id"] == sys.argv[2] and [n["name"] for n in run["allocation"]["nodes"]] == ["node1", "node2"], run
+assert run["exit"]["code"] == 3 and run["exit"]["rank"] == 5 and run["exit"]["host"] == "node2", run["exit"]
+assert run["exit"]["cause"].startswith("rank 5 on node2") and "exited with code 3" in run["exit"]["cause"], run["exit"]
+environment = os.path.join(os.path.dirname(sys.argv[1]), "environment")
+assert os.stat(environment).st_mode & 0o777 == 0o600 and "SLURM_JOB_ID=" in open(environment).read()
+PY
+expect_exit 0 m show "$job"
+expect_matches stdout '^asked for +2 nodes, 4 ranks on each, 00:05:00$' '^state +FAILED$' '^exit code +3$' "^run +$work/muster-runs/$job$" 'JobState=FAILED'
+
+# A job file; what the command line says goes before it. Two jobs are watched by one question.
+expect_exit 0 m init first
+printf '[job]\nsite = "generic-slurm"\ngpus = 2\ntime = "5min"\ntag-output = true\ncommand = ["bash", "-c", "echo $GREETING; sleep 1"]\n[job.env]\nGREETING = "hello you"\n' >"$work/job.toml"
+expect_exit 0 m submit --file job.toml --gpus 1 --json
+expect_contains stderr 'job from job.toml: ' # all that it sets is named
+job=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["id"])' "$OUT")
+first=$job
+submit --gpus 1 -- bash -c 'exit 0'
+expect_exit 0 m watch "$first" "$job"
+expect_contains stdout "[$first:0] hello you"
+
+# Cancelled: the code says so; one that waits says why.
+submit --gpus 1 --hold -- sleep 100
+held=$job
+submit --gpus 1 -- sleep 100
+start m watch "$job" "$held"
+wait_until 30 grep -q "job $job: RUNNING" "$ERR"
+wait_until 30 grep -q "job $held: PENDING: it is held" "$ERR"
+m jobs >"$work/jobs" || fail 'muster jobs'
+expect_matches "$work/jobs" "^$job +muster +RUNNING +1 " "^$held .* it is held"
+m cancel "$job" "$held" >"$work/cancelled" || fail 'muster cancel'
+expect_matches "$work/cancelled" "^job $job cancelled; it was RUNNING$" "^job $held cancelled; it was PENDING$"
+expect_end 143
+expect_exit 1 m cancel "$ended"
+expect_contains stderr 'it has ended already (FAILED)'
+
+# A chain: the second job has nothing left to do. An array: each task has a run folder of its own.
+submit --gpus 1 --chain 2 --job-name chain -- bash -c 'echo "link $MUSTER_CHAIN_LINK"'
+chain=($job)
+expect_equal "${#chain[@]}" 2 'jobs of the chain'
+submit --gpus 1 --array 0-1 -- bash -c 'echo "task $MUSTER_ARRAY_INDEX"; exit $((MUSTER_ARRAY_INDEX * 4))'
+expect_exit 4 m watch "$job" "${chain[@]}"
+expect_contains stdout "[${job}_0:0] task 0" "[${job}_1:0] task 1" "[${chain[0]}:0] link 1"
+expect_true grep -q 'has ended with 0 already' "$work/muster-runs/${chain[1]}.out"
+
+# Again: in this shell, and as a job.
+expect_exit 0 m rerun "muster-runs/$ended" --submit
+job=$(sed -n 's/^job //p' "$OUT")
+expect_exit 3 m watch "$job"
+
+# A shell with nodes, in which muster run just works.
+expect_exit 0 m alloc --site generic-slurm --gpus 2 --time 5min -- muster run -- bash -c 'echo "rank $RANK of $WORLD_SIZE on $(hostname)"'
+expect_matches stdout '^rank 0 of 2 on node' '^rank 1 of 2 on node'
+
+# Refused before anything is queued.
+expect_exit 2 m submit --site generic-slurm --time 5min --gpus 40 --gpus-per-node 4 -- true
+expect_contains stderr 'sbatch --test-only refuses the job' 'not available'
+expect_exit 125 m watch 999
+expect_contains stderr 'the scheduler does not know it'

@@ -1,0 +1,129 @@
+#include "launch/settings/job_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "launch/jobs/job_plan.hpp"
+#include "launch/jobs/starter_files.hpp"
+#include "launch/settings/resolve_settings.hpp"
+#include "launch/settings/settings_file.hpp"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char const* job = R"(ranks-per-gpu = 2
+
+[job]
+site = "polaris"
+gpus = 8
+time = "1h"
+command = ["python3", "train.py", "a b"]
+bind-to = "numa"
+
+[job.env]
+A = "1"
+)";
+
+std::string fault(std::string const& text, bool required = true) {
+    try {
+        parse_job_file(text, "job.toml", required);
+    } catch (error const& e) {
+        EXPECT_EQ(exit_code(e.code()), 2) << e.what();
+        return e.what();
+    }
+    return "no error";
+}
+
+TEST(job_file, holds_settings_and_a_command) {
+    auto const read = parse_job_file(job, "job.toml", true);
+    ASSERT_TRUE(read);
+    EXPECT_THAT(read->command, ElementsAre("python3", "train.py", "a b"));
+    std::map<std::string, std::string> values;
+    for (auto const& setting : read->settings) values[setting.name] = setting.entries.at(0);
+    EXPECT_EQ(values, (std::map<std::string, std::string>{
+                          {"site", "polaris"}, {"gpus", "8"}, {"time", "1h"}, {"bind-to", "numa"}, {"env", "A=1"}, {"ranks-per-gpu", "2"}}));
+    EXPECT_EQ(parse_job_file("[job]\ncommand = \"python3 'a b'\"\n", "j", true)->command, (std::vector<std::string>{"python3", "a b"}));
+    EXPECT_EQ(parse_job_file("ranks = 2\n", "muster.toml", false), std::nullopt);
+}
+
+TEST(job_file, is_no_matter_of_muster_run) {
+    auto const read = parse_settings(job, "muster.toml");
+    ASSERT_EQ(read.size(), 1u);
+    EXPECT_EQ(read[0].name, "ranks-per-gpu");
+}
+
+TEST(job_file, shows_each_mistake_with_its_place) {
+    EXPECT_THAT(fault("[job]\ngpu = 8\n"), AllOf(HasSubstr("job.toml:2:1"), HasSubstr("unknown key 'gpu'; did you mean 'gpus'?"), HasSubstr("^")));
+    EXPECT_THAT(fault("[job]\ncomand = \"x\"\n"), HasSubstr("did you mean 'command'?"));
+    EXPECT_THAT(fault("[job]\nwalltime = \"1h\"\n"), HasSubstr("here it is called 'time'"));
+    EXPECT_THAT(fault("[job]\ngpus = \"8\"\n"), AllOf(HasSubstr("job.toml:2:8"), HasSubstr("a whole number")));
+    EXPECT_THAT(fault("[job]\ncommand = 3\n"), HasSubstr("a list of texts"));
+    EXPECT_THAT(fault("[job]\ncommand = []\n"), HasSubstr("'command' is empty"));
+    EXPECT_THAT(fault("[job]\ncommand = \"'x\"\n"), HasSubstr("a quote is open"));
+    EXPECT_THAT(fault("[job]\ncommand = [\"a\\u0000b\"]\n"), HasSubstr("NUL"));
+    EXPECT_THAT(fault("[job.env]\nA = 1\n"), HasSubstr("'A' must be a text"));
+    EXPECT_THAT(fault("[job]\ndry-run = true\n"), HasSubstr("command line only"));
+    EXPECT_THAT(fault("ranks = 2\n"), HasSubstr("no table [job]"));
+    EXPECT_THAT(fault("job = 2\n"), HasSubstr("must be a table"));
+    EXPECT_THAT(fault("x = 2\n[job]\n"), HasSubstr("unknown key 'x'"));
+}
+
+settings_sources sources_of(std::map<std::string, std::string> const& files) {
+    settings_sources sources;
+    sources.project_file = "muster.toml";
+    sources.read_file = [files](std::string const& path) -> std::optional<std::string> {
+        auto const found = files.find(path);
+        return found == files.end() ? std::nullopt : std::optional(found->second);
+    };
+    return sources;
+}
+
+TEST(job_file, is_below_the_command_line_and_above_other_files) {
+    auto sources = sources_of({{"muster.toml", "gpus = 1\n[job]\ngpus = 2\ntime = \"2h\"\ncommand = [\"a\"]\n"}, {"own.toml", job}});
+    auto given = resolve_settings("submit", {}, sources);
+    EXPECT_EQ(given.text("gpus"), "2");
+    EXPECT_EQ(given.get("gpus").where, "muster.toml:3");
+    EXPECT_THAT(given.command, ElementsAre("a"));
+    EXPECT_THAT(given.notes, testing::Contains("job from muster.toml: gpus, time, command"));
+    given = resolve_settings("submit", {"--gpus", "4", "--", "b"}, sources);
+    EXPECT_EQ(given.text("gpus"), "4");
+    EXPECT_THAT(given.command, ElementsAre("b"));
+    given = resolve_settings("submit", {"--file", "own.toml"}, sources);
+    EXPECT_EQ(given.text("gpus"), "8");
+    EXPECT_EQ(given.job_file, "own.toml");
+    EXPECT_THAT(run_words(given), testing::IsSupersetOf({"--bind-to", "numa", "--ranks-per-gpu", "2"}));
+    EXPECT_EQ(resolve_settings("script", {}, sources).text("gpus"), "1") << "muster script reads no job";
+    EXPECT_THROW(resolve_settings("submit", {"--file", "none.toml"}, sources), error);
+}
+
+TEST(job_file, of_another_user_is_not_obeyed) {
+    auto sources = sources_of({{"muster.toml", "[job]\ngpus = 2\n"}, {"own.toml", "[job]\nsite = \"./evil.toml\"\n"}});
+    sources.distrust = [](std::string const& path) { return path == "own.toml" ? "" : "it belongs to the user mallory"; };
+    EXPECT_FALSE(resolve_settings("submit", {}, sources).given("gpus"));
+    try {
+        resolve_settings("submit", {"--file", "muster.toml"}, sources);
+        ADD_FAILURE() << "not refused";
+    } catch (error const& e) {
+        EXPECT_THAT(e.what(), HasSubstr("--file muster.toml: not read: it belongs to the user mallory"));
+    }
+    try {
+        resolve_settings("submit", {"--file", "own.toml"}, sources);
+        ADD_FAILURE() << "the site that it names is not refused";
+    } catch (error const& e) {
+        EXPECT_THAT(e.what(), HasSubstr("own.toml:2: site names ./evil.toml, which is not read"));
+    }
+}
+
+TEST(starter_job_file, is_one) {
+    auto const read = parse_job_file(starter_job_file("generic-slurm"), "muster.toml", true);
+    ASSERT_TRUE(read);
+    EXPECT_THAT(read->command, ElementsAre("python3", "train.py"));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,159 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "launch/jobs/check_program.hpp"
+#include "launch/jobs/job_plan.hpp"
+#include "launch/jobs/job_record.hpp"
+#include "launch/jobs/logs/line_filter.hpp"
+#include "launch/jobs/logs/log_tail.hpp"
+#include "launch/jobs/script_directives.hpp"
+#include "launch/jobs/starter_files.hpp"
+#include "launch/record/run_record.hpp"
+#include "launch/record/secret_names.hpp"
+#include "launch/settings/settings_to_options.hpp"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using words = std::vector<std::string>;
+
+struct scratch_folder {
+    fs::path path = fs::temp_directory_path() / ("muster-jobs-" + std::to_string(::getpid()));
+    scratch_folder() { fs::remove_all(path), fs::create_directories(path); }
+    ~scratch_folder() { fs::remove_all(path); }
+    void write(std::string const& name, std::string const& text, std::ios::openmode mode = std::ios::out) const {
+        fs::create_directories((path / name).parent_path());
+        std::ofstream(path / name, mode) << text;
+    }
+};
+
+TEST(script_argument, is_the_file_that_an_interpreter_reads) {
+    EXPECT_EQ(script_argument({"python3", "train.py", "-c"}), "train.py");
+    EXPECT_EQ(script_argument({"/usr/bin/python3.11", "-u", "-O", "-X", "dev", "-W", "ignore", "t.py"}), "t.py");
+    EXPECT_EQ(script_argument({"python", "-m", "pkg"}), "");
+    EXPECT_EQ(script_argument({"bash", "-c", "x"}), "");
+    EXPECT_EQ(script_argument({"bash", "-eu", "run.sh"}), "run.sh");
+    EXPECT_EQ(script_argument({"./train", "data.py"}), "");
+    EXPECT_EQ(script_argument({"pythonic", "x"}), "");
+    EXPECT_EQ(script_argument({"python3"}), "");
+}
+
+TEST(script_directives, become_words_without_those_of_batch_jobs) {
+    EXPECT_THAT(script_directives("#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --output='a b'\n#SBATCH --constraint='a&b'\n#SBATCH -o x\n\necho\n#SBATCH --late\n",
+                                  "#SBATCH "),
+                ElementsAre("--nodes=2", "--constraint=a&b"));
+    EXPECT_THAT(script_directives("#PBS -N a\n#PBS -r y\n#PBS -l walltime=1\n", "#PBS "), ElementsAre("-N", "a", "-l", "walltime=1"));
+}
+
+TEST(job_record, comes_back_as_it_was) {
+    scratch_folder const folder;
+    environment const variables{{"XDG_STATE_HOME", folder.path.string()}};
+    job_record const record{.id = "12",
+                            .scheduler = "slurm",
+                            .site = "polaris",
+                            .name = "a \"b\"\n",
+                            .run_folder = "/w/muster-runs/%j",
+                            .command = {"python3", "x y"},
+                            .arguments = {"--gpus", "2"}};
+    EXPECT_EQ(write_job_record(record, variables), "");
+    EXPECT_EQ(find_job_record("12", variables), record);
+    EXPECT_EQ(find_job_record("13", variables), std::nullopt);
+    EXPECT_EQ(find_job_record("../12", variables), std::nullopt);
+    EXPECT_THROW(parse_job_record("{}", "x"), error);
+    EXPECT_THROW(parse_job_record("[", "x"), error);
+    EXPECT_NE(write_job_record(record, {}), "");
+}
+
+TEST(words_of_setting, give_the_same_setting_again) {
+    auto const again = [](words const& args) {
+        words all;
+        auto const given = resolve_settings("run", args, {});
+        for (auto const& [name, value] : given.values) {
+            auto const own = words_of_setting(*find_setting(name, "run"), value.entries);
+            all.insert(all.end(), own.begin(), own.end());
+        }
+        all.push_back("--");
+        all.push_back("x");
+        auto const second = resolve_settings("run", all, {});
+        for (auto const& [name, value] : given.values) EXPECT_EQ(second.get(name).entries, value.entries) << name;
+        EXPECT_EQ(second.values.size(), given.values.size());
+    };
+    again({"-n", "4", "--no-smt", "--tag-output", "-x", "A=b c", "-x", "B", "--cpu-map", "1,2:3", "--engine-args", "a 'b c'", "--gpu-map", "1,0",
+           "x"});
+}
+
+TEST(run_folder, is_never_that_of_another_run) {
+    scratch_folder const folder;
+    auto const pattern = (folder.path / "logs/%j").string();
+    EXPECT_EQ(claim_run_folder(pattern, "7"), (folder.path / "logs/7").string());
+    EXPECT_EQ(claim_run_folder(pattern, "7"), (folder.path / "logs/7.2").string());
+    EXPECT_EQ(claim_run_folder(pattern, "8"), (folder.path / "logs/8").string());
+    EXPECT_EQ(claim_run_folder("fixed", "7"), "fixed");
+}
+
+TEST(secret, is_left_out) {
+    environment variables{{"HF_TOKEN", "x"}, {"AWS_SECRET_ACCESS_KEY", "x"}, {"WANDB_API_KEY", "x"}, {"PROXY", "http://me:word@host/"},
+                          {"PATH", "/bin"},  {"URL", "http://host/a:b@c"},    {"TOKENIZERS", "1"},    {"KEYBOARD", "de"}};
+    EXPECT_THAT(leave_out_secrets(variables), ElementsAre("AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "PROXY", "WANDB_API_KEY"));
+    EXPECT_EQ(variables, (environment{{"PATH", "/bin"}, {"URL", "http://host/a:b@c"}, {"TOKENIZERS", "1"}, {"KEYBOARD", "de"}}));
+    EXPECT_EQ(without_secret("MY_TOKEN=abc"), "MY_TOKEN");
+    EXPECT_EQ(without_secret("A=b"), "A=b");
+}
+
+TEST(options_first, leaves_numbers_behind) {
+    EXPECT_EQ(options_first("watch", {"12", "--rank", "3", "13", "--grep=x"}), (words{"--rank", "3", "--grep=x", "--", "12", "13"}));
+    EXPECT_EQ(options_first("logs", {"12", "--follow", "--", "--x"}), (words{"--follow", "--", "12", "--x"}));
+    EXPECT_EQ(options_first("jobs", {"--json"}), (words{"--json"}));
+}
+
+TEST(line_filter, takes_what_the_expression_finds) {
+    EXPECT_TRUE(line_filter().takes("x"));
+    line_filter const filter("loss=[0-9]+");
+    EXPECT_TRUE(filter.takes("step 3 loss=12"));
+    EXPECT_FALSE(filter.takes("step 3"));
+    EXPECT_THROW(line_filter("a("), error);
+}
+
+struct seen_line {
+    int rank;
+    std::string line;
+    bool operator==(seen_line const&) const = default;
+};
+
+TEST(log_tail, gives_each_line_once) {
+    scratch_folder const folder;
+    folder.write("7/rank.00/stdout", "a\nb");
+    folder.write("7/rank.01/stderr", "e\n");
+    folder.write("7.out", "hello\nmuster: error: x\n");
+    std::vector<seen_line> seen;
+    log_tail tail({}, [&](std::string const&, int rank, std::string const& line) { seen.push_back({rank, line}); });
+    job_files const files{(folder.path / "7.out").string(), {(folder.path / "7").string()}, ""};
+    tail.follow("7", files);
+    tail.look();
+    EXPECT_THAT(seen, testing::UnorderedElementsAre(seen_line{-1, "muster: error: x"}, seen_line{0, "a"}, seen_line{1, "e"}));
+    seen.clear();
+    folder.write("7/rank.00/stdout", "c\nlast", std::ios::app);
+    tail.look();
+    EXPECT_THAT(seen, ElementsAre(seen_line{0, "bc"}));
+    seen.clear();
+    tail.finish();
+    EXPECT_THAT(seen, ElementsAre(seen_line{0, "last"}));
+}
+
+TEST(starter_script, is_the_one_of_the_readme) {
+    std::ifstream file(std::string(MUSTER_SOURCE_DIR) + "/README.md");
+    std::stringstream text;
+    text << file.rdbuf();
+    EXPECT_NE(text.str().find("```python\n" + std::string(starter_script()) + "```"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace muster
