@@ -90,10 +90,10 @@ job_plan plan_submission(settings_result const& given, environment const& variab
     plan.hold = given.flag("hold");
     plan.working_dir = std::filesystem::current_path().string();
     plan.files_folder = plan.working_dir + "/" + runs_folder;
-    // A variable, not an option: it holds for each muster run that the job's program starts, too.
     auto const folder = given.text("output-dir");
     plan.run_folder = folder.empty() ? plan.files_folder + "/%j" : absolute_path(folder);
-    plan.request.environment.emplace_back("MUSTER_OUTPUT_DIR", plan.run_folder);
+    // An option, not a variable: the runs that prepare the nodes leave no folders.
+    plan.request.run_options.insert(plan.request.run_options.end(), {"--output-dir", plan.run_folder});
     auto const words = run_words(given);
     plan.request.run_options.insert(plan.request.run_options.end(), words.begin(), words.end());
     if (!plan.request.command.empty()) plan.script = render_script(plan.request, options.template_file);

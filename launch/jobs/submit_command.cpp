@@ -122,7 +122,7 @@ int links_of(job_plan const& plan) {
 }
 
 /// The command that submits one job; `link` is its place in a chain, from 1, and `former` the job before it.
-std::vector<std::string> submit_words(job_plan const& plan, std::string const& path, int link, std::string const& former) {
+std::vector<std::string> link_words(job_plan const& plan, std::string const& path, int link, std::string const& former) {
     auto words = plan.submit;
     if (link > 1) {
         std::erase_if(words, [](auto const& word) { return word == "--hold" || word == "-h"; });  // it waits for the first
@@ -140,7 +140,7 @@ std::vector<std::string> submit_words(job_plan const& plan, std::string const& p
 void print_actions(job_plan const& plan, bool checks, bool json) {
     auto const path = first_script_path(plan);
     std::vector<std::vector<std::string>> submits;
-    for (int link = 1; link <= links_of(plan); ++link) submits.push_back(submit_words(plan, path, link, fmt::format("ID{}", link - 1)));
+    for (int link = 1; link <= links_of(plan); ++link) submits.push_back(link_words(plan, path, link, fmt::format("ID{}", link - 1)));
     std::vector<std::string> const test{"sbatch", "--test-only", path};
     bool const tests = checks && plan.request.kind == script_kind::slurm;
     if (json) {
@@ -181,7 +181,7 @@ std::string submit_script(job_plan const& plan, std::vector<std::string> const& 
 std::vector<std::string> submit_links(job_plan const& plan, std::string const& path, environment const& variables) {
     std::vector<std::string> ids;
     for (int link = 1; link <= links_of(plan); ++link) try {
-            ids.push_back(submit_script(plan, submit_words(plan, path, link, ids.empty() ? std::string() : ids.back()), variables));
+            ids.push_back(submit_script(plan, link_words(plan, path, link, ids.empty() ? std::string() : ids.back()), variables));
         } catch (error const& e) {
             if (ids.empty()) throw;
             throw error(e.code(), fmt::format("{}; of the chain these are queued: {}", e.what(), join(ids, ", ")));
@@ -225,9 +225,7 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
                     "the program is missing; give it after --, as in: muster submit … -- python3 train.py, or as 'command' in a job file");
     auto const plan = plan_submission(given, variables);
     bool const checks = given.flag("check"), json = given.flag("json");
-    if (checks) {
-        check_files(plan.request, variables);
-    }
+    if (checks) check_files(plan.request, variables);
     print_plan(plan);
     if (given.flag("dry-run")) {
         print_actions(plan, checks, json);

@@ -34,7 +34,7 @@ find . | sort >../before
 expect_exit 0 "$MUSTER" submit --file job.toml --dry-run --gpus 4
 find . | sort >../after
 expect_true cmp ../before ../after
-expect_contains stdout '#PBS -l select=1:' '#PBS -N first' "qsub $PWD/muster-runs/first-" '--bind-to numa' "python3 train.py 'a b'" "MUSTER_OUTPUT_DIR=$PWD/muster-runs/%j"
+expect_contains stdout '#PBS -l select=1:' '#PBS -N first' "qsub $PWD/muster-runs/first-" '--bind-to numa' "python3 train.py 'a b'" "$PWD/muster-runs/%j"
 expect_contains stderr 'job from job.toml: ' bind-to command
 expect_exit 0 "$MUSTER" submit --file job.toml --dry-run --json
 expect_true python3 - "$OUT" <<'PY'
