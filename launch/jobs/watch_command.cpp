@@ -132,7 +132,11 @@ class job_watcher {
 
     void read_logs() {
         for (auto const& job : jobs_)
-            for (auto const& [id, known] : job.known) tail_.follow(id, find_job_files(known.raw_id, job.record));
+            for (auto const& [id, known] : job.known) {
+                // The row of an array's waiting tasks has the number that its last task will have: its lines would be named wrongly.
+                bool const is_group = known.phase == job_phase::waiting && id.find('[') != std::string::npos;
+                if (!is_group) tail_.follow(id, find_job_files(known.raw_id, job.record));
+            }
         tail_.look();
         screen_.flush();
     }

@@ -13,7 +13,8 @@ submit() {
 }
 
 # Over two nodes, watched to its end: the lines of the ranks, and the job's code.
-submit --gpus 8 --gpus-per-node 4 --job-name train -- bash -c 'echo "rank $RANK of $WORLD_SIZE"; echo "muster-metric: loss=$RANK"; exit $((RANK == 5 ? 3 : 0))'
+submit --gpus 8 --gpus-per-node 4 --job-name train -- bash -c 'echo "rank $RANK of $WORLD_SIZE"; echo "muster-metric: loss=$RANK"; : >"said.$RANK"
+[ "$RANK" = 5 ] || exit 0; until [ "$(ls said.* | wc -l)" = 8 ]; do sleep 0.05; done; exit 3'
 ended=$job
 expect_exit 3 m watch "$job"
 expect_contains stdout '[0] rank 0 of 8' '[7] rank 7 of 8' 'rank 5 on node2'
