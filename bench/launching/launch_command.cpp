@@ -258,12 +258,11 @@ int endure(peer const& muster_peer, std::vector<int> const& ranks, int runs, env
 
 void write_json(std::string const& path, machine_load const& load, nlohmann::ordered_json const& records) {
     auto const machine = describe_machine();
-    nlohmann::ordered_json const document{
-        {"schema", "muster.launch/1"},
-        {"created", utc_now()},
-        {"context", machine_json(machine)},
-        {"load", to_json(load)},
-        {"runs", records}};
+    nlohmann::ordered_json const document{{"schema", "muster.launch/1"},
+                                          {"created", utc_now()},
+                                          {"context", machine_json(machine)},
+                                          {"load", to_json(load)},
+                                          {"runs", records}};
     std::ofstream file(path);
     file << document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
     file.close();

@@ -111,9 +111,9 @@ int loader_command(given_options const& given, environment const& variables) {
     if (synthetic_bytes != 0) run(make_synthetic(folder.path(), synthetic_bytes), "synthetic");
     if (given.has("json")) {
         machine_facts const machine = describe_machine();
-        nlohmann::ordered_json const all{{"schema", "muster.loader/1"}, {"created", utc_now()},
+        nlohmann::ordered_json const all{{"schema", "muster.loader/1"},      {"created", utc_now()},
                                          {"context", machine_json(machine)}, {"load", to_json(crowd.load(true))},
-                                         {"repetitions", repetitions}, {"sets", sets}};
+                                         {"repetitions", repetitions},       {"sets", sets}};
         fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     } else {
         auto const load = crowd.load(true);

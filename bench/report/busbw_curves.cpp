@@ -15,13 +15,19 @@ constexpr char const* here_schema = "muster.collectives-here/1";
 report_json point_of(double bytes, double factor, std::vector<double> const& us) {
     auto const s = summarise(us);
     auto const busbw = [&](double time_us) { return time_us > 0 ? bytes / time_us * 1e-3 * factor : 0; };
-    return {{"bytes", bytes}, {"us", s.median}, {"busbw_gbs", busbw(s.median)}, {"low", busbw(s.spread.high)}, {"high", busbw(s.spread.low)},
+    return {{"bytes", bytes},
+            {"us", s.median},
+            {"busbw_gbs", busbw(s.median)},
+            {"low", busbw(s.spread.high)},
+            {"high", busbw(s.spread.low)},
             {"samples", s.count}};
 }
 
 report_json head_of(checked_json const& from, std::string const& file) {
     auto const context = from.at("context");
-    report_json out{{"file", file}, {"created", from.at("created").text()}, {"command", from.at("command").text()},
+    report_json out{{"file", file},
+                    {"created", from.at("created").text()},
+                    {"command", from.at("command").text()},
                     {"host", context.at("host").text()}};
     for (auto const* name : {"processor", "cores", "load", "load_before"})
         if (context.has(name)) out[name] = context.at(name).value();

@@ -28,8 +28,8 @@ checked_rule base_case(seen_study const& s) {
         return out;
     }
     out.answer = rule_answer::yes;
-    out.reason = fmt::format("the base is the same program on {} rank{}, not the best serial program; its {} is shown", s.base->ranks,
-                             s.base->ranks == 1 ? "" : "s", s.results.plan.judged.name);
+    out.reason = fmt::format("the base is the same program on {} rank{}, not the best serial program; its {} is shown",
+                             s.base->ranks, s.base->ranks == 1 ? "" : "s", s.results.plan.judged.name);
     return out;
 }
 
@@ -40,8 +40,9 @@ checked_rule subsets(seen_study const& s) {
     for (auto const& row : s.rows) nodes = std::max(nodes, row.nodes);
     bool const whole = nodes == 1 && most >= s.results.machine.cores;
     out.answer = whole ? rule_answer::yes : rule_answer::not_known;
-    out.reason = whole ? fmt::format("up to {} ranks on the {} cores of the machine: nothing is left out", most, s.results.machine.cores)
-                       : fmt::format("up to {} ranks on {} node{}; why not more is not recorded", most, nodes, nodes == 1 ? "" : "s");
+    out.reason =
+        whole ? fmt::format("up to {} ranks on the {} cores of the machine: nothing is left out", most, s.results.machine.cores)
+              : fmt::format("up to {} ranks on {} node{}; why not more is not recorded", most, nodes, nodes == 1 ? "" : "s");
     return out;
 }
 
@@ -52,7 +53,8 @@ checked_rule means(seen_study const& s) {
     for (auto const& choice : s.results.plan.choices)
         if ((choice.which == "mean" || choice.across == "mean") && (judged.rate && choice.name == judged.name)) {
             out.answer = rule_answer::no;
-            out.reason = fmt::format("--take forms the arithmetic mean of {}, a rate; take the sum of the ranks or the median", choice.name);
+            out.reason = fmt::format("--take forms the arithmetic mean of {}, a rate; take the sum of the ranks or the median",
+                                     choice.name);
         }
     return out;
 }
@@ -63,15 +65,18 @@ checked_rule ratios(seen_study const&) {
 }
 
 checked_rule determinism(seen_study const& s) {
-    checked_rule out{5, "It is said whether values are deterministic; where they are not, intervals are shown.", rule_answer::no, {}};
+    checked_rule out{
+        5, "It is said whether values are deterministic; where they are not, intervals are shown.", rule_answer::no, {}};
     if (s.least_runs == 0)
         out.reason = "no run ended well";
     else if (s.least_runs < runs_for_interval)
-        out.reason = fmt::format("times are not deterministic, and {} run{} of a number of ranks give{} a range, no interval: --repeats {}",
-                                 s.least_runs, s.least_runs == 1 ? "" : "s", s.least_runs == 1 ? "s" : "", runs_for_interval);
+        out.reason = fmt::format(
+            "times are not deterministic, and {} run{} of a number of ranks give{} a range, no interval: --repeats {}",
+            s.least_runs, s.least_runs == 1 ? "" : "s", s.least_runs == 1 ? "s" : "", runs_for_interval);
     else {
         out.answer = rule_answer::yes;
-        out.reason = fmt::format("times are not deterministic; {} or more runs each give an interval of the median", s.least_runs);
+        out.reason =
+            fmt::format("times are not deterministic; {} or more runs each give an interval of the median", s.least_runs);
     }
     return out;
 }
@@ -143,7 +148,8 @@ checked_rule timing(seen_study const& s) {
         out.reason = "wall_s is the whole command, seen from outside by one clock";
     } else {
         out.answer = rule_answer::not_known;
-        out.reason = fmt::format("the program tells {}; how it synchronises its ranks is not recorded", s.results.plan.judged.name);
+        out.reason =
+            fmt::format("the program tells {}; how it synchronises its ranks is not recorded", s.results.plan.judged.name);
     }
     return out;
 }

@@ -73,7 +73,8 @@ bool figure_text::take_name(std::string_view rest, std::vector<std::string> cons
     for (auto const& each : names) {
         if (!rest.starts_with(each)) continue;
         // A list of cores, "0", is not the beginning of "0.5".
-        if (rest.size() > each.size() && is_digit(each.back()) && (is_word(rest[each.size()]) || rest[each.size()] == '.')) continue;
+        if (rest.size() > each.size() && is_digit(each.back()) && (is_word(rest[each.size()]) || rest[each.size()] == '.'))
+            continue;
         name(each);
         length = each.size();
         return true;

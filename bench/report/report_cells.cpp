@@ -149,7 +149,8 @@ report_table metrics_table_of(report_json const& document, json_place const& stu
     for (std::size_t i = 1; i < metrics.size(); ++i) {
         out.rows.push_back({figure_text(document, how).name(with_unit(s, metrics[i])).text()});
         for (std::size_t r = 0; r < s.at("rows").size(); ++r)
-            out.rows.back().push_back(figure_text(document, how).figure(study / "rows" / r / "metrics" / metrics[i] / "median").text());
+            out.rows.back().push_back(
+                figure_text(document, how).figure(study / "rows" / r / "metrics" / metrics[i] / "median").text());
         out.rows.back().emplace_back();
     }
     return out;

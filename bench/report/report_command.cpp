@@ -114,12 +114,14 @@ constexpr command_row report_row{
     .name = "report",
     .summary = "table, page, Markdown, CSV and JSON of scaling studies",
     .synopsis = "RESULTS… [options]",
-    .examples = "  muster-bench report scaling\n"
-                "  muster-bench report before/results.json after/results.json collectives.json -o compared\n"
-                "  muster-bench report scaling --format md -o report.md\n",
+    .examples =
+        "  muster-bench report scaling\n"
+        "  muster-bench report before/results.json after/results.json collectives.json -o compared\n"
+        "  muster-bench report scaling --format md -o report.md\n",
     .options = report_options,
-    .description = "RESULTS are files or folders of muster-bench scale, side by side in one report, and files that collectives and\n"
-                   "collectives-here wrote with --json. Every figure in the page's text is one of the numbers of --format json.",
+    .description =
+        "RESULTS are files or folders of muster-bench scale, side by side in one report, and files that collectives and\n"
+        "collectives-here wrote with --json. Every figure in the page's text is one of the numbers of --format json.",
     .most_words = 64,
 };
 

@@ -71,33 +71,35 @@ void add_training_definitions(report_json& out) {
                        "Time in the wait for the last gradient bucket: communication that the backward pass did not hide, and "
                        "waiting for slower ranks. Mean over the ranks."));
     out.push_back(pair("loader_wait_s", "Time until the next batch was there. Mean over the ranks."));
-    out.push_back(pair("exposed_s, waiting_s, hidden_s",
-                       "Of the gradients' communication: what the backward pass does not hide, without the waiting for slower ranks, "
-                       "which stands apart; and what it hides."));
+    out.push_back(
+        pair("exposed_s, waiting_s, hidden_s",
+             "Of the gradients' communication: what the backward pass does not hide, without the waiting for slower ranks, "
+             "which stands apart; and what it hides."));
     out.push_back(pair("published_s", "All of train_s and test_s, without start-up; published_with_startup_s is with it."));
-    out.push_back(pair("first_epoch_s, epoch_s", "Training of the first epoch; mean of the last five epochs, or of all where there are fewer."));
+    out.push_back(pair("first_epoch_s, epoch_s",
+                       "Training of the first epoch; mean of the last five epochs, or of all where there are fewer."));
     out.push_back(pair("compute_s", "The rest of training: train_s less first step and the two waits."));
     out.push_back(pair("clocks",
                        "std::chrono::steady_clock in each rank between common barriers; the maximum over ranks is taken by an "
                        "allreduce. No clocks of different ranks are compared."));
 }
 
-
 /// Members of an object, and of objects within it, by "a/b".
 void flatten(nlohmann::json const& value, std::string const& name, std::vector<std::pair<std::string, std::string>>& out) {
     if (value.is_object()) {
         for (auto const& [member, inside] : value.items()) flatten(inside, name.empty() ? member : name + "/" + member, out);
     } else if (!value.is_null()) {
-        out.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+        out.emplace_back(name, value.is_string() ? value.get<std::string>()
+                                                 : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     }
 }
 
 /// What is told in words of its own.
 bool is_told(std::string const& name) {
-    constexpr std::string_view told[]{
-        "host",   "processor",   "cores", "clock_mhz",      "governor", "memory_bytes", "system", "kernel",    "compiler",
-        "gpus",   "virtualised", "plan",  "points",         "runs",     "variables",    "load",   "command",   "created",
-        "schema", "name",        "folder", "launch_command", "version",  "scheduler"};
+    constexpr std::string_view told[]{"host",   "processor", "cores",     "clock_mhz",      "governor",    "memory_bytes",
+                                      "system", "kernel",    "compiler",  "gpus",           "virtualised", "plan",
+                                      "points", "runs",      "variables", "load",           "command",     "created",
+                                      "schema", "name",      "folder",    "launch_command", "version",     "scheduler"};
     return std::find(std::begin(told), std::end(told), name) != std::end(told);
 }
 
@@ -185,13 +187,12 @@ std::string study_subtitle(study const& s) {
     return shell_join(s.plan.program) + (series.empty() ? "" : ", ") + series + batch;
 }
 
-
 std::vector<std::pair<std::string, std::string>> study_settings(study const& s) {
     auto const document = to_json(s);
     std::vector<std::pair<std::string, std::string>> out;
     for (auto const& [name, value] : document.items()) {
-        bool const of_one = name == "created" || name == "command" || name == "launch_command" || name == "load" || name == "points" ||
-                            name == "runs" || name == "schema";
+        bool const of_one = name == "created" || name == "command" || name == "launch_command" || name == "load" ||
+                            name == "points" || name == "runs" || name == "schema";
         if (!of_one) flatten(value, name, out);
     }
     std::erase_if(out, [](auto const& each) { return each.first == "context/clock_mhz"; });

@@ -18,13 +18,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr char const* what_to_give = "give the results.json that muster-bench scale wrote, its folder, or the --json of collectives";
+constexpr char const* what_to_give =
+    "give the results.json that muster-bench scale wrote, its folder, or the --json of collectives";
 
 /// The name, and where several studies have it, the file too.
 std::vector<std::string> labels_of(report_input const& input) {
     std::vector<std::string> out;
     for (auto const& each : input.studies) {
-        auto const same = std::ranges::count_if(input.studies, [&](auto const& o) { return o.results.name == each.results.name; });
+        auto const same =
+            std::ranges::count_if(input.studies, [&](auto const& o) { return o.results.name == each.results.name; });
         fs::path const file = each.file;
         auto const place = file.filename() == "results.json" && file.has_parent_path() ? file.parent_path() : file;
         out.push_back(same > 1 ? fmt::format("{} ({})", each.results.name, place.string()) : each.results.name);

@@ -6,8 +6,8 @@
 #include <kainjow/mustache.hpp>
 
 #include "base/error.hpp"
-#include "bench/report/report_cells.hpp"
 #include "bench/report/plots/report_charts.hpp"
+#include "bench/report/report_cells.hpp"
 #include "bench/study/published_table.hpp"
 
 namespace muster {
@@ -95,8 +95,13 @@ data study_data(report_json const& document, std::size_t index, bool several) {
     json_place const at = json_place("/studies") / index;
     auto const& s = document.at(at);
     auto const text = [&](char const* name) { return s.at(name).get<std::string>(); };
-    data d = with({{"label", text("label")}, {"subtitle", text("subtitle")}, {"host", text("host")}, {"created", text("created")},
-                   {"busy_text", text("busy_text")}, {"base", base_text(document, at, markup::html)}, {"of", several ? ": " + text("label") : ""}});
+    data d = with({{"label", text("label")},
+                   {"subtitle", text("subtitle")},
+                   {"host", text("host")},
+                   {"created", text("created")},
+                   {"busy_text", text("busy_text")},
+                   {"base", base_text(document, at, markup::html)},
+                   {"of", several ? ": " + text("label") : ""}});
     d.set("several", several);
     d.set("busy", s.at("busy").get<bool>());
     list tiles;

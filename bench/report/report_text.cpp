@@ -46,9 +46,10 @@ std::string facts(report_json const& all) {
 std::string markdown_of(report_json const& document, std::size_t index, bool several) {
     json_place const at = json_place("/studies") / index;
     auto const& s = document.at(at);
-    auto out = fmt::format("## {}\n\n{}; {}; {}\n\n", several ? told(s, "label") : "Scaling", told(s, "subtitle"), told(s, "host"),
-                           told(s, "created"));
-    if (s.at("busy").get<bool>()) out += fmt::format("**A busy machine: these figures mean little.** {}.\n\n", told(s, "busy_text"));
+    auto out = fmt::format("## {}\n\n{}; {}; {}\n\n", several ? told(s, "label") : "Scaling", told(s, "subtitle"),
+                           told(s, "host"), told(s, "created"));
+    if (s.at("busy").get<bool>())
+        out += fmt::format("**A busy machine: these figures mean little.** {}.\n\n", told(s, "busy_text"));
     for (auto const& note : s.at("notes")) out += fmt::format("Note: {}\n\n", one_line(note.get<std::string>(), false));
     for (auto const& tile : tiles_of(document, at, markup::plain)) out += fmt::format("- **{}** {}\n", tile.value, tile.what);
     out += "\n" + markdown_table(scaling_table_of(document, at, markup::plain));
@@ -64,8 +65,11 @@ std::string markdown_of(report_json const& document, std::size_t index, bool sev
     out += "### Context\n\n" + facts(s.at("context")) + "### What the numbers mean\n\n" + facts(s.at("definitions"));
     report_table rules{{"", "rule", "kept", "why"}, {}};
     for (auto const& each : s.at("checklist"))
-        rules.rows.push_back({std::to_string(each.at("number").get<int>()), told(each, "rule"), told(each, "answer"), told(each, "reason")});
-    out += "### A reviewer's checklist\n\nThe twelve rules of T. Hoefler and R. Belli (SC'15), in our words, for this study, from what was recorded.\n\n";
+        rules.rows.push_back(
+            {std::to_string(each.at("number").get<int>()), told(each, "rule"), told(each, "answer"), told(each, "reason")});
+    out +=
+        "### A reviewer's checklist\n\nThe twelve rules of T. Hoefler and R. Belli (SC'15), in our words, for this study, from "
+        "what was recorded.\n\n";
     return out + markdown_table(rules, 3);
 }
 
@@ -75,14 +79,16 @@ report_table busbw_table(report_json const& table) {
     for (auto const& curve : table.at("curves")) {
         out.head.push_back(told(curve, "name") + (curve.at("simulated").get<bool>() ? " (simulated)" : "") + ", GB/s");
         for (auto const& point : curve.at("points"))
-            if (double const bytes = point.at("bytes").get<double>(); std::ranges::find(sizes, bytes) == sizes.end()) sizes.push_back(bytes);
+            if (double const bytes = point.at("bytes").get<double>(); std::ranges::find(sizes, bytes) == sizes.end())
+                sizes.push_back(bytes);
     }
     std::ranges::sort(sizes);
     for (double const bytes : sizes) {
         std::vector<std::string> row{fmt::format("{:.0f}", bytes)};
         for (auto const& curve : table.at("curves")) {
             auto const& points = curve.at("points");
-            auto const found = std::ranges::find_if(points, [&](auto const& p) { return p.at("bytes").template get<double>() == bytes; });
+            auto const found =
+                std::ranges::find_if(points, [&](auto const& p) { return p.at("bytes").template get<double>() == bytes; });
             double const value = found == points.end() ? 0 : found->at("busbw_gbs").get<double>();
             row.push_back(found == points.end() ? "" : show_value(value, three_digits(value)));
         }
@@ -106,8 +112,10 @@ std::string scaling_csv(report_json const& studies) {
     std::vector<std::string> metrics;
     for (auto const& s : studies)
         for (auto const& name : s.at("metrics"))
-            if (auto text = name.get<std::string>(); std::ranges::find(metrics, text) == metrics.end()) metrics.push_back(std::move(text));
-    std::string out = "study,ranks,nodes,runs,failed,oversubscribed,simulated,crowded,speedup,speedup_low,speedup_high,efficiency";
+            if (auto text = name.get<std::string>(); std::ranges::find(metrics, text) == metrics.end())
+                metrics.push_back(std::move(text));
+    std::string out =
+        "study,ranks,nodes,runs,failed,oversubscribed,simulated,crowded,speedup,speedup_low,speedup_high,efficiency";
     for (auto const& name : metrics)
         for (auto const* part : {"", "_low", "_high", "_count"}) out += "," + csv_text(name + part);
     out += "\n";
@@ -120,7 +128,8 @@ std::string scaling_csv(report_json const& studies) {
                 out += "," + (row.at("speedup").is_null() ? std::string() : csv_number(row.at("speedup").at(name)));
             for (auto const& name : metrics)
                 for (auto const* part : {"median", "low", "high", "count"})
-                    out += "," + (row.at("metrics").contains(name) ? csv_number(row.at("metrics").at(name).at(part)) : std::string());
+                    out += "," +
+                           (row.at("metrics").contains(name) ? csv_number(row.at("metrics").at(name).at(part)) : std::string());
             out += "\n";
         }
     return out;
@@ -134,7 +143,8 @@ std::string busbw_csv(report_json const& tables) {
                 for (auto const* name : {"collective", "type", "redop"}) out += csv_text(table.at(name).get<std::string>()) + ",";
                 out += csv_number(table.at("ranks")) + "," + csv_text(curve.at("name").get<std::string>());
                 out += curve.at("simulated").get<bool>() ? ",1" : ",0";
-                for (auto const* name : {"bytes", "us", "busbw_gbs", "low", "high", "samples"}) out += "," + csv_number(point.at(name));
+                for (auto const* name : {"bytes", "us", "busbw_gbs", "low", "high", "samples"})
+                    out += "," + csv_number(point.at(name));
                 out += "\n";
             }
     return out;
@@ -156,9 +166,10 @@ std::string report_markdown(report_json const& document) {
     }
     for (std::size_t i = 0; i < studies.size(); ++i) out += markdown_of(document, i, studies.size() > 1);
     for (auto const& table : document.at("busbw"))
-        out += fmt::format("## Bus bandwidth: {} {} on {} ranks\n\n{}; {}; {}\n\n", told(table, "collective"), told(table, "type"),
-                           table.at("ranks").get<int>(), told(table, "host"), told(table, "created"), told(table, "file")) +
-               markdown_table(busbw_table(table), 0);
+        out +=
+            fmt::format("## Bus bandwidth: {} {} on {} ranks\n\n{}; {}; {}\n\n", told(table, "collective"), told(table, "type"),
+                        table.at("ranks").get<int>(), told(table, "host"), told(table, "created"), told(table, "file")) +
+            markdown_table(busbw_table(table), 0);
     return out;
 }
 

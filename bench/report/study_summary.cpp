@@ -140,7 +140,8 @@ report_json tiles_json(study const& s, std::vector<scaling_row> const& rows, std
         if (row.speedup && !row.oversubscribed) best = &row;
     auto const add = [&](scaling_row const& row, char const* kind) {
         auto const* metric = row.find(s.plan.judged.name);
-        tiles.push_back({{"kind", kind}, {"ranks", row.ranks}, {"metric", metric->name}, {"value", to_json(metric->value, metric->unit)}});
+        tiles.push_back(
+            {{"kind", kind}, {"ranks", row.ranks}, {"metric", metric->name}, {"value", to_json(metric->value, metric->unit)}});
     };
     if (best != base) {
         add(*best, "largest");
@@ -237,7 +238,8 @@ report_json notes_json(study const& s) {
 report_json checklist_json(study const& s) {
     auto out = report_json::array();
     for (auto const& each : check_rules(s))
-        out.push_back({{"number", each.number}, {"rule", each.rule}, {"answer", to_string(each.answer)}, {"reason", each.reason}});
+        out.push_back(
+            {{"number", each.number}, {"rule", each.rule}, {"answer", to_string(each.answer)}, {"reason", each.reason}});
     return out;
 }
 
@@ -259,7 +261,9 @@ bool has_published_settings(study const& results) {
         if (!run.train) continue;
         auto const& t = *run.train;
         any = true;
-        if (t.net != "mnist" || t.protocol != "published" || t.batch != 64 || std::abs(t.rate / t.world_size - 0.01) > 1e-9 || t.momentum != 0.5) return false;
+        if (t.net != "mnist" || t.protocol != "published" || t.batch != 64 || std::abs(t.rate / t.world_size - 0.01) > 1e-9 ||
+            t.momentum != 0.5)
+            return false;
     }
     return results.plan.built_in && any;
 }

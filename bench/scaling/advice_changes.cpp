@@ -109,8 +109,8 @@ class changes_for_plan {
             fused.settings = {"MUSTER_FUSION_BYTES=64MiB"};
             return {narrow, fused, not_tried(found, "more work a rank and step is the program's own matter")};
         }
-        auto const now = parse_bytes(value_of_option(plan_.program, "--bucket-bytes", std::to_string(usual_bucket_bytes)),
-                                     "--bucket-bytes");
+        auto const now =
+            parse_bytes(value_of_option(plan_.program, "--bucket-bytes", std::to_string(usual_bucket_bytes)), "--bucket-bytes");
         auto const more = format_bytes(16 * now);
         auto larger = tried(found, "--bucket-bytes " + more);
         larger.program = with_option(plan_.program, "--bucket-bytes", std::to_string(16 * now));
@@ -136,8 +136,8 @@ std::vector<tried_advice> advice_changes(study_plan const& plan, std::vector<sca
     for (auto const& found : causes)
         for (auto& each : changes.of(found)) {
             bool const known = each.not_tried.empty() && std::ranges::any_of(out, [&](auto const& other) {
-                return other.ranks == each.ranks && other.change == each.change;
-            });
+                                   return other.ranks == each.ranks && other.change == each.change;
+                               });
             if (!known) out.push_back(std::move(each));
         }
     return out;

@@ -103,11 +103,10 @@ void print_table(std::vector<pair_of_runs> const& runs) {
 
 nlohmann::json to_json(std::vector<pair_of_runs> const& runs, std::string const& created) {
     auto const machine = describe_machine();
-    nlohmann::json out{
-        {"schema", "muster.comparison/1"},
-        {"created", created},
-        {"context", nlohmann::json(machine_json(machine))},
-        {"runs", nlohmann::json::array()}};
+    nlohmann::json out{{"schema", "muster.comparison/1"},
+                       {"created", created},
+                       {"context", nlohmann::json(machine_json(machine))},
+                       {"runs", nlohmann::json::array()}};
     for (auto const& r : runs)
         out["runs"].push_back({{"seed", r.seed},
                                {"load_before", r.load_before},

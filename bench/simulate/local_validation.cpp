@@ -61,8 +61,7 @@ void predict_allreduces(local_validation& all, environment const& variables) {
     for (auto const& each : run_simulator(job, variables).allreduces)
         for (auto const& measured : all.from.allreduces)
             if (measured.bytes == static_cast<double>(each.bytes))
-                all.predicted.push_back(
-                    {"allreduce of " + format_bytes(each.bytes), job.ranks, measured.us, each.seconds * 1e6});
+                all.predicted.push_back({"allreduce of " + format_bytes(each.bytes), job.ranks, measured.us, each.seconds * 1e6});
 }
 
 void predict_steps(local_validation& all, environment const& variables) {
@@ -122,20 +121,20 @@ local_validation validate_here(local_measurements from, environment const& varia
 std::string table_of(local_validation const& all) {
     auto text = fmt::format(
         "SIMULATED beside measured, on {} ({} cores)\n"
-        "FITTED, to {} sizes of messages between two ranks: latency {:.2f} us, {:.2f} GB/s (relative rms {:.0f}%; each size from the "
+        "FITTED, to {} sizes of messages between two ranks: latency {:.2f} us, {:.2f} GB/s (relative rms {:.0f}%; each size from "
+        "the "
         "others: {:+.0f}% to {:+.0f}%)\n"
         "PREDICTED, nothing fitted: from these two numbers and the step of {} rank{}\n",
         all.from.host, all.from.cores, all.from.messages.size(), all.fitted.alpha_us, all.fitted.gbs,
-        100 * all.fitted.relative_rms,
-        all.fitted.left_out.empty() ? 0 : 100 * *std::ranges::min_element(all.fitted.left_out),
+        100 * all.fitted.relative_rms, all.fitted.left_out.empty() ? 0 : 100 * *std::ranges::min_element(all.fitted.left_out),
         all.fitted.left_out.empty() ? 0 : 100 * *std::ranges::max_element(all.fitted.left_out), all.from.steps.front().ranks,
         all.from.steps.front().ranks == 1 ? "" : "s");
     std::vector<std::vector<std::string>> rows{{"what", "ranks", "measured us", "simulated us", "error", "note"}};
     for (auto const& each : all.predicted)
-        rows.push_back({each.what, std::to_string(each.ranks), fmt::format("{:.1f}", each.measured_us),
-                        fmt::format("{:.1f}", each.simulated_us), fmt::format("{:+.0f}%", 100 * each.error()),
-                        each.ranks > all.from.cores ? fmt::format("{} ranks take turns on {} cores", each.ranks, all.from.cores)
-                                                    : ""});
+        rows.push_back(
+            {each.what, std::to_string(each.ranks), fmt::format("{:.1f}", each.measured_us),
+             fmt::format("{:.1f}", each.simulated_us), fmt::format("{:+.0f}%", 100 * each.error()),
+             each.ranks > all.from.cores ? fmt::format("{} ranks take turns on {} cores", each.ranks, all.from.cores) : ""});
     return text + align_columns(rows);
 }
 

@@ -34,8 +34,9 @@ class speedup_plot {
             text(left - 8, y(n) + 4, std::to_string(n), "end");
         }
         text(width / 2, height - bottom + 36, "GPUs (logarithmic)", "middle");
-        body_ += fmt::format("<text transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\">speed-up (logarithmic)</text>\n",
-                             (height - bottom + top) / 2);
+        body_ +=
+            fmt::format("<text transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\">speed-up (logarithmic)</text>\n",
+                        (height - bottom + top) / 2);
         line(x(1), y(1), x(std::exp2(octaves_)), y(std::exp2(octaves_)), "#999", "2 4");
         text(x(std::exp2(octaves_)) - 8, y(std::exp2(octaves_)) + 14, "ideal", "end", "#777");
     }
@@ -54,15 +55,16 @@ class speedup_plot {
     std::string svg() const {
         return fmt::format(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
-            "font-family=\"sans-serif\" font-size=\"12\" fill=\"#333\">\n<rect width=\"{0}\" height=\"{1}\" fill=\"#fff\"/>\n{2}</svg>\n",
+            "font-family=\"sans-serif\" font-size=\"12\" fill=\"#333\">\n<rect width=\"{0}\" height=\"{1}\" "
+            "fill=\"#fff\"/>\n{2}</svg>\n",
             width, height, body_);
     }
 
   private:
     void line(double x1, double y1, double x2, double y2, std::string_view colour, std::string_view dashes) {
-        body_ += fmt::format(
-            "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-dasharray=\"{}\"/>\n", x1, y1, x2, y2,
-            colour, dashes.empty() ? "none" : dashes);
+        body_ +=
+            fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-dasharray=\"{}\"/>\n",
+                        x1, y1, x2, y2, colour, dashes.empty() ? "none" : dashes);
     }
     void mark(double at_x, double at_y, std::string_view colour, bool hollow) {
         body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" stroke=\"{}\" stroke-width=\"2\" fill=\"{}\"/>\n", at_x,
@@ -70,8 +72,8 @@ class speedup_plot {
     }
     void text(double at_x, double at_y, std::string_view words, std::string_view anchor = "start",
               std::string_view colour = "#333", int size = 12) {
-        body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" fill=\"{}\" font-size=\"{}\">{}</text>\n", at_x, at_y,
-                             anchor, colour, size, words);
+        body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" fill=\"{}\" font-size=\"{}\">{}</text>\n", at_x,
+                             at_y, anchor, colour, size, words);
     }
 
     double octaves_;
@@ -97,10 +99,10 @@ std::string published_plot(simulated_study const& as_published, simulated_study 
     plot.frame(fmt::format("{}: the published table, and SIMULATED on {}", as_published.plan.network,
                            as_published.plan.job.platform.name));
     plot.curve(measured, "published, measured in 2020", "#111", false);
-    plot.curve(of_study(as_published), "SIMULATED, published settings (compute, input and constants fitted to the table)", "#b3261e",
-               true);
-    plot.curve(of_study(ours), "SIMULATED, muster's settings (the faster fitted rate at every N, overlap, no constants)", "#0b57d0",
-               true);
+    plot.curve(of_study(as_published), "SIMULATED, published settings (compute, input and constants fitted to the table)",
+               "#b3261e", true);
+    plot.curve(of_study(ours), "SIMULATED, muster's settings (the faster fitted rate at every N, overlap, no constants)",
+               "#0b57d0", true);
     return plot.svg();
 }
 

@@ -129,7 +129,8 @@ judgement judge_row(expectation const& wanted, scaling_row const& row, study_pla
     std::vector<std::string> const names{wanted.text, row.failure};
     auto const value = measured(wanted.metric, row, plan);
     if (!value) return {verdict::broken, fmt::format("broken: {}: {}", what, why_not_measured(wanted.metric, row)), {}, names};
-    judgement out{verdict::broken, {}, {{"ranks", row.ranks}, {"value", value->value}, {"low", value->low}, {"high", value->high}}, names};
+    judgement out{
+        verdict::broken, {}, {{"ranks", row.ranks}, {"value", value->value}, {"low", value->low}, {"high", value->high}}, names};
     if (holds(value->value, wanted.op, wanted.value)) {
         out.came = verdict::kept;
         out.text = fmt::format("kept: {}: {}", what, shown(*value));

@@ -31,7 +31,7 @@ enum class verdict { kept, broken, not_judged };
 /// One line of what came of an expectation.
 struct judgement {
     verdict came = verdict::kept;
-    std::string text;  ///< "kept: speedup[2]>=1.5: 1.78 (1.50 to 2.13)"
+    std::string text;                                         ///< "kept: speedup[2]>=1.5: 1.78 (1.50 to 2.13)"
     std::vector<std::pair<std::string, double>> values = {};  ///< by name: the figures of `text`
     std::vector<std::string> names = {};                      ///< words of `text` whose digits are no figures of the study
     bool operator==(judgement const&) const = default;

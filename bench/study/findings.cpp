@@ -50,7 +50,11 @@ void add_oversubscribed(std::vector<scaling_row> const& rows, int cores, std::ve
     auto const first = std::ranges::find_if(rows, &scaling_row::oversubscribed);
     if (first == rows.end()) return;
     double const each = static_cast<double>(first->ranks) / (std::max(cores, 1) * first->nodes);
-    all.push_back({cause::oversubscribed, first->ranks, each, each, each,
+    all.push_back({cause::oversubscribed,
+                   first->ranks,
+                   each,
+                   each,
+                   each,
                    fmt::format("from {} on ranks share cores ({} on {} of them)", ranks_text(first->ranks), first->ranks,
                                cores * first->nodes),
                    "judge by fewer ranks, or use more nodes",
@@ -76,7 +80,11 @@ void add_shared_core(study const& results, std::vector<scaling_finding>& all) {
             if (!cpus) continue;
             for (auto const& [rank, others] : on_host[place.host])
                 if (auto const both = intersect(others, *cpus); !both.empty()) {
-                    all.push_back({cause::shared_core, point.ranks, 2, 2, 2,
+                    all.push_back({cause::shared_core,
+                                   point.ranks,
+                                   2,
+                                   2,
+                                   2,
                                    fmt::format("of {}, ranks {} and {} on {} share core {}", ranks_text(point.ranks), rank,
                                                place.rank, place.host, both.to_list()),
                                    "bind each rank to cores of its own: leave --bind-to and --cpu-map to muster",
@@ -97,7 +105,11 @@ void add_waiting(cause why, std::string_view metric, std::string_view what, std:
     if (waited == nullptr || !(whole > 0)) return;
     double const part = waited->value.median / whole;
     if (part < worth_telling) return;
-    all.push_back({why, row.ranks, part, waited->value.spread.low / whole, waited->value.spread.high / whole,
+    all.push_back({why,
+                   row.ranks,
+                   part,
+                   waited->value.spread.low / whole,
+                   waited->value.spread.high / whole,
                    fmt::format("at {}, {} of {} is {} ({} {} s)", ranks_text(row.ranks), percent(part), name, what, metric,
                                format_value(waited->value.median)),
                    std::move(advice),
@@ -147,7 +159,11 @@ void add_imbalance(study const& results, scaling_row const& row, std::vector<sca
     auto const s = summarise(excess);
     if (s.median < worth_telling) return;
     auto const host = host_of(results, row.ranks, most->first);
-    all.push_back({cause::imbalance, row.ranks, s.median, s.spread.low, s.spread.high,
+    all.push_back({cause::imbalance,
+                   row.ranks,
+                   s.median,
+                   s.spread.low,
+                   s.spread.high,
                    fmt::format("at {}, rank {}{} computes {} longer than the mean of the ranks (compute_s {}, mean {})",
                                ranks_text(row.ranks), most->first, host.empty() ? "" : fmt::format(" ({})", host),
                                percent(s.median), format_value(median(values)), format_value(median(means))),
@@ -202,7 +218,12 @@ void add_serial_part(study const& results, std::vector<scaling_row> const& rows,
                               "be more than {:.1f} times as fast",
                               part, top_ranks, 1 / s.median);
     all.push_back(
-        {cause::serial_part, top.ranks, s.median, s.spread.low, s.spread.high, text,
+        {cause::serial_part,
+         top.ranks,
+         s.median,
+         s.spread.low,
+         s.spread.high,
+         text,
          weak ? "look at start-up, input and communication above" : "give each rank more work a step, or see the causes above",
          {{"base_ranks", base->ranks}, {"limit", s.median > 0 ? 1 / s.median : 0}}});
 }

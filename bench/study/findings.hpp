@@ -28,7 +28,7 @@ struct scaling_finding {
     std::string text;          ///< what was seen, with the figure
     std::string advice;        ///< one thing to do
     std::vector<std::pair<std::string, double>> values = {};  ///< by name: what else `text` tells in figures
-    std::vector<std::string> names = {};                      ///< words of `text` whose digits are no figures: hosts, lists of cores
+    std::vector<std::string> names = {};  ///< words of `text` whose digits are no figures: hosts, lists of cores
     bool operator==(scaling_finding const&) const = default;
 };
 

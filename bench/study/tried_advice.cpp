@@ -62,11 +62,12 @@ std::string outcome_text(tried_advice const& tried) {
     auto const where = fmt::format("{} at {} rank{}", tried.change, tried.ranks, tried.ranks == 1 ? "" : "s");
     auto const failures = tried.failed == 0 ? "" : fmt::format("; {} more failed: {}", tried.failed, tried.failure);
     if (outcome == advice_outcome::failed)
-        return fmt::format("not known: no round with {} ended well: {}", where, tried.failure.empty() ? "stopped" : tried.failure);
+        return fmt::format("not known: no round with {} ended well: {}", where,
+                           tried.failure.empty() ? "stopped" : tried.failure);
     auto const ratio = times_as_fast(tried);
     if (ratio.count == 1)
-        return fmt::format("not known: {:.2f} times as fast in one round with {}; give --repeats 2 or more{}", ratio.median, where,
-                           failures);
+        return fmt::format("not known: {:.2f} times as fast in one round with {}; give --repeats 2 or more{}", ratio.median,
+                           where, failures);
     if (outcome == advice_outcome::within_spread)
         return fmt::format("within the spread ({}) with {}{}", spread_text(ratio, " times as fast"), where, failures);
     return fmt::format("it {}: {:.2f} times as fast ({}) with {}{}", to_string(outcome), ratio.median, spread_text(ratio), where,
@@ -80,23 +81,12 @@ std::string tried_text(std::vector<tried_advice> const& all) {
 }
 
 nlohmann::json to_json(tried_advice const& tried) {
-    nlohmann::json out{{"cause", tried.cause},
-                       {"advice", tried.advice},
-                       {"ranks", tried.ranks},
-                       {"change", tried.change},
-                       {"not_tried", tried.not_tried},
-                       {"launch", tried.launch},
-                       {"program", tried.program},
-                       {"settings", tried.settings},
-                       {"metric", tried.metric},
-                       {"rate", tried.rate},
-                       {"before", tried.before},
-                       {"after", tried.after},
-                       {"failed", tried.failed},
-                       {"failure", tried.failure},
-                       {"outcome", to_string(outcome_of(tried))},
-                       {"text", outcome_text(tried)},
-                       {"times_as_fast", nullptr}};
+    nlohmann::json out{{"cause", tried.cause},        {"advice", tried.advice},       {"ranks", tried.ranks},
+                       {"change", tried.change},      {"not_tried", tried.not_tried}, {"launch", tried.launch},
+                       {"program", tried.program},    {"settings", tried.settings},   {"metric", tried.metric},
+                       {"rate", tried.rate},          {"before", tried.before},       {"after", tried.after},
+                       {"failed", tried.failed},      {"failure", tried.failure},     {"outcome", to_string(outcome_of(tried))},
+                       {"text", outcome_text(tried)}, {"times_as_fast", nullptr}};
     if (auto const ratio = times_as_fast(tried); ratio.count > 0)
         out["times_as_fast"] = {{"median", ratio.median},
                                 {"low", ratio.spread.low},

@@ -16,16 +16,16 @@ struct tried_advice {
     std::string cause;  ///< as findings have it: "input"
     std::string advice;
     int ranks = 1;
-    std::string change;                ///< for people: "--bucket-bytes 1MiB"
-    std::string not_tried;             ///< why; then the following are empty
-    std::vector<std::string> launch;   ///< options of muster run of the changed runs
-    std::vector<std::string> program;  ///< and what they run, with placeholders
+    std::string change;                 ///< for people: "--bucket-bytes 1MiB"
+    std::string not_tried;              ///< why; then the following are empty
+    std::vector<std::string> launch;    ///< options of muster run of the changed runs
+    std::vector<std::string> program;   ///< and what they run, with placeholders
     std::vector<std::string> settings;  ///< NAME=VALUE, in the environment of the changed runs
     std::string metric;
-    bool rate = false;                   ///< more is better
+    bool rate = false;                  ///< more is better
     std::vector<double> before, after;  ///< one each a round, in which both ended well
-    int failed = 0;                      ///< rounds in which one did not
-    std::string failure;                 ///< why the first of these did not
+    int failed = 0;                     ///< rounds in which one did not
+    std::string failure;                ///< why the first of these did not
     bool operator==(tried_advice const&) const = default;
 };
 

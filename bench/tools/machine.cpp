@@ -79,16 +79,9 @@ machine_facts describe_machine() {
 }
 
 nlohmann::ordered_json machine_json(machine_facts const& m) {
-    return {{"host", m.host},
-            {"processor", m.processor},
-            {"cores", m.cores},
-            {"clock_mhz", m.clock_mhz},
-            {"governor", m.governor},
-            {"memory_bytes", m.memory_bytes},
-            {"system", m.system},
-            {"kernel", m.kernel},
-            {"compiler", m.compiler},
-            {"virtualised", m.virtualised}};
+    return {{"host", m.host},         {"processor", m.processor},       {"cores", m.cores},   {"clock_mhz", m.clock_mhz},
+            {"governor", m.governor}, {"memory_bytes", m.memory_bytes}, {"system", m.system}, {"kernel", m.kernel},
+            {"compiler", m.compiler}, {"virtualised", m.virtualised}};
 }
 
 double load_average() {

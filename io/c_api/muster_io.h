@@ -32,8 +32,8 @@ enum {
     MUSTER_IO_E_SYSTEM = 6,      /* a system call or a read has failed, no memory */
     MUSTER_IO_E_LIBRARY = 7,     /* HDF5 has failed */
     MUSTER_IO_E_INTERNAL = 8,
-    MUSTER_IO_E_NOT_FOUND = 9,   /* no such file or split */
-    MUSTER_IO_E_DATA = 10        /* a file that is damaged, cut short or no dataset */
+    MUSTER_IO_E_NOT_FOUND = 9, /* no such file or split */
+    MUSTER_IO_E_DATA = 10      /* a file that is damaged, cut short or no dataset */
 };
 
 typedef struct muster_dataset_facts {
@@ -46,17 +46,25 @@ typedef struct muster_dataset_facts {
 } muster_dataset_facts;
 
 /* For this process alone. A null split is "train". */
-int muster_dataset_open(const char* path, const char* split, muster_dataset** opened);
+int muster_dataset_open(char const* path, char const* split, muster_dataset** opened);
 /* Null is allowed. Loaders made from it go on. */
 int muster_dataset_close(muster_dataset* data);
-int muster_dataset_describe(const muster_dataset* data, muster_dataset_facts* facts);
+int muster_dataset_describe(muster_dataset const* data, muster_dataset_facts* facts);
 /* count * sample_bytes bytes and count * label_bytes; a null leaves that part out. */
-int muster_dataset_read(const muster_dataset* data, uint64_t first, uint64_t count, void* samples, void* labels);
+int muster_dataset_read(muster_dataset const* data, uint64_t first, uint64_t count, void* samples, void* labels);
 /* Compares everything with the checksums: MUSTER_IO_E_DATA names what differs. */
-int muster_dataset_verify(const muster_dataset* data);
+int muster_dataset_verify(muster_dataset const* data);
 
-enum { MUSTER_TAIL_EXACT = 0, MUSTER_TAIL_PAD, MUSTER_TAIL_DROP };             /* when samples do not divide among ranks: some have one fewer; repeat; leave out */
-enum { MUSTER_SPREAD_GLOBAL = 0, MUSTER_SPREAD_SHARDED, MUSTER_SPREAD_BY_NODE }; /* among which a rank draws: all; its shard; its node's shards */
+enum {
+    MUSTER_TAIL_EXACT = 0,
+    MUSTER_TAIL_PAD,
+    MUSTER_TAIL_DROP
+}; /* when samples do not divide among ranks: some have one fewer; repeat; leave out */
+enum {
+    MUSTER_SPREAD_GLOBAL = 0,
+    MUSTER_SPREAD_SHARDED,
+    MUSTER_SPREAD_BY_NODE
+}; /* among which a rank draws: all; its shard; its node's shards */
 
 /* A null pointer is the same as all zero. */
 typedef struct muster_sampler_options {
@@ -67,7 +75,7 @@ typedef struct muster_sampler_options {
     int spread;
     uint64_t window_chunk_samples; /* a shuffle within windows of so many chunks of so many samples; 0: of all samples */
     uint64_t window_chunks;
-    const double* weights; /* one a sample: draws by weight; null: every sample once. Copied */
+    double const* weights; /* one a sample: draws by weight; null: every sample once. Copied */
     uint64_t draws;        /* an epoch, over all ranks, with weights */
     int once;              /* with weights: no sample twice in an epoch */
 } muster_sampler_options;
@@ -81,40 +89,48 @@ typedef struct muster_epoch_part {
     int node_first, node_ranks; /* for MUSTER_SPREAD_BY_NODE: the ranks of this rank's node */
 } muster_epoch_part;
 
-int muster_sampler_create(uint64_t samples, const muster_sampler_options* options, muster_sampler** made);
+int muster_sampler_create(uint64_t samples, muster_sampler_options const* options, muster_sampler** made);
 int muster_sampler_free(muster_sampler* sampler); /* null is allowed */
-int muster_sampler_count(const muster_sampler* sampler, const muster_epoch_part* part, uint64_t* count);
+int muster_sampler_count(muster_sampler const* sampler, muster_epoch_part const* part, uint64_t* count);
 /* Samples number from … from + count - 1 of the part. */
-int muster_sampler_fill(const muster_sampler* sampler, const muster_epoch_part* part, uint64_t from, uint64_t count, uint64_t* samples);
+int muster_sampler_fill(muster_sampler const* sampler, muster_epoch_part const* part, uint64_t from, uint64_t count,
+                        uint64_t* samples);
 /* The window that suits a set of so many samples: 0 and 0 up to 4 GiB. */
 int muster_window_for(uint64_t samples, uint64_t sample_bytes, uint64_t* chunk_samples, uint64_t* chunks);
 
 /* The same for a dataset: where it is stored in chunks the window's are whole ones of them. Since ABI 2. */
-int muster_dataset_window(const muster_dataset* data, uint64_t* chunk_samples, uint64_t* chunks);
+int muster_dataset_window(muster_dataset const* data, uint64_t* chunk_samples, uint64_t* chunks);
 
 /* value = (byte / 255 - mean) / deviation, of a crop; see io/loader/image_transform.hpp. */
 typedef struct muster_transform {
     size_t struct_size;
-    const float* mean;      /* one a channel, or null: 0 */
-    const float* deviation; /* one a channel, or null: 1 */
+    float const* mean;      /* one a channel, or null: 0 */
+    float const* deviation; /* one a channel, or null: 1 */
     uint64_t channels;      /* of these */
     uint64_t crop_height, crop_width, pad;
     int random; /* 1: the crop lies anywhere, by chance */
     int flip;   /* 1: half of them mirrored, by chance */
 } muster_transform;
 
-enum { MUSTER_MEMORY_AUTOMATIC = 0, MUSTER_MEMORY_WHOLE, MUSTER_MEMORY_MAPPED, MUSTER_MEMORY_SHARD, MUSTER_MEMORY_SHARED, MUSTER_MEMORY_WINDOWED }; /* SHARED since ABI 2 */
+enum {
+    MUSTER_MEMORY_AUTOMATIC = 0,
+    MUSTER_MEMORY_WHOLE,
+    MUSTER_MEMORY_MAPPED,
+    MUSTER_MEMORY_SHARD,
+    MUSTER_MEMORY_SHARED,
+    MUSTER_MEMORY_WINDOWED
+}; /* SHARED since ABI 2 */
 
 typedef struct muster_loader_options {
     size_t struct_size;
-    uint64_t batch; /* samples; 0 is 64 */
-    int rank, world;             /* a world of 0 is 1 */
-    int local_rank, local_size;  /* on this node; a size of 0 is 1 */
+    uint64_t batch;             /* samples; 0 is 64 */
+    int rank, world;            /* a world of 0 is 1 */
+    int local_rank, local_size; /* on this node; a size of 0 is 1 */
     int memory;
-    int prefetch; /* batches gathered ahead by threads; 0: as the loader chooses, -1: none */
-    int workers;  /* threads that do; 0 is 1 */
-    int readers;  /* threads that read, with MUSTER_MEMORY_WINDOWED; 0 is 4 */
-    const muster_transform* transform; /* or null: bytes as they are */
+    int prefetch;                      /* batches gathered ahead by threads; 0: as the loader chooses, -1: none */
+    int workers;                       /* threads that do; 0 is 1 */
+    int readers;                       /* threads that read, with MUSTER_MEMORY_WINDOWED; 0 is 4 */
+    muster_transform const* transform; /* or null: bytes as they are */
     int large_pages; /* 1, with MUSTER_MEMORY_SHARED: on pages of 2 MiB that the node has reserved (vm.nr_hugepages). Since ABI 2 */
     int pinned; /* batches in pinned memory, which a GPU copies from by itself: 1 yes, -1 no, 0 where the calling thread has a CUDA context. Since ABI 2 */
 } muster_loader_options;
@@ -122,10 +138,10 @@ typedef struct muster_loader_options {
 /* Valid until the next call on the loader. */
 typedef struct muster_batch {
     size_t struct_size;
-    const uint8_t* images;   /* null with a transform */
-    const float* values;     /* null without */
-    const uint8_t* labels;
-    const uint64_t* samples; /* which they are */
+    uint8_t const* images; /* null with a transform */
+    float const* values;   /* null without */
+    uint8_t const* labels;
+    uint64_t const* samples; /* which they are */
     uint64_t count;          /* may be 0 at the end, where other ranks still have samples */
     uint64_t global_count;   /* in this step over all ranks */
     uint64_t resume_at;      /* the start with which the epoch goes on after this step */
@@ -139,21 +155,24 @@ typedef struct muster_loader_times {
 } muster_loader_times;
 
 /* Reads its samples, but with MUSTER_MEMORY_WINDOWED. Dataset and sampler may be freed afterwards. */
-int muster_loader_create(const muster_dataset* data, const muster_sampler* sampler, const muster_loader_options* options, muster_loader** made);
+int muster_loader_create(muster_dataset const* data, muster_sampler const* sampler, muster_loader_options const* options,
+                         muster_loader** made);
 /* Since ABI 2. The same with one copy of the samples a node, which its ranks share (MUSTER_MEMORY_SHARED, and what MUSTER_MEMORY_AUTOMATIC then chooses if it
  * fits): collective over all ranks of the job, with the same options. Who they are comes from the environment; rank, world, local_rank and local_size must be 0.
  * The ranks communicate during this call alone, on one node by shared memory, else by MPI, which the program may have initialised. The copy is gone with the last
  * loader that has it. */
-int muster_loader_create_shared(const muster_dataset* data, const muster_sampler* sampler, const muster_loader_options* options, muster_loader** made);
+int muster_loader_create_shared(muster_dataset const* data, muster_sampler const* sampler, muster_loader_options const* options,
+                                muster_loader** made);
 int muster_loader_free(muster_loader* loader); /* null is allowed */
 /* Begins an epoch, and ends the one before. `batches` may be null. */
 int muster_loader_epoch(muster_loader* loader, uint64_t epoch, uint64_t start, uint64_t* batches);
 int muster_loader_next(muster_loader* loader, muster_batch* batch);
-int muster_loader_report(const muster_loader* loader, muster_loader_times* times);
-const char* muster_loader_why(const muster_loader* loader); /* the memory mode, in words; valid as long as the loader; null for a null */
+int muster_loader_report(muster_loader const* loader, muster_loader_times* times);
+char const* muster_loader_why(
+    muster_loader const* loader); /* the memory mode, in words; valid as long as the loader; null for a null */
 
 /* Of this thread's last call that failed; "" if none has. Valid until its next call that fails. */
-const char* muster_io_last_error(void);
+char const* muster_io_last_error(void);
 
 #ifdef __cplusplus
 }

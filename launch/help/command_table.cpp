@@ -60,13 +60,13 @@ constexpr command_row rows[]{
         .name = "submit",
         .summary = "check a job, write its script and submit it",
         .synopsis = "[--file FILE] [--site SITE --gpus N --time T …] -- program [args…]",
-        .examples =
-            "  muster submit --site perlmutter --gpus 16 --time 1:30:00 --account m1234_g -- python3 train.py\n"
-            "  muster submit                             the job in the table [job] of ./muster.toml\n"
-            "  muster submit --file job.toml --dry-run   print every action and do none\n",
-        .manual = "Makes the script that muster script would print, checks that its program and script file are on this machine and, "
-                  "where there is Slurm, that sbatch --test-only takes it, and submits it by sbatch or qsub. Prints \"job ID\".\n\n"
-                  "The script is kept as muster-runs/ID.sh, and the run writes to muster-runs/ID unless --output-dir says otherwise.",
+        .examples = "  muster submit --site perlmutter --gpus 16 --time 1:30:00 --account m1234_g -- python3 train.py\n"
+                    "  muster submit                             the job in the table [job] of ./muster.toml\n"
+                    "  muster submit --file job.toml --dry-run   print every action and do none\n",
+        .manual =
+            "Makes the script that muster script would print, checks that its program and script file are on this machine and, "
+            "where there is Slurm, that sbatch --test-only takes it, and submits it by sbatch or qsub. Prints \"job ID\".\n\n"
+            "The script is kept as muster-runs/ID.sh, and the run writes to muster-runs/ID unless --output-dir says otherwise.",
     },
     {
         .name = "alloc",
@@ -74,16 +74,18 @@ constexpr command_row rows[]{
         .synopsis = "[--file FILE] [--site SITE --gpus N --time T …] [-- program [args…]]",
         .examples = "  muster alloc --site generic-slurm --gpus 4 --time 30min\n"
                     "  muster alloc --gpus 4 --time 30min --site polaris --queue debug --account A\n",
-        .manual = "Starts salloc, or qsub -I, with the directives that muster script would write. In the shell that results muster run "
-                  "uses the nodes that were given.",
+        .manual =
+            "Starts salloc, or qsub -I, with the directives that muster script would write. In the shell that results muster run "
+            "uses the nodes that were given.",
     },
     {
         .name = "jobs",
         .summary = "your jobs that wait or run",
         .synopsis = "[--json]",
         .examples = "  muster jobs\n",
-        .manual = "Asks squeue or qstat once, and lists your jobs: number, name, state, nodes, time used and its limit, and why a job "
-                  "waits, in words.",
+        .manual =
+            "Asks squeue or qstat once, and lists your jobs: number, name, state, nodes, time used and its limit, and why a job "
+            "waits, in words.",
     },
     {
         .name = "watch",
@@ -92,26 +94,30 @@ constexpr command_row rows[]{
         .examples = "  muster watch 12\n"
                     "  muster watch 12 --rank 0 --grep loss\n",
         .closing = "exit code: the job's own; 124 its time was up, 143 it was cancelled, 137 memory, 125 a node was lost\n",
-        .manual = "Tells the state of each job, why it waits, in words, and when it is expected to start; then the lines that its ranks "
-                  "write, until the last of the jobs has ended. The scheduler is asked once in 5 seconds, however many jobs there are. "
-                  "Ctrl-C ends muster watch, not the jobs.\n\n"
-                  "A line that holds muster-metric: is kept in the line of status on a terminal.\n\n"
-                  "Of several jobs, or of an array, the exit code is the first that is not 0.",
+        .manual =
+            "Tells the state of each job, why it waits, in words, and when it is expected to start; then the lines that its "
+            "ranks "
+            "write, until the last of the jobs has ended. The scheduler is asked once in 5 seconds, however many jobs there are. "
+            "Ctrl-C ends muster watch, not the jobs.\n\n"
+            "A line that holds muster-metric: is kept in the line of status on a terminal.\n\n"
+            "Of several jobs, or of an array, the exit code is the first that is not 0.",
     },
     {
         .name = "logs",
         .summary = "what the ranks of a job have written",
         .synopsis = "ID [--rank R] [--grep RE] [--follow]",
         .examples = "  muster logs 12 --rank 3\n",
-        .manual = "Prints the files rank.NN/stdout and stderr of the job's run folders, each line with its rank. Asks no scheduler.",
+        .manual =
+            "Prints the files rank.NN/stdout and stderr of the job's run folders, each line with its rank. Asks no scheduler.",
     },
     {
         .name = "show",
         .summary = "one job: asked for, placed, run, and its files",
         .synopsis = "ID [--json]",
         .examples = "  muster show 12\n",
-        .manual = "Shows what was asked for and where it ran, from the scheduler, from the record that muster submit keeps, and from "
-                  "run.json in the folders of its runs.",
+        .manual =
+            "Shows what was asked for and where it ran, from the scheduler, from the record that muster submit keeps, and from "
+            "run.json in the folders of its runs.",
     },
     {
         .name = "cancel",
@@ -126,15 +132,17 @@ constexpr command_row rows[]{
         .synopsis = "FOLDER [--submit]",
         .examples = "  muster rerun muster-runs/12               here, or in the job that this shell is in\n"
                     "  muster rerun muster-runs/12 --submit      as a job\n",
-        .manual = "Reads run.json in the folder of a run, says what differs now (the version, variables, files that are missing), and "
-                  "starts the same program with the same settings in the same working directory.",
+        .manual =
+            "Reads run.json in the folder of a run, says what differs now (the version, variables, files that are missing), and "
+            "starts the same program with the same settings in the same working directory.",
     },
     {
         .name = "init",
         .summary = "a folder to start from: job file, training script",
         .synopsis = "[FOLDER]",
         .examples = "  muster init first && cd first\n",
-        .manual = "Writes muster.toml, with a table [job] that muster submit reads, and train.py. Files that are there stay as they are.",
+        .manual = "Writes muster.toml, with a table [job] that muster submit reads, and train.py. Files that are there stay as "
+                  "they are.",
     },
     {
         .name = "site",

@@ -69,7 +69,8 @@ int alloc_command(std::vector<std::string> const& args, environment const& varia
     fmt::print(stderr, "muster: {}\n", describe(plan.request));
     for (auto const& note : plan.notes) fmt::print(stderr, "muster: note: {}\n", note);
     if (!plan.request.modules.empty() || !plan.request.setup.empty())
-        fmt::print(stderr, "muster: note: a job script of {} would load modules or run lines first: muster script shows them\n", plan.site);
+        fmt::print(stderr, "muster: note: a job script of {} would load modules or run lines first: muster script shows them\n",
+                   plan.site);
     if (given.flag("dry-run")) {
         fmt::print("{}\n", shell_join(words));
         return 0;

@@ -62,8 +62,9 @@ void check_program(std::vector<std::string> const& command, environment const& v
     std::error_code fault;
     if (script.empty() || fs::exists(script, fault)) return;
     auto const folder = fs::current_path(fault).string();
-    throw error(errc::usage, fmt::format("{}: no such file for {} in {}, where the job would start; check the name, or give --no-check",
-                                         script, program, folder));
+    throw error(errc::usage,
+                fmt::format("{}: no such file for {} in {}, where the job would start; check the name, or give --no-check",
+                            script, program, folder));
 }
 
 }  // namespace muster

@@ -55,9 +55,10 @@ int init_command(std::vector<std::string> const& args, environment const& variab
     if (folder != ".") fmt::print("  cd {}\n", shell_quote(folder.string()));
     fmt::print("  muster run -n 2 -- python3 train.py    on this machine\n");
     if (site != "workstation")
-        fmt::print("  muster submit --dry-run                print what would be submitted; muster.toml says what\n"
-                   "  muster submit                          submit it\n"
-                   "  muster watch ID                        follow it to its end\n");
+        fmt::print(
+            "  muster submit --dry-run                print what would be submitted; muster.toml says what\n"
+            "  muster submit                          submit it\n"
+            "  muster watch ID                        follow it to its end\n");
     return 0;
 }
 

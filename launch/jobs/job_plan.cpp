@@ -42,9 +42,10 @@ void refuse_unscheduled(std::string const& site, script_kind kind) {
     if (kind == script_kind::local)
         throw error(errc::unavailable, fmt::format("{} has no scheduler to submit to; start the program by muster run", site));
     if (kind == script_kind::cobalt)
-        throw error(errc::unavailable,
-                    fmt::format("{} has Cobalt, to which muster cannot submit; print the script by muster script, and give it to qsub",
-                                site));
+        throw error(
+            errc::unavailable,
+            fmt::format("{} has Cobalt, to which muster cannot submit; print the script by muster script, and give it to qsub",
+                        site));
 }
 
 }  // namespace
@@ -71,9 +72,9 @@ std::vector<std::string> run_words(settings_result const& given) {
 }
 
 std::string describe(script_request const& request) {
-    auto text = fmt::format("{} {}, {} {} on each, {}", request.nodes, request.nodes == 1 ? "node" : "nodes",
-                            request.ranks_per_node, request.ranks_per_node == 1 ? "rank" : "ranks",
-                            format_walltime(request.walltime));
+    auto text =
+        fmt::format("{} {}, {} {} on each, {}", request.nodes, request.nodes == 1 ? "node" : "nodes", request.ranks_per_node,
+                    request.ranks_per_node == 1 ? "rank" : "ranks", format_walltime(request.walltime));
     if (!request.queue.empty()) text += fmt::format(", queue {}", request.queue);
     if (!request.account.empty()) text += fmt::format(", account {}", request.account);
     return text;

@@ -62,11 +62,18 @@ job_record parse_job_record(std::string_view text, std::string_view origin) {
         if (!from.is_object() || from.value("schema", "") != schema)
             throw error(errc::config, fmt::format("{}: this is no record of a job ({}); remove it", origin, schema));
         job_record r;
-        for (auto const& [key, field] :
-             {std::pair{"id", &r.id}, {"scheduler", &r.scheduler}, {"site", &r.site}, {"name", &r.name},
-              {"submitted_at", &r.submitted_at}, {"submitted_on", &r.submitted_on}, {"version", &r.version},
-              {"working_dir", &r.working_dir}, {"script", &r.script}, {"output", &r.output}, {"run_folder", &r.run_folder},
-              {"asked", &r.asked}})
+        for (auto const& [key, field] : {std::pair{"id", &r.id},
+                                         {"scheduler", &r.scheduler},
+                                         {"site", &r.site},
+                                         {"name", &r.name},
+                                         {"submitted_at", &r.submitted_at},
+                                         {"submitted_on", &r.submitted_on},
+                                         {"version", &r.version},
+                                         {"working_dir", &r.working_dir},
+                                         {"script", &r.script},
+                                         {"output", &r.output},
+                                         {"run_folder", &r.run_folder},
+                                         {"asked", &r.asked}})
             *field = from.value(key, "");
         r.command = words_of(from, "command");
         r.arguments = words_of(from, "arguments");

@@ -32,15 +32,16 @@ std::string reason_shown(queued_job const& job) {
 std::string table_of(std::vector<queued_job> const& jobs, std::size_t width) {
     text_table table({"job", "name", "state", "nodes", "time", "limit", "why"});
     for (auto const& job : jobs)
-        table.add({job.id, or_dash(job.name), job.state, or_dash(job.nodes), or_dash(job.used), or_dash(job.limit), reason_shown(job)});
+        table.add(
+            {job.id, or_dash(job.name), job.state, or_dash(job.nodes), or_dash(job.used), or_dash(job.limit), reason_shown(job)});
     return table.text(width);
 }
 
 }  // namespace
 
 ordered_json json_of(queued_job const& job) {
-    ordered_json row{{"id", job.id},       {"name", job.name},   {"state", job.state}, {"nodes", job.nodes},
-                     {"time", job.used},   {"limit", job.limit}, {"start", job.start}, {"reason", job.reason}};
+    ordered_json row{{"id", job.id},     {"name", job.name},   {"state", job.state}, {"nodes", job.nodes},
+                     {"time", job.used}, {"limit", job.limit}, {"start", job.start}, {"reason", job.reason}};
     row["why"] = job.phase == job_phase::waiting ? ordered_json(explain_wait(job)) : ordered_json();
     row["exit_code"] = job.status ? ordered_json(*job.status) : ordered_json();
     return row;
@@ -50,8 +51,8 @@ int jobs_command(std::vector<std::string> const& args, environment const& variab
     auto const given = resolve_settings("jobs", options_first("jobs", args), real_settings(variables));
     if (print_help_if_asked("jobs", given)) return 0;
     if (!given.command.empty())
-        throw error(errc::usage, fmt::format("muster jobs takes no argument '{}'; muster show {} tells of one job", given.command.front(),
-                                             given.command.front()));
+        throw error(errc::usage, fmt::format("muster jobs takes no argument '{}'; muster show {} tells of one job",
+                                             given.command.front(), given.command.front()));
     auto const kind = find_queue(variables);
     auto const jobs = list_jobs(kind, {}, variables);
     if (given.flag("json")) {
@@ -68,7 +69,8 @@ int jobs_command(std::vector<std::string> const& args, environment const& variab
 
 std::vector<std::string> job_numbers(std::vector<std::string> const& words, std::string_view command) {
     if (words.empty())
-        throw error(errc::usage, fmt::format("the number of a job is missing; write: muster {} ID (muster jobs lists yours)", command));
+        throw error(errc::usage,
+                    fmt::format("the number of a job is missing; write: muster {} ID (muster jobs lists yours)", command));
     for (auto const& word : words)
         if (!is_job_number(word))
             throw error(errc::usage, fmt::format("'{}' is no number of a job; muster jobs lists yours", without_controls(word)));

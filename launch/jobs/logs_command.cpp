@@ -39,7 +39,8 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     if (!follow && files.output.empty() && files.run_folders.empty())
         throw error(errc::not_found,
                     fmt::format("job {}: no output in {} (yet); {}", id, files.first_folder,
-                                record ? "muster watch tells its state" : "muster has no record of it: go to the folder that it was submitted from"));
+                                record ? "muster watch tells its state"
+                                       : "muster has no record of it: go to the folder that it was submitted from"));
     log_tail tail(make_tail_choice(given), [](std::string const&, int rank, std::string const& line) {
         if (rank >= 0)
             fmt::print("[{}] {}\n", rank, line);

@@ -49,7 +49,8 @@ recorded_run read_recorded(std::string const& folder) {
     try {
         auto const run = json::parse(*text);
         if (run.value("schema", "") != "muster.run/1")
-            throw error(errc::config, fmt::format("{}: this is no record of a run (muster.run/1); give the folder of a run", path));
+            throw error(errc::config,
+                        fmt::format("{}: this is no record of a run (muster.run/1); give the folder of a run", path));
         return {run.value("version", ""),
                 run.value("working_dir", ""),
                 run.value("allocation", json::object()).value("job_id", ""),
@@ -63,14 +64,35 @@ recorded_run read_recorded(std::string const& folder) {
 
 /// Variables that differ in each job and shell.
 bool is_passing(std::string_view name) {
-    constexpr std::string_view prefixes[]{"SLURM",  "PBS_",  "MUSTER_", "PMI",    "OMPI_",   "PRTE", "SSH_", "XDG_", "CUDA_VISIBLE_DEVICES",
-                                          "HOSTNAME", "TMPDIR", "PWD",  "OLDPWD", "SHLVL", "_", "TERM", "OMP_NUM_THREADS", "ROCR_", "ZE_",
-                                          "GPU_DEVICE_ORDINAL", "ENVIRONMENT", "NCPUS", "DISPLAY"};
+    constexpr std::string_view prefixes[]{"SLURM",
+                                          "PBS_",
+                                          "MUSTER_",
+                                          "PMI",
+                                          "OMPI_",
+                                          "PRTE",
+                                          "SSH_",
+                                          "XDG_",
+                                          "CUDA_VISIBLE_DEVICES",
+                                          "HOSTNAME",
+                                          "TMPDIR",
+                                          "PWD",
+                                          "OLDPWD",
+                                          "SHLVL",
+                                          "_",
+                                          "TERM",
+                                          "OMP_NUM_THREADS",
+                                          "ROCR_",
+                                          "ZE_",
+                                          "GPU_DEVICE_ORDINAL",
+                                          "ENVIRONMENT",
+                                          "NCPUS",
+                                          "DISPLAY"};
     return std::any_of(std::begin(prefixes), std::end(prefixes), [&](std::string_view p) { return name.starts_with(p); });
 }
 
 /// The lines of the file `environment` as they were; of a value with line breaks only the first line is compared.
-std::vector<std::string> differing_variables(std::string const& folder, environment const& now, std::vector<std::string> const& options) {
+std::vector<std::string> differing_variables(std::string const& folder, environment const& now,
+                                             std::vector<std::string> const& options) {
     std::vector<std::string> names;
     auto const text = read_text_file(folder + "/environment");
     auto const lines = now.shell_lines();
@@ -97,7 +119,8 @@ void tell_differences(recorded_run const& run, std::string const& folder, enviro
     for (auto const& name : run.left_out)
         if (!variables.has(name)) missing.push_back(name);
     if (!missing.empty())
-        fmt::print(stderr, "muster: note: that run had variables that its record leaves out as secrets, and which are not set now: {}\n",
+        fmt::print(stderr,
+                   "muster: note: that run had variables that its record leaves out as secrets, and which are not set now: {}\n",
                    some_of(missing));
     if (auto const names = differing_variables(folder, variables, run.options); !names.empty())
         fmt::print(stderr, "muster: note: variables that have other values now: {}\n", some_of(names));
@@ -124,7 +147,8 @@ std::vector<std::string> with_own_folder(std::vector<std::string> options, std::
 void change_folder(std::string const& folder) {
     std::error_code fault;
     fs::current_path(folder, fault);
-    if (fault) throw error(errc::not_found, fmt::format("the folder of that run, {}: {}; make it again", folder, fault.message()));
+    if (fault)
+        throw error(errc::not_found, fmt::format("the folder of that run, {}: {}; make it again", folder, fault.message()));
 }
 
 }  // namespace
@@ -140,8 +164,9 @@ int rerun_command(std::vector<std::string> const& args, environment const& varia
     if (given.flag("submit")) {
         auto const record = find_job_record(run.job_id, variables);
         if (!record)
-            throw error(errc::usage, fmt::format("{}: muster has no record of {}; leave out --submit, or submit it by muster submit", folder,
-                                                 run.job_id.empty() ? "a job that it ran in" : "job " + run.job_id));
+            throw error(errc::usage,
+                        fmt::format("{}: muster has no record of {}; leave out --submit, or submit it by muster submit", folder,
+                                    run.job_id.empty() ? "a job that it ran in" : "job " + run.job_id));
         change_folder(record->working_dir);
         words.emplace_back("submit");
         words.insert(words.end(), record->arguments.begin(), record->arguments.end());

@@ -9,8 +9,9 @@ namespace muster {
 
 namespace {
 
-constexpr std::array batch_only{"--output", "--error", "--open-mode", "--requeue", "--no-requeue", "--array", "--export",
-                                "--wrap",   "--parsable", "-o", "-e", "-a", "-r", "-j", "-J"};
+constexpr std::array batch_only{"--output", "--error",  "--open-mode", "--requeue",  "--no-requeue",
+                                "--array",  "--export", "--wrap",      "--parsable", "-o",
+                                "-e",       "-a",       "-r",          "-j",         "-J"};
 
 bool is_batch_only(std::string_view prefix, std::string const& first) {
     // To salloc -J is the job's name.

@@ -116,7 +116,8 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     if (record) print_record(*record);
     print_row("output", files.output);
     for (auto const& folder : files.run_folders) print_run(folder, read_run(folder));
-    if (auto const full = describe_job(kind, id, variables); !full.empty()) fmt::print("\nas {} has it\n{}\n", to_string(kind), trim(full));
+    if (auto const full = describe_job(kind, id, variables); !full.empty())
+        fmt::print("\nas {} has it\n{}\n", to_string(kind), trim(full));
     return 0;
 }
 

@@ -28,7 +28,8 @@ std::string_view starter_script() noexcept {
 }
 
 std::string starter_job_file(std::string const& site) {
-    return fmt::format(R"TOML(# The job of this folder. `muster submit` submits it; options on the command line go before what is written here.
+    return fmt::format(
+        R"TOML(# The job of this folder. `muster submit` submits it; options on the command line go before what is written here.
 [job]
 site = "{}"      # muster script --help names the options; each can be a key here
 gpus = 2                    # one rank for each
@@ -42,7 +43,7 @@ command = ["python3", "train.py"]
 [job.env]
 OMP_NUM_THREADS = "1"
 )TOML",
-                       site);
+        site);
 }
 
 }  // namespace muster

@@ -76,9 +76,11 @@ void test_only(job_plan const& plan, std::string const& path, environment const&
     if (answer.exit_status != 0) {
         std::error_code fault;
         fs::remove(path, fault);
-        throw error(errc::usage,
-                    fmt::format("sbatch --test-only refuses the job: {}; change what is asked for, or give --no-check to submit it all the same",
-                                said_by(answer)));
+        throw error(
+            errc::usage,
+            fmt::format(
+                "sbatch --test-only refuses the job: {}; change what is asked for, or give --no-check to submit it all the same",
+                said_by(answer)));
     }
     // The number in that line is not the job's: it is of the question.
     auto const at = answer.err.find(" to start at ");
@@ -93,7 +95,8 @@ void check_files(script_request const& request, environment const& variables) {
     std::error_code fault;
     for (auto const& [from, to] : request.stage_in)
         if (!fs::exists(from, fault))
-            throw error(errc::usage, fmt::format("--stage-in {}:{}: there is no {} here; check the name, or give --no-check", from, to, from));
+            throw error(errc::usage,
+                        fmt::format("--stage-in {}:{}: there is no {} here; check the name, or give --no-check", from, to, from));
 }
 
 void print_plan(job_plan const& plan) {
@@ -140,7 +143,8 @@ std::vector<std::string> link_words(job_plan const& plan, std::string const& pat
 void print_actions(job_plan const& plan, bool checks, bool json) {
     auto const path = first_script_path(plan);
     std::vector<std::vector<std::string>> submits;
-    for (int link = 1; link <= links_of(plan); ++link) submits.push_back(link_words(plan, path, link, fmt::format("ID{}", link - 1)));
+    for (int link = 1; link <= links_of(plan); ++link)
+        submits.push_back(link_words(plan, path, link, fmt::format("ID{}", link - 1)));
     std::vector<std::string> const test{"sbatch", "--test-only", path};
     bool const tests = checks && plan.request.kind == script_kind::slurm;
     if (json) {
@@ -172,8 +176,9 @@ std::string submit_script(job_plan const& plan, std::vector<std::string> const& 
         throw error(errc::usage, fmt::format("{} refuses the job: {}; its script is {}", words.front(), said_by(answer), path));
     auto const id = parse_job_number(answer.out);
     if (!id)
-        throw error(errc::parse, fmt::format("{} ended well, and printed no number of a job: '{}'; look for the job with muster jobs",
-                                             words.front(), without_controls(trim(answer.out))));
+        throw error(errc::parse,
+                    fmt::format("{} ended well, and printed no number of a job: '{}'; look for the job with muster jobs",
+                                words.front(), without_controls(trim(answer.out))));
     return *id;
 }
 
@@ -222,7 +227,8 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
     print_notes(given);
     if (given.command.empty())
         throw error(errc::usage,
-                    "the program is missing; give it after --, as in: muster submit … -- python3 train.py, or as 'command' in a job file");
+                    "the program is missing; give it after --, as in: muster submit … -- python3 train.py, or as 'command' in a "
+                    "job file");
     auto const plan = plan_submission(given, variables);
     bool const checks = given.flag("check"), json = given.flag("json");
     if (checks) check_files(plan.request, variables);
@@ -239,7 +245,8 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
     auto const script = keep_script(plan, path, id);
     for (auto const& link : ids)
         if (auto const why = write_job_record(make_record(plan, link, script, args), variables); !why.empty())
-            fmt::print(stderr, "muster: note: no record of job {} is kept ({}), so muster logs and rerun do not find its files\n", link, why);
+            fmt::print(stderr, "muster: note: no record of job {} is kept ({}), so muster logs and rerun do not find its files\n",
+                       link, why);
     if (json) {
         fmt::print("{}\n", json_of(plan, ids, script).dump(2, ' ', false, ordered_json::error_handler_t::replace));
         return 0;

@@ -16,8 +16,8 @@
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/logs/log_tail.hpp"
-#include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/jobs/logs/watch_screen.hpp"
+#include "launch/jobs/queue/ask_scheduler.hpp"
 
 namespace muster {
 
@@ -25,9 +25,9 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr auto ask_each = std::chrono::seconds(5);       ///< however many jobs
-constexpr auto look_each = std::chrono::seconds(2);      ///< at files of other machines, of which no event tells
-constexpr auto pause = std::chrono::milliseconds(100);   ///< from one look to the next, where much is written
+constexpr auto ask_each = std::chrono::seconds(5);      ///< however many jobs
+constexpr auto look_each = std::chrono::seconds(2);     ///< at files of other machines, of which no event tells
+constexpr auto pause = std::chrono::milliseconds(100);  ///< from one look to the next, where much is written
 
 /// A job that was asked for: an array's tasks are all of it.
 struct watched_job {
@@ -44,18 +44,22 @@ std::string state_line(queued_job const& job) {
             return fmt::format("job {}: {}: {}{}", job.id, job.state, explain_wait(job),
                                job.start.empty() ? "" : fmt::format("; expected to start at {}", job.start));
         case job_phase::running:
-            return fmt::format("job {}: {} on {} {} since {}, limit {}", job.id, job.state, job.nodes, job.nodes == "1" ? "node" : "nodes",
-                               job.start, job.limit);
+            return fmt::format("job {}: {} on {} {} since {}, limit {}", job.id, job.state, job.nodes,
+                               job.nodes == "1" ? "node" : "nodes", job.start, job.limit);
         case job_phase::ended: break;
     }
-    return fmt::format("job {}: {} after {}{}{}", job.id, job.state, job.used, job.status ? fmt::format(", exit code {}", *job.status) : "",
+    return fmt::format("job {}: {} after {}{}{}", job.id, job.state, job.used,
+                       job.status ? fmt::format(", exit code {}", *job.status) : "",
                        job.reason.empty() ? "" : fmt::format(" ({})", without_controls(job.reason)));
 }
 
 class job_watcher {
   public:
     job_watcher(queue_kind kind, std::vector<std::string> const& ids, tail_choice choice, environment const& variables)
-        : kind_(kind), variables_(variables), several_(ids.size() > 1), tail_(std::move(choice), [this](auto const& job, int rank, auto const& line) {
+        : kind_(kind),
+          variables_(variables),
+          several_(ids.size() > 1),
+          tail_(std::move(choice), [this](auto const& job, int rank, auto const& line) {
               screen_.print_line(several_ ? job : std::string(), rank, line);
           }) {
         for (auto const& id : ids) jobs_.push_back({id, find_job_record(id, variables), {}, false, 0});
@@ -121,12 +125,14 @@ class job_watcher {
         auto const files = find_job_files(job.id, job.record);
         auto const exit = files.run_folders.empty() ? std::nullopt : read_run_exit(files.run_folders.back());
         if (!exit && job.known.empty() && !job.record)
-            throw error(errc::not_found, fmt::format("job {}: the scheduler does not know it (any more); muster jobs lists yours", job.id));
+            throw error(errc::not_found,
+                        fmt::format("job {}: the scheduler does not know it (any more); muster jobs lists yours", job.id));
         job.ended = true;
         job.code = exit.value_or(125);
-        screen_.print_state(exit ? fmt::format("job {}: ended; exit code {}, as {}/run.json says", job.id, *exit, files.run_folders.back())
-                                 : fmt::format("job {}: the scheduler does not know it any more, and no run of it has left an exit code",
-                                               job.id));
+        screen_.print_state(
+            exit
+                ? fmt::format("job {}: ended; exit code {}, as {}/run.json says", job.id, *exit, files.run_folders.back())
+                : fmt::format("job {}: the scheduler does not know it any more, and no run of it has left an exit code", job.id));
         if (job.known.empty()) tail_.follow(job.id, files);
     }
 
@@ -155,8 +161,9 @@ class job_watcher {
         for (auto const& job : jobs_)
             for (auto const& [id, known] : job.known)
                 if (!job.ended && known.phase != job_phase::ended)
-                    states.push_back(fmt::format("{} {}{}", known.id, known.state,
-                                                 known.phase == job_phase::running ? fmt::format(" {} of {}", known.used, known.limit) : ""));
+                    states.push_back(
+                        fmt::format("{} {}{}", known.id, known.state,
+                                    known.phase == job_phase::running ? fmt::format(" {} of {}", known.used, known.limit) : ""));
         screen_.show_status(join(states, ", "));
     }
 

@@ -37,7 +37,8 @@ void write_whole(output_folder const& folder, std::string const& name, std::stri
     if (only_mine && ::fchmod(file.get(), 0600) != 0) throw_system("fchmod", name);
     while (!text.empty()) {
         auto const n = ::write(file.get(), text.data(), text.size());
-        if (n < 0) throw_system("write", fmt::format("{}/{}", folder.path(), name), 0, "free space, or give another --output-dir");
+        if (n < 0)
+            throw_system("write", fmt::format("{}/{}", folder.path(), name), 0, "free space, or give another --output-dir");
         text.remove_prefix(static_cast<std::size_t>(n));
     }
 }

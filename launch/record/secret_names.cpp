@@ -10,8 +10,8 @@ namespace muster {
 
 namespace {
 
-constexpr std::array telling_parts{"SECRET",      "PASSWORD",   "PASSWD", "PASSPHRASE", "API_KEY",
-                                   "APIKEY", "ACCESS_KEY", "PRIVATE_KEY", "CREDENTIAL", "COOKIE", "LICENSE_KEY"};
+constexpr std::array telling_parts{"SECRET",     "PASSWORD",    "PASSWD",     "PASSPHRASE", "API_KEY",    "APIKEY",
+                                   "ACCESS_KEY", "PRIVATE_KEY", "CREDENTIAL", "COOKIE",     "LICENSE_KEY"};
 constexpr std::array telling_ends{"_KEY", "_PASS", "_PWD", "_PW", "_AUTH"};
 
 std::string upper(std::string_view text) {
@@ -55,7 +55,8 @@ std::vector<std::string> leave_out_secrets(environment& variables) {
 
 std::string without_secret(std::string const& assignment) {
     auto const equals = assignment.find('=');
-    if (equals == std::string::npos || !may_be_secret(assignment.substr(0, equals), assignment.substr(equals + 1))) return assignment;
+    if (equals == std::string::npos || !may_be_secret(assignment.substr(0, equals), assignment.substr(equals + 1)))
+        return assignment;
     return assignment.substr(0, equals);
 }
 

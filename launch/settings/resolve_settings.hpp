@@ -38,8 +38,9 @@ struct settings_sources {
     std::string project_file;                                                      ///< "muster.toml"; empty: none is read
     std::string user_file;                                                         ///< empty: none is read
     std::function<std::optional<std::string>(std::string const& path)> read_file;  ///< nothing: there is no such file
-    std::function<std::string(std::string const& path)> distrust;  ///< why another user may have written a file; "": none can have
-    std::function<site_settings(std::string const& name)> load_site;               ///< none: sites are not looked at
+    std::function<std::string(std::string const& path)>
+        distrust;  ///< why another user may have written a file; "": none can have
+    std::function<site_settings(std::string const& name)> load_site;  ///< none: sites are not looked at
 };
 
 /// A setting is asked for by the name it has in the table. Values are checked already.

@@ -49,7 +49,7 @@ struct run_options {
     std::optional<early_signal> signal_before_end;
     std::string success_file;  ///< made when the run ends with 0; empty: none
     duration grace{5};
-    duration heartbeat{5};  ///< a node that has not answered for so long, and 10 s, is lost
+    duration heartbeat{5};                                    ///< a node that has not answered for so long, and 10 s, is lost
     std::map<std::string, setting_value, std::less<>> asked;  ///< every setting that somebody has given, and where
     bool operator==(run_options const&) const = default;
 };

@@ -75,6 +75,8 @@ expect_contains stderr 'limits of queue debug are not known here'
 expect_exit 0 "$MUSTER" plan --site polaris --gpus 8
 expect_equal "$(grep -c '^[0-7] .*polaris[12] .*A100\|^[0-7] .*polaris[12]' "$OUT")" 8 'ranks'
 expect_contains stderr 'nodes like those of polaris are shown'
+expect_exit 0 "$MUSTER" plan --site juwels-booster --gpus 4
+expect_contains stderr 'not known of juwels-booster' 'which GPU is next to which cores: what is shown is assumed'
 expect_exit 0 "$MUSTER" plan --site polaris --gpus 2 --json
 expect_true python3 -c 'import json,sys; p=json.load(open(sys.argv[1])); assert p["world_size"] == 2 and len(p["nodes"]) == 1 and p["nodes"][0]["gpus"] == 4, p' "$OUT"
 

@@ -114,10 +114,11 @@ class drawing {
     }
 
     std::string draw() {
-        svg_ = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" font-size=\"{}\">\n", plot_width, plot_height,
-                           html_text(plot_.title), plot_font);
+        svg_ = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" font-size=\"{}\">\n", plot_width,
+                           plot_height, html_text(plot_.title), plot_font);
         draw_axes();
-        for (std::size_t i = 0; i < plot_.models.size(); ++i) draw_model(plot_.models[i], model_styles[std::min<std::size_t>(i, 1)]);
+        for (std::size_t i = 0; i < plot_.models.size(); ++i)
+            draw_model(plot_.models[i], model_styles[std::min<std::size_t>(i, 1)]);
         for (std::size_t i = 0; i < plot_.curves.size(); ++i) draw_curve(plot_.curves[i], i);
         for (std::size_t i = 0; i < plot_.curves.size(); ++i)
             for (auto const& point : plot_.curves[i].points) draw_label(point, shift(i));
@@ -132,7 +133,8 @@ class drawing {
     }
 
     void text(double x, double y, char const* anchor, std::string const& what, char const* colour) {
-        svg_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" fill=\"{}\">{}</text>\n", x, y, anchor, colour, what);
+        svg_ +=
+            fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" fill=\"{}\">{}</text>\n", x, y, anchor, colour, what);
     }
 
     void line(double x0, double y0, double x1, double y1, std::string_view style) {
@@ -184,7 +186,8 @@ class drawing {
             }
             double const r = curve.joined ? 2.5 : 4.5;
             svg_ += p.mark == point_mark::simulated
-                        ? fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"8\" height=\"8\" fill=\"#fff\" {}/>\n", x - 4, y - 4, stroke)
+                        ? fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"8\" height=\"8\" fill=\"#fff\" {}/>\n", x - 4,
+                                      y - 4, stroke)
                         : fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\" {}/>\n", x, y, r,
                                       p.mark == point_mark::oversubscribed ? "#fff" : colour, stroke);
             layout_.take({x - r - 1, y - r - 1, x + r + 1, y + r + 1});
@@ -205,9 +208,10 @@ class drawing {
         if (!place) return;
         auto inner = what.text();  // an SVG text holds tspans
         for (auto const& [from, to] : {std::pair<std::string, std::string>{"<span ", "<tspan "}, {"</span>", "</tspan>"}})
-            for (std::size_t at = 0; (at = inner.find(from, at)) != std::string::npos; at += to.size()) inner.replace(at, from.size(), to);
-        svg_ += fmt::format("<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"#20262e\">{}</text>\n", place->x,
-                            place->y + 0.35 * plot_font, inner);
+            for (std::size_t at = 0; (at = inner.find(from, at)) != std::string::npos; at += to.size())
+                inner.replace(at, from.size(), to);
+        svg_ += fmt::format("<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"#20262e\">{}</text>\n",
+                            place->x, place->y + 0.35 * plot_font, inner);
     }
 
     curve_plot const& plot_;

@@ -27,9 +27,9 @@ struct plot_curve {
 struct plot_axis {
     std::string title;
     bool logarithmic = false;
-    bool binary = false;            ///< ticks of a logarithmic axis are powers of two
-    bool bytes = false;             ///< ticks are sizes
-    std::vector<double> ticks;      ///< none: chosen
+    bool binary = false;        ///< ticks of a logarithmic axis are powers of two
+    bool bytes = false;         ///< ticks are sizes
+    std::vector<double> ticks;  ///< none: chosen
     bool from_zero = false;
 };
 

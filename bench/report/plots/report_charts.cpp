@@ -24,9 +24,15 @@ point_mark mark_of(report_json const& row) {
     return row.at("oversubscribed").get<bool>() ? point_mark::oversubscribed : point_mark::plain;
 }
 
-curve_point point_of(report_json const& value, json_place const& at, std::string const& middle, double scale, shown_rounding how) {
-    return {1, scale * value.at(middle).get<double>(), scale * value.at("low").get<double>(), scale * value.at("high").get<double>(),
-            point_mark::plain, at, how};
+curve_point point_of(report_json const& value, json_place const& at, std::string const& middle, double scale,
+                     shown_rounding how) {
+    return {1,
+            scale * value.at(middle).get<double>(),
+            scale * value.at("low").get<double>(),
+            scale * value.at("high").get<double>(),
+            point_mark::plain,
+            at,
+            how};
 }
 
 /// A point without a label.
@@ -47,7 +53,8 @@ plot_curve curve_of(report_json const& document, std::size_t study, shown what) 
         if (what == shown::time) {
             if (!row.at("metrics").contains(metric)) continue;
             auto const& value = row.at("metrics").at(metric);
-            point = point_of(value, row_at / "metrics" / metric / "median", "median", 1, three_digits(value.at("median").get<double>()));
+            point = point_of(value, row_at / "metrics" / metric / "median", "median", 1,
+                             three_digits(value.at("median").get<double>()));
         } else {
             if (row.at("speedup").is_null()) continue;
             auto const& value = row.at("speedup");
@@ -90,7 +97,8 @@ void add_models(curve_plot& plot, report_json const& document, std::vector<std::
     if (studies.size() != 1) return;
     auto const& s = document.at("studies")[studies.front()];
     double const cores = s.at("cores").get<double>();
-    bool const bounded = std::ranges::any_of(s.at("rows"), [](auto const& row) { return row.at("oversubscribed").template get<bool>(); });
+    bool const bounded =
+        std::ranges::any_of(s.at("rows"), [](auto const& row) { return row.at("oversubscribed").template get<bool>(); });
     if (!bounded || cores < first || cores >= last) return;
     plot_curve bound{fmt::format("bound by {:.0f} cores", cores), {line_point(first, 1)}};
     if (efficiency) {
@@ -111,7 +119,8 @@ void add_chart(std::vector<report_chart>& charts, curve_plot const& plot, report
     if (!svg.empty()) charts.push_back({plot.title, std::move(svg), legend(plot), std::move(caption)});
 }
 
-curve_plot plot_of(report_json const& document, std::vector<std::size_t> const& studies, shown what, std::string title, std::string y) {
+curve_plot plot_of(report_json const& document, std::vector<std::size_t> const& studies, shown what, std::string title,
+                   std::string y) {
     curve_plot plot;
     plot.title = std::move(title);
     for (auto const i : studies) plot.curves.push_back(curve_of(document, i, what));
@@ -136,7 +145,8 @@ void add_scaling(std::vector<report_chart>& charts, report_json const& document,
     speedup.y.logarithmic = speedup.y.binary = true;
     add_models(speedup, document, studies, false);
     add_chart(charts, speedup, document,
-              "Whiskers span the quotients of the ends of both spreads. Points are not joined: nothing was measured between them. A ratio "
+              "Whiskers span the quotients of the ends of both spreads. Points are not joined: nothing was measured between "
+              "them. A ratio "
               "that the spread swallows has no figure.");
 
     auto efficiency = plot_of(document, studies, shown::efficiency, "efficiency", "efficiency (1 = ideal)");
@@ -167,16 +177,18 @@ std::vector<report_chart> study_charts(report_json const& document, json_place c
     std::vector<report_chart> charts;
     auto const label = document.at(study).at("label").get<std::string>();
     if (auto svg = draw_time_parts(document, study); !svg.empty())
-        charts.push_back({"Where the time of a run goes", std::move(svg), time_parts_legend(document, study),
-                          "Medians over the runs, of the metrics that the program tells. Exposed communication is what is not hidden "
-                          "behind compute."});
+        charts.push_back(
+            {"Where the time of a run goes", std::move(svg), time_parts_legend(document, study),
+             "Medians over the runs, of the metrics that the program tells. Exposed communication is what is not hidden "
+             "behind compute."});
     if (auto svg = draw_by_rank(document, study); !svg.empty()) {
         auto const& strip = document.at(study).at("by_rank");
-        charts.push_back({fmt::format("{} of each rank in each run", strip.at("metric").get<std::string>()), std::move(svg),
-                          "<span><i class=\"square\" style=\"background:#d55e00;border-color:#d55e00\"></i>above the run's median</span>"
-                          "<span><i class=\"square\" style=\"background:#0072b2;border-color:#0072b2\"></i>below</span>",
-                          fmt::format("{} ranks. A cell's colour is full where it differs by {:.0f}% from the median of its run.",
-                                      strip.at("ranks").get<int>(), 100 * full_colour_of(strip))});
+        charts.push_back(
+            {fmt::format("{} of each rank in each run", strip.at("metric").get<std::string>()), std::move(svg),
+             "<span><i class=\"square\" style=\"background:#d55e00;border-color:#d55e00\"></i>above the run's median</span>"
+             "<span><i class=\"square\" style=\"background:#0072b2;border-color:#0072b2\"></i>below</span>",
+             fmt::format("{} ranks. A cell's colour is full where it differs by {:.0f}% from the median of its run.",
+                         strip.at("ranks").get<int>(), 100 * full_colour_of(strip))});
     }
     return charts;
 }
@@ -187,8 +199,8 @@ std::vector<report_chart> busbw_charts(report_json const& document) {
     for (std::size_t t = 0; t < tables.size(); ++t) {
         auto const& table = tables[t];
         curve_plot plot;
-        plot.title = fmt::format("{} {} on {} ranks", table.at("collective").get<std::string>(), table.at("type").get<std::string>(),
-                                 table.at("ranks").get<int>());
+        plot.title = fmt::format("{} {} on {} ranks", table.at("collective").get<std::string>(),
+                                 table.at("type").get<std::string>(), table.at("ranks").get<int>());
         for (std::size_t c = 0; c < table.at("curves").size(); ++c) {
             auto const& curve = table.at("curves")[c];
             bool const simulated = curve.at("simulated").get<bool>();
@@ -204,8 +216,9 @@ std::vector<report_chart> busbw_charts(report_json const& document) {
         plot.x = {"bytes", true, true, true};
         plot.y = {"bus bandwidth, GB/s", true};
         add_chart(charts, plot, document,
-                  fmt::format("Median of the samples, out of place; whiskers are the spreads. {}, {}, {}.", table.at("host").get<std::string>(),
-                              table.at("created").get<std::string>(), table.at("file").get<std::string>()));
+                  fmt::format("Median of the samples, out of place; whiskers are the spreads. {}, {}, {}.",
+                              table.at("host").get<std::string>(), table.at("created").get<std::string>(),
+                              table.at("file").get<std::string>()));
     }
     return charts;
 }

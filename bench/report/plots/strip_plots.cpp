@@ -21,15 +21,17 @@ std::string strip_text(double x, double y, char const* anchor, std::string_view 
 }
 
 std::string whole_svg(double height, std::string_view title, std::string const& inside) {
-    return fmt::format("<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"{}\" font-size=\"{}\">\n{}</svg>", strip_width, height,
-                       html_text(title), strip_font, inside);
+    return fmt::format("<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"{}\" font-size=\"{}\">\n{}</svg>", strip_width,
+                       height, html_text(title), strip_font, inside);
 }
 
 /// A figure as an SVG text holds it, inside of a segment or cell.
-std::string cell_label(report_json const& document, json_place const& at, shown_rounding how, double x, double y, std::string_view colour) {
-    return fmt::format("<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"{}\" data-value=\"{}\" "
-                       "data-digits=\"{}\">{}</text>\n",
-                       x, y, colour, html_text(at.to_string()), how.digits, show_value(document.at(at).get<double>(), how));
+std::string cell_label(report_json const& document, json_place const& at, shown_rounding how, double x, double y,
+                       std::string_view colour) {
+    return fmt::format(
+        "<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"{}\" data-value=\"{}\" "
+        "data-digits=\"{}\">{}</text>\n",
+        x, y, colour, html_text(at.to_string()), how.digits, show_value(document.at(at).get<double>(), how));
 }
 
 double part_of(report_json const& row, char const* metric) {
@@ -43,7 +45,8 @@ double part_of(report_json const& row, char const* metric) {
 std::vector<std::size_t> divided_rows(report_json const& rows) {
     std::vector<std::size_t> out;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        auto const told = std::ranges::count_if(time_parts(), [&](auto const& part) { return part_of(rows[i], part.metric) > 0; });
+        auto const told =
+            std::ranges::count_if(time_parts(), [&](auto const& part) { return part_of(rows[i], part.metric) > 0; });
         if (told >= 2) out.push_back(i);
     }
     return out;
@@ -92,16 +95,18 @@ std::string draw_time_parts(report_json const& document, json_place const& study
         auto const ranks = rows[i].at("ranks").get<int>();
         bool const simulated = rows[i].at("simulated").get<bool>();
         out += strip_text(left - 8, y + bar / 2 + 0.35 * strip_font, "end", "#3c4149",
-                    simulated ? fmt::format("{} simul.", ranks) : fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"));
+                          simulated ? fmt::format("{} simul.", ranks) : fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"));
         double x = left;
         for (auto const& part : time_parts()) {
             double const value = part_of(rows[i], part.metric), wide = value / longest * (right - left);
             if (!(value > 0)) continue;
-            out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"/>\n", x, y, wide, bar, part.colour);
+            out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"/>\n", x, y, wide, bar,
+                               part.colour);
             auto const how = three_digits(value);
             if (text_width(show_value(value, how), strip_font) + 6 < wide)
-                out += cell_label(document, study / "rows" / i / "metrics" / part.metric / "median", how, x + wide / 2, y + bar / 2 + 0.35 * strip_font,
-                             std::string_view(part.colour) == "#0072b2" ? "#fff" : "#14181d");
+                out +=
+                    cell_label(document, study / "rows" / i / "metrics" / part.metric / "median", how, x + wide / 2,
+                               y + bar / 2 + 0.35 * strip_font, std::string_view(part.colour) == "#0072b2" ? "#fff" : "#14181d");
             x += wide;
         }
         y += row_height;
@@ -115,7 +120,8 @@ std::string time_parts_legend(report_json const& document, json_place const& stu
     std::string out;
     for (auto const& part : time_parts())
         if (std::ranges::any_of(rows, [&](auto const& row) { return part_of(row, part.metric) > 0; }))
-            out += fmt::format("<span><i class=\"square\" style=\"background:{0};border-color:{0}\"></i>{1}</span>", part.colour, part.name);
+            out += fmt::format("<span><i class=\"square\" style=\"background:{0};border-color:{0}\"></i>{1}</span>", part.colour,
+                               part.name);
     return out;
 }
 
@@ -157,13 +163,14 @@ std::string draw_by_rank(report_json const& document, json_place const& study) {
         for (std::size_t rank = 0; rank < ranks; ++rank) {
             auto const& value = one.at("values")[rank];
             double const y = top + static_cast<double>(rank) * tall;
-            out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" fill=\"{}\"{}/>\n", x, y, wide, tall,
-                               value.is_number() ? mix(deviation(value, middle) / full) : "#eef0f3", tall > 8 ? " stroke=\"#fff\"" : "");
+            out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" fill=\"{}\"{}/>\n", x, y, wide,
+                               tall, value.is_number() ? mix(deviation(value, middle) / full) : "#eef0f3",
+                               tall > 8 ? " stroke=\"#fff\"" : "");
             if (!value.is_number() || tall < 16) continue;
             auto const how = three_digits(value.get<double>());
             if (text_width(show_value(value.get<double>(), how), strip_font) + 4 < wide)
-                out += cell_label(document, study / "by_rank" / "runs" / run / "values" / rank, how, x + wide / 2, y + tall / 2 + 0.35 * strip_font,
-                             "#14181d");
+                out += cell_label(document, study / "by_rank" / "runs" / run / "values" / rank, how, x + wide / 2,
+                                  y + tall / 2 + 0.35 * strip_font, "#14181d");
         }
     }
     return whole_svg(top + static_cast<double>(ranks) * tall + 6, "Each rank in each run", out);

@@ -27,8 +27,8 @@ line_filter::line_filter(std::string const& expression) {
     if (fault != 0) {
         std::array<char, 256> text{};
         ::regerror(fault, &compiled_->expression, text.data(), text.size());
-        throw error(errc::usage, fmt::format("--grep: '{}' is no regular expression: {}; put \\ before what is meant as it is", expression,
-                                             text.data()));
+        throw error(errc::usage, fmt::format("--grep: '{}' is no regular expression: {}; put \\ before what is meant as it is",
+                                             expression, text.data()));
     }
     compiled_->made = true;
 }

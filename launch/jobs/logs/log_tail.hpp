@@ -55,9 +55,9 @@ class log_tail {
     tail_choice choice_;
     sink take_;
     unique_fd events_;
-    std::map<std::string, source> sources_;   ///< by path
-    std::map<std::string, bool> has_ranks_;   ///< by job
-    std::map<std::string, int> watched_;      ///< by path
+    std::map<std::string, source> sources_;  ///< by path
+    std::map<std::string, bool> has_ranks_;  ///< by job
+    std::map<std::string, int> watched_;     ///< by path
 };
 
 /// From --rank and --grep. Throws errc::usage.

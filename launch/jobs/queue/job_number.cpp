@@ -9,13 +9,15 @@ namespace muster {
 namespace {
 
 bool is_part_of_number(char c) noexcept {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || c == '-' || c == '[' || c == ']';
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || c == '-' || c == '[' ||
+           c == ']';
 }
 
 }  // namespace
 
 bool is_job_number(std::string_view word) noexcept {
-    return !word.empty() && word.size() < 200 && is_digit(word.front()) && std::all_of(word.begin(), word.end(), is_part_of_number);
+    return !word.empty() && word.size() < 200 && is_digit(word.front()) &&
+           std::all_of(word.begin(), word.end(), is_part_of_number);
 }
 
 std::optional<std::string> parse_job_number(std::string_view printed) {

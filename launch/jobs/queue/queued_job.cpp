@@ -147,9 +147,12 @@ std::string explain_limit(std::string_view reason) {
     auto rest = reason.substr(by_qos ? 3 : 5);
     auto const who = by_qos ? "its quality of service (queue)" : "your account";
     std::string_view how = "a limit";
-    if (rest.starts_with("Grp")) how = "the limit of all of its jobs together", rest.remove_prefix(3);
-    else if (rest.starts_with("Max")) how = "the most that one job or user may have", rest.remove_prefix(3);
-    else if (rest.starts_with("Min")) return fmt::format("{} wants at least more than it asks for ({})", who, reason);
+    if (rest.starts_with("Grp"))
+        how = "the limit of all of its jobs together", rest.remove_prefix(3);
+    else if (rest.starts_with("Max"))
+        how = "the most that one job or user may have", rest.remove_prefix(3);
+    else if (rest.starts_with("Min"))
+        return fmt::format("{} wants at least more than it asks for ({})", who, reason);
     std::string_view what = "what it asks for";
     for (auto const& [word, meaning] : {std::pair<std::string_view, std::string_view>{"GRES", "GPUs"},
                                         {"Gres", "GPUs"},

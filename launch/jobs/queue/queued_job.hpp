@@ -11,17 +11,17 @@ namespace muster {
 enum class job_phase { waiting, running, ended };
 
 struct queued_job {
-    std::string id;       ///< "12", of an array's task "12_3"; "12.pbs"
-    std::string raw_id;   ///< the number that %j stands for: Slurm gives an array's task one of its own
+    std::string id;      ///< "12", of an array's task "12_3"; "12.pbs"
+    std::string raw_id;  ///< the number that %j stands for: Slurm gives an array's task one of its own
     std::string name;
-    std::string state;    ///< the scheduler's own word: "RUNNING", "Q"
+    std::string state;  ///< the scheduler's own word: "RUNNING", "Q"
     job_phase phase = job_phase::waiting;
-    std::string reason;   ///< why it waits or has ended, in the scheduler's words; empty: none
-    std::string nodes;    ///< their number
-    std::string used;     ///< time, as the scheduler writes it
+    std::string reason;  ///< why it waits or has ended, in the scheduler's words; empty: none
+    std::string nodes;   ///< their number
+    std::string used;    ///< time, as the scheduler writes it
     std::string limit;
-    std::string start;    ///< when it started, or is expected to; empty: not known
-    std::string owner;    ///< PBS: "user@host"
+    std::string start;          ///< when it started, or is expected to; empty: not known
+    std::string owner;          ///< PBS: "user@host"
     std::optional<int> status;  ///< of one that has ended: as a shell has it
     bool operator==(queued_job const&) const = default;
 };

@@ -102,7 +102,7 @@ void check_layer(layer& l, tensor_format const& back, int images,
     for (std::size_t i = parameters.size() - std::min<std::size_t>(5, parameters.size()); i < parameters.size(); ++i)
         ASSERT_NEAR(t.gradients[i], central_difference(objective, parameters[i]), 2e-4) << "bias " << i;
     auto const got = dense(t.in_gradient, l.in_gradient_format(), images - 1);
-    for (std::size_t i = 0; i < got.size(); i += got.size() > 400 ? std::size_t{37} : std::size_t{1})
+    for (std::size_t i = 0; i<got.size(); i += got.size()> 400 ? std::size_t{37} : std::size_t{1})
         ASSERT_NEAR(got[i], central_difference([&] { return objective_of(images - 1); }, in[images - 1][i]), 2e-4)
             << "input " << i;
 }

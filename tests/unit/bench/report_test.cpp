@@ -225,10 +225,10 @@ TEST(report_html, needs_no_network_and_holds_what_it_must) {
     for (auto const* forbidden : {"http://", "https://", "<script", "<link", "@import", "url(", "src="})
         EXPECT_THAT(page, Not(HasSubstr(forbidden)));
     auto const text = without_tags(page);
-    for (auto const* wanted : {"Published, 2020, A100s: not like for like", "499.8", "8.97", "oversubscribed: 4 ranks on 2 cores",
-                               "speed-up", "Some Processor", "GCC 12.2.0", "Open MPI v4.1.4", "7.50 to 8.50 (range)",
-                               "What the numbers mean", "0=0 1=1", "Hits over all images of the test split", "(log scale)",
-                               "A reviewer's checklist"})
+    for (auto const* wanted :
+         {"Published, 2020, A100s: not like for like", "499.8", "8.97", "oversubscribed: 4 ranks on 2 cores", "speed-up",
+          "Some Processor", "GCC 12.2.0", "Open MPI v4.1.4", "7.50 to 8.50 (range)", "What the numbers mean", "0=0 1=1",
+          "Hits over all images of the test split", "(log scale)", "A reviewer's checklist"})
         EXPECT_THAT(text, HasSubstr(wanted));
     EXPECT_THAT(page, Not(HasSubstr("{{"))) << "every field of the template was filled";
 }
@@ -266,7 +266,8 @@ TEST(report_html, names_the_value_of_each_figure) {
     auto const page = page_of(sample_study());
     EXPECT_THAT(page, HasSubstr("<span data-value=\"/studies/0/rows/1/speedup/value\" data-digits=\"2\">1.78</span>"));
     EXPECT_THAT(page, HasSubstr("data-value=\"/studies/0/rows/1/speedup/efficiency\" data-digits=\"0\" data-scale=\"100\">89<"));
-    EXPECT_THAT(page, HasSubstr("oversubscribed: <span data-value=\"/studies/0/rows/2/ranks\" data-digits=\"0\">4</span> ranks on"));
+    EXPECT_THAT(page,
+                HasSubstr("oversubscribed: <span data-value=\"/studies/0/rows/2/ranks\" data-digits=\"0\">4</span> ranks on"));
 }
 
 TEST(report_document, puts_studies_side_by_side_and_says_what_differs) {
@@ -330,13 +331,18 @@ TEST(label_layout, gives_no_place_twice) {
     auto const first = layout.place(30, 20, "10", 10);
     ASSERT_TRUE(first);
     for (int i = 0; i < 8; ++i)
-        if (auto const next = layout.place(30, 20, "10", 10)) { EXPECT_FALSE(next->box.overlaps(first->box)); }
+        if (auto const next = layout.place(30, 20, "10", 10)) {
+            EXPECT_FALSE(next->box.overlaps(first->box));
+        }
     EXPECT_FALSE(layout.place(30, 20, "a long label", 10)) << "no room";
 }
 
 TEST(figure_text, finds_the_figures_of_a_sentence) {
-    report_json const document{{"figure", 0.3125}, {"ranks", 2}, {"text", "at 2 ranks, 31% of wall_s on node-3 is 1.5 s"},
-                               {"values", {{"s", 1.5}}}, {"names", report_json::array({"node-3"})}};
+    report_json const document{{"figure", 0.3125},
+                               {"ranks", 2},
+                               {"text", "at 2 ranks, 31% of wall_s on node-3 is 1.5 s"},
+                               {"values", {{"s", 1.5}}},
+                               {"names", report_json::array({"node-3"})}};
     EXPECT_EQ(figure_text(document, markup::html).sentence(json_place(), "text").text(),
               "at <span data-value=\"/ranks\" data-digits=\"0\">2</span> ranks, <span data-value=\"/figure\" data-digits=\"0\" "
               "data-scale=\"100\">31</span>% of wall_s on <span data-name>node-3</span> is <span data-value=\"/values/s\" "
@@ -348,7 +354,8 @@ TEST(busbw_curves, are_bytes_over_time_times_the_factor) {
     auto const document = parse_json(R"({"schema": "muster.collectives/1", "created": "now", "command": "x",
         "context": {"host": "a", "load": 0.5}, "collective": "allreduce", "type": "f32", "redop": "sum", "ranks": 4,
         "simulated": false, "bus_factor": 1.5, "jobs": [{"name": "shm", "simulated": false}],
-        "cells": [{"by": "shm", "bytes": 3000, "out_of_place_us": [2, 4, 3], "in_place_us": []}]})", "here");
+        "cells": [{"by": "shm", "bytes": 3000, "out_of_place_us": [2, 4, 3], "in_place_us": []}]})",
+                                     "here");
     ASSERT_TRUE(is_collectives(document));
     auto curves = report_json::array();
     add_busbw_curves(checked_json(document, "here"), "c.json", curves);

@@ -76,7 +76,8 @@ TEST(tried_advice, survives_its_json) {
 
 TEST(advice_changes, of_the_built_in_training_change_its_options) {
     auto const plan = sample_study().plan;
-    auto const all = advice_changes(plan, {found(cause::oversubscribed, 4), found(cause::communication), found(cause::serial_part)});
+    auto const all =
+        advice_changes(plan, {found(cause::oversubscribed, 4), found(cause::communication), found(cause::serial_part)});
     ASSERT_EQ(all.size(), 3u) << "a larger batch is tried once, though two causes ask for it";
     EXPECT_THAT(all[0].not_tried, HasSubstr("smaller numbers of ranks"));
     EXPECT_THAT(all[1].program, ElementsAre("muster-bench", "train", "--bucket-bytes", "1048576"));

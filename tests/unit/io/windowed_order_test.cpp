@@ -145,7 +145,8 @@ TEST(window_for, is_none_for_sets_that_are_shuffled_whole) {
     EXPECT_FALSE(window_for(60000, 784));
     EXPECT_FALSE(window_for((std::uint64_t{4} << 30) / 1024, 1024));
     EXPECT_EQ(window_for((std::uint64_t{4} << 30) / 1024 + 1, 1024), (shuffle_window{4096, 64}));
-    EXPECT_EQ(window_for((std::uint64_t{4} << 30) / 1024 + 1, 1024, 1000), (shuffle_window{4000, 64})) << "whole chunks of the file";
+    EXPECT_EQ(window_for((std::uint64_t{4} << 30) / 1024 + 1, 1024, 1000), (shuffle_window{4000, 64}))
+        << "whole chunks of the file";
     EXPECT_EQ(window_for((std::uint64_t{4} << 30) / 1024 + 1, 1024, 5000), (shuffle_window{5000, 64}));
     EXPECT_EQ(window_for(std::uint64_t{1} << 20, 100 << 20), (shuffle_window{1, 64})) << "samples larger than a chunk";
 }

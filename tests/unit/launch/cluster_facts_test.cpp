@@ -22,7 +22,8 @@ std::string fixture(std::string const& name) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::string const config = "Configuration data as of 2026-11-22\nAccountingStorageEnforce = associations,limits\nClusterName             = Big One\n";
+std::string const config =
+    "Configuration data as of 2026-11-22\nAccountingStorageEnforce = associations,limits\nClusterName             = Big One\n";
 
 TEST(slurm_facts, partitions_and_shapes) {
     auto const facts = read_slurm_facts(
@@ -63,7 +64,8 @@ TEST(pbs_facts, of_a_real_server) {
 }
 
 TEST(site_file_text, can_be_read_and_says_what_it_does_not_know) {
-    auto const slurm = read_slurm_facts("main*|infinite|1-infinite|2|8|1|8|1|gpu:4\nold|n/a|1-infinite|0|8|1|8|1|(null)\n", config);
+    auto const slurm =
+        read_slurm_facts("main*|infinite|1-infinite|2|8|1|8|1|gpu:4\nold|n/a|1-infinite|0|8|1|8|1|(null)\n", config);
     auto const text = site_file_text(slurm, "big-one", "2026-11-22");
     auto const read = parse_site(text, "big-one.toml");
     EXPECT_EQ(read.node.gpus, 4);

@@ -45,9 +45,12 @@ TEST(job_file, holds_settings_and_a_command) {
     EXPECT_THAT(read->command, ElementsAre("python3", "train.py", "a b"));
     std::map<std::string, std::string> values;
     for (auto const& setting : read->settings) values[setting.name] = setting.entries.at(0);
-    EXPECT_EQ(values, (std::map<std::string, std::string>{
-                          {"site", "polaris"}, {"gpus", "8"}, {"time", "1h"}, {"bind-to", "numa"}, {"env", "A=1"}, {"ranks-per-gpu", "2"}}));
-    EXPECT_EQ(parse_job_file("[job]\ncommand = \"python3 'a b'\"\n", "j", true)->command, (std::vector<std::string>{"python3", "a b"}));
+    EXPECT_EQ(
+        values,
+        (std::map<std::string, std::string>{
+            {"site", "polaris"}, {"gpus", "8"}, {"time", "1h"}, {"bind-to", "numa"}, {"env", "A=1"}, {"ranks-per-gpu", "2"}}));
+    EXPECT_EQ(parse_job_file("[job]\ncommand = \"python3 'a b'\"\n", "j", true)->command,
+              (std::vector<std::string>{"python3", "a b"}));
     EXPECT_EQ(parse_job_file("ranks = 2\n", "muster.toml", false), std::nullopt);
 }
 
@@ -58,7 +61,8 @@ TEST(job_file, is_no_matter_of_muster_run) {
 }
 
 TEST(job_file, shows_each_mistake_with_its_place) {
-    EXPECT_THAT(fault("[job]\ngpu = 8\n"), AllOf(HasSubstr("job.toml:2:1"), HasSubstr("unknown key 'gpu'; did you mean 'gpus'?"), HasSubstr("^")));
+    EXPECT_THAT(fault("[job]\ngpu = 8\n"),
+                AllOf(HasSubstr("job.toml:2:1"), HasSubstr("unknown key 'gpu'; did you mean 'gpus'?"), HasSubstr("^")));
     EXPECT_THAT(fault("[job]\ncomand = \"x\"\n"), HasSubstr("did you mean 'command'?"));
     EXPECT_THAT(fault("[job]\nwalltime = \"1h\"\n"), HasSubstr("here it is called 'time'"));
     EXPECT_THAT(fault("[job]\ngpus = \"8\"\n"), AllOf(HasSubstr("job.toml:2:8"), HasSubstr("a whole number")));
@@ -84,7 +88,8 @@ settings_sources sources_of(std::map<std::string, std::string> const& files) {
 }
 
 TEST(job_file, is_below_the_command_line_and_above_other_files) {
-    auto sources = sources_of({{"muster.toml", "gpus = 1\n[job]\ngpus = 2\ntime = \"2h\"\ncommand = [\"a\"]\n"}, {"own.toml", job}});
+    auto sources =
+        sources_of({{"muster.toml", "gpus = 1\n[job]\ngpus = 2\ntime = \"2h\"\ncommand = [\"a\"]\n"}, {"own.toml", job}});
     auto given = resolve_settings("submit", {}, sources);
     EXPECT_EQ(given.text("gpus"), "2");
     EXPECT_EQ(given.get("gpus").where, "muster.toml:3");

@@ -47,10 +47,12 @@ TEST(script_argument, is_the_file_that_an_interpreter_reads) {
 }
 
 TEST(script_directives, become_words_without_those_of_batch_jobs) {
-    EXPECT_THAT(script_directives("#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --output='a b'\n#SBATCH --constraint='a&b'\n#SBATCH -o x\n\necho\n#SBATCH --late\n",
+    EXPECT_THAT(script_directives("#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --output='a b'\n#SBATCH --constraint='a&b'\n#SBATCH "
+                                  "-o x\n\necho\n#SBATCH --late\n",
                                   "#SBATCH "),
                 ElementsAre("--nodes=2", "--constraint=a&b"));
-    EXPECT_THAT(script_directives("#PBS -N a\n#PBS -r y\n#PBS -l walltime=1\n", "#PBS "), ElementsAre("-N", "a", "-l", "walltime=1"));
+    EXPECT_THAT(script_directives("#PBS -N a\n#PBS -r y\n#PBS -l walltime=1\n", "#PBS "),
+                ElementsAre("-N", "a", "-l", "walltime=1"));
 }
 
 TEST(job_record, comes_back_as_it_was) {
@@ -86,8 +88,8 @@ TEST(words_of_setting, give_the_same_setting_again) {
         for (auto const& [name, value] : given.values) EXPECT_EQ(second.get(name).entries, value.entries) << name;
         EXPECT_EQ(second.values.size(), given.values.size());
     };
-    again({"-n", "4", "--no-smt", "--tag-output", "-x", "A=b c", "-x", "B", "--cpu-map", "1,2:3", "--engine-args", "a 'b c'", "--gpu-map", "1,0",
-           "x"});
+    again({"-n", "4", "--no-smt", "--tag-output", "-x", "A=b c", "-x", "B", "--cpu-map", "1,2:3", "--engine-args", "a 'b c'",
+           "--gpu-map", "1,0", "x"});
 }
 
 TEST(run_folder, is_never_that_of_another_run) {
@@ -100,8 +102,9 @@ TEST(run_folder, is_never_that_of_another_run) {
 }
 
 TEST(secret, is_left_out) {
-    environment variables{{"HF_TOKEN", "x"}, {"AWS_SECRET_ACCESS_KEY", "x"}, {"WANDB_API_KEY", "x"}, {"PROXY", "http://me:word@host/"},
-                          {"PATH", "/bin"},  {"URL", "http://host/a:b@c"},    {"TOKENIZERS", "1"},    {"KEYBOARD", "de"}};
+    environment variables{
+        {"HF_TOKEN", "x"}, {"AWS_SECRET_ACCESS_KEY", "x"}, {"WANDB_API_KEY", "x"}, {"PROXY", "http://me:word@host/"},
+        {"PATH", "/bin"},  {"URL", "http://host/a:b@c"},   {"TOKENIZERS", "1"},    {"KEYBOARD", "de"}};
     EXPECT_THAT(leave_out_secrets(variables), ElementsAre("AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "PROXY", "WANDB_API_KEY"));
     EXPECT_EQ(variables, (environment{{"PATH", "/bin"}, {"URL", "http://host/a:b@c"}, {"TOKENIZERS", "1"}, {"KEYBOARD", "de"}}));
     EXPECT_EQ(without_secret("MY_TOKEN=abc"), "MY_TOKEN");
@@ -109,7 +112,8 @@ TEST(secret, is_left_out) {
 }
 
 TEST(options_first, leaves_numbers_behind) {
-    EXPECT_EQ(options_first("watch", {"12", "--rank", "3", "13", "--grep=x"}), (words{"--rank", "3", "--grep=x", "--", "12", "13"}));
+    EXPECT_EQ(options_first("watch", {"12", "--rank", "3", "13", "--grep=x"}),
+              (words{"--rank", "3", "--grep=x", "--", "12", "13"}));
     EXPECT_EQ(options_first("logs", {"12", "--follow", "--", "--x"}), (words{"--follow", "--", "12", "--x"}));
     EXPECT_EQ(options_first("jobs", {"--json"}), (words{"--json"}));
 }

@@ -70,7 +70,8 @@ TEST(queued_job, tells_why_it_waits) {
     EXPECT_THAT(wait("Dependency"), HasSubstr("waits for another job"));
     EXPECT_THAT(wait("ReqNodeNotAvail, UnavailableNodes:node2"), HasSubstr("maintenance"));
     EXPECT_EQ(wait("QOSMaxJobsPerUserLimit"),
-              "its quality of service (queue) has reached the most that one job or user may have, in jobs at a time; it starts when others of "
+              "its quality of service (queue) has reached the most that one job or user may have, in jobs at a time; it starts "
+              "when others of "
               "them end (QOSMaxJobsPerUserLimit)");
     EXPECT_THAT(wait("AssocGrpGRES"), HasSubstr("your account has reached the limit of all of its jobs together, in GPUs"));
     EXPECT_THAT(wait("QOSMinGRES"), HasSubstr("at least"));
@@ -98,7 +99,8 @@ TEST(queued_job, is_read_from_qstat) {
 
 TEST(queued_job, of_pbs_ends_in_codes_of_its_own) {
     auto const code = [](std::string const& status) {
-        return watch_code(parse_qstat(R"({"Jobs": {"1.s": {"job_state": "F", "Job_Name": 7, "Exit_status": )" + status + "}}}").at(0));
+        return watch_code(
+            parse_qstat(R"({"Jobs": {"1.s": {"job_state": "F", "Job_Name": 7, "Exit_status": )" + status + "}}}").at(0));
     };
     EXPECT_EQ(code("0"), 0);
     EXPECT_EQ(code("7"), 7);
@@ -106,8 +108,8 @@ TEST(queued_job, of_pbs_ends_in_codes_of_its_own) {
     EXPECT_EQ(code("271"), 143);
     EXPECT_EQ(code("265"), 137);
     EXPECT_EQ(code("-14"), 125);
-    auto const waits = parse_qstat(
-        R"({"Jobs": {"1.s": {"job_state": "Q", "comment": "Not Running: Insufficient amount of resource: ngpus"}}})");
+    auto const waits =
+        parse_qstat(R"({"Jobs": {"1.s": {"job_state": "Q", "comment": "Not Running: Insufficient amount of resource: ngpus"}}})");
     EXPECT_EQ(explain_wait(waits.at(0)), "Insufficient amount of resource: ngpus");
 }
 

@@ -322,7 +322,10 @@ TEST(help, fits_a_screen_with_the_commonest_use_first) {
         if (command.synopsis.empty()) continue;  // programs of their own, and hidden ones
         auto const text = help_text(command.name, false);
         auto const lines = std::count(text.begin(), text.end(), '\n');
-        EXPECT_LE(lines, command.name == "run" ? 26 : command.name == "submit" || command.name == "alloc" ? 60 : 24) << command.name;
+        EXPECT_LE(lines, command.name == "run"                                 ? 26
+                         : command.name == "submit" || command.name == "alloc" ? 60
+                                                                               : 24)
+            << command.name;
         EXPECT_THAT(text, HasSubstr("muster " + std::string(command.name)));
     }
     for (auto const& row : settings())

@@ -44,11 +44,12 @@ max_walltime = "soon"
 engin = "srun"
 )",
                                    "x.toml");
-    EXPECT_THAT(found, ElementsAre(at("1:8", "character 2"), at("3:13", "must be one of slurm, pbs"), at("4:1", "'date' is missing"),
-                                   at("6:2", "unknown key 'nod'; did you mean 'node'?"), at("9:1", "did you mean 'gpus'?"),
-                                   at("10:8", "must be a whole number"), at("14:11", "must be one of gpus-per-node"), at("15:1", "'name' is missing"),
-                                   at("16:13", "'max_nodes' is 0"), at("19:16", "no duration"),
-                                   at("21:1", "did you mean 'engine'?")));
+    EXPECT_THAT(found,
+                ElementsAre(at("1:8", "character 2"), at("3:13", "must be one of slurm, pbs"), at("4:1", "'date' is missing"),
+                            at("6:2", "unknown key 'nod'; did you mean 'node'?"), at("9:1", "did you mean 'gpus'?"),
+                            at("10:8", "must be a whole number"), at("14:11", "must be one of gpus-per-node"),
+                            at("15:1", "'name' is missing"), at("16:13", "'max_nodes' is 0"), at("19:16", "no duration"),
+                            at("21:1", "did you mean 'engine'?")));
 }
 
 TEST(site_faults, nothing_that_only_follows) {
