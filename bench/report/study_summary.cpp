@@ -69,7 +69,14 @@ report_json values_json(std::vector<std::pair<std::string, double>> const& value
 
 report_json what_if_json(std::vector<tried_advice> const& tried) {
     auto out = report_json::array();
-    for (auto const& each : tried) out.push_back(report_json(to_json(each)));
+    for (auto const& each : tried) {
+        report_json one(to_json(each));
+        auto values = report_json::object();
+        if (one.at("times_as_fast").is_object()) values = one.at("times_as_fast");
+        one["values"] = values;
+        one["names"] = {each.change, each.failure, each.not_tried, "--repeats 2"};
+        out.push_back(std::move(one));
+    }
     return out;
 }
 
