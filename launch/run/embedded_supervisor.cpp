@@ -38,7 +38,10 @@ embedded_supervisor::embedded_supervisor(run_context const& run, std::string exe
                   [this](std::string const& reason) { expire(reason); },
                   [this](std::string const& note, int signal_number) {
                       say(note);
-                      signal_ranks(signal_number);
+                      if (is_notice(signal_number))
+                          signal_descendants_that_catch(signal_number);
+                      else
+                          signal_ranks(signal_number);
                   }}),
       executable_(std::move(executable)),
 

@@ -50,7 +50,7 @@ engine_supervisor::engine_supervisor(run_context const& run, engine_row const& e
                   [this](std::string const& reason) { expire(reason); },
                   [this](std::string const& note, int signal_number) {
                       say(note);
-                      ranks_.send_all(wire::signal{signal_number, false});
+                      ranks_.send_all(wire::signal{signal_number, false, is_notice(signal_number)});
                   }}),
       guardian_fd_(run.guardian_fd),
       start_(event_loop::clock::now()) {

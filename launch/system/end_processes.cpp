@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -143,8 +144,15 @@ void kill_descendants_called(std::string_view program) noexcept {
 }
 
 void signal_descendants_that_catch(int signal_number) noexcept try {
-    for (auto const& [pid, parent] : descendants_and_parents())
+    std::set<pid_t> relayed_by;  // muster-stage, and all below it
+    for (auto const& [pid, parent] : descendants_and_parents()) {
+        if (relayed_by.contains(parent)) {
+            relayed_by.insert(pid);
+            continue;
+        }
         if (catches(pid, signal_number)) signal_child(pid, parent, signal_number);
+        if (name_of_process(pid) == "muster-stage") relayed_by.insert(pid);
+    }
 } catch (...) {
 }
 

@@ -35,7 +35,8 @@ pid_t parent_of(pid_t pid) noexcept;
 /// Kills the descendants whose program is called so (15 characters of it at most).
 void kill_descendants_called(std::string_view program) noexcept;
 
-/// Sends the signal to those of them that have a handler for it, to which it does no harm.
+/// Sends the signal to those of them that have a handler for it, to which it does no harm. What muster-stage runs gets it from
+/// muster-stage, and so not twice.
 void signal_descendants_that_catch(int signal_number) noexcept;
 
 /// How long processes that a rank left behind may take to end by themselves, and again after SIGTERM.

@@ -29,6 +29,10 @@ bool ends_the_run(int signal_number) noexcept {
     return signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGHUP || signal_number == SIGQUIT;
 }
 
+bool is_notice(int signal_number) noexcept {
+    return signal_number == SIGUSR1 || signal_number == SIGUSR2;
+}
+
 bool signal_requests::is_repeat(int signal_number) {
     auto const now = std::chrono::steady_clock::now();
     auto const [last, first_time] = last_.try_emplace(signal_number, now);

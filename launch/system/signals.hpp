@@ -21,6 +21,9 @@ std::vector<int> launcher_signals();
 /// Of these, those that end the run.
 bool ends_the_run(int signal_number) noexcept;
 
+/// Whether the signal only tells a program something (SIGUSR1, SIGUSR2), and would end one that does not know it.
+bool is_notice(int signal_number) noexcept;
+
 /// One request may come more than once: to the whole process group and passed on by the guardian, or from a scheduler to every
 /// process of the job and from the script's own trap. What comes again within 0.2 s is the same request.
 class signal_requests {

@@ -4,8 +4,10 @@
 CLUSTER_KILL_WAIT=20 CLUSTER_NODE_TIMEOUT=30 start_cluster 4 4
 install_muster
 
-# A signal before the end of the job's time: all ranks save and end well. Sent 5 s after the start of a job of one minute.
+# A signal before the end of the job's time: all ranks save and end well; one that does not know the signal is not ended by it. Sent 5 s after the start of a
+# job of one minute.
 write_program save <<'SAVE'
+if [ "$RANK" = 3 ]; then until [ -e saved.0 ]; do sleep 0.1; done; : >saved.3; exit 0; fi
 trap ': >"saved.$RANK"; exit 0' USR1
 while :; do sleep infinity & wait; done # the signal may end the sleep first
 SAVE

@@ -32,7 +32,7 @@ alice sh -c 'umask 077; echo precious >"$HOME/precious"'
 mallory 'mkdir -m 777 -p logs/rank.00; chmod 777 logs; ln -s '"$homes/alice/precious"' logs/rank.00/stdout'
 expect_exit 125 alice "$bin/muster" run -n 1 --output-dir logs -- echo overwritten
 expect_equal "$(cat "$homes/alice/precious")" precious "alice's file"
-expect_contains stderr 'logs/rank.00'
+expect_contains stderr 'common/logs is not written to'
 mallory 'rm logs/rank.00/stdout; mkfifo -m 666 logs/rank.00/stdout'
 expect_exit 125 alice "$bin/muster" run -n 1 --output-dir logs -- echo overwritten
 
