@@ -35,7 +35,6 @@ void read_collectives(local_measurements& out, checked_json const& from) {
         from.at("schema").fail("is not muster.collectives-here/1: give the --json of muster-bench collectives-here");
     out.ranks = static_cast<int>(from.at("hosts").items().size());
     out.host = from.at("context").at("host").text();
-    out.cores = static_cast<int>(from.at("context").at("cores").integer(1, 1'000'000));
     for (auto const& host : from.at("hosts").items())
         if (host.text() != from.at("hosts").items().front().text()) host.fail("is another host: give one of a single node");
     for (auto const& size : first_of(from.at("pairs")).at("sizes").items())
@@ -64,18 +63,26 @@ void predict_allreduces(local_validation& all, environment const& variables) {
                 all.predicted.push_back({"allreduce of " + format_bytes(each.bytes), job.ranks, measured.us, each.seconds * 1e6});
 }
 
+double simulated_step_us(local_validation const& all, int ranks, double compute_s, double input_s, environment const& variables) {
+    auto job = job_on(all, ranks);
+    job.tensors = all.from.tensors;
+    job.bucket_bytes = all.from.bucket_bytes;
+    job.forward_s = compute_s / 3;
+    job.backward_s = compute_s * 2 / 3;
+    job.input_s = input_s;
+    return run_simulator(job, variables).step_s * 1e6;
+}
+
+/// Twice: compute and input of one rank, and those that were measured with as many ranks, which slow each other down.
 void predict_steps(local_validation& all, environment const& variables) {
     auto const& alone = all.from.steps.front();
     for (auto const& step : all.from.steps) {
         if (step.ranks == alone.ranks) continue;
-        auto job = job_on(all, step.ranks);
         double const turns = std::max(1.0, static_cast<double>(step.ranks) / all.from.cores);
-        job.tensors = all.from.tensors;
-        job.bucket_bytes = all.from.bucket_bytes;
-        job.forward_s = turns * alone.compute_s / 3;
-        job.backward_s = turns * alone.compute_s * 2 / 3;
-        job.input_s = turns * alone.input_s;
-        all.predicted.push_back({"step", step.ranks, step.step_s * 1e6, run_simulator(job, variables).step_s * 1e6});
+        all.predicted.push_back({"step, compute of 1 rank", step.ranks, step.step_s * 1e6,
+                                 simulated_step_us(all, step.ranks, turns * alone.compute_s, turns * alone.input_s, variables)});
+        all.predicted.push_back({"step, compute of as many", step.ranks, step.step_s * 1e6,
+                                 simulated_step_us(all, step.ranks, turns * step.compute_s, turns * step.input_s, variables)});
     }
 }
 
@@ -87,6 +94,7 @@ local_measurements read_local_measurements(nlohmann::json const& collectives, st
     read_collectives(out, checked_json(collectives, collectives_origin));
     out.steps = steps_of_study(study, study_origin);
     checked_json const from(study, study_origin);
+    out.cores = static_cast<int>(from.at("context").at("cores").integer(1, 1'000'000));  // a rank knows those it is bound to alone
     for (auto const& run : from.at("runs").items()) {
         if (!run.has("train") || run.at("train").value().is_null()) continue;
         auto const train = run.at("train");
@@ -108,7 +116,7 @@ local_validation validate_here(local_measurements from, environment const& varia
     all.fitted = *fitted;
     all.platform = {.name = "measured",
                     .description = fmt::format("{}: latency and rate fitted to messages between two ranks", from.host),
-                    .ranks_a_node = 4096,
+                    .ranks_a_node = 1024,
                     .port_gbs = fitted->gbs,
                     .local_latency_us = std::max(fitted->alpha_us, 1e-3),
                     .sources = {"fitted to messages between two ranks of this machine"}};

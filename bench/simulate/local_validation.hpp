@@ -28,7 +28,7 @@ local_measurements read_local_measurements(nlohmann::json const& collectives, st
                                            nlohmann::json const& study, std::string const& study_origin);
 
 struct predicted_value {
-    std::string what;  ///< "allreduce of 64 KiB", "step"
+    std::string what;  ///< "allreduce of 64 KiB", "step, compute of 1 rank"
     int ranks = 2;
     double measured_us = 0, simulated_us = 0;
     double error() const noexcept { return simulated_us / measured_us - 1; }
@@ -41,7 +41,8 @@ struct local_validation {
     std::vector<predicted_value> predicted;  ///< nothing of it was fitted
 };
 
-/// Compute is that of one rank; ranks that outnumber the cores take turns at them. Throws errc::invalid_data where the messages
+/// Steps are predicted from the compute of one rank, and from that which was measured with as many ranks; ranks that outnumber the
+/// cores take turns at them. Throws errc::invalid_data where the messages
 /// determine no link.
 local_validation validate_here(local_measurements from, environment const& variables);
 
