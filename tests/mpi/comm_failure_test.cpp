@@ -1,5 +1,6 @@
 // What the ranks hear when something goes wrong among them.
 // ranks: 1 2 3 4
+// alone: where a rank comes more than 3 s late, operations are given up and MPI is left unfinalised
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
