@@ -4,7 +4,7 @@
 CLUSTER_KILL_WAIT=20 CLUSTER_NODE_TIMEOUT=30 start_cluster 4 4
 install_muster
 
-# A signal before the end of the job's time: all ranks save and end well; one that does not know the signal is not ended by it. Sent 5 s after the start of a
+# A signal before the end of the job's time: all ranks save and end well; one that does not know the signal, and looks for rank 0's file, is not ended by it. Sent 5 s after the start of a
 # job of one minute.
 write_program save <<'SAVE'
 if [ "$RANK" = 3 ]; then until [ -e saved.0 ]; do sleep 0.1; done; : >saved.3; exit 0; fi

@@ -43,7 +43,7 @@ expect_equal "$(cat "$work"/sweep.*.out | grep "^[0-9]" | sort -V | paste -sd';'
 done; done | sort -V | paste -sd';')" 'ranks of the jobs of the sweep'
 
 # Preempted: the ranks get the signal, what they write then is brought to the shared folder, and the job starts again and finds it. A path with blanks,
-# quotes and $(…) stays one.
+# quotes and $(…) stays one. The program computes for ever (here: short sleeps, between which a shell takes the signal).
 folder="out '\$(touch pwned)'"
 script preempted.sh --queue low --requeue --gpus 2 --artifacts "$folder/%j" --artifacts-every 1h --stage-in "my data:/tmp/it's" -- bash -c '
     grep -q stuff "/tmp/it'"'"'s/my data/file" || exit 9

@@ -12,7 +12,8 @@ submit() {
     [ -n "$job" ] || exit 1
 }
 
-# Over two nodes, watched to its end: the lines of the ranks, and the job's code.
+# Over two nodes, watched to its end: the lines of the ranks, and the job's code. Rank 5 looks for the files of the others until all are there: they are the only event
+# that a shell on another node can see.
 submit --gpus 8 --gpus-per-node 4 --job-name train -- bash -c 'echo "rank $RANK of $WORLD_SIZE"; echo "muster-metric: loss=$RANK"; : >"said.$RANK"
 [ "$RANK" = 5 ] || exit 0; until [ "$(ls said.* | wc -l)" = 8 ]; do sleep 0.05; done; exit 3'
 ended=$job
@@ -40,7 +41,7 @@ expect_matches stdout '^asked for +2 nodes, 4 ranks on each, 00:05:00$' '^state 
 
 # A job file; what the command line says goes before it. Two jobs are watched by one question.
 expect_exit 0 m init first
-printf '[job]\nsite = "generic-slurm"\ngpus = 2\ntime = "5min"\ntag-output = true\ncommand = ["bash", "-c", "echo $GREETING; sleep 1"]\n[job.env]\nGREETING = "hello you"\n' >"$work/job.toml"
+printf '[job]\nsite = "generic-slurm"\ngpus = 2\ntime = "5min"\ntag-output = true\ncommand = ["bash", "-c", "echo $GREETING"]\n[job.env]\nGREETING = "hello you"\n' >"$work/job.toml"
 expect_exit 0 m submit --file job.toml --gpus 1 --json
 expect_contains stderr 'job from job.toml: ' # all that it sets is named
 job=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["id"])' "$OUT")
@@ -49,7 +50,7 @@ submit --gpus 1 -- bash -c 'exit 0'
 expect_exit 0 m watch "$first" "$job"
 expect_contains stdout "[$first:0] hello you"
 
-# Cancelled: the code says so; one that waits says why.
+# Cancelled: the code says so; one that waits says why. `sleep 100` is only something to cancel.
 submit --gpus 1 --hold -- sleep 100
 held=$job
 submit --gpus 1 -- sleep 100
