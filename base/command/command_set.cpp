@@ -110,14 +110,18 @@ int finish_output(std::string_view program, int code) noexcept {
     return exit_code(errc::io);
 }
 
+void print_error(std::string_view program, std::string_view text) {
+    fmt::print(stderr, "{}: error: {}\n", program, text);
+}
+
 int run_main(std::string_view program, std::function<int()> const& body) noexcept {
     try {
         return finish_output(program, body());
     } catch (error const& e) {
-        fmt::print(stderr, "{}: error: {}\n", program, e.what());
+        print_error(program, e.what());
         return exit_code(e.code());
     } catch (std::exception const& e) {
-        fmt::print(stderr, "{}: error: {}\n", program, e.what());
+        print_error(program, e.what());
         return exit_code(errc::internal);
     }
 }

@@ -86,6 +86,9 @@ class command_set {
 /// on standard error, and the exit code of errc::io returned; else `code`.
 int finish_output(std::string_view program, int code) noexcept;
 
+/// Prints "PROGRAM: error: TEXT" on standard error.
+void print_error(std::string_view program, std::string_view text);
+
 /// Runs `body`, which returns an exit code. An exception is printed as "PROGRAM: error: MESSAGE" on standard error and becomes
 /// its exit code.
 int run_main(std::string_view program, std::function<int()> const& body) noexcept;

@@ -33,7 +33,7 @@ std::string refusal_of(struct stat const& found) {
 }
 
 /// Of a file that is there; -1 with ENOENT if it vanished.
-unique_fd open_existing(int folder, char const* name, std::string const& path, std::string_view hint) {
+unique_fd open_existing(int folder, char const* name, std::string const& path, std::string_view hint, mode_t mode) {
     // Without O_NONBLOCK a pipe would be waited for.
     unique_fd file(::openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!file) {
@@ -46,14 +46,15 @@ unique_fd open_existing(int folder, char const* name, std::string const& path, s
     if (::fstat(file.get(), &found) != 0) throw_system("fstat", path, 0, hint);
     if (auto const why = refusal_of(found); !why.empty()) refuse(path, why, hint);
     if (::ftruncate(file.get(), 0) != 0) throw_system("ftruncate", path, 0, hint);
+    if ((mode & 0077) == 0 && ::fchmod(file.get(), mode) != 0) throw_system("fchmod", path, 0, hint);
     return file;
 }
 
-unique_fd open_in(int folder, char const* name, std::string const& path, std::string_view hint) {
+unique_fd open_in(int folder, char const* name, std::string const& path, std::string_view hint, mode_t mode = 0666) {
     for (int i = 0; i < attempts; ++i) {
         // What is made here needs no look at its owner, whom some file systems give another number.
-        unique_fd file(::openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-        if (!file && errno == EEXIST) file = open_existing(folder, name, path, hint);
+        unique_fd file(::openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+        if (!file && errno == EEXIST) file = open_existing(folder, name, path, hint, mode);
         if (file) return file;
         if (errno != ENOENT || i + 1 == attempts) throw_system("open", path, 0, hint);
     }
@@ -80,8 +81,8 @@ output_folder::output_folder(std::string path, std::string_view hint) : path_(st
         refuse(path_, fmt::format("the folder belongs to the user with number {}", found.st_uid), hint);
 }
 
-unique_fd output_folder::open_file(std::string_view name, std::string_view hint) const {
-    return open_in(fd_.get(), std::string(name).c_str(), fmt::format("{}/{}", path_, name), hint);
+unique_fd output_folder::open_file(std::string_view name, std::string_view hint, mode_t mode) const {
+    return open_in(fd_.get(), std::string(name).c_str(), fmt::format("{}/{}", path_, name), hint, mode);
 }
 
 }  // namespace muster

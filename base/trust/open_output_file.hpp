@@ -1,6 +1,8 @@
 // The opening of output files: makes or empties files of the user's own, in folders that other users may write to as well.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 
@@ -22,8 +24,9 @@ class output_folder {
 
     std::string const& path() const noexcept { return path_; }
 
-    /// As open_output_file().
-    unique_fd open_file(std::string_view name, std::string_view hint = {}) const;
+    /// As open_output_file(). With a `mode` that shuts others out (0600, 0700) nobody else can read the file at any time: it is made so, and one
+    /// that was there is emptied and given that mode before it is returned.
+    unique_fd open_file(std::string_view name, std::string_view hint = {}, mode_t mode = 0666) const;
 
   private:
     std::string path_;

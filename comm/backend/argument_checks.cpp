@@ -18,6 +18,8 @@ std::string fault_of_view(tensor_view const& view, std::string_view role, argume
     if (!(view.where == memory_kind::host ? place.host_memory : place.device_memory))
         return fmt::format("\"{}\" lies in {} memory, this backend works on {} memory", role, to_string(view.where),
                            place.host_memory ? "host" : "device");
+    if (is_only_moved(view.type))
+        return fmt::format("\"{}\" is {}, which only an exchange moves; give its bytes as u8", role, to_string(view.type));
     if (size_of(view.type) == 0) return fmt::format("\"{}\" has the unknown type {}", role, static_cast<int>(view.type));
     if (view.count > most_bytes / size_of(view.type))
         return fmt::format("\"{}\" has {} elements of {}, more than memory can hold", role, view.count, to_string(view.type));

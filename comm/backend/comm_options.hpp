@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "base/units.hpp"
 #include "comm/tensor/tensor.hpp"
@@ -20,6 +21,10 @@ struct comm_options {
     /// Device memory: which GPU is this rank's, as CUDA numbers those that it shows this process (`muster run` gives it in
     /// MUSTER_GPU_INDEX). -1 is the GPU of the calling thread's CUDA context, else the only one, else that of the local rank.
     int device = -1;
+
+    /// Which ranks of the job step the communicator is of, if not of all: its ranks are numbered in this order, and only they make
+    /// it. The identity that it is made with is that within this list. For the backends self, shm and mpi.
+    std::vector<int> members;
 
     /// How long an operation may take from wait() on before it is given up; 0 is without end.
     duration deadline{1800.0};

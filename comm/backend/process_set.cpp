@@ -1,5 +1,7 @@
 #include "comm/backend/process_set.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace muster {
@@ -21,6 +23,19 @@ identity identity_in_set(identity const& who, std::span<int const> ranks, std::s
     }
     member.node_count = static_cast<int>(nodes.size());
     member.node_rank = static_cast<int>(std::find(nodes.begin(), nodes.end(), member.host) - nodes.begin());
+    return member;
+}
+
+identity identity_of_member(identity const& who, std::span<int const> ranks, std::size_t place, std::string_view name) {
+    identity member = who;
+    member.nspace = fmt::format("{}/{:016x}/{}", who.nspace, static_cast<std::uint64_t>(fingerprint_of(ranks)), name);
+    member.rank = static_cast<int>(place);
+    member.world_size = static_cast<int>(ranks.size());
+    bool const together = who.node_count == 1;
+    member.local_rank = together ? member.rank : 0;
+    member.local_size = together ? member.world_size : 1;
+    member.node_rank = together ? 0 : member.rank;
+    member.node_count = together ? 1 : member.world_size;
     return member;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pmix/identity.hpp"
@@ -14,6 +15,11 @@ namespace muster {
 /// apart by `hosts` (of every rank of the world) and numbered by their first rank. Namespace and source are those of `who`.
 /// Pure. `ranks` are distinct and have a host.
 identity identity_in_set(identity const& who, std::span<int const> ranks, std::size_t place, std::span<std::string const> hosts);
+
+/// The identity of `ranks[place]` in a communicator that these ranks of the job step make by themselves (comm_options::members),
+/// with a namespace of its own, that tells `name` and the list. Where the job step has several nodes nothing is known of who shares
+/// one, so that this rank is taken to be alone on its node. Pure.
+identity identity_of_member(identity const& who, std::span<int const> ranks, std::size_t place, std::string_view name);
 
 /// A number that differs, almost surely, between lists of ranks that differ.
 std::int64_t fingerprint_of(std::span<int const> ranks) noexcept;

@@ -47,7 +47,7 @@ class self_backend final : public collective_backend {
 std::optional<std::string> self_unavailable(identity const& who, comm_options const& options, int mpi_world_size) {
     if (who.world_size != 1) return fmt::format("it serves one rank and the world has {}", who.world_size);
     // The program's own MPI may know more than the variables do; unless told so, never train apart from it.
-    if (options.backend.empty() && mpi_world_size > 1)
+    if (options.backend.empty() && options.members.empty() && mpi_world_size > 1)
         return fmt::format("MPI is initialised and its world has {} ranks", mpi_world_size);
     return std::nullopt;
 }

@@ -5,6 +5,7 @@
 namespace muster::c_api {
 
 // Programs have the offsets of these fields compiled in: they never change, and new fields come at the end.
+static_assert(static_cast<int>(dtype::u16) == MUSTER_U16 && static_cast<int>(dtype::i8) == MUSTER_I8);
 static_assert(offsetof(muster_tensor, memory) == 56 && offsetof(muster_call, splits) == 32 &&
                   offsetof(muster_call, compression) == 40 && offsetof(muster_call, stream) == 48,
               "the C interface is stable");
@@ -93,8 +94,8 @@ tensor_parts parts_of(muster_tensor const* given, bool own_size) {
     auto const what = whole(given, "the tensor");
     tensor_parts parts;
     parts.name = &need(what.name, "the tensor's name");
-    if (what.type < MUSTER_F32 || what.type > MUSTER_I8)
-        refuse(fmt::format("\"{}\": {} is no type; give MUSTER_F32 … MUSTER_I8", parts.name, what.type));
+    if (what.type < MUSTER_F32 || what.type > MUSTER_U16)
+        refuse(fmt::format("\"{}\": {} is no type; give MUSTER_F32 … MUSTER_U16", parts.name, what.type));
     if (what.memory != MUSTER_HOST && what.memory != MUSTER_DEVICE)
         refuse(fmt::format("\"{}\": {} is no kind of memory; give MUSTER_HOST or MUSTER_DEVICE", parts.name, what.memory));
     if (what.dimensions < 0 || (what.dimensions > 0 && what.shape == nullptr))
@@ -109,16 +110,22 @@ tensor_parts parts_of(muster_tensor const* given, bool own_size) {
     return parts;
 }
 
-std::vector<named_tensor> tensors_of(muster_tensor const* tensors, std::size_t count) {
+std::vector<named_tensor> tensors_of(muster_tensor const* tensors, std::size_t count, bool own_size) {
     std::vector<named_tensor> all;
     auto const* at = reinterpret_cast<std::byte const*>(tensors);
     for (std::size_t i = 0; i < count; ++i) {
         auto const* const one = reinterpret_cast<muster_tensor const*>(at);
-        auto const what = parts_of(one, false);
+        auto const what = parts_of(one, own_size);
         all.push_back({what.name, what.in, what.out, what.shape});
         at += one->struct_size;
     }
     return all;
+}
+
+std::span<int const> list_of(int const* ranks, int count) {
+    if (count < 0 || (count > 0 && ranks == nullptr))
+        refuse(fmt::format("{} ranks at {} are no list; give one", count, static_cast<void const*>(ranks)));
+    return {ranks, static_cast<std::size_t>(count)};
 }
 
 reduction reduction_of(int how) {

@@ -94,10 +94,18 @@ struct tensor_parts {
 /// `own_size`: the output has a size of its own.
 tensor_parts parts_of(muster_tensor const* given, bool own_size);
 
-/// The elements of an array, each as long as it says.
-std::vector<named_tensor> tensors_of(muster_tensor const* tensors, std::size_t count);
+/// The elements of an array, each as long as it says; `own_size` as above.
+std::vector<named_tensor> tensors_of(muster_tensor const* tensors, std::size_t count, bool own_size = false);
 
 reduction reduction_of(int how);
+
+/// Throws errc::usage for what is no list.
+std::span<int const> list_of(int const* ranks, int count);
+
+inline void give(muster_handle** to, exchange_handle handle) {
+    need(to, "the place for the handle");
+    *to = new muster_handle{{}, std::move(handle)};
+}
 
 /// For calls that have no code to return.
 template <typename T>

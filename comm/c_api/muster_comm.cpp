@@ -1,8 +1,10 @@
 #include "comm/c_api/muster_comm.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/environment.hpp"
+#include "comm/backend/process_set.hpp"
 #include "comm/c_api/c_call.hpp"
 #include "pmix/identity.hpp"
 
@@ -11,9 +13,30 @@ namespace {
 using namespace muster;
 using namespace muster::c_api;
 
-void give(muster_handle** to, exchange_handle handle) {
-    need(to, "the place for the handle");
-    *to = new muster_handle{{}, std::move(handle)};
+environment environment_with(char const* const* variables) {
+    environment all = environment::capture();
+    for (; variables != nullptr && *variables != nullptr; ++variables) {
+        std::string_view const one = *variables;
+        auto const equals = one.find('=');
+        if (equals == std::string_view::npos || equals == 0)
+            refuse(fmt::format("the variable \"{}\" is not NAME=VALUE; write it so", one));
+        all.set(one.substr(0, equals), one.substr(equals + 1));
+    }
+    return all;
+}
+
+/// What is wrong with the ranks of a communicator of some; or "".
+std::string fault_of_members(std::span<int const> ranks, identity const& whole, std::string_view backend) {
+    std::vector<int> sorted(ranks.begin(), ranks.end());
+    std::sort(sorted.begin(), sorted.end());
+    if (sorted.empty() || sorted.front() < 0 || sorted.back() >= whole.world_size ||
+        std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+        return fmt::format("its ranks must be distinct and lie in 0 … {}", whole.world_size - 1);
+    if (!std::binary_search(sorted.begin(), sorted.end(), whole.rank))
+        return "this rank is not among its ranks; only they call this";
+    if (!backend.empty() && backend != "self" && backend != "shm" && backend != "mpi")
+        return fmt::format("backend {} serves all ranks only; ask for shm or mpi, or leave it open", backend);
+    return {};
 }
 
 /// Submits by `start`, which fills in a handle; waits; hands the handle over or frees it.
@@ -44,20 +67,53 @@ int muster_comm_create(muster_comm** made) {
 int muster_comm_create_with(char const* const* variables, muster_comm** made) {
     return guarded([&] {
         need(made, "the place for the communicator");
-        environment all = environment::capture();
-        for (; variables != nullptr && *variables != nullptr; ++variables) {
-            std::string_view const one = *variables;
-            auto const equals = one.find('=');
-            if (equals == std::string_view::npos || equals == 0)
-                refuse(fmt::format("the variable \"{}\" is not NAME=VALUE; write it so", one));
-            all.set(one.substr(0, equals), one.substr(equals + 1));
-        }
+        auto const all = environment_with(variables);
         *made = new muster_comm(identify(all), read_exchange_options(all));
+    });
+}
+
+int muster_comm_create_of(char const* const* variables, int const* ranks, int count, char const* name, muster_comm** made) {
+    return guarded([&] {
+        need(made, "the place for the communicator");
+        need(name, "the communicator's name");
+        auto const all = environment_with(variables);
+        auto const whole = identify(all);
+        auto options = read_exchange_options(all);
+        // Files of these names are written by the communicator of all ranks.
+        options.timeline_folder.clear();
+        options.flight_folder.clear();
+        auto const members = list_of(ranks, count);
+        auto const place = std::find(members.begin(), members.end(), whole.rank);
+        if (auto const fault = fault_of_members(members, whole, options.comm.backend); !fault.empty())
+            refuse(fmt::format("communicator \"{}\" (rank {} of {} on {}): {}", name, whole.rank, whole.world_size, whole.host,
+                               fault));
+        options.comm.members.assign(members.begin(), members.end());
+        // Who shares a node is not known over several.
+        if (options.comm.backend.empty() && whole.node_count > 1 && count > 1) options.comm.backend = "mpi";
+        *made =
+            new muster_comm(identity_of_member(whole, members, static_cast<std::size_t>(place - members.begin()), name), options);
     });
 }
 
 int muster_comm_destroy(muster_comm* comm) {
     return guarded([&] { destroy(comm, "the communicator"); });
+}
+
+int muster_comm_abandon(muster_comm* comm) {
+    // An exchange that is destroyed while an exception unwinds waits for nobody.
+    struct unwinding {};
+    struct destruction {
+        muster_comm* comm;
+        int& code;
+        ~destruction() { code = muster_comm_destroy(comm); }
+    };
+    int code = MUSTER_OK;
+    try {
+        destruction const when_thrown{comm, code};
+        throw unwinding{};
+    } catch (unwinding const&) {
+    }
+    return code;
 }
 
 int muster_comm_rank(muster_comm const* comm) {
@@ -82,23 +138,12 @@ char const* muster_comm_backend(muster_comm const* comm) {
     return !is_usable(comm) ? "" : comm->exchange.backend().c_str();
 }
 
-char const* muster_comm_why_backend(muster_comm const* comm) {
-    return !is_usable(comm) ? "" : comm->exchange.why_backend().c_str();
+char const* muster_comm_device_backend(muster_comm const* comm) {
+    return !is_usable(comm) ? "" : comm->exchange.device_backend().data();
 }
 
-int muster_process_set_add(muster_comm* comm, int const* ranks, int count, int* set) {
-    return guarded([&] {
-        need(set, "the place for the number");
-        if (count < 0 || (count > 0 && ranks == nullptr))
-            refuse(fmt::format("{} ranks at {} are no list; give one", count, static_cast<void const*>(ranks)));
-        *set = of(comm).add_process_set({ranks, static_cast<std::size_t>(count)});
-    });
-}
-int muster_process_set_rank(muster_comm const* comm, int set, int* rank) {
-    return guarded([&] { need(rank, "the place for the rank") = of(comm).rank_in(set); });
-}
-int muster_process_set_size(muster_comm const* comm, int set, int* size) {
-    return guarded([&] { need(size, "the place for the size") = of(comm).size_of_set(set); });
+char const* muster_comm_why_backend(muster_comm const* comm) {
+    return !is_usable(comm) ? "" : comm->exchange.why_backend().c_str();
 }
 
 int muster_allreduce_async(muster_comm* comm, muster_tensor const* tensor, int reduction, muster_call const* call,
@@ -215,45 +260,11 @@ int muster_join(muster_comm* comm, muster_call const* call, int* last_rank) {
     return code;
 }
 
-int muster_poll(muster_handle const* handle) {
-    if (!is_usable(handle)) return failed(MUSTER_E_USAGE, "the handle is null or has been freed");
-    return handle->handle.poll() ? MUSTER_OK : MUSTER_PENDING;
-}
-
-int muster_wait(muster_handle const* handle, double seconds) {
-    return guarded([&] { need(handle, "the handle").handle.wait(duration{seconds}); });
-}
-
-int muster_handle_order(muster_handle const* handle, void* stream) {
-    return guarded([&] { need(handle, "the handle").handle.order(stream); });
-}
-
-int muster_handle_result(muster_handle const* handle, void const** data, size_t* bytes) {
-    return guarded([&] {
-        auto const result = need(handle, "the handle").handle.result();
-        need(data, "the place for the address") = result.data;
-        need(bytes, "the place for the size") = result.bytes();
-    });
-}
-
-int muster_handle_rows(muster_handle const* handle, int64_t const** rows, int* count) {
-    return guarded([&] {
-        auto const all = need(handle, "the handle").handle.rows();
-        need(rows, "the place for the rows") = all.data();
-        need(count, "the place for their number") = static_cast<int>(all.size());
-    });
-}
-
-int muster_handle_number(muster_handle const* handle, int* number) {
-    return guarded([&] { need(number, "the place for the number") = need(handle, "the handle").handle.number(); });
-}
-
-void muster_handle_free(muster_handle* handle) {
-    static_cast<void>(guarded([&] { destroy(handle, "the handle"); }));
-}
-
 int muster_timeline_start(muster_comm* comm, char const* folder, int mark_cycles) {
     return guarded([&] { of(comm).start_timeline(&need(folder, "the folder"), mark_cycles != 0); });
+}
+int muster_timeline_start_file(muster_comm* comm, char const* path, int mark_cycles) {
+    return guarded([&] { of(comm).start_timeline_file(&need(path, "the path"), mark_cycles != 0); });
 }
 int muster_timeline_stop(muster_comm* comm) {
     return guarded([&] { of(comm).stop_timeline(); });

@@ -1,4 +1,4 @@
-// The C interface's prepared groups, and memory that the ranks of a node share.
+// The C interface's groups of tensors, and memory that the ranks of a node share.
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -39,6 +39,27 @@ int muster_allreduce_prepare(muster_comm* comm, char const* name, muster_tensor 
         if (count > 0) need(tensors, "the tensors");
         auto group = of(comm).prepare(name, tensors_of(tensors, count), reduction_of(reduction), parts_of(call).call);
         *made = new muster_group{{}, std::move(group)};
+    });
+}
+
+int muster_allgather_group_async(muster_comm* comm, char const* name, muster_tensor const* tensors, size_t count,
+                                 muster_call const* call, muster_handle** handle) {
+    return guarded([&] {
+        need(handle, "the place for the handle");
+        need(name, "the group's name");
+        if (count > 0) need(tensors, "the tensors");
+        give(handle, of(comm).allgather_group(name, tensors_of(tensors, count, true), parts_of(call).call));
+    });
+}
+
+int muster_reducescatter_group_async(muster_comm* comm, char const* name, muster_tensor const* tensors, size_t count,
+                                     int reduction, muster_call const* call, muster_handle** handle) {
+    return guarded([&] {
+        need(handle, "the place for the handle");
+        need(name, "the group's name");
+        if (count > 0) need(tensors, "the tensors");
+        give(handle,
+             of(comm).reducescatter_group(name, tensors_of(tensors, count, true), reduction_of(reduction), parts_of(call).call));
     });
 }
 

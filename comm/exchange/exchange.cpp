@@ -123,6 +123,10 @@ std::string const& exchange::why_backend() const noexcept {
     return core_->why_backend();
 }
 
+std::string_view exchange::device_backend() const {
+    return core_->device_backend();
+}
+
 [[noreturn]] void exchange::refuse(exchange_kind kind, std::string_view name, std::string const& fault) const {
     throw comm_error(errc::usage,
                      fmt::format("{} (rank {} of {} on {}): {}", describe(kind, name), rank(), size(), who().host, fault));
@@ -213,6 +217,26 @@ exchange_handle exchange::reducescatter(std::string_view name, tensor_view in, t
     return submit(made.one, call);
 }
 
+exchange_handle exchange::allgather_group(std::string_view name, std::span<named_tensor const> tensors,
+                                          exchange_call const& call) {
+    return submit(parts(exchange_kind::allgather, name, tensors, reduction::sum, call), call);
+}
+
+exchange_handle exchange::reducescatter_group(std::string_view name, std::span<named_tensor const> tensors, reduction how,
+                                              exchange_call const& call) {
+    return submit(parts(exchange_kind::reducescatter, name, tensors, how, call), call);
+}
+
+/// A group whose tensors have results of their own.
+detail::pending_ptr exchange::parts(exchange_kind kind, std::string_view name, std::span<named_tensor const> tensors,
+                                    reduction how, exchange_call const& call) const {
+    if (tensors.empty()) refuse(kind, name, "the group has no tensors; give it one at least");
+    auto made = many_tensors(kind, name, tensors, how, call);
+    made.one->parts.resize(tensors.size());
+    made.one->has_extras = true;
+    return std::move(made.one);
+}
+
 exchange_handle exchange::alltoall(std::string_view name, tensor_view in, std::span<std::int64_t const> splits, tensor_view out,
                                    exchange_call const& call) {
     auto const made = one_tensor(exchange_kind::alltoall, name, in, out, call);
@@ -228,15 +252,16 @@ exchange_handle exchange::alltoall(std::string_view name, tensor_view in, std::s
 }
 
 exchange_handle exchange::barrier(int set) {
-    return submit(draft(exchange_kind::barrier, core_->free_name(exchange_kind::barrier, set), set).one);
+    auto const turn = core_->next_turn(exchange_kind::barrier, set);
+    if (turn.before) exchange_handle(*turn.before, core_).wait();
+    return submit(draft(exchange_kind::barrier, turn.name, set).one);
 }
 
 exchange_handle exchange::join(int set) {
     return submit(draft(exchange_kind::join, join_name, set).one);
 }
 
-int exchange::add_process_set(std::span<int const> ranks) {
-    draft const made(exchange_kind::include, core_->free_name(exchange_kind::include, 0), 0);
+void exchange::check_ranks(std::span<int const> ranks) const {
     std::vector<int> sorted(ranks.begin(), ranks.end());
     std::sort(sorted.begin(), sorted.end());
     bool const wrong = ranks.empty() || sorted.front() < 0 || sorted.back() >= size() ||
@@ -245,10 +270,70 @@ int exchange::add_process_set(std::span<int const> ranks) {
         throw comm_error(errc::usage,
                          fmt::format("process set (rank {} of {} on {}): its ranks must be distinct and lie in 0 … {}", rank(),
                                      size(), who().host, size() - 1));
+}
+
+int exchange::add_process_set(std::span<int const> ranks) {
+    check_ranks(ranks);
+    draft const made(exchange_kind::include, core_->next_turn(exchange_kind::include, 0).name, 0);
     made.what->numbers.assign(ranks.begin(), ranks.end());
     auto const handle = submit(made.one);
     handle.wait();
     return handle.number();
+}
+
+int exchange::make_process_set(std::span<int const> ranks, std::string_view name) {
+    check_ranks(ranks);
+    if (std::find(ranks.begin(), ranks.end(), rank()) == ranks.end())
+        throw comm_error(errc::usage, fmt::format("process set \"{}\" (rank {} of {} on {}): this rank is not among its ranks; "
+                                                  "only they call this",
+                                                  name, rank(), size(), who().host));
+    draft const made(exchange_kind::make_set, fmt::format("{}\"{}\" whose first rank is {}", internal_name, name, ranks.front()),
+                     0);
+    made.what->numbers.assign(ranks.begin(), ranks.end());
+    auto const handle = submit(made.one);
+    handle.wait();
+    return handle.number();
+}
+
+void exchange::remove_process_set(int set) {
+    if (set == 0)
+        throw comm_error(errc::usage, fmt::format("process set 0 (rank {} of {} on {}) is all ranks and is not removed; end the "
+                                                  "exchange",
+                                                  rank(), size(), who().host));
+    auto const parties = core_->close_set(set);
+    try {
+        draft const made(exchange_kind::remove_set, fmt::format("{}{}", internal_name, set), 0);
+        made.what->root = set;
+        made.what->numbers.assign(parties.begin(), parties.end());
+        submit(made.one).wait();
+    } catch (...) {
+        core_->reopen_set(set);
+        throw;
+    }
+}
+
+exchange_handle exchange::send(tensor_view what, int peer, int tag, exchange_call const& call) {
+    return message(what, peer, tag, true, call);
+}
+
+exchange_handle exchange::receive(tensor_view into, int peer, int tag, exchange_call const& call) {
+    return message(into, peer, tag, false, call);
+}
+
+/// The request's tensor is `in` on both ranks, written on one of them.
+exchange_handle exchange::message(tensor_view const& tensor, int peer, int tag, bool sends, exchange_call const& call) {
+    int const own = call.set == 0 ? rank() : rank_in(call.set);
+    int const from = sends ? own : peer, to = sends ? peer : own;
+    std::string const name = fmt::format("{}from rank {} to rank {} with tag {}", internal_name, from, to, tag);
+    auto const made = one_tensor(exchange_kind::message, name, tensor, {}, {.set = call.set});
+    made.what->root = from;
+    made.what->numbers = {from, to};
+    check_name(exchange_kind::message, name, call.set);
+    auto const fault = detail::fault_of(*made.one, call.set == 0 ? size() : size_of_set(call.set), own);
+    if (!fault.empty()) refuse(exchange_kind::message, name, fault);
+    made.what->name += fmt::format(" (number {})", core_->count_message(call.set, peer, tag, sends));
+    if (!sends) made.one->result = tensor;
+    return submit(made.one, call);
 }
 
 comm_buffer exchange::allocate(std::size_t bytes) {
@@ -267,6 +352,9 @@ int exchange::size_of_set(int set) const {
 
 void exchange::start_timeline(std::string const& folder, bool mark_cycles) {
     core_->trace.start(folder, core_->offset, mark_cycles);
+}
+void exchange::start_timeline_file(std::string const& path, bool mark_cycles) {
+    core_->trace.start_file(path, core_->offset, mark_cycles);
 }
 void exchange::stop_timeline() {
     core_->trace.stop();

@@ -38,11 +38,11 @@ struct exchange_call {
     void* stream = nullptr;
 };
 
-/// One tensor of a grouped allreduce.
+/// One tensor of a group.
 struct named_tensor {
     std::string_view name;
     tensor_view in;
-    tensor_view out;  ///< the same memory as `in` for in place
+    tensor_view out;  ///< allreduce: the same memory as `in` for in place; others: without it the exchange gives memory
     std::optional<tensor_shape> shape{};
 };
 
@@ -102,6 +102,8 @@ class exchange {
     identity const& who() const noexcept;
     std::string const& backend() const noexcept;      ///< of the communicator for host memory
     std::string const& why_backend() const noexcept;  ///< see communicator::why_backend
+    /// Of the communicator for device memory, once there is one; else "".
+    std::string_view device_backend() const;
 
     /// out[i] = the ranks' in[i], reduced and scaled (see communicator::allreduce). In place if both are the same memory. Adasum
     /// (see adasum()) is done tensor by tensor, and the thread does nothing else meanwhile.
@@ -122,6 +124,10 @@ class exchange {
     /// memory, see exchange_handle::result.
     exchange_handle allgather(std::string_view name, tensor_view in, tensor_view out = {}, exchange_call const& call = {});
 
+    /// An allgather of each, all of them or none: they are agreed on together, under the name of the group. See
+    /// exchange_handle::result_of and rows_of.
+    exchange_handle allgather_group(std::string_view name, std::span<named_tensor const> tensors, exchange_call const& call = {});
+
     /// The root's tensor becomes everybody's. The root counts within the process set.
     exchange_handle broadcast(std::string_view name, tensor_view in, tensor_view out, int root, exchange_call const& call = {});
 
@@ -129,10 +135,22 @@ class exchange {
     exchange_handle reducescatter(std::string_view name, tensor_view in, tensor_view out, reduction how,
                                   exchange_call const& call = {});
 
+    /// A reducescatter of each, as allgather_group.
+    exchange_handle reducescatter_group(std::string_view name, std::span<named_tensor const> tensors, reduction how,
+                                        exchange_call const& call = {});
+
     /// Sends splits[r] rows to rank r; gets the rows that are meant for this rank, in the order of the ranks. No splits: equal
     /// parts. Without `out` the exchange gives memory.
     exchange_handle alltoall(std::string_view name, tensor_view in, std::span<std::int64_t const> splits, tensor_view out = {},
                              exchange_call const& call = {});
+
+    /// Sends host memory to one other rank of the set, which receives it. Matched by the two ranks, the tag and the order of
+    /// calls; the n-th with that tag is received by the n-th. Type and number of elements are the same on both (errc::peer_failed
+    /// on both otherwise). No other rank needs to do anything, but its thread is asked: a small message takes a round of
+    /// negotiation of the whole set, up to 100 ms where other ranks are idle. In a set of the two it takes as long as a first
+    /// small allreduce. Ends when the message has been received.
+    exchange_handle send(tensor_view what, int peer, int tag = 0, exchange_call const& call = {});
+    exchange_handle receive(tensor_view into, int peer, int tag = 0, exchange_call const& call = {});
 
     /// Ends when every rank of the set has called it.
     exchange_handle barrier(int set = 0);
@@ -147,11 +165,23 @@ class exchange {
     /// Makes a process set of these ranks (distinct). Every rank calls it with the same; blocks until they have. Returns its
     /// number, on ranks outside too, which cannot use it.
     int add_process_set(std::span<int const> ranks);
+    /// The same, but called by its members alone, which give the same `name`: other ranks need not know of it, though their threads
+    /// take part. Sets of one name whose first ranks differ are told apart; one that is made can be made again, and is another one.
+    /// The number is the same on all ranks.
+    int make_process_set(std::span<int const> ranks, std::string_view name);
+
+    /// Ends a process set; its number is not given again. Collective over all ranks, or, where its members made it by
+    /// make_process_set, over these; blocks until they have called it. Its requests must have ended (errc::usage if some are in
+    /// flight here, or if there is no such set); what is submitted to it from now on is refused (errc::usage).
+    void remove_process_set(int set);
+
     int rank_in(int set) const;  ///< -1: not a member
     int size_of_set(int set) const;
 
     /// Writes FOLDER/timeline-RANK.json from now on. Not collective. The clocks were compared when the exchange was made.
     void start_timeline(std::string const& folder, bool mark_cycles = false);
+    /// The same into a file of that name, which is this rank's own. Throws errc::system.
+    void start_timeline_file(std::string const& path, bool mark_cycles = false);
     void stop_timeline();
 
     counter_values count() const noexcept;
@@ -163,6 +193,10 @@ class exchange {
     exchange_handle submit(detail::pending_ptr const& what, exchange_call const& call = {});
     detail::pending_ptr group(exchange_kind kind, std::string_view name, std::span<named_tensor const> tensors, reduction how,
                               exchange_call const& call);
+    exchange_handle message(tensor_view const& tensor, int peer, int tag, bool sends, exchange_call const& call);
+    void check_ranks(std::span<int const> ranks) const;
+    detail::pending_ptr parts(exchange_kind kind, std::string_view name, std::span<named_tensor const> tensors, reduction how,
+                              exchange_call const& call) const;
     void check_name(exchange_kind kind, std::string_view name, int set) const;
     [[noreturn]] void refuse(exchange_kind kind, std::string_view name, std::string const& fault) const;
 

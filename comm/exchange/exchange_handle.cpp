@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <exception>
+#include <vector>
+
 #include "comm/backend/comm_error.hpp"
 #include "comm/exchange/core/exchange_core.hpp"
 
@@ -81,16 +85,57 @@ void exchange_handle::order(void* stream) const {
                 "cuStreamWaitEvent");
 }
 
+void exchange_handle::bring_forward(duration deadline) const noexcept {
+    if (!what_ || deadline.count() <= 0) return;
+    auto const until =
+        (exchange_clock::now() + std::chrono::duration_cast<exchange_clock::duration>(deadline)).time_since_epoch().count();
+    auto known = what_->deadline.load();
+    while ((known == 0 || until < known) && !what_->deadline.compare_exchange_weak(known, until)) {
+    }
+}
+
 void exchange_handle::wait(duration deadline) const {
-    if (!what_) return;
-    if (deadline.count() > 0) {
-        auto const until =
-            (exchange_clock::now() + std::chrono::duration_cast<exchange_clock::duration>(deadline)).time_since_epoch().count();
-        auto known = what_->deadline.load();
-        while ((known == 0 || until < known) && !what_->deadline.compare_exchange_weak(known, until)) {
+    bring_forward(deadline);
+    wait();
+}
+
+void exchange_handle::wait_all(std::span<exchange_handle const* const> all, duration deadline) {
+    for (auto const* each : all) each->bring_forward(deadline);
+    std::exception_ptr first;
+    for (auto const* each : all) {
+        try {
+            each->wait();
+        } catch (...) {
+            if (!first) first = std::current_exception();
         }
     }
-    wait();
+    if (first) std::rethrow_exception(first);
+}
+
+std::optional<std::size_t> exchange_handle::wait_any(std::span<exchange_handle const* const> all, duration at_most) {
+    if (all.empty()) throw comm_error(errc::usage, "there are no requests to wait for; give one at least");
+    auto const ended = [&]() -> std::optional<std::size_t> {
+        auto const found = std::find_if(all.begin(), all.end(), [](exchange_handle const* each) { return each->poll(); });
+        if (found == all.end()) return std::nullopt;
+        return static_cast<std::size_t>(found - all.begin());
+    };
+    if (auto const at_once = ended()) return at_once;
+    std::vector<pending_request*> requests;
+    auto const& core = all.front()->core_;
+    for (auto const* each : all) {
+        if (each->core_ != core)
+            throw comm_error(errc::usage, "the requests are of several exchanges; wait for any of one exchange's at a time");
+        requests.push_back(each->what_);
+    }
+    auto const until = at_most.count() > 0 ? exchange_clock::now() + std::chrono::duration_cast<exchange_clock::duration>(at_most)
+                                           : exchange_clock::time_point::max();
+    core->wait_any(requests, until);
+    return ended();
+}
+
+void exchange_handle::then(void (*call)(void*), void* state) const {
+    if (!what_) return call(state);
+    core_->call_after(*what_, {call, state});
 }
 
 bool exchange_handle::wait_for(duration at_most) const {
@@ -106,6 +151,18 @@ tensor_view exchange_handle::result() const noexcept {
 std::span<std::int64_t const> exchange_handle::rows() const noexcept {
     if (!what_ || what_->state.load(std::memory_order_acquire) != pending_request::phase::done) return {};
     return what_->rows;
+}
+
+tensor_view exchange_handle::result_of(std::size_t index) const noexcept {
+    if (!what_ || what_->state.load(std::memory_order_acquire) != pending_request::phase::done) return {};
+    if (index < what_->parts.size()) return what_->parts[index].view;
+    return index == 0 ? what_->result : tensor_view{};
+}
+
+std::span<std::int64_t const> exchange_handle::rows_of(std::size_t index) const noexcept {
+    if (!what_ || what_->state.load(std::memory_order_acquire) != pending_request::phase::done) return {};
+    if (index < what_->parts.size()) return what_->parts[index].rows;
+    return index == 0 ? rows() : std::span<std::int64_t const>{};
 }
 
 int exchange_handle::number() const noexcept {

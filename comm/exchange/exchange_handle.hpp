@@ -1,8 +1,10 @@
 // A handle waits for a submitted request and gives its result.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -52,6 +54,20 @@ class exchange_handle {
     /// Blocks for at most so long; whether it has ended. Changes nothing and throws nothing.
     bool wait_for(duration at_most) const;
 
+    /// Waits for all of them, of one exchange or of several; `deadline` as in wait(deadline), for all of them from now on. Throws
+    /// the first failure, in their order, after all have ended.
+    static void wait_all(std::span<exchange_handle const* const> all, duration deadline = {});
+
+    /// Blocks until any of them has ended, for at most so long (0 is without end), and changes no deadline. The first that has, by
+    /// its place; nothing when the time is over. Throws errc::usage if there are none, or if they are of several exchanges.
+    static std::optional<std::size_t> wait_any(std::span<exchange_handle const* const> all, duration at_most = {});
+
+    /// Calls `call(state)` once, when the request has ended, well or not: on the exchange's thread, or before this returns if it
+    /// has ended already. Several may be given; each is called, in any order. The call must not throw, must not block for long,
+    /// since no other request of this rank goes on meanwhile, and must not use the exchange or its handles, but for poll(). It
+    /// does not bring the request forward: what is submitted may still be gathered (see exchange).
+    void then(void (*call)(void*), void* state) const;
+
     /// Of a single tensor, after it has ended well: where its result is. Memory that the exchange gave lives as long as a handle
     /// to it.
     tensor_view result() const noexcept;
@@ -59,6 +75,11 @@ class exchange_handle {
     /// Of allgather and alltoall, after they have ended well: how many rows came from each rank; of reducescatter how many there
     /// are.
     std::span<std::int64_t const> rows() const noexcept;
+
+    /// The same two of tensor `index` of a group of allgathers or reducescatters; of index 0 of any other request those above.
+    /// Empty beyond the last.
+    tensor_view result_of(std::size_t index) const noexcept;
+    std::span<std::int64_t const> rows_of(std::size_t index) const noexcept;
 
     /// Of join: the rank that joined last.
     int number() const noexcept;
@@ -69,6 +90,7 @@ class exchange_handle {
     exchange_handle(detail::pending_request& what, std::shared_ptr<detail::exchange_core> core) noexcept;
     void release() noexcept;
     void throw_if_failed() const;
+    void bring_forward(duration deadline) const noexcept;
     template <typename Wait>
     void wait_by(Wait&& wait) const;
 

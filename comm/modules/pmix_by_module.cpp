@@ -7,13 +7,22 @@ namespace muster::pmix {
 
 namespace {
 
-modules::pmix_functions const& pmix() {
+modules::opened_module const& pmix_module() {
     static auto const found = modules::open_module("pmix", nullptr, "install muster's libraries and PMIx (Debian: libpmix2)");
+    return found;
+}
+
+modules::pmix_functions const& pmix() {
+    auto const& found = pmix_module();
     if (found.functions == nullptr) throw error(errc::unavailable, found.why_not);
     return *static_cast<modules::pmix_functions const*>(found.functions);
 }
 
 }  // namespace
+
+bool client_is_available() noexcept try { return pmix_module().functions != nullptr; } catch (...) {
+    return false;
+}
 
 /// The client in the module. Named as in client.cpp, which is no part of libmuster_comm.so.
 struct client::state {

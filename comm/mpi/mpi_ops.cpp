@@ -56,6 +56,9 @@ MPI_Datatype mpi_type(dtype type) noexcept {
         case dtype::i64: return MPI_INT64_T;
         case dtype::u8: return MPI_UINT8_T;
         case dtype::i8: return MPI_INT8_T;
+        case dtype::boolean:
+        case dtype::i16:
+        case dtype::u16: break;  // they come as bytes
     }
     return MPI_DATATYPE_NULL;
 }

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "comm/backend/call_with_deadline.hpp"
 #include "comm/backend/late_ranks.hpp"
@@ -17,6 +20,52 @@ unique_comm own(MPI_Comm comm) {
     unique_comm owner(comm);
     check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     return owner;
+}
+
+struct mpi_group_traits {
+    using type = MPI_Group;
+    static type null() noexcept { return MPI_GROUP_NULL; }
+    static void close(type group) noexcept { MPI_Group_free(&group); }
+};
+using unique_group = unique_handle<mpi_group_traits>;
+
+unique_comm make_part(MPI_Comm whole, std::vector<int> const& ranks, int tag) {
+    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+    check(MPI_Comm_group(whole, &all), "MPI_Comm_group");
+    unique_group const of_all(all);
+    check(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some), "MPI_Group_incl");
+    unique_group const of_some(some);
+    MPI_Comm part = MPI_COMM_NULL;
+    check(MPI_Comm_create_group(whole, some, tag, &part), "MPI_Comm_create_group");
+    return own(part);
+}
+
+/// Tells apart groups of the same ranks that are made at once: other than group_tag, and no larger than every MPI allows.
+int tag_of(std::string const& name) {
+    return group_tag + 1 + static_cast<int>(std::hash<std::string>{}(name) % 30'000);
+}
+
+/// Of these ranks of MPI's world only, which must number its ranks as the launcher does.
+mpi_world rendezvous_of_members(identity const& who, comm_options const& options) {
+    int size = 0, own_rank = 0;
+    check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+    check(MPI_Comm_rank(MPI_COMM_WORLD, &own_rank), "MPI_Comm_rank");
+    int const expected = options.members.at(static_cast<std::size_t>(who.rank));
+    int const largest = *std::max_element(options.members.begin(), options.members.end());
+    if (own_rank != expected || largest >= size)
+        throw comm_error(
+            errc::unavailable,
+            fmt::format("communicator of {} ranks (rank {} on {}, which is rank {} of the job step): MPI calls it rank "
+                        "{} of {}; start all ranks by one command, with the MPI that muster was built with",
+                        who.world_size, who.rank, who.host, expected, own_rank, size));
+    mpi_world world{make_part(MPI_COMM_WORLD, options.members, tag_of(who.nspace)), {}, false};
+    world_record const mine = describe_world(who, options);
+    world.ranks.resize(options.members.size());
+    check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, world.ranks.data(), sizeof mine, MPI_BYTE, world.comm.get()),
+          "MPI_Allgather");
+    check_world(world.ranks, who);
+    world.crowded = is_crowded(world.ranks, mine.host);
+    return world;
 }
 
 mpi_world rendezvous_now(identity const& who, comm_options const& options) {
@@ -43,30 +92,13 @@ mpi_world rendezvous_now(identity const& who, comm_options const& options) {
     return world;
 }
 
-struct mpi_group_traits {
-    using type = MPI_Group;
-    static type null() noexcept { return MPI_GROUP_NULL; }
-    static void close(type group) noexcept { MPI_Group_free(&group); }
-};
-using unique_group = unique_handle<mpi_group_traits>;
-
-unique_comm make_part(MPI_Comm whole, std::vector<int> const& ranks) {
-    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
-    check(MPI_Comm_group(whole, &all), "MPI_Comm_group");
-    unique_group const of_all(all);
-    check(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some), "MPI_Group_incl");
-    unique_group const of_some(some);
-    MPI_Comm part = MPI_COMM_NULL;
-    check(MPI_Comm_create_group(whole, some, group_tag, &part), "MPI_Comm_create_group");
-    return own(part);
-}
-
 }  // namespace
 
 mpi_world rendezvous(mpi_runtime& runtime, identity const& who, comm_options const& options) {
     auto const world = std::make_shared<mpi_world>();
     duration const deadline = runtime.bound(options.deadline);
-    if (!call_with_deadline(deadline, [world, who, options] { *world = rendezvous_now(who, options); })) {
+    auto const meet = options.members.empty() ? rendezvous_now : rendezvous_of_members;
+    if (!call_with_deadline(deadline, [world, who, options, meet] { *world = meet(who, options); })) {
         runtime.leave_unfinalised();
         absence const why = explain_absence(who, with_the_gone(runtime.seen(), find_rank_processes(who)));
         throw comm_error(
@@ -83,7 +115,8 @@ mpi_world rendezvous_of_some(mpi_runtime& runtime, mpi_world const& whole, std::
                              duration deadline) {
     auto const comm = std::make_shared<unique_comm>();
     std::vector<int> const list(ranks.begin(), ranks.end());
-    if (!call_with_deadline(runtime.bound(deadline), [comm, list, from = whole.comm.get()] { *comm = make_part(from, list); })) {
+    if (!call_with_deadline(runtime.bound(deadline),
+                            [comm, list, from = whole.comm.get()] { *comm = make_part(from, list, group_tag); })) {
         runtime.leave_unfinalised();
         auto const lost = lost_ranks(processes_of(whole.ranks), own_rank);
         std::string const why = lost.empty() ? "nothing is known of what keeps the others"

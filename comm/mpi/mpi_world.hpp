@@ -19,8 +19,8 @@ struct mpi_world {
     bool crowded = false;  ///< the ranks of this node, in this world or not, share processors
 };
 
-/// Collective over MPI's world. Checked on all ranks (check_world); numbered by the identities. Throws what check_world does,
-/// mpi_error, and errc::timeout after options.deadline, MPI being stuck then.
+/// Collective over MPI's world, or over options.members of it. Checked on all ranks (check_world); numbered by the identities.
+/// Throws what check_world does, mpi_error, errc::unavailable if MPI numbers the members otherwise than the launcher does, and errc::timeout after options.deadline, MPI being stuck then.
 mpi_world rendezvous(mpi_runtime& runtime, identity const& who, comm_options const& options);
 
 /// Collective over `ranks` (of `whole`, distinct, this rank `own` among them). Throws mpi_error and errc::timeout.

@@ -34,8 +34,11 @@ type type_of(dtype element) noexcept {
         case dtype::bf16: return type::bf16;
         case dtype::i32: return type::i32;
         case dtype::i64: return type::i64;
-        case dtype::u8: return type::u8;
         case dtype::i8: return type::i8;
+        case dtype::u8:
+        case dtype::boolean:
+        case dtype::i16:
+        case dtype::u16: break;  // the last three come as bytes
     }
     return type::u8;
 }

@@ -249,7 +249,7 @@ std::optional<std::string> shm_unavailable(identity const& who, comm_options con
         return fmt::format("it serves the ranks of one node, and {} of {} are on this one", who.local_size, who.world_size);
     if (options.backend.empty() && who.world_size == 1) return "one rank needs no other";
     // The program's own MPI may know more than the variables do: the mpi backend reports what is wrong then.
-    if (options.backend.empty() && mpi_world_size != 0 && mpi_world_size != who.world_size)
+    if (options.backend.empty() && options.members.empty() && mpi_world_size != 0 && mpi_world_size != who.world_size)
         return fmt::format("MPI is initialised and its world has {} ranks", mpi_world_size);
     // Of a bare PMI-1 it is not known which ranks are on this node, nor what the job is called: another one of this user here may
     // have the same name.

@@ -81,6 +81,16 @@ std::vector<late_rank> blame(world const& all, std::vector<int> const& missing, 
                                 : fmt::format("process {} has started it but does not go on", who.pid)});
         }
     }
+    // Who is missing may itself wait, in another operation, for a rank that cannot come.
+    if (culprits.empty())
+        for (int rank = 0; rank < all.size; ++rank) {
+            auto const& who = all.processes[static_cast<std::size_t>(rank)];
+            auto const state = state_of(who);
+            if (rank == all.rank || (state != process_state::stopped && state != process_state::gone) ||
+                all.of(rank).here().state.load(std::memory_order_acquire) == standing::left)
+                continue;
+            culprits.push_back({rank, false, describe(who, state)});
+        }
     auto& chosen = culprits.empty() ? slow : culprits;
     std::stable_sort(chosen.begin(), chosen.end(), [](auto const& a, auto const& b) { return a.rank < b.rank; });
     auto const same = [](auto const& a, auto const& b) { return a.rank == b.rank; };

@@ -9,7 +9,10 @@ std::size_t size_of(dtype type) noexcept {
         case dtype::f32:
         case dtype::i32: return 4;
         case dtype::f16:
-        case dtype::bf16: return 2;
+        case dtype::bf16:
+        case dtype::i16:
+        case dtype::u16: return 2;
+        case dtype::boolean:
         case dtype::u8:
         case dtype::i8: return 1;
     }
@@ -26,6 +29,9 @@ std::string_view to_string(dtype type) noexcept {
         case dtype::i64: return "i64";
         case dtype::u8: return "u8";
         case dtype::i8: return "i8";
+        case dtype::boolean: return "boolean";
+        case dtype::i16: return "i16";
+        case dtype::u16: return "u16";
     }
     return "unknown";
 }

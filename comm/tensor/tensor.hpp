@@ -12,13 +12,19 @@
 
 namespace muster {
 
-enum class dtype : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8, i8 };
+/// The last three are for an exchange only, and for what adds nothing up (is_only_moved).
+enum class dtype : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8, i8, boolean, i16, u16 };
+inline constexpr dtype last_dtype = dtype::u16;
 
 /// Bytes of one element.
 std::size_t size_of(dtype type) noexcept;
 std::string_view to_string(dtype type) noexcept;
 constexpr bool is_floating(dtype type) noexcept {
     return type == dtype::f32 || type == dtype::f64 || type == dtype::f16 || type == dtype::bf16;
+}
+/// Gathered, broadcast and sent, as its bytes, but not reduced.
+constexpr bool is_only_moved(dtype type) noexcept {
+    return type == dtype::boolean || type == dtype::i16 || type == dtype::u16;
 }
 
 /// How the elements of all ranks become one.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/command/command_set.hpp"
+#include "base/command/completion_words.hpp"
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -77,6 +78,7 @@ int main(int argc, char** argv) {
         commands.add(merge_row, merge);
         commands.add(explain_row, explain_folder);
         add_man_command(commands);
+        add_completion_command(commands);
         return commands.run({argv + 1, argv + argc});
     });
 }

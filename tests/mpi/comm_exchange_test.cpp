@@ -44,6 +44,18 @@ std::string message_of(errc code, std::function<void()> const& body) {
     return {};
 }
 
+/// Some end here before the next is asked for, and there after it.
+TEST_F(exchanging, many_barriers_are_in_flight) {
+    for (int round = 0; round < 300; ++round) {
+        std::vector<exchange_handle> handles;
+        for (int i = 0; i < (round % 100 == 99 ? 40 : 3); ++i) {
+            handles.push_back(all.barrier());
+            if ((round + rank) % 2 == 0) handles.back().wait_for(duration{20e-6});
+        }
+        for (auto const& each : handles) each.wait(duration{20});
+    }
+}
+
 TEST_F(exchanging, tensors_submitted_in_opposite_orders_meet_by_name) {
     constexpr int count = 50;
     std::vector<std::vector<float>> tensors;

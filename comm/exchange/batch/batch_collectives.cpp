@@ -8,13 +8,21 @@ namespace muster::detail {
 
 namespace {
 
-std::size_t row_of(agreement const& agreed) {
-    return static_cast<std::size_t>(agreed.what.tensors.front().shape.row_elements());
+/// What backends do not know travels as its bytes.
+tensor_view as_sent(tensor_view const& view) noexcept {
+    if (!is_only_moved(view.type)) return view;
+    return {view.data, view.bytes(), dtype::u8, view.where};
+}
+
+std::vector<std::size_t> counts_as_sent(std::vector<std::size_t> counts, dtype type) {
+    if (is_only_moved(type))
+        for (auto& each : counts) each *= size_of(type);
+    return counts;
 }
 
 /// An alltoall as rank `me` sees it.
 struct alltoall_counts {
-    alltoall_counts(agreement const& agreed, int ranks, int me) : row(row_of(agreed)) {
+    alltoall_counts(agreement const& agreed, std::size_t of_row, int ranks, int me) : row(of_row) {
         auto const world = static_cast<std::size_t>(ranks), own = static_cast<std::size_t>(me);
         for (std::size_t rank = 0; rank < world; ++rank) {
             sent += send.emplace_back(static_cast<std::size_t>(agreed.numbers[own * world + rank]) * row);
@@ -29,24 +37,25 @@ struct alltoall_counts {
     std::size_t sent = 0, total = 0;         ///< elements in all: sent, received
 };
 
-/// The caller's output if it has `count` elements. Else null: the exchange gives memory, and a wrong size is a fault that is told
-/// when the other ranks have their results.
-void* own_output(pending_request& unit, communicator const& ranks, std::size_t count) {
-    tensor_view const& given = unit.tensors().front().out;
-    if (given.data == nullptr || given.count == count) return given.data;
-    unit.code = errc::usage;
-    unit.fault = fmt::format(
-        "{} (rank {} of {} on {}): \"out\" has {} elements and the result {}; give as many, or no \"out\" to have memory given",
-        describe(unit.what->kind, unit.what->name), ranks.rank(), ranks.size(), ranks.who().host, given.count, count);
-    return nullptr;
-}
-
 }  // namespace
 
 batch_collectives::batch_collectives(batch_parts const& with)
     : set_(with.set), ranks_(with.ranks), shared_(with.shared), batch_(with.batch), agreed_(with.agreed), units_(with.units) {
-    std::string const& name = unit_of(only()).what.name;
-    label_ = batch_.items.size() == 1 ? name : fmt::format("{} (+{})", name, batch_.items.size() - 1);
+    std::string_view const name = shown_name(unit_of(only()).what.name);
+    label_ = batch_.items.size() == 1 ? std::string(name) : fmt::format("{} (+{})", name, batch_.items.size() - 1);
+}
+
+/// The caller's output if it has `count` elements. Else null: the exchange gives memory, and a wrong size is a fault that is told
+/// when the other ranks have their results.
+void* batch_collectives::own_output(pending_request& unit, std::size_t count) const {
+    tensor_view const& given = unit.tensors()[only().tensor].out;
+    if (given.data == nullptr || given.count == count) return given.data;
+    unit.code = errc::usage;
+    std::string const of = unit.many ? fmt::format(" of \"{}\"", spec_of(only()).name) : std::string{};
+    unit.fault = fmt::format(
+        "{} (rank {} of {} on {}): \"out\"{} has {} elements and the result {}; give as many, or no \"out\" to have memory given",
+        describe(unit.what->kind, unit.what->name), ranks_.rank(), ranks_.size(), ranks_.who().host, of, given.count, count);
+    return nullptr;
 }
 
 tensor_io const* batch_collectives::io_of(fusion_item const& item) const {
@@ -67,6 +76,7 @@ void batch_collectives::start_collective() {
         case exchange_kind::allgather: start_allgather(); break;
         case exchange_kind::reducescatter: start_reducescatter(); break;
         case exchange_kind::alltoall: start_alltoall(); break;
+        case exchange_kind::message: start_message(); break;
         default: break;
     }
 }
@@ -90,10 +100,11 @@ tensor_view batch_collectives::output(std::size_t count, std::vector<std::int64_
         return view;
     }
     unit->has_extras = true;
-    unit->rows = std::move(rows);
-    view.data = own_output(*unit, ranks_, count);
-    if (view.data == nullptr) view.data = give_memory(*unit, bytes);
-    unit->result = view;
+    group_result* const part = unit->parts.empty() ? nullptr : &unit->parts.at(only().tensor);
+    (part != nullptr ? part->rows : unit->rows) = std::move(rows);
+    view.data = own_output(*unit, count);
+    if (view.data == nullptr) view.data = give_memory(*unit, part, bytes);
+    (part != nullptr ? part->view : unit->result) = view;
     return view;
 }
 
@@ -102,16 +113,19 @@ void batch_collectives::start_broadcast() {
     int const root = unit_of(only()).what.root;
     tensor_view const view = io != nullptr ? io->out : single_input();
     if (io != nullptr && ranks_.rank() == root && io->in.data != io->out.data) copy(io->out.data, io->in.data, view.bytes());
-    operation_ = ranks_.broadcast(label_, view, root);
+    operation_ = ranks_.broadcast(label_, as_sent(view), root);
 }
 
 void batch_collectives::start_allgather() {
-    agreement const& agreed = unit_of(only());
+    // Of a group, those of the tensors follow each other.
+    auto const ranks = static_cast<std::size_t>(ranks_.size());
+    auto const numbers = std::span(unit_of(only()).numbers).subspan(only().tensor * ranks, ranks);
     std::vector<std::size_t> counts;
     std::size_t total = 0;
-    for (std::int64_t const rows : agreed.numbers) total += counts.emplace_back(static_cast<std::size_t>(rows) * row_of(agreed));
+    for (std::int64_t const rows : numbers) total += counts.emplace_back(static_cast<std::size_t>(rows) * row_elements());
     tensor_view const in = single() != nullptr ? single_input() : nothing();
-    operation_ = ranks_.allgather(label_, in, output(total, agreed.numbers), counts);
+    auto const out = output(total, {numbers.begin(), numbers.end()});
+    operation_ = ranks_.allgather(label_, as_sent(in), as_sent(out), counts_as_sent(std::move(counts), batch_.type));
 }
 
 void batch_collectives::start_reducescatter() {
@@ -128,7 +142,7 @@ void batch_collectives::start_reducescatter() {
 }
 
 void batch_collectives::start_alltoall() {
-    alltoall_counts counts(unit_of(only()), ranks_.size(), ranks_.rank());
+    alltoall_counts counts(unit_of(only()), row_elements(), ranks_.size(), ranks_.rank());
     pending_request const* const unit = single();
     tensor_view in = unit != nullptr ? unit->tensors().front().in : nothing();
     if (unit != nullptr && counts.sent != in.count) {
@@ -144,7 +158,19 @@ void batch_collectives::start_alltoall() {
             from += static_cast<std::size_t>(unit->what->numbers[rank]) * counts.row * element;
         }
     }
-    operation_ = ranks_.alltoall(label_, in, counts.send, output(counts.total, std::move(counts.rows)), counts.receive);
+    auto const out = output(counts.total, std::move(counts.rows));
+    operation_ = ranks_.alltoall(label_, as_sent(in), counts_as_sent(std::move(counts.send), batch_.type), as_sent(out),
+                                 counts_as_sent(std::move(counts.receive), batch_.type));
+}
+
+/// Only the two ranks come here. The tensor is what is sent, or where it is received.
+void batch_collectives::start_message() {
+    agreement const& agreed = unit_of(only());
+    tensor_view const tensor = as_sent(io_of(only())->in);
+    tensor_view const none{nullptr, 0, tensor.type, tensor.where};
+    bool const sends = ranks_.rank() == agreed.what.root;
+    int const peer = static_cast<int>(agreed.what.numbers.at(sends ? 1 : 0));
+    operation_ = ranks_.sendrecv(label_, peer, sends ? tensor : none, sends ? none : tensor);
 }
 
 }  // namespace muster::detail

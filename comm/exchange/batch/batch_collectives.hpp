@@ -41,8 +41,8 @@ class batch_collectives {
     // Scratch memory of at least so many bytes: the first for inputs, the second for outputs that this rank does not want.
     virtual std::byte* first_scratch(std::size_t bytes) = 0;
     virtual std::byte* second_scratch(std::size_t bytes) = 0;
-    /// Memory that belongs to the request.
-    virtual std::byte* give_memory(pending_request& unit, std::size_t bytes) = 0;
+    /// Memory that belongs to the request, or to `part` of it where that is given.
+    virtual std::byte* give_memory(pending_request& unit, group_result* part, std::size_t bytes) = 0;
     virtual void copy(void* to, void const* from, std::size_t bytes) = 0;
     /// Writes neutral elements.
     virtual void fill(tensor_view const& view) = 0;
@@ -76,7 +76,10 @@ class batch_collectives {
     void start_allgather();
     void start_reducescatter();
     void start_alltoall();
+    void start_message();
     fusion_item const& only() const { return batch_.items.front(); }
+    void* own_output(pending_request& unit, std::size_t count) const;
+    std::size_t row_elements() const { return static_cast<std::size_t>(spec_of(only()).shape.row_elements()); }
     pending_request* single() const { return units_[only().unit].get(); }
     tensor_view nothing() const noexcept { return {nullptr, 0, batch_.type, batch_.where}; }
     tensor_view single_input();

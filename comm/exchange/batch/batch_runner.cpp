@@ -185,11 +185,12 @@ void batch_runner::begin_records() {
             exchange_request const& what = agreed_[index]->what;
             pending_request const* const unit = units_[index].get();
             std::uint64_t const bytes = unit != nullptr ? unit->bytes : 0;
-            records_[index] = records.begin(set_, sequence_++, what.kind, what.name, bytes);
+            records_[index] = records.begin(set_, sequence_++, what.kind, recorded_name(what), bytes);
             bytes_of_batch += bytes;
             if (unit != nullptr && traced)
-                shared_.trace.add({trace_kind::queue, shared_.trace.intern(what.name), shared_.trace.intern(to_string(what.kind)),
-                                   ++trace_id_, trace_time(unit->announced), trace_time(began_), bytes});
+                shared_.trace.add({trace_kind::queue, shared_.trace.intern(recorded_name(what)),
+                                   shared_.trace.intern(to_string(what.kind)), ++trace_id_, trace_time(unit->announced),
+                                   trace_time(began_), bytes});
         }
     }
     counters::add(shared_.count.bytes[static_cast<std::size_t>(batch.kind)], bytes_of_batch);

@@ -29,9 +29,10 @@ device_batch::device_batch(batch_parts const& with, device_lane& lane, communica
     if (batch_.kind == exchange_kind::allreduce && batch_.how != reduction::adasum) lay_out();
 }
 
-std::byte* device_batch::give_memory(pending_request& unit, std::size_t bytes) {
-    unit.gpu->memory = cuda::make_memory(*lane_.on, bytes);
-    return std::bit_cast<std::byte*>(unit.gpu->memory.get().handle);
+std::byte* device_batch::give_memory(pending_request& unit, group_result* part, std::size_t bytes) {
+    auto& memory = part != nullptr ? part->device_memory : unit.gpu->memory;
+    memory = cuda::make_memory(*lane_.on, bytes);
+    return std::bit_cast<std::byte*>(memory.get().handle);
 }
 
 void device_batch::copy(void* to, void const* from, std::size_t bytes) {
@@ -95,7 +96,7 @@ void device_batch::leak() noexcept {
     left.read_by_device = std::move(read_by_device_);
     left.leak();
     for (auto const& item : batch_.items)
-        if (auto const& unit = units_[item.unit]) keep_forever(std::move(unit->gpu->memory));
+        if (auto const& unit = units_[item.unit]) keep_device_memory(*unit);
 }
 
 std::byte* device_batch::find_buffer() const noexcept {

@@ -37,7 +37,7 @@ class device_batch final : public batch_collectives {
   private:
     std::byte* first_scratch(std::size_t bytes) override { return lane_.first.get(bytes); }
     std::byte* second_scratch(std::size_t bytes) override { return lane_.second.get(bytes); }
-    std::byte* give_memory(pending_request& unit, std::size_t bytes) override;
+    std::byte* give_memory(pending_request& unit, group_result* part, std::size_t bytes) override;
     void copy(void* to, void const* from, std::size_t bytes) override;
     void fill(tensor_view const& view) override;
     void start_allreduce() override;

@@ -34,6 +34,9 @@ struct handed_batch {
     void leak() noexcept;
 };
 
+/// Memory that the device may still write to is never freed.
+void keep_device_memory(pending_request& of) noexcept;
+
 /// Whether the device has come to this event. Throws cuda_error.
 bool has_passed(device_lane& lane, cuda::unique_event const& event);
 

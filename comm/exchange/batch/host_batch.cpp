@@ -35,9 +35,10 @@ void scratch::leak() noexcept {
 host_batch::host_batch(batch_parts const& with, batch_layout& layout, scratch& first, scratch& second)
     : batch_collectives(with), layout_(layout), first_(first), second_(second) {}
 
-std::byte* host_batch::give_memory(pending_request& unit, std::size_t bytes) {
-    unit.memory.reset(new std::byte[bytes]);
-    return unit.memory.get();
+std::byte* host_batch::give_memory(pending_request& unit, group_result* part, std::size_t bytes) {
+    auto& memory = part != nullptr ? part->memory : unit.memory;
+    memory.reset(new std::byte[bytes]);
+    return memory.get();
 }
 
 void host_batch::copy(void* to, void const* from, std::size_t bytes) {
@@ -160,7 +161,10 @@ void host_batch::combine_pieces() {
 void host_batch::leak() noexcept {
     keep_forever(std::move(pieces_memory_));
     for (auto const& item : batch_.items)
-        if (auto const& unit = units_[item.unit]) keep_forever(std::move(unit->memory));
+        if (auto const& unit = units_[item.unit]) {
+            keep_forever(std::move(unit->memory));
+            for (auto& part : unit->parts) keep_forever(std::move(part.memory));
+        }
 }
 
 bool host_batch::advance() {

@@ -44,6 +44,9 @@ void fill_neutral(dtype type, reduction how, void* to, std::size_t count) {
         case dtype::i64: return fill_type<std::int64_t>(how, to, count);
         case dtype::u8: return fill_type<std::uint8_t>(how, to, count);
         case dtype::i8: return fill_type<std::int8_t>(how, to, count);
+        case dtype::boolean:
+        case dtype::i16:
+        case dtype::u16: return fill_type<std::uint8_t>(reduction::sum, to, count * size_of(type));
     }
 }
 

@@ -20,6 +20,25 @@ std::span<float> residuals::of(int set, std::string_view request, std::string_vi
     return found;
 }
 
+namespace {
+
+/// See name_residual.
+template <typename Named>
+void forget_set(Named& by_name, int set) {
+    std::string const end = '\0' + std::to_string(set);
+    std::erase_if(by_name, [&](auto const& each) { return each.first.ends_with(end); });
+}
+
+}  // namespace
+
+void residuals::forget(int set) {
+    forget_set(by_name_, set);
+}
+
+void device_residuals::forget(int set) {
+    forget_set(by_name_, set);
+}
+
 float* device_residuals::find(int set, std::string_view request, std::string_view tensor, std::size_t count) {
     name_residual(key_, set, request, tensor);
     auto const found = by_name_.find(key_);

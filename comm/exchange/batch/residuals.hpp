@@ -22,6 +22,8 @@ class residuals {
     /// Of this tensor of a request: zeros the first time, and when it has another number of elements than before. Valid until the
     /// next call for the same tensor.
     std::span<float> of(int set, std::string_view request, std::string_view tensor, std::size_t count);
+    /// Those of a set that is no more.
+    void forget(int set);
 
   private:
     std::unordered_map<std::string, std::vector<float>> by_name_;
@@ -36,6 +38,8 @@ class device_residuals {
     /// Makes it where there is none, zeroed on `stream`. Asks the driver for memory: see device_batch. Throws cuda_error.
     void make(int set, std::string_view request, std::string_view tensor, std::size_t count,
               std::shared_ptr<cuda::device const> const& on, cuda::stream_handle stream);
+    /// Those of a set that is no more, when the device is through with them.
+    void forget(int set);
 
   private:
     struct entry {

@@ -119,6 +119,7 @@ pending_ptr exchange_core::enter(int set, exchange_kind kind, std::string_view n
     {
         std::scoped_lock const lock(guard_);
         check_open();
+        check_set(set);
         pending_ptr& last = names_.last(set, name);
         if (name_table::is_waiting(last)) refuse_in_flight(kind, name);
         next = choose(last);
@@ -171,12 +172,14 @@ comm_buffer exchange_core::allocate(std::size_t bytes) {
     return ranks_->allocate(bytes);
 }
 
-std::string exchange_core::free_name(exchange_kind kind, int set) {
+exchange_core::turn exchange_core::next_turn(exchange_kind kind, int set) {
+    constexpr unsigned names = 16;  // few, so that the ranks need not agree on a new one each time
     std::scoped_lock const lock(guard_);
-    for (int number = 0;; ++number) {
-        std::string name = fmt::format("{}{}.{}", internal_name, to_string(kind), number);
-        if (!names_.is_in_flight(set, name)) return name;
-    }
+    check_open();
+    check_set(set);
+    turn out{fmt::format("{}{}.{}", internal_name, to_string(kind), turns_[{kind, set}]++ % names), {}};
+    if (auto const& last = names_.last(set, out.name); name_table::is_waiting(last)) out.before = last;
+    return out;
 }
 
 void exchange_core::wake() {
@@ -193,18 +196,52 @@ void exchange_core::wake() {
 /// by the order of changes of waiters_ one of the two sees the other.
 void exchange_core::finish(std::span<pending_ptr const> ended) {
     if (waiters_.fetch_add(0, std::memory_order_acq_rel) == 0) return;
-    bool const waited = std::any_of(ended.begin(), ended.end(),
-                                    [](pending_ptr const& each) { return each->waited.load(std::memory_order_relaxed); });
-    if (!waited) return;
+    bool waited = false, has_calls = false;
+    for (auto const& each : ended) {
+        waited = waited || each->waited.load(std::memory_order_relaxed);
+        has_calls = has_calls || each->has_calls.load(std::memory_order_relaxed);
+    }
+    if (!waited && !has_calls) return;
     // A waiting thread reads the state with this lock held.
     { std::scoped_lock const lock(ended_guard_); }
-    ended_.notify_all();
+    if (waited) ended_.notify_all();
+    if (has_calls) run_calls(ended);
+}
+
+void exchange_core::run_calls(std::span<pending_ptr const> ended) {
+    std::vector<completion_call> due;
+    {
+        std::scoped_lock const lock(ended_guard_);
+        for (auto const& each : ended) {
+            if (each->state.load(std::memory_order_acquire) == pending_request::phase::waiting) continue;  // only handed over
+            due.insert(due.end(), each->calls.begin(), each->calls.end());
+            each->calls.clear();
+        }
+    }
+    waiters_.fetch_sub(static_cast<int>(due.size()), std::memory_order_relaxed);
+    for (auto const& each : due) each.call(each.state);
+}
+
+/// Counts itself in waiters_, as a thread that waits does: so requests that nobody wants to be called after cost nothing.
+void exchange_core::call_after(pending_request& what, completion_call call) {
+    {
+        std::scoped_lock const lock(ended_guard_);
+        what.calls.push_back(call);
+        what.has_calls.store(true, std::memory_order_relaxed);
+        waiters_.fetch_add(1, std::memory_order_acq_rel);
+        if (what.state.load(std::memory_order_acquire) == pending_request::phase::waiting) return;
+        waiters_.fetch_sub(1, std::memory_order_relaxed);
+        what.calls.pop_back();
+    }
+    call.call(call.state);
 }
 
 template <typename Until>
-bool exchange_core::wait_until(pending_request& what, exchange_clock::time_point until, Until&& is_over) {
+bool exchange_core::wait_until(std::span<pending_request* const> all, exchange_clock::time_point until, Until&& is_over) {
     if (is_over()) return true;
-    if (!what.waited.exchange(true, std::memory_order_relaxed)) wake();
+    bool first = false;
+    for (auto* const each : all) first = !each->waited.exchange(true, std::memory_order_relaxed) || first;
+    if (first) wake();
     waiters_.fetch_add(1, std::memory_order_acq_rel);
     auto const begin = exchange_clock::now();
     std::unique_lock lock(ended_guard_);
@@ -217,22 +254,25 @@ bool exchange_core::wait_until(pending_request& what, exchange_clock::time_point
 }
 
 bool exchange_core::wait(pending_request& what, exchange_clock::time_point until) {
-    return wait_until(what, until, [&] { return what.state.load(std::memory_order_acquire) != pending_request::phase::waiting; });
+    auto* const one = &what;
+    return wait_until({&one, 1}, until,
+                      [&] { return what.state.load(std::memory_order_acquire) != pending_request::phase::waiting; });
 }
 
-bool exchange_core::wait_handed(pending_request& what, exchange_clock::time_point until) {
-    return wait_until(what, until, [&] {
-        return what.handed.load(std::memory_order_acquire) ||
-               what.state.load(std::memory_order_acquire) != pending_request::phase::waiting;
+bool exchange_core::wait_any(std::span<pending_request* const> all, exchange_clock::time_point until) {
+    return wait_until(all, until, [&] {
+        return std::any_of(all.begin(), all.end(), [](pending_request const* each) {
+            return each->state.load(std::memory_order_acquire) != pending_request::phase::waiting;
+        });
     });
 }
 
-std::vector<int> exchange_core::members(int set) const {
-    std::scoped_lock const lock(guard_);
-    if (set < 0 || static_cast<std::size_t>(set) >= sets_.size())
-        throw comm_error(errc::usage,
-                         fmt::format("there is no process set {}; there are {} (0 is all ranks)", set, sets_.size()));
-    return sets_[static_cast<std::size_t>(set)];
+bool exchange_core::wait_handed(pending_request& what, exchange_clock::time_point until) {
+    auto* const one = &what;
+    return wait_until({&one, 1}, until, [&] {
+        return what.handed.load(std::memory_order_acquire) ||
+               what.state.load(std::memory_order_acquire) != pending_request::phase::waiting;
+    });
 }
 
 void exchange_core::close(bool unwinding) noexcept {
@@ -248,7 +288,9 @@ void exchange_core::close(bool unwinding) noexcept {
             if (options_.deadline.count() > 0 && options_.deadline < allowed) allowed = options_.deadline;
             auto const now = exchange_clock::now();
             for (std::size_t set = 0; set < sets_.size(); ++set) {
-                if (std::find(sets_[set].begin(), sets_[set].end(), who_.rank) == sets_[set].end()) continue;
+                auto const& members = sets_[set].members;
+                if (sets_[set].is == process_set::standing::removed) continue;
+                if (std::find(members.begin(), members.end(), who_.rank) == members.end()) continue;
                 auto what = std::make_shared<exchange_request>();
                 what->kind = exchange_kind::leave;
                 what->name = leave_name;

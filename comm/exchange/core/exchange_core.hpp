@@ -3,12 +3,17 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "comm/exchange/batch/exchange_context.hpp"
@@ -19,6 +24,14 @@
 #include "pmix/identity.hpp"
 
 namespace muster::detail {
+
+/// A process set, by its number.
+struct process_set {
+    enum class standing { open, closing, removed };
+    std::vector<int> members;
+    bool by_members = false;  ///< they alone made it, and remove it
+    standing is = standing::open;
+};
 
 class exchange_core final : public finisher {
   public:
@@ -36,8 +49,13 @@ class exchange_core final : public finisher {
     /// A group that was prepared.
     pending_ptr start(prepared const& what, void* stream);
 
-    /// A name for a request that has none: the lowest number of its kind that is free.
-    std::string free_name(exchange_kind kind, int set);
+    /// A name for a request that has none. Names are taken in turn, whether or not earlier requests have ended here, so that ranks that
+    /// call equally often take the same. `before`, if any, has this name and is still in flight: it must end first.
+    struct turn {
+        std::string name;
+        pending_ptr before;
+    };
+    turn next_turn(exchange_kind kind, int set);
 
     comm_buffer allocate(std::size_t bytes);
 
@@ -45,6 +63,10 @@ class exchange_core final : public finisher {
     bool wait(pending_request& what, exchange_clock::time_point until);
     /// Whether the device knows of all of it, or it has ended, by then.
     bool wait_handed(pending_request& what, exchange_clock::time_point until);
+    /// Whether any of them has ended by then.
+    bool wait_any(std::span<pending_request* const> all, exchange_clock::time_point until);
+    /// Calls it once the request has ended: on the exchange's thread, or at once where it has.
+    void call_after(pending_request& what, completion_call call);
     void wake();
     /// See gpu_access::mark; throws comm_error naming the request.
     std::unique_ptr<device_part> mark(exchange_kind kind, std::string_view name, void* stream);
@@ -56,7 +78,17 @@ class exchange_core final : public finisher {
     std::string const& backend() const noexcept { return backend_; }
     std::string const& why_backend() const noexcept { return why_backend_; }
     exchange_options const& options() const noexcept { return options_; }
-    std::vector<int> members(int set) const;  ///< throws errc::usage if there is no such set
+    std::vector<int> members(int set) const;  ///< throws errc::usage if there is no such set, or none any more
+
+    /// Nothing can be submitted to that set any more; the ranks whose consent it takes to remove it. Throws errc::usage if there is
+    /// none, or if it has requests in flight.
+    std::vector<int> close_set(int set);
+    /// Removing it has failed: it goes on.
+    void reopen_set(int set);
+    /// How many messages with this tag were sent to, or received from, that rank of the set before.
+    std::uint64_t count_message(int set, int peer, int tag, bool sends);
+    /// For tensors in device memory: "" until there are any, or if there are none to be.
+    std::string_view device_backend() const;
     flight_dump dump() const;
 
     void finish(std::span<pending_ptr const> ended) override;
@@ -71,7 +103,9 @@ class exchange_core final : public finisher {
     void set_up(communicator ranks);
     void measure_clocks(communicator& ranks);
     std::vector<std::string> gather_places(communicator& ranks) const;
-    int make_set(communicator& ranks, std::vector<int> const& members);
+    int make_set(communicator& ranks, std::vector<int> const& members, bool by_members);
+    void remove_set(int set);
+    void end_removed_sets();
     void ask_for_device();
     void open_device(communicator& ranks);
     std::unique_ptr<device_lane> lane_over(std::vector<int> const& members);
@@ -95,13 +129,15 @@ class exchange_core final : public finisher {
 
     // with guard_ held
     void check_open() const;
+    void check_set(int set) const;
     [[noreturn]] void refuse_in_flight(exchange_kind kind, std::string_view name) const;
     void enqueue(pending_ptr what, bool& notify);
     template <typename Until>
-    bool wait_until(pending_request& what, exchange_clock::time_point until, Until&& is_over);
+    bool wait_until(std::span<pending_request* const> all, exchange_clock::time_point until, Until&& is_over);
+    void run_calls(std::span<pending_ptr const> ended);
     exchange_clock::duration::rep deadline_from(exchange_clock::time_point submitted) const noexcept;
 
-    identity const who_;
+    identity who_;  // constant once the ranks have met
     exchange_options const options_;
     exchange_clock::duration const deadline_;
     residuals lost_;  // the thread's own, as the next
@@ -114,8 +150,11 @@ class exchange_core final : public finisher {
     mutable std::mutex guard_;  // of what follows
     std::vector<pending_ptr> queue_;
     name_table names_;
+    std::map<std::pair<exchange_kind, int>, unsigned> turns_;  ///< taken so far, of each kind in each set
     communicator* ranks_ = nullptr;  // all of them; only to be asked for memory by others than the thread; null at the end
-    std::vector<std::vector<int>> sets_;
+    std::vector<process_set> sets_;
+    std::map<std::tuple<int, int, int, bool>, std::uint64_t> messages_;
+    std::string_view device_backend_ = "";
     std::optional<failure_text> failure_;
     bool asleep_ = false, gathering_ = false, woken_ = false;
     std::size_t queued_bytes_ = 0;
@@ -133,6 +172,7 @@ class exchange_core final : public finisher {
     // the thread's own
     std::vector<pending_ptr> taken_;                        // out of the queue; kept for its memory
     std::vector<std::unique_ptr<negotiator>> negotiators_;  // by number of the set; null: not a member
+    std::deque<int> ending_sets_;                           // removed, in the order of that
     bool asked_for_device_ = false;
     device_lane* whole_lane_ = nullptr;  // of set 0
     std::string no_device_;              // why there will be none

@@ -72,8 +72,8 @@ flight_dump exchange_core::dump() const {
     all.records = recorder.records();
     std::scoped_lock const lock(guard_);
     names_.for_in_flight([&](pending_request const& each) {
-        std::string const& name = each.what->name;
-        if (all.waiting.size() < 100 && !name.empty() && name.front() != internal_name) all.waiting.push_back(name);
+        std::string_view const name = recorded_name(*each.what);
+        if (all.waiting.size() < 100 && !name.empty() && name.front() != internal_name) all.waiting.emplace_back(name);
     });
     std::sort(all.waiting.begin(), all.waiting.end());
     if (failure_) {

@@ -102,6 +102,7 @@ void exchange_core::loop() {
             overall.add(negotiators_[i]->step(now));
             all_ended = all_ended && negotiators_[i]->ended();
         }
+        end_removed_sets();
         if (all_ended) break;
         if (overall.moved)
             quiet_since = now;

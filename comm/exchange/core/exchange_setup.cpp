@@ -1,4 +1,4 @@
-// Setup of an exchange with the other ranks: compares options, gathers names, measures clocks, makes process sets.
+// Setup of an exchange with the other ranks: compares options, gathers names, measures clocks, opens the device.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/process_set.hpp"
 #include "comm/backend_table.hpp"
 #include "comm/exchange/core/exchange_core.hpp"
 #include "comm/exchange/observe/clock.hpp"
@@ -42,6 +43,17 @@ void check_options(communicator& ranks, exchange_options const& options) {
     }
 }
 
+/// The identity of a rank that did not know which of the others are on its node.
+identity among_members(identity const& who, communicator const& ranks) {
+    std::vector<int> all;
+    std::vector<std::string> hosts;
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+        all.push_back(rank);
+        hosts.push_back(ranks.host_of(rank));
+    }
+    return identity_in_set(who, all, static_cast<std::size_t>(who.rank), hosts);
+}
+
 }  // namespace
 
 void exchange_core::set_up(communicator ranks) {
@@ -49,13 +61,17 @@ void exchange_core::set_up(communicator ranks) {
     why_backend_ = ranks.why_backend();
     check_options(ranks, options_);
     places_ = gather_places(ranks);
+    if (!options_.comm.members.empty()) who_ = among_members(who_, ranks);
     measure_clocks(ranks);
     if (!options_.timeline_folder.empty()) trace.start(options_.timeline_folder, offset, options_.mark_cycles);
     std::vector<int> everyone(static_cast<std::size_t>(ranks.size()));
     for (std::size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
-    sets_.push_back(std::move(everyone));
+    sets_.push_back({std::move(everyone), false, process_set::standing::open});
     negotiator::hooks calls;
-    calls.make_set = [this](communicator& all, std::vector<int> const& members) { return make_set(all, members); };
+    calls.make_set = [this](communicator& all, std::vector<int> const& members, bool by_members) {
+        return make_set(all, members, by_members);
+    };
+    calls.remove_set = [this](int set) { remove_set(set); };
     calls.open_device = [this](communicator& all) { open_device(all); };
     negotiators_.push_back(std::make_unique<negotiator>(0, std::move(ranks), shared_, places_, std::move(calls)));
     ranks_ = &negotiators_.front()->ranks();
@@ -96,21 +112,6 @@ void exchange_core::measure_clocks(communicator& ranks) {
     if (ranks.host_of(0) == ranks.host_of(ranks.rank()) && std::abs(offset.offset_us) <= offset.error_us) offset = {};
 }
 
-int exchange_core::make_set(communicator& ranks, std::vector<int> const& members) {
-    communicator some = ranks.include(members);
-    std::vector<std::string> places;
-    for (int const rank : members) places.push_back(places_.at(static_cast<std::size_t>(rank)));
-    int const number = static_cast<int>(negotiators_.size());
-    negotiators_.push_back(
-        some ? std::make_unique<negotiator>(number, std::move(some), shared_, std::move(places), negotiator::hooks{}) : nullptr);
-    auto lane = whole_lane_ != nullptr ? lane_over(members) : nullptr;
-    if (negotiators_.back() && lane) negotiators_.back()->use_lane(std::move(lane));
-    if (negotiators_.back() && !no_device_.empty()) negotiators_.back()->refuse_device(no_device_);
-    std::scoped_lock const lock(guard_);
-    sets_.push_back(members);
-    return number;
-}
-
 /// By the negotiator of all ranks: making communicators blocks, so every rank must do it at the same point of the order. Two
 /// ranks that were at different sets would wait for each other without end.
 void exchange_core::ask_for_device() {
@@ -134,9 +135,19 @@ void exchange_core::open_device(communicator& ranks) {
         return;
     }
     whole_lane_ = whole.get();
+    {
+        std::scoped_lock const lock(guard_);
+        device_backend_ = whole_lane_->ranks.backend();
+    }
     negotiators_.front()->use_lane(std::move(whole));
-    for (std::size_t set = 1; set < sets_.size(); ++set) {
-        auto lane = lane_over(sets_[set]);
+    for (std::size_t set = 1; set < negotiators_.size(); ++set) {
+        std::vector<int> members;
+        {
+            std::scoped_lock const lock(guard_);
+            if (sets_[set].is == process_set::standing::removed) continue;
+            members = sets_[set].members;
+        }
+        auto lane = lane_over(members);
         if (negotiators_[set]) negotiators_[set]->use_lane(std::move(lane));
     }
 }

@@ -57,10 +57,37 @@ bool coordinator::needs_no_consent(entry const& each) {
 }
 
 bool coordinator::is_complete(entry const& each) const {
-    if (each.count == 0) return false;
+    return each.count != 0 && missing_of(each).empty();
+}
+
+/// By rank: whom any who announced it counts among its parties; empty where it is the matter of all.
+std::vector<bool> coordinator::parties_of_any(entry const& each) const {
+    std::vector<bool> parties;
+    for (auto const& one : each.of) {
+        if (!one || parties_of(*one).empty()) continue;
+        parties.resize(hosts_.size(), false);
+        for (std::int64_t const rank : parties_of(*one))
+            if (rank >= 0 && static_cast<std::size_t>(rank) < parties.size()) parties[static_cast<std::size_t>(rank)] = true;
+    }
+    return parties;
+}
+
+/// Who has still to announce it: any rank that has not joined, or any party.
+std::vector<int> coordinator::missing_of(entry const& each) const {
+    auto const parties = parties_of_any(each);
+    std::vector<int> missing;
     for (std::size_t rank = 0; rank < hosts_.size(); ++rank)
-        if (!each.of[rank] && !joined_[rank]) return false;
-    return true;
+        if (!each.of[rank] && (parties.empty() ? !joined_[rank] : parties[rank])) missing.push_back(static_cast<int>(rank));
+    return missing;
+}
+
+/// The threads of ranks that have left go on until all have, and so take part in what is not the matter of all.
+bool coordinator::a_party_has_left(entry const& each) const {
+    if (!anyone_left()) return false;
+    auto const parties = parties_of_any(each);
+    for (std::size_t rank = 0; rank < hosts_.size(); ++rank)
+        if (left_[rank] && (parties.empty() || parties[rank])) return true;
+    return false;
 }
 
 std::vector<agreement> coordinator::take_ready() {
@@ -72,31 +99,35 @@ std::vector<agreement> coordinator::take_ready() {
         auto const found = entries_.find(name);
         if (found == entries_.end()) continue;
         bool const alone = needs_no_consent(found->second);
-        if (anyone_left() && !alone)
-            ready.push_back(refuse(found->second));
+        if (!alone && a_party_has_left(found->second))
+            ready.push_back(refuse(first_of(found->second)));
         else if (alone || is_complete(found->second))
             ready.push_back(conclude(found->second));
         else
             continue;
         entries_.erase(found);
     }
-    if (joined_count_ == ranks()) {
+    if (joined_count_ == ranks() || (joined_count_ > 0 && anyone_left())) {
         agreement all;
         all.what.kind = exchange_kind::join;
         all.what.name = join_name;
         all.last = last_to_join_;
         all.whole = false;
-        ready.push_back(std::move(all));
+        ready.push_back(anyone_left() ? refuse(std::move(all.what)) : std::move(all));
         joined_.assign(joined_.size(), false);
         joined_count_ = 0;
     }
     return ready;
 }
 
-agreement coordinator::refuse(entry const& all) const {
+/// As the lowest rank that announced it put it.
+exchange_request coordinator::first_of(entry const& each) {
+    return **std::find_if(each.of.begin(), each.of.end(), [](auto const& one) { return one.has_value(); });
+}
+
+agreement coordinator::refuse(exchange_request what) const {
     agreement result;
-    for (std::size_t rank = hosts_.size(); rank-- > 0;)
-        if (all.of[rank]) result.what = *all.of[rank];
+    result.what = std::move(what);
     result.whole = false;
     for (std::size_t rank = 0; rank < left_.size(); ++rank)
         if (left_[rank]) result.culprits.push_back(static_cast<int>(rank));
@@ -144,9 +175,11 @@ void coordinator::find_mismatch(entry const& all, int lowest, agreement& result)
 void coordinator::gather_numbers(entry const& all, agreement& result) const {
     std::size_t const ranks = hosts_.size();
     if (result.what.kind == exchange_kind::allgather) {
-        result.numbers.resize(ranks);
+        std::size_t const tensors = result.what.tensors.size();
+        result.numbers.resize(tensors * ranks);
         for (std::size_t rank = 0; rank < ranks; ++rank)
-            if (all.of[rank]) result.numbers[rank] = all.of[rank]->tensors.at(0).shape.rows();
+            for (std::size_t tensor = 0; all.of[rank] && tensor < tensors; ++tensor)
+                result.numbers[tensor * ranks + rank] = all.of[rank]->tensors.at(tensor).shape.rows();
     }
     if (result.what.kind != exchange_kind::alltoall) return;
     result.numbers.resize(ranks * ranks);
@@ -164,7 +197,8 @@ void coordinator::apply_join(agreement& result) const {
     std::size_t const ranks = hosts_.size();
     for (std::size_t rank = 0; rank < ranks; ++rank) {
         if (!joined_[rank]) continue;
-        if (result.what.kind == exchange_kind::allgather) result.numbers.at(rank) = 0;
+        if (result.what.kind == exchange_kind::allgather)
+            for (std::size_t at = rank; at < result.numbers.size(); at += ranks) result.numbers[at] = 0;
         if (result.what.kind == exchange_kind::alltoall)
             for (std::size_t other = 0; other < ranks; ++other)
                 result.numbers.at(rank * ranks + other) = result.numbers.at(other * ranks + rank) = 0;
@@ -193,8 +227,7 @@ std::vector<incomplete> coordinator::waiting() const {
         incomplete one;
         for (std::size_t rank = hosts_.size(); rank-- > 0;)
             if (each.of[rank]) one.what = *each.of[rank];
-        for (std::size_t rank = 0; rank < hosts_.size(); ++rank)
-            if (!each.of[rank] && !joined_[rank]) one.missing.push_back(static_cast<int>(rank));
+        one.missing = missing_of(each);
         all.push_back(std::move(one));
     }
     return all;

@@ -55,11 +55,15 @@ class coordinator {
     std::string who(std::span<int const> ranks) const;
     static bool needs_no_consent(entry const& each);
     bool is_complete(entry const& each) const;
+    std::vector<bool> parties_of_any(entry const& each) const;
+    std::vector<int> missing_of(entry const& each) const;
+    bool a_party_has_left(entry const& each) const;
     agreement conclude(entry const& all) const;
     void find_mismatch(entry const& all, int lowest, agreement& result) const;
     void gather_numbers(entry const& all, agreement& result) const;
     void apply_join(agreement& result) const;
-    agreement refuse(entry const& all) const;
+    static exchange_request first_of(entry const& each);
+    agreement refuse(exchange_request what) const;
 
     std::vector<std::string> hosts_;
     std::map<std::string, entry> entries_;

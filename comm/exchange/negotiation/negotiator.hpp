@@ -40,8 +40,10 @@ struct step_result {
 class negotiator {
   public:
     struct hooks {
-        /// All ranks have agreed on a new process set: makes it (collective), returns its number.
-        std::function<int(communicator&, std::vector<int> const&)> make_set;
+        /// All ranks have agreed on a new process set: makes it (collective), returns its number. The last: its members alone did.
+        std::function<int(communicator&, std::vector<int> const&, bool)> make_set;
+        /// The process set of that number is to end.
+        std::function<void(int)> remove_set;
         /// Some rank has tensors in device memory: prepares all process sets for such (collective). Perhaps again.
         std::function<void(communicator&)> open_device;
     };

@@ -77,25 +77,30 @@ void negotiator::conclude(agreement&& each) {
         unit = std::move(found->second);
         announced_.erase(found);
     }
+    if (each.what.kind == exchange_kind::join) joined_ = false;
     if (!each.fault.empty()) {
         if (unit) fail_unit(unit, errc::peer_failed, each.fault, each.culprits);
         return;
     }
     switch (each.what.kind) {
         case exchange_kind::join:
-            joined_ = false;
             if (unit) unit->number = each.last;
             if (unit) unit->has_extras = true;
             break;
+        case exchange_kind::make_set:
         case exchange_kind::include: {
             std::vector<int> members;
             for (std::int64_t const rank : each.what.numbers) members.push_back(static_cast<int>(rank));
-            int const number = calls_.make_set(ranks_, members);
+            int const number = calls_.make_set(ranks_, members, each.what.kind == exchange_kind::make_set);
             if (unit) unit->number = number;
             if (unit) unit->has_extras = true;
             break;
         }
         case exchange_kind::open_device: calls_.open_device(ranks_); break;
+        case exchange_kind::remove_set: calls_.remove_set(each.what.root); break;
+        case exchange_kind::message:
+            if (unit) agreed_on(std::make_shared<agreement const>(std::move(each)), std::move(unit));
+            return;  // the other ranks have no part in it
         default: {
             auto const shared = std::make_shared<agreement const>(std::move(each));
             if (shared->whole && unit && is_cacheable(shared->what.kind)) unit->cache_place = cache_.insert(shared, unit->what);
@@ -126,7 +131,7 @@ void negotiator::agreed_on(std::shared_ptr<agreement const> what, pending_ptr un
     if (unit) {
         agreeing_wait_ns_ += static_cast<std::uint64_t>(trace_time(round_ended_) - trace_time(unit->submitted));
         if (shared_.trace.running())
-            shared_.trace.add({trace_kind::negotiate, shared_.trace.intern(unit->what->name),
+            shared_.trace.add({trace_kind::negotiate, shared_.trace.intern(recorded_name(*unit->what)),
                                shared_.trace.intern(to_string(unit->what->kind)), ++trace_id_, trace_time(unit->submitted),
                                trace_time(round_ended_), 0});
         unit->announced = round_ended_;

@@ -43,12 +43,16 @@ std::uint32_t timeline::intern(std::string_view name) {
 }
 
 void timeline::start(std::string const& folder, clock_offset offset, bool mark_cycles) {
-    stop();
-    std::scoped_lock const lock(control_);
     std::error_code ignored;
     std::filesystem::create_directories(folder, ignored);
-    path_ = fmt::format("{}/timeline-{}.json", folder, rank_);
-    fd_ = open_output_file(path_, "give a folder of your own").release();
+    start_file(fmt::format("{}/timeline-{}.json", folder, rank_), offset, mark_cycles);
+}
+
+void timeline::start_file(std::string const& path, clock_offset offset, bool mark_cycles) {
+    stop();
+    std::scoped_lock const lock(control_);
+    path_ = path;
+    fd_ = open_output_file(path_, "give a file of your own, in a folder that is there").release();
     if (ring_.empty()) ring_.resize(room);
     tail_.store(head_.load());
     buffer_ = "[\n";

@@ -57,6 +57,8 @@ class timeline {
 
     /// Opens FOLDER/timeline-RANK.json, making the folder. Stops first if it runs. Throws errc::system.
     void start(std::string const& folder, clock_offset offset, bool mark_cycles);
+    /// The same into a file of that name, in a folder that is there.
+    void start_file(std::string const& path, clock_offset offset, bool mark_cycles);
     void stop();
 
     bool running() const noexcept { return running_.load(std::memory_order_acquire); }

@@ -60,11 +60,33 @@ std::string fault_of_tensor(call_rules const& what, tensor_shape const& shape, t
             return "\"in\" and \"out\" overlap; give the same memory twice where that is allowed, or apart";
     }
     if (!is_reduced(what.kind)) return {};
+    if (is_only_moved(io.in.type))
+        return fmt::format("{} is gathered, broadcast and sent, but not reduced; convert it", to_string(io.in.type));
     if (is_floating(io.in.type)) return {};
     if (what.how == reduction::average || what.how == reduction::adasum)
         return fmt::format("{} of {} is not an integer; reduce the sum, or convert", to_string(what.how), to_string(io.in.type));
     if (!what.scale.is_one()) return fmt::format("{} cannot be scaled; convert to a floating type", to_string(io.in.type));
     return {};
+}
+
+std::string fault_of_share(tensor_shape const& shape, tensor_view const& out, int ranks, int rank) {
+    auto const rows = static_cast<std::size_t>(shape.rows());
+    auto const share = share_of(rows, ranks, rank).count * static_cast<std::size_t>(shape.row_elements());
+    if (out.data == nullptr || out.count == share) return {};
+    return fmt::format("\"out\" has {} elements and this rank's share of {} is {}", out.count, to_string(shape), share);
+}
+
+std::string fault_of_message(exchange_request const& what, memory_kind where, int ranks, int rank) {
+    auto const peer = what.numbers.at(what.root == rank ? 1 : 0);
+    if (peer < 0 || peer >= ranks) return fmt::format("rank {} does not lie in a set of {}", peer, ranks);
+    if (peer == rank) return "a rank has no messages for itself; copy";
+    if (where != memory_kind::host) return "messages are for host memory; copy the tensor there";
+    return {};
+}
+
+/// Which tensor of a group.
+std::string prefix_of(exchange_request const& what, tensor_spec const& tensor) {
+    return what.tensors.size() == 1 ? std::string{} : fmt::format("tensor \"{}\": ", tensor.name);
 }
 
 std::string fault_of_splits(exchange_request const& what, int ranks) {
@@ -92,22 +114,21 @@ std::string fault_of(pending_request const& what, int ranks, int rank) {
     auto const tensors = what.tensors();
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         auto fault = fault_of_tensor({asked.kind, asked.how, asked.scale}, asked.tensors[i].shape, tensors[i]);
-        if (!fault.empty()) return tensors.size() == 1 ? fault : fmt::format("tensor \"{}\": {}", asked.tensors[i].name, fault);
+        if (!fault.empty()) return prefix_of(asked, asked.tensors[i]) + fault;
     }
     if (auto fault = fault_of_scale(asked.scale); !fault.empty()) return fault;
     bool const has_rows = asked.kind == exchange_kind::allgather || asked.kind == exchange_kind::alltoall ||
                           asked.kind == exchange_kind::reducescatter;
-    if (has_rows && asked.tensors.front().shape.dimensions == 0) return "a scalar has no rows; give it a shape of one dimension";
+    for (auto const& each : asked.tensors)
+        if (has_rows && each.shape.dimensions == 0)
+            return fmt::format("{}a scalar has no rows; give it a shape of one dimension", prefix_of(asked, each));
     if (asked.kind == exchange_kind::reducescatter) {
         if (asked.how == reduction::adasum) return "adasum is there for allreduce only";
-        auto const rows = static_cast<std::size_t>(asked.tensors.front().shape.rows());
-        auto const share =
-            share_of(rows, ranks, rank).count * static_cast<std::size_t>(asked.tensors.front().shape.row_elements());
-        tensor_view const& out = tensors.front().out;
-        if (out.data != nullptr && out.count != share)
-            return fmt::format("\"out\" has {} elements and this rank's share of {} is {}", out.count,
-                               to_string(asked.tensors.front().shape), share);
+        for (std::size_t i = 0; i < tensors.size(); ++i)
+            if (auto fault = fault_of_share(asked.tensors[i].shape, tensors[i].out, ranks, rank); !fault.empty())
+                return prefix_of(asked, asked.tensors[i]) + fault;
     }
+    if (asked.kind == exchange_kind::message) return fault_of_message(asked, tensors.front().in.where, ranks, rank);
     if (asked.kind == exchange_kind::broadcast && (asked.root < 0 || asked.root >= ranks))
         return fmt::format("the root {} does not lie in a set of {}", asked.root, ranks);
     if (asked.kind == exchange_kind::alltoall) return fault_of_splits(asked, ranks);

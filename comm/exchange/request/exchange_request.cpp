@@ -21,8 +21,16 @@ std::string_view to_string(exchange_kind kind) noexcept {
         case exchange_kind::prepare: return "prepare";
         case exchange_kind::give_up: return "give up";
         case exchange_kind::open_device: return "open device";
+        case exchange_kind::make_set: return "make process set";
+        case exchange_kind::remove_set: return "remove process set";
+        case exchange_kind::message: return "message";
     }
     return "unknown";
+}
+
+std::span<std::int64_t const> parties_of(exchange_request const& what) noexcept {
+    if (what.kind < exchange_kind::make_set) return {};
+    return what.numbers;
 }
 
 bool is_repetition(exchange_request const& before, exchange_request const& now) noexcept {
@@ -80,13 +88,16 @@ disagreement compare(exchange_request const& mine, exchange_request const& their
     if (mine.wire != theirs.wire || mine.error_feedback != theirs.error_feedback)
         return {describe_wire(mine), describe_wire(theirs)};
     if (mine.root != theirs.root) return {fmt::format("root {}", mine.root), fmt::format("root {}", theirs.root)};
-    if (mine.kind == exchange_kind::include && mine.numbers != theirs.numbers)
+    bool const lists_ranks = mine.kind == exchange_kind::include || !parties_of(mine).empty();
+    if (lists_ranks && mine.numbers != theirs.numbers)
         return {fmt::format("ranks [{}]", fmt::join(mine.numbers, ", ")),
                 fmt::format("ranks [{}]", fmt::join(theirs.numbers, ", "))};
     return compare_tensors(mine, theirs);
 }
 
 std::string describe(exchange_kind kind, std::string_view name) {
+    // These names are words that go on behind the kind.
+    if (kind >= exchange_kind::make_set) return fmt::format("{} {}", to_string(kind), shown_name(name));
     if (name.empty() || name.front() == internal_name) return std::string(to_string(kind));
     return fmt::format("{} of \"{}\"", to_string(kind), name);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,8 +26,12 @@ enum class exchange_kind : std::uint8_t {
     prepare,      ///< a grouped allreduce that is to be started again and again is checked
     give_up,      ///< a deadline has passed: the exchange ends on all ranks, for the reason that the name of its tensor tells
     open_device,  ///< some rank has tensors in device memory: all of them prepare for such
+    make_set,     ///< its members alone make a process set
+    remove_set,   ///< a process set ends
+    message,      ///< from one rank to another
 };
-inline constexpr int exchange_kinds = 12;
+inline constexpr int exchange_kinds = 15;
+inline constexpr exchange_kind last_exchange_kind = exchange_kind::message;
 std::string_view to_string(exchange_kind kind) noexcept;
 
 /// Begins the names that the exchange itself gives; they are not shown.
@@ -53,14 +58,18 @@ struct exchange_request {
     scaling scale{};                       ///< allreduce, reducescatter
     compression wire = compression::none;  ///< allreduce: of its f32 tensors
     bool error_feedback = false;           ///< with it: what rounding loses is kept for the next time
-    int root = 0;                          ///< broadcast
-    std::vector<std::int64_t> numbers;     ///< alltoall: rows for each rank; include, give_up: ranks
+    int root = 0;                          ///< broadcast; message: who sends; remove_set: the set
+    std::vector<std::int64_t> numbers;     ///< alltoall: rows for each rank; include, give_up: ranks; others: parties_of()
     std::vector<tensor_spec> tensors;
     /// Where each tensor lies on that rank, or empty: fused tensors are put into this order, in which they may lie gap-free.
     std::vector<std::uint64_t> places{};
 
     bool operator==(exchange_request const&) const = default;
 };
+
+/// The ranks without which the request is not ready, where it is not the matter of all: the members of a set that is made or
+/// removed, the two ranks of a message. Empty: all.
+std::span<std::int64_t const> parties_of(exchange_request const& what) noexcept;
 
 /// Whether a repetition of `before` is `now`, wherever it may lie in memory: what a cached answer may be used for. Own shapes and
 /// splits count, since the answer holds them.
@@ -75,7 +84,17 @@ struct disagreement {
 };
 disagreement compare(exchange_request const& mine, exchange_request const& theirs);
 
-/// "allreduce of "grad.7"", "barrier".
+/// "allreduce of "grad.7"", "barrier", "message from rank 0 to rank 1 with tag 7".
 std::string describe(exchange_kind kind, std::string_view name);
+
+/// The name without what tells that the exchange gave it.
+constexpr std::string_view shown_name(std::string_view name) noexcept {
+    return !name.empty() && name.front() == internal_name ? name.substr(1) : name;
+}
+
+/// What records and timelines call it: of the names that the exchange gives only those of messages are to be read.
+inline std::string_view recorded_name(exchange_request const& what) noexcept {
+    return what.kind == exchange_kind::message ? shown_name(what.name) : std::string_view(what.name);
+}
 
 }  // namespace muster

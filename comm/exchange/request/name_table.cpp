@@ -13,11 +13,9 @@ pending_ptr& name_table::last(int set, std::string_view name) {
     return names.requests.try_emplace(std::string(name)).first->second;
 }
 
-bool name_table::is_in_flight(int set, std::string_view name) const {
+void name_table::forget(int set) {
     auto const index = static_cast<std::size_t>(set);
-    if (index >= by_set_.size()) return false;
-    auto const found = by_set_[index].requests.find(name);
-    return found != by_set_[index].requests.end() && is_waiting(found->second);
+    if (index < by_set_.size()) by_set_[index] = {};
 }
 
 /// Forgets names that were not used since the sweep before: so names in use stay, and each costs a few comparisons in all.

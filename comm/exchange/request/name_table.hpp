@@ -19,7 +19,8 @@ class name_table {
     /// Where the last request under this name is kept; null if there is none.
     pending_ptr& last(int set, std::string_view name);
 
-    bool is_in_flight(int set, std::string_view name) const;
+    /// A set that is no more.
+    void forget(int set);
 
     template <typename Body>
     void for_in_flight(Body&& body) const {

@@ -17,8 +17,10 @@ void pending_ptr::release(pending_request* of) noexcept {
 void pending_request::use_again() noexcept {
     state.store(phase::waiting, std::memory_order_relaxed);
     waited.store(false, std::memory_order_relaxed);
+    has_calls.store(false, std::memory_order_relaxed);
     deadline.store(0, std::memory_order_relaxed);
     stall_told = false;
+    parts.clear();  // before the device, on which some of it may lie
     if (gpu) gpu.reset();
     handed.store(false, std::memory_order_relaxed);
     if (!has_extras) return;

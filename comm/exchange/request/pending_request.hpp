@@ -40,6 +40,20 @@ struct single_allreduce {
     void* stream = nullptr;  ///< device memory
 };
 
+/// Called once when a request has ended.
+struct completion_call {
+    void (*call)(void*) = nullptr;
+    void* state = nullptr;
+};
+
+/// What a tensor of a group that has results of its own (allgather, reducescatter) has come to.
+struct group_result {
+    tensor_view view;
+    std::unique_ptr<std::byte[]> memory;  ///< of an output that the exchange gave in host memory
+    cuda::unique_memory device_memory;    ///< the same in device memory
+    std::vector<std::int64_t> rows;       ///< as pending_request::rows
+};
+
 /// Written by the submitting thread until it is handed over, then by the exchange's thread until `state` says that it has ended,
 /// from when on it does not change any more, unless the table of names has it for itself and uses it again. `deadline` and
 /// `waited` may be changed by any thread meanwhile. What every request needs comes first.
@@ -50,8 +64,9 @@ struct pending_request {
     /// `state` and `waited` in one order for all threads, so that either the end sees who waits or that one sees the end.
     std::atomic<phase> state{phase::waiting};
     std::atomic<bool> waited{false};  ///< a thread blocks until it ends
-    bool has_extras = false;          ///< a fault, memory, rows or a number are set
-    bool stall_told = false;          ///< the exchange's thread only, as are `announced` and the place
+    std::atomic<bool> has_calls{false};
+    bool has_extras = false;  ///< a fault, memory, rows or a number are set
+    bool stall_told = false;  ///< the exchange's thread only, as are `announced` and the place
     int set = 0;
     shared_request what;                                 ///< requests that repeat each other share it
     tensor_io one;                                       ///< of a single tensor
@@ -72,7 +87,9 @@ struct pending_request {
     std::vector<int> culprits;
     std::unique_ptr<std::byte[]> memory;  ///< of an output that the exchange gave
     std::vector<std::int64_t> rows;       ///< allgather, alltoall: rows that came from each rank
+    std::vector<group_result> parts;      ///< of a group of allgathers or reducescatters: of each tensor
     int number = 0;                       ///< join: the last rank; include: the number of the new set
+    std::vector<completion_call> calls;   ///< under the lock of those who wait for the end
 
     std::span<tensor_io const> tensors() const noexcept {
         if (many) return *many;

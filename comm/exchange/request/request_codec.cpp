@@ -87,7 +87,7 @@ void write(writer& to, tensor_spec const& spec) {
 tensor_spec read_tensor(reader& from) {
     tensor_spec spec;
     spec.name = from.text();
-    spec.type = from.one_of(dtype::i8);
+    spec.type = from.one_of(last_dtype);
     spec.where = from.one_of(memory_kind::device);
     auto const dimensions = from.number<std::uint8_t>();
     if (dimensions > tensor_shape::most_dimensions) reader::fail(fmt::format("{} dimensions", dimensions));
@@ -121,7 +121,7 @@ void write(writer& to, exchange_request const& what) {
 exchange_request read_request(reader& from) {
     exchange_request what;
     what.name = from.text();
-    what.kind = from.one_of(exchange_kind::open_device);
+    what.kind = from.one_of(last_exchange_kind);
     what.how = from.one_of(reduction::adasum);
     what.scale.before = from.number<double>();
     what.scale.after = from.number<double>();

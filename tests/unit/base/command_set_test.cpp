@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/command/completion_words.hpp"
 #include "base/error.hpp"
 #include "base/version.hpp"
 
@@ -134,6 +135,16 @@ TEST_F(command_sets, print_help_and_version) {
     CaptureStderr();
     EXPECT_EQ(set.run({}), 2);
     EXPECT_EQ(GetCapturedStderr(), overview);
+}
+
+TEST_F(command_sets, tell_shells_their_words) {
+    EXPECT_THAT(completion_words(set, ""), ElementsAre("convert", "check-it")) << "without the hidden one";
+    EXPECT_THAT(completion_words(set, "convert"), ElementsAre("--output", "--chunk", "--force", "--quick", "--help"));
+    EXPECT_TRUE(completion_words(set, "nothing").empty());
+    add_completion_command(set);
+    EXPECT_EQ(printed({"completion"}), "convert\ncheck-it\n");
+    EXPECT_EQ(printed({"completion", "convert"}), "--output\n--chunk\n--force\n--quick\n--help\n");
+    EXPECT_THROW(set.run({"completion", "bash"}), error);
 }
 
 TEST(run_programs, turn_errors_into_exit_codes) {

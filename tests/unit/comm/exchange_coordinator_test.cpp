@@ -51,6 +51,78 @@ TEST(coordinator, a_mismatch_names_tensor_ranks_and_both_values) {
     EXPECT_THAT(ready[0].culprits, ElementsAre(2));
 }
 
+TEST(coordinator, what_is_the_matter_of_some_waits_for_these_alone) {
+    coordinator all({"n0", "n0", "n1", "n1"});
+    auto set = bare(exchange_kind::make_set, "\x01\"pair\" whose first rank is 1");
+    set.numbers = {1, 3};
+    all.announce(3, set);
+    EXPECT_TRUE(all.take_ready().empty());
+    ASSERT_EQ(all.waiting().size(), 1u);
+    EXPECT_THAT(all.waiting()[0].missing, ElementsAre(1));
+    all.announce(2, bare(exchange_kind::join, std::string(join_name)));  // which changes nothing for others
+    EXPECT_TRUE(all.take_ready().empty());
+    all.announce(1, set);
+    auto const made = all.take_ready();
+    ASSERT_EQ(made.size(), 1u);
+    EXPECT_EQ(made[0].fault, "");
+    EXPECT_THAT(made[0].what.numbers, ElementsAre(1, 3));
+
+    auto message = tensor(
+        "\x01"
+        "from rank 0 to rank 1 with tag 0",
+        4, exchange_kind::message);
+    message.numbers = {0, 1};
+    all.announce(0, message);
+    auto longer = message;
+    longer.tensors[0].shape = flat_shape(5);
+    all.announce(1, longer);
+    EXPECT_EQ(all.take_ready().at(0).fault,
+              "message from rank 0 to rank 1 with tag 0: shape [4] on rank 0 (n0), but shape [5] on rank "
+              "1 (n0); submit it alike on all ranks");
+}
+
+TEST(coordinator, what_is_the_matter_of_some_is_refused_only_where_one_of_them_has_left) {
+    coordinator all({"n0", "n1", "n2"});
+    all.announce(2, bare(exchange_kind::leave, std::string(leave_name)));
+    for (int const peer : {1, 2}) {
+        auto message = tensor("m" + std::to_string(peer), 4, exchange_kind::message);
+        message.numbers = {0, peer};
+        all.announce(0, message);
+        if (peer == 1) all.announce(1, message);
+        EXPECT_EQ(all.take_ready().at(0).culprits, peer == 1 ? std::vector<int>{} : std::vector<int>{2});
+    }
+}
+
+TEST(coordinator, a_list_with_more_ranks_waits_for_them_and_is_a_mismatch_then) {
+    coordinator all({"n0", "n0", "n1"});
+    auto two = bare(exchange_kind::make_set, "s"), three = two;
+    two.numbers = {0, 1};
+    three.numbers = {0, 1, 2};
+    all.announce(0, two);
+    all.announce(1, three);
+    EXPECT_TRUE(all.take_ready().empty());
+    EXPECT_THAT(all.waiting().at(0).missing, ElementsAre(2));
+    all.announce(2, three);
+    EXPECT_THAT(all.take_ready().at(0).fault,
+                HasSubstr("ranks [0, 1] on rank 0 (n0), but ranks [0, 1, 2] on ranks 1 (n0), 2 (n1)"));
+}
+
+TEST(coordinator, a_group_of_allgathers_has_the_rows_of_each_tensor) {
+    coordinator all({"n0", "n1"});
+    for (int rank = 0; rank < 2; ++rank) {
+        auto group = tensor("g", 3 + rank, exchange_kind::allgather);
+        group.tensors.push_back(group.tensors[0]);
+        group.tensors[1].shape = flat_shape(static_cast<std::size_t>(7 - rank));
+        all.announce(rank, group);
+    }
+    auto ready = all.take_ready();
+    ASSERT_EQ(ready.size(), 1u);
+    EXPECT_THAT(ready[0].numbers, ElementsAre(3, 4, 7, 6));
+    all.announce(1, bare(exchange_kind::join, std::string(join_name)));
+    all.take_ready();
+    EXPECT_THAT(all.revise(ready[0]).numbers, ElementsAre(3, 0, 7, 0));
+}
+
 TEST(coordinator, everything_that_matters_is_compared) {
     auto const fault = [](exchange_request const& a, exchange_request const& b) {
         coordinator all({"n0", "n1"});
@@ -127,6 +199,18 @@ TEST(coordinator, what_was_cached_is_seen_in_the_light_of_who_has_joined) {
     all.announce(1, bare(exchange_kind::join, std::string(join_name)));
     EXPECT_TRUE(all.take_ready().empty());
     EXPECT_THAT(all.revise(cached).numbers, ElementsAre(4, 0));
+}
+
+TEST(coordinator, a_join_is_refused_when_a_rank_has_left) {
+    coordinator all({"n0", "n1"});
+    all.announce(0, bare(exchange_kind::join, std::string(join_name)));
+    EXPECT_TRUE(all.take_ready().empty());
+    all.announce(1, bare(exchange_kind::leave, std::string(leave_name)));
+    auto const ready = all.take_ready();
+    ASSERT_EQ(ready.size(), 1u);
+    EXPECT_EQ(ready[0].what.kind, exchange_kind::join);
+    EXPECT_THAT(ready[0].fault, HasSubstr("rank 1"));
+    EXPECT_FALSE(all.is_joined(0));
 }
 
 TEST(coordinator, what_needs_a_rank_that_has_left_is_refused) {

@@ -115,13 +115,13 @@ TEST(batch_layout, tensors_without_elements_are_no_gap) {
 TEST(name_table, a_name_is_in_flight_until_its_request_has_ended) {
     name_table names;
     std::array<float, 1> in{};
-    EXPECT_FALSE(names.is_in_flight(0, "a"));
+    EXPECT_FALSE(name_table::is_waiting(names.last(0, "a")));
     pending_ptr const one = one_of("a", {view_of(std::span(in)), {}});
     names.last(0, "a") = one;
-    EXPECT_TRUE(names.is_in_flight(0, "a"));
-    EXPECT_FALSE(names.is_in_flight(1, "a"));  // another process set
+    EXPECT_TRUE(name_table::is_waiting(names.last(0, "a")));
+    EXPECT_FALSE(name_table::is_waiting(names.last(1, "a")));  // another process set
     one->state.store(pending_request::phase::done);
-    EXPECT_FALSE(names.is_in_flight(0, "a"));
+    EXPECT_FALSE(name_table::is_waiting(names.last(0, "a")));
     EXPECT_EQ(names.last(0, "a"), one);  // to be used again
 }
 

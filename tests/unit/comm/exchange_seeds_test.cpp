@@ -48,6 +48,11 @@ std::map<std::string, std::vector<exchange_request>> seeds() {
     auto again = group;
     again.name = "prepared";
     again.kind = exchange_kind::prepare;
+    auto removed = named(
+        "\x01"
+        "3",
+        exchange_kind::remove_set, {}, {0, 1});
+    removed.root = 3;
     return {{"tensors",
              {weight, named("rows", exchange_kind::allgather, {spec("rows", dtype::i32, {5, 2})}),
               named("a2a", exchange_kind::alltoall, {spec("a2a", dtype::u8, {3})}, {1, 2, 0}), root, scattered}},
@@ -57,7 +62,13 @@ std::map<std::string, std::vector<exchange_request>> seeds() {
               named("barrier", exchange_kind::barrier),
               named("\x01give up", exchange_kind::give_up, {spec("deadline passed", dtype::i8, {})}),
               named(std::string(open_device_name), exchange_kind::open_device),
-              named(std::string(leave_name), exchange_kind::leave)}}};
+              named(std::string(leave_name), exchange_kind::leave)}},
+            {"of_some",
+             {named("\x01\"pair\" whose first rank is 2", exchange_kind::make_set, {}, {2, 3}), removed,
+              named("\x01"
+                    "from rank 0 to rank 1 with tag 7 (number 0)",
+                    exchange_kind::message, {spec("", dtype::u16, {4})}, {0, 1}),
+              named("flags", exchange_kind::allgather, {spec("a", dtype::boolean, {2}), spec("b", dtype::i16, {3, 1})})}}};
 }
 
 TEST(exchange_seeds, are_what_is_sent_today) {

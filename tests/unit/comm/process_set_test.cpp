@@ -32,6 +32,29 @@ TEST(identity_in_set, counts_ranks_and_nodes_anew) {
     EXPECT_EQ(identity_in_set(who, set, 0, hosts).node_rank, 0);
 }
 
+TEST(identity_of_member, numbers_by_the_list_and_has_a_namespace_of_its_own) {
+    identity who;
+    who.nspace = "job.1";
+    who.rank = who.local_rank = 3;
+    who.world_size = who.local_size = 4;
+    who.host = "n0";
+    std::array const list{3, 1};
+    identity const member = identity_of_member(who, list, 0, "pair");
+    EXPECT_EQ(member.rank, 0);
+    EXPECT_EQ(member.world_size, 2);
+    EXPECT_EQ(member.local_rank, 0);
+    EXPECT_EQ(member.local_size, 2);
+    EXPECT_EQ(member.node_count, 1);
+    EXPECT_EQ(member.host, "n0");
+    EXPECT_EQ(member.nspace, identity_of_member(who, list, 1, "pair").nspace);
+    EXPECT_NE(member.nspace, who.nspace);
+    EXPECT_NE(member.nspace, identity_of_member(who, list, 0, "other").nspace);
+    EXPECT_NE(member.nspace, identity_of_member(who, std::array{3, 2}, 0, "pair").nspace);
+    who.node_count = 2;  // who shares a node is not known
+    EXPECT_EQ(identity_of_member(who, list, 1, "pair").local_size, 1);
+    EXPECT_EQ(identity_of_member(who, list, 1, "pair").node_count, 2);
+}
+
 TEST(fingerprint_of, differs_with_members_order_and_length) {
     EXPECT_EQ(fingerprint_of(std::array{0, 1}), fingerprint_of(std::array{0, 1}));
     EXPECT_NE(fingerprint_of(std::array{0, 1}), fingerprint_of(std::array{1, 0}));
