@@ -29,6 +29,8 @@ struct muster_loader {
 
 namespace {
 
+static_assert(static_cast<int>(element_type::u8) == MUSTER_IO_U8 && static_cast<int>(element_type::f64) == MUSTER_IO_F64);
+
 template <typename Enum>
 Enum one_of(int given, Enum last, char const* what) {
     if (given < 0 || given > static_cast<int>(last))
@@ -116,9 +118,19 @@ int muster_dataset_describe(muster_dataset const* data, muster_dataset_facts* fa
     return guarded([&] {
         dataset const& of = need(data, "the dataset").data;
         image_shape const shape = of.shape();
+        dataset_info const& info = of.info();
         give(muster_dataset_facts{0, of.size(), shape.channels, shape.height, shape.width, of.image_bytes(), of.label_bytes(),
-                                  of.classes()},
+                                  of.classes(), info.image_offset.value_or(0), info.label_offset.value_or(0),
+                                  info.class_names.size(), static_cast<int>(info.type)},
              facts, "the facts");
+    });
+}
+int muster_dataset_class_name(muster_dataset const* data, uint64_t number, char const** name) {
+    return guarded([&] {
+        dataset const& of = need(data, "the dataset").data;
+        need(name, "where the name goes") = nullptr;
+        if (number >= of.classes()) throw error(errc::usage, fmt::format("class {} of {}; give less", number, of.classes()));
+        if (!of.info().class_names.empty()) *name = of.info().class_names[number].c_str();
     });
 }
 int muster_dataset_read(muster_dataset const* data, uint64_t first, uint64_t count, void* samples, void* labels) {

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Grows when something is added; never otherwise. What a program was compiled for is at most muster_io_abi(). */
-#define MUSTER_IO_ABI 2
+#define MUSTER_IO_ABI 3
 int muster_io_abi(void);
 
 typedef struct muster_dataset muster_dataset; /* an open split of a file */
@@ -36,6 +36,20 @@ enum {
     MUSTER_IO_E_DATA = 10      /* a file that is damaged, cut short or no dataset */
 };
 
+/* Types of a sample's elements. Since ABI 3. */
+enum {
+    MUSTER_IO_U8 = 0,
+    MUSTER_IO_I8,
+    MUSTER_IO_U16,
+    MUSTER_IO_I16,
+    MUSTER_IO_U32,
+    MUSTER_IO_I32,
+    MUSTER_IO_U64,
+    MUSTER_IO_I64,
+    MUSTER_IO_F32,
+    MUSTER_IO_F64
+};
+
 typedef struct muster_dataset_facts {
     size_t struct_size;
     uint64_t samples;
@@ -43,6 +57,11 @@ typedef struct muster_dataset_facts {
     uint64_t sample_bytes;            /* of one sample in the file's type */
     uint64_t label_bytes;             /* of one label; 0: there are none */
     uint64_t classes;
+    /* Since ABI 3. Samples and labels that lie in the file one behind the other as they are read (no chunks, not encoded, the least significant byte first)
+     * can be mapped from these bytes on; 0: they cannot. */
+    uint64_t image_offset, label_offset;
+    uint64_t class_names; /* 0, or one for each class */
+    int type;             /* MUSTER_IO_U8 ... */
 } muster_dataset_facts;
 
 /* For this process alone. A null split is "train". */
@@ -50,6 +69,8 @@ int muster_dataset_open(char const* path, char const* split, muster_dataset** op
 /* Null is allowed. Loaders made from it go on. */
 int muster_dataset_close(muster_dataset* data);
 int muster_dataset_describe(muster_dataset const* data, muster_dataset_facts* facts);
+/* Since ABI 3. The name of a class, UTF-8, valid as long as the dataset is open; null where the file has no names. */
+int muster_dataset_class_name(muster_dataset const* data, uint64_t number, char const** name);
 /* count * sample_bytes bytes and count * label_bytes; a null leaves that part out. */
 int muster_dataset_read(muster_dataset const* data, uint64_t first, uint64_t count, void* samples, void* labels);
 /* Compares everything with the checksums: MUSTER_IO_E_DATA names what differs. */

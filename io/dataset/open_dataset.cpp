@@ -169,7 +169,8 @@ void dataset::check_labels(hdf5::group const& group) {
                 fmt::format("does not hold {}, the type of labels of {} classes", to_string(*info_.label_type), info_.classes));
     if (form.extent[0] != info_.samples)
         invalid(info_.path, where.object, fmt::format("has {} images and {} labels", info_.samples, form.extent[0]));
-    if (!form.filtered && form.stored_bytes == info_.samples * info_.label_bytes()) info_.label_offset = form.offset;
+    if (!form.filtered && !form.big_endian && form.stored_bytes == info_.samples * info_.label_bytes())
+        info_.label_offset = form.offset;
 }
 
 void dataset::check_forms(hdf5::group const& group) {

@@ -10,16 +10,14 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
-#include <cstdlib>
 #include <mutex>
 #include <thread>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/process/process.hpp"
+#include "base/process/signal_handlers.hpp"
 #include "base/process/start_thread.hpp"
-#include "base/process/text_file.hpp"
-#include "base/text.hpp"
 #include "comm/communicator.hpp"
 #include "pmix/client/client.hpp"
 
@@ -91,16 +89,6 @@ class copier {
     std::thread thread_;
 };
 
-/// Whether a process handles a signal that would end it otherwise: from SigCgt and SigIgn in /proc/PID/status, proc(5).
-bool survives(pid_t process, int number) {
-    auto const status = read_text_file(fmt::format("/proc/{}/status", process));
-    std::uint64_t set = 0;
-    for (auto const line : split(status, '\n'))
-        if (line.starts_with("SigCgt:") || line.starts_with("SigIgn:"))
-            set |= std::strtoull(std::string(trim(line.substr(7))).c_str(), nullptr, 16);
-    return ((set >> (number - 1)) & 1) != 0;
-}
-
 /// Waits until the command has ended; passes signals on to it and to the copier, if there is one.
 int exit_code_of(pid_t command, sigset_t const& awaited, std::optional<copier>& meanwhile) {
     for (;;) {
@@ -112,7 +100,7 @@ int exit_code_of(pid_t command, sigset_t const& awaited, std::optional<copier>& 
         if (number < 0 || number == SIGCHLD) continue;
         bool const is_notice = number == SIGUSR1 || number == SIGUSR2;
         // A command that does not know the signal would be ended by it, long before its time is up.
-        if (!is_notice || survives(command, number)) ::kill(command, number);
+        if (!is_notice || catches_signal(command, number)) ::kill(command, number);
         if (meanwhile && is_notice) meanwhile->copy_now();
     }
 }

@@ -10,18 +10,10 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/process/write_all.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {
-
-void write_all(int file, std::string_view bytes, std::string_view path) {
-    while (!bytes.empty()) {
-        ssize_t const written = ::write(file, bytes.data(), bytes.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) throw_system("write", path, 0, "free space there, or give another folder");
-        bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
-}
 
 std::optional<std::string> read_whole_file(int folder, char const* name) {
     unique_fd const file(::openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));

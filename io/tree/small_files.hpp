@@ -8,9 +8,6 @@
 
 namespace muster {
 
-/// Writes all of `bytes` at the file's position. Throws errc::system, naming `path`.
-void write_all(int file, std::string_view bytes, std::string_view path);
-
 /// The contents of `name` in `folder`; nothing if it is not there. Links are not followed. Throws errc::system.
 std::optional<std::string> read_whole_file(int folder, char const* name);
 
