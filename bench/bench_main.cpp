@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/command/command_set.hpp"
+#include "base/command/completion_words.hpp"
 #include "base/environment.hpp"
 #include "base/log.hpp"
 #include "base/manual/man_page.hpp"
@@ -53,6 +54,7 @@ int main(int argc, char** argv) {
         commands.add(gpu_kernels_row, [&](auto const& given) { return gpu_kernels_command(given, variables); });
         commands.add_unread(collectives_rank_row, [&](auto const& args) { return collectives_rank(args, variables); });
         add_man_command(commands);
+        add_completion_command(commands);
         return commands.run(words);
     });
 }

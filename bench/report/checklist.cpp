@@ -12,14 +12,16 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t runs_for_interval = 6;
-
 struct seen_study {
     study const& results;
     std::vector<scaling_row> rows;
     scaling_row const* base;
     std::size_t least_runs = 0;  ///< of the rows that have any
 };
+
+std::string counted(int n, std::string_view one) {
+    return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s");
+}
 
 checked_rule base_case(seen_study const& s) {
     checked_rule out{1, "A speed-up tells what its base case is, and how fast that is in absolute terms.", {}, {}};
@@ -28,8 +30,8 @@ checked_rule base_case(seen_study const& s) {
         return out;
     }
     out.answer = rule_answer::yes;
-    out.reason = fmt::format("the base is the same program on {} rank{}, not the best serial program; its {} is shown",
-                             s.base->ranks, s.base->ranks == 1 ? "" : "s", s.results.plan.judged.name);
+    out.reason = fmt::format("the base is the same program on {}, not the best serial program; its {} is shown",
+                             counted(s.base->ranks, "rank"), s.results.plan.judged.name);
     return out;
 }
 
@@ -40,9 +42,10 @@ checked_rule subsets(seen_study const& s) {
     for (auto const& row : s.rows) nodes = std::max(nodes, row.nodes);
     bool const whole = nodes == 1 && most >= s.results.machine.cores;
     out.answer = whole ? rule_answer::yes : rule_answer::not_known;
-    out.reason =
-        whole ? fmt::format("up to {} ranks on the {} cores of the machine: nothing is left out", most, s.results.machine.cores)
-              : fmt::format("up to {} ranks on {} node{}; why not more is not recorded", most, nodes, nodes == 1 ? "" : "s");
+    out.reason = whole
+                     ? fmt::format("up to {} on the {} of the machine: nothing is left out", counted(most, "rank"),
+                                   counted(s.results.machine.cores, "core"))
+                     : fmt::format("up to {} on {}; why not more is not recorded", counted(most, "rank"), counted(nodes, "node"));
     return out;
 }
 
@@ -59,9 +62,17 @@ checked_rule means(seen_study const& s) {
     return out;
 }
 
-checked_rule ratios(seen_study const&) {
-    return {4, "Ratios are not summarised, but the costs or rates below them.", rule_answer::yes,
-            "a speed-up is the ratio of two medians; no ratios are averaged"};
+checked_rule ratios(seen_study const& s) {
+    checked_rule out{4, "Ratios are not summarised, but the costs or rates below them.", rule_answer::yes,
+                     "a speed-up is the ratio of two medians; no ratios are averaged"};
+    if (std::ranges::any_of(s.results.tried, [](auto const& tried) { return times_as_fast(tried).count > 1; })) {
+        out.answer = rule_answer::no;
+        out.reason =
+            "how much a tried change gained is the median of its rounds' ratios, whose two runs follow each other; the values of "
+            "all "
+            "rounds are recorded";
+    }
+    return out;
 }
 
 checked_rule determinism(seen_study const& s) {
@@ -95,14 +106,26 @@ checked_rule comparison(seen_study const& s) {
             ++compared;
             hidden += row.speedup->within_spread ? 1 : 0;
         }
-    if (compared == 0) {
+    auto least = compared > 0 ? s.least_runs : runs_for_interval;
+    std::size_t changes = 0;
+    for (auto const& tried : s.results.tried) {
+        auto const rounds = times_as_fast(tried).count;
+        if (rounds == 0) continue;
+        ++changes;
+        hidden += outcome_of(tried) == advice_outcome::within_spread ? 1 : 0;
+        least = std::min(least, rounds);
+    }
+    if (compared + changes == 0) {
         out.reason = "nothing is compared";
-    } else if (s.least_runs < runs_for_interval) {
+    } else if (least < runs_for_interval) {
         out.answer = rule_answer::no;
         out.reason = "ratios whose ranges overlap are left out, but a range of few runs is no interval";
     } else {
         out.answer = rule_answer::yes;
-        out.reason = hidden > 0 ? fmt::format("{} of {} speed-ups lie within the spread and are not printed", hidden, compared)
+        out.reason = hidden > 0 ? fmt::format("{} of {} lie within the spread and are not printed", hidden,
+                                              changes == 0 ? counted(static_cast<int>(compared), "speed-up")
+                                                           : counted(static_cast<int>(compared), "speed-up") + " and " +
+                                                                 counted(static_cast<int>(changes), "tried change"))
                                 : "the intervals of the compared times do not overlap";
     }
     return out;

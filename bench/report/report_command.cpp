@@ -25,6 +25,7 @@ constexpr option_row report_options[]{
     {"format", 0, "NAME", "html, md, csv or json: this alone, to -o or, but for html, to standard output", ""},
     {"no-html", 0, "", "no report.html", ""},
     {"json", 0, "", "the summary of one study on standard output instead of the table", ""},
+    {"collectives", 0, "FILE", "--json of collectives: waiting for gradients is held against its allreduces", ""},
     {"expect", 0, "BOUND", "'speedup[4]>=3.5': exit code 1 where it is broken; may be given again", "", true},
     {"baseline", 0, "FILE", "an earlier results.json: exit code 1 where these results are worse", ""},
     {"tolerance", 0, "X%", "worse by no more than this is as good as the baseline", "5%"},
@@ -96,8 +97,8 @@ void write_format(std::string const& format, given_options const& given, report_
 void print_tables(report_input const& input) {
     for (auto const& [results, file, judged] : input.studies) {
         if (input.studies.size() > 1) fmt::print("{} ({})\n", results.name, file);
-        fmt::print("{}{}{}{}", scaling_text(results), findings_text(find_causes(results)), tried_text(results.tried),
-                   judgements_text(judged));
+        fmt::print("{}{}{}{}", scaling_text(results), findings_text(find_causes(results, input.links ? &*input.links : nullptr)),
+                   tried_text(results.tried), judgements_text(judged));
         if (input.studies.size() > 1) fmt::print("\n");
     }
 }
@@ -129,6 +130,7 @@ int report_command(given_options const& given) {
     auto const format = format_of(given);
     auto const demands = read_study_demands(given);
     auto input = read_report_input(paths_of(given));
+    if (given.has("collectives")) input.links = read_allreduce_file(given.text("collectives"));
     std::optional<study> baseline;
     if (!demands.baseline.empty()) baseline = read_study_file(demands.baseline);
     bool good = true;

@@ -41,6 +41,18 @@ std::string variables_text(study const& s) {
     return out.empty() ? "none that bears upon speed" : out;
 }
 
+/// Of the runs before which the system told it.
+std::string load_text(study const& s) {
+    std::vector<double> told;
+    for (auto const& run : s.runs)
+        if (run.load.average >= 0) told.push_back(run.load.average);
+    if (told.empty()) return "not known: the system tells no load average";
+    auto const [low, high] = std::ranges::minmax_element(told);
+    auto const text = fmt::format("{:.2f} to {:.2f} (one-minute average)", *low, *high);
+    auto const silent = s.runs.size() - told.size();
+    return silent == 0 ? text : fmt::format("{}; not known of {} of {} runs", text, silent, s.runs.size());
+}
+
 void add_training(report_json& out, train_record const& t) {
     out.push_back(pair("MPI", t.mpi_library));
     out.push_back(
@@ -78,7 +90,7 @@ void add_training_definitions(report_json& out) {
     out.push_back(pair("published_s", "All of train_s and test_s, without start-up; published_with_startup_s is with it."));
     out.push_back(pair("first_epoch_s, epoch_s",
                        "Training of the first epoch; mean of the last five epochs, or of all where there are fewer."));
-    out.push_back(pair("compute_s", "The rest of training: train_s less first step and the two waits."));
+    out.push_back(pair("compute_s", "The rest of training: train_s less loader_wait_s, exposed_s and waiting_s."));
     out.push_back(pair("clocks",
                        "std::chrono::steady_clock in each rank between common barriers; the maximum over ranks is taken by an "
                        "allreduce. No clocks of different ranks are compared."));
@@ -96,10 +108,10 @@ void flatten(nlohmann::json const& value, std::string const& name, std::vector<s
 
 /// What is told in words of its own.
 bool is_told(std::string const& name) {
-    constexpr std::string_view told[]{"host",   "processor", "cores",     "clock_mhz",      "governor",    "memory_bytes",
-                                      "system", "kernel",    "compiler",  "gpus",           "virtualised", "plan",
-                                      "points", "runs",      "variables", "load",           "command",     "created",
-                                      "schema", "name",      "folder",    "launch_command", "version",     "scheduler"};
+    constexpr std::string_view told[]{
+        "host",   "processor",   "cores",  "clock_mhz",      "governor", "memory_bytes", "system", "kernel",  "compiler",
+        "gpus",   "virtualised", "plan",   "points",         "runs",     "variables",    "load",   "command", "created",
+        "schema", "name",        "folder", "launch_command", "version",  "scheduler",    "what_if"};
     return std::find(std::begin(told), std::end(told), name) != std::end(told);
 }
 
@@ -119,8 +131,6 @@ void add_others(study const& s, report_json& out) {
 
 report_json study_context(study const& s) {
     auto const& m = s.machine;
-    auto const [low, high] = std::minmax_element(s.runs.begin(), s.runs.end(),
-                                                 [](auto const& a, auto const& b) { return a.load.average < b.load.average; });
     report_json out{
         pair("Machine", fmt::format("{}: {}, {}{}, {:.1f} GiB memory", m.host,
                                     m.processor.empty() ? "unknown processor" : m.processor, count(m.cores, "core"),
@@ -135,7 +145,7 @@ report_json study_context(study const& s) {
         pair("Scheduler", s.scheduler),
         pair("Bindings", bindings(s)),
         pair("Load before the study", crowd_text(s.load)),
-        pair("Load before the runs", fmt::format("{:.2f} to {:.2f} (one-minute average)", low->load.average, high->load.average)),
+        pair("Load before the runs", load_text(s)),
         pair("Environment", variables_text(s)),
     };
     auto const* training = training_of(s);
@@ -150,10 +160,11 @@ report_json study_context(study const& s) {
 report_json study_definitions(study const& s) {
     auto const& judged = s.plan.judged;
     report_json out{
-        pair(
-            "spread",
-            "A confidence interval of the median from the order of the values alone (no normal distribution assumed). Fewer than "
-            "six runs give none: then it is the range, smallest to largest."),
+        pair("spread",
+             fmt::format(
+                 "A confidence interval of the median from the order of the values alone (no normal distribution assumed). "
+                 "Fewer than {} runs give none: then it is the range, smallest to largest.",
+                 runs_for_interval)),
         pair("speed-up",
              judged.rate ? fmt::format("Median {} of the row over that of the base.", judged.name)
              : s.plan.series == work_series::weak
@@ -192,7 +203,7 @@ std::vector<std::pair<std::string, std::string>> study_settings(study const& s) 
     std::vector<std::pair<std::string, std::string>> out;
     for (auto const& [name, value] : document.items()) {
         bool const of_one = name == "created" || name == "command" || name == "launch_command" || name == "load" ||
-                            name == "points" || name == "runs" || name == "schema";
+                            name == "points" || name == "runs" || name == "what_if" || name == "schema";
         if (!of_one) flatten(value, name, out);
     }
     std::erase_if(out, [](auto const& each) { return each.first == "context/clock_mhz"; });

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "bench/report/busbw_curves.hpp"
 #include "bench/report/report_context.hpp"
@@ -20,6 +21,15 @@ namespace {
 
 constexpr char const* what_to_give =
     "give the results.json that muster-bench scale wrote, its folder, or the --json of collectives";
+
+/// What another command wrote is told before what it lacks of a study.
+void refuse_other_schema(nlohmann::json const& document, std::string const& file) {
+    if (!document.is_object() || !document.contains("schema") || !document.at("schema").is_string()) return;
+    auto const schema = document.at("schema").get<std::string>();
+    if (schema.starts_with("muster.results/")) return;
+    throw error(errc::invalid_data,
+                fmt::format("{}: holds '{}', of which there is no report; {}", file, without_controls(schema), what_to_give));
+}
 
 /// The name, and where several studies have it, the file too.
 std::vector<std::string> labels_of(report_input const& input) {
@@ -66,10 +76,12 @@ report_input read_report_input(std::vector<std::string> const& paths) {
     for (fs::path file : paths) {
         if (std::error_code ignored; fs::is_directory(file, ignored)) file /= "results.json";
         auto const document = read_json_file(file.string(), what_to_give);
-        if (is_collectives(document))
+        if (is_collectives(document)) {
             add_busbw_curves(checked_json(document, file.string()), file.string(), out.busbw);
-        else
-            out.studies.push_back({read_study(document, file.string()), file.string()});
+            continue;
+        }
+        refuse_other_schema(document, file.string());
+        out.studies.push_back({read_study(document, file.string()), file.string()});
     }
     return out;
 }
@@ -82,7 +94,8 @@ report_json report_document(report_input const& input) {
                     {"busbw", input.busbw}};
     auto const labels = labels_of(input);
     for (std::size_t i = 0; i < labels.size(); ++i) {
-        auto summary = study_summary(input.studies[i].results, input.studies[i].file, input.studies[i].judged);
+        auto summary = study_summary(input.studies[i].results, input.studies[i].file, input.studies[i].judged,
+                                     input.links ? &*input.links : nullptr);
         summary["label"] = labels[i];
         out["studies"].push_back(summary);
     }

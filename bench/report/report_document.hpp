@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/communication/measured_allreduce.hpp"
 #include "bench/report/figure_text.hpp"
 #include "bench/study/expectation.hpp"
 #include "bench/study/study.hpp"
@@ -20,7 +21,8 @@ struct reported_study {
 /// What is reported together.
 struct report_input {
     std::vector<reported_study> studies;
-    report_json busbw = report_json::array();  ///< as add_busbw_curves makes them
+    report_json busbw = report_json::array();          ///< as add_busbw_curves makes them
+    std::optional<allreduce_measurements> links = {};  ///< against which waiting for gradients is held: see find_causes
 };
 
 /// Reads results.json of muster-bench scale, folders that hold one, and the JSON of collectives and collectives-here. Throws errc::usage,

@@ -64,7 +64,7 @@ data findings_data(report_json const& document, json_place const& study) {
         figure_text text(document, markup::html), advice(document, markup::html);
         out.push_back(with({{"why", findings[i].at("cause").get<std::string>()},
                             {"text", text.sentence(at, "text").text()},
-                            {"advice", findings[i].at("advice").get<std::string>()}}));
+                            {"advice", advice.sentence(at, "advice").text()}}));
     }
     return data(out);
 }

@@ -20,7 +20,6 @@ namespace {
 // Colours that stay apart for colour-blind readers (Okabe and Ito).
 constexpr time_part parts[]{
     {"startup_s", "start-up", "#9aa0a8"},
-    {"first_step_s", "first step", "#f0e442"},
     {"loader_wait_s", "input", "#cc79a7"},
     {"compute_s", "compute", "#0072b2"},
     {"exposed_s", "exposed communication", "#d55e00"},
@@ -74,7 +73,7 @@ report_json what_if_json(std::vector<tried_advice> const& tried) {
         auto values = report_json::object();
         if (one.at("times_as_fast").is_object()) values = one.at("times_as_fast");
         one["values"] = values;
-        one["names"] = {each.change, each.failure, each.not_tried, "--repeats 2"};
+        one["names"] = {each.change, each.failure, each.not_tried, fmt::format("--repeats {}", runs_for_interval)};
         out.push_back(std::move(one));
     }
     return out;
@@ -275,9 +274,10 @@ bool has_published_settings(study const& results) {
     return results.plan.built_in && any;
 }
 
-report_json study_summary(study const& s, std::string const& file, std::vector<judgement> const& judged) {
+report_json study_summary(study const& s, std::string const& file, std::vector<judgement> const& judged,
+                          allreduce_measurements const* links) {
     auto const rows = scaling_rows(s);
-    auto const causes = find_causes(s);
+    auto const causes = find_causes(s, links);
     auto const* base = base_row(rows, s.plan);
     auto const metrics = metric_names(rows, s.plan.judged.name);
     bool const busy = s.load.crowded_before() || std::ranges::any_of(rows, &scaling_row::crowded);

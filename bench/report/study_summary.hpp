@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "bench/communication/measured_allreduce.hpp"
 #include "bench/report/figure_text.hpp"
 #include "bench/study/expectation.hpp"
 #include "bench/study/study.hpp"
@@ -10,8 +11,9 @@
 namespace muster {
 
 /// Schema "muster.scaling-summary/2": rows, tiles, findings, judgements, parts of the time, values of each rank, runs, context, definitions,
-/// checklist. `judged` are the bounds and the baseline that it was judged by. Pure.
-report_json study_summary(study const& results, std::string const& file, std::vector<judgement> const& judged);
+/// checklist. `judged` are the bounds and the baseline that it was judged by; `links`: see find_causes. Pure.
+report_json study_summary(study const& results, std::string const& file, std::vector<judgement> const& judged,
+                          allreduce_measurements const* links = nullptr);
 
 /// The built-in training under the settings of the published table of 1 to 32 GPUs: its protocol, batch 64 a rank, rate 0.01 a rank,
 /// momentum 0.5. Pure.

@@ -6,6 +6,8 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "bench/training/choose_network.hpp"
+#include "bench/training/timed_training.hpp"
 
 namespace muster {
 
@@ -13,8 +15,7 @@ namespace {
 
 using words = std::vector<std::string>;
 
-constexpr std::uint64_t usual_bucket_bytes = 64 << 10;  // of muster-bench train
-constexpr long usual_batch = 64;
+constexpr long usual_batch = 64;  // of muster-bench train
 
 /// Without the options `names`, each of which has a value.
 words without(words const& all, std::initializer_list<std::string_view> names) {
@@ -109,8 +110,8 @@ class changes_for_plan {
             fused.settings = {"MUSTER_FUSION_BYTES=64MiB"};
             return {narrow, fused, not_tried(found, "more work a rank and step is the program's own matter")};
         }
-        auto const now =
-            parse_bytes(value_of_option(plan_.program, "--bucket-bytes", std::to_string(usual_bucket_bytes)), "--bucket-bytes");
+        auto const now = parse_bytes(
+            value_of_option(plan_.program, "--bucket-bytes", std::to_string(default_bucket_bytes(network()))), "--bucket-bytes");
         auto const more = format_bytes(16 * now);
         auto larger = tried(found, "--bucket-bytes " + more);
         larger.program = with_option(plan_.program, "--bucket-bytes", std::to_string(16 * now));
@@ -119,11 +120,17 @@ class changes_for_plan {
 
     tried_advice more_work(scaling_finding const& found) const {
         if (!plan_.built_in) return not_tried(found, "how much work a step has is the program's own matter");
-        long const now = std::stol(value_of_option(plan_.program, "--batch", std::to_string(usual_batch)));
-        auto out = tried(found, fmt::format("--batch {}, which also changes what is learnt,", 4 * now));
-        out.program = with_option(plan_.program, "--batch", std::to_string(4 * now));
+        if (is_timed_network(network()))
+            return not_tried(found, network() + "'s compute is timed, so that more images a step would take no longer");
+        char const* name = plan_.series == work_series::strong ? "--global-batch" : "--batch";  // training_request.cpp has them
+        long const now = std::stol(value_of_option(plan_.program, name, std::to_string(usual_batch)));
+        auto out = tried(found, fmt::format("{} {}, which also changes what is learnt,", name, 4 * now));
+        out.program = with_option(plan_.program, name, std::to_string(4 * now));
         return out;
     }
+
+    /// That the built-in training trains, or whose gradients it reduces.
+    std::string network() const { return value_of_option(plan_.program, "--net", "mnist"); }
 
     study_plan const& plan_;
 };

@@ -12,13 +12,13 @@
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/text_file.hpp"
+#include "base/process/write_all.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
 #include "base/units.hpp"
 #include "bench/scaling/plan_point.hpp"
 #include "bench/study/placeholders.hpp"
 #include "bench/study/scaling_table.hpp"
-#include "io/tree/small_files.hpp"
 
 namespace muster {
 

@@ -229,12 +229,15 @@ int scale_command(given_options const& given, environment const& variables, std:
     std::optional<study> baseline;
     if (!request.demands.baseline.empty()) baseline = read_study_file(request.demands.baseline);
 
+    std::optional<allreduce_measurements> links;
+    if (!request.collectives.empty()) links = read_allreduce_file(request.collectives);
+
     scaling_study running(request, variables, line);
     if (int const code = running.run(); code != 0) return code;
     auto const& results = running.results();
     auto const folder = request.folder.string();
     refuse_if_all_failed(results, request.folder);
-    fmt::print("{}{}", scaling_text(results), findings_text(find_causes(results)));
+    fmt::print("{}{}", scaling_text(results), findings_text(find_causes(results, links ? &*links : nullptr)));
     std::fflush(stdout);
     if (int const code = running.try_advice(); code != 0) return code;
     fmt::print("{}", tried_text(results.tried));
@@ -245,7 +248,8 @@ int scale_command(given_options const& given, environment const& variables, std:
     fmt::print(stderr, "wrote {} and {}\n", (request.folder / "results.json").string(),
                append_perflog(results, baseline ? &*baseline : nullptr, request.demands.tolerance, folder, variables));
     if (request.html) {
-        auto const document = report_document({{{results, (request.folder / "results.json").string(), judged}}});
+        auto const document =
+            report_document({{{results, (request.folder / "results.json").string(), judged}}, report_json::array(), links});
         fmt::print(stderr, "wrote {}\n", write_html_report(document, request.folder));
     }
     return good && !has_failures(results) ? 0 : 1;

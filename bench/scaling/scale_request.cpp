@@ -38,6 +38,7 @@ constexpr option_row scale_options[]{
     {"expect", 0, "BOUND", "'speedup[4]>=3.5': exit code 1 where it is broken; may be given again", "", true},
     {"baseline", 0, "FILE", "an earlier results.json: exit code 1 where this study is worse", ""},
     {"tolerance", 0, "X%", "worse by no more than this is as good as the baseline", "5%"},
+    {"collectives", 0, "FILE", "--json of collectives: waiting for gradients is held against its allreduces", ""},
     {"strict", 0, "", "refuse to run while other programs use more than a tenth of the CPUs", ""},
     {"timeout", 0, "T", "end a run after T (90, 90s, 5min, 1:30:00)", ""},
     {"shuffle", 0, "SEED", "draw the order of the numbers of ranks anew in each repetition", ""},
@@ -218,6 +219,7 @@ scale_request read_scale_request(given_options const& given) {
                                    : name_of(plan.program);
     out.muster = launcher_of(given);
     out.folder = made_folder(given.text("output"));
+    if (given.has("collectives")) out.collectives = given.text("collectives");
     out.strict = given.has("strict");
     out.fresh = given.has("fresh");
     out.retry = given.has("retry");

@@ -19,6 +19,7 @@ struct scale_request {
     std::string muster;
     std::filesystem::path folder;
     study_demands demands;
+    std::string collectives;  ///< file of measured allreduces; "": none
     bool strict = false, fresh = false, retry = false, html = true, what_if = false;
 };
 

@@ -60,7 +60,8 @@ void predict_allreduces(local_validation& all, environment const& variables) {
     for (auto const& each : run_simulator(job, variables).allreduces)
         for (auto const& measured : all.from.allreduces)
             if (measured.bytes == static_cast<double>(each.bytes))
-                all.predicted.push_back({"allreduce of " + format_bytes(each.bytes), job.ranks, measured.us, each.seconds * 1e6});
+                all.predicted.push_back(
+                    {"allreduce of " + format_bytes(each.bytes), job.ranks, 0, measured.us, each.seconds * 1e6});
 }
 
 double simulated_step_us(local_validation const& all, int ranks, double compute_s, double input_s, environment const& variables) {
@@ -73,15 +74,19 @@ double simulated_step_us(local_validation const& all, int ranks, double compute_
     return run_simulator(job, variables).step_s * 1e6;
 }
 
-/// Twice: compute and input of one rank, and those that were measured with as many ranks, which slow each other down.
+std::string ranks_text(int ranks) {
+    return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
+}
+
+/// Twice: with compute and input of the fewest ranks, and with those of the very run, whose ranks slow each other down.
 void predict_steps(local_validation& all, environment const& variables) {
     auto const& alone = all.from.steps.front();
     for (auto const& step : all.from.steps) {
         if (step.ranks == alone.ranks) continue;
         double const turns = std::max(1.0, static_cast<double>(step.ranks) / all.from.cores);
-        all.predicted.push_back({"step, compute of 1 rank", step.ranks, step.step_s * 1e6,
+        all.predicted.push_back({"step, compute of " + ranks_text(alone.ranks), step.ranks, alone.ranks, step.step_s * 1e6,
                                  simulated_step_us(all, step.ranks, turns * alone.compute_s, turns * alone.input_s, variables)});
-        all.predicted.push_back({"step, compute of as many", step.ranks, step.step_s * 1e6,
+        all.predicted.push_back({"step, its own compute", step.ranks, step.ranks, step.step_s * 1e6,
                                  simulated_step_us(all, step.ranks, turns * step.compute_s, turns * step.input_s, variables)});
     }
 }
@@ -94,7 +99,8 @@ local_measurements read_local_measurements(nlohmann::json const& collectives, st
     read_collectives(out, checked_json(collectives, collectives_origin));
     out.steps = steps_of_study(study, study_origin);
     checked_json const from(study, study_origin);
-    out.cores = static_cast<int>(from.at("context").at("cores").integer(1, 1'000'000));  // a rank knows those it is bound to alone
+    out.cores =
+        static_cast<int>(from.at("context").at("cores").integer(1, 1'000'000));  // a rank knows those it is bound to alone
     for (auto const& run : from.at("runs").items()) {
         if (!run.has("train") || run.at("train").value().is_null()) continue;
         auto const train = run.at("train");
@@ -132,11 +138,14 @@ std::string table_of(local_validation const& all) {
         "FITTED, to {} sizes of messages between two ranks: latency {:.2f} us, {:.2f} GB/s (relative rms {:.0f}%; each size from "
         "the "
         "others: {:+.0f}% to {:+.0f}%)\n"
-        "PREDICTED, nothing fitted: from these two numbers and the step of {} rank{}\n",
+        "PREDICTED, nothing fitted: from these two numbers and the step of {}\n"
+        "of rows with \"its own compute\" compute and input are those of the very run that they are compared with (times the "
+        "turns, "
+        "where ranks share cores): only communication is predicted\n",
         all.from.host, all.from.cores, all.from.messages.size(), all.fitted.alpha_us, all.fitted.gbs,
         100 * all.fitted.relative_rms, all.fitted.left_out.empty() ? 0 : 100 * *std::ranges::min_element(all.fitted.left_out),
-        all.fitted.left_out.empty() ? 0 : 100 * *std::ranges::max_element(all.fitted.left_out), all.from.steps.front().ranks,
-        all.from.steps.front().ranks == 1 ? "" : "s");
+        all.fitted.left_out.empty() ? 0 : 100 * *std::ranges::max_element(all.fitted.left_out),
+        ranks_text(all.from.steps.front().ranks));
     std::vector<std::vector<std::string>> rows{{"what", "ranks", "measured us", "simulated us", "error", "note"}};
     for (auto const& each : all.predicted)
         rows.push_back(
@@ -160,12 +169,14 @@ nlohmann::json to_json(local_validation const& all) {
                          {"leave_one_out_errors", all.fitted.left_out}}},
                        {"predicted", nlohmann::json::array()}};
     for (auto const& each : all.predicted)
-        out["predicted"].push_back({{"what", each.what},
-                                    {"ranks", each.ranks},
-                                    {"simulated", true},
-                                    {"measured_us", each.measured_us},
-                                    {"simulated_us", each.simulated_us},
-                                    {"error", each.error()}});
+        out["predicted"].push_back(
+            {{"what", each.what},
+             {"ranks", each.ranks},
+             {"compute_from", each.compute_from > 0 ? nlohmann::json(each.compute_from) : nlohmann::json()},
+             {"simulated", true},
+             {"measured_us", each.measured_us},
+             {"simulated_us", each.simulated_us},
+             {"error", each.error()}});
     return out;
 }
 

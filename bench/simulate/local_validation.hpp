@@ -28,8 +28,9 @@ local_measurements read_local_measurements(nlohmann::json const& collectives, st
                                            nlohmann::json const& study, std::string const& study_origin);
 
 struct predicted_value {
-    std::string what;  ///< "allreduce of 64 KiB", "step, compute of 1 rank"
+    std::string what;  ///< "allreduce of 64 KiB", "step, compute of 1 rank", "step, its own compute"
     int ranks = 2;
+    int compute_from = 0;  ///< ranks of the runs whose compute and input the step was given; 0: it has none
     double measured_us = 0, simulated_us = 0;
     double error() const noexcept { return simulated_us / measured_us - 1; }
 };
@@ -41,9 +42,8 @@ struct local_validation {
     std::vector<predicted_value> predicted;  ///< nothing of it was fitted
 };
 
-/// Steps are predicted from the compute of one rank, and from that which was measured with as many ranks; ranks that outnumber the
-/// cores take turns at them. Throws errc::invalid_data where the messages
-/// determine no link.
+/// Steps are predicted from the compute of the fewest ranks, and once more from their own, where only communication is predicted; ranks
+/// that outnumber the cores take turns at them. Throws errc::invalid_data where the messages determine no link.
 local_validation validate_here(local_measurements from, environment const& variables);
 
 std::string table_of(local_validation const& all);

@@ -13,8 +13,7 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t most_columns = 5;       // of metrics beside the judged one
-constexpr std::size_t runs_for_interval = 6;  // 95% of a median needs as many
+constexpr std::size_t most_columns = 5;  // of metrics beside the judged one
 constexpr std::string_view wall = "wall_s";
 
 using runs = std::vector<study_run const*>;
@@ -147,9 +146,10 @@ std::string spread_text(std::vector<scaling_row> const& rows) {
     }
     auto const number = least == most ? fmt::format("{} each", plural(least, "run")) : fmt::format("{} to {} runs", least, most);
     return fmt::format("medians of {}{}", number,
-                       least < 2                   ? ""
-                       : least < runs_for_interval ? "; a range is smallest to largest, an interval needs 6 runs"
-                                                   : "; CI: interval of the median");
+                       least < 2 ? ""
+                       : least < runs_for_interval
+                           ? fmt::format("; a range is smallest to largest, an interval needs {} runs", runs_for_interval)
+                           : "; CI: interval of the median");
 }
 
 std::string closing_text(study const& s, std::vector<scaling_row> const& rows) {

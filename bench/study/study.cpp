@@ -287,8 +287,11 @@ std::vector<metric_series> metrics_of(train_record const& record) {
         steady += e.steady_s;
     }
     auto const sum = [&](auto const& part) { return sum_over_epochs(record, part); };
-    auto const compute = sum(
-        [](auto const& e) { return std::max(0.0, e.train_s - e.first_step_s - e.allreduce_wait_mean_s - e.loader_wait_mean_s); });
+    // Records of before have no exposed_s and waiting_s, which hold the starting of reductions besides the waits for them.
+    auto const compute = sum([](auto const& e) {
+        double const communication = std::max(e.allreduce_wait_mean_s, e.exposed_s + e.waiting_s);
+        return std::max(0.0, e.train_s - communication - e.loader_wait_mean_s);
+    });
     std::vector<metric_series> out;
     auto const tell = [&](char const* name, char const* unit, double value) { out.push_back({name, unit, 0, {value}}); };
     bool const tests = record.epochs_done.back().test_images > 0;

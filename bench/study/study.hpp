@@ -125,8 +125,8 @@ study read_study_header(checked_json const& from);
 study_run read_study_run(checked_json const& from);
 
 /// The metrics of a run of the built-in training: train_s, images_per_s (after the first step of each epoch), accuracy (0 to 1),
-/// startup_s, test_s, the parts of train_s: first_step_s, compute_s, allreduce_wait_s, loader_wait_s (means over the ranks), its
-/// communication: exposed_s, hidden_s, waiting_s, and what protocols are judged by: published_s (all of train_s and test_s),
+/// startup_s, test_s, first_step_s, the parts of train_s (means over the ranks): loader_wait_s, exposed_s, waiting_s, and compute_s, the
+/// rest; allreduce_wait_s, within exposed_s and waiting_s; hidden_s, within compute_s; and what protocols are judged by: published_s (all of train_s and test_s),
 /// published_with_startup_s, first_epoch_s, epoch_s (the mean of the last 5), time_to_accuracy_s where a target was reached.
 std::vector<metric_series> metrics_of(train_record const& record);
 

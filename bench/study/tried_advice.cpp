@@ -8,9 +8,13 @@ namespace muster {
 
 namespace {
 
+bool is_interval(summary const& ratio) {
+    return ratio.spread.confidence >= 0.95;
+}
+
 std::string spread_text(summary const& ratio, std::string_view unit = "") {
     return fmt::format("{:.2f} to {:.2f}{}, {} of {} rounds taking turns", ratio.spread.low, ratio.spread.high, unit,
-                       ratio.spread.confidence >= 0.95 ? fmt::format("{:.0f}% interval", 100 * ratio.spread.confidence) : "range",
+                       is_interval(ratio) ? fmt::format("{:.0f}% interval", 100 * ratio.spread.confidence) : "range",
                        ratio.count);
 }
 
@@ -32,6 +36,7 @@ std::string_view to_string(advice_outcome outcome) noexcept {
     switch (outcome) {
         case advice_outcome::not_tried: return "not tried";
         case advice_outcome::failed: return "failed";
+        case advice_outcome::not_known: return "not known";
         case advice_outcome::helped: return "helped";
         case advice_outcome::hurt: return "hurt";
         case advice_outcome::within_spread: return "within the spread";
@@ -51,9 +56,9 @@ advice_outcome outcome_of(tried_advice const& tried) {
     if (!tried.not_tried.empty()) return advice_outcome::not_tried;
     auto const ratio = times_as_fast(tried);
     if (ratio.count == 0) return advice_outcome::failed;
-    if (ratio.count > 1 && ratio.spread.low > 1) return advice_outcome::helped;
-    if (ratio.count > 1 && ratio.spread.high < 1) return advice_outcome::hurt;
-    return advice_outcome::within_spread;
+    if (ratio.spread.low <= 1 && ratio.spread.high >= 1 && ratio.count > 1) return advice_outcome::within_spread;
+    if (!is_interval(ratio)) return advice_outcome::not_known;
+    return ratio.spread.low > 1 ? advice_outcome::helped : advice_outcome::hurt;
 }
 
 std::string outcome_text(tried_advice const& tried) {
@@ -65,9 +70,12 @@ std::string outcome_text(tried_advice const& tried) {
         return fmt::format("not known: no round with {} ended well: {}", where,
                            tried.failure.empty() ? "stopped" : tried.failure);
     auto const ratio = times_as_fast(tried);
-    if (ratio.count == 1)
-        return fmt::format("not known: {:.2f} times as fast in one round with {}; give --repeats 2 or more{}", ratio.median,
-                           where, failures);
+    if (outcome == advice_outcome::not_known)
+        return ratio.count == 1 ? fmt::format("not known: {:.2f} times as fast in one round with {}; give --repeats {}{}",
+                                              ratio.median, where, runs_for_interval, failures)
+                                : fmt::format("not known: {} in all {} rounds ({}) with {}; give --repeats {}{}",
+                                              ratio.median > 1 ? "faster" : "slower", ratio.count,
+                                              spread_text(ratio, " times as fast"), where, runs_for_interval, failures);
     if (outcome == advice_outcome::within_spread)
         return fmt::format("within the spread ({}) with {}{}", spread_text(ratio, " times as fast"), where, failures);
     return fmt::format("it {}: {:.2f} times as fast ({}) with {}{}", to_string(outcome), ratio.median, spread_text(ratio), where,

@@ -29,16 +29,18 @@ struct tried_advice {
     bool operator==(tried_advice const&) const = default;
 };
 
-enum class advice_outcome { not_tried, failed, helped, hurt, within_spread };
+enum class advice_outcome { not_tried, failed, not_known, helped, hurt, within_spread };
 std::string_view to_string(advice_outcome outcome) noexcept;
 
 /// How many times as fast the changed runs were, round by round; nothing counted where there is no round.
 summary times_as_fast(tried_advice const& tried);
 
-/// It helped or hurt where the whole spread lies on one side of 1, and there are two rounds or more. Pure.
+/// It helped or hurt where the whole 95% interval of the ratio lies on one side of 1, which needs runs_for_interval rounds; of fewer
+/// that are all on one side nothing is known. Pure.
 advice_outcome outcome_of(tried_advice const& tried);
 
-/// "it helped: 1.21 times as fast (1.18 to 1.24, range of 3 rounds) with --bucket-bytes 1MiB at 4 ranks".
+/// "it helped: 1.21 times as fast (1.18 to 1.24, 97% interval of 6 rounds taking turns) with --bucket-bytes 1MiB at 4 ranks", "not
+/// known: faster in all 3 rounds (…) …; give --repeats 6".
 std::string outcome_text(tried_advice const& tried);
 
 /// A line for each, for people; "" where there are none.

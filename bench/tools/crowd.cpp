@@ -1,7 +1,6 @@
 #include "bench/tools/crowd.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,16 +21,13 @@ using clock = std::chrono::steady_clock;
 /// Of all processes but this one that ran last on a CPU which this process may use.
 std::map<int, process_work> work_of_all() {
     std::map<int, process_work> out;
-    cpu_set_t allowed;
-    CPU_ZERO(&allowed);
-    bool const known = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+    auto const allowed = allowed_cpus();
     std::error_code fault;
     for (std::filesystem::directory_iterator at("/proc", fault), end; !fault && at != end; at.increment(fault)) {
         auto const pid = parse_integer(at->path().filename().string());
         if (!pid || *pid == ::getpid()) continue;
         auto work = read_process_work(read_text_file(at->path().string() + "/stat"));
-        if (work && (!known || work->cpu >= CPU_SETSIZE || CPU_ISSET(work->cpu, &allowed)))
-            out.emplace(static_cast<int>(*pid), std::move(*work));
+        if (work && (allowed.empty() || allowed.contains(work->cpu))) out.emplace(static_cast<int>(*pid), std::move(*work));
     }
     return out;
 }
@@ -50,23 +46,13 @@ std::vector<busy_process> busiest_of(std::map<int, process_work> const& before, 
     return out;
 }
 
-std::vector<int> own_cpus() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    std::vector<int> cpus;
-    if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-        if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-    return cpus;
-}
-
 double stolen_now() {
-    return stolen_s(read_text_file("/proc/stat"), own_cpus(), static_cast<double>(::sysconf(_SC_CLK_TCK)));
+    return stolen_s(read_text_file("/proc/stat"), allowed_cpus().cpus, static_cast<double>(::sysconf(_SC_CLK_TCK)));
 }
 
 /// cpufreq's figures where there are any: those of /proc/cpuinfo are nominal on some machines.
 double clock_now_mhz() {
-    auto const cpus = own_cpus();
+    auto const cpus = allowed_cpus().cpus;
     double sum = 0;
     for (int const cpu : cpus) {
         auto const khz =

@@ -2,7 +2,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -11,9 +10,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
 
 namespace muster {
@@ -33,18 +32,10 @@ std::string lookup(char const* path, std::string_view key, char separator) {
     return {};
 }
 
-std::optional<cpu_set_t> affinity() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (::sched_getaffinity(0, sizeof set, &set) != 0) return {};
-    return set;
-}
-
 // Cores, not hardware threads: those with the same siblings are one.
-int count_cores(cpu_set_t const& allowed) {
+int count_cores(cpuset const& allowed) {
     std::set<std::string> siblings;
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-        if (!CPU_ISSET(cpu, &allowed)) continue;
+    for (int const cpu : allowed.cpus) {
         std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
         std::string list;
         siblings.insert(std::getline(file, list) ? list : std::to_string(cpu));
@@ -64,7 +55,7 @@ machine_facts describe_machine() {
     m.processor = lookup("/proc/cpuinfo", "model name", ':');
     m.clock_mhz = parse_real(lookup("/proc/cpuinfo", "cpu MHz", ':')).value_or(0);
     m.virtualised = fmt::format(" {} ", lookup("/proc/cpuinfo", "flags", ':')).find(" hypervisor ") != std::string::npos;
-    if (auto const set = affinity()) m.cores = count_cores(*set);
+    m.cores = count_cores(allowed_cpus());
     std::ifstream("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") >> m.governor;
     long const pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
     if (pages > 0 && page > 0) m.memory_bytes = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
@@ -89,19 +80,16 @@ double load_average() {
     return ::getloadavg(&load, 1) == 1 ? load : -1;
 }
 
-std::string allowed_cores() {
-    auto const set = affinity();
-    if (!set) return {};
-    std::string out;
-    for (int i = 0; i < CPU_SETSIZE; ++i) {
-        if (!CPU_ISSET(i, &*set)) continue;
-        int last = i;
-        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &*set)) ++last;
-        out += fmt::format("{}{}", out.empty() ? "" : ",", i);
-        if (last > i) out += fmt::format("-{}", last);
-        i = last;
+cpuset allowed_cpus() {
+    try {
+        return current_affinity();
+    } catch (error const&) {
+        return {};
     }
-    return out;
+}
+
+std::string allowed_cores() {
+    return allowed_cpus().to_list();
 }
 
 std::string utc_now() {

@@ -5,6 +5,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "base/cpuset.hpp"
+
 namespace muster {
 
 struct machine_facts {
@@ -31,7 +33,9 @@ nlohmann::ordered_json machine_json(machine_facts const& machine);
 /// The one-minute load average; -1 if the system does not tell.
 double load_average();
 
-/// The cores that this process may run on, as "0,2-3".
+/// The CPUs that this process may run on; empty if the system does not tell.
+cpuset allowed_cpus();
+/// The same as "0,2-3".
 std::string allowed_cores();
 
 /// Now, as "2026-01-31T12:34:56Z".

@@ -1,6 +1,5 @@
 #include "bench/tools/other_work.hpp"
 
-#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -10,22 +9,13 @@
 #include <thread>
 
 #include "base/text.hpp"
+#include "bench/tools/machine.hpp"
 
 namespace muster {
 
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-std::vector<int> allowed_cpus() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    std::vector<int> cpus;
-    if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-        if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-    return cpus;
-}
 
 double worked_now(std::vector<int> const& cpus) {
     std::ifstream file("/proc/stat");
@@ -68,7 +58,7 @@ double worked_s(std::string_view stat, std::span<int const> cpus, double ticks_p
     return ticks / ticks_per_s;
 }
 
-other_work::other_work() : cpus_(allowed_cpus()) {
+other_work::other_work() : cpus_(allowed_cpus().cpus) {
     double const worked = worked_now(cpus_), own = own_now();
     auto const begin = clock::now();
     std::this_thread::sleep_for(std::chrono::milliseconds(250));

@@ -1,6 +1,7 @@
 // Medians of repeated measurements, their confidence intervals and ratios.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,8 +20,11 @@ struct interval {
     bool operator==(interval const&) const = default;
 };
 
+/// A 95% interval of a median needs as many values: smallest to largest of n values cover it with 1 - 2^(1-n).
+inline constexpr std::size_t runs_for_interval = 6;
+
 /// The narrowest such interval with at least `wanted` confidence, or, where there are too few values for any, smallest to largest
-/// with the confidence that this has: 0.75 for 3 values, 0.9375 for 5; 0.95 needs 6. Throws errc::internal on no values.
+/// with the confidence that this has: 0.75 for 3 values, 0.9375 for 5. Throws errc::internal on no values.
 interval median_interval(std::span<double const> values, double wanted = 0.95);
 
 /// What is shown of repeated measurements.

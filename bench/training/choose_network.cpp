@@ -25,6 +25,10 @@ network_facts const& facts_of_network(std::string_view name) {
     return *found;
 }
 
+std::size_t default_bucket_bytes(std::string_view name) noexcept {
+    return name == "mnist" ? std::size_t{64} << 10 : std::size_t{1} << 20;
+}
+
 network make_network(std::string_view name, int max_batch, kernel_table const& kernels, float dropout) {
     if (facts_of_network(name).name == "mnist") return mnist_network(max_batch, kernels, dropout);
     return cifar_network(max_batch, kernels, dropout);

@@ -97,7 +97,7 @@ training_options read_training(given_options const& given) {
     t.momentum = real_of(given, "momentum", 1);
     t.dropout = real_of(given, "dropout", 1);
     auto const bucket = given.text("bucket-bytes");
-    t.bucket_bytes = parse_bytes(!bucket.empty() ? bucket : t.net == "mnist" ? "64KiB" : "1MiB", "--bucket-bytes");
+    t.bucket_bytes = bucket.empty() ? default_bucket_bytes(t.net) : parse_bytes(bucket, "--bucket-bytes");
     auto const protocol = given.text("protocol");
     if (protocol != "fast" && protocol != "published")
         throw error(errc::usage, fmt::format("--protocol is '{}', expected fast or published", protocol));

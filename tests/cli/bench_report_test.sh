@@ -87,16 +87,17 @@ assert [t["kind"] for t in study["tiles"]] == ["failed", "cause", "largest", "sp
 assert study["by_rank"]["metric"] == "compute_s" and study["by_rank"]["ranks"] == 8 and study["by_rank"]["runs"][5]["values"][3] == 8
 PY
 
-# The page: one, and all side by side. Each figure of its text is the JSON's; a browser shows it whole at both widths.
+# The page: one, and all side by side. Each figure of its text is the JSON's; a browser shows it whole at both widths and on paper.
 page() {
     local name=page-$1
     shift
     expect_exit 0 "$bench" report "$@" --format html -o "$name.html"
     expect_exit 0 "$bench" report "$@" --format json -o "$name.json"
     expect_exit 0 python3 -B "$programs/page_figures.py" "$name.html" "$name.json"
-    expect_not_contains "$name.html" '<script' 'http:' 'https:' 'ublished'
+    expect_not_contains "$name.html" '<script' 'http:' 'https:'
+    [ "$name" = page-links ] || expect_not_contains "$name.html" 'ublished' # that one is a study of the published network
     [ -n "$no_browser" ] && return
-    expect_exit 0 python3 -B "$programs/browser.py" "$name.html" 1280 400
+    expect_exit 0 python3 -B "$programs/browser.py" "$name.html" 1280 400 paper
     cat "$OUT"
 }
 no_browser=
@@ -106,7 +107,14 @@ page known known.json
 page causes causes.json collectives.json
 page three known.json slower.json causes.json
 expect_contains page-three.html 'What differs' 'slower' "A reviewer's checklist"
-expect_contains page-causes.html '<h2>What if</h2>' 'WORKERS=4' 'not tried: rank 3 is slow by itself'
+expect_contains page-causes.html '<h2>What if</h2>' 'WORKERS=4' 'not tried: <span data-name>rank 3 is slow by itself'
+
+# Waiting for gradients is held against allreduces that were measured, on the page with its figures.
+kept=$MUSTER_SOURCE_DIR/bench/results
+page links "$kept/2026-11-22-scale-mnist.json" --collectives "$kept/2026-11-22-collectives-2-ranks.json"
+expect_contains page-links.json "a step's 2 buckets need" 'by the allreduces of 2026-11-22-collectives-2-ranks.json (shm, 2 ranks in node' '"unhidden_ms"'
+expect_exit 125 "$bench" report "$kept/2026-11-22-scale-mnist.json" --collectives "$kept/2026-11-22-io-reading.json" --no-html
+expect_contains stderr "is 'muster.io/1'; give the --json of muster-bench collectives"
 
 # A figure that is not the JSON's is found.
 sed 's/data-digits="2">5\.00</data-digits="2">5.01</; s/data-digits="2">3\.33</data-digits="2">3.34</' page-known.html >wrong.html

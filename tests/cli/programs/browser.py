@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""browser.py PAGE [WIDTH…]: opens a page in headless Chromium at these widths and prints what is wrong with it.
+"""browser.py PAGE [WIDTH|paper…]: opens a page in headless Chromium at these widths, or as it is printed, and prints what is wrong with it.
 
 Ends 0 if nothing is, 1 if something is, 77 if there is no Chromium. With SHOTS=FOLDER it leaves WIDTH.png there.
 The browser is spoken to through its DevTools pipe: JSON texts that end with a zero byte.
@@ -13,12 +13,14 @@ import subprocess
 import sys
 import tempfile
 
+PAPER = 718  # pixels between the margins of A4
+
 LOOK = r"""(() => {
   const wrong = [], box = e => e.getBoundingClientRect(), said = e => e.textContent.trim().slice(0, 60);
   const page = document.documentElement;
   if (page.scrollWidth > window.innerWidth) wrong.push(`the page is ${page.scrollWidth} wide in ${window.innerWidth}`);
   for (const e of document.querySelectorAll('section, figure, .tile, h1, h2, h3, p, li, dd, dt'))
-    if (e.scrollWidth > e.clientWidth + 1 && !e.querySelector('table.runs')) wrong.push(`cut off: ${e.tagName} "${said(e)}"`);
+    if (e.scrollWidth > e.clientWidth + 1 && (matchMedia('print').matches || !e.querySelector('table.runs'))) wrong.push(`cut off: ${e.tagName} "${said(e)}"`);
   const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
   let labels = 0;
   for (const svg of document.querySelectorAll('svg')) {
@@ -96,12 +98,14 @@ class Browser:
         self.process.wait()
 
 
-def look(browser, url, width):
+def look(browser, url, name):
+    width = PAPER if name == "paper" else int(name)
     target = browser.call("Target.createTarget", url="about:blank")["targetId"]
     session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
     for domain in ("Page", "Runtime", "Log", "Network"):
         browser.call(f"{domain}.enable", session)
     browser.call("Emulation.setDeviceMetricsOverride", session, width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
+    browser.call("Emulation.setEmulatedMedia", session, media="print" if name == "paper" else "")
     browser.events.clear()
     browser.call("Page.navigate", session, url=url)
     browser.wait("Page.loadEventFired")
@@ -117,7 +121,7 @@ def look(browser, url, width):
             found["wrong"].append(f"request: {params['request']['url']}")
     if "SHOTS" in os.environ:
         shot = browser.call("Page.captureScreenshot", session, captureBeyondViewport=True)["data"]
-        pathlib.Path(os.environ["SHOTS"], f"{width}.png").write_bytes(base64.b64decode(shot))
+        pathlib.Path(os.environ["SHOTS"], f"{name}.png").write_bytes(base64.b64decode(shot))
     browser.call("Target.closeTarget", targetId=target)
     return found
 
@@ -131,9 +135,9 @@ def main():
     bad = 0
     with tempfile.TemporaryDirectory() as home:
         browser = Browser(program, home)
-        for width in [int(w) for w in sys.argv[2:]] or [1280, 400]:
-            found = look(browser, url, width)
-            print(f"{width}: {found['plots']} plots, {found['labels']} labels, {len(found['wrong'])} faults")
+        for name in sys.argv[2:] or ["1280", "400", "paper"]:
+            found = look(browser, url, name)
+            print(f"{name}: {found['plots']} plots, {found['labels']} labels, {len(found['wrong'])} faults")
             for each in found["wrong"]:
                 print(f"  {each}")
             bad += len(found["wrong"])

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "base/error.hpp"
 #include "bench/report/busbw_curves.hpp"
 #include "bench/report/checklist.hpp"
@@ -33,7 +35,7 @@ TEST(scaling_rows, are_medians_with_speedup_over_the_smallest_number_of_ranks) {
     EXPECT_FALSE(rows[1].oversubscribed);
     EXPECT_TRUE(rows[2].oversubscribed);
     EXPECT_EQ(rows[0].median_of("accuracy"), 0.75);
-    EXPECT_DOUBLE_EQ(rows[0].median_of("compute_s"), 8 - 0.0625 - 0.125 - 0.03125);
+    EXPECT_DOUBLE_EQ(rows[0].median_of("compute_s"), 8 - 0.125 - 0.03125);
 }
 
 TEST(scaling_rows, whose_base_is_not_one_rank) {
@@ -270,10 +272,22 @@ TEST(report_html, names_the_value_of_each_figure) {
                 HasSubstr("oversubscribed: <span data-value=\"/studies/0/rows/2/ranks\" data-digits=\"0\">4</span> ranks on"));
 }
 
+tried_advice tried_change(std::size_t rounds, double after) {
+    tried_advice out;
+    out.cause = "input";
+    out.change = "--bind-to none";
+    out.metric = "wall_s";
+    out.before.assign(rounds, 10);
+    out.after.assign(rounds, after);
+    if (after == 10) out.after.back() = 9;
+    return out;
+}
+
 TEST(report_document, puts_studies_side_by_side_and_says_what_differs) {
     auto const one = plain_study({1, 2}, {{4, 4, 4}, {2, 2, 2}});
     auto other = plain_study({1, 2}, {{4, 4, 4}, {3, 3, 3}});
     other.plan.launch = {"--bind-to", "none"};
+    other.tried = {tried_change(6, 5)};  // is a result, no setting
     auto const document = report_document({{{one, "one/results.json"}, {other, "other/results.json"}}});
     EXPECT_EQ(document["studies"][0]["label"], "train.py (one)");
     EXPECT_EQ(document["studies"][1]["rows"][1]["speedup"]["value"], 4.0 / 3);
@@ -304,6 +318,48 @@ TEST(check_rules, decides_from_what_was_recorded) {
     auto const alone = check_rules(plain_study({1}, {{4}}));
     EXPECT_EQ(rule(alone, 1).answer, rule_answer::not_known);
     EXPECT_EQ(rule(alone, 11).answer, rule_answer::no);
+}
+
+TEST(check_rules, count_changes_that_were_tried) {
+    auto s = plain_study({1, 2}, {{4, 4, 4, 4, 4, 4.2}, {2, 2, 2, 2, 2, 2.2}});
+    EXPECT_EQ(rule(check_rules(s), 4).answer, rule_answer::yes);
+    s.tried = {tried_change(6, 5)};
+    auto const six = check_rules(s);
+    EXPECT_EQ(rule(six, 4).answer, rule_answer::no) << "a median of ratios";
+    EXPECT_THAT(rule(six, 4).reason, HasSubstr("median of its rounds' ratios"));
+    EXPECT_EQ(rule(six, 7).answer, rule_answer::yes);
+    s.tried = {tried_change(6, 10), tried_change(6, 5)};
+    EXPECT_THAT(rule(check_rules(s), 7).reason, HasSubstr("1 of 1 speed-up and 2 tried changes lie within the spread"));
+    s.tried = {tried_change(3, 5)};
+    EXPECT_EQ(rule(check_rules(s), 7).answer, rule_answer::no) << "three rounds give no interval";
+    s.tried = {tried_change(0, 5)};
+    EXPECT_EQ(rule(check_rules(s), 4).answer, rule_answer::yes) << "no round ended well";
+    auto alone = plain_study({1}, {{4}});
+    EXPECT_EQ(rule(check_rules(alone), 7).answer, rule_answer::not_known);
+    EXPECT_THAT(rule(check_rules(alone), 2).reason, HasSubstr("up to 1 rank on 1 node;"));
+    alone.tried = {tried_change(6, 5)};
+    EXPECT_EQ(rule(check_rules(alone), 7).answer, rule_answer::yes);
+}
+
+TEST(report_context, a_load_that_is_not_known_is_no_figure) {
+    auto s = sample_study();
+    for (auto& run : s.runs) run.load.average = -1;
+    EXPECT_THAT(without_tags(page_of(s)), Not(HasSubstr("-1.00")));
+    EXPECT_THAT(without_tags(page_of(s)), HasSubstr("not known: the system tells no load average"));
+    s.runs.front().load.average = 0.5;
+    EXPECT_THAT(without_tags(page_of(s)), HasSubstr("0.50 to 0.50 (one-minute average); not known of 8 of 9 runs"));
+}
+
+TEST(report_document, of_another_commands_results_says_what_to_give) {
+    auto const path = testing::TempDir() + "/io.json";
+    std::ofstream(path) << R"({"schema": "muster.io/1", "reading": []})";
+    try {
+        read_report_input({path});
+        ADD_FAILURE() << "it was read";
+    } catch (error const& e) {
+        EXPECT_EQ(e.code(), errc::invalid_data);
+        EXPECT_THAT(e.what(), HasSubstr("io.json: holds 'muster.io/1', of which there is no report; give the results.json"));
+    }
 }
 
 curve_plot plot_of_points(std::vector<curve_point> points) {

@@ -95,7 +95,7 @@ TEST(local_validation, reads_what_was_measured_and_keeps_fit_and_prediction_apar
     ASSERT_EQ(from.steps.size(), 3u);
     EXPECT_EQ(from.steps[1].ranks, 2);
     EXPECT_EQ(from.bucket_bytes, 65536u);
-    local_validation all{from, {2, 5, 0.1, {0.2, -0.1}}, plain_link(2, 5), {{"step", 4, 200, 220}}};
+    local_validation all{from, {2, 5, 0.1, {0.2, -0.1}}, plain_link(2, 5), {{"step", 4, 1, 200, 220}}};
     auto const document = to_json(all);
     EXPECT_EQ(document["simulated"], true);
     EXPECT_NEAR(document["predicted"][0]["error"].get<double>(), 0.1, 1e-12);
@@ -194,6 +194,23 @@ TEST(simulated_study, says_so_everywhere) {
     EXPECT_TRUE(document.at("simulated").get<bool>());
     for (auto const& each : document.at("results")) EXPECT_TRUE(each.at("simulated").get<bool>());
     EXPECT_EQ(document.at("fitted").at("points").size(), 6u);
+}
+
+TEST(local_validation, names_whose_compute_a_step_was_given) {
+    local_validation all;
+    all.from.host = "node1";
+    all.from.cores = 2;
+    all.from.steps = {{1, 0.01, 0.009, 0.001, 0}, {2, 0.012, 0.009, 0.001, 0.002}};
+    all.predicted = {{"allreduce of 64KiB", 2, 0, 100, 90},
+                     {"step, compute of 1 rank", 2, 1, 12000, 11000},
+                     {"step, its own compute", 2, 2, 12000, 12000}};
+    auto const text = table_of(all);
+    EXPECT_NE(text.find("of rows with \"its own compute\" compute and input are those of the very run"), std::string::npos)
+        << text;
+    auto const predicted = to_json(all).at("predicted");
+    EXPECT_TRUE(predicted[0].at("compute_from").is_null()) << "an allreduce has none";
+    EXPECT_EQ(predicted[1].at("compute_from"), 1);
+    EXPECT_EQ(predicted[2].at("compute_from"), 2);
 }
 
 TEST(measured_step, is_the_median_run_of_the_fewest_ranks) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -101,6 +102,24 @@ TEST(metrics_of, tells_what_protocols_are_judged_by) {
     EXPECT_FALSE(value("time_to_accuracy_s")) << "not reached";
     record.reached_target = true;
     EXPECT_EQ(value("time_to_accuracy_s"), 28 + 7 * 0.25);
+}
+
+TEST(metrics_of, tells_parts_of_the_training_that_sum_to_it) {
+    auto record = *sample_study().runs[0].train;
+    auto const parts_of = [&](std::vector<std::string> const& names) {
+        double sum = 0;
+        for (auto const& m : metrics_of(record))
+            if (std::ranges::find(names, m.name) != names.end()) sum += m.values.back();
+        return sum;
+    };
+    record.epochs_done.assign(3, record.epochs_done[0]);
+    EXPECT_DOUBLE_EQ(parts_of({"compute_s", "allreduce_wait_s", "loader_wait_s"}), record.train_s()) << "a record of before";
+    for (auto& epoch : record.epochs_done) {
+        epoch.exposed_s = 0.25;  // starting reductions too, which is no part of allreduce_wait_s
+        epoch.waiting_s = 0.0625;
+        epoch.hidden_s = 1;
+    }
+    EXPECT_DOUBLE_EQ(parts_of({"compute_s", "exposed_s", "waiting_s", "loader_wait_s"}), record.train_s());
 }
 
 TEST(study, large_seeds_survive) {

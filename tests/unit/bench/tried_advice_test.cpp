@@ -6,6 +6,7 @@
 
 #include "bench/scaling/advice_changes.hpp"
 #include "bench/study/tried_advice.hpp"
+#include "bench/training/choose_network.hpp"
 #include "sample_study.hpp"
 
 namespace muster {
@@ -33,19 +34,33 @@ tried_advice measured(std::vector<double> before, std::vector<double> after) {
     return out;
 }
 
-TEST(tried_advice, helped_only_where_the_whole_spread_says_so) {
-    auto tried = measured({10, 12, 11}, {5, 6, 5});
+TEST(tried_advice, helped_only_where_the_whole_interval_says_so) {
+    auto tried = measured({10, 12, 11, 10, 12, 11}, {5, 6, 5, 5, 6, 5});
     EXPECT_EQ(outcome_of(tried), advice_outcome::helped);
-    EXPECT_EQ(outcome_text(tried),
-              "it helped: 2.00 times as fast (2.00 to 2.20, range of 3 rounds taking turns) with --bind-to none at 2 ranks");
-    EXPECT_EQ(outcome_of(measured({5, 6}, {10, 12})), advice_outcome::hurt);
+    EXPECT_EQ(
+        outcome_text(tried),
+        "it helped: 2.00 times as fast (2.00 to 2.20, 97% interval of 6 rounds taking turns) with --bind-to none at 2 ranks");
+    EXPECT_EQ(outcome_of(measured({5, 6, 5, 6, 5, 6}, {10, 12, 10, 12, 10, 12})), advice_outcome::hurt);
     EXPECT_EQ(outcome_of(measured({10, 12, 11}, {5, 13, 5})), advice_outcome::within_spread);
     EXPECT_EQ(outcome_text(measured({10, 12, 11}, {5, 13, 5})),
               "within the spread (0.92 to 2.20 times as fast, range of 3 rounds taking turns) with --bind-to none at 2 ranks");
-    EXPECT_EQ(outcome_of(measured({10}, {5})), advice_outcome::within_spread) << "of one round no spread is known";
-    EXPECT_THAT(outcome_text(measured({10}, {5})), HasSubstr("give --repeats 2"));
     tried.rate = true;
     EXPECT_EQ(outcome_of(tried), advice_outcome::hurt) << "less of a rate is worse";
+}
+
+TEST(tried_advice, of_fewer_rounds_than_an_interval_needs_is_not_known) {
+    for (std::size_t rounds = 1; rounds < runs_for_interval; ++rounds) {
+        auto const tried = measured(std::vector<double>(rounds, 10), std::vector<double>(rounds, 5));
+        EXPECT_EQ(outcome_of(tried), advice_outcome::not_known) << rounds;
+        EXPECT_EQ(to_json(tried).at("outcome"), "not known");
+    }
+    EXPECT_EQ(
+        outcome_text(measured({10, 12, 11}, {5, 6, 5})),
+        "not known: faster in all 3 rounds (2.00 to 2.20 times as fast, range of 3 rounds taking turns) with --bind-to none at "
+        "2 ranks; give --repeats 6");
+    EXPECT_THAT(outcome_text(measured({5, 5}, {10, 10})), HasSubstr("not known: slower in all 2 rounds"));
+    EXPECT_THAT(outcome_text(measured({10}, {5})), HasSubstr("2.00 times as fast in one round"));
+    EXPECT_THAT(outcome_text(measured({10}, {5})), HasSubstr("give --repeats 6"));
 }
 
 TEST(tried_advice, says_why_nothing_is_known) {
@@ -66,7 +81,6 @@ TEST(tried_advice, survives_its_json) {
     tried.failed = 1;
     tried.failure = "hung";
     auto const document = to_json(tried);
-    EXPECT_EQ(document.at("outcome"), "helped");
     EXPECT_DOUBLE_EQ(document.at("times_as_fast").at("low").get<double>(), 1.5);
     EXPECT_EQ(read_tried_advice(checked_json(document, "test")), tried);
     auto s = sample_study();
@@ -84,6 +98,35 @@ TEST(advice_changes, of_the_built_in_training_change_its_options) {
     EXPECT_EQ(all[1].ranks, 2);
     EXPECT_THAT(all[2].program, ElementsAre("muster-bench", "train", "--batch", "256"));
     EXPECT_EQ(all[2].metric, "train_s");
+}
+
+TEST(advice_changes, of_a_strong_series_enlarge_the_batch_of_all_ranks) {
+    auto plan = sample_study().plan;
+    plan.series = work_series::strong;
+    plan.batch = 128;
+    plan.program.insert(plan.program.end(), {"--global-batch", "128"});
+    auto const all = advice_changes(plan, {found(cause::serial_part)});
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_THAT(all[0].program, ElementsAre("muster-bench", "train", "--global-batch", "512"));
+    EXPECT_THAT(all[0].change, HasSubstr("--global-batch 512"));
+}
+
+TEST(advice_changes, of_timed_compute_try_no_larger_batch) {
+    auto plan = sample_study().plan;
+    plan.program.insert(plan.program.end(), {"--net", "resnet50"});
+    auto const all = advice_changes(plan, {found(cause::communication)});
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_THAT(all[0].program, ElementsAre("muster-bench", "train", "--net", "resnet50", "--bucket-bytes", "16777216"));
+    EXPECT_THAT(all[1].not_tried, HasSubstr("resnet50's compute is timed"));
+    EXPECT_TRUE(all[1].program.empty());
+}
+
+TEST(advice_changes, begin_at_the_buckets_that_the_network_has) {
+    auto plan = sample_study().plan;
+    plan.program.insert(plan.program.end(), {"--net", "cifar10"});
+    EXPECT_EQ(advice_changes(plan, {found(cause::communication)}).at(0).program.back(), "16777216") << "16 times 1 MiB";
+    EXPECT_EQ(default_bucket_bytes("mnist"), 65536u);
+    EXPECT_EQ(default_bucket_bytes("gpt2-small"), 1048576u);
 }
 
 TEST(advice_changes, replace_what_the_study_was_given) {
