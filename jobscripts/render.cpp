@@ -52,7 +52,8 @@ std::string checked_walltime(script_request const& request) {
 }
 
 void set_shape(data& values, script_request const& request) {
-    values.set("chunks", counted("chunks", request.chunks > 0 ? request.chunks : request.nodes, 1));
+    auto const chunks = request.chunks > 0 ? request.chunks : request.nodes;
+    values.set("chunks", counted("chunks", chunks, 1));
     values.set("nodes", counted("nodes", request.nodes, 1));
     values.set("ranks_per_node", counted("ranks a node", request.ranks_per_node, 1));
     values.set("cpus_per_rank", counted("CPUs a rank", request.cpus_per_rank, 0));
@@ -61,6 +62,9 @@ void set_shape(data& values, script_request const& request) {
     auto const cpus = std::int64_t{request.ranks_per_node} * std::max(1, request.cpus_per_rank);
     values.set("ranks", std::to_string(ranks));
     values.set("cpus_per_node", std::to_string(cpus));
+    auto const ranks_per_chunk = std::max<std::int64_t>(1, ranks / chunks);
+    values.set("ranks_per_chunk", std::to_string(ranks_per_chunk));
+    values.set("cpus_per_chunk", std::to_string(ranks_per_chunk * std::max(1, request.cpus_per_rank)));
     values.set("whole_nodes", request.whole_nodes);
     values.set("gpus_per_node", request.gpus_by == gpu_request::gpus_per_node);
     values.set("gres", request.gpus_by == gpu_request::gres);
@@ -106,6 +110,22 @@ std::string after_text(script_request const& request) {
     return fmt::format("after{}:{}", request.after_kind, list);
 }
 
+/// PBS takes one range only, of two jobs or more: "1-8", "1-8:2", and a limit of those at a time, "1-8%2".
+void check_pbs_array(std::string_view array) {
+    auto const range = array.substr(0, array.find_first_of(":%"));
+    auto const dash = range.find('-');
+    auto const first = parse_integer(range.substr(0, dash));
+    auto const last = dash == std::string_view::npos ? std::nullopt : parse_integer(range.substr(dash + 1));
+    if (!first || !last || array.find(',') != std::string_view::npos)
+        throw error(errc::usage,
+                    fmt::format("--array {}: PBS takes one range, such as 1-8 or 1-8:2; give one, and submit other numbers "
+                                "as an array of their own",
+                                array));
+    if (*first >= *last)
+        throw error(errc::usage,
+                    fmt::format("--array {}: an array of PBS has two jobs or more; give a range such as 0-1", array));
+}
+
 /// How the jobs of an array, a chain or a dependency are told to the scheduler, and what the script does about them.
 void set_sequence(data& values, script_request const& request) {
     bool const batch = request.kind != script_kind::local;
@@ -121,6 +141,7 @@ void set_sequence(data& values, script_request const& request) {
     if (request.after_kind != "ok" && request.kind == script_kind::cobalt)
         throw error(errc::usage, fmt::format("Cobalt knows no --after {}:ID; give the ID alone", request.after_kind));
     set_directive(values, "array", array, directive_text::array);
+    if (!array.empty() && request.kind == script_kind::pbs) check_pbs_array(array);
     values.set("has_index", !array.empty());
     values.set("index_variable", request.kind == script_kind::slurm ? "$SLURM_ARRAY_TASK_ID" : "$PBS_ARRAY_INDEX");
     std::vector<std::string> sweep;

@@ -46,7 +46,7 @@ struct script_request {
     std::string constraint;                            ///< Slurm
     gpu_request gpus_by = gpu_request::gpus_per_node;  ///< Slurm
     std::string chunk;                                 ///< PBS: resources added to each chunk of select, as in "system=polaris"
-    int chunks = 0;                                    ///< PBS: what select counts, where that is not nodes
+    int chunks = 0;                                    ///< PBS: what select counts, where that is not nodes; it divides the ranks
     bool whole_nodes = false;             ///< PBS: nodes are given whole, so that a chunk counts neither cores nor GPUs
     std::string place;                    ///< PBS
     std::string filesystems;              ///< PBS

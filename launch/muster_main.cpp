@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/process/phase_timeline.hpp"
+#include "base/process/replace_program.hpp"
 #include "base/process/self_program.hpp"
 #include "launch/commands/completion_command.hpp"
 #include "launch/commands/config_command.hpp"
@@ -69,11 +70,9 @@ void open_standard_descriptors() {
 void exec_sibling(std::string_view name, std::vector<std::string> const& args) {
     auto const path = self_program().parent_path() / fmt::format("muster-{}", name);
     if (::access(path.c_str(), X_OK) != 0) return;
-    std::vector<char*> argv{const_cast<char*>(path.c_str())};
-    for (auto const& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
-    argv.push_back(nullptr);
-    ::execv(path.c_str(), argv.data());
-    throw_system("execv", path.string());
+    std::vector<std::string> words{path.string()};
+    words.insert(words.end(), args.begin(), args.end());
+    replace_program(path.string(), words, environment::capture());
 }
 
 [[noreturn]] int run_sibling(std::string_view name, std::vector<std::string> const& args) {

@@ -136,8 +136,8 @@ int config_command(std::vector<std::string> const& args, environment const& vari
     if (verb == "path") return path(rest, sources);
     if (verb == "check") return check(rest, sources);
     if (verb.starts_with('-') && print_help_if_asked("config", resolve_settings("config", args, {}))) return 0;
-    throw error(errc::usage,
-                fmt::format("muster config{}: the command is missing; give show, path or check", verb.empty() ? "" : " " + verb));
+    if (verb.empty()) throw error(errc::usage, "muster config: the command is missing; give show, path or check");
+    throw error(errc::usage, fmt::format("muster config has no command '{}'; give show, path or check", without_controls(verb)));
 }
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/command/command_set.hpp"
 #include "base/cpuset.hpp"
 #include "base/error.hpp"
 #include "base/process/process.hpp"
@@ -204,7 +205,7 @@ int doctor_command(std::vector<std::string> const& args, environment const& vari
             auto const survey = survey_allocation(options, variables, session_dir);
             return print_all(examine(options, variables), &survey, given, variables);
         } catch (error const& e) {
-            fmt::print(stderr, "muster: error: {}\n", e.what());
+            print_error("muster", e.what());
             return exit_code(e.code());
         }
     });

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "base/command/command_set.hpp"
 #include "base/error.hpp"
 #include "base/process/phase_timeline.hpp"
 #include "base/process/process.hpp"
@@ -51,13 +52,13 @@ int run_command(std::vector<std::string> const& args, environment const& variabl
             if (code == 0 && !options->success_file.empty()) make_success_file(options->success_file);
             return code;
         } catch (program_error const& e) {
-            fmt::print(stderr, "muster: error: {}\n", e.what());
+            print_error("muster", e.what());
             return e.exit_status();
         } catch (error const& e) {
-            fmt::print(stderr, "muster: error: {}\n", e.what());
+            print_error("muster", e.what());
             return exit_code(e.code());
         } catch (std::exception const& e) {
-            fmt::print(stderr, "muster: error: {}\n", e.what());
+            print_error("muster", e.what());
             return exit_code(errc::internal);
         }
     });

@@ -8,7 +8,8 @@ namespace muster {
 
 namespace {
 
-/// The script but for its tables: {0} is the commands' names, {1} the cases of commands, {2} those of options.
+/// The script but for its tables: {0} is the commands' names, {1} the cases of commands, {2} those of options, {3}
+/// the other programs.
 constexpr std::string_view script = R"SCRIPT(# Completion of muster for bash, printed by: muster completion bash
 _muster_words() {{ mapfile -t COMPREPLY < <(compgen -P "$3" -W "$1" -- "$2"); }}
 _muster_paths() {{
@@ -43,6 +44,32 @@ _muster_argument() {{
     esac
     return 0
 }}
+
+# INDEX WORDS...: the line of a program that tells its commands and options itself; WORDS ask it, its command is the word at INDEX.
+_muster_program() {{
+    local cur=${{COMP_WORDS[COMP_CWORD]}} at=$1 i
+    shift
+    COMPREPLY=()
+    for ((i = at + 1; i < COMP_CWORD; i++)); do
+        [[ ${{COMP_WORDS[i]}} == -- ]] || continue
+        if ((COMP_CWORD > i + 1)) && declare -F _command_offset >/dev/null; then
+            _command_offset $((i + 1))
+        elif ((COMP_CWORD > i + 1)); then
+            _muster_paths -f "$cur"
+        else
+            _muster_paths -c "$cur"
+        fi
+        return
+    done
+    if ((COMP_CWORD == at)); then
+        _muster_words "$("$@" completion 2>/dev/null) --help --version" "$cur"
+    elif [[ $cur == -* ]]; then
+        _muster_words "$("$@" completion "${{COMP_WORDS[at]}}" 2>/dev/null)" "$cur"
+    else
+        _muster_paths -f "$cur"
+    fi
+}}
+_muster_tool() {{ _muster_program 1 "${{COMP_WORDS[0]}}"; }}
 
 _muster() {{
     local cur=${{COMP_WORDS[COMP_CWORD]}} option=${{COMP_WORDS[COMP_CWORD - 1]}} options='' valued='' arguments='' program='' jobs=''
@@ -102,6 +129,7 @@ _muster() {{
     fi
 }}
 complete -F _muster muster
+complete -F _muster_tool{3}
 )SCRIPT";
 
 /// Every way to write an option: its letter, its name, other tools' names for it.
@@ -124,6 +152,10 @@ std::string commands_text() {
 }
 
 std::string command_case(command_row const& command) {
+    if (is_other_program(command))
+        return fmt::format(
+            "        {0})\n            _muster_program 2 \"${{COMP_WORDS[0]}}\" {0}\n            return\n            ;;\n",
+            command.name);
     std::string options, valued;
     for (auto const& row : settings()) {
         if (!takes(command.name, row)) continue;
@@ -162,11 +194,13 @@ std::string value_case(setting const& row) {
 }  // namespace
 
 std::string bash_completion() {
-    std::string of_commands, of_values;
-    for (auto const& row : commands())
+    std::string of_commands, of_values, programs;
+    for (auto const& row : commands()) {
         if (!row.hidden) of_commands += command_case(row);
+        if (is_other_program(row)) programs += fmt::format(" muster-{}", row.name);
+    }
     for (auto const& row : settings()) of_values += value_case(row);
-    return fmt::format(fmt::runtime(script), commands_text(), of_commands, of_values);
+    return fmt::format(fmt::runtime(script), commands_text(), of_commands, of_values, programs);
 }
 
 }  // namespace muster

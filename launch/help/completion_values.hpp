@@ -29,6 +29,11 @@ inline bool takes_jobs(command_row const& row) noexcept {
     return row.synopsis.find("ID") != std::string_view::npos;
 }
 
+/// Whether the command is a program of its own, muster-NAME, which is asked for its words: its row tells a name and a summary alone.
+inline bool is_other_program(command_row const& row) noexcept {
+    return row.synopsis.empty() && !row.hidden;
+}
+
 /// Whether a program and its arguments follow the options.
 inline bool takes_program(command_row const& row) noexcept {
     return row.synopsis.find("program") != std::string_view::npos;

@@ -54,6 +54,8 @@ std::string zsh_option(setting const& row) {
 }
 
 std::string zsh_case(command_row const& command) {
+    if (is_other_program(command))
+        return fmt::format("        {0})\n            _muster_program muster {0}\n            ;;\n", command.name);
     auto text = fmt::format("        {})\n            _arguments -s -S \\\n", command.name);
     for (auto const& row : settings())
         if (is_listed(command.name, row)) text += zsh_option(row) + " \\\n";
@@ -89,31 +91,48 @@ std::string fish_option(command_row const& command, setting const& row) {
 }  // namespace
 
 std::string zsh_completion() {
-    std::string names, cases;
+    std::string names, cases, programs;
     for (auto const& row : commands()) {
         if (row.hidden) continue;
         names += fmt::format("        '{}:{}'\n", row.name, zsh_text(row.summary));
         cases += zsh_case(row);
+        if (is_other_program(row)) programs += fmt::format(" muster-{}", row.name);
     }
-    return fmt::format(R"(#compdef muster
+    return fmt::format(R"ZSH(#compdef muster{2}
 # Completion of muster for zsh, printed by: muster completion zsh
+
+# WORDS...: the line of a program that tells its commands and options itself; WORDS ask it.
+_muster_program() {{
+    if (( CURRENT == 2 )); then
+        compadd -- ${{(f)"$("$@" completion 2>/dev/null)"}} --help --version
+    elif [[ $PREFIX == -* ]]; then
+        compadd -- ${{(f)"$("$@" completion $words[2] 2>/dev/null)"}}
+    else
+        _files
+    fi
+}}
+
 _muster() {{
+    if [[ $service == muster-* ]]; then
+        _muster_program $service
+        return
+    fi
     local context state state_descr line curcontext=$curcontext
     typeset -A opt_args
     local -a commands=(
-{})
+{0})
     _arguments -C '--version[the version]' '--help[the commands]' '1:command:->command' '*::argument:->argument'
     case $state in
         command) _describe command commands ;;
         argument)
         case $words[1] in
-{}        esac
+{1}        esac
         ;;
     esac
 }}
-if [ "$funcstack[1]" = _muster ]; then _muster "$@"; else compdef _muster muster; fi
-)",
-                       names, cases);
+if [ "$funcstack[1]" = _muster ]; then _muster "$@"; else compdef _muster muster{2}; fi
+)ZSH",
+                       names, cases, programs);
 }
 
 std::string fish_completion() {
@@ -126,9 +145,24 @@ function __muster_site
         test "$words[$i]" = --site; and test $i -lt (count $words); and echo $words[(math $i + 1)]
     end
 end
+# The words of a program that tells its commands and options itself; the arguments ask it.
+function __muster_program
+    set -l words (commandline -opc)
+    set -l at (math (count $argv) + 1)
+    if test (count $words) -lt $at
+        $argv completion 2>/dev/null
+    else
+        $argv completion $words[$at] 2>/dev/null
+    end
+end
 )FISH";
     for (auto const& command : commands()) {
         if (command.hidden) continue;
+        if (is_other_program(command))
+            text += fmt::format(
+                "complete -c muster -n '__fish_seen_subcommand_from {0}' -F -a '(__muster_program muster {0})'\n"
+                "complete -c muster-{0} -a '(__muster_program muster-{0})'\n",
+                command.name);
         text +=
             fmt::format("complete -c muster -n __fish_use_subcommand -a {} -d {}\n", command.name, shell_quote(command.summary));
         if (!command.arguments.empty())

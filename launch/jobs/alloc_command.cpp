@@ -1,12 +1,11 @@
 // `muster alloc`: nodes for a shell, asked for in the words of a job script.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
+#include "base/process/replace_program.hpp"
 #include "base/process/self_program.hpp"
 #include "base/text.hpp"
 #include "launch/commands/real_settings.hpp"
@@ -40,25 +39,14 @@ environment shell_variables(environment variables, job_plan const& plan, std::st
     return variables;
 }
 
-[[noreturn]] void become(std::vector<std::string> const& words, environment const& variables) {
-    auto const path = find_program(words.front(), variables, "");
-    auto const lines = variables.lines();
-    std::vector<char*> argv, envp;
-    for (auto const& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-    for (auto const& line : lines) envp.push_back(const_cast<char*>(line.c_str()));
-    argv.push_back(nullptr);
-    envp.push_back(nullptr);
-    ::execve(path.c_str(), argv.data(), envp.data());
-    throw_system("execve", path);
-}
-
 }  // namespace
 
 int alloc_command(std::vector<std::string> const& args, environment const& variables) {
     auto given = resolve_settings("alloc", args, real_settings(variables));
     if (print_help_if_asked("alloc", given)) return 0;
     print_notes(given);
-    auto const program = given.values.contains("file") || !given.job_file.empty() ? std::vector<std::string>() : given.command;
+    // That of a job file is what a batch job would run: the nodes are for a shell.
+    auto const program = given.command_from_file ? std::vector<std::string>() : given.command;
     // Of the script only its directives are used: any program will do.
     given.command = {"true"};
     auto plan = plan_submission(given, variables);
@@ -75,10 +63,10 @@ int alloc_command(std::vector<std::string> const& args, environment const& varia
         fmt::print("{}\n", shell_join(words));
         return 0;
     }
-    std::fflush(nullptr);
+    refuse_missing(words.front(), plan.site, variables);
     auto site = given.text("site");
     if (site.find('/') != std::string::npos) site = std::filesystem::absolute(site).string();
-    become(words, shell_variables(variables, plan, site));
+    replace_program(find_program(words.front(), variables, ""), words, shell_variables(variables, plan, site));
 }
 
 }  // namespace muster

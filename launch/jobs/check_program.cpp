@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
+#include "base/text.hpp"
 
 namespace muster {
 
@@ -15,56 +17,89 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::array interpreters{"python", "bash", "sh", "perl", "ruby", "Rscript", "julia", "zsh"};
-/// Behind these no file follows.
-constexpr std::array without_file{"-c", "-m", "-e", "--eval", "-E"};
-/// Those that have a word of their own behind them.
-constexpr std::array with_word{"-W", "-X", "-I", "-O", "-o", "--rcfile"};
+/// An interpreter, and those of its options of one letter that leave the file to be read.
+struct interpreter {
+    std::string_view name;
+    std::string_view plain_options;
+    std::string_view options_with_word = {};  ///< the next word is theirs
+    bool is_shell = false;
+};
 
-bool is_interpreter(std::string const& program) {
+constexpr std::array interpreters{interpreter{"python", "bBdEiIOPqRsSuvx", "WX"},
+                                  interpreter{"bash", "abefhklmnprtuvxBCEHP", "", true},
+                                  interpreter{"zsh", "aefhklmnruvx", "", true},
+                                  interpreter{"sh", "abefhlmnuvx", "", true},
+                                  interpreter{"perl", "cstTuUwWX"},
+                                  interpreter{"ruby", "dlsvwW"},
+                                  interpreter{"Rscript", ""},
+                                  interpreter{"julia", ""}};
+
+interpreter const* find_interpreter(std::string const& program) {
     auto const name = fs::path(program).filename().string();
-    return std::any_of(interpreters.begin(), interpreters.end(), [&](std::string_view known) {
-        return name.starts_with(known) && name.find_first_not_of("0123456789.", known.size()) == std::string::npos;
+    auto const found = std::find_if(interpreters.begin(), interpreters.end(), [&](interpreter const& known) {
+        return name.starts_with(known.name) && name.find_first_not_of("0123456789.", known.name.size()) == std::string::npos;
+    });
+    return found == interpreters.end() ? nullptr : &*found;
+}
+
+/// Shells look for a script without a slash along PATH as well.
+bool is_on_path(std::string const& script, environment const& variables) {
+    if (script.find('/') != std::string::npos) return false;
+    auto const path = variables.get_or("PATH", "");
+    std::error_code fault;
+    for (auto const folder : split(path, ':'))
+        if (fs::exists(fs::path(folder) / script, fault)) return true;
+    return false;
+}
+
+bool is_below(std::string const& path, std::vector<std::string> const& folders) {
+    return std::any_of(folders.begin(), folders.end(), [&](std::string const& folder) {
+        auto const part = fs::path(path).lexically_normal().lexically_relative(fs::path(folder).lexically_normal());
+        return !part.empty() && *part.begin() != "..";
     });
 }
 
-template <typename Words>
-bool holds_word(Words const& words, std::string const& word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
+void check_script(std::vector<std::string> const& command, environment const& variables, program_place const& where) {
+    auto const script = script_argument(command);
+    if (script.empty() || where.changes_files || is_below(script, where.staged_folders)) return;
+    std::error_code fault;
+    auto const folder = fs::current_path(fault) / where.working_dir;
+    if (fault || fs::exists(folder / script, fault) || fault) return;
+    if (find_interpreter(command.front())->is_shell && is_on_path(script, variables)) return;
+    throw error(errc::usage,
+                fmt::format("{}: no such file for {} in {}, where the job would start; check the name, or give --no-check",
+                            script, command.front(), folder.lexically_normal().string()));
 }
 
 }  // namespace
 
 std::string script_argument(std::vector<std::string> const& command) {
-    if (command.empty() || !is_interpreter(command.front())) return {};
-    bool const is_python = fs::path(command.front()).filename().string().starts_with("python");
+    auto const* known = command.empty() ? nullptr : find_interpreter(command.front());
+    if (known == nullptr) return {};
     for (std::size_t i = 1; i < command.size(); ++i) {
         auto const& word = command[i];
-        if (word.empty() || word == "-" || holds_word(without_file, word)) return {};
-        if (word == "--") return i + 1 < command.size() ? command[i + 1] : std::string();
+        if (word.empty() || word.front() == '+') return {};
         if (word.front() != '-') return word;
-        // Only of Python it is known here which options have a word behind them.
-        if (holds_word(with_word, word)) i += is_python && word != "-W" && word != "-X" ? 0 : 1;
+        bool const has_word = word.size() == 2 && known->options_with_word.find(word[1]) != std::string_view::npos;
+        bool const is_plain = word.size() > 1 && word.find_first_not_of(known->plain_options, 1) == std::string::npos;
+        if (!has_word && !is_plain) return {};
+        i += has_word ? 1 : 0;
     }
     return {};
 }
 
-void check_program(std::vector<std::string> const& command, environment const& variables, bool loads_more) {
+void check_program(std::vector<std::string> const& command, environment const& variables, program_place const& where) {
     auto const& program = command.front();
-    if (!loads_more || program.find('/') != std::string::npos) {
+    bool const has_slash = program.find('/') != std::string::npos;
+    bool const may_come = has_slash ? where.changes_files || is_below(program, where.staged_folders) : where.loads_more;
+    if (!may_come) {
         try {
-            find_program(program, variables, "");
+            find_program(program, variables, where.working_dir);
         } catch (program_error const& e) {
             throw error(errc::usage, fmt::format("{}; the job would fail: --no-check submits it all the same", e.what()));
         }
     }
-    auto const script = script_argument(command);
-    std::error_code fault;
-    if (script.empty() || fs::exists(script, fault)) return;
-    auto const folder = fs::current_path(fault).string();
-    throw error(errc::usage,
-                fmt::format("{}: no such file for {} in {}, where the job would start; check the name, or give --no-check",
-                            script, program, folder));
+    check_script(command, variables, where);
 }
 
 }  // namespace muster

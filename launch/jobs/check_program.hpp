@@ -8,12 +8,19 @@
 
 namespace muster {
 
-/// The argument that names the file which an interpreter (python3, bash, …) reads; "" where the program is none, or reads no file
-/// (python3 -m package, bash -c line). Pure.
+/// The argument that is certainly the file which an interpreter (python3, bash, …) reads: the first word, behind options that take no word
+/// of their own. "" where the program is no interpreter, and where that is not certain (bash -lc LINE, julia -t 4 FILE, python3 -m PACKAGE). Pure.
 std::string script_argument(std::vector<std::string> const& command);
 
-/// Throws errc::usage for a program or a script that is not there. Where `loads_more` (the job loads modules or runs in a container), a
-/// program without a slash may come from there: it is not looked for.
-void check_program(std::vector<std::string> const& command, environment const& variables, bool loads_more);
+/// Where the job will look for its files.
+struct program_place {
+    std::string working_dir;     ///< of the ranks, absolute or from this process' own; empty: this process' own
+    bool loads_more = false;     ///< modules, an environment or shell lines come first: a program without a slash may be theirs
+    bool changes_files = false;  ///< shell lines of the user's come first: scripts may come by them
+    std::vector<std::string> staged_folders;  ///< on the nodes: what lies in them is not here
+};
+
+/// Throws errc::usage for a program or a script that is certainly not there.
+void check_program(std::vector<std::string> const& command, environment const& variables, program_place const& where);
 
 }  // namespace muster

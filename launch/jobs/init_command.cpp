@@ -1,13 +1,13 @@
 // `muster init`: a folder to start from, with a job file and a training script.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
+#include "base/process/write_all.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
 #include "launch/commands/real_settings.hpp"
@@ -27,7 +27,7 @@ bool write_new(fs::path const& path, std::string_view text) {
     unique_fd const file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!file && errno == EEXIST) return false;
     if (!file) throw_system("open", path.string());
-    if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) throw_system("write", path.string());
+    write_all(file.get(), text, path.string());
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include "base/process/text_file.hpp"
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/job_plan.hpp"
+#include "launch/record/run_record.hpp"
 #include "launch/settings/setting.hpp"
 
 namespace muster {
@@ -39,7 +40,8 @@ std::optional<int> read_run_exit(std::string const& run_folder) {
     return code.is_number_integer() ? std::optional(code.get<int>()) : std::nullopt;
 }
 
-job_files find_job_files(std::string const& id, std::optional<job_record> const& record) {
+job_files find_job_files(std::string const& asked, std::optional<job_record> const& record) {
+    auto const id = full_job_number(asked, record);
     job_files files;
     std::error_code fault;
     auto const here = fs::current_path(fault).string() + "/" + runs_folder;

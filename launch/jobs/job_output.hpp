@@ -30,7 +30,7 @@ struct job_files {
 /// The exit code in run.json of a run that has ended; nothing otherwise.
 std::optional<int> read_run_exit(std::string const& run_folder);
 
-/// By muster's record of the job; without one, in muster-runs of this folder. `id` is the number that %j stands for.
-job_files find_job_files(std::string const& id, std::optional<job_record> const& record);
+/// By muster's record of the job; without one, in muster-runs of this folder. `asked` is the number that %j stands for; PBS' server may be left out.
+job_files find_job_files(std::string const& asked, std::optional<job_record> const& record);
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/process/process.hpp"
 #include "launch/commands/script_command.hpp"
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/system/absolute_path.hpp"
@@ -55,9 +56,11 @@ std::string job_plan::output_of(std::string const& id) const {
     return fmt::format("{}/{}.out", files_folder, id);
 }
 
-std::string with_job_number(std::string pattern, std::string_view id) {
-    for (std::size_t at = 0; (at = pattern.find("%j", at)) != std::string::npos; at += id.size()) pattern.replace(at, 2, id);
-    return pattern;
+void refuse_missing(std::string const& program, std::string const& site, environment const& variables) {
+    if (find_program_or_nothing(program, variables).empty())
+        throw error(errc::unavailable,
+                    fmt::format("{} is not on PATH, and jobs of {} are submitted by it; do this on a login node of that cluster",
+                                program, site));
 }
 
 std::vector<std::string> run_words(settings_result const& given) {

@@ -36,8 +36,8 @@ job_plan plan_submission(settings_result const& given, environment const& variab
 /// The words by which `muster run` in the job gets what a job file sets for it. Pure.
 std::vector<std::string> run_words(settings_result const& given);
 
-/// `pattern` with the job's number for each %j. Pure.
-std::string with_job_number(std::string pattern, std::string_view id);
+/// Throws errc::unavailable, saying where to submit, if there is no such program of the scheduler's (sbatch, qsub, salloc) on PATH.
+void refuse_missing(std::string const& program, std::string const& site, environment const& variables);
 
 /// "2 nodes, 4 ranks on each, 1:00:00, queue debug". Pure.
 std::string describe(script_request const& request);

@@ -1,13 +1,13 @@
 #include "launch/jobs/job_record.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/process/write_all.hpp"
 #include "base/text.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/trust/trusted_file.hpp"
@@ -28,6 +28,42 @@ bool is_file_name(std::string_view id) {
 
 std::string record_path(std::string const& folder, std::string const& scheduler, std::string const& id) {
     return fmt::format("{}/{}-{}.json", folder, scheduler, id);
+}
+
+/// "12" of "12_3", a task of an array; any other number as it is.
+std::string slurm_array_of(std::string const& id) {
+    return id.substr(0, id.find('_'));
+}
+
+/// "12[].server" of "12[3].server", and "12[]" of "12[3]"; any other number as it is.
+std::string pbs_array_of(std::string const& id) {
+    auto const open = id.find('['), close = id.find(']');
+    if (open == std::string::npos || close == std::string::npos || close < open) return id;
+    return id.substr(0, open + 1) + id.substr(close);
+}
+
+/// The record of PBS' job `id` where its server is not said; "" if there is none, or if several servers have such a job.
+std::string record_of_any_server(std::string const& folder, std::string const& id) {
+    auto const beginning = fmt::format("pbs-{}.", id);
+    std::vector<std::string> found;
+    std::error_code fault;
+    for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end; entry.increment(fault)) {
+        auto const name = entry->path().filename().string();
+        if (name.starts_with(beginning) && name.ends_with(".json") && name.size() >= beginning.size() + 5)
+            found.push_back(entry->path().string());
+    }
+    return found.size() == 1 ? found.front() : std::string();
+}
+
+/// Nothing for one that is not there, is not to be trusted or is damaged.
+std::optional<job_record> read_record(std::string const& path) {
+    try {
+        if (!distrust(path).empty()) return std::nullopt;
+        auto const text = read_small_file(path, "record of a job");
+        return text ? std::optional(parse_job_record(*text, path)) : std::nullopt;
+    } catch (error const&) {
+        return std::nullopt;
+    }
 }
 
 std::vector<std::string> words_of(ordered_json const& from, char const* key) {
@@ -95,9 +131,10 @@ std::string write_job_record(job_record const& record, environment const& variab
     if (!is_file_name(record.id)) return fmt::format("'{}' is no name of a file", record.id);
     try {
         output_folder const kept(folder);
-        auto const file = kept.open_file(fmt::format("{}-{}.json", record.scheduler, record.id));
-        auto const text = to_json(record);
-        if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) throw_system("write", folder);
+        auto const name = fmt::format("{}-{}.json", record.scheduler, record.id);
+        // Its arguments may hold secrets (--env).
+        auto const file = kept.open_file(name, {}, 0600);
+        write_all(file.get(), to_json(record), fmt::format("{}/{}", folder, name));
         return {};
     } catch (error const& e) {
         return e.what();
@@ -107,15 +144,20 @@ std::string write_job_record(job_record const& record, environment const& variab
 std::optional<job_record> find_job_record(std::string const& id, environment const& variables) {
     auto const folder = job_records_folder(variables);
     if (folder.empty() || !is_file_name(id)) return std::nullopt;
-    for (auto const* scheduler : {"slurm", "pbs"}) {
-        auto const path = record_path(folder, scheduler, id);
-        try {
-            if (!distrust(path).empty()) continue;
-            if (auto const text = read_small_file(path, "record of a job")) return parse_job_record(*text, path);
-        } catch (error const&) {  // a damaged record is as none
-        }
-    }
-    return std::nullopt;
+    if (auto found = read_record(record_path(folder, "slurm", id))) return found;
+    if (auto found = read_record(record_path(folder, "pbs", id))) return found;
+    if (auto const of_array = slurm_array_of(id); of_array != id)
+        if (auto found = read_record(record_path(folder, "slurm", of_array))) return found;
+    auto const of_array = pbs_array_of(id);
+    auto const path =
+        of_array.find('.') == std::string::npos ? record_of_any_server(folder, of_array) : record_path(folder, "pbs", of_array);
+    return path.empty() ? std::nullopt : read_record(path);
+}
+
+std::string full_job_number(std::string const& id, std::optional<job_record> const& record) {
+    if (!record || record->scheduler != "pbs" || id.find('.') != std::string::npos) return id;
+    auto const server = record->id.find('.');
+    return server == std::string::npos ? id : id + record->id.substr(server);
 }
 
 }  // namespace muster

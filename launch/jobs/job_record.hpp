@@ -10,7 +10,7 @@
 
 namespace muster {
 
-/// A file `muster.job/1` in $XDG_STATE_HOME (or ~/.local/state) /muster/jobs, named SCHEDULER-ID.json.
+/// A file `muster.job/1` in $XDG_STATE_HOME (or ~/.local/state) /muster/jobs, named SCHEDULER-ID.json, with mode 0600.
 struct job_record {
     std::string id;
     std::string scheduler;  ///< "slurm" or "pbs"
@@ -39,7 +39,11 @@ std::string job_records_folder(environment const& variables);
 /// Returns why it could not be written; "" if it was: the job is queued in any case.
 std::string write_job_record(job_record const& record, environment const& variables);
 
-/// Nothing if muster has no record of that job, or one that cannot be read.
+/// The record of a job, of the array that a task ("12_3", "12[3].server") is of, or of PBS' job whose server is left out ("12"). Nothing if muster has
+/// no record of it, or one that cannot be read.
 std::optional<job_record> find_job_record(std::string const& id, environment const& variables);
+
+/// `id` with the server of its record, if PBS' server is left out: the number that %j stands for. Pure.
+std::string full_job_number(std::string const& id, std::optional<job_record> const& record);
 
 }  // namespace muster

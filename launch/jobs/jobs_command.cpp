@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/command/command_set.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
@@ -93,9 +94,9 @@ int cancel_command(std::vector<std::string> const& args, environment const& vari
             goes_on = goes_on || job.phase != job_phase::ended;
         }
         if (!goes_on) {
-            fmt::print(stderr, "muster: error: job {}: {}\n", id,
-                       was.empty() ? "the scheduler does not know it (any more); muster jobs lists yours"
-                                   : fmt::format("it has ended already ({})", was));
+            print_error("muster", fmt::format("job {}: {}", id,
+                                              was.empty() ? "the scheduler does not know it (any more); muster jobs lists yours"
+                                                          : fmt::format("it has ended already ({})", was)));
             code = 1;
             continue;
         }
@@ -103,7 +104,7 @@ int cancel_command(std::vector<std::string> const& args, environment const& vari
         if (answer.exit_status == 0) {
             fmt::print("job {} cancelled; it was {}\n", id, was);
         } else {
-            fmt::print(stderr, "muster: error: job {} ({}): {}\n", id, was, without_controls(trim(answer.err)));
+            print_error("muster", fmt::format("job {} ({}): {}", id, was, without_controls(trim(answer.err))));
             code = 1;
         }
     }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <chrono>
 #include <cstdio>
 
 #include "base/error.hpp"
@@ -10,16 +11,89 @@
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/logs/log_tail.hpp"
+#include "launch/jobs/queue/ask_scheduler.hpp"
+#include "launch/jobs/queue/job_poll.hpp"
 
 namespace muster {
 
 namespace {
 
-constexpr int look_ms = 2000;  ///< at files of other machines, of which no event tells
+constexpr int look_ms = 2000;                       ///< at files of other machines, of which no event tells
+constexpr auto ask_each = std::chrono::seconds(5);  ///< the scheduler
 
 bool has_ended(job_files const& files) {
     return !files.run_folders.empty() && read_run_exit(files.run_folders.back()).has_value();
 }
+
+/// What the scheduler tells of the job whose logs are read: whether it goes on, and the numbers that its files have.
+class followed_job {
+  public:
+    followed_job(std::string id, std::optional<job_record> record, environment const& variables)
+        : id_(std::move(id)), record_(std::move(record)), numbers_{id_} {
+        try {
+            auto const kind = find_queue(variables);
+            poll_.emplace([kind, &variables](auto const& ids) { return list_jobs(kind, ids, variables); },
+                          [](std::string const& note) { fmt::print(stderr, "muster: {}\n", note); });
+        } catch (error const&) {  // no scheduler here: the record of the run tells how it ended
+        }
+    }
+
+    /// Asks the scheduler, where there is one.
+    void ask() {
+        asked_at_ = std::chrono::steady_clock::now();
+        auto const answers = poll_ ? poll_->ask({id_}) : std::nullopt;
+        if (!answers) return;
+        bool const was_known = state_ == state::goes_on || state_ == state::ended;
+        state_ = was_known ? state::ended : state::unknown;  // one that it has forgotten is over
+        std::vector<std::string> begun;
+        for (auto const& job : *answers) {
+            if (!is_meant(job, id_)) continue;
+            if (state_ == state::unknown) state_ = state::ended;
+            if (job.phase != job_phase::ended) state_ = state::goes_on;
+            // The row of tasks that have not begun has the number that its last task will have.
+            if (job.phase != job_phase::waiting || job.id.find('[') == std::string::npos) begun.push_back(job.raw_id);
+        }
+        if (!begun.empty()) numbers_ = begun;
+    }
+
+    /// One of an array's tasks has a number of its own.
+    bool needs_number() const { return id_.find('_') != std::string::npos; }
+    bool has_tasks() const { return numbers_.size() > 1; }
+
+    std::vector<job_files> files() const {
+        std::vector<job_files> all;
+        for (auto const& number : numbers_) all.push_back(find_job_files(number, record_));
+        return all;
+    }
+    void follow(log_tail& tail) const {
+        for (auto const& number : numbers_) tail.follow(number, find_job_files(number, record_));
+    }
+
+    /// Throws errc::not_found for a job of which nobody knows anything.
+    bool ended() {
+        if (std::chrono::steady_clock::now() - asked_at_ >= ask_each) ask();
+        if (state_ == state::goes_on) return false;
+        if (state_ == state::ended) return true;
+        auto const last = files().back();
+        if (poll_ && state_ == state::not_told) return false;
+        bool const is_unknown = state_ == state::unknown;
+        if (is_unknown && !record_ && last.output.empty() && last.run_folders.empty())
+            throw error(errc::not_found,
+                        fmt::format("job {}: the scheduler does not know it (any more), and there is nothing of it in {}", id_,
+                                    last.first_folder));
+        return has_ended(last) || (is_unknown && record_);
+    }
+
+  private:
+    enum class state { not_told, unknown, goes_on, ended };
+
+    std::string id_;
+    std::optional<job_record> record_;
+    std::vector<std::string> numbers_;
+    std::optional<job_poll> poll_;
+    state state_ = state::not_told;
+    std::chrono::steady_clock::time_point asked_at_{};
+};
 
 }  // namespace
 
@@ -34,28 +108,31 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     if (ids.size() != 1) throw error(errc::usage, "muster logs takes one job; muster watch follows several");
     auto const& id = ids.front();
     auto const record = find_job_record(id, variables);
-    auto files = find_job_files(id, record);
+    followed_job job(id, record, variables);
     bool const follow = given.flag("follow");
+    if (follow || job.needs_number()) job.ask();
+    auto const files = job.files().front();
     if (!follow && files.output.empty() && files.run_folders.empty())
         throw error(errc::not_found,
                     fmt::format("job {}: no output in {} (yet); {}", id, files.first_folder,
                                 record ? "muster watch tells its state"
                                        : "muster has no record of it: go to the folder that it was submitted from"));
-    log_tail tail(make_tail_choice(given), [](std::string const&, int rank, std::string const& line) {
-        if (rank >= 0)
-            fmt::print("[{}] {}\n", rank, line);
+    log_tail tail(make_tail_choice(given), [&job](std::string const& number, int rank, std::string const& line) {
+        auto const who = rank < 0 ? std::string() : std::to_string(rank);
+        if (job.has_tasks())
+            fmt::print("[{}{}{}] {}\n", number, who.empty() ? "" : ":", who, line);
         else
-            fmt::print("{}\n", line);
+            fmt::print("{}{}\n", who.empty() ? "" : fmt::format("[{}] ", who), line);
     });
-    tail.follow(id, files);
-    while (follow && !has_ended(files)) {
+    // What was written before the end was told is read behind it.
+    while (follow && !job.ended()) {
+        job.follow(tail);
         tail.look();
         std::fflush(stdout);
         pollfd changed{tail.event_fd(), POLLIN, 0};
         if (::poll(&changed, 1, look_ms) > 0) tail.clear();
-        files = find_job_files(id, record);
-        tail.follow(id, files);
     }
+    job.follow(tail);
     tail.finish();
     return 0;
 }

@@ -1,17 +1,15 @@
 // `muster rerun`: a run again, from the record in its folder.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/process/replace_program.hpp"
 #include "base/process/self_program.hpp"
 #include "base/process/text_file.hpp"
 #include "base/text.hpp"
-#include "base/trust/trusted_file.hpp"
 #include "base/version.hpp"
 #include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
@@ -19,48 +17,15 @@
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/job_record.hpp"
+#include "launch/jobs/recorded_run.hpp"
 
 namespace muster {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 namespace {
 
 constexpr std::size_t most_named = 6;
-
-/// What can be repeated of a run.
-struct recorded_run {
-    std::string version;
-    std::string working_dir;
-    std::string job_id;
-    std::vector<std::string> command;
-    std::vector<std::string> options;
-    std::vector<std::string> left_out;
-};
-
-recorded_run read_recorded(std::string const& folder) {
-    auto const path = folder + "/run.json";
-    // It says what runs.
-    if (auto const why = distrust(path); !why.empty())
-        throw error(errc::config, fmt::format("{}: not read: {}; copy the folder to a place of your own", path, why));
-    auto const text = read_small_file(path, "record of a run");
-    if (!text) throw error(errc::usage, fmt::format("no {}; give the folder of a run, as muster show names it", path));
-    try {
-        auto const run = json::parse(*text);
-        if (run.value("schema", "") != "muster.run/1")
-            throw error(errc::config,
-                        fmt::format("{}: this is no record of a run (muster.run/1); give the folder of a run", path));
-        return {run.value("version", ""),
-                run.value("working_dir", ""),
-                run.value("allocation", json::object()).value("job_id", ""),
-                run.at("command").get<std::vector<std::string>>(),
-                run.value("options", std::vector<std::string>{}),
-                run.value("variables_left_out", std::vector<std::string>{})};
-    } catch (json::exception const& e) {
-        throw error(errc::config, fmt::format("{}: this is no record of a run: {}; give the folder of a run", path, e.what()));
-    }
-}
 
 /// Variables that differ in each job and shell.
 bool is_passing(std::string_view name) {
@@ -126,22 +91,12 @@ void tell_differences(recorded_run const& run, std::string const& folder, enviro
         fmt::print(stderr, "muster: note: variables that have other values now: {}\n", some_of(names));
 }
 
-/// A rerun leaves a folder of its own: one without %j would take the place of the first.
-std::vector<std::string> with_own_folder(std::vector<std::string> options, std::string const& folder) {
-    auto const at = std::find(options.begin(), options.end(), "--output-dir");
-    if (at == options.end() || at + 1 == options.end() || (at + 1)->find("%j") != std::string::npos) return options;
-    *(at + 1) = fs::path(folder).lexically_normal().string() + ".again-%j";
-    return options;
-}
-
-[[noreturn]] void become_muster(std::vector<std::string> const& words) {
-    auto const path = self_program().string();
-    std::vector<char*> argv;
-    for (auto const& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-    argv.push_back(nullptr);
-    std::fflush(nullptr);
-    ::execv(path.c_str(), argv.data());
-    throw_system("execv", path);
+/// The number of the array that a run was a task of, by its variables; "" if of none.
+std::string array_of_run(std::string const& folder) {
+    constexpr std::string_view name = "SLURM_ARRAY_JOB_ID=";
+    for (auto const line : split(read_text_file(folder + "/environment"), '\n'))
+        if (line.starts_with(name)) return std::string(line.substr(name.size()));
+    return {};
 }
 
 void change_folder(std::string const& folder) {
@@ -158,21 +113,28 @@ int rerun_command(std::vector<std::string> const& args, environment const& varia
     if (print_help_if_asked("rerun", given)) return 0;
     if (given.command.size() != 1) throw error(errc::usage, "muster rerun takes the folder of a run, as muster show names it");
     auto const folder = fs::absolute(given.command.front()).lexically_normal().string();
-    auto const run = read_recorded(folder);
+    auto const run = read_recorded_run(folder);
     tell_differences(run, folder, variables);
     std::vector<std::string> words{"muster"};
     if (given.flag("submit")) {
-        auto const record = find_job_record(run.job_id, variables);
+        auto record = find_job_record(run.job_id, variables);
+        if (!record) record = find_job_record(array_of_run(folder), variables);
         if (!record)
             throw error(errc::usage,
                         fmt::format("{}: muster has no record of {}; leave out --submit, or submit it by muster submit", folder,
                                     run.job_id.empty() ? "a job that it ran in" : "job " + run.job_id));
         change_folder(record->working_dir);
         words.emplace_back("submit");
+        if (!given.flag("check")) words.emplace_back("--no-check");
         words.insert(words.end(), record->arguments.begin(), record->arguments.end());
     } else {
-        change_folder(run.working_dir);
-        check_program(run.command, variables, false);
+        if (auto const names = missing_secrets(run.options, variables); !names.empty())
+            throw error(errc::usage,
+                        fmt::format("that run was given {} by --env, and its record leaves out secrets; set {} again, "
+                                    "and then rerun",
+                                    join(names, ", "), names.size() == 1 ? "it" : "them"));
+        change_folder(run.launched_in);
+        if (given.flag("check")) check_program(run.command, variables, {.working_dir = run.working_dir, .staged_folders = {}});
         words.emplace_back("run");
         auto const options = with_own_folder(run.options, folder);
         words.insert(words.end(), options.begin(), options.end());
@@ -180,7 +142,7 @@ int rerun_command(std::vector<std::string> const& args, environment const& varia
         words.insert(words.end(), run.command.begin(), run.command.end());
     }
     fmt::print(stderr, "muster: {}\n", shell_join(words));
-    become_muster(words);
+    replace_program(self_program().string(), words, variables);
 }
 
 }  // namespace muster

@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
+#include "base/process/write_all.hpp"
 #include "base/text.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
@@ -23,6 +24,7 @@
 #include "launch/jobs/job_plan.hpp"
 #include "launch/jobs/job_record.hpp"
 #include "launch/jobs/queue/job_number.hpp"
+#include "launch/record/run_record.hpp"
 #include "launch/system/host_name.hpp"
 
 namespace muster {
@@ -54,14 +56,9 @@ std::string first_script_path(job_plan const& plan) {
 
 void write_script(job_plan const& plan, std::string const& path) {
     output_folder const folder(plan.files_folder, "submit from a folder of your own");
-    auto const file = folder.open_file(fs::path(path).filename().string());
-    std::string_view rest = plan.script;
-    while (!rest.empty()) {
-        auto const n = ::write(file.get(), rest.data(), rest.size());
-        if (n < 0) throw_system("write", path, 0, "free space, or submit from another folder");
-        rest.remove_prefix(static_cast<std::size_t>(n));
-    }
-    if (::fchmod(file.get(), 0755) != 0) throw_system("fchmod", path);
+    // Its variables may hold secrets (--env).
+    auto const file = folder.open_file(fs::path(path).filename().string(), {}, 0700);
+    write_all(file.get(), plan.script, path, "free space, or submit from another folder");
 }
 
 std::string said_by(command_output const& answer) {
@@ -89,9 +86,14 @@ void test_only(job_plan const& plan, std::string const& path, environment const&
 }
 
 /// Throws errc::usage for a program, a script or data to stage that are not there. What a container holds cannot be seen here.
-void check_files(script_request const& request, environment const& variables) {
-    bool const loads_more = !request.modules.empty() || !request.setup.empty() || !request.venv.empty() || !request.conda.empty();
-    if (request.container.image.empty()) check_program(request.command, variables, loads_more);
+void check_files(script_request const& request, settings_result const& given, environment const& variables) {
+    program_place where{
+        .working_dir = given.text("wd"),
+        .loads_more = !request.modules.empty() || !request.setup.empty() || !request.venv.empty() || !request.conda.empty(),
+        .changes_files = !given.list("setup").empty(),
+        .staged_folders = {}};
+    for (auto const& [from, to] : request.stage_in) where.staged_folders.push_back(to);
+    if (given.text("container").empty()) check_program(request.command, variables, where);
     std::error_code fault;
     for (auto const& [from, to] : request.stage_in)
         if (!fs::exists(from, fault))
@@ -124,6 +126,10 @@ int links_of(job_plan const& plan) {
     return std::max(1, plan.request.chain);
 }
 
+std::string kept_script_path(job_plan const& plan, std::string const& id) {
+    return fmt::format("{}/{}.sh", plan.files_folder, id);
+}
+
 /// The command that submits one job; `link` is its place in a chain, from 1, and `former` the job before it.
 std::vector<std::string> link_words(job_plan const& plan, std::string const& path, int link, std::string const& former) {
     auto words = plan.submit;
@@ -139,20 +145,23 @@ std::vector<std::string> link_words(job_plan const& plan, std::string const& pat
     return words;
 }
 
-/// Every action, in order, and none is done.
+/// Every action, in order, and none is done. Of a chain the first job's number stands as ID1.
 void print_actions(job_plan const& plan, bool checks, bool json) {
     auto const path = first_script_path(plan);
-    std::vector<std::vector<std::string>> submits;
-    for (int link = 1; link <= links_of(plan); ++link)
-        submits.push_back(link_words(plan, path, link, fmt::format("ID{}", link - 1)));
+    auto const kept = kept_script_path(plan, links_of(plan) > 1 ? "ID1" : "ID");
+    auto const first = link_words(plan, path, 1, {});
+    std::vector<std::vector<std::string>> further;
+    for (int link = 2; link <= links_of(plan); ++link)
+        further.push_back(link_words(plan, kept, link, fmt::format("ID{}", link - 1)));
     std::vector<std::string> const test{"sbatch", "--test-only", path};
     bool const tests = checks && plan.request.kind == script_kind::slurm;
     if (json) {
         auto actions = ordered_json::array();
         actions.push_back({{"action", "write"}, {"path", path}, {"text", plan.script}});
         if (tests) actions.push_back({{"action", "run"}, {"command", test}});
-        for (auto const& submit : submits) actions.push_back({{"action", "run"}, {"command", submit}});
-        actions.push_back({{"action", "rename"}, {"path", path}, {"to", plan.files_folder + "/ID.sh"}});
+        actions.push_back({{"action", "run"}, {"command", first}});
+        actions.push_back({{"action", "rename"}, {"path", path}, {"to", kept}});
+        for (auto const& submit : further) actions.push_back({{"action", "run"}, {"command", submit}});
         actions.push_back({{"action", "record"}, {"run_folder", plan.run_folder}});
         fmt::print("{}\n", ordered_json{{"schema", "muster.submit-dry-run/1"}, {"actions", actions}}.dump(
                                2, ' ', false, ordered_json::error_handler_t::replace));
@@ -162,16 +171,15 @@ void print_actions(job_plan const& plan, bool checks, bool json) {
     fmt::print("# {}. write {}\n", ++n, path);
     for (auto const line : split(trim(plan.script), '\n')) fmt::print("    {}\n", line);
     if (tests) fmt::print("# {}. ask whether the job could run\n{}\n", ++n, shell_join(test));
-    for (auto const& submit : submits) fmt::print("# {}. submit\n{}\n", ++n, shell_join(submit));
-    fmt::print("# {}. keep the script as {}/ID.sh, with the number of the job for ID\n", ++n, plan.files_folder);
+    fmt::print("# {}. submit\n{}\n", ++n, shell_join(first));
+    fmt::print("# {}. keep the script as {}, with the number of the job for {}\n", ++n, kept, further.empty() ? "ID" : "ID1");
+    for (auto const& submit : further) fmt::print("# {}. submit\n{}\n", ++n, shell_join(submit));
     fmt::print("# {}. note for muster watch, logs, show and rerun that the run writes to {}\n", ++n, plan.run_folder);
 }
 
-std::string submit_script(job_plan const& plan, std::vector<std::string> const& words, environment const& variables) {
+std::string submit_script(std::vector<std::string> const& words, environment const& variables) {
     auto const& path = words.back();
     auto const answer = run_captured(words, variables, submit_limit);
-    if (answer.exit_status == 127)
-        throw error(errc::unavailable, fmt::format("{} is not on PATH; submit on a login node of {}", words.front(), plan.site));
     if (answer.exit_status != 0)
         throw error(errc::usage, fmt::format("{} refuses the job: {}; its script is {}", words.front(), said_by(answer), path));
     auto const id = parse_job_number(answer.out);
@@ -182,20 +190,8 @@ std::string submit_script(job_plan const& plan, std::vector<std::string> const& 
     return *id;
 }
 
-/// One job, or those of a chain, each behind the former. Should one be refused the user is told which are queued.
-std::vector<std::string> submit_links(job_plan const& plan, std::string const& path, environment const& variables) {
-    std::vector<std::string> ids;
-    for (int link = 1; link <= links_of(plan); ++link) try {
-            ids.push_back(submit_script(plan, link_words(plan, path, link, ids.empty() ? std::string() : ids.back()), variables));
-        } catch (error const& e) {
-            if (ids.empty()) throw;
-            throw error(e.code(), fmt::format("{}; of the chain these are queued: {}", e.what(), join(ids, ", ")));
-        }
-    return ids;
-}
-
 std::string keep_script(job_plan const& plan, std::string const& path, std::string const& id) {
-    auto const kept = fmt::format("{}/{}.sh", plan.files_folder, id);
+    auto const kept = kept_script_path(plan, id);
     std::error_code fault;
     fs::rename(path, kept, fault);
     return fault ? path : kept;
@@ -219,6 +215,38 @@ job_record make_record(job_plan const& plan, std::string const& id, std::string 
             .arguments = args};
 }
 
+/// What has been submitted.
+struct submitted_jobs {
+    std::vector<std::string> ids;
+    std::string script;  ///< where it is kept
+};
+
+/// One job, or those of a chain, each behind the former and each recorded as soon as it is queued. Should one be refused, the user is told which are
+/// queued and what to do.
+submitted_jobs submit_links(job_plan const& plan, std::string const& path, std::vector<std::string> const& args,
+                            environment const& variables) {
+    submitted_jobs done{.ids = {}, .script = path};
+    int const links = links_of(plan);
+    for (int link = 1; link <= links; ++link) {
+        auto const words = link_words(plan, done.script, link, done.ids.empty() ? std::string() : done.ids.back());
+        try {
+            done.ids.push_back(submit_script(words, variables));
+        } catch (error const& e) {
+            if (done.ids.empty()) throw;
+            auto const queued = join(done.ids, " ");
+            throw error(e.code(), fmt::format("job {} of the {} of the chain: {}; queued and recorded are {}: cancel them by "
+                                              "muster cancel {}, or submit what is missing by {}",
+                                              link, links, e.what(), queued, queued, shell_join(words)));
+        }
+        auto const& id = done.ids.back();
+        if (link == 1) done.script = keep_script(plan, path, id);
+        if (auto const why = write_job_record(make_record(plan, id, done.script, args), variables); !why.empty())
+            fmt::print(stderr, "muster: note: no record of job {} is kept ({}), so muster logs and rerun do not find its files\n",
+                       id, why);
+    }
+    return done;
+}
+
 }  // namespace
 
 int submit_command(std::vector<std::string> const& args, environment const& variables) {
@@ -231,7 +259,8 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
                     "job file");
     auto const plan = plan_submission(given, variables);
     bool const checks = given.flag("check"), json = given.flag("json");
-    if (checks) check_files(plan.request, variables);
+    if (!given.flag("dry-run")) refuse_missing(plan.submit.front(), plan.site, variables);
+    if (checks) check_files(plan.request, given, variables);
     print_plan(plan);
     if (given.flag("dry-run")) {
         print_actions(plan, checks, json);
@@ -240,13 +269,7 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
     auto const path = first_script_path(plan);
     write_script(plan, path);
     if (checks) test_only(plan, path, variables, json);
-    auto const ids = submit_links(plan, path, variables);
-    auto const& id = ids.front();
-    auto const script = keep_script(plan, path, id);
-    for (auto const& link : ids)
-        if (auto const why = write_job_record(make_record(plan, link, script, args), variables); !why.empty())
-            fmt::print(stderr, "muster: note: no record of job {} is kept ({}), so muster logs and rerun do not find its files\n",
-                       link, why);
+    auto const [ids, script] = submit_links(plan, path, args, variables);
     if (json) {
         fmt::print("{}\n", json_of(plan, ids, script).dump(2, ' ', false, ordered_json::error_handler_t::replace));
         return 0;

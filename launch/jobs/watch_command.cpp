@@ -18,6 +18,7 @@
 #include "launch/jobs/logs/log_tail.hpp"
 #include "launch/jobs/logs/watch_screen.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
+#include "launch/jobs/queue/job_poll.hpp"
 
 namespace muster {
 
@@ -56,8 +57,8 @@ std::string state_line(queued_job const& job) {
 class job_watcher {
   public:
     job_watcher(queue_kind kind, std::vector<std::string> const& ids, tail_choice choice, environment const& variables)
-        : kind_(kind),
-          variables_(variables),
+        : poll_([kind, &variables](auto const& asked) { return list_jobs(kind, asked, variables); },
+                [this](std::string const& note) { screen_.print_state(note); }),
           several_(ids.size() > 1),
           tail_(std::move(choice), [this](auto const& job, int rank, auto const& line) {
               screen_.print_line(several_ ? job : std::string(), rank, line);
@@ -87,9 +88,10 @@ class job_watcher {
         std::vector<std::string> ids;
         for (auto const& job : jobs_)
             if (!job.ended) ids.push_back(job.id);
-        auto const answers = list_jobs(kind_, ids, variables_);
+        auto const answers = poll_.ask(ids);
+        if (!answers) return;
         for (auto& job : jobs_)
-            if (!job.ended) update(job, answers);
+            if (!job.ended) update(job, *answers);
         show_status();
     }
 
@@ -167,8 +169,7 @@ class job_watcher {
         screen_.show_status(join(states, ", "));
     }
 
-    queue_kind kind_;
-    environment const& variables_;
+    job_poll poll_;
     bool several_;
     std::vector<watched_job> jobs_;
     watch_screen screen_;

@@ -2,8 +2,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <sys/types.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -11,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/process/self_program.hpp"
+#include "base/process/write_all.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
 #include "launch/ranks/exports.hpp"
@@ -32,15 +32,9 @@ std::string time_text(std::time_t when) {
     return fmt::format("{:%Y-%m-%dT%H:%M:%S%z}", fmt::localtime(when));
 }
 
-void write_whole(output_folder const& folder, std::string const& name, std::string_view text, bool only_mine) {
-    auto const file = folder.open_file(name, "check --output-dir");
-    if (only_mine && ::fchmod(file.get(), 0600) != 0) throw_system("fchmod", name);
-    while (!text.empty()) {
-        auto const n = ::write(file.get(), text.data(), text.size());
-        if (n < 0)
-            throw_system("write", fmt::format("{}/{}", folder.path(), name), 0, "free space, or give another --output-dir");
-        text.remove_prefix(static_cast<std::size_t>(n));
-    }
+void write_whole(output_folder const& folder, std::string const& name, std::string_view text, mode_t mode = 0666) {
+    auto const file = folder.open_file(name, "check --output-dir", mode);
+    write_all(file.get(), text, fmt::format("{}/{}", folder.path(), name), "free space, or give another --output-dir");
 }
 
 std::vector<std::string> entries_without_secrets(std::string const& name, std::vector<std::string> entries) {
@@ -59,16 +53,33 @@ ordered_json settings_json(run_options const& options) {
     return rows;
 }
 
+/// `--env NAME` as NAME=VALUE, since the value may be another one by then; but for secrets.
+std::vector<std::string> with_values(std::vector<std::string> entries, environment const& variables) {
+    for (auto& entry : entries)
+        if (auto const value = entry.find('=') == std::string::npos ? variables.get(entry) : std::nullopt)
+            entry = without_secret(fmt::format("{}={}", entry, *value));
+    return entries;
+}
+
 /// All settings as options, so that the run can be repeated whatever files and variables say by then.
-std::vector<std::string> option_line(run_options const& options) {
+std::vector<std::string> option_line(run_options const& options, environment const& variables) {
     std::vector<std::string> words;
     for (auto const& [name, value] : options.asked) {
         auto const* row = find_setting(name, "run");
         if (row == nullptr) continue;
-        auto const own = words_of_setting(*row, entries_without_secrets(name, value.entries));
+        auto entries = entries_without_secrets(name, value.entries);
+        if (name == "env") entries = with_values(std::move(entries), variables);
+        auto const own = words_of_setting(*row, entries);
         words.insert(words.end(), own.begin(), own.end());
     }
     return words;
+}
+
+/// ", cores 0-7, GPU 1"
+std::string text_of(rank_share const& share) {
+    auto text = share.cpus.empty() ? std::string() : fmt::format(", cores {}", share.cpus);
+    if (share.gpu >= 0) text += fmt::format(", GPU {}", share.gpu);
+    return text;
 }
 
 ordered_json allocation_json(allocation const& given) {
@@ -84,14 +95,16 @@ ordered_json allocation_json(allocation const& given) {
 
 }  // namespace
 
+std::string with_job_number(std::string pattern, std::string_view id) {
+    for (std::size_t at = 0; (at = pattern.find("%j", at)) != std::string::npos; at += id.size()) pattern.replace(at, 2, id);
+    return pattern;
+}
+
 std::string claim_run_folder(std::string const& pattern, std::string const& job_number) {
-    auto path = pattern;
-    bool own = false;
-    for (std::size_t at = 0; (at = path.find("%j", at)) != std::string::npos; at += job_number.size()) {
-        path.replace(at, 2, job_number);
-        own = true;
-    }
-    if (!own) return path;
+    if (pattern.find("%j") == std::string::npos) return pattern;
+    auto path = with_job_number(pattern, job_number);
+    // To "logs/7/" a number would be added inside of the first run's folder.
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
     std::error_code fault;
     auto const parent = fs::path(path).parent_path();
     if (!parent.empty()) fs::create_directories(parent, fault);
@@ -109,10 +122,9 @@ run_record::run_record(std::string folder, run_context const& run, environment v
     folder_ = absolute_path(folder_);
     leave_out(variables_, run.options.unexported, run.options.exports);
     secrets_ = leave_out_secrets(variables_);
-    if (working_dir_.empty()) {
-        std::error_code fault;
-        working_dir_ = fs::current_path(fault).string();
-    }
+    std::error_code fault;
+    launched_in_ = fs::current_path(fault).string();
+    if (working_dir_.empty()) working_dir_ = launched_in_;
 }
 
 std::string run_record::text() const {
@@ -123,9 +135,10 @@ std::string run_record::text() const {
                      {"muster", self_program().string()},
                      {"host", short_host_name()},
                      {"command", options.command},
-                     {"options", option_line(options)},
+                     {"options", option_line(options, variables_)},
                      {"settings", settings_json(options)},
                      {"site", site == options.asked.end() || site->second.entries.empty() ? "" : site->second.entries.front()},
+                     {"launched_in", launched_in_},
                      {"working_dir", working_dir_},
                      {"allocation", allocation_json(run_.given)},
                      {"ranks", run_.map.world_size()},
@@ -147,26 +160,27 @@ void run_record::begin(std::vector<binding> const* bindings) {
         auto line = fmt::format("rank {} on {}", r, run_.given.nodes.at(static_cast<std::size_t>(places[r].node)).name);
         if (bindings != nullptr && r < bindings->size()) {
             auto const& own = (*bindings)[r];
-            if (!own.cores.empty()) line += fmt::format(", cores {}", own.cores.to_list());
-            if (own.device) line += fmt::format(", GPU {}", own.device->index);
+            line += text_of({own.cores.empty() ? "" : own.cores.to_list(), own.device ? own.device->index : -1});
         }
         places_.push_back(std::move(line));
     }
     output_folder const folder(folder_, "check --output-dir");
-    write_whole(folder, "environment", variables_.shell_lines(), true);
-    write_whole(folder, "run.json", text(), false);
+    write_whole(folder, "environment", variables_.shell_lines(), 0600);
+    write_whole(folder, "run.json", text());
 }
 
 void run_record::end(int code, run_outcome const& outcome) {
-    if (folder_.empty() || started_ == 0) return;
+    if (folder_.empty()) return;
     ordered_json exit{{"code", code}, {"cause", outcome.cause}};
     exit["rank"] = outcome.rank >= 0 ? ordered_json(outcome.rank) : ordered_json();
     exit["host"] = outcome.host;
     exit_ = exit.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
     try {
+        for (std::size_t r = 0; r < places_.size() && r < outcome.shares.size(); ++r) places_[r] += text_of(outcome.shares[r]);
+        if (started_ == 0) begin();  // the run failed before its ranks had their cores
         // Beside it first: who reads it meanwhile must not find half of it.
         output_folder const folder(folder_, "check --output-dir");
-        write_whole(folder, "run.json.new", text(), false);
+        write_whole(folder, "run.json.new", text());
         fs::rename(folder_ + "/run.json.new", folder_ + "/run.json");
     } catch (std::exception const& e) {
         fmt::print(stderr, "muster: note: how the run ended is not in {}/run.json: {}\n", folder_, e.what());

@@ -5,12 +5,16 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launch/placement/binding.hpp"
 #include "launch/settings/run_context.hpp"
 
 namespace muster {
+
+/// `pattern` with the job's number for each %j. Pure.
+std::string with_job_number(std::string pattern, std::string_view id);
 
 /// The folder of a run: `pattern` with the job's number for %j. Where it has %j, no two runs share a folder: a later one in the same job
 /// gets .2, .3 and so on at its end. Throws errc::io.
@@ -25,7 +29,7 @@ class run_record {
     /// Writes run.json and `environment`, once the ranks' places are known; `bindings`, one a rank, only where muster itself starts them. Throws
     /// errc::io.
     void begin(std::vector<binding> const* bindings = nullptr);
-    /// Adds how the run ended. A disk that is full then is told on standard error.
+    /// Adds how the run ended; begins the record first, should the run have failed before that. A disk that is full then is told on standard error.
     void end(int code, run_outcome const& outcome);
 
   private:
@@ -34,10 +38,11 @@ class run_record {
     std::string folder_;
     run_context const& run_;
     environment variables_;
-    std::string working_dir_;
+    std::string launched_in_;  ///< the folder that relative paths among the options are meant from
+    std::string working_dir_;  ///< of the ranks
     std::time_t started_ = 0;
     std::vector<std::string> secrets_;
-    std::vector<std::string> places_;  ///< "rank 0 on node1: cores 0-3, GPU 0"
+    std::vector<std::string> places_;  ///< "rank 0 on node1, cores 0-3, GPU 0"
     std::string exit_;                 ///< JSON; empty: it has not ended
 };
 

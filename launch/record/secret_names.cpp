@@ -20,13 +20,17 @@ std::string upper(std::string_view text) {
     return all;
 }
 
-/// "https://user:password@host/": a colon between the scheme and an @ that comes before the next slash.
-bool holds_url_password(std::string_view value) {
+/// "https://user:password@host/", "https://TOKEN@host/": something before an @ that comes before the next slash. A user's name alone is no
+/// secret where ssh logs in with it: "ssh://git@host/".
+bool holds_url_secret(std::string_view value) {
     for (auto at = value.find("://"); at != std::string_view::npos; at = value.find("://", at + 3)) {
         auto const rest = value.substr(at + 3);
         auto const host = rest.substr(0, rest.find_first_of("/ \t\n"));
         auto const sign = host.find('@');
-        if (sign != std::string_view::npos && host.substr(0, sign).find(':') != std::string_view::npos) return true;
+        if (sign == std::string_view::npos || sign == 0) continue;
+        auto const scheme = value.substr(0, at);
+        bool const is_login = scheme.ends_with("ssh") || scheme.ends_with("sftp");
+        if (!is_login || host.substr(0, sign).find(':') != std::string_view::npos) return true;
     }
     return false;
 }
@@ -42,7 +46,7 @@ bool may_be_secret(std::string_view name, std::string_view value) {
     if (std::any_of(telling_parts.begin(), telling_parts.end(), [&](auto part) { return known.find(part) != std::string::npos; }))
         return true;
     if (std::any_of(telling_ends.begin(), telling_ends.end(), [&](auto end) { return known.ends_with(end); })) return true;
-    return holds_url_password(value);
+    return holds_url_secret(value);
 }
 
 std::vector<std::string> leave_out_secrets(environment& variables) {

@@ -9,7 +9,8 @@
 
 namespace muster {
 
-/// Whether a variable's value may be a secret: by its name (HF_TOKEN, WANDB_API_KEY, AWS_*, PGPASSWORD), or since it holds a URL with a password. Pure.
+/// Whether a variable's value may be a secret: by its name (HF_TOKEN, WANDB_API_KEY, AWS_*, PGPASSWORD), or since it holds a URL with a password or
+/// a token (https://TOKEN@host/). Pure.
 bool may_be_secret(std::string_view name, std::string_view value);
 
 /// Removes what may be a secret; returns the names. Pure.

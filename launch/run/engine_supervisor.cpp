@@ -124,6 +124,8 @@ void engine_supervisor::start_ranks() {
     if (auto const shared = sharing ? std::nullopt : ranks_.find_shared_gpu())
         return fail(*shared->first, fmt::format("would share its GPU with {}", ranks_.name_of(*shared->second)),
                     exit_code(errc::placement), "use --ranks-per-gpu if that is meant");
+    if (outcome_ != nullptr)
+        for (auto const& rank : ranks_) outcome_->shares.push_back({rank.place.cpus, rank.place.gpu_index});
     if (options_.verbose)
         for (auto const& rank : ranks_)
             say(fmt::format("{}: cores {}{}; {}", ranks_.name_of(rank), rank.place.cpus.empty() ? "any" : rank.place.cpus,
@@ -190,6 +192,9 @@ void engine_supervisor::on_message(remote_rank& rank, wire::loaded_mpi const& lo
 
 void engine_supervisor::on_message(remote_rank& rank, wire::orphaned const& orphaned) {
     rank.daemon_lost = orphaned.parent.empty() ? std::string("the engine's daemon") : orphaned.parent;
+    // An engine that has lost ranks on one node ends its daemons on the others.
+    auto const elsewhere = [&](int other) { return other >= 0 && ranks_[other].node != rank.node; };
+    if (first_orphan_ < 0 && !elsewhere(first_lost_) && !elsewhere(first_killed_)) first_orphan_ = rank.job.who.rank;
     judge_after(abort_patience);  // its engine may have died before it
 }
 

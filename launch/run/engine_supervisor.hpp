@@ -163,6 +163,7 @@ class engine_supervisor {
     int culprit_ = -1;
     int first_lost_ = -1;                  ///< the first rank whose shim was lost
     int first_killed_ = -1;                ///< the first rank whose shim's guard was killed
+    int first_orphan_ = -1;                ///< the first rank whose daemon died, if nothing had been lost on another node before
     event_loop::clock::time_point start_;  ///< of the engine, then of the ranks
     signal_requests requests_;
 };

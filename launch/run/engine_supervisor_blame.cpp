@@ -116,10 +116,10 @@ bool engine_supervisor::blame_engine() {
 }
 
 bool engine_supervisor::blame_daemon() {
-    auto const orphan = std::find_if(ranks_.begin(), ranks_.end(), [](auto const& r) { return !r.daemon_lost.empty(); });
-    if (orphan == ranks_.end()) return false;
-    fail(fmt::format("{} on {} died, which had started {}{}", orphan->daemon_lost, ranks_.host_of(*orphan),
-                     ranks_.name_of(*orphan), ending()),
+    if (first_orphan_ < 0) return false;
+    auto const& orphan = ranks_[first_orphan_];
+    fail(fmt::format("{} on {} died, which had started {}{}", orphan.daemon_lost, ranks_.host_of(orphan), ranks_.name_of(orphan),
+                     ending()),
          exit_code(errc::peer_failed));
     return true;
 }

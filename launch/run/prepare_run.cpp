@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/error.hpp"
+#include "base/process/self_program.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/system/absolute_path.hpp"
 
@@ -25,7 +26,8 @@ run_preparation prepare_run(run_context const& run) {
                     fmt::format("--print-env {}: there is no such rank; give one from 0 to {}", *options.print_env, size - 1));
     if (!run.map.note.empty() && !options.quiet) print_note(run.map.note);
     return {variables_for_ranks(run.inherited, options.exports),
-            options.working_dir.empty() ? "" : absolute_path(options.working_dir)};
+            options.working_dir.empty() ? "" : absolute_path(options.working_dir),
+            find_python_folders(self_program(), options.python_path, options.as_horovod)};
 }
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/environment.hpp"
+#include "launch/ranks/python_folders.hpp"
 #include "launch/settings/run_context.hpp"
 
 namespace muster {
@@ -12,12 +13,14 @@ namespace muster {
 struct run_preparation {
     environment variables;    ///< the launcher's, without those of an outer launcher, and with -x
     std::string working_dir;  ///< absolute; empty: the launcher's own
+    python_folders python;    ///< of this installation
 };
 
 /// Prints a note on standard error. Where nobody reads that any more, the run goes on without it.
 void print_note(std::string const& text);
 
-/// Prints the mapping's note. Throws errc::usage for a rank of --print-env that the run does not have, and for -x.
+/// Prints the mapping's note. Throws errc::usage for a rank of --print-env that the run does not have, and for -x;
+/// errc::not_found for --as-horovod in an installation without Python.
 run_preparation prepare_run(run_context const& run);
 
 }  // namespace muster

@@ -55,18 +55,18 @@ pmix::job describe_job(local_placement const& where, std::string const& session_
 struct rank_starter {
     run_options const& options;
     local_placement const& where;
-    environment const& variables;
+    run_preparation const& prepared;
     std::string const& program;
-    std::string const& working_dir;
     std::string const& nspace;
     rendezvous const& point;
     rlimit open_files;
 
     environment variables_of(int rank) const {
-        environment own = variables;
+        environment own = prepared.variables;
         set_rank_variables(own, identity_of(where, rank, nspace), where.bindings[static_cast<std::size_t>(rank)], where.machine,
                            point);
         set_explicit(own, options.exports);
+        add_python_folders(own, prepared.python);
         return own;
     }
 
@@ -82,7 +82,7 @@ struct rank_starter {
         started.pid = start_process({.path = program,
                                      .arguments = &options.command,
                                      .variables = &own,
-                                     .working_dir = working_dir,
+                                     .working_dir = prepared.working_dir,
                                      .stdin_fd = stdin_fd,
                                      .stdout_fd = started.out.child_fd(),
                                      .stderr_fd = started.err.child_fd(),
@@ -136,7 +136,8 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     if (!working_dir.empty() && !is_folder(working_dir))
         throw error(errc::not_found,
                     fmt::format("--wd {}: there is no such directory; give one that exists", options.working_dir));
-    auto const& variables = prepared.variables;
+    auto variables = prepared.variables;
+    add_python_folders(variables, prepared.python);
     auto const program = find_program(options.command.front(), variables, working_dir);
     auto const open_files = raise_open_files();
     if (auto const fault = limit_fault(size, options.output_dir.empty() ? 2 : 4, read_start_limits());
@@ -158,7 +159,7 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     end_phase("PMIx server started");
     stdin_forwarder input(watch.loop());
     auto const point = make_rendezvous(*ports, size);
-    rank_starter const starter{options, where, variables, program, working_dir, job.nspace, point, open_files};
+    rank_starter const starter{options, where, prepared, program, job.nspace, point, open_files};
     ports.reset();
     if (options.print_env) {
         fmt::print("{}# besides, what PMIx and PMI tell each rank of its server here\n",

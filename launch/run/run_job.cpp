@@ -93,7 +93,7 @@ std::string make_output_dir(run_context const& run) {
     return path;
 }
 
-/// Runs, and adds to the record how that ended.
+/// Begins the record, runs, and adds how that ended, also where no rank was started.
 template <typename Run>
 int recorded(run_record& record, run_outcome& outcome, Run const& start) {
     try {
@@ -109,6 +109,17 @@ int recorded(run_record& record, run_outcome& outcome, Run const& start) {
         record.end(exit_code(e.code()), outcome);
         throw;
     }
+}
+
+/// The cores and GPUs of the ranks, all of which are on this node.
+local_placement place_on_this_node(run_context const& run, topology machine) {
+    auto const& counts = run.map.ranks_per_node;
+    auto const here = std::find_if(counts.begin(), counts.end(), [](int n) { return n > 0; });
+    auto const place =
+        with_share(run.options.place, run.given, run.given.nodes.at(static_cast<std::size_t>(here - counts.begin())));
+    if (auto const note = share_note(machine, place); !note.empty() && !run.options.quiet)
+        fmt::print(stderr, "muster: note: {}\n", note);
+    return place_here(std::move(machine), run.given, run.map, place);
 }
 
 }  // namespace
@@ -140,19 +151,16 @@ int run_job(run_options const& asked, environment const& inherited, std::string 
     run.outcome = &outcome;
     run_record record(options.output_dir, run, prepared.variables, prepared.working_dir);
     end_phase("ranks mapped, run prepared");
-    if (others > 0 || (!options.engine.empty() && options.engine != "embedded")) {
-        record.begin();
-        return recorded(record, outcome, [&] { return run_on_engine(run, prepared); });
-    }
-    if (!machine) machine = discover_here(inherited, &hwloc);
-    auto const here = std::find_if(run.map.ranks_per_node.begin(), run.map.ranks_per_node.end(), [](int n) { return n > 0; });
-    auto const place =
-        with_share(options.place, run.given, run.given.nodes.at(static_cast<std::size_t>(here - run.map.ranks_per_node.begin())));
-    if (auto const note = share_note(*machine, place); !note.empty() && !options.quiet)
-        fmt::print(stderr, "muster: note: {}\n", note);
-    auto const where = place_here(std::move(*machine), run.given, run.map, place);
-    record.begin(&where.bindings);
-    return recorded(record, outcome, [&] { return run_embedded(run, prepared, where, hwloc); });
+    return recorded(record, outcome, [&] {
+        if (others > 0 || (!options.engine.empty() && options.engine != "embedded")) {
+            record.begin();
+            return run_on_engine(run, prepared);
+        }
+        if (!machine) machine = discover_here(inherited, &hwloc);
+        auto const where = place_on_this_node(run, std::move(*machine));
+        record.begin(&where.bindings);
+        return run_embedded(run, prepared, where, hwloc);
+    });
 }
 
 }  // namespace muster

@@ -40,6 +40,8 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.variables = prepared.variables;
     leave_out(common.variables, options.unexported, options.exports);
     common.exports = options.exports;
+    common.python_package = prepared.python.package;
+    common.python_horovod = prepared.python.horovod;
     common.output_dir = options.output_dir.empty() ? "" : absolute_path(options.output_dir);
     common.tag_output = options.tag_output;
     common.timestamp_output = options.timestamp_output;
@@ -83,6 +85,7 @@ void print_environment(wire::job const& job) {
     if (!job.variables.has("OMP_NUM_THREADS")) left_open.emplace_back("OMP_NUM_THREADS");
     for (auto const& name : left_open) variables.unset(name);
     set_explicit(variables, job.exports);
+    add_python_folders(variables, {job.python_package, job.python_horovod});
     fmt::print(
         "{}# set on {} when the rank is placed there: {}, CUDA_VISIBLE_DEVICES, MUSTER_GPU_INDEX, MUSTER_GPU_UUID, MUSTER_CPUS, "
         "GLOO_SOCKET_IFNAME, and the engine's own\n",

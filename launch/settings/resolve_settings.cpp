@@ -141,6 +141,7 @@ void add_job(settings_result& result, settings_sources const& sources, bool trus
     }
     if (result.command.empty() && !job->command.empty()) {
         result.command = std::move(job->command);
+        result.command_from_file = true;
         told.push_back("command");
     }
     if (!told.empty()) result.notes.push_back(fmt::format("job from {}: {}", result.job_file, join(told, ", ")));

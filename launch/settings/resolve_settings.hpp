@@ -47,6 +47,7 @@ struct settings_sources {
 class settings_result {
   public:
     std::vector<std::string> command;                          ///< the program and its arguments, or the command's own arguments
+    bool command_from_file = false;                            ///< whether `command` is the job file's
     std::string job_file;                                      ///< the job file that was read; empty: none
     std::vector<std::string> notes;                            ///< for standard error
     std::map<std::string, setting_value, std::less<>> values;  ///< what anybody has set

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/environment.hpp"
 #include "launch/placement/mapping.hpp"
@@ -11,11 +12,19 @@
 
 namespace muster {
 
-/// How a run ended, for its record.
+/// The part of a node that a rank has.
+struct rank_share {
+    std::string cpus;  ///< "0-7"; empty: not bound
+    int gpu = -1;      ///< in the node's PCI order; -1: none
+    bool operator==(rank_share const&) const = default;
+};
+
+/// How a run went, for its record.
 struct run_outcome {
-    std::string cause;  ///< the first error that was told; empty: none
-    std::string host;   ///< of the rank that failed first
-    int rank = -1;      ///< that rank; -1: none
+    std::string cause;                    ///< the first error that was told; empty: none
+    std::string host;                     ///< of the rank that failed first
+    int rank = -1;                        ///< that rank; -1: none
+    std::vector<rank_share> shares = {};  ///< by rank, of ranks that other machines have placed; empty: that did not come
 };
 
 /// Filled in from top to bottom. The references must outlive it.

@@ -40,6 +40,8 @@ struct run_options {
     std::string output_dir;
     bool tag_output = false;
     bool timestamp_output = false;
+    bool python_path = true;        ///< ranks find muster's Python package
+    bool as_horovod = false;        ///< and the package `horovod` that is made of it
     bool allow_singletons = false;  ///< ranks may use MPI without meeting their world
     bool quiet = false;
     std::optional<duration> timeout;

@@ -63,6 +63,8 @@ run_options make_run_options(settings_result const& given) {
     options.output_dir = given.text("output-dir");
     options.tag_output = given.flag("tag-output");
     options.timestamp_output = given.flag("timestamp-output");
+    options.python_path = given.flag("python-path");
+    options.as_horovod = given.flag("as-horovod");
     options.allow_singletons = given.flag("allow-singletons");
     options.quiet = given.flag("quiet");
     options.timeout = given.time("timeout");

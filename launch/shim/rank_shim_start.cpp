@@ -14,6 +14,7 @@
 #include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/node_share.hpp"
 #include "launch/ranks/exports.hpp"
+#include "launch/ranks/python_folders.hpp"
 #include "launch/ranks/rank_environment.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/shim/rank_shim.hpp"
@@ -62,6 +63,7 @@ environment rank_shim::program_variables(wire::go const& go) const {
     rendezvous const point{go.address, go.master_port, go.jax_port, go.workers};
     set_rank_variables(own, job_.who, binding_, machine_, point);
     set_explicit(own, job_.exports);
+    add_python_folders(own, keep_present({job_.python_package, job_.python_horovod}, job_.who.host));
     return own;
 }
 

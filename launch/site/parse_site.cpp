@@ -76,7 +76,7 @@ void read_script(toml_document const& document, toml_reader const& root, site& r
     result.modules = in.texts("modules");
     result.setup = in.texts("setup");
     if (in.has("container_runtime")) result.container_runtime = in.choice("container_runtime", runtimes);
-    result.container_args = in.texts("container_args");
+    if (in.has("container_args")) result.container_args = in.texts("container_args");
 }
 
 void read_script_multi_node(toml_document const& document, toml_reader const& root, site& result) {
@@ -97,6 +97,10 @@ void read_paths(toml_document const& document, toml_reader const& root, site& re
     result.node_local = in.text("node_local").value_or("");
     if (!result.node_local.empty() && result.node_local.front() != '/')
         in.refuse("node_local", "'node_local' is no whole path; begin it with '/'");
+    if (result.node_local.find('$') != std::string::npos)
+        in.refuse("node_local",
+                  "'node_local' holds a '$', and the path is taken as it is, without variables; give one that is the same for "
+                  "all users");
 }
 
 /// NCCL ends a program whose NCCL_NET names a plugin that it does not find: so what loads the plugin must stand here too.

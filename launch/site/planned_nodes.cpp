@@ -12,6 +12,7 @@
 #include "launch/placement/this_node.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/settings/settings_to_options.hpp"
+#include "launch/site/script_plan.hpp"
 #include "launch/site/site_machine.hpp"
 #include "launch/site/site_placement.hpp"
 
@@ -81,6 +82,13 @@ planned_nodes find_planned_nodes(settings_result const& given, placement_request
                file = given.text("topology");
     if (!file.empty()) known.every_node = load_machine(topology_file(file, topology_search_path()), gpus);
     auto const choice = choice_with_site(make_allocation_choice(given), site_name, variables);
+    if (auto const asked = gpus_of_site(given)) {
+        auto const where = load_site(site_name, site_search_path(variables));
+        if (auto const why = where.node.gpus ? uneven_gpus(where, *asked, *where.node.gpus) : std::string(); !why.empty())
+            found.notes.push_back(fmt::format("{}: muster script refuses that; use --gpus {} or --gpus {}", why,
+                                              *asked / *where.node.gpus * *where.node.gpus,
+                                              (*asked / *where.node.gpus + 1) * *where.node.gpus));
+    }
     bool like_site = false;
     auto const this_node = [&]() -> node {  // asked for outside of any job alone
         if (!known.every_node && choice.scheduler != scheduler_kind::local) {

@@ -10,11 +10,11 @@
 
 namespace muster {
 
-namespace {
-
 std::string nodes_text(int nodes) {
     return fmt::format("{} {}", nodes, nodes == 1 ? "node" : "nodes");
 }
+
+namespace {
 
 /// The reason why the job does not fit; nothing if it does.
 std::optional<std::string> misfit(queue_limits const& limits, int nodes, duration walltime) {
@@ -122,7 +122,7 @@ void plan_queue(site const& where, script_request& request, script_options const
     auto const* queue = find_queue(where, request.queue);
     if (queue == nullptr) return;
     if (options.check_limits) check_gpu_counts(where, *queue, request.nodes * request.ranks_per_node);
-    if (queue->select_gpus) request.chunks = request.ranks_per_node;
+    if (queue->select_gpus) request.chunks = request.nodes * request.ranks_per_node;  // a rank each
 }
 
 }  // namespace muster

@@ -52,7 +52,6 @@ std::pair<std::string, std::string> copy_of(std::string const& entry) {
 
 /// "any:12,13": how jobs must end, and which.
 void read_after(std::string const& text, script_options& options) {
-    if (text.empty()) return;
     std::string_view ids = text;
     for (std::string_view const kind : {"ok", "any", "notok"})
         if (ids.starts_with(std::string(kind) + ":") || ids.starts_with(fmt::format("after{}:", kind))) {
@@ -60,7 +59,13 @@ void read_after(std::string const& text, script_options& options) {
             ids.remove_prefix(ids.find(':') + 1);
             break;
         }
-    for (auto const id : split(ids, ',')) options.after.emplace_back(trim(id));
+    for (auto const id : split(ids, ',')) {
+        options.after.emplace_back(trim(id));
+        if (options.after.back().empty())
+            throw error(
+                errc::usage,
+                fmt::format("--after '{}': the number of a job is missing; give one or several, such as 12 or any:12,13", text));
+    }
 }
 
 void read_preparations(script_options& options, settings_result const& given) {
@@ -107,7 +112,7 @@ script_options make_script_options(settings_result const& given) {
     options.template_file = given.text("template");
     options.command = given.command;
     options.array = given.text("array");
-    read_after(given.text("after"), options);
+    if (given.given("after")) read_after(given.text("after"), options);
     options.chain = given.integer("chain").value_or(0);
     options.requeue = given.flag("requeue");
     options.early_signal = given.text("signal-before-end");

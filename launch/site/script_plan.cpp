@@ -14,10 +14,6 @@ namespace muster {
 
 namespace {
 
-std::string count_of_nodes(int nodes) {
-    return fmt::format("{} {}", nodes, nodes == 1 ? "node" : "nodes");
-}
-
 /// Nodes and ranks a node for `gpus`.
 struct shape {
     int nodes;
@@ -40,18 +36,15 @@ shape shape_for(site const& where, script_options const& options, std::vector<st
     }
     if (gpus <= *per_node) return {1, gpus};
     if (gpus % *per_node == 0) return {gpus / *per_node, *per_node};
-
     std::vector<std::string> ways;
-    ways.push_back(fmt::format("--gpus {} ({})", gpus / *per_node * *per_node, count_of_nodes(gpus / *per_node)));
-    ways.push_back(fmt::format("--gpus {} ({})", (gpus / *per_node + 1) * *per_node, count_of_nodes(gpus / *per_node + 1)));
+    ways.push_back(fmt::format("--gpus {} ({})", gpus / *per_node * *per_node, nodes_text(gpus / *per_node)));
+    ways.push_back(fmt::format("--gpus {} ({})", (gpus / *per_node + 1) * *per_node, nodes_text(gpus / *per_node + 1)));
     for (int fewer = *per_node - 1; fewer > 1; --fewer)
         if (gpus % fewer == 0) {
-            ways.push_back(fmt::format("--gpus-per-node {} ({} with {} each)", fewer, count_of_nodes(gpus / fewer), fewer));
+            ways.push_back(fmt::format("--gpus-per-node {} ({} with {} each)", fewer, nodes_text(gpus / fewer), fewer));
             break;
         }
-    throw error(errc::usage,
-                fmt::format("{} GPUs do not fill whole nodes of {} ({} GPUs each), and ranks would be divided unevenly; use {}",
-                            gpus, where.name, *per_node, join(ways, ", or ")));
+    throw error(errc::usage, fmt::format("{}; use {}", uneven_gpus(where, gpus, *per_node), join(ways, ", or ")));
 }
 
 int cpus_per_rank(site const& where, script_options const& options, shape const& on, std::vector<std::string>& notes) {
@@ -125,8 +118,8 @@ void plan_container(site const& where, script_request& request, script_options c
     }
     auto const site_runtime = where.container_runtime.empty() ? "apptainer" : where.container_runtime;
     auto const runtime = options.container_runtime.empty() ? site_runtime : options.container_runtime;
-    bool const site_args = runtime == site_runtime && !where.container_args.empty();
-    auto args = options.container_args.value_or(site_args            ? where.container_args
+    bool const site_args = runtime == site_runtime && where.container_args;
+    auto args = options.container_args.value_or(site_args            ? *where.container_args
                                                 : runtime == "pyxis" ? std::vector<std::string>{}
                                                                      : std::vector<std::string>{"--nv"});
     if (runtime != "pyxis") {
@@ -152,6 +145,12 @@ void plan_staging(site const& where, script_request& request, script_options con
 }
 
 }  // namespace
+
+std::string uneven_gpus(site const& where, int gpus, int per_node) {
+    if (gpus <= per_node || gpus % per_node == 0) return {};
+    return fmt::format("{} GPUs do not fill whole nodes of {} ({} GPUs each), and ranks would be divided unevenly", gpus,
+                       where.name, per_node);
+}
 
 script_plan plan_script(site const& where, script_options const& options) {
     script_plan plan;

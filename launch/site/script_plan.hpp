@@ -66,6 +66,9 @@ struct script_plan {
     bool operator==(script_plan const&) const = default;
 };
 
+/// Why that many GPUs make ranks divided unevenly over nodes of `per_node` GPUs: "6 GPUs do not fill …"; "" if they do not. Pure.
+std::string uneven_gpus(site const& where, int gpus, int per_node);
+
 /// Pure. Throws errc::usage, with the ways out, if the GPUs do not fill nodes of that site, if the job is outside the queue's
 /// limits (naming the queues it fits), or if the site wants an account or a queue and there is none.
 script_plan plan_script(site const& where, script_options const& options);

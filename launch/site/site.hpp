@@ -108,11 +108,11 @@ struct site {
     site_header header;
     std::vector<site_queue> queues;  ///< empty: the site file knows nothing about queues
     std::vector<std::string> modules;
-    std::vector<std::string> setup;               ///< shell lines
-    std::vector<std::string> modules_multi_node;  ///< besides, in jobs of several nodes; can be left out
-    std::vector<std::string> setup_multi_node;    ///< the same
-    std::string container_runtime;                ///< apptainer, singularity or pyxis; empty: not known
-    std::vector<std::string> container_args;
+    std::vector<std::string> setup;                          ///< shell lines
+    std::vector<std::string> modules_multi_node;             ///< besides, in jobs of several nodes; can be left out
+    std::vector<std::string> setup_multi_node;               ///< the same
+    std::string container_runtime;                           ///< apptainer, singularity or pyxis; empty: not known
+    std::optional<std::vector<std::string>> container_args;  ///< words for it; nothing: not known
     std::string scratch;     ///< a folder that nodes share, for large files; may hold $NAME for the reader; empty: not known
     std::string node_local;  ///< a folder of each node
     std::vector<std::pair<std::string, std::string>> environment;  ///< in every job

@@ -48,8 +48,9 @@ struct cluster_facts {
     bool operator==(cluster_facts const&) const = default;
 };
 
-/// From `sinfo -h -e -o sinfo_format` and `scontrol show config`. Lines that do not parse are left out. Pure.
-inline constexpr std::string_view sinfo_format = "%P|%l|%s|%D|%c|%X|%Y|%Z|%G";
+/// From `sinfo -h -e -o sinfo_format` and `scontrol show config`. Lines that do not parse are left out. A node that is in several partitions counts once;
+/// where lines lack their last column, the names of nodes, those of the largest partition count. Pure.
+inline constexpr std::string_view sinfo_format = "%P|%l|%s|%D|%c|%X|%Y|%Z|%G|%N";
 cluster_facts read_slurm_facts(std::string_view sinfo, std::string_view config);
 
 /// From `pbsnodes -a -F json` and `qmgr -c "print server"`. Throws errc::parse if the former is no JSON. Pure.

@@ -77,6 +77,9 @@ std::string header_text(site const& where) {
     text += line("account", header.account_required ? "needed" + (header.account_hint.empty() ? "" : ": " + header.account_hint)
                                                     : "not needed, as far as is known");
     text += line("queue", header.queue_required ? "needed" : "not needed, as far as is known");
+    if (header.queue_is_qos) text += line("--queue means", "a quality of service (qos)");
+    if (header.whole_nodes) text += line("nodes are given", "whole");
+    if (header.login_shell) text += line("shell", "a login shell");
     if (!header.default_queue.empty()) text += line("queue if none is given", header.default_queue);
     if (header.cpus_per_gpu) text += line("hardware threads a GPU", std::to_string(*header.cpus_per_gpu));
     for (auto const& [name, value] :
@@ -95,15 +98,18 @@ std::string words_text(std::string_view what, std::vector<std::string> const& wo
 
 std::string environment_text(site const& where) {
     std::string text;
-    if (!where.modules.empty() || !where.setup.empty() || !where.container_runtime.empty())
+    if (!where.modules.empty() || !where.setup.empty() || !where.container_runtime.empty() || where.container_args)
         text += heading(where, "In every job", "script") + words_text("module", where.modules) + words_text("setup", where.setup);
     if (!where.container_runtime.empty()) text += line("containers", where.container_runtime);
+    if (where.container_args)
+        text += line("words for containers", where.container_args->empty() ? "none" : shell_join(*where.container_args));
     if (!where.environment.empty()) text += heading(where, "Variables of every job", "environment");
     for (auto const& [name, value] : where.environment) text += line(name, value);
-    if (!where.environment_multi_node.empty() || !where.modules_multi_node.empty() || !where.setup_multi_node.empty()) {
-        text += heading(where, "In jobs of several nodes, without --no-network-env", "environment_multi_node");
-        text += words_text("module", where.modules_multi_node) + words_text("setup", where.setup_multi_node);
-    }
+    if (!where.modules_multi_node.empty() || !where.setup_multi_node.empty())
+        text += heading(where, "In jobs of several nodes, without --no-network-env", "script_multi_node") +
+                words_text("module", where.modules_multi_node) + words_text("setup", where.setup_multi_node);
+    if (!where.environment_multi_node.empty())
+        text += heading(where, "Variables of jobs of several nodes, without --no-network-env", "environment_multi_node");
     for (auto const& [name, value] : where.environment_multi_node) text += line(name, value);
     if (!where.settings.empty()) text += heading(where, "Settings of muster", "settings");
     for (auto const& one : where.settings) text += line(one.name, shell_join(one.entries));

@@ -9,13 +9,18 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/command/command_set.hpp"
 #include "base/error.hpp"
+#include "base/process/write_all.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "base/unique_fd.hpp"
+#include "jobscripts/quote.hpp"
 #include "launch/help/help.hpp"
+#include "launch/settings/job_file.hpp"
 #include "launch/settings/resolve_settings.hpp"
+#include "launch/settings/settings_file.hpp"
 #include "launch/site/site.hpp"
 #include "launch/site/site_faults.hpp"
 #include "launch/site/site_machine.hpp"
@@ -67,13 +72,23 @@ std::vector<std::string> faults_of(std::string const& file, std::string const& t
     return faults;
 }
 
+/// Whether a text is a settings file without a fault; one with a fault may as well be meant as a site file.
+bool is_settings_file(std::string const& text, std::string const& file) {
+    try {
+        auto const job = parse_job_file(text, file, false);
+        return job || !parse_settings(text, file).empty();
+    } catch (error const&) {
+        return false;
+    }
+}
+
 int check(std::vector<std::string> const& args) {
     auto const given = read_options(args, 1, 1, "check takes one site file; give its name");
     if (!given) return 0;
     auto const& file = given->command.front();
     auto const text = read_small_file(file, "site file");
     if (!text) throw error(errc::usage, fmt::format("no site file {}; check the name", file));
-    if (!looks_like_site(*text))
+    if (!looks_like_site(*text) && is_settings_file(*text, file))
         throw error(errc::usage,
                     fmt::format("{} is no site file but a settings file; muster config check {} reads it", file, file));
     auto const faults = faults_of(file, *text);
@@ -82,7 +97,7 @@ int check(std::vector<std::string> const& args) {
                                2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
         return faults.empty() ? 0 : exit_of_faults;
     }
-    for (auto const& fault : faults) fmt::print(stderr, "muster: error: {}\n", fault);
+    for (auto const& fault : faults) print_error("muster", fault);
     if (faults.empty())
         fmt::print("{}: the site {}, no error\n", file, parse_site(*text, file).name);
     else
@@ -118,12 +133,7 @@ void write_new(fs::path const& path, std::string const& text) {
         throw error(errc::usage, fmt::format("{} is there already and is not overwritten; give another name, or --output FILE",
                                              path.string()));
     if (!file) throw_system("open", path.string());
-    for (std::string_view rest = text; !rest.empty();) {
-        auto const written = ::write(file.get(), rest.data(), rest.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) throw_system("write", path.string());
-        rest.remove_prefix(static_cast<std::size_t>(written));
-    }
+    write_all(file.get(), text, path.string());
 }
 
 /// The user's own folder, where --site finds the file.
@@ -150,6 +160,11 @@ int init(std::vector<std::string> const& args, environment const& variables) {
     auto const output = given->text("output");
     auto const stem = output.empty() || output == "-" ? std::string() : fs::path(output).stem().string();
     auto const name = !stem.empty() ? stem : site_name(given->command.empty() ? facts.name : given->command.front());
+    if (auto const fault = find_fault(name, directive_text::name))
+        throw error(errc::usage,
+                    fmt::format("--output {}: a site is called like its file, and '{}' can be no name of one: character "
+                                "{}: {}; give another file name, such as {}.toml",
+                                output, name, fault->offset + 1, fault->why, site_name(name)));
     auto const text = site_file_text(facts, name, today());
     parse_site(text, name + ".toml");  // what is written can be read
     if (output == "-") {
@@ -175,8 +190,11 @@ int site_command(std::vector<std::string> const& args, environment const& variab
     if (verb == "check") return check(rest);
     if (verb == "init") return init(rest, variables);
     if (verb.starts_with('-') && print_help_if_asked("site", resolve_settings("site", args, {}))) return 0;
-    throw error(errc::usage, fmt::format("muster site{}: the command is missing; give list, show, check or init",
-                                         verb.empty() ? "" : " " + verb));
+    constexpr std::string_view known = "give list, show, check or init";
+    if (verb.empty()) throw error(errc::usage, fmt::format("muster site: the command is missing; {}", known));
+    auto const near = nearest(verb, std::vector<std::string>{"list", "show", "check", "init"});
+    throw error(errc::usage, fmt::format("muster site has no command '{}'{}; {}", without_controls(verb),
+                                         near ? fmt::format(", did you mean {}?", *near) : "", known));
 }
 
 }  // namespace muster

@@ -2,16 +2,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/site_tools/cluster_facts.hpp"
 
 namespace muster {
 
 namespace {
 
-constexpr std::size_t sinfo_columns = 9;
+constexpr std::size_t sinfo_columns = 9;  ///< and the nodes' names
+
+/// The nodes of each shape, by their place among the shapes.
+using shape_nodes = std::vector<std::set<std::string>>;
 
 /// "4", "8+": the least of what the nodes of a row have.
 std::optional<int> count_in(std::string_view text) {
@@ -70,7 +76,17 @@ void limit_nodes(std::vector<std::string_view> const& row, cluster_facts& facts)
         if (queue.name == name && most && queue.max_nodes) queue.max_nodes = std::min(*queue.max_nodes, *most);
 }
 
-void read_shape(std::vector<std::string_view> const& row, cluster_facts& facts) {
+/// The names in a row; none where they are not told.
+std::vector<std::string> names_in(std::vector<std::string_view> const& row) {
+    if (row.size() <= sinfo_columns || trim(row[sinfo_columns]).empty()) return {};
+    try {
+        return expand_hostlist(trim(row[sinfo_columns]), "sinfo");
+    } catch (parse_error const&) {  // "(null)"
+        return {};
+    }
+}
+
+void read_shape(std::vector<std::string_view> const& row, cluster_facts& facts, shape_nodes& nodes) {
     node_facts node;
     auto const sockets = count_in(row[5]), cores = count_in(row[6]), threads = count_in(row[7]);
     node.cpus = count_in(row[4]);
@@ -83,13 +99,15 @@ void read_shape(std::vector<std::string_view> const& row, cluster_facts& facts) 
         other.count = 0;
         return other == node;
     });
-    int const count = count_in(row[3]).value_or(0);
+    auto const at = static_cast<std::size_t>(same - facts.shapes.begin());
     if (same == facts.shapes.end()) {
-        node.count = count;
         facts.shapes.push_back(node);
-    } else {
-        same->count = std::max(same->count, count);  // the same nodes stand in several partitions
+        nodes.emplace_back();
     }
+    for (auto& name : names_in(row)) nodes[at].insert(std::move(name));
+    // The same nodes stand in several partitions: without their names the largest of these is what is known.
+    auto& count = facts.shapes[at].count;
+    count = std::max({count, count_in(row[3]).value_or(0), static_cast<int>(nodes[at].size())});
 }
 
 /// The value of "ClusterName            = muster".
@@ -108,10 +126,12 @@ cluster_facts read_slurm_facts(std::string_view sinfo, std::string_view config) 
     cluster_facts facts{.scheduler = script_kind::slurm, .source = "sinfo and scontrol show config"};
     std::vector<std::vector<std::string_view>> rows;
     for (auto const line : split(sinfo, '\n'))
-        if (auto row = split(line, '|'); row.size() == sinfo_columns) rows.push_back(std::move(row));
+        if (auto row = split(line, '|'); row.size() == sinfo_columns || row.size() == sinfo_columns + 1)
+            rows.push_back(std::move(row));
+    shape_nodes nodes;
     for (auto const& row : rows) {
         read_queue(row, facts);
-        read_shape(row, facts);
+        read_shape(row, facts, nodes);
     }
     for (auto const& row : rows) limit_nodes(row, facts);
     std::stable_sort(facts.shapes.begin(), facts.shapes.end(), [](node_facts const& a, node_facts const& b) {

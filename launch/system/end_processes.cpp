@@ -11,13 +11,13 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/process/signal_handlers.hpp"
 #include "base/process/text_file.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
@@ -49,14 +49,6 @@ bool read_stat(pid_t pid, process_record& record) {
     if (behind == std::string_view::npos || std::sscanf(text + behind + 1, " %c %d", &record.state, &parent) != 2) return false;
     record.parent = parent;
     return true;
-}
-
-/// Whether the process has a handler for the signal: SigCgt in proc(5).
-bool catches(pid_t pid, int signal_number) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/status");
-    for (std::string line; std::getline(file, line);)
-        if (line.starts_with("SigCgt:")) return (std::strtoull(line.c_str() + 7, nullptr, 16) >> (signal_number - 1) & 1) != 0;
-    return false;
 }
 
 std::multimap<pid_t, pid_t> living_children() {
@@ -150,7 +142,7 @@ void signal_descendants_that_catch(int signal_number) noexcept try {
             relayed_by.insert(pid);
             continue;
         }
-        if (catches(pid, signal_number)) signal_child(pid, parent, signal_number);
+        if (catches_signal(pid, signal_number)) signal_child(pid, parent, signal_number);
         if (name_of_process(pid) == "muster-stage") relayed_by.insert(pid);
     }
 } catch (...) {

@@ -65,6 +65,11 @@ std::vector<std::string> search_folders(elf_dynamic const& file, std::string con
     return folders;
 }
 
+/// libmuster_io.so has an HDF5 with MPI, and does not initialise MPI to read a dataset: that MPI is there says nothing then.
+bool brings_mpi(std::string_view file_name) noexcept {
+    return file_name.starts_with("libmuster_io.so");
+}
+
 }  // namespace
 
 bool is_mpi_library(std::string_view file_name) noexcept {
@@ -88,7 +93,8 @@ std::optional<std::string> links_mpi(std::string const& executable, std::vector<
             if (is_mpi_library(name_of(name))) return std::string(name_of(name));
         auto const folders = search_folders(*file, path, library_path);
         for (auto const& name : file->needed) {
-            if (!seen.insert(name).second || name.starts_with("libc.so") || name.starts_with("ld-linux")) continue;
+            if (!seen.insert(name).second || name.starts_with("libc.so") || name.starts_with("ld-linux") || brings_mpi(name))
+                continue;
             if (auto found = find_library(name, folders)) todo.push_back(std::move(*found));
         }
     }
@@ -96,13 +102,18 @@ std::optional<std::string> links_mpi(std::string const& executable, std::vector<
 }
 
 std::optional<std::string> mpi_in_maps(std::string_view maps) {
+    std::optional<std::string> found;
+    bool brought = false;
+    bool imported = false;
     for (auto const line : split(maps, '\n')) {
         auto const slash = line.find('/');
         if (slash == std::string_view::npos) continue;
         auto const path = line.substr(slash);
-        if (is_mpi_library(name_of(path))) return std::string(path);
+        if (!found && is_mpi_library(name_of(path))) found = std::string(path);
+        brought = brought || brings_mpi(name_of(path));
+        imported = imported || path.find("/mpi4py/MPI.") != std::string_view::npos;
     }
-    return std::nullopt;
+    return brought && !imported ? std::nullopt : found;
 }
 
 std::optional<std::string> maps_mpi(pid_t pid) {

@@ -5,17 +5,20 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -39,14 +42,23 @@ bool named_by_a_library(std::string_view name) {
     return false;
 }
 
-std::vector<std::string> leftover_candidates(std::time_t since) {
-    std::vector<std::string> found;
+/// Which file it is, whatever its name: device and inode. glibc makes a semaphore under another name and gives it its own by a link.
+using file_number = std::pair<dev_t, ino_t>;
+
+struct leftover {
+    std::string path;
+    file_number number;
+};
+
+std::vector<leftover> leftover_candidates(std::time_t since) {
+    std::vector<leftover> found;
     std::error_code fault;
     for (auto const& entry : fs::directory_iterator("/dev/shm", fault)) {
         if (!named_by_a_library(entry.path().filename().string())) continue;
         struct stat info {};
         if (::lstat(entry.path().c_str(), &info) != 0) continue;
-        if (S_ISREG(info.st_mode) && info.st_uid == ::getuid() && info.st_ctim.tv_sec >= since) found.push_back(entry.path());
+        if (S_ISREG(info.st_mode) && info.st_uid == ::getuid() && info.st_ctim.tv_sec >= since)
+            found.push_back({entry.path(), {info.st_dev, info.st_ino}});
     }
     return found;
 }
@@ -55,9 +67,17 @@ bool is_pid(std::string const& name) {
     return !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
 }
 
+/// The file of a line of /proc/PID/maps: "7f…-7f… rw-s 00000000 00:19 42 /dev/shm/x (deleted)".
+std::optional<file_number> mapped_file(std::string const& line) {
+    unsigned major = 0, minor = 0;
+    unsigned long inode = 0;
+    if (std::sscanf(line.c_str(), "%*s %*s %*s %x:%x %lu", &major, &minor, &inode) != 3) return std::nullopt;
+    return file_number{makedev(major, minor), inode};
+}
+
 /// What living processes have mapped or opened below /dev/shm.
-std::set<std::string> shared_memory_in_use() {
-    std::set<std::string> used;
+std::set<file_number> shared_memory_in_use() {
+    std::set<file_number> used;
     std::error_code fault;
     for (auto const& process : fs::directory_iterator("/proc", fault)) {
         if (!is_pid(process.path().filename().string())) continue;
@@ -65,12 +85,14 @@ std::set<std::string> shared_memory_in_use() {
         // that.
         std::error_code ignored;
         for (auto const& fd : fs::directory_iterator(process.path() / "fd", ignored)) {
-            auto const target = fs::read_symlink(fd.path(), ignored).string();
-            if (target.starts_with("/dev/shm/")) used.insert(target);
+            struct stat info {};
+            if (fs::read_symlink(fd.path(), ignored).string().starts_with("/dev/shm/") && ::stat(fd.path().c_str(), &info) == 0)
+                used.insert({info.st_dev, info.st_ino});
         }
         std::ifstream maps(process.path() / "maps");
         for (std::string line; std::getline(maps, line);)
-            if (auto const at = line.find("/dev/shm/"); at != std::string::npos) used.insert(line.substr(at));
+            if (line.find("/dev/shm/") != std::string::npos)
+                if (auto const file = mapped_file(line)) used.insert(*file);
     }
     return used;
 }
@@ -163,8 +185,8 @@ int sweep_shared_memory(std::time_t since) noexcept try {
     if (candidates.empty()) return 0;
     auto const used = shared_memory_in_use();
     int removed = 0;
-    for (auto const& path : candidates)
-        if (!used.contains(path) && ::unlink(path.c_str()) == 0) ++removed;
+    for (auto const& each : candidates)
+        if (!used.contains(each.number) && ::unlink(each.path.c_str()) == 0) ++removed;
     return removed;
 } catch (...) {
     return 0;  // cleaning up is best effort: what ended the run is what matters to the user

@@ -115,7 +115,8 @@ void fields(auto& v, is<job> auto& m) {
     all(v, p.ranks, p.nodes, p.ranks_per_node, p.map_by, p.slots_per_node, p.ranks_per_gpu, p.bind_to, p.cpus_per_rank,
         p.gpus_seen, p.smt, p.cpu_map, p.gpu_map, p.gpu_cpus, p.reserved_cpus, p.share.may_be_part, p.share.gpus, p.share.cpus);
     all(v, m.command, m.working_dir, m.variables, m.exports, m.output_dir, m.tag_output, m.timestamp_output, m.watch_output,
-        m.own_step, m.network_interface, m.address, m.grace, m.lost_after, m.hold_worker_port, m.file_mask);
+        m.own_step, m.python_package, m.python_horovod, m.network_interface, m.address, m.grace, m.lost_after, m.hold_worker_port,
+        m.file_mask);
     v.list(m.limits);
 }
 void fields(auto& v, is<ready> auto& m) {

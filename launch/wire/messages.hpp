@@ -40,8 +40,10 @@ struct job {
     std::string output_dir;            ///< absolute, or empty
     bool tag_output = false;
     bool timestamp_output = false;
-    bool watch_output = false;  ///< read all output, and tell when the rank writes (for time limits)
-    bool own_step = false;      ///< the engine's step is the ranks' own (srun): its variables stay
+    bool watch_output = false;   ///< read all output, and tell when the rank writes (for time limits)
+    bool own_step = false;       ///< the engine's step is the ranks' own (srun): its variables stay
+    std::string python_package;  ///< folders of the launcher's installation (python_folders), or empty
+    std::string python_horovod;
     std::string network_interface;
     std::string address;  ///< what the other nodes call this rank's node, with the site's rule applied
     duration grace{5};

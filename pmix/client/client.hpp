@@ -29,6 +29,9 @@ struct peer_event {
     bool operator==(peer_event const&) const = default;
 };
 
+/// Whether this process could be a client: the PMIx library is there. Asks no server.
+bool client_is_available() noexcept;
+
 /// A PMIx client. One per process at a time; an MPI library in the same process may use PMIx as well. Not thread safe. Every call
 /// that waits has a deadline and throws errc::timeout after it, and library_error naming the PMIx call on other failures.
 class client {

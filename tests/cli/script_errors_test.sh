@@ -23,6 +23,8 @@ refused 'the program is missing' --site generic-slurm --gpus 2 --time 1h
 refused 'the directives of schedulers have no quoting' --site generic-slurm --gpus 2 --time 1h --account $'a\n#SBATCH --uid=0' -- x
 refused 'the directives of schedulers have no quoting' --site generic-slurm --gpus 2 --time 1h --job-name 'a b' -- x
 refused 'must begin with a letter' --site generic-slurm --gpus 2 --time 1h --queue=--wrap -- x
+refused 'PBS takes one range, such as 1-8 or 1-8:2' --site generic-pbs --gpus 2 --time 1h --array 1-4,7 -- x
+refused "'a' is no number of ranks" --site generic-slurm --time 1h --sweep a,2 -- x
 
 # A site file of one's own: found by path and by MUSTER_SITE_PATH; a fault is shown with file, line and caret.
 mkdir sites

@@ -107,7 +107,7 @@ complete_words() {
         . ./completion.bash
         shift
         COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE=$*
-        _muster
+        ${COMPLETE_BY:-_muster}
         printf "%s\n" "${COMPREPLY[@]}"' bash x "$@" >completed 2>completed.err || fail "completion of $*"
     [ ! -s completed.err ] || fail "completion of $* says $(cat completed.err)"
 }
@@ -143,6 +143,23 @@ completes bash zsh fish -- "$MUSTER" completion ''
 completes sort -- "$MUSTER" run -n 4 sor
 completes sort -- "$MUSTER" run -n 4 -- sor
 completes hosts.list -- "$MUSTER" run -n 4 -- sort h
+# Programs of their own tell their words themselves: no command of theirs is missing, whatever muster knows of them.
+for program in trace stage bench; do
+    [ -x "$MUSTER_BIN/muster-$program" ] || continue
+    expect_exit 0 "$MUSTER_BIN/muster-$program" --help
+    words=$(sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p' "$OUT")
+    [ "$(wc -w <<<"$words")" -gt 1 ] || fail "muster-$program --help names no commands"
+    completes $words --help -- "$MUSTER" $program ''
+    COMPLETE_BY=_muster_tool completes $words --version -- "$MUSTER_BIN/muster-$program" ''
+done
+if [ -x "$MUSTER_BIN/muster-bench" ]; then
+    completes --ranks --rate-metric --run-options -- "$MUSTER" bench scale --r
+    COMPLETE_BY=_muster_tool completes --ranks --rate-metric -- "$MUSTER_BIN/muster-bench" scale --repeats 3 --ra
+    completes hosts.list -- "$MUSTER" bench report h
+    completes sort -- "$MUSTER" bench scale -- sor
+    expect_exit 2 "$MUSTER_BIN/muster-bench" completion bash
+    expect_contains stderr 'muster completion bash'
+fi
 complete_words "$MUSTER" run -n 4 --bind-to numa sort --ra # behind the program its own options, which nobody knows here
 expect_equal "$(cat completed)" '' 'completion of a program'"'"'s option'
 for shell in zsh fish; do

@@ -35,6 +35,29 @@ sed 's/name = "polaris"/name = "other"/' "$MUSTER_SOURCE_DIR/site-configs/polari
 expect_exit 2 "$MUSTER" site check polaris.toml
 expect_contains stderr 'the file must be other.toml'
 
+# Only what is a settings file is said to be one; a word that is no command is named.
+printf '[job]\nsite = "polaris"\n' >job.toml
+expect_exit 2 "$MUSTER" site check job.toml
+expect_contains stderr 'job.toml is no site file but a settings file'
+printf 'name = "y"\ngpus = 4\n' >y.toml
+expect_exit 2 "$MUSTER" site check y.toml
+expect_contains stderr "unknown key 'gpus'" "'description' is missing"
+expect_exit 2 "$MUSTER" site chek y.toml
+expect_contains stderr "muster site has no command 'chek', did you mean check?"
+expect_exit 2 "$MUSTER" config verify
+expect_contains stderr "muster config has no command 'verify'"
+expect_exit 2 "$MUSTER" site init --output 'my site.toml'
+expect_contains stderr "'my site' can be no name of one: character 3" 'such as my-site.toml'
+expect_true test ! -e 'my site.toml'
+
+# All that a file says is shown.
+expect_exit 0 "$MUSTER" site show frontier
+expect_matches stdout '^  words for containers +--rocm$' '^In jobs of several nodes, without --no-network-env' '^  module +rccl-net-plugin$'
+expect_exit 0 "$MUSTER" site show aurora
+expect_matches stdout '^  words for containers +none$' '^  nodes are given +whole$' '^  shell +a login shell$'
+expect_exit 0 "$MUSTER" site show perlmutter
+expect_matches stdout '^  --queue means +a quality of service'
+
 # A laptop: the file is found by its name afterwards, and is never overwritten.
 expect_exit 0 env PATH=/nowhere "$MUSTER" site init laptop
 expect_equal "$(cat "$OUT")" "$HOME/.config/muster/sites/laptop.toml" 'the file'
@@ -49,13 +72,14 @@ expect_contains stdout 'scheduler = "local"' '# gpu_model = "?" # not known'
 
 # A Slurm cluster and a PBS one, by what their programs print.
 mkdir slurm pbs
-printf '#!/bin/sh\necho "gpu*|2-00:00:00|1-infinite|12|64|2|32|1|gpu:a100:4"\n' >slurm/sinfo
+printf '#!/bin/sh\necho "gpu*|2-00:00:00|1-infinite|12|64|2|32|1|gpu:a100:4|n[01-12]"; echo "old|1:00:00|1-infinite|12|64|2|32|1|gpu:a100:4|n[07-18]"\n' >slurm/sinfo
 printf '#!/bin/sh\necho "ClusterName = Our Own"\n' >slurm/scontrol
 printf '#!/bin/sh\ncat "%s"\n' "$MUSTER_SOURCE_DIR/tests/fixtures/site_init/pbsnodes-a.json" >pbs/pbsnodes
 printf '#!/bin/sh\ncat "%s"\n' "$MUSTER_SOURCE_DIR/tests/fixtures/site_init/qmgr-print-server.txt" >pbs/qmgr
 chmod +x slurm/* pbs/*
 expect_exit 0 env PATH="$PWD/slurm:/bin" "$MUSTER" site init
 expect_contains stderr 'muster script --site our-own --gpus 4 --time 1h -- python3 train.py'
+expect_contains "$HOME/.config/muster/sites/our-own.toml" 'count = 18'
 expect_exit 0 "$MUSTER" script --site our-own --gpus 8 --time 1h -- python3 train.py
 expect_contains stdout '#SBATCH --partition=gpu' '#SBATCH --nodes=2' '#SBATCH --gres=gpu:4' '#SBATCH --cpus-per-task=16'
 expect_exit 2 "$MUSTER" script --site our-own --gpus 8 --time 3-0 -- python3 train.py
@@ -75,6 +99,8 @@ expect_contains stderr 'limits of queue debug are not known here'
 expect_exit 0 "$MUSTER" plan --site polaris --gpus 8
 expect_equal "$(grep -c '^[0-7] .*polaris[12] .*A100\|^[0-7] .*polaris[12]' "$OUT")" 8 'ranks'
 expect_contains stderr 'nodes like those of polaris are shown'
+expect_exit 0 "$MUSTER" plan --site polaris --gpus 6
+expect_contains stderr '6 GPUs do not fill whole nodes of polaris (4 GPUs each)' 'use --gpus 4 or --gpus 8'
 expect_exit 0 "$MUSTER" plan --site juwels-booster --gpus 4
 expect_contains stderr 'not known of juwels-booster' 'which GPU is next to which cores: what is shown is assumed'
 expect_exit 0 "$MUSTER" plan --site polaris --gpus 2 --json

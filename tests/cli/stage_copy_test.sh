@@ -130,7 +130,7 @@ if [ -e "$MUSTER_BIN/read_fault.so" ] && ! grep -q __asan_init "$STAGE"; then
     expect_contains stdout "were there from a copy that had not ended"
     expect_true same_trees src faulty/src
     printf 'b' | dd of=kept bs=1 seek=3 conv=notrunc status=none
-    expect_exit 125 env LD_PRELOAD="$MUSTER_BIN/read_fault.so" READ_FAULT_NAME=/kept "$STAGE" copy kept faulty
+    expect_exit 125 env LD_PRELOAD="$MUSTER_BIN/read_fault.so" READ_FAULT_NAME=/kept "$STAGE" copy kept faulty --threads 1
     expect_contains stderr "kept at byte 0"
 fi
 

@@ -50,9 +50,9 @@ expect_contains stderr 'there is no such file'
 printf '[job]\nsite = "generic-pbs"\ngpuz = 8\n' >wrong.toml
 expect_exit 2 "$MUSTER" submit --file wrong.toml
 expect_contains stderr "wrong.toml:3:1: job: unknown key 'gpuz'; did you mean 'gpus'?"
-expect_exit 2 "$MUSTER" submit --file job.toml -- python3 missing.py
+expect_exit 2 "$MUSTER" submit --file job.toml --dry-run -- python3 missing.py
 expect_contains stderr 'missing.py: no such file for python3'
-expect_exit 2 "$MUSTER" submit --file job.toml -- no-such-program
+expect_exit 2 "$MUSTER" submit --file job.toml --dry-run -- no-such-program
 expect_contains stderr no-such-program --no-check
 expect_exit 2 "$MUSTER" submit --site generic-pbs --gpus 6 --gpus-per-node 4 --time 1h -- true
 expect_contains stderr '6 GPUs do not fill whole nodes'
@@ -97,7 +97,7 @@ expect_exit 143 pbs watch 12.fakeserver
 expect_exit 143 pbs watch 12.fakeserver 12.fakeserver
 expect_equal "$(grep -c '^qstat' "$fakes/calls")" 1 'questions about two jobs'
 expect_exit 0 "$MUSTER" submit --file job.toml --dry-run --chain 2 --venv venv
-expect_contains stdout "qsub -W depend=afterany:ID1 -v MUSTER_CHAIN_LINK=2 $PWD/muster-runs/first-" '. venv/bin/activate'
+expect_contains stdout "qsub -W depend=afterany:ID1 -v MUSTER_CHAIN_LINK=2 $PWD/muster-runs/ID1.sh" '. venv/bin/activate'
 expect_exit 2 "$MUSTER" submit --file job.toml --dry-run --stage-in none.h5:/tmp/data
 expect_contains stderr 'there is no none.h5 here'
 expect_exit 0 pbs alloc --site generic-pbs --gpus 2 --time 1h --dry-run

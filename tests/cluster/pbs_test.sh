@@ -139,3 +139,32 @@ if mpirun_here; then
     expect_not_contains stdout 'was killed by signal'
     expect_nothing_left 20
 fi
+
+# A scaling study over the job's hosts, killed in the middle and gone on with in another job.
+[ -x "$MUSTER_BIN/muster-bench" ] || exit 0
+cp "$MUSTER_BIN/muster-bench" "$work/prefix/bin/" && chmod 755 "$work/prefix/bin/muster-bench" || exit 1
+write_program train <<'TRAIN'
+echo "$WORLD_SIZE $1 $2" >>"starts.$RANK"
+[ ! -e hang ] || [ "$WORLD_SIZE $2" != '4 1' ] || { : >"hangs.$RANK"; exec sleep infinity; }
+echo "muster-metric: step_s $((8 / WORLD_SIZE + RANK)) s"
+TRAIN
+scale="prefix/bin/muster-bench scale --no-html --ranks 1,2,4 --repeats 2 --warmup 0 --time-metric step_s --take step_s=last,min -o study -- ./train {nodes} {repeat}"
+: >"$work/hang"
+start as_user ./pbs_stand_in.py job "$work/pbs" "$two" /bin/bash -c "export PATH=$PATH; exec $scale"
+all_hang() { [ -e "$work/hangs.0" ] && [ -e "$work/hangs.3" ]; }
+wait_until 60 all_hang || exit 1
+expect_true "$cluster" on node1 pkill -KILL -x muster-bench
+wait "$PID"
+expect_nothing_left 20
+rm "$work/hang"
+job "$two" "$scale"
+expect_equal "$code" 0 "exit code of the study: $(cat "$OUT" "$ERR")"
+expect_matches stdout '^ranks +nodes +step_s' '^ *2 +1 +4\.00 ' '^ *4 +2 +2\.00 .* 4\.00 +100%'
+expect_true python3 - "$work/study/results.json" <<'PY'
+import json, sys
+study = json.load(open(sys.argv[1]))
+assert study["scheduler"] == "pbs", study["scheduler"]
+last = study["runs"][-1]
+assert last["nodes"] == 2 and [host.split(".")[0] for host in last["hosts"]] == ["node1", "node3"], last
+assert study["variables"]["PBS_JOBID"]
+PY

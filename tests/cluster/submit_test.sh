@@ -31,6 +31,7 @@ import json, os, sys
 run = json.load(open(sys.argv[1]))
 assert run["schema"] == "muster.run/1" and run["ranks"] == 8 and run["site"] == "generic-slurm", run
 assert run["allocation"]["job_id"] == sys.argv[2] and [n["name"] for n in run["allocation"]["nodes"]] == ["node1", "node2"], run
+assert [(p.split(",")[0], p.split(", GPU ")[1]) for p in run["places"]] == [("rank %d on node%d" % (r, r // 4 + 1), str(r % 4)) for r in range(8)], run["places"]
 assert run["exit"]["code"] == 3 and run["exit"]["rank"] == 5 and run["exit"]["host"] == "node2", run["exit"]
 assert run["exit"]["cause"].startswith("rank 5 on node2") and "exited with code 3" in run["exit"]["cause"], run["exit"]
 environment = os.path.join(os.path.dirname(sys.argv[1]), "environment")
@@ -73,6 +74,16 @@ submit --gpus 1 --array 0-1 -- bash -c 'echo "task $MUSTER_ARRAY_INDEX"; exit $(
 expect_exit 4 m watch "$job" "${chain[@]}"
 expect_contains stdout "[${job}_0:0] task 0" "[${job}_1:0] task 1" "[${chain[0]}:0] link 1"
 expect_true grep -q 'has ended with 0 already' "$work/muster-runs/${chain[1]}.out"
+expect_exit 0 m logs "${job}_1"
+expect_equal "$(grep '^\[' "$OUT")" '[0] task 1' 'the log of a task'
+expect_exit 0 m show "${job}_1"
+expect_matches stdout '^asked for +1 node, 1 rank on each' "^exit code +4$" "^placed +"
+
+# Followed from before it starts to its end.
+submit --gpus 1 -- bash -c 'echo first; sleep 1; echo last'
+expect_exit 0 m logs --follow "$job"
+expect_equal "$(cat "$OUT")" '[0] first
+[0] last' 'what is followed'
 
 # Again: in this shell, and as a job.
 expect_exit 0 m rerun "muster-runs/$ended" --submit
@@ -82,6 +93,8 @@ expect_exit 3 m watch "$job"
 # A shell with nodes, in which muster run just works.
 expect_exit 0 m alloc --site generic-slurm --gpus 2 --time 5min -- muster run -- bash -c 'echo "rank $RANK of $WORLD_SIZE on $(hostname)"'
 expect_matches stdout '^rank 0 of 2 on node' '^rank 1 of 2 on node'
+expect_exit 0 m alloc --file job.toml -- echo 'mine, and not that of the file'
+expect_equal "$(cat "$OUT")" 'mine, and not that of the file' 'the program of the command line'
 
 # Refused before anything is queued.
 expect_exit 2 m submit --site generic-slurm --time 5min --gpus 40 --gpus-per-node 4 -- true

@@ -98,12 +98,13 @@ void log_tail::take_lines(source& from, bool last) {
     }
 }
 
-void log_tail::read_new(std::string const& path, source& from) {
+void log_tail::read_new(std::string const& path, source& from, bool last) {
     struct stat found {};
     if (::stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return;
     auto const size = static_cast<std::uint64_t>(found.st_size);
     if (size < from.read_bytes) from = {from.job, from.rank, 0, {}};  // begun anew
-    if (size == from.read_bytes) return;
+    // NFS may know an older size for a while; opening a file asks its server.
+    if (size == from.read_bytes && !last) return;
     unique_fd const file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file) return;
     std::array<char, 65536> block;
@@ -117,12 +118,14 @@ void log_tail::read_new(std::string const& path, source& from) {
 }
 
 void log_tail::look() {
-    for (auto& [path, from] : sources_) read_new(path, from);
+    for (auto& [path, from] : sources_) read_new(path, from, false);
 }
 
 void log_tail::finish() {
-    look();
-    for (auto& [path, from] : sources_) take_lines(from, true);
+    for (auto& [path, from] : sources_) {
+        read_new(path, from, true);
+        take_lines(from, true);
+    }
 }
 
 }  // namespace muster

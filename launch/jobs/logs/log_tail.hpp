@@ -49,7 +49,7 @@ class log_tail {
     };
     void add(std::string const& path, std::string const& job, int rank);
     void watch(std::string const& path);
-    void read_new(std::string const& path, source& from);
+    void read_new(std::string const& path, source& from, bool last);
     void take_lines(source& from, bool last);
 
     tail_choice choice_;

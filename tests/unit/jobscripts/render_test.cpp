@@ -327,5 +327,27 @@ TEST(templates, the_program_holds_the_files) {
     EXPECT_EQ(files, script_templates().size());
 }
 
+TEST(render, chunks_of_pbs_hold_their_share_of_the_ranks) {
+    auto request = example(script_kind::pbs);
+    EXPECT_THAT(render(request), HasSubstr("select=2:ncpus=32:ngpus=4:mpiprocs=4"));
+    request.chunks = 8;
+    EXPECT_THAT(render(request), HasSubstr("select=8:ncpus=8:ngpus=1:mpiprocs=1"));
+}
+
+TEST(render, arrays_of_pbs_are_one_range) {
+    auto request = example(script_kind::pbs);
+    for (auto const* good : {"1-8", "0-9:2", "0-9%2", "0-9:2%2"}) {
+        request.array = good;
+        EXPECT_THAT(render(request), HasSubstr(std::string("#PBS -J ") + good + "\n"));
+    }
+    for (auto const* bad : {"1-4,7", "1,2", "5", "1-", "-4", "4-4", "8-1"}) {
+        request.array = bad;
+        EXPECT_THROW(render(request), error) << bad;
+    }
+    request.kind = script_kind::slurm;
+    request.array = "1-4,7";
+    EXPECT_THAT(render(request), HasSubstr("#SBATCH --array=1-4,7\n"));
+}
+
 }  // namespace
 }  // namespace muster

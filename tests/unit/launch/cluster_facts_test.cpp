@@ -44,6 +44,15 @@ TEST(slurm_facts, partitions_and_shapes) {
                                           queue_facts{"debug", false, 2, duration(1800), false}));
 }
 
+TEST(slurm_facts, a_node_in_several_partitions_counts_once) {
+    auto const facts = read_slurm_facts(
+        "a*|1:00:00|1-infinite|6|64|2|32|1|gpu:4|n[01-06]\n"
+        "b|1:00:00|1-infinite|6|64|2|32|1|gpu:4|n[05-08,10],m1\n"
+        "c|1:00:00|1-infinite|2|64|2|32|1|(null)|m2,n]\n",
+        config);
+    EXPECT_THAT(facts.shapes, ElementsAre(node_facts{10, 4, "", 64, 64}, node_facts{2, 0, "", 64, 64}));
+}
+
 TEST(slurm_facts, of_nothing) {
     auto const facts = read_slurm_facts("", "");
     EXPECT_TRUE(facts.queues.empty());

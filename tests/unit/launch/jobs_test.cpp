@@ -12,6 +12,8 @@
 #include "launch/jobs/job_record.hpp"
 #include "launch/jobs/logs/line_filter.hpp"
 #include "launch/jobs/logs/log_tail.hpp"
+#include "launch/jobs/queue/job_poll.hpp"
+#include "launch/jobs/recorded_run.hpp"
 #include "launch/jobs/script_directives.hpp"
 #include "launch/jobs/starter_files.hpp"
 #include "launch/record/run_record.hpp"
@@ -44,6 +46,11 @@ TEST(script_argument, is_the_file_that_an_interpreter_reads) {
     EXPECT_EQ(script_argument({"./train", "data.py"}), "");
     EXPECT_EQ(script_argument({"pythonic", "x"}), "");
     EXPECT_EQ(script_argument({"python3"}), "");
+    // What is not certain is no file.
+    for (words const& other : {words{"bash", "-lc", "x y"}, words{"julia", "-t", "4", "x.jl"}, words{"python3", "-uc", "x"},
+                               words{"python3", "-", "x"}, words{"bash", "-eo", "pipefail", "x"}, words{"bash", "--norc", "x"},
+                               words{"bash", "+e", "x"}, words{"julia", "+1.10", "x.jl"}, words{"perl", "-ne", "print"}})
+        EXPECT_EQ(script_argument(other), "") << other[0] << ' ' << other[1];
 }
 
 TEST(script_directives, become_words_without_those_of_batch_jobs) {
@@ -74,6 +81,63 @@ TEST(job_record, comes_back_as_it_was) {
     EXPECT_NE(write_job_record(record, {}), "");
 }
 
+TEST(job_record, is_found_by_other_numbers_of_its_job) {
+    scratch_folder const folder;
+    environment const variables{{"XDG_STATE_HOME", folder.path.string()}};
+    auto const keep = [&](std::string const& scheduler, std::string const& id) {
+        EXPECT_EQ(write_job_record({.id = id, .scheduler = scheduler}, variables), "");
+    };
+    keep("slurm", "12");
+    keep("pbs", "34.one.example");
+    keep("pbs", "56[].one");
+    keep("pbs", "78.one"), keep("pbs", "78.two");
+    auto const found = [&](std::string const& id) {
+        auto const record = find_job_record(id, variables);
+        return record ? record->id : std::string();
+    };
+    EXPECT_EQ(found("12_1"), "12");
+    EXPECT_EQ(found("13_1"), "");
+    EXPECT_EQ(found("34"), "34.one.example");
+    EXPECT_EQ(found("3"), "");
+    EXPECT_EQ(found("56[2].one"), "56[].one");
+    EXPECT_EQ(found("56[2]"), "56[].one");
+    EXPECT_EQ(found("78"), "");  // of which server?
+    EXPECT_EQ(full_job_number("34", find_job_record("34", variables)), "34.one.example");
+    EXPECT_EQ(full_job_number("12_1", find_job_record("12_1", variables)), "12_1");
+}
+
+TEST(job_poll, passes_over_questions_that_fail_but_not_for_ever) {
+    int asked = 0, told = 0;
+    bool fails = true;
+    job_poll poll(
+        [&](words const& ids) -> std::vector<queued_job> {
+            ++asked;
+            if (fails) throw error(errc::unavailable, "no answer");
+            return {{.id = ids.at(0), .raw_id = ids.at(0)}};
+        },
+        [&](std::string const&) { ++told; });
+    EXPECT_EQ(poll.ask({"1"}), std::nullopt);
+    EXPECT_EQ(poll.ask({"1"}), std::nullopt);
+    EXPECT_EQ(told, 1);
+    fails = false;
+    EXPECT_EQ(poll.ask({"1"})->size(), 1u);
+    fails = true;
+    for (int i = 1; i < job_poll::most_failures; ++i) EXPECT_EQ(poll.ask({"1"}), std::nullopt);
+    EXPECT_EQ(told, 2);
+    EXPECT_THROW(poll.ask({"1"}), error);
+    job_poll misused([](words const&) -> std::vector<queued_job> { throw error(errc::usage, "x"); }, [](std::string const&) {});
+    EXPECT_THROW(misused.ask({"1"}), error);
+}
+
+TEST(recorded_run, leaves_a_folder_of_its_own_when_repeated) {
+    EXPECT_EQ(with_own_folder({"-n", "2", "--output-dir", "out"}, "/w/out/"),
+              (words{"-n", "2", "--output-dir", "/w/out.again-%j"}));
+    EXPECT_EQ(with_own_folder({"--output-dir", "logs/%j"}, "/w/logs/7"), (words{"--output-dir", "logs/%j"}));
+    EXPECT_EQ(with_own_folder({"-n", "2"}, "/w/out"), (words{"-n", "2"}));
+    EXPECT_EQ(missing_secrets({"--env", "A=b", "--env", "MY_TOKEN", "--env", "HERE", "-n", "2"}, {{"HERE", "x"}}),
+              (words{"MY_TOKEN"}));
+}
+
 TEST(words_of_setting, give_the_same_setting_again) {
     auto const again = [](words const& args) {
         words all;
@@ -99,6 +163,7 @@ TEST(run_folder, is_never_that_of_another_run) {
     EXPECT_EQ(claim_run_folder(pattern, "7"), (folder.path / "logs/7.2").string());
     EXPECT_EQ(claim_run_folder(pattern, "8"), (folder.path / "logs/8").string());
     EXPECT_EQ(claim_run_folder("fixed", "7"), "fixed");
+    EXPECT_EQ(claim_run_folder(pattern + "/", "7"), (folder.path / "logs/7.3").string());
 }
 
 TEST(secret, is_left_out) {
@@ -109,6 +174,10 @@ TEST(secret, is_left_out) {
     EXPECT_EQ(variables, (environment{{"PATH", "/bin"}, {"URL", "http://host/a:b@c"}, {"TOKENIZERS", "1"}, {"KEYBOARD", "de"}}));
     EXPECT_EQ(without_secret("MY_TOKEN=abc"), "MY_TOKEN");
     EXPECT_EQ(without_secret("A=b"), "A=b");
+    EXPECT_TRUE(may_be_secret("INDEX", "https://glpat-x@gitlab.example/simple"));
+    EXPECT_FALSE(may_be_secret("ORIGIN", "ssh://git@host/x"));
+    EXPECT_TRUE(may_be_secret("ORIGIN", "ssh://git:word@host/x"));
+    EXPECT_FALSE(may_be_secret("URL", "https://@host/ https://host/@x"));
 }
 
 TEST(options_first, leaves_numbers_behind) {

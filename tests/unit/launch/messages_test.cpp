@@ -24,6 +24,8 @@ job full_job() {
     j.exports = {"X=y"};
     j.output_dir = "/out";
     j.tag_output = j.timestamp_output = j.watch_output = j.own_step = j.hold_worker_port = true;
+    j.python_package = "/opt/muster/lib/muster/python";
+    j.python_horovod = "/opt/muster/lib/muster/as_horovod";
     j.network_interface = "ib0";
     j.address = "node2i";
     j.grace = duration(2.5);

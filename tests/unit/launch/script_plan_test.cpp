@@ -90,6 +90,24 @@ TEST(plan_script, limits_of_queues_and_the_ones_that_fit) {
     EXPECT_EQ(refusal("polaris", o), "");
 }
 
+TEST(plan_script, chunks_that_are_gpus_are_a_rank_each) {
+    auto asked = options(16, 1, "by-gpu");
+    asked.check_limits = false;
+    EXPECT_EQ(plan_script(shipped("sophia"), asked).request.chunks, 16);
+    EXPECT_EQ(plan_script(shipped("sophia"), options(4, 1, "by-gpu")).request.chunks, 4);
+}
+
+TEST(plan_script, words_for_containers_may_be_none_or_not_known) {
+    auto asked = options(1, 1);
+    asked.container = "x.sif";
+    site where = shipped("generic-pbs");
+    EXPECT_EQ(plan_script(where, asked).request.container.options, (std::vector<std::string>{"--nv"}));
+    where.container_args.emplace();
+    EXPECT_TRUE(plan_script(where, asked).request.container.options.empty());
+    where.container_args = {"--rocm"};
+    EXPECT_EQ(plan_script(where, asked).request.container.options, (std::vector<std::string>{"--rocm"}));
+}
+
 TEST(plan_script, what_the_site_wants) {
     EXPECT_THAT(refusal("polaris", options(8, 1)), AllOf(HasSubstr("needs a queue"), HasSubstr("debug, debug-scaling")));
     EXPECT_THAT(refusal("polaris", options(8, 1, "debug", "")), HasSubstr("--account"));
@@ -182,6 +200,9 @@ TEST(parse_script_options, what_is_wrong) {
     refused({"--site", "s", "--gpus", "2", "--time", "soon", "--", "x"}, "--time");
     refused({"--site", "s", "--gpus", "2", "--time", "1h"}, "the program is missing");
     refused({"--site", "s", "--gpus", "2", "--gpus", "3", "--", "x"}, "given twice: 2 and 3");
+    refused({"--site", "s", "--sweep", "a,2", "--", "x"}, "'a' is no number of ranks");
+    refused({"--site", "s", "--gpus", "2", "--after", "any:", "--", "x"}, "--after 'any:': the number of a job is missing");
+    refused({"--site", "s", "--gpus", "2", "--after", "", "--", "x"}, "--after: the value is empty");
     refused({"--sit", "s", "--", "x"}, "did you mean --site?");
 }
 

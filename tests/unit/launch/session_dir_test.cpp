@@ -1,8 +1,10 @@
 #include "launch/system/session_dir.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,6 +69,18 @@ TEST(shared_memory, of_processes_that_a_container_does_not_see_stays) {
     ::unlink(path.c_str());
     if (removed < 0) GTEST_SKIP() << "no space of process numbers can be made here";
     EXPECT_EQ(removed, 0);
+}
+
+/// As Python's multiprocessing makes them.
+TEST(shared_memory, a_semaphore_in_use_stays) {
+    auto const name = fmt::format("/mp-muster-test-{}", ::getpid());
+    auto const path = "/dev/shm/sem." + name.substr(1);
+    auto* const semaphore = ::sem_open(name.c_str(), O_CREAT | O_EXCL, 0600, 1);
+    ASSERT_NE(semaphore, SEM_FAILED);
+    static_cast<void>(sweep_shared_memory(std::time(nullptr) - 2));
+    EXPECT_TRUE(fs::exists(path));
+    ::sem_close(semaphore);
+    ::sem_unlink(name.c_str());
 }
 
 TEST(session_dirs, are_marked_as_such) {

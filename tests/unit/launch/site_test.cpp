@@ -128,6 +128,7 @@ TEST(site_file, each_fault_is_shown_at_its_place) {
         {"[environment]\n\"A B\" = \"x\"\n", ":8:1", "a variable's name"},
         {"[environment]\nA = 1\n", ":8:5", "must be a text"},
         {"[script]\nsetup = \"x\"\n", ":8:9", "must be a list of texts"},
+        {"[paths]\nnode_local = \"/mnt/$USER\"\n", ":8:14", "without variables"},
         {"[settings]\nengine = \"ssh\"\n", ":8:10", "'ssh' is not one of embedded, srun, mpirun, mpiexec"},
         {"[settings]\nengin = \"srun\"\n", ":8:1", "settings: unknown key 'engin'; did you mean 'engine'?"},
         {"[settings]\nsite = \"other\"\n", ":8:1", "'site' has no meaning here"},

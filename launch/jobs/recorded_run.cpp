@@ -1,0 +1,58 @@
+#include "launch/jobs/recorded_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/trust/trusted_file.hpp"
+
+namespace muster {
+
+using nlohmann::json;
+
+recorded_run read_recorded_run(std::string const& folder) {
+    auto const path = folder + "/run.json";
+    // It says what runs.
+    if (auto const why = distrust(path); !why.empty())
+        throw error(errc::config, fmt::format("{}: not read: {}; copy the folder to a place of your own", path, why));
+    auto const text = read_small_file(path, "record of a run");
+    if (!text) throw error(errc::usage, fmt::format("no {}; give the folder of a run, as muster show names it", path));
+    try {
+        auto const run = json::parse(*text);
+        if (run.value("schema", "") != "muster.run/1")
+            throw error(errc::config,
+                        fmt::format("{}: this is no record of a run (muster.run/1); give the folder of a run", path));
+        auto const working_dir = run.value("working_dir", "");
+        return {.version = run.value("version", ""),
+                .launched_in = run.value("launched_in", working_dir),
+                .working_dir = working_dir,
+                .job_id = run.value("allocation", json::object()).value("job_id", ""),
+                .command = run.at("command").get<std::vector<std::string>>(),
+                .options = run.value("options", std::vector<std::string>{}),
+                .left_out = run.value("variables_left_out", std::vector<std::string>{})};
+    } catch (json::exception const& e) {
+        throw error(errc::config, fmt::format("{}: this is no record of a run: {}; give the folder of a run", path, e.what()));
+    }
+}
+
+std::vector<std::string> with_own_folder(std::vector<std::string> options, std::string const& folder) {
+    auto const at = std::find(options.begin(), options.end(), "--output-dir");
+    if (at == options.end() || at + 1 == options.end() || (at + 1)->find("%j") != std::string::npos) return options;
+    auto own = std::filesystem::path(folder).lexically_normal().string();
+    while (own.size() > 1 && own.back() == '/') own.pop_back();
+    *(at + 1) = own + ".again-%j";
+    return options;
+}
+
+std::vector<std::string> missing_secrets(std::vector<std::string> const& options, environment const& now) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i + 1 < options.size(); ++i)
+        if (options[i] == "--env" && options[i + 1].find('=') == std::string::npos && !now.has(options[i + 1]))
+            names.push_back(options[i + 1]);
+    return names;
+}
+
+}  // namespace muster

@@ -1,0 +1,31 @@
+// A run as its record in a folder tells of it, for repeating it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+
+namespace muster {
+
+/// What can be repeated of a run.
+struct recorded_run {
+    std::string version;
+    std::string launched_in;  ///< the folder from which relative paths among the options are meant
+    std::string working_dir;  ///< of the ranks
+    std::string job_id;
+    std::vector<std::string> command;
+    std::vector<std::string> options;
+    std::vector<std::string> left_out;  ///< variables that may be secrets
+};
+
+/// From run.json in `folder`. Throws errc::usage if there is none, errc::config for one that is no such record or that others may have written.
+recorded_run read_recorded_run(std::string const& folder);
+
+/// `options` so that a second run leaves a folder of its own: one without %j would take the place of the first, which is `folder`. Pure.
+std::vector<std::string> with_own_folder(std::vector<std::string> options, std::string const& folder);
+
+/// The variables that the run was given by --env, whose values its record leaves out as secrets and which are not set in `now`. Pure.
+std::vector<std::string> missing_secrets(std::vector<std::string> const& options, environment const& now);
+
+}  // namespace muster

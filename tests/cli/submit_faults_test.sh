@@ -1,0 +1,132 @@
+# Commands about jobs where something is missing, fails once, fails half-way or is valid and unusual. PBS by fakes of its commands.
+# timeout: 120
+. "$(dirname "$0")/lib.sh"
+export HOME=$PWD/home XDG_STATE_HOME=$PWD/state XDG_CONFIG_HOME='' MUSTER_SITE_PATH=''
+mkdir home bin job
+fakes=$PWD/bin
+records=$PWD/state/muster/jobs
+for tool in bash sh sed cat id dirname mkdir rm touch true env python3; do ln -sf "$(type -P $tool)" "$fakes/$tool"; done
+write_fake() { { printf '#!/bin/bash\nhere=%q\n' "$fakes"; cat; } >"$fakes/$1" && chmod 755 "$fakes/$1"; }
+pbs() { PATH=$fakes "$MUSTER" "$@"; }
+cd job || exit 1
+options=(--site generic-pbs --gpus 1 --time 1h)
+
+# What is valid is not refused, what is certainly missing is.
+write_fake julia </dev/null
+printf 'true\n' >"$fakes/on-path.sh"
+valid() { expect_exit 0 env PATH="$fakes:$PATH" "$MUSTER" submit "${options[@]}" --dry-run "$@"; }
+valid -- bash -lc 'echo none.sh'
+valid -- julia -t 4 none.jl
+valid -- python3 -uc 'print(1)'
+valid -- python3 -m none
+valid -- bash -o pipefail none.sh
+valid -- bash on-path.sh
+valid --stage-in "$MUSTER_SOURCE_DIR/README.md:/tmp/data" -- python3 /tmp/data/train.py
+valid --setup 'git clone somewhere' -- python3 none.py
+valid --container image.sif --container-runtime apptainer -- python3 none.py
+for command in 'python3 none.py' 'python3 -u -W ignore none.py' 'bash -e none.sh' 'sh ./on-path.sh'; do
+    # shellcheck disable=SC2086
+    expect_exit 2 env PATH="$fakes:$PATH" "$MUSTER" submit "${options[@]}" --dry-run -- $command
+    expect_contains stderr ': no such file for '
+done
+
+# A script is looked for in the folder that the ranks will be in.
+mkdir sub
+touch sub/there.py here.py
+printf '[job]\nwd = "sub"\n' >wd.toml
+valid --file wd.toml -- python3 there.py
+expect_exit 2 "$MUSTER" submit "${options[@]}" --dry-run --file wd.toml -- python3 here.py
+expect_contains stderr "here.py: no such file for python3 in $PWD/sub"
+
+# Without the scheduler's programs that is said, and nothing is written.
+expect_exit 125 pbs alloc --site generic-slurm --gpus 1 --time 1h
+expect_contains stderr 'salloc is not on PATH'
+for check in --check --no-check; do
+    expect_exit 125 pbs submit --site generic-slurm --gpus 1 --time 1h $check -- true
+    expect_contains stderr 'sbatch is not on PATH' 'login node'
+done
+expect_true test ! -e muster-runs
+
+# The program of the command line is that of the shell, whatever a job file says.
+printf '[job]\nsite = "generic-slurm"\ngpus = 1\ntime = "1h"\ncommand = ["python3", "here.py"]\n' >muster.toml
+expect_exit 0 "$MUSTER" alloc --dry-run -- my-program 'a b'
+expect_matches stdout "^salloc .* my-program 'a b'$"
+expect_exit 0 "$MUSTER" alloc --dry-run
+expect_not_contains stdout here.py
+rm muster.toml
+
+# Script and record may hold secrets.
+write_fake qsub <<'SH'
+n=$(($(cat "$here/submitted" 2>/dev/null) + 1))
+echo $n >"$here/submitted"
+if [ $n = 3 ]; then echo 'qsub: would exceed queue limit' >&2; exit 1; fi
+echo $n.fakeserver
+SH
+expect_exit 0 pbs submit "${options[@]}" --env TOKEN=hidden -- true
+expect_equal "$(stat -c %a muster-runs/1.fakeserver.sh "$records/pbs-1.fakeserver.json" | tr '\n' ' ')" '700 600 ' 'modes'
+
+# Of a chain that is refused half-way the jobs that are queued are recorded.
+expect_exit 2 pbs submit "${options[@]}" --chain 3 -- true
+expect_contains stderr 'job 2 of the 3 of the chain: qsub refuses the job: qsub: would exceed queue limit' 'muster cancel 2.fakeserver' \
+    "or submit what is missing by qsub -W depend=afterany:2.fakeserver -v MUSTER_CHAIN_LINK=2 $PWD/muster-runs/2.fakeserver.sh"
+expect_true test -e "$records/pbs-2.fakeserver.json" -a -e muster-runs/2.fakeserver.sh
+
+# A question that fails once ends nothing, and is told once.
+write_fake qstat <<'SH'
+case $(cat "$here/next") in
+    fails) echo ended >"$here/next"; echo 'qstat: cannot connect to server' >&2; exit 1 ;;
+    ended) echo '{"Jobs": {"1.fakeserver": {"Job_Name": "muster", "job_state": "F", "Exit_status": 4}}}' ;;
+    # A job with two runs in it, between which it is asked for.
+    first) echo second >"$here/next"; state=R
+        mkdir -p muster-runs/1.fakeserver/rank.00
+        echo one >muster-runs/1.fakeserver/rank.00/stdout
+        echo '{"exit": {"code": 0}}' >muster-runs/1.fakeserver/run.json ;;
+    second) echo ended >"$here/next"; state=R
+        mkdir -p muster-runs/1.fakeserver.2/rank.00
+        echo two >muster-runs/1.fakeserver.2/rank.00/stdout ;;
+esac
+[ -z "${state:-}" ] || echo '{"Jobs": {"1.fakeserver": {"Job_Name": "muster", "job_state": "'$state'"}}}'
+SH
+echo fails >"$fakes/next"
+expect_exit 4 pbs watch 1
+expect_equal "$(grep -c 'does not answer' "$ERR")" 1 'notes of a scheduler that does not answer'
+expect_contains stderr 'qstat: cannot connect to server'
+
+# logs --follow goes on while the job does, and ends with it, also if no run has told how it ended. PBS' server may be left out.
+echo first >"$fakes/next"
+expect_exit 0 pbs logs --follow 1
+expect_equal "$(cat "$OUT")" '[0] one
+[0] two' 'what is followed'
+expect_exit 0 pbs logs 1
+expect_equal "$(wc -l <"$OUT")" 2 'lines of the log'
+expect_exit 125 pbs logs --follow 77
+expect_contains stderr 'job 77: the scheduler does not know it'
+
+# The number of runs counts up beside the folder, also where its name ends in a slash; a run that found no place is recorded.
+mkdir runs && cd runs || exit 1
+for _ in 1 2; do expect_exit 0 env SLURM_JOB_ID=7 SLURM_JOB_NODELIST="$(hostname -s)" SLURM_TASKS_PER_NODE=1 "$MUSTER" run -q --output-dir 'logs/%j/' -- true; done
+expect_equal "$(ls logs | tr '\n' ' ')" '7 7.2 ' 'run folders'
+expect_exit 125 "$MUSTER" run -q -n 1 --cpus-per-rank 100000 --output-dir nowhere -- true
+expect_true python3 -c 'import json; run = json.load(open("nowhere/run.json")); assert run["exit"]["code"] == 125 and run["exit"]["cause"], run'
+
+# Again, with paths that are meant from where it was launched, and with the variables that it had.
+mkdir deep
+printf 'import os\nprint(os.environ["NAME"], os.getcwd())\n' >deep/show.py
+export NAME=one MY_TOKEN=hidden
+expect_exit 0 "$MUSTER" run -q -n 1 --wd deep --output-dir 'out/%j' -x NAME -x MY_TOKEN -- python3 show.py
+mv out/* first
+NAME=two
+cd deep || exit 1
+expect_exit 0 "$MUSTER" rerun ../first
+expect_equal "$(cat "$OUT")" "one $PWD" 'what the second run prints'
+expect_true test -e ../out -a ! -e out
+unset MY_TOKEN
+expect_exit 2 "$MUSTER" rerun ../first
+expect_contains stderr 'given MY_TOKEN by --env' 'set it again'
+MY_TOKEN=hidden expect_exit 0 env MY_TOKEN=hidden "$MUSTER" rerun ../first
+mv show.py gone.py
+expect_exit 2 env MY_TOKEN=hidden "$MUSTER" rerun ../first
+expect_contains stderr --no-check
+expect_exit 2 env MY_TOKEN=hidden "$MUSTER" rerun --no-check ../first
+expect_contains stderr "can't open file"
+expect_equal "$(stat -c %a ../first/environment)" 600 'mode of the environment'
