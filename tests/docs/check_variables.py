@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds docs/environment.md against what a rank of `muster run` really gets, on this machine: every variable stands there, and is kept or replaced as it says.
+"""Holds docs/environment.md against what a rank of `muster run` really gets, on this machine: every variable stands there, and is kept, replaced or added to as it says.
 Arguments: SOURCE MUSTER."""
 import fnmatch
 import pathlib
@@ -15,7 +15,7 @@ def table_rows(text):
     """(names, what happens to the user's) of each row of a table with the column "Yours"."""
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("|") and len(cells) == 3 and cells[2] in ("kept", "replaced"):
+        if line.startswith("|") and len(cells) == 3 and cells[2] in ("kept", "replaced", "added to"):
             yield re.findall(r"`([^`]+)`", cells[0]), cells[2]
 
 
@@ -33,9 +33,10 @@ faults = [f"{name}: docs/environment.md does not name it" for name in sorted(got
 named = sorted(got & documented.keys())
 after = variables_of_rank_1({**base, **{name: MINE for name in named}})
 for name in named:
-    kept = after.get(name) == MINE
-    if kept != (documented[name] == "kept"):
-        faults.append(f"{name}: docs/environment.md says {documented[name]}, but {MINE} became {after.get(name)}")
+    value = after.get(name)
+    became = "kept" if value == MINE else "added to" if value and MINE in value.split(":") else "replaced"
+    if became != documented[name]:
+        faults.append(f"{name}: docs/environment.md says {documented[name]}, but {MINE} became {value}")
 print("\n".join(faults))
 print(f"{len(named)} variables are as docs/environment.md says")
 sys.exit(1 if faults or len(named) < 40 else 0)

@@ -6,7 +6,7 @@ A block is fenced. Its language says what it is:
   anything else        shown
 A mark is a comment in the line before the block:
   <!-- file: NAME -->    the block becomes this file
-  <!-- needs: WHAT -->   cannot be run just anywhere. Run where it is there: torch, fashion-mnist, the examples. Never run: anything else
+  <!-- needs: WHAT -->   cannot be run just anywhere. Run where it is there: torch, muster.data, muster.distributed, fashion-mnist, the examples. Never run: anything else
   <!-- exit: 0 1 -->     exit codes that are right (0 without a mark)
 """
 import pathlib

@@ -40,6 +40,14 @@ def can_run(need, folder):
     examples = BIN.parent / "tests" / "docs"
     if need == "torch":
         return has_torch(), "no python3-torch"
+    if need == "muster.data":
+        words = "run -q -n 1 -- python3 -c".split()
+        done = subprocess.run([BIN / "muster", *words, "import torch, muster.data._library as l; l.library()"], env=ENVIRONMENT, stderr=subprocess.DEVNULL)
+        return done.returncode == 0, "no python3-torch, or built without Python or HDF5"
+    if need == "muster.distributed":
+        words = "run -q -n 1 -- python3 -c".split()
+        done = subprocess.run([BIN / "muster", *words, "import muster.distributed"], env=ENVIRONMENT, stderr=subprocess.DEVNULL)
+        return done.returncode == 0, "no python3-torch, or built without Python"
     if need == "fashion-mnist":
         there = pathlib.Path("/usr/share/datasets/fashion-mnist").is_dir() and (BIN / "muster-stage").exists()
         return there, "no dataset-fashion-mnist, or built without HDF5"

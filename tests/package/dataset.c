@@ -46,6 +46,15 @@ int main(int argc, char** argv) {
     facts.struct_size = sizeof facts;
     if (muster_dataset_describe(data, &facts) != MUSTER_IO_OK) fail("describe");
     printf("%d samples of %d bytes, %d classes\n", (int)facts.samples, (int)facts.sample_bytes, (int)facts.classes);
+    /* Where the samples lie, so that they can be mapped. */
+    FILE* plain = fopen(argv[1], "rb");
+    unsigned char first_bytes[16], read_bytes[16];
+    if (facts.type != MUSTER_IO_U8 || facts.image_offset == 0 || facts.label_offset == 0 || plain == NULL) return 50;
+    if (fseek(plain, (long)facts.image_offset, SEEK_SET) != 0 || fread(first_bytes, 16, 1, plain) != 1 || fclose(plain) != 0) return 51;
+    if (muster_dataset_read(data, 0, 1, read_bytes, NULL) != MUSTER_IO_OK || memcmp(first_bytes, read_bytes, 16) != 0) return 52;
+    const char* name = "";
+    if (facts.class_names != 0 || muster_dataset_class_name(data, 0, &name) != MUSTER_IO_OK || name != NULL) return 53;
+    if (muster_dataset_class_name(data, facts.classes, &name) != MUSTER_IO_E_USAGE) return 54;
     if (muster_dataset_verify(data) != MUSTER_IO_OK) fail("verify");
 
     muster_sampler_options order;

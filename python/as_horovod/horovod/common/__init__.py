@@ -1,0 +1,1 @@
+"""Holds what all frameworks' faces of `horovod` have in common."""

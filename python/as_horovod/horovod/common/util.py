@@ -1,0 +1,85 @@
+"""Answers what programs ask `horovod.common.util`: what was built in, and small helpers."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+from typing import Any, Iterator, List, Optional, Sequence, TypeVar
+
+_Any = TypeVar("_Any")
+
+
+def extension_available(ext_base_name: str, verbose: bool = False) -> bool:
+    """Whether collectives on this framework's tensors ("torch", "tensorflow", "keras") can run here: it is installed."""
+    return ext_base_name in ("torch", "tensorflow", "keras") and importlib.util.find_spec(ext_base_name) is not None
+
+
+def check_extension(ext_name: str, ext_env_var: str, pkg_path: str, *args: str) -> None:
+    """ImportError where the framework of the extension ("horovod.torch") is not installed."""
+    framework = ext_name.rpartition(".")[2]
+    if not extension_available(framework):
+        raise ImportError(f"{ext_name} needs {framework}, which this Python does not have; install it")
+
+
+def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:
+    """Whether torch sees a GPU; of other frameworks False."""
+    if ext_base_name != "torch" or not extension_available("torch"):
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+@contextlib.contextmanager
+def env(**variables: Optional[str]) -> Iterator[None]:
+    """Sets environment variables (None: removes them) while the block runs."""
+    before = {name: os.environ.get(name) for name in variables}
+
+    def put(values):
+        for name, value in values.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    put(variables)
+    try:
+        yield
+    finally:
+        put(before)
+
+
+def num_rank_is_power_2(num_rank: int) -> bool:
+    """Whether the number of ranks is 1, 2, 4, 8 …"""
+    return num_rank > 0 and num_rank & (num_rank - 1) == 0
+
+
+def split_list(values: Sequence[_Any], parts: int) -> List[Sequence[_Any]]:
+    """The values in so many consecutive parts, whose lengths differ by one at most, the longer ones first; no empty ones."""
+    length, longer = divmod(len(values), parts)
+    ends = [i * length + min(i, longer) for i in range(parts + 1)]
+    return [values[begin:end] for begin, end in zip(ends, ends[1:]) if end > begin]
+
+
+def is_iterable(value: Any) -> bool:
+    """Whether it can be iterated over."""
+    try:
+        iter(value)
+    except TypeError:
+        return False
+    return True
+
+
+def is_version_greater_equal_than(version: str, target: str) -> bool:
+    """Whether the version "2.15.0+cu13" is at least the target "2.1.0", compared by their numbers."""
+    import re
+
+    def numbers(text):
+        return [int(number) for number in re.findall(r"\d+", text.partition("+")[0])[:3]]
+
+    return numbers(version) >= numbers(target)
+
+
+def check_installed_version(name: str, version: str, exception: Optional[Exception] = None) -> None:
+    """Does nothing: nothing of muster is built against a version of a framework."""

@@ -1,0 +1,55 @@
+"""Prints what this installation has and what it found: `python3 -m muster` (as horovodrun --check-build does)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import metadata, util
+
+import muster
+import _muster_native as native
+from muster import built
+
+
+def _version(package: str) -> str:
+    """Its version, without importing it; "" if it is not there."""
+    if util.find_spec(package) is None:
+        return ""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "found"
+
+
+def _dotted(version: int, major: int, minor: int) -> str:
+    """A version that is written as one number, with points."""
+    parts = [version // major, version % major // minor, version % minor]
+    return ".".join(map(str, parts if major > 1000 else parts[:2]))
+
+
+def main() -> int:
+    def row(mark: bool, what: str, note: str) -> None:
+        print(f"    [{'X' if mark else ' '}] {what}{' ' * max(1, 14 - len(what))}{note}")
+
+    print(f"muster {muster.__version__}, Python {sys.version.split()[0]}\n")
+    print(f"Library: {built.library()}, interface {native.abi()}\nExtension: {native.__file__}\n")
+    print("Frameworks:")
+    frameworks = ("torch", "PyTorch"), ("keras", "Keras"), ("tf_keras", "tf_keras"), ("tensorflow", "TensorFlow"), ("jax", "JAX"), ("numpy", "NumPy")
+    for package, what in frameworks:
+        version = _version(package)
+        row(bool(version), what, version or "not found by this Python")
+    print("\nBackends:")
+    row(True, "shm", "ranks on one node")
+    for name, what in (("mpi", "MPI"), ("pmix", "PMIx")):
+        path = built.module(name)
+        row(os.path.exists(path), what, path if os.path.exists(path) else f"{path} is missing")
+    nccl = native.built("nccl")
+    row(built.nccl_built() != 0, "NCCL", _dotted(nccl, 10000, 100) if nccl else "not found by the loader")
+    cuda = native.built("cuda")
+    row(cuda != 0 and built.cuda_built(), "CUDA", f"driver {_dotted(cuda, 1000, 10)}" if cuda else "no driver and device here")
+    print("\nNo GPU has run muster's code for device memory yet: it is compiled, and tested over an imitation of the driver.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

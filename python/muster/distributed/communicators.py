@@ -1,0 +1,191 @@
+"""Makes and ends the communicators of process groups.
+
+The group of all ranks that `muster run` has started uses the communicator of `muster.world`, as muster.torch does; over several nodes a group of some of them is a process set
+of it. Any other group has a communicator of its own: its members, and no others, tell each other through torch.distributed's store where they are. So it is with a program that
+was not started by muster (torchrun, torch.multiprocessing).
+"""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import os
+import secrets
+import socket
+import threading
+from typing import List, Optional, Tuple
+
+import _muster_native as native
+from muster import world
+from muster.distributed import work
+from muster.errors import CollectiveError
+
+_lock = threading.Lock()
+_open: List["Communicator"] = []
+_ending: List[threading.Thread] = []
+_at_exit = False
+_world_failed = False
+
+
+class Communicator:
+    """The communicator of one process group. The group of all ranks shares that of muster.world.
+
+    Attributes:
+        comm: of the extension.
+        nodes: number of its nodes.
+        hosts: of each rank of the group its host; empty where it is not known.
+        set: number of the process set of `comm` that the group is; 0 is all of its ranks.
+    """
+
+    def __init__(self, comm: native.Comm, shared: bool, nodes: int, hosts: List[str], set: int = 0) -> None:
+        self.comm = comm
+        self.set = set
+        self.nodes = nodes
+        self.hosts = hosts
+        self._shared = shared
+        self._failed = False
+        if not shared:
+            with _lock:
+                _open.append(self)
+
+    def note_failure(self) -> None:
+        """What has failed once stays so; the next process group of all ranks begins anew."""
+        global _world_failed
+        self._failed = True
+        if self._shared:
+            _world_failed = True
+
+    def end(self) -> None:
+        """Ends one that is not shared. Returns at once: the other members may come later, and end their groups in another order."""
+        with _lock:
+            if self._shared or self not in _open:
+                return
+            _open.remove(self)
+            thread = threading.Thread(target=self._destroy, name="muster-destroy", daemon=True)
+            _ending.append(thread)
+            thread.start()
+
+    def _destroy(self) -> None:
+        try:
+            self.comm.abandon() if self._failed else self.comm.destroy()
+        except Exception:  # noqa: BLE001  it has failed before: whoever used it was told
+            pass
+
+
+def is_joined(rank: int, size: int) -> bool:
+    """Whether muster.world has been joined as this rank of as many."""
+    return world.is_initialized() and (world.rank(), world.size()) == (rank, size)
+
+
+def _number(name: str) -> int:
+    value = os.environ.get(name, "")
+    return int(value) if value.isdigit() else -1
+
+
+def _is_world(rank: int, size: int) -> bool:
+    """Whether a default group of this rank and size is what the variables of muster say."""
+    if world.is_initialized():
+        return is_joined(rank, size)
+    if multiprocessing.parent_process() is not None:  # its variables are its parent's
+        return False
+    return (_number("MUSTER_RANK"), _number("MUSTER_WORLD_SIZE")) == (rank, size)
+
+
+def place() -> str:
+    """Which node this is; ranks with the same text can share memory."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
+        return boot.read().strip() + " " + os.readlink("/proc/self/ns/net")
+
+
+def _settings(timeout: float) -> List[str]:
+    return [] if "MUSTER_COMM_DEADLINE" in os.environ else [f"MUSTER_COMM_DEADLINE={max(1, round(timeout * 1000))}ms"]
+
+
+def _meet(store, rank: int, size: int) -> Tuple[List[str], int, List[str]]:
+    """(this rank's variables, number of nodes, all ranks' hosts), by way of rank 0."""
+    host = socket.gethostname()
+    store.set(f"muster/{rank}", f"{place()}\n{host}")
+    if rank == 0:
+        theirs = [store.get(f"muster/{other}").decode() for other in range(size)]
+        store.set("muster/all", "\n".join([secrets.token_hex(16), *theirs]))
+    lines = store.get("muster/all").decode().split("\n")
+    nspace, places, hosts = lines[0], lines[1::2], lines[2::2]
+    nodes = list(dict.fromkeys(places))
+    mine = [other for other in range(size) if places[other] == places[rank]]
+    values = {
+        "RANK": rank,
+        "WORLD_SIZE": size,
+        "LOCAL_RANK": mine.index(rank),
+        "LOCAL_SIZE": len(mine),
+        "NODE_RANK": nodes.index(places[rank]),
+        "NODE_COUNT": len(nodes),
+        "NSPACE": f"c10d.{nspace}",
+        "HOST": host,
+    }
+    return [f"MUSTER_{name}={value}" for name, value in values.items()], len(nodes), hosts
+
+
+def _register_exit() -> None:
+    global _at_exit
+    if not _at_exit:
+        _at_exit = True
+        atexit.register(_end_all)
+
+
+def of_all(store, rank: int, size: int, timeout: float) -> Communicator:
+    """For a default group. Collective over its ranks."""
+    global _world_failed
+    if _is_world(rank, size):
+        if _world_failed:
+            world.shutdown()
+        world.init(settings=_settings(timeout))
+        _world_failed = False
+        _register_exit()
+        return Communicator(world.comm(), True, world.cross_size(), [])
+    return of_members(store, rank, size, timeout)
+
+
+def of_world(ranks: List[int], label: str) -> Communicator:
+    """For a group of some ranks on several nodes, where the world is made already: a process set of it. Collective over those."""
+    return Communicator(world.comm(), True, world.cross_size(), [], world.comm().make_process_set(ranks, f"c10d {label}"))
+
+
+def of_members(store, rank: int, size: int, timeout: float) -> Communicator:
+    """For a group of some ranks. Collective over those."""
+    variables, nodes, hosts = _meet(store, rank, size)
+    if world.is_initialized():  # whose files have the same names
+        variables += ["MUSTER_TIMELINE=", "MUSTER_FLIGHT_RECORDER="]
+    try:
+        made = Communicator(native.create([*variables, *_settings(timeout)]), False, nodes, hosts)
+    except CollectiveError as error:
+        if nodes == 1:
+            raise
+        reason = f"a process group of {size} ranks on {nodes} nodes could not be made: {error.reason}; over several nodes, start the ranks with `muster run`"
+        raise CollectiveError(reason, error.code, error.ranks) from error
+    _register_exit()
+    return made
+
+
+def _end_all() -> None:
+    """At the interpreter's end. A rank that ends by an exception waits for nobody; else groups are ended in the order in which they were made."""
+    import sys
+
+    with _lock:
+        left, threads = list(_open), list(_ending)
+        _open.clear()
+    failed = getattr(sys, "last_value", None) is not None
+    for one in left:
+        one._failed = one._failed or failed
+        one._destroy()
+    for thread in threads:
+        thread.join(1)
+    world._end()  # before the thread that waits: its requests end by that
+    work._waiter.stop(5)
+
+
+def _after_fork() -> None:
+    _open.clear()
+    _ending.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)

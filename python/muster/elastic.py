@@ -1,0 +1,160 @@
+"""Keeps what training has reached, so that it can go back there: `State`, `ObjectState`, `run_fn`. Needs no framework.
+
+The world does not change yet: a rank that fails ends the job, with its reason. `reform_world` is where a changed one will come in.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import queue
+from typing import Any, Callable, Dict, Iterable, List, Optional
+
+from muster import world
+from muster.errors import CollectiveError, HostsUpdatedInterrupt
+
+
+class HostUpdateResult:
+    """What happened to the hosts: bits, which add up."""
+
+    no_update = 0
+    removed = 1
+    added = 2
+    mixed = removed | added
+
+
+class State:
+    """What is saved, restored and spread over the ranks. Derive from it, and write save, restore and sync."""
+
+    def __init__(self, bcast_object: Callable[[Any], Any], get_rank: Callable[[], int]) -> None:
+        """
+        Args:
+            bcast_object: gives all ranks rank 0's object; collective.
+            get_rank: this rank's number.
+        """
+        self._bcast_object = bcast_object
+        self._rank = get_rank
+        self._host_messages: "queue.Queue" = queue.Queue()
+        self._last_updated_timestamp: Any = 0
+        self._reset_callbacks: List[Callable[[], None]] = []
+
+    def register_reset_callbacks(self, callbacks: Iterable[Callable[[], None]]) -> None:
+        """Has these called, in this order, whenever the world was made again: to scale learning rates, for instance."""
+        self._reset_callbacks.extend(callbacks)
+
+    def on_reset(self) -> None:
+        """Called when the world was made again, before the state is spread."""
+        self._host_messages = queue.Queue()
+        self.reset()
+        for callback in self._reset_callbacks:
+            callback()
+
+    def on_hosts_updated(self, timestamp: Any, update_res: int) -> None:
+        """Tells that hosts have changed (`HostUpdateResult`) at some time, growing. Any thread. Heard by the next `commit`, of rank 0 for all."""
+        self._host_messages.put((timestamp, update_res))
+
+    def commit(self) -> None:
+        """Saves the state, and raises HostsUpdatedInterrupt, on all ranks at once, if hosts have changed. Collective."""
+        self.save()
+        self.check_host_updates()
+
+    def check_host_updates(self) -> None:
+        """Raises HostsUpdatedInterrupt on all ranks if rank 0 has heard of changed hosts since the last time. Collective."""
+        before, newest, update = self._last_updated_timestamp, self._last_updated_timestamp, HostUpdateResult.no_update
+        while True:
+            try:
+                timestamp, what = self._host_messages.get_nowait()
+            except queue.Empty:
+                break
+            if timestamp > newest:
+                newest = timestamp
+                update |= what
+        before, self._last_updated_timestamp, update = self._bcast_object((before, newest, update))
+        if self._last_updated_timestamp > before:
+            raise HostsUpdatedInterrupt(update == HostUpdateResult.removed)
+
+    def save(self) -> None:
+        """Keeps a copy of the state in this process."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Goes back to what was saved last."""
+        raise NotImplementedError
+
+    def sync(self) -> None:
+        """Gives all ranks rank 0's state, and saves it. Collective."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Called before the callbacks of `on_reset`; does nothing unless overridden."""
+
+
+class ObjectState(State):
+    """State of plain values: keyword arguments, which become attributes. They must be such as can be copied and pickled."""
+
+    def __init__(self, bcast_object: Callable[[Any], Any], get_rank: Callable[[], int], **kwargs: Any) -> None:
+        self._saved_state: Dict[str, Any] = {}
+        super().__init__(bcast_object, get_rank)
+        self._take(kwargs)
+
+    def _take(self, values: Dict[str, Any]) -> None:
+        self._saved_state = copy.deepcopy(values)
+        for name, value in values.items():
+            setattr(self, name, value)
+
+    def save(self) -> None:
+        self._saved_state = copy.deepcopy({name: getattr(self, name) for name in self._saved_state})
+
+    def restore(self) -> None:
+        self._take(self._saved_state)
+
+    def sync(self) -> None:
+        if self._saved_state:
+            self._take(self._bcast_object({name: getattr(self, name) for name in self._saved_state}))
+
+
+def reform_world(reason: BaseException) -> None:
+    """Makes the world again after `reason`, with the ranks there are now. Collective.
+
+    After HostsUpdatedInterrupt: ends this process's membership and begins it anew, with the same ranks. After a failure of a collective the ranks that are
+    gone cannot be replaced yet: it is raised again, and ends this rank.
+    """
+    if isinstance(reason, CollectiveError):
+        raise reason
+    world.shutdown()
+    world.init()
+
+
+def run_fn(func: Callable[..., Any], reset: Optional[Callable[..., None]] = None) -> Callable[..., Any]:
+    """Wraps func(state, …) so that it is begun again from its state when the world has changed.
+
+    It spreads the state and calls `func`. On CollectiveError it restores the state, on HostsUpdatedInterrupt it keeps it; then it has the world made
+    again, calls `state.on_reset()`, and begins anew.
+
+    Args:
+        func: the training; its first argument is the `State`.
+        reset: makes the world again; called without arguments. None: `reform_world`.
+
+    Returns:
+        A function of the same arguments. Its result is that of `func`. What `reset` raises, and whatever else `func` raises, goes on to the caller.
+    """
+
+    @functools.wraps(func)
+    def wrapper(state: State, *args: Any, **kwargs: Any) -> Any:
+        skip_sync = False
+        while True:
+            try:
+                if not skip_sync:
+                    state.sync()
+                return func(state, *args, **kwargs)
+            except CollectiveError as error:
+                reason: Exception = error
+                state.restore()
+                skip_sync = False
+            except HostsUpdatedInterrupt as interrupt:
+                reason = interrupt
+                skip_sync = interrupt.skip_sync
+            reform_world(reason) if reset is None else reset()
+            state.on_reset()
+
+    return wrapper

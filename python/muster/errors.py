@@ -1,0 +1,54 @@
+"""Names what can go wrong with a collective."""
+
+from __future__ import annotations
+
+import re
+from typing import Tuple
+
+import _muster_native as native
+
+
+class CollectiveError(RuntimeError):
+    """A collective failed: ranks have died, hang, disagree, or a library has failed.
+
+    `horovod.common.exceptions.HorovodInternalError` is this class; `muster.torch.elastic.run` restores the state when it is raised.
+
+    Attributes:
+        ranks: the ranks at fault, as far as they are known; may be empty.
+        hosts: their hosts, as far as the reason names them.
+        tensor: the name of the tensor, or "".
+        reason: what happened, in words; the text of this exception.
+        code: `_muster_native.E_PEER` and its like.
+    """
+
+    def __init__(self, reason: str = "", code: int = native.E_INTERNAL, ranks: Tuple[int, ...] = ()) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.code = code
+        self.ranks = tuple(ranks)
+        self.hosts = tuple(dict.fromkeys(re.findall(r"rank \d+(?: of \d+)? on ([^\s,:;)]+)", reason)))
+        tensor = re.search(r'"([^"]*)"', reason)
+        self.tensor = tensor.group(1) if tensor else ""
+
+    def __reduce__(self):
+        return type(self), (self.reason, self.code, self.ranks)
+
+
+class HostsUpdatedInterrupt(Exception):
+    """Raised by `State.commit()` when hosts were added or removed: what runs under `elastic.run` goes on with the new world.
+
+    Attributes:
+        skip_sync: whether the state need not be broadcast again, since hosts were only removed.
+    """
+
+    def __init__(self, skip_sync: bool = False) -> None:
+        super().__init__("the hosts of this job have changed")
+        self.skip_sync = skip_sync
+
+
+def _of_code(reason: str, code: int, ranks: Tuple[int, ...]) -> Exception:
+    """The exception for a code of muster_comm.h: ValueError for wrong arguments, else CollectiveError."""
+    return ValueError(reason) if code == native.E_USAGE else CollectiveError(reason, code, ranks)
+
+
+native.set_error_class(_of_code)

@@ -1,0 +1,119 @@
+"""Makes process sets: some of the ranks, which run collectives of their own."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, List, Optional, Sequence, Union
+
+from muster import world
+
+
+class ProcessSet:
+    """Some ranks of the world. Usable after it was given to `init` or `add_process_set`; ranks outside must not submit to it (see `included`)."""
+
+    def __init__(self, ranks: Sequence[int]) -> None:
+        self._ranks: Optional[List[int]] = sorted(int(rank) for rank in ranks)
+        if len(set(self._ranks)) != len(self._ranks):
+            raise ValueError(f"a process set names a rank twice: {self._ranks}; name each once")
+        self.process_set_id: Optional[int] = None
+
+    @property
+    def ranks(self) -> List[int]:
+        """Its ranks in the world, ascending."""
+        return list(range(world.size())) if self._ranks is None else list(self._ranks)
+
+    def _place(self):
+        if self.process_set_id is None:
+            raise ValueError(f"the process set {self._ranks} is not in use; give it to init() or add_process_set()")
+        return world.comm().place_in_set(self.process_set_id)
+
+    def rank(self) -> int:
+        """This rank's number within the set; -1 outside of it."""
+        return self._place()[0]
+
+    def size(self) -> int:
+        """Number of its ranks."""
+        return self._place()[1]
+
+    def included(self) -> bool:
+        """Whether this rank belongs to it."""
+        return self._place()[0] >= 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ProcessSet) and self._ranks == other._ranks
+
+    def __hash__(self) -> int:
+        return hash(None if self._ranks is None else tuple(self._ranks))
+
+    def __repr__(self) -> str:
+        ranks = "all" if self._ranks is None else self._ranks
+        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={ranks})"
+
+
+global_process_set = ProcessSet([])
+global_process_set._ranks = None
+global_process_set.process_set_id = 0
+
+_in_use: Dict[int, ProcessSet] = {}
+_dynamic = False
+
+
+def _begin(given) -> None:
+    global _dynamic
+    _dynamic = given == "dynamic" or os.environ.get("HOROVOD_DYNAMIC_PROCESS_SETS", "") not in ("", "0")
+    if given is None or given == "dynamic":
+        return
+    for one in given:
+        _add(one if isinstance(one, ProcessSet) else ProcessSet(one))
+
+
+def _end() -> None:
+    for one in _in_use.values():
+        one.process_set_id = None
+    _in_use.clear()
+
+
+def _add(process_set: ProcessSet) -> ProcessSet:
+    ranks = process_set.ranks
+    if process_set.process_set_id is not None or any(one.ranks == ranks for one in _in_use.values()) or ranks == list(range(world.size())):
+        raise ValueError(f"a process set of the ranks {ranks} is in use already; use that one")
+    process_set.process_set_id = world.comm().add_process_set(ranks)
+    _in_use[process_set.process_set_id] = process_set
+    return process_set
+
+
+def _check_dynamic(what: str) -> None:
+    world.comm()
+    if not _dynamic:
+        raise ValueError(f'{what} after init() needs init(process_sets="dynamic") or HOROVOD_DYNAMIC_PROCESS_SETS=1')
+
+
+def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
+    """Makes a process set. Collective over all ranks of the world, with the same ranks; blocks until they have called it.
+
+    Raises ValueError where sets are not dynamic, for wrong ranks, and for a set that is there already.
+    """
+    _check_dynamic("adding a process set")
+    return _add(process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set))
+
+
+def remove_process_set(process_set: ProcessSet) -> bool:
+    """Ends a process set; whether it was in use. Collective over all ranks of the world, blocking. The set of all ranks cannot be removed (False).
+
+    Requests of it that are in flight on this rank are a ValueError.
+    """
+    _check_dynamic("removing a process set")
+    number = process_set.process_set_id
+    if number is None or number == 0 or number not in _in_use:
+        return False
+    world.comm().remove_process_set(number)
+    del _in_use[number]
+    process_set.process_set_id = None
+    return True
+
+
+def number_of(process_set: ProcessSet) -> int:
+    """Its number, for a submission. Raises ValueError if it is not in use."""
+    if process_set.process_set_id is None:
+        raise ValueError(f"{process_set} is not in use; give it to init() or add_process_set()")
+    return process_set.process_set_id

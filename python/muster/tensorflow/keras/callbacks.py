@@ -1,0 +1,7 @@
+"""Serves `muster.tensorflow.keras.callbacks` by `muster.keras.callbacks`."""
+
+import sys
+
+import muster.keras.callbacks
+
+sys.modules[__name__] = muster.keras.callbacks

@@ -1,0 +1,303 @@
+"""Reduces tensors over the ranks: `allreduce`, its grouped, asynchronous and in-place forms, and `sparse_allreduce_async`.
+
+All are collective over the ranks of the process set. Tensors of one name are reduced together, in any order; names left out are counted.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+import torch
+import _muster_native as native
+from muster import world
+from muster.process_sets import ProcessSet, global_process_set
+from muster.torch import _requests
+from muster.torch._reductions import Plan, Sum, check_adasum, number_of, op_of, plan, scaled
+from muster.torch._requests import synchronize
+from muster.torch._tensors import TYPES, place_of, place_of_all, shape_of
+from muster.torch.compression import Compression, wire_of
+
+
+def _type_of(tensor: torch.Tensor) -> int:
+    return TYPES.get(tensor.dtype, native.U8)  # bool, of which _reductions.plan lets minimum and maximum pass
+
+
+class _Part:
+    """One tensor on its way: what is sent, where the result comes, and where it goes in the end."""
+
+    __slots__ = ("sent", "received", "output")
+
+    def __init__(self, tensor: torch.Tensor, in_place: bool, how: Plan) -> None:
+        sent = tensor.detach() if tensor.is_contiguous() else tensor.detach().contiguous()
+        if how.before != 1:
+            sent = scaled(sent, how.before)
+        self.sent = sent
+        if in_place:
+            self.output = tensor
+            self.received = sent  # its own memory, or the copy's
+        else:
+            self.output = self.received = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+
+    def finish(self, how: Plan) -> torch.Tensor:
+        """The output, with the result in it."""
+        result = self.received if how.is_native else scaled(self.received, how.after, how.divisor)
+        if result.data_ptr() != self.output.data_ptr():
+            with torch.no_grad():
+                self.output.copy_(result)
+        return self.output
+
+
+def _submit(
+    tensor: torch.Tensor, in_place: bool, name: Optional[str], op: int, prescale: float, postscale: float, process_set: ProcessSet, wire: int = 0
+) -> int:
+    check_adasum(op, process_set)
+    number = number_of(process_set)
+    comm = world.comm()
+    memory, stream = place_of(tensor)
+    how = plan(op, prescale, postscale, process_set, tensor)
+    name = world.nameless("allreduce", number) if name is None else "allreduce." + name
+    part = _Part(tensor, in_place, how)
+    request = comm.submit(
+        native.ALLREDUCE, how.how, None, name, part.sent.data_ptr(), part.received.data_ptr(), shape_of(tensor), _type_of(tensor),
+        how.prescale, how.postscale, number, wire, 1 if wire else 0, memory, stream, (part.sent, part.received),
+    )  # fmt: skip
+    if how.is_native and part.received.data_ptr() == part.output.data_ptr():
+        return _requests.add(request, part.output)
+    return _requests.add(request, part, lambda _, part: part.finish(how))
+
+
+def _submit_group(
+    tensors: Sequence[torch.Tensor],
+    in_place: bool,
+    name: Optional[str],
+    op: int,
+    prescale: float,
+    postscale: float,
+    process_set: ProcessSet,
+    wire: int = 0,
+) -> int:
+    check_adasum(op, process_set)
+    number = number_of(process_set)
+    comm = world.comm()
+    tensors = list(tensors)
+    if not tensors:
+        return _requests.add(None, [])
+    memory, stream = place_of_all(tensors)
+    how = plan(op, prescale, postscale, process_set, *tensors)
+    name = world.nameless("grouped_allreduce", number) if name is None else "grouped_allreduce." + name
+    parts = [_Part(tensor, in_place, how) for tensor in tensors]
+    listed = [
+        (f"{name}_{i}of{len(parts)}", part.sent.data_ptr(), part.received.data_ptr(), shape_of(tensor), _type_of(tensor))
+        for i, (part, tensor) in enumerate(zip(parts, tensors), 1)
+    ]
+    kept = [(part.sent, part.received) for part in parts]
+    request = comm.submit_group(name, listed, how.how, how.prescale, how.postscale, number, wire, 1 if wire else 0, memory, stream, kept)
+    return _requests.add(request, parts, lambda _, parts: [part.finish(how) for part in parts])
+
+
+def allreduce_async(
+    tensor: torch.Tensor,
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Submits the tensor, and returns a handle for `synchronize`, which gives a new tensor. See `allreduce`."""
+    return _submit(tensor, False, name, op_of(op, average), prescale_factor, postscale_factor, process_set)
+
+
+def allreduce_async_(
+    tensor: torch.Tensor,
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Submits the tensor, and returns a handle for `synchronize`; the tensor itself, untouched until then, holds the result. See `allreduce`."""
+    return _submit(tensor, True, name, op_of(op, average), prescale_factor, postscale_factor, process_set)
+
+
+def allreduce_(
+    tensor: torch.Tensor,
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> torch.Tensor:
+    """Reduces the tensor in place, blocking, and returns it. See `allreduce`."""
+    return synchronize(_submit(tensor, True, name, op_of(op, average), prescale_factor, postscale_factor, process_set))
+
+
+class _Allreduce(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, tensor, name, op, prescale, postscale, process_set, wire):
+        ctx.arguments = (op, prescale, postscale, process_set, wire)
+        return synchronize(_submit(tensor, False, name, op, prescale, postscale, process_set, wire))
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return (_allreduce(gradient, None, *ctx.arguments), None, None, None, None, None, None)
+
+
+def _allreduce(tensor: torch.Tensor, name: Optional[str], *arguments) -> torch.Tensor:
+    if tensor.requires_grad and torch.is_grad_enabled():
+        return _Allreduce.apply(tensor, name, *arguments)
+    op, prescale, postscale, process_set, wire = arguments
+    return synchronize(_submit(tensor, False, name, op, prescale, postscale, process_set, wire))
+
+
+def allreduce(
+    tensor: torch.Tensor,
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    compression: Any = Compression.none,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> torch.Tensor:
+    """Reduces the tensor over the ranks of the process set, blocking. Differentiable: the gradient is reduced in the same way.
+
+    Args:
+        tensor: the same shape and type on all ranks. Floating types; i32, i64, u8, i8, with averages and factors that truncate; bool for Min, Max.
+        average: deprecated: True is op=Average, False is op=Sum.
+        name: what the ranks know it by; None: counted, so that ranks must call it equally often.
+        compression: how it travels: `Compression.none`, `.fp16`, `.bf16`, or any class with compress and decompress.
+        op: Average (the default), Sum, Adasum, Min, Max or Product.
+        prescale_factor: multiplies the tensor before, postscale_factor after.
+        process_set: ranks outside of it must not call this.
+
+    Returns:
+        A new tensor of the same shape and type, the same on all ranks.
+
+    Raises:
+        ValueError: a type that cannot be reduced so, or the name is in flight.
+        CollectiveError: ranks have died, hang, or disagree on type, shape or reduction; on every rank.
+    """
+    op = op_of(op, average)
+    wire = wire_of(compression, op, tensor)
+    if wire:
+        return _allreduce(tensor, name, op, prescale_factor, postscale_factor, process_set, wire)
+    small, context = compression.compress(tensor)
+    return compression.decompress(_allreduce(small, name, op, prescale_factor, postscale_factor, process_set, 0), context)
+
+
+def grouped_allreduce_async(
+    tensors: Sequence[torch.Tensor],
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Submits the tensors as one request, all or none, and returns one handle; `synchronize` gives a list of new tensors. See `grouped_allreduce`."""
+    return _submit_group(tensors, False, name, op_of(op, average), prescale_factor, postscale_factor, process_set)
+
+
+def grouped_allreduce_async_(
+    tensors: Sequence[torch.Tensor],
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Submits the tensors as one request, all or none, and returns one handle; the results are in the tensors themselves. See `grouped_allreduce`."""
+    return _submit_group(tensors, True, name, op_of(op, average), prescale_factor, postscale_factor, process_set)
+
+
+def grouped_allreduce_(
+    tensors: Sequence[torch.Tensor],
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> List[torch.Tensor]:
+    """Reduces the tensors in place, blocking, and returns them. See `grouped_allreduce`."""
+    return synchronize(_submit_group(tensors, True, name, op_of(op, average), prescale_factor, postscale_factor, process_set))
+
+
+class _GroupedAllreduce(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, name, op, prescale, postscale, process_set, wire, *tensors):
+        ctx.arguments = (op, prescale, postscale, process_set, wire)
+        return tuple(synchronize(_submit_group(tensors, False, name, op, prescale, postscale, process_set, wire)))
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        return (None, None, None, None, None, None, *_grouped(gradients, None, *ctx.arguments))
+
+
+def _grouped(tensors: Sequence[torch.Tensor], name: Optional[str], *arguments) -> List[torch.Tensor]:
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        return list(_GroupedAllreduce.apply(name, *arguments, *tensors))
+    op, prescale, postscale, process_set, wire = arguments
+    return synchronize(_submit_group(tensors, False, name, op, prescale, postscale, process_set, wire))
+
+
+def grouped_allreduce(
+    tensors: Sequence[torch.Tensor],
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    compression: Any = Compression.none,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> List[torch.Tensor]:
+    """Reduces the tensors over the ranks of the process set as one request: all or none. Blocking, differentiable.
+
+    Arguments and errors are those of `allreduce`. The tensors may differ in type; integers among them have all of them averaged after the sum.
+
+    Returns:
+        A list of new tensors.
+    """
+    op = op_of(op, average)
+    tensors = list(tensors)
+    wire = wire_of(compression, op, *tensors)
+    if wire:
+        return _grouped(tensors, name, op, prescale_factor, postscale_factor, process_set, wire)
+    pairs = [compression.compress(tensor) for tensor in tensors]
+    reduced = _grouped([small for small, _ in pairs], name, op, prescale_factor, postscale_factor, process_set, 0)
+    return [compression.decompress(one, context) for one, (_, context) in zip(reduced, pairs)]
+
+
+def sparse_allreduce_async(
+    tensor: torch.Tensor, name: Optional[str], op: int, process_set: ProcessSet = global_process_set
+) -> Callable[[], torch.Tensor]:
+    """Adds up sparse tensors (layout torch.sparse_coo) by gathering the indices and values of all ranks; op is Sum or Average.
+
+    Returns:
+        What stands for a handle: called, it waits and returns the sparse tensor, not coalesced. `synchronize` does not take it.
+    """
+    from muster.torch._allgather import allgather_async
+    from muster.torch._reductions import Average
+    from muster.torch._sparse import _UNCHECKED
+
+    if tensor.layout is not torch.sparse_coo:
+        raise ValueError(f"a tensor of the layout {tensor.layout} is not sparse_coo; use allreduce_async")
+    if op not in (Sum, Average):
+        raise ValueError("sparse tensors can be reduced with op=Sum or op=Average; make the tensor dense for others")
+    own = tensor.detach().coalesce()
+    ranks = process_set.size()
+    # An index a row, since rows are what ranks may have different numbers of.
+    indices = allgather_async(own.indices().t().contiguous(), None if name is None else name + ".indices", process_set)
+    values = allgather_async(own.values(), None if name is None else name + ".values", process_set)
+    shape: Tuple[int, ...] = tuple(tensor.shape)
+
+    def finish() -> torch.Tensor:
+        of_all = synchronize(values)
+        at = synchronize(indices).t()
+        return torch.sparse_coo_tensor(at, scaled(of_all, 1.0, ranks) if op == Average else of_all, shape, **_UNCHECKED)
+
+    return finish

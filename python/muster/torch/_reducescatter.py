@@ -1,0 +1,173 @@
+"""Reduces tensors and leaves each rank some rows: `reducescatter`, and its grouped and asynchronous forms.
+
+Collective over the ranks of the process set.
+"""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional, Sequence
+
+import torch
+import _muster_native as native
+from muster import world
+from muster.errors import CollectiveError
+from muster.process_sets import ProcessSet, global_process_set
+from muster.torch import _requests
+from muster.torch._allgather import allgather, grouped_allgather
+from muster.torch._reductions import Adasum, Average, Plan, Sum, number_of, plan, scaled
+from muster.torch._requests import synchronize
+from muster.torch._tensors import TYPES, of_result, place_of, place_of_all, shape_of
+from muster.torch.compression import Compression
+
+
+def _check(op: int, *tensors: torch.Tensor) -> None:
+    if op == Adasum:
+        raise CollectiveError("reducescatter: Adasum is there for allreduce only", native.E_USAGE, ())
+    if any(tensor.dim() == 0 for tensor in tensors):
+        raise ValueError("reducescatter: a scalar has no rows to scatter; give it a shape of one dimension, or use allreduce")
+
+
+def _type_of(tensor: torch.Tensor) -> int:
+    return TYPES.get(tensor.dtype, native.U8)  # bool, of which _reductions.plan lets minimum and maximum pass
+
+
+def _result(how: Plan, request: native.Handle, sent: torch.Tensor, *index: int) -> torch.Tensor:
+    return scaled(of_result(request, sent, *index), how.after, how.divisor)
+
+
+def reducescatter_async(
+    tensor: torch.Tensor,
+    name: Optional[str] = None,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> int:
+    """Submits the tensor, and returns a handle for `synchronize`, which gives a new tensor. See `reducescatter`."""
+    number = number_of(process_set)
+    comm = world.comm()
+    _check(op, tensor)
+    memory, stream = place_of(tensor)
+    how = plan(op, prescale_factor, postscale_factor, process_set, tensor)
+    name = world.nameless("reducescatter", number) if name is None else "reducescatter." + name
+    sent = scaled(tensor.detach().contiguous(), how.before)
+    place, ranks = comm.place_in_set(number)
+    share = sent.shape[0] // ranks + (place < sent.shape[0] % ranks)
+    received = torch.empty((share, *sent.shape[1:]), dtype=sent.dtype, device=sent.device)
+    request = comm.submit(
+        native.REDUCESCATTER, how.how, None, name, sent.data_ptr(), received.data_ptr(), shape_of(sent), _type_of(sent),
+        how.prescale, how.postscale, number, 0, 0, memory, stream, (sent, received), received.numel(),
+    )  # fmt: skip
+    return _requests.add(request, received, None if how.is_native else lambda _, received: scaled(received, how.after, how.divisor))
+
+
+def _factor(op: int, process_set: ProcessSet, prescale: float, postscale: float) -> float:
+    """What the gathered gradient is multiplied by: an average's is the whole sum's divided by the ranks, as a sum's would be after an average."""
+    return (process_set.size() if op == Sum else 1) * prescale * postscale
+
+
+class _Reducescatter(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, tensor, name, op, process_set, prescale, postscale):
+        ctx.process_set = process_set
+        ctx.factor = _factor(op, process_set, prescale, postscale)
+        return synchronize(reducescatter_async(tensor, name, op, process_set, prescale, postscale))
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return allgather(gradient * ctx.factor, process_set=ctx.process_set), None, None, None, None, None
+
+
+def _reducescatter(tensor: torch.Tensor, *arguments) -> torch.Tensor:
+    if tensor.requires_grad and torch.is_grad_enabled():
+        return _Reducescatter.apply(tensor, *arguments)
+    return synchronize(reducescatter_async(tensor, *arguments))
+
+
+def reducescatter(
+    tensor: torch.Tensor,
+    name: Optional[str] = None,
+    compression: Any = Compression.none,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> torch.Tensor:
+    """Reduces the tensor over the ranks and leaves each rank its rows of the result. Blocking, differentiable.
+
+    Of R rows over N ranks the first R % N ranks get one row more. The gradients of all ranks' rows are gathered, times N for Sum, times the factors.
+
+    Args:
+        tensor: the same shape and type on all ranks, of at least one dimension; types as of `allreduce`.
+        name: what the ranks know it by; None: counted, so that ranks must call it equally often.
+        compression: `Compression.none`, `.fp16`, `.bf16`, or any class with compress and decompress.
+        op: Average (the default), Sum, Min, Max or Product.
+        process_set: ranks outside of it must not call this.
+        prescale_factor: multiplies the tensor before, postscale_factor after.
+
+    Returns:
+        A new tensor: this rank's rows.
+
+    Raises:
+        ValueError: a scalar, a type that cannot be reduced so, or the name is in flight.
+        CollectiveError: op is Adasum; ranks have died, hang, or disagree on type, shape or reduction; on every rank.
+    """
+    small, context = compression.compress(tensor)
+    return compression.decompress(_reducescatter(small, name, op, process_set, prescale_factor, postscale_factor), context)
+
+
+def grouped_reducescatter_async(
+    tensors: Sequence[torch.Tensor],
+    name: Optional[str] = None,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> int:
+    """Submits the tensors as one request, and returns one handle; `synchronize` gives a list of new tensors. See `grouped_reducescatter`."""
+    number = number_of(process_set)
+    comm = world.comm()
+    tensors = list(tensors)
+    if not tensors:
+        return _requests.add(None, [])
+    _check(op, *tensors)
+    memory, stream = place_of_all(tensors)
+    how = plan(op, prescale_factor, postscale_factor, process_set, *tensors)
+    name = world.nameless("grouped_reducescatter", number) if name is None else "grouped_reducescatter." + name
+    all_sent = [scaled(tensor.detach().contiguous(), how.before) for tensor in tensors]
+    listed = [(f"{name}_{i}of{len(tensors)}", sent.data_ptr(), 0, shape_of(sent), _type_of(sent)) for i, sent in enumerate(all_sent, 1)]
+    request = comm.submit_group(name, listed, how.how, how.prescale, how.postscale, number, 0, 0, memory, stream, all_sent, native.REDUCESCATTER)
+    return _requests.add(request, all_sent, lambda request, all_sent: [_result(how, request, sent, i) for i, sent in enumerate(all_sent)])
+
+
+class _GroupedReducescatter(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, name, op, process_set, prescale, postscale, *tensors):
+        ctx.process_set = process_set
+        ctx.factor = _factor(op, process_set, prescale, postscale)
+        return tuple(synchronize(grouped_reducescatter_async(tensors, name, op, process_set, prescale, postscale)))
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        gathered = grouped_allgather([gradient * ctx.factor for gradient in gradients], process_set=ctx.process_set)
+        return (None, None, None, None, None, *gathered)
+
+
+def grouped_reducescatter(
+    tensors: Sequence[torch.Tensor],
+    name: Optional[str] = None,
+    compression: Any = Compression.none,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> List[torch.Tensor]:
+    """Reduces and scatters each of the tensors as `reducescatter` does, all or none; a list of new tensors. Blocking, differentiable."""
+    pairs = [compression.compress(tensor) for tensor in tensors]
+    small = [one for one, _ in pairs]
+    arguments = (name, op, process_set, prescale_factor, postscale_factor)
+    if torch.is_grad_enabled() and any(one.requires_grad for one in small):
+        reduced = _GroupedReducescatter.apply(*arguments, *small)
+    else:
+        reduced = synchronize(grouped_reducescatter_async(small, *arguments))
+    return [compression.decompress(one, context) for one, (_, context) in zip(reduced, pairs)]

@@ -1,0 +1,146 @@
+"""Saves, restores and spreads models, optimizers, samplers and plain values: `TorchState`, and the registry of what knows how."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Dict, List, Optional, Tuple, Type
+
+import torch
+from muster import world
+from muster.elastic import ObjectState
+from muster.torch.elastic.sampler import ElasticSampler
+from muster.torch.functions import broadcast_object, broadcast_optimizer_state, broadcast_parameters
+
+
+class StateHandler:
+    """Takes care of one value of a TorchState. Derive from it, and write save, restore and sync."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def save(self) -> None:
+        """Keeps a copy of the value's state."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Goes back to it."""
+        raise NotImplementedError
+
+    def sync(self) -> None:
+        """Gives all ranks rank 0's. Collective."""
+        raise NotImplementedError
+
+    def set_value(self, value: Any) -> None:
+        """Takes care of another value from now on."""
+        self.value = value
+        self.save()
+
+
+class _StateDictHandler(StateHandler):
+    """Of what has state_dict and load_state_dict: learning rate schedulers, GradScaler, samplers and loaders."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value)
+        self.save()
+
+    def save(self) -> None:
+        self._saved = copy.deepcopy(self.value.state_dict())
+
+    def restore(self) -> None:
+        self.value.load_state_dict(copy.deepcopy(self._saved))
+
+    def sync(self) -> None:
+        self.value.load_state_dict(broadcast_object(self.value.state_dict()))
+
+
+class ModelStateHandler(_StateDictHandler):
+    """Of models: tensors are broadcast into the memory they have."""
+
+    def sync(self) -> None:
+        tensors = self.value.state_dict()
+        broadcast_parameters({name: one for name, one in tensors.items() if isinstance(one, torch.Tensor)}, root_rank=0)
+        others = {name: one for name, one in tensors.items() if not isinstance(one, torch.Tensor)}
+        if others:  # of get_extra_state()
+            self.value.load_state_dict({**tensors, **broadcast_object(others)})
+
+
+class OptimizerStateHandler(_StateDictHandler):
+    """Of optimizers."""
+
+    def sync(self) -> None:
+        broadcast_optimizer_state(self.value, root_rank=0)
+
+
+class SamplerStateHandler(_StateDictHandler):
+    """Of samplers."""
+
+
+Registry = List[Tuple[type, Type[StateHandler]]]
+
+_registry: Registry = [
+    (torch.nn.Module, ModelStateHandler),
+    (torch.optim.Optimizer, OptimizerStateHandler),
+    (ElasticSampler, SamplerStateHandler),
+]
+
+
+def get_handler_registry() -> Registry:
+    """The pairs (class of values, class of handlers); the first that fits is taken. The rest goes by its state_dict, if it has one."""
+    return _registry
+
+
+def set_handler_registry(registry: Registry) -> None:
+    """Takes these pairs instead."""
+    global _registry
+    _registry = registry
+
+
+def _handler_of(value: Any) -> Optional[StateHandler]:
+    for kind, handler in _registry:
+        if isinstance(value, kind):
+            return handler(value)
+    if not isinstance(value, type) and callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None)):
+        return _StateDictHandler(value)
+    return None
+
+
+class TorchState(ObjectState):
+    """State of training with PyTorch: a model, an optimizer, and whatever else is given by keyword; all become attributes.
+
+    What has state_dict and load_state_dict (models, optimizers, schedulers, samplers) is saved and spread by them. Other values are copied,
+    and spread as one pickled dict. An attribute that is assigned another model or optimizer is taken care of from then on.
+    """
+
+    def __init__(self, model: Any = None, optimizer: Any = None, **kwargs: Any) -> None:
+        self._handlers: Dict[str, StateHandler] = {}
+        plain = {}
+        for name, value in {**kwargs, "model": model, "optimizer": optimizer}.items():
+            handler = _handler_of(value)
+            if handler is None:
+                plain[name] = value
+            else:
+                self._handlers[name] = handler
+                object.__setattr__(self, name, value)
+        super().__init__(bcast_object=broadcast_object, get_rank=world.rank, **plain)
+
+    def save(self) -> None:
+        for handler in self._handlers.values():
+            handler.save()
+        super().save()
+
+    def restore(self) -> None:
+        for handler in self._handlers.values():
+            handler.restore()
+        super().restore()
+
+    def sync(self) -> None:
+        for handler in self._handlers.values():
+            handler.sync()
+            handler.save()
+        super().sync()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        handler = self.__dict__.get("_handlers", {}).get(name)
+        if handler is not None:
+            handler.set_value(value)
+        super().__setattr__(name, value)

@@ -1,0 +1,101 @@
+/* Makes the module _muster_native. */
+#include <pthread.h>
+
+#include "python/native/native.h"
+
+PyTypeObject *comm_type, *handle_type, *group_type, *memory_type;
+
+static void count_fork(void) {
+    ++forks;
+}
+
+static PyObject* abi(PyObject* module, PyObject* none) {
+    (void)module, (void)none;
+    return PyLong_FromLong(muster_comm_abi());
+}
+
+/* built(what) -> int: loads the library that is asked for, without the GIL. */
+static PyObject* built(PyObject* module, PyObject* what) {
+    (void)module;
+    char const* name = PyUnicode_AsUTF8AndSize(what, NULL);
+    if (name == NULL) return NULL;
+    int number;
+    Py_BEGIN_ALLOW_THREADS
+    number = muster_built(name);
+    Py_END_ALLOW_THREADS
+    return PyLong_FromLong(number);
+}
+
+static PyMethodDef functions[] = {
+    {"create", create, METH_VARARGS,
+     "create(variables, ranks=None, name='') -> Comm. Collective over these ranks, or all. `variables` are texts NAME=VALUE."},
+    {"set_error_class", set_error_class, METH_O, "set_error_class(class): called as class(message, code, ranks)"},
+    {"wait_many", wait_many, METH_O, "wait_many(handles): until all have ended; raises what the first that failed, failed of"},
+    {"built", built, METH_O, "built(\"mpi\", \"pmix\", \"cuda_kernels\", \"nccl\" or \"cuda\") -> version or 1; 0: not found"},
+    {"abi", abi, METH_NOARGS, "the number of the interface of libmuster_comm.so"},
+    {NULL, NULL, 0, NULL}};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_muster_native", "Collectives of libmuster_comm.so.", -1, functions, NULL, NULL, NULL, NULL};
+
+static int add_type(PyObject* module, PyTypeObject** to, PyType_Spec* spec, char const* name) {
+    *to = (PyTypeObject*)PyType_FromSpec(spec);
+    if (*to == NULL) return 0;
+    Py_INCREF((PyObject*)*to);
+    return PyModule_AddObject(module, name, (PyObject*)*to) == 0;
+}
+
+static struct {
+    char const* name;
+    int value;
+} const constants[] = {{"ALLREDUCE", ALLREDUCE},
+                       {"ALLGATHER", ALLGATHER},
+                       {"BROADCAST", BROADCAST},
+                       {"REDUCESCATTER", REDUCESCATTER},
+                       {"ALLTOALL", ALLTOALL},
+                       {"BARRIER", BARRIER},
+                       {"JOIN", JOIN},
+                       {"F32", MUSTER_F32},
+                       {"F64", MUSTER_F64},
+                       {"F16", MUSTER_F16},
+                       {"BF16", MUSTER_BF16},
+                       {"I32", MUSTER_I32},
+                       {"I64", MUSTER_I64},
+                       {"U8", MUSTER_U8},
+                       {"I8", MUSTER_I8},
+                       {"BOOL", MUSTER_BOOL},
+                       {"I16", MUSTER_I16},
+                       {"U16", MUSTER_U16},
+                       {"SUM", MUSTER_SUM},
+                       {"AVERAGE", MUSTER_AVERAGE},
+                       {"MIN", MUSTER_MIN},
+                       {"MAX", MUSTER_MAX},
+                       {"PRODUCT", MUSTER_PRODUCT},
+                       {"ADASUM", MUSTER_ADASUM},
+                       {"HOST", MUSTER_HOST},
+                       {"DEVICE", MUSTER_DEVICE},
+                       {"WIRE_DEFAULT", MUSTER_WIRE_DEFAULT},
+                       {"WIRE_NONE", MUSTER_WIRE_NONE},
+                       {"WIRE_F16", MUSTER_WIRE_F16},
+                       {"WIRE_BF16", MUSTER_WIRE_BF16},
+                       {"E_USAGE", MUSTER_E_USAGE},
+                       {"E_TIMEOUT", MUSTER_E_TIMEOUT},
+                       {"E_PEER", MUSTER_E_PEER},
+                       {"E_UNAVAILABLE", MUSTER_E_UNAVAILABLE},
+                       {"E_SYSTEM", MUSTER_E_SYSTEM},
+                       {"E_LIBRARY", MUSTER_E_LIBRARY},
+                       {"E_INTERNAL", MUSTER_E_INTERNAL},
+                       {"JSON", MUSTER_JSON},
+                       {"PROMETHEUS", MUSTER_PROMETHEUS}};
+
+PyMODINIT_FUNC PyInit__muster_native(void) {
+    PyObject* module = PyModule_Create(&definition);
+    if (module == NULL) return NULL;
+    if (!add_type(module, &comm_type, &comm_spec, "Comm") || !add_type(module, &handle_type, &handle_spec, "Handle") ||
+        !add_type(module, &group_type, &group_spec, "Group") || !add_type(module, &memory_type, &memory_spec, "Memory"))
+        return NULL;
+    for (size_t i = 0; i < sizeof constants / sizeof *constants; ++i)
+        if (PyModule_AddIntConstant(module, constants[i].name, constants[i].value) != 0) return NULL;
+    pthread_atfork(NULL, NULL, count_fork);
+    return module;
+}

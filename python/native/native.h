@@ -1,0 +1,94 @@
+/* Lets Python submit collectives: a thin layer over libmuster_comm.so, of CPython's limited API, so that one file serves every Python from 3.10 on.
+ *
+ * Tensors come as numbers: address, shape, type. Nothing here knows torch, NumPy or MPI. All checks that cost little are made by libmuster_comm; its codes become
+ * exceptions of the class that set_error_class was given: error_class(message, code, ranks).
+ */
+#ifndef MUSTER_NATIVE_H
+#define MUSTER_NATIVE_H
+
+#define Py_LIMITED_API 0x030A0000
+#include <Python.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/c_api/muster_comm.h"
+
+/* Methods that get their arguments as an array. */
+#define FAST(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL
+
+typedef struct {
+    PyObject_HEAD
+    muster_comm* comm;
+    unsigned made_after_forks;
+} comm_object;
+
+typedef struct {
+    PyObject_HEAD
+    muster_handle* handle;
+    PyObject* keep; /* what must stay until the request has ended */
+    unsigned made_after_forks;
+} handle_object;
+
+typedef struct {
+    PyObject_HEAD
+    muster_group* group;
+    PyObject* keep;
+    unsigned made_after_forks;
+} group_object;
+
+typedef struct {
+    PyObject_HEAD
+    void* address;
+    size_t bytes;
+    unsigned made_after_forks;
+} memory_object;
+
+extern PyTypeObject *comm_type, *handle_type, *group_type, *memory_type;
+extern PyType_Spec comm_spec, handle_spec, group_spec, memory_spec;
+
+/* Grows in each child of fork(): it has the parent's objects, but none of its threads, and must not use them, nor end them. */
+extern unsigned forks;
+
+/* objects.c. comm_of: null with an exception where it has ended or belongs to another process. */
+PyObject* new_object(PyTypeObject* type);
+void free_object(PyObject* self);
+muster_comm* comm_of(PyObject* self);
+
+/* errors.c. raise_last: of the last call that failed; always null. */
+PyObject* raise_last(int code);
+PyObject* none_or_raise(int code);
+PyObject* set_error_class(PyObject* module, PyObject* class);
+
+/* handle.c. new_handle takes over `handle`, and holds `keep` until the request has ended. release_dropped frees what was dropped before its end. */
+PyObject* new_handle(muster_handle* handle, PyObject* keep);
+void release_dropped(void);
+PyObject* wait_many(PyObject* module, PyObject* given);
+
+/* arguments.c. Functions that read give 0 or null with an exception. */
+enum { MAX_DIMENSIONS = 8 };
+enum { TENSOR_ARGUMENTS = 5 }; /* name, in, out, shape, type */
+enum { CALL_ARGUMENTS = 8 };   /* prescale, postscale, set, compression, error_feedback, memory, stream, keep */
+int is_wrong_count(char const* what, Py_ssize_t count, Py_ssize_t wanted);
+int read_tensor(PyObject* const* given, muster_tensor* tensor, int64_t* shape, int memory);
+int read_call(PyObject* const* given, muster_call* call, int* memory);
+int* read_ranks(PyObject* given, int* count); /* to be freed */
+
+/* The tensors of a group: a sequence of (name, in, out, shape, type). */
+struct tensors {
+    muster_tensor* all;
+    int64_t (*shapes)[MAX_DIMENSIONS];
+    PyObject* list; /* keeps the names */
+    Py_ssize_t count;
+};
+int read_tensors(PyObject* given, int memory, struct tensors* these);
+void free_tensors(struct tensors* these); /* also after a read that failed */
+
+/* comm.c and submit.c. */
+enum { ALLREDUCE, ALLGATHER, BROADCAST, REDUCESCATTER, ALLTOALL, BARRIER, JOIN };
+PyObject* create(PyObject* module, PyObject* arguments);
+PyObject* comm_submit(PyObject* self, PyObject* const* given, Py_ssize_t count);
+PyObject* comm_submit_group(PyObject* self, PyObject* const* given, Py_ssize_t count);
+PyObject* comm_prepare(PyObject* self, PyObject* const* given, Py_ssize_t count);
+
+#endif

@@ -1,0 +1,202 @@
+# The package `horovod` that muster serves, its variables, horovodrun and horovod.run: programs as they were written for Horovod.
+# ranks: 1 2
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import check
+import muster
+
+MUSTER = os.environ["MUSTER"]
+SERVED = os.path.join(os.environ["MUSTER_BUILD_DIR"], "as_horovod")
+HOROVODRUN = os.path.join(SERVED, "bin", "horovodrun")
+OUTSIDE = {name: value for name, value in os.environ.items() if not name.startswith(("MUSTER_", "OMPI_", "PMI", "MPI", "HOROVOD_"))}
+try:
+    import torch  # noqa: F401
+except ImportError:
+    torch = None
+
+
+def test_nothing_is_served_unasked():
+    assert importlib.util.find_spec("horovod") is None
+
+
+def test_names_are_musters_own_objects():
+    sys.path.insert(0, SERVED)
+    from horovod.common.exceptions import HorovodInternalError
+    from horovod.common.process_sets import ProcessSet
+    from horovod.common.elastic import ObjectState, run_fn  # noqa: F401
+    from horovod.common.util import num_rank_is_power_2, split_list, is_version_greater_equal_than
+    import horovod
+
+    assert horovod.__version__ == "0.28.1" and HorovodInternalError is muster.CollectiveError and ProcessSet is muster.ProcessSet
+    assert num_rank_is_power_2(4) and not num_rank_is_power_2(6)
+    assert split_list([1, 2, 3, 4, 5], 2) == [[1, 2, 3], [4, 5]] and split_list([1], 3) == [[1]]
+    assert is_version_greater_equal_than("2.15.0+cu13", "2.2.0") and not is_version_greater_equal_than("1.13", "2.0.1")
+
+
+def test_torch_names():
+    if torch is None:
+        return
+    import horovod.torch as hvd
+    import muster.torch
+    from horovod.torch.compression import Compression
+    from horovod.torch.elastic import ElasticSampler, TorchState, run  # noqa: F401
+    from horovod.torch.elastic.state import get_handler_registry  # noqa: F401
+    from horovod.torch.functions import broadcast_object
+    from horovod.torch.mpi_ops import allreduce
+
+    assert allreduce is muster.torch.allreduce is hvd.allreduce and Compression is hvd.Compression and hvd.elastic.run is run
+    assert broadcast_object is muster.torch.broadcast_object
+    names = """init shutdown is_initialized rank size local_rank local_size cross_rank cross_size is_homogeneous mpi_threads_supported mpi_enabled mpi_built
+        gloo_enabled gloo_built nccl_built ddl_built ccl_built cuda_built rocm_built start_timeline stop_timeline allreduce allreduce_ allreduce_async
+        allreduce_async_ grouped_allreduce grouped_allreduce_ grouped_allreduce_async grouped_allreduce_async_ sparse_allreduce_async allgather allgather_async
+        grouped_allgather grouped_allgather_async broadcast broadcast_ broadcast_async broadcast_async_ alltoall alltoall_async reducescatter
+        reducescatter_async grouped_reducescatter grouped_reducescatter_async join barrier poll synchronize Average Sum Adasum Min Max Product Compression
+        ProcessSet global_process_set add_process_set remove_process_set broadcast_parameters broadcast_optimizer_state broadcast_object allgather_object
+        DistributedOptimizer SyncBatchNorm elastic HorovodInternalError mpi_ops""".split()
+    missing = [name for name in names if not hasattr(hvd, name)]
+    assert not missing, missing
+    hvd.init()
+    assert hvd.allreduce(torch.ones(3), op=hvd.Sum).tolist() == [hvd.size()] * 3
+
+
+def test_timeline_of_a_variable():
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "timeline.json")
+        os.environ["HOROVOD_TIMELINE"] = file
+        muster.shutdown()
+        muster.init()
+        del os.environ["HOROVOD_TIMELINE"]
+        muster.shutdown()
+        if int(os.environ["MUSTER_RANK"]) == 0:
+            assert isinstance(json.load(open(file)), list)
+        muster.init()
+        muster.shutdown()
+        muster.init()  # a meeting before the folder goes
+
+
+def horovodrun(*words, **variables):
+    return subprocess.run([HOROVODRUN, *words], env={**OUTSIDE, **variables}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=100)
+
+
+def of_first_rank(test):
+    """Programs start ranks of their own; once is enough."""
+
+    def run():
+        if muster.rank() == 0:
+            test()
+
+    return run
+
+
+@of_first_rank
+def test_horovodrun_starts_ranks_that_find_horovod():
+    program = "import horovod, os; from horovod.common import util; print(horovod.__version__, os.environ['HOROVOD_FUSION_THRESHOLD'], os.environ['RANK'])"
+    done = horovodrun("-np", "2", "--gloo", "--fusion-threshold-mb=1", "-p", "22", sys.executable, "-c", program)
+    assert done.returncode == 0, done.stderr
+    lines = sorted(line.split("] ")[-1] for line in done.stdout.splitlines())
+    assert lines == ["0.28.1 1048576 0", "0.28.1 1048576 1"], done.stdout
+    assert "--gloo has no effect" in done.stderr
+
+
+@of_first_rank
+def test_horovodrun_refuses_in_clear_words():
+    for words, parts in (
+        ((), ("number of ranks is missing",)),
+        (("-np", "2"), ("program is missing",)),
+        (("-np", "two", "x"), ("-np two", "whole number")),
+        (("-np", "2", "--hots", "a:1", "x"), ("no option --hots", "did you mean --hosts?")),
+        (("-np",), ("-np needs a value",)),
+        (("-np", "2", "--gloo=1", "x"), ("--gloo takes no values",)),
+        (("-np", "2", "--config-file", "a.yaml", "x"), ("--config-file", "options")),
+        (("-np", "2", "--host-discovery-script", "/nowhere/hosts.sh", "x"), ("/nowhere/hosts.sh failed",)),
+    ):
+        done = horovodrun(*words)
+        assert done.returncode == 2 and all(part in done.stderr for part in parts), (words, done.returncode, done.stderr)
+
+
+@of_first_rank
+def test_options_become_those_of_muster_run():
+    from horovod.runner.launch import muster_command
+
+    def words(*given, variables=()):
+        command, variables, to = muster_command(list(given), dict(variables))
+        return command[4:], variables, to.notes
+
+    assert words("-np", "4", "python", "a.py", "-np", "9")[0] == ["-n", "4", "--slots-per-node", "4", "--", "python", "a.py", "-np", "9"]
+    assert words("-np", "4", "-H", "a:2,b:2", "x")[0] == ["-n", "4", "--hosts", "a:2,b:2", "--", "x"]
+    assert words("x", variables={"SLURM_JOB_ID": "7"}.items())[0] == ["--", "x"]
+    given, variables, notes = words("--min-np", "2", "--max-np", "4", "--timeline-filename", "t.json", "--cycle-time-ms", "2.5", "-i", "key", "-p", "7", "x")
+    assert given == ["-n", "2", "--slots-per-node", "2", "--", "x"] and len(notes) == 2
+    assert variables == {"HOROVOD_TIMELINE": "t.json", "HOROVOD_CYCLE_TIME": "2.5", "OMPI_MCA_plm_rsh_args": "-i key -p 7",
+                         "PRTE_MCA_plm_ssh_args": "-i key -p 7", "HYDRA_LAUNCH_EXTRA_ARGS": "-i key -p 7"}  # fmt: skip
+    assert words("-np", "1", "--network-interfaces", "ib0,eth0", "--start-timeout", "9", "--output-filename", "out", "--log-level", "FATAL", "x")[0][4:] == [
+        "--network-interface", "ib0", "--start-timeout", "9s", "--output-dir", "out", "-x", "MUSTER_LOG=critical", "--", "x"]  # fmt: skip
+    with tempfile.NamedTemporaryFile("w", suffix=".sh", delete=False) as script:
+        script.write("#!/bin/sh\necho a:1\necho b:2\n")
+    os.chmod(script.name, 0o700)
+    assert words("-np", "3", "--host-discovery-script", script.name, "x")[0] == ["-n", "3", "--hosts", "a:1,b:2", "--", "x"]
+    os.unlink(script.name)
+
+
+@of_first_rank
+def test_horovodrun_tells_about_itself():
+    assert horovodrun("--version").stdout == "0.28.1\n"
+    assert "--num-proc" in horovodrun("--help").stdout
+    done = horovodrun("--check-build")
+    assert "libmuster_comm" in done.stdout, done.stderr
+
+
+PROGRAM = """
+import horovod, muster
+def work(base, scale=1):
+    muster.init()
+    return base + scale * muster.rank(), muster.size()
+def fail():
+    raise ValueError("on purpose")
+if __name__ == "__main__":
+    assert horovod.run(work, args=(10,), kwargs={"scale": 2}, np=2) == [(10, 2), (12, 2)]
+    assert horovod.run(work, (1,), num_proc=1) == [(1, 1)]
+    try:
+        horovod.run(fail, np=2)
+    except RuntimeError as error:
+        assert "code 1" in str(error), error
+        print("well")
+"""
+
+
+@of_first_rank
+def test_horovod_run_gives_the_results_of_all_ranks():
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "program.py")
+        with open(file, "w") as program:
+            program.write(PROGRAM)
+        without = os.path.join(folder, "without")  # a cloudpickle that cannot be imported
+        os.mkdir(without)
+        with open(os.path.join(without, "cloudpickle.py"), "w") as module:
+            module.write("raise ImportError('hidden')\n")
+        package = os.path.join(os.environ["MUSTER_BUILD_DIR"], "python")
+        for path in (f"{SERVED}:{package}", f"{without}:{SERVED}:{package}"):
+            done = subprocess.run([sys.executable, file], env={**OUTSIDE, "PYTHONPATH": path}, capture_output=True, text=True, timeout=100)
+            assert done.returncode == 0 and done.stdout.endswith("well\n"), done.stderr
+
+
+@of_first_rank
+def test_muster_run_serves_it_first_and_the_package_last():
+    code = "import os, sys; print(os.environ['PYTHONPATH'], os.environ['PATH'].split(':')[0])"
+    for words, expected in (
+        ((), f"/mine:{os.environ['MUSTER_BUILD_DIR']}/python"),
+        (("--no-python-path",), "/mine "),
+        (("--as-horovod",), f"{SERVED}:/mine:{os.environ['MUSTER_BUILD_DIR']}/python {SERVED}/bin"),
+        (("--as-horovod", "-x", "PYTHONPATH=/other"), f"{SERVED}:/other:{os.environ['MUSTER_BUILD_DIR']}/python {SERVED}/bin"),
+    ):
+        done = subprocess.run([MUSTER, "run", "-q", "-n", "1", *words, "--", sys.executable, "-c", code], env={**OUTSIDE, "PYTHONPATH": "/mine"},
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=100)  # fmt: skip
+        assert done.stdout.startswith(expected), (words, done.stdout, done.stderr)
+
+
+check.run(globals())

@@ -1,0 +1,8 @@
+# data_x.py becomes the test python.data_x, where there is a libmuster_io.so: muster.data with torch and h5py; they start `muster run` by themselves.
+if(NOT TARGET muster_io_c)
+  return()
+endif()
+foreach(name IN ITEMS dataset sampler loader ranks)
+  add_test(NAME python.data_${name} COMMAND ${MUSTER_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/data_${name}.py)
+  set_tests_properties(python.data_${name} PROPERTIES LABELS python PROCESSORS 2 TIMEOUT 240 SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
+endforeach()

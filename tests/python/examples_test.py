@@ -1,0 +1,60 @@
+# The programs in examples/ as a user starts them; rank 0 of the test starts them with as many ranks.
+# ranks: 1 2
+import os
+import re
+import subprocess
+import sys
+
+import check
+
+RANKS = os.environ["MUSTER_WORLD_SIZE"]
+OUTSIDE = {name: value for name, value in os.environ.items() if not name.startswith(("MUSTER_", "OMPI_", "PMI", "MPI", "HOROVOD_", "PYTHONPATH"))}
+
+
+def run(program, *options):
+    """Its output; "" where it said that it lacks something."""
+    path = os.path.join(os.environ["MUSTER_SOURCE_DIR"], "examples", program)
+    if os.environ["MUSTER_RANK"] != "0":
+        return ""
+    words = [os.environ["MUSTER"], "run", "-q", "-n", RANKS, "--slots-per-node", RANKS, "--timeout", "150s", "--", sys.executable, path, *options]
+    done = subprocess.run(words, env=OUTSIDE, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode == 77:
+        print("left out:", done.stdout.strip().splitlines()[0])
+        return ""
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def check_that_it_learns(program, *options):
+    output = run(program, *options, "--samples", "4096", "--epochs", "2")
+    if output:
+        lines = re.findall(r"accuracy (0\.\d+) of the test images, (\d+) ranks", output)
+        assert lines and float(lines[-1][0]) > 0.6 and lines[-1][1] == RANKS, output
+
+
+def has(package):
+    from importlib import util
+
+    return util.find_spec(package) is not None
+
+
+def test_horovods_calls():
+    if has("torch"):
+        check_that_it_learns("mnist_hvd.py")
+
+
+def test_distributed_data_parallel():
+    if has("torch"):
+        check_that_it_learns("mnist_ddp.py")
+
+
+def test_fully_sharded():
+    if has("torch"):
+        check_that_it_learns("mnist_fsdp.py")
+
+
+def test_keras():
+    check_that_it_learns("keras3_mnist.py")
+
+
+check.run(globals())
