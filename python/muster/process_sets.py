@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 from muster import world
+from muster.mpi_ranks import ranks_of
 
 
 class ProcessSet:
-    """Some ranks of the world. Usable after it was given to `init` or `add_process_set`; ranks outside must not submit to it (see `included`)."""
+    """Some ranks of the world. Usable after it was given to `init` or `add_process_set`; ranks outside must not submit to it (see `included`).
 
-    def __init__(self, ranks: Sequence[int]) -> None:
-        self._ranks: Optional[List[int]] = sorted(int(rank) for rank in ranks)
+    It is made of a list of ranks, or of a communicator of mpi4py, and then goes to `init(process_sets=…)`: each rank gets the set of its own communicator
+    where they differ (those of a `Split`).
+    """
+
+    def __init__(self, ranks: Any) -> None:
+        self.mpi_comm = ranks if hasattr(ranks, "Get_group") else None
+        self._ranks: Optional[List[int]] = sorted(int(rank) for rank in (ranks_of(ranks) if self.mpi_comm is not None else ranks))
         if len(set(self._ranks)) != len(self._ranks):
             raise ValueError(f"a process set names a rank twice: {self._ranks}; name each once")
         self.process_set_id: Optional[int] = None
@@ -51,7 +57,7 @@ class ProcessSet:
 
 
 global_process_set = ProcessSet([])
-global_process_set._ranks = None
+global_process_set._ranks = None  # all
 global_process_set.process_set_id = 0
 
 _in_use: Dict[int, ProcessSet] = {}
@@ -64,7 +70,20 @@ def _begin(given) -> None:
     if given is None or given == "dynamic":
         return
     for one in given:
-        _add(one if isinstance(one, ProcessSet) else ProcessSet(one))
+        one = one if isinstance(one, ProcessSet) else ProcessSet(one)
+        _add(one) if one.mpi_comm is None else _add_of_comm(one)
+
+
+def _add_of_comm(mine: ProcessSet) -> None:
+    """Adds the sets of all ranks' communicators, in the order of their first ranks. Collective over the world, blocking."""
+    own = mine.ranks
+    padded = own + [-1] * (world.size() - len(own))
+    lists = {tuple(rank for rank in theirs if rank >= 0) for theirs in world.gather_numbers(padded, "muster.process_set_of_comm")}
+    lists.discard(())  # of ranks whose communicator is MPI.COMM_NULL
+    if not own and len(lists) == 1:
+        mine._ranks = own = list(next(iter(lists)))
+    for ranks in sorted(lists):
+        _add(mine if list(ranks) == own else ProcessSet(ranks))
 
 
 def _end() -> None:
@@ -75,7 +94,9 @@ def _end() -> None:
 
 def _add(process_set: ProcessSet) -> ProcessSet:
     ranks = process_set.ranks
-    if process_set.process_set_id is not None or any(one.ranks == ranks for one in _in_use.values()) or ranks == list(range(world.size())):
+    if ranks == list(range(world.size())):
+        raise ValueError(f"a process set of the ranks {ranks} is in use already: those are all of them; use global_process_set")
+    if process_set.process_set_id is not None or any(one.ranks == ranks for one in _in_use.values()):
         raise ValueError(f"a process set of the ranks {ranks} is in use already; use that one")
     process_set.process_set_id = world.comm().add_process_set(ranks)
     _in_use[process_set.process_set_id] = process_set
@@ -94,7 +115,12 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
     Raises ValueError where sets are not dynamic, for wrong ranks, and for a set that is there already.
     """
     _check_dynamic("adding a process set")
-    return _add(process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set))
+    if not isinstance(process_set, ProcessSet):
+        process_set = ProcessSet(process_set)
+    if process_set.mpi_comm is not None:
+        _add_of_comm(process_set)
+        return process_set
+    return _add(process_set)
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:

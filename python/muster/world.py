@@ -89,12 +89,12 @@ def _ranks_of(comm) -> List[int]:
         return []
     if not hasattr(comm, "Get_group"):
         return [int(rank) for rank in comm]
-    from mpi4py import MPI
+    from muster.mpi_ranks import is_world, ranks_of
 
-    group = comm.Get_group()
-    if group.Get_size() == MPI.COMM_WORLD.Get_size() and comm.Get_rank() == MPI.COMM_WORLD.Get_rank():
-        return []
-    return list(MPI.Group.Translate_ranks(group, list(range(group.Get_size())), MPI.COMM_WORLD.Get_group()))
+    ranks = ranks_of(comm)
+    if not ranks:
+        raise ValueError("init(comm=MPI.COMM_NULL): this rank is in no communicator; call init() on the ranks of one only")
+    return [] if is_world(comm) else ranks
 
 
 def shutdown() -> None:
@@ -180,10 +180,15 @@ def backend() -> Tuple[str, str]:
 
 def nameless(kind: str, set: int = 0) -> str:
     """A name for a tensor that was given none: "KIND.noname.N". The same on all ranks of the process set that call it equally often."""
+    return f"{kind}.{nameless_part(kind, set)}"
+
+
+def nameless_part(kind: str, set: int) -> str:
+    """The same without "KIND."."""
     numbers = _nameless.get((kind, set))
     if numbers is None:
         numbers = _nameless.setdefault((kind, set), itertools.count(1))
-    return f"{kind}.noname.{next(numbers)}"
+    return f"noname.{next(numbers)}"
 
 
 def gather_numbers(numbers: Sequence[int], name: str) -> List[Tuple[int, ...]]:

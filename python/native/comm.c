@@ -194,6 +194,10 @@ static PyMethodDef comm_methods[] = {
     {"submit", FAST(comm_submit),
      "submit(kind, how, splits, name, in, out, shape, type, prescale, postscale, set, compression, error_feedback, memory, "
      "stream, keep, out_elements=0) -> Handle"},
+    {"reduce", FAST(comm_reduce),
+     "reduce(tensor, name, op, prescale, postscale) -> Handle, or None where the tensor is not one that know_tensors described, "
+     "on "
+     "the host and contiguous: allreduce in place, over all ranks; op is Horovod's number or None"},
     {"submit_group", FAST(comm_submit_group),
      "submit_group(name, tensors, how, prescale, postscale, set, compression, error_feedback, memory, stream, keep) -> Handle; "
      "tensors are (name, in, out, "

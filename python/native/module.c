@@ -30,6 +30,8 @@ static PyMethodDef functions[] = {
     {"create", create, METH_VARARGS,
      "create(variables, ranks=None, name='') -> Comm. Collective over these ranks, or all. `variables` are texts NAME=VALUE."},
     {"set_error_class", set_error_class, METH_O, "set_error_class(class): called as class(message, code, ranks)"},
+    {"know_tensors", know_tensors, METH_VARARGS,
+     "know_tensors(types, strided): what tensors have as dtype, as (dtype, number, is_floating), and as layout, for Comm.reduce"},
     {"wait_many", wait_many, METH_O, "wait_many(handles): until all have ended; raises what the first that failed, failed of"},
     {"built", built, METH_O, "built(\"mpi\", \"pmix\", \"cuda_kernels\", \"nccl\" or \"cuda\") -> version or 1; 0: not found"},
     {"abi", abi, METH_NOARGS, "the number of the interface of libmuster_comm.so"},

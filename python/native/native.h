@@ -1,6 +1,6 @@
 /* Lets Python submit collectives: a thin layer over libmuster_comm.so, of CPython's limited API, so that one file serves every Python from 3.10 on.
  *
- * Tensors come as numbers: address, shape, type. Nothing here knows torch, NumPy or MPI. All checks that cost little are made by libmuster_comm; its codes become
+ * Tensors come as numbers: address, shape, type; tensor.c alone asks an object for them. Nothing here knows torch, NumPy or MPI. All checks that cost little are made by libmuster_comm; its codes become
  * exceptions of the class that set_error_class was given: error_class(message, code, ranks).
  */
 #ifndef MUSTER_NATIVE_H
@@ -90,5 +90,9 @@ PyObject* create(PyObject* module, PyObject* arguments);
 PyObject* comm_submit(PyObject* self, PyObject* const* given, Py_ssize_t count);
 PyObject* comm_submit_group(PyObject* self, PyObject* const* given, Py_ssize_t count);
 PyObject* comm_prepare(PyObject* self, PyObject* const* given, Py_ssize_t count);
+
+/* tensor.c. */
+PyObject* know_tensors(PyObject* module, PyObject* arguments);
+PyObject* comm_reduce(PyObject* self, PyObject* const* given, Py_ssize_t count);
 
 #endif

@@ -3,11 +3,14 @@
     python3 kill_trial.py --points 200 --programs hvd,ddp --ranks 3 --seed 1
 
 Ranks are forked here, not started by `muster run`, which would end the survivors. Each point is one training: a rank gets SIGKILL or SIGSTOP, and every other
-must raise an error that names it, and no other rank, no later than the deadline and what it takes to find out who is missing.
+must raise an error that names it, and no other rank, no later than the deadline and what it takes to find out who is missing. Then every survivor must end:
+even ranks by that error, odd ones after they have shut down.
 """
 
 import argparse
 import datetime
+import faulthandler
+import gc
 import json
 import os
 import random
@@ -28,6 +31,7 @@ import muster.torch as hvd
 
 DEADLINE = 5.0  # s; a busy machine must start the ranks within it too
 SLACK = 20.0  # s more, since the machine may be busy
+BUSY = 120.0  # s for a rank to come up, or to end
 
 
 def net():
@@ -83,8 +87,19 @@ def run_fsdp(store):
 PROGRAMS = {"hvd": run_hvd, "ddp": run_ddp, "fsdp": run_fsdp}
 
 
-def child(program, store, out):
-    """One rank: says "ready" after some steps, then goes on until something fails, and says what."""
+def end(error):
+    """A survivor's end, told of nobody: by the interpreter's own, so that everything that runs at exit does."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    if int(os.environ["RANK"]) % 2 == 0:
+        raise error
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    hvd.shutdown()
+    sys.exit(0)
+
+
+def child(program, store, out, go_on):
+    """One rank: says "ready" after some steps, then goes on until something fails, says what, and ends when it is told to."""
 
     def say(**what):
         os.write(out, (json.dumps(what) + "\n").encode())
@@ -100,8 +115,8 @@ def child(program, store, out):
         except Exception as error:
             ranks = getattr(error, "ranks", None)
             say(kind=type(error).__name__, text=str(error), ranks=None if ranks is None else list(ranks))
-            while True:  # until all others have said theirs
-                time.sleep(100)
+            os.read(go_on, 1)  # until all others have said theirs
+            end(error)
 
 
 class Ranks:
@@ -109,6 +124,7 @@ class Ranks:
 
     def __init__(self, program, count):
         self.pids, self.pipes, self.texts = [], [], []
+        go_on, self.let_go = os.pipe()
         folder = tempfile.mkdtemp()
         self.store = os.path.join(folder, "store")
         space = secrets.token_hex(16)
@@ -116,17 +132,17 @@ class Ranks:
             read, write = os.pipe()
             pid = os.fork()
             if pid == 0:
-                try:
-                    for name, value in (("RANK", rank), ("WORLD_SIZE", count), ("LOCAL_RANK", rank), ("LOCAL_SIZE", count), ("NODE_RANK", 0), ("NODE_COUNT", 1), ("NSPACE", space)):
-                        os.environ["MUSTER_" + name] = os.environ[name] = str(value)
-                    os.environ["MUSTER_COMM_DEADLINE"] = f"{DEADLINE}s"
-                    child(program, self.store, write)
-                finally:
-                    os._exit(3)
+                os.close(self.let_go)
+                place = {"RANK": rank, "WORLD_SIZE": count, "LOCAL_RANK": rank, "LOCAL_SIZE": count, "NODE_RANK": 0, "NODE_COUNT": 1, "NSPACE": space}
+                for name, value in place.items():
+                    os.environ["MUSTER_" + name] = os.environ[name] = str(value)
+                os.environ["MUSTER_COMM_DEADLINE"] = f"{DEADLINE}s"
+                child(program, self.store, write, go_on)  # never returns: main() is left by an exception
             os.close(write)
             self.pids.append(pid)
             self.pipes.append(read)
             self.texts.append(b"")
+        os.close(go_on)
 
     def lines(self, ranks, count, seconds):
         """Waits until each of these ranks has written so many lines. False if that takes longer, or one has ended."""
@@ -147,12 +163,24 @@ class Ranks:
         lines = self.texts[rank].split(b"\n")
         return json.loads(lines[number]) if number < len(lines) - 1 else None
 
+    def ended(self, rank, seconds):
+        """Lets all survivors go, and waits until this one has ended. Its exit status; None if that takes longer."""
+        if self.let_go is not None:
+            os.close(self.let_go)
+            self.let_go = None
+        process = os.pidfd_open(self.pids[rank])
+        over, _, _ = select.select([process], [], [], seconds)
+        os.close(process)
+        return os.waitid(os.P_PID, self.pids[rank], os.WEXITED | os.WNOWAIT) if over else None
+
     def end(self):
         for pid in self.pids:
             os.kill(pid, signal.SIGKILL)
         for pid, pipe in zip(self.pids, self.pipes):
             os.waitpid(pid, 0)
             os.close(pipe)
+        if self.let_go is not None:
+            os.close(self.let_go)
         if os.path.exists(self.store):
             os.remove(self.store)
         os.rmdir(os.path.dirname(self.store))
@@ -163,7 +191,7 @@ def trial(program, count, kill, victim, delay):
     ranks = Ranks(program, count)
     survivors = [rank for rank in range(count) if rank != victim]
     try:
-        if not ranks.lines(range(count), 1, 60):
+        if not ranks.lines(range(count), 1, BUSY):
             return 0.0, f"did not come up: {ranks.texts}"
         time.sleep(delay)
         begun = time.monotonic()
@@ -176,6 +204,14 @@ def trial(program, count, kill, victim, delay):
             said = ranks.line(rank, 1)
             if f"rank {victim} (" not in said["text"] or said["ranks"] not in (None, [victim]):
                 return took, f"rank {rank} blames others: {said}"
+        for rank in survivors:
+            end = ranks.ended(rank, BUSY)
+            if end is None:
+                os.kill(ranks.pids[rank], signal.SIGUSR1)  # it tells where it is
+                select.select([], [], [], 2)
+                return took, f"rank {rank} was told, and does not end"
+            if (end.si_code, end.si_status) != (os.CLD_EXITED, 1 - rank % 2):
+                return took, f"rank {rank} ends with {end}"
         return took, ""
     finally:
         ranks.end()
@@ -190,8 +226,12 @@ def main():
     parser.add_argument("--deadline", type=float, default=DEADLINE, help="of a collective, in seconds")
     options = parser.parse_args()
     globals()["DEADLINE"] = options.deadline
+    faulthandler.register(signal.SIGUSR1, file=os.fdopen(os.dup(2), "w"))  # of ranks too, which are forked
+    gc.freeze()  # what is there now stays as it is: ranks need not look through torch when they end
     chance = random.Random(options.seed)
     programs = options.programs.split(",")
+    if "fsdp" in programs:  # once, before the ranks are forked
+        import torch.distributed.fsdp  # noqa: F401
     wrong, longest = 0, {}
     for point in range(options.points):
         program, kill = programs[point % len(programs)], point // len(programs) % 2 == 0

@@ -75,6 +75,40 @@ def test_factors():
     check.raises(ValueError, lambda: hvd.allreduce(tensor, prescale_factor=float("inf")), "finite")
 
 
+def test_in_place_whatever_the_tensor_is():
+    """What is usual goes by one call of the extension, the rest by another way: both give the same."""
+    total = size * (size + 1) // 2
+    own = rank + 1
+    same(hvd.allreduce_(torch.full((2, 3), float(own)).t(), op=hvd.Sum), torch.full((3, 2), float(total)))
+    same(hvd.allreduce_(torch.full((1,) * 9, float(own)), op=hvd.Sum), torch.full((1,) * 9, float(total)))
+    same(hvd.allreduce_(torch.tensor(float(own)), op=hvd.Max), float(size))
+    same(hvd.allreduce_(torch.empty(0)), torch.empty(0))
+    for kind in INTEGERS:
+        same(hvd.allreduce_(torch.tensor([own, own], dtype=kind), op=hvd.Sum), [total, total])
+        same(hvd.allreduce_(torch.tensor([own], dtype=kind)), [total // size])
+        same(hvd.allreduce_(torch.tensor([4 * own], dtype=kind), op=hvd.Sum, prescale_factor=0.5), [2 * total])
+    same(hvd.allreduce_(torch.nn.Parameter(torch.full((2,), float(own))).data, prescale_factor=2.0, postscale_factor=0.5, op=hvd.Sum), [float(total)] * 2)
+    same(hvd.allreduce_(torch.full((2,), float(own)), op=hvd.Sum, prescale_factor=0), [0.0, 0.0])
+    same(hvd.allreduce_(torch.full((2,), float(own)), name="long" * 100, op=hvd.Sum), [float(total)] * 2)
+    same(hvd.allreduce_(torch.tensor([rank == 0]), op=hvd.Max), [True])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        same(hvd.allreduce_(torch.full((2,), float(own)), average=False), [float(total)] * 2)
+    check.raises(ValueError, lambda: hvd.allreduce_async_(torch.ones(2), op=17), "17")
+    check.raises(ValueError, lambda: hvd.allreduce_async_(torch.eye(2).to_sparse()), "layout")
+    check.raises(ValueError, lambda: hvd.allreduce_async_(torch.ones(1), prescale_factor=float("nan")), "finite")
+    if size > 1:
+        handle = None
+        if rank == 0:
+            handle = hvd.allreduce_async_(torch.ones(2), name="twice in place")
+            check.raises(ValueError, lambda: hvd.allreduce_async_(torch.ones(2), name="twice in place"), "in flight")
+        handle = handle or hvd.allreduce_async_(torch.ones(2), name="twice in place")
+        same(hvd.synchronize(handle), [1.0, 1.0])
+    handle = hvd.allreduce_async_(torch.full((1000,), float(own)), name="dropped in place", op=hvd.Sum)  # nobody else holds the tensor
+    gc.collect()
+    same(hvd.synchronize(handle), [float(total)] * 1000)
+
+
 def test_bool_and_types_that_cannot_be_added():
     same(hvd.allreduce(torch.tensor([rank == 0, True, False]), op=hvd.Max), [True, True, False])
     same(hvd.allreduce(torch.tensor([rank == 0, True, False]), op=hvd.Min), [size == 1, True, False])

@@ -121,7 +121,7 @@ def test_process_sets():
     muster.shutdown()
     muster.init(process_sets="dynamic")
     if muster.size() == 1:
-        check.raises(ValueError, lambda: muster.add_process_set([0]), "in use already")
+        check.raises(ValueError, lambda: muster.add_process_set([0]), "in use already", "global_process_set")
         return
     alone = muster.add_process_set([muster.size() - 1])
     assert alone.size() == 1 and alone.included() == (muster.rank() == muster.size() - 1)

@@ -13,7 +13,7 @@ from muster import world
 from muster.process_sets import ProcessSet, global_process_set
 from muster.torch import _requests
 from muster.torch._reductions import Plan, Sum, check_adasum, number_of, op_of, plan, scaled
-from muster.torch._requests import synchronize
+from muster.torch._requests import _next as _numbers, _open, synchronize
 from muster.torch._tensors import TYPES, place_of, place_of_all, shape_of
 from muster.torch.compression import Compression, wire_of
 
@@ -64,6 +64,21 @@ def _submit(
     if how.is_native and part.received.data_ptr() == part.output.data_ptr():
         return _requests.add(request, part.output)
     return _requests.add(request, part, lambda _, part: part.finish(how))
+
+
+def _submit_in_place(
+    tensor: torch.Tensor, average: Optional[bool], name: Optional[str], op: Optional[int], prescale: float, postscale: float, process_set: ProcessSet
+) -> int:
+    """As `_submit`. What is usual costs one call of the extension, which gives None for the rest."""
+    if process_set is global_process_set and average is None:
+        if name is None:
+            name = world.nameless_part("allreduce", 0)
+        request = world.comm().reduce(tensor, name, op, prescale, postscale)
+        if request is not None:
+            number = next(_numbers)
+            _open[number] = (request, tensor, None)
+            return number
+    return _submit(tensor, True, name, op_of(op, average), prescale, postscale, process_set)
 
 
 def _submit_group(
@@ -118,7 +133,7 @@ def allreduce_async_(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Submits the tensor, and returns a handle for `synchronize`; the tensor itself, untouched until then, holds the result. See `allreduce`."""
-    return _submit(tensor, True, name, op_of(op, average), prescale_factor, postscale_factor, process_set)
+    return _submit_in_place(tensor, average, name, op, prescale_factor, postscale_factor, process_set)
 
 
 def allreduce_(
@@ -131,7 +146,7 @@ def allreduce_(
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
     """Reduces the tensor in place, blocking, and returns it. See `allreduce`."""
-    return synchronize(_submit(tensor, True, name, op_of(op, average), prescale_factor, postscale_factor, process_set))
+    return synchronize(_submit_in_place(tensor, average, name, op, prescale_factor, postscale_factor, process_set))
 
 
 class _Allreduce(torch.autograd.Function):

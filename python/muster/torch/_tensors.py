@@ -23,6 +23,8 @@ TYPES = {
     torch.int8: native.I8,
 }
 
+native.know_tensors([(dtype, number, dtype.is_floating_point) for dtype, number in TYPES.items()], torch.strided)
+
 #: What is moved, and not reduced.
 _MOVED = {**TYPES, torch.bool: native.BOOL, torch.int16: native.I16}
 if hasattr(torch, "uint16"):  # since torch 2.3
