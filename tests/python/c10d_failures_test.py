@@ -243,4 +243,17 @@ def test_the_end_of_the_interpreter():
                 assert process.returncode == 0 and not output, (process.returncode, output)
 
 
+def test_torchrun_over_several_nodes_is_told_what_to_do():
+    from muster.distributed import communicators
+
+    told = communicators._why_not_over_nodes(4, 2, "because")
+    assert "because" in told and "`muster run`" in told
+    os.environ["TORCHELASTIC_RUN_ID"] = "none"
+    try:
+        told = communicators._why_not_over_nodes(4, 2, "because")
+        assert "torchrun" in told and "because" not in told
+    finally:
+        del os.environ["TORCHELASTIC_RUN_ID"]
+
+
 check.run(globals())

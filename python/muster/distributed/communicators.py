@@ -160,10 +160,18 @@ def of_members(store, rank: int, size: int, timeout: float) -> Communicator:
     except CollectiveError as error:
         if nodes == 1:
             raise
-        reason = f"a process group of {size} ranks on {nodes} nodes could not be made: {error.reason}; over several nodes, start the ranks with `muster run`"
-        raise CollectiveError(reason, error.code, error.ranks) from error
+        raise CollectiveError(_why_not_over_nodes(size, nodes, error.reason), error.code, error.ranks) from error
     _register_exit()
     return made
+
+
+def _why_not_over_nodes(size: int, nodes: int, reason: str) -> str:
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        return (
+            f"a process group of {size} ranks on {nodes} nodes, which torchrun has started: ranks on several nodes find each other only if `muster run` starts them; "
+            "put `muster run -n RANKS --` in place of torchrun and its options (docs/from-ddp.md), or keep to one node"
+        )
+    return f"a process group of {size} ranks on {nodes} nodes could not be made: {reason}; over several nodes, start the ranks with `muster run`"
 
 
 def _end_all() -> None:
