@@ -248,12 +248,13 @@ def test_torchrun_over_several_nodes_is_told_what_to_do():
 
     told = communicators._why_not_over_nodes(4, 2, "because")
     assert "because" in told and "`muster run`" in told
-    os.environ["TORCHELASTIC_RUN_ID"] = "none"
+    of_muster = os.environ.pop("MUSTER_RANK")
+    os.environ.setdefault("TORCHELASTIC_RUN_ID", "none")
     try:
         told = communicators._why_not_over_nodes(4, 2, "because")
         assert "torchrun" in told and "because" not in told
     finally:
-        del os.environ["TORCHELASTIC_RUN_ID"]
+        os.environ["MUSTER_RANK"] = of_muster
 
 
 check.run(globals())

@@ -166,7 +166,7 @@ def of_members(store, rank: int, size: int, timeout: float) -> Communicator:
 
 
 def _why_not_over_nodes(size: int, nodes: int, reason: str) -> str:
-    if "TORCHELASTIC_RUN_ID" in os.environ:
+    if "TORCHELASTIC_RUN_ID" in os.environ and "MUSTER_RANK" not in os.environ:  # which `muster run` sets both
         return (
             f"a process group of {size} ranks on {nodes} nodes, which torchrun has started: ranks on several nodes find each other only if `muster run` starts them; "
             "put `muster run -n RANKS --` in place of torchrun and its options (docs/from-ddp.md), or keep to one node"
