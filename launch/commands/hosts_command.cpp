@@ -122,8 +122,10 @@ int hosts_command(std::vector<std::string> const& args, environment const& varia
         throw error(errc::usage, fmt::format("muster hosts takes no argument '{}'; leave it out", values.command.front()));
     auto const& format = find_format(values.flag("json") ? "json" : values.text("format"));
     std::vector<std::string> tried;
-    auto const given = read_allocation(real_sources(variables, [&] { return node_of(discover_here(variables)); }),
-                                       choice_with_site(make_allocation_choice(values), values.text("site"), variables), &tried);
+    auto const sources = telling_sources(real_sources(variables, [&] { return node_of(discover_here(variables)); }),
+                                         [](std::string const& what) { fmt::print(stderr, "muster: note: {}\n", what); });
+    auto const given =
+        read_allocation(sources, choice_with_site(make_allocation_choice(values), values.text("site"), variables), &tried);
     if (values.flag("verbose"))
         for (auto const& line : tried) fmt::print(stderr, "muster: note: not {}\n", line);
     fmt::print(stderr, "muster: note: {}\n", describe(given));

@@ -88,13 +88,6 @@ std::optional<std::string> beyond_first_component(engine_job const& job, environ
     return std::nullopt;
 }
 
-std::string first_line(command_output const& said) {
-    for (auto const* text : {&said.err, &said.out})
-        for (auto const line : split(*text, '\n'))
-            if (auto const words = trim(line); !words.empty()) return std::string(words);
-    return "it printed nothing";
-}
-
 void write_files(engine_command const& command) {
     for (auto const& [path, contents] : command.files) {
         std::ofstream file(path, std::ios::binary);

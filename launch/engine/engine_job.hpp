@@ -69,9 +69,6 @@ std::optional<int> gpus_on_each(engine_job const& job);
 /// daemons, lies in one component of a heterogeneous Slurm job, the first unless told otherwise. Nothing in any other job.
 std::optional<std::string> beyond_first_component(engine_job const& job, environment const& variables);
 
-/// The first line that a command printed, to errors first.
-std::string first_line(command_output const& said);
-
 /// Writes the files of an engine's command. Throws errc::io.
 void write_files(engine_command const& command);
 

@@ -100,10 +100,26 @@ bool engine_supervisor::blame_job() {
     auto const end = ask_job_end(given_, inherited_);
     auto const why = describe(end, given_);
     if (why.empty()) return false;
-    auto const lost = ranks_.list(remote_rank::state::lost);
-    fail(fmt::format("{}{}{}", why, end == job_end::node_failed && !lost.empty() ? " (" + lost + ")" : "", ending()),
-         end == job_end::node_failed ? exit_code(errc::peer_failed) : 128 + SIGTERM);
+    if (end != job_end::node_failed) {
+        fail(why + ending(), 128 + SIGTERM);
+        return true;
+    }
+    auto const lost = give_up_down_nodes();
+    fail(fmt::format("{}{}{}", why, lost, ending()), exit_code(errc::peer_failed));
     return true;
+}
+
+/// The scheduler has lost a node: " (ranks 4-7 on node2)", or nothing where it does not say which. Nobody waits for them any more.
+std::string engine_supervisor::give_up_down_nodes() {
+    auto const down = ask_down_nodes(given_, inherited_);
+    auto const is_there = [&](remote_rank const& rank) {
+        auto const& name = given_.nodes.at(static_cast<std::size_t>(rank.node)).name;
+        return std::find(down.begin(), down.end(), name) != down.end();
+    };
+    auto const lost = ranks_.list(is_there);
+    for (auto& rank : ranks_)
+        if (is_there(rank) && !rank.over()) rank.now = remote_rank::state::lost;
+    return lost.empty() ? "" : " (" + lost + ")";
 }
 
 /// The engine was killed, and its ranks after it.
@@ -174,7 +190,13 @@ bool engine_supervisor::await_engine() {
 
 /// SIGTERM has come to this process: why, if the scheduler knows.
 void engine_supervisor::explain_end() {
-    if (auto const why = describe(ask_job_end(given_, inherited_), given_); !why.empty()) say("error: " + why);
+    auto const end = ask_job_end(given_, inherited_);
+    auto const why = describe(end, given_);
+    if (why.empty()) return;
+    if (end != job_end::node_failed) return say("error: " + why);
+    say("error: " + why + give_up_down_nodes());
+    exit_code_ = exit_code(errc::peer_failed);
+    close_if_over();
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::asked_to_end const& asked) {

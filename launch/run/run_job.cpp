@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
-#include <memory>
 #include <optional>
 
 #include "base/error.hpp"
@@ -30,28 +28,6 @@
 namespace muster {
 
 namespace {
-
-/// Said of a question that got no answer, since a guess then takes the answer's place; of a program that is not there, nothing.
-void print_failure(std::vector<std::string> const& argv, command_output const& said) {
-    if (said.exit_status == 0 || said.exit_status == 127) return;
-    if (argv.size() > 1 && argv[1] == "-c") return;  // of a Python without mpi4py
-    auto const why = said.wall >= command_limit ? fmt::format("it did not answer within {} s", command_limit.count() / 1000)
-                                                : fmt::format("code {}: {}", said.exit_status, first_line(said));
-    print_note(fmt::format("{} failed ({}): what it would have told is guessed, or left open", shell_join(argv), why));
-}
-
-/// A command that was run once is not run again: schedulers' programs take 10 ms each and print the same.
-scheduler_sources asking_once(scheduler_sources sources, bool quiet) {
-    auto const said = std::make_shared<std::map<std::vector<std::string>, command_output>>();
-    return {sources.variables, sources.read_file,
-            [said, quiet, run = sources.run_command](std::vector<std::string> const& argv) {
-                if (auto const known = said->find(argv); known != said->end()) return known->second;
-                auto const& answer = said->emplace(argv, run(argv)).first->second;
-                if (!quiet) print_failure(argv, answer);
-                return answer;
-            },
-            sources.this_node};
-}
 
 /// How many nodes that ranks are on are not the one that this process is on.
 int count_other_nodes(allocation const& given, mapping const& map) {
@@ -132,7 +108,9 @@ int run_job(run_options const& asked, environment const& inherited, std::string 
         if (!machine) machine = discover_here(inherited, &hwloc);
         return node_of(*machine, options.place);
     };
-    auto const sources = asking_once(real_sources(inherited, this_node), options.quiet);
+    auto const sources = telling_sources(real_sources(inherited, this_node), [&options](std::string const& what) {
+        if (!options.quiet) print_note(what);
+    });
     run_context run{options, inherited, sources, session_dir, guardian_fd};
     run.given = find_allocation(run);
     end_phase("allocation read, node looked at");

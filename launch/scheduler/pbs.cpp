@@ -28,9 +28,12 @@ std::string qstat_path(scheduler_sources const& sources) {
 }
 
 std::optional<pbs_job> ask_qstat(scheduler_sources const& sources, std::string const& job_id) {
-    auto const answer = sources.run_command({qstat_path(sources), "-f", "-F", "json", job_id});
+    std::vector<std::string> const question{qstat_path(sources), "-f", "-F", "json", job_id};
+    auto const answer = sources.run_command(question);
     if (answer.exit_status != 0) return std::nullopt;
-    return parse_qstat_job(answer.out, job_id);
+    auto job = parse_qstat_job(answer.out, job_id);
+    if (!job) tell_of_no_answer(sources, question, "its answer has nothing of this job");
+    return job;
 }
 
 /// Node files spell hosts fully, exec_host shortly, and both forms can be in one file.

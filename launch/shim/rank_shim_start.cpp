@@ -86,11 +86,13 @@ void rank_shim::start(wire::go const& go) {
     master_port_ = static_cast<int>(parse_integer(own.get_or("MASTER_PORT", "")).value_or(0));
     memory_ = count_memory_kills();
     ports_.reset();
+    // Hydra does not tell ranks on other nodes that standard input has ended.
+    int const input = job_.who.rank == 0 ? STDIN_FILENO : -1;
     pid_ = start_process({.path = program,
                           .arguments = &job_.command,
                           .variables = &own,
                           .working_dir = job_.working_dir,
-                          .stdin_fd = STDIN_FILENO,
+                          .stdin_fd = input,
                           .stdout_fd = out_ ? out_->child_fd() : STDOUT_FILENO,
                           .stderr_fd = err_->child_fd(),
                           .cores = binding_.cores,

@@ -99,7 +99,9 @@ planned_nodes find_planned_nodes(settings_result const& given, placement_request
         if (!known.this_node) known.this_node = discover_here(variables);
         return node_of(*known.this_node, wanted);
     };
-    found.given = read_allocation(real_sources(variables, this_node), choice);
+    auto const sources =
+        telling_sources(real_sources(variables, this_node), [&found](std::string const& what) { found.notes.push_back(what); });
+    found.given = read_allocation(sources, choice);
     if (given.given("gpus") && !known.every_node)
         throw error(errc::usage,
                     "--gpus describes the machine of --topology FILE.xml, or of --site outside of a job, and there is none; give "

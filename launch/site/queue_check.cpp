@@ -40,8 +40,9 @@ std::optional<std::string> misfit(site_queue const& queue, int nodes, duration w
     return fmt::format("has no queue behind it for {}", nodes_text(nodes));
 }
 
-/// "debug-scaling, preemptable (may be killed at any time)": those whose limits are known and allow the job.
-std::string fitting_queues(site const& where, int nodes, duration walltime) {
+/// "2 nodes for 01:00:00 would fit: debug-scaling, preemptable (may be killed at any time)": those whose limits are known and allow
+/// the job; and which ones are not known.
+std::string fitting_queues(std::string_view job, site const& where, int nodes, duration walltime) {
     std::vector<std::string> names, unknown;
     for (auto const& queue : where.queues) {
         if (misfit(queue, nodes, walltime)) continue;
@@ -50,9 +51,11 @@ std::string fitting_queues(site const& where, int nodes, duration walltime) {
         else
             unknown.push_back(queue.name);
     }
-    if (unknown.empty()) return names.empty() ? "no queue of the site" : join(names, ", ");
+    if (names.empty() && unknown.empty()) return fmt::format("{} would fit no queue of the site", job);
     auto const rest = fmt::format("limits of {} are not known here", join(unknown, ", "));
-    return names.empty() ? rest : fmt::format("{}; {}", join(names, ", "), rest);
+    if (names.empty()) return rest + ": the scheduler decides";
+    auto const fitting = fmt::format("{} would fit: {}", job, join(names, ", "));
+    return unknown.empty() ? fitting : fmt::format("{}; {}", fitting, rest);
 }
 
 /// "limits of queue debug are not known here", or which one is not.
@@ -68,8 +71,8 @@ std::optional<std::string> unknown_limits(site_queue const& queue) {
     auto const job = fmt::format("{} for {}", nodes_text(nodes), format_walltime(walltime));
     if (where.queues.empty())
         throw error(errc::usage, fmt::format("{} needs a queue, and its queues are not known here; give --queue", where.name));
-    throw error(errc::usage, fmt::format("{} needs a queue; give --queue: {} would fit: {}", where.name, job,
-                                         fitting_queues(where, nodes, walltime)));
+    throw error(errc::usage,
+                fmt::format("{} needs a queue; give --queue: {}", where.name, fitting_queues(job, where, nodes, walltime)));
 }
 
 site_queue const* find_queue(site const& where, std::string const& name) {
@@ -88,15 +91,14 @@ void check_queue(site const& where, std::string const& queue, int nodes, duratio
         std::vector<std::string> names;
         for (auto const& known : where.queues) names.push_back(known.name);
         auto const near = nearest(queue, names);
-        throw error(
-            errc::usage,
-            fmt::format("{} has no queue '{}'{}; {} would fit: {}; --no-limits takes a queue that the site file does not know",
-                        where.name, queue, near ? fmt::format(", did you mean '{}'?", *near) : "", job,
-                        fitting_queues(where, nodes, walltime)));
+        throw error(errc::usage,
+                    fmt::format("{} has no queue '{}'{}; {}; --no-limits takes a queue that the site file does not know",
+                                where.name, queue, near ? fmt::format(", did you mean '{}'?", *near) : "",
+                                fitting_queues(job, where, nodes, walltime)));
     }
     if (auto const why = misfit(*found, nodes, walltime))
-        throw error(errc::usage, fmt::format("{} does not fit queue '{}' of {}, which {}; it would fit: {}", job, queue,
-                                             where.name, *why, fitting_queues(where, nodes, walltime)));
+        throw error(errc::usage, fmt::format("{} does not fit queue '{}' of {}, which {}; {}", job, queue, where.name, *why,
+                                             fitting_queues("it", where, nodes, walltime)));
     if (auto const unknown = unknown_limits(*found)) notes.push_back(fmt::format("{}: the scheduler decides", *unknown));
 }
 

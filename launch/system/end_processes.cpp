@@ -80,9 +80,17 @@ std::vector<std::pair<pid_t, pid_t>> descendants_and_parents() {
     return found;
 }
 
+}  // namespace
+
+std::vector<pid_t> descendants() {
+    std::vector<pid_t> found;
+    for (auto const& [pid, parent] : descendants_and_parents()) found.push_back(pid);
+    return found;
+}
+
 /// The number may be another process' by now: it is held, and looked at again, before the signal goes to what is held. One whose
 /// parent died meanwhile is found again in the next round, as is one that this process does not get to in time.
-void signal_child(pid_t pid, pid_t parent, int signal_number) {
+void signal_child(pid_t pid, pid_t parent, int signal_number) noexcept {
     unique_fd const held(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     if (!held && errno == ESRCH) return;
     process_record record;
@@ -93,14 +101,6 @@ void signal_child(pid_t pid, pid_t parent, int signal_number) {
         ::syscall(SYS_pidfd_send_signal, held.get(), signal_number, nullptr, 0);
     else
         ::kill(pid, signal_number);  // a kernel before 5.3, or no descriptor left
-}
-
-}  // namespace
-
-std::vector<pid_t> descendants() {
-    std::vector<pid_t> found;
-    for (auto const& [pid, parent] : descendants_and_parents()) found.push_back(pid);
-    return found;
 }
 
 int signal_descendants(int signal_number) noexcept try {

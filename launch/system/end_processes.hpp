@@ -20,6 +20,9 @@ std::vector<pid_t> descendants();
 /// Sends the signal to each of them; returns how many there were.
 int signal_descendants(int signal_number) noexcept;
 
+/// Sends the signal to the process of this number if it is a child of that parent, or of this process.
+void signal_child(pid_t pid, pid_t parent, int signal_number) noexcept;
+
 /// Whether the process was stopped by a signal; false if there is no such process.
 bool is_stopped(pid_t pid) noexcept;
 

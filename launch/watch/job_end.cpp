@@ -4,6 +4,7 @@
 
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 
 namespace muster {
 
@@ -41,11 +42,31 @@ job_end parse_job_end(std::string_view record, int restarts) {
     return job_end::unknown;
 }
 
+/// "State=DOWN*+DRAIN": a star says that it does not respond.
+std::vector<std::string> parse_down_nodes(std::string_view records) {
+    std::vector<std::string> down;
+    for (auto const record : split(records, '\n')) {
+        auto const name = value_of(record, "NodeName"), state = value_of(record, "State");
+        if (!name.empty() &&
+            (state.starts_with("DOWN") || state.starts_with("FAIL") || state.find("NOT_RESPONDING") != state.npos))
+            down.emplace_back(name);
+    }
+    return down;
+}
+
+std::vector<std::string> ask_down_nodes(allocation const& given, environment const& variables) {
+    if (given.scheduler != scheduler_kind::slurm) return {};
+    std::vector<std::string> names;
+    for (auto const& node : given.nodes) names.push_back(node.name);
+    return parse_down_nodes(run_captured({"scontrol", "-o", "show", "node", compress_hosts(names)}, variables, patience).out);
+}
+
 job_end ask_job_end(allocation const& given, environment const& variables) {
     auto why = job_end::unknown;
     if (given.scheduler == scheduler_kind::slurm && !given.job_id.empty())
         why = parse_job_end(run_captured({"scontrol", "-o", "show", "job", given.job_id}, variables, patience).out,
                             static_cast<int>(parse_integer(variables.get_or("SLURM_RESTART_COUNT", "")).value_or(0)));
+    if (why == job_end::requeued && !ask_down_nodes(given, variables).empty()) why = job_end::node_failed;  // and so it was
     // Slurm looks at the limits every half minute; what comes later than the limit comes because of it.
     if ((why == job_end::unknown || why == job_end::cancelled) && time_is_up(given)) why = job_end::out_of_time;
     return why;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/environment.hpp"
 #include "base/units.hpp"
@@ -23,6 +24,13 @@ job_end parse_job_end(std::string_view record, int restarts = 0);
 /// Asks the scheduler; of those that cannot be asked (all but Slurm) only the known end of the job's time tells. Takes one second
 /// at most. Never throws for what the scheduler does.
 job_end ask_job_end(allocation const& given, environment const& variables);
+
+/// Those of the nodes that a record each of `scontrol -o show node` calls down. Pure.
+std::vector<std::string> parse_down_nodes(std::string_view records);
+
+/// The job's nodes that the scheduler has lost, as `given` spells them; of those that cannot be asked (all but Slurm) none. Takes
+/// one second at most. Never throws for what the scheduler does.
+std::vector<std::string> ask_down_nodes(allocation const& given, environment const& variables);
 
 /// "job 12 was cancelled"; empty where nothing ends the job.
 std::string describe(job_end why, allocation const& given);

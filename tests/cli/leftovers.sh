@@ -21,11 +21,11 @@ no_new_shm() { [ -z "$(comm -13 <(echo "$shm_before") <(shm_files))" ]; }
 
 # expect_nothing_left [SECONDS]: no process of the run and no file in /dev/shm.
 expect_nothing_left() {
-    wait_until "${1:-1}" nothing_runs || {
+    wait_until "${1:-10}" nothing_runs || {
         echo "    left: $(for p in $(marked); do tr '\0' ' ' <"/proc/$p/cmdline"; echo "($p)"; done)"
         kill -9 $(marked) 2>/dev/null
     }
-    wait_until 1 no_new_shm || echo "    left in /dev/shm: $(comm -13 <(echo "$shm_before") <(shm_files))"
+    wait_until 10 no_new_shm || echo "    left in /dev/shm: $(comm -13 <(echo "$shm_before") <(shm_files))"
 }
 
 # start COMMAND...: in the background, its pid in $PID, output as expect_exit does.

@@ -92,6 +92,7 @@ expect_contains stderr 'limits of queue workq are not known here'
 # What is not known is not said to fit.
 expect_exit 2 "$MUSTER" script --site perlmutter --gpus 8 --time 1h --account a -- x
 expect_contains stderr 'limits of regular, debug, interactive are not known here'
+expect_not_contains stderr 'would fit' # nobody knows
 expect_exit 0 "$MUSTER" script --site perlmutter --gpus 8 --time 1h --account a --queue debug -- x
 expect_contains stderr 'limits of queue debug are not known here'
 

@@ -48,6 +48,8 @@ expect_engine() {
     COMMAND="stdin over $1"
     echo hello | as_user prefix/bin/muster run -H node1:1,node2:1 --engine "$1" -- bash -c '[ "$RANK" != 0 ] || cat' >"$OUT" 2>"$ERR"
     expect_equal "$(cat "$OUT")" hello "what rank 0 read over $1"
+    run --timeout 20s -H node1:1,node2:2 --engine "$1" -- bash -c 'cat; echo "rank $RANK has read all"'
+    expect_equal "$code $(lines "$OUT")" '0 rank 0 has read all; rank 1 has read all; rank 2 has read all' "the end of stdin over $1: $(cat "$ERR")"
     COMMAND="the key in a file, over $1"
     as_user env SECRET_A=1 SECRET_B=2 prefix/bin/muster run --verbose --pass-key file --env-exclude 'SECRET_*' -x SECRET_B -H node1:1,node2:1 --engine "$1" -- \
         bash -c 'echo "${SECRET_A-none} ${SECRET_B-none} ${MUSTER_TOKEN-none}"' >"$OUT" 2>"$ERR" </dev/null

@@ -1,4 +1,4 @@
-# timeout: 170
+# timeout: 220
 # Who is named when a run ends from outside: the scheduler's doing is not blamed on a rank, nor a watcher's death, nor the engine's.
 . "$(dirname "$0")/cluster_lib.sh"
 CLUSTER_CONF='PreemptType=preempt/partition_prio
@@ -68,6 +68,40 @@ expect_job_end "job $job was cancelled"
 sitting_batch preempted 8 -N2 -w node1,node2 --gres=gpu:4
 expect_true as_user sbatch -Q -p high -N2 -w node1,node2 --exclusive --wrap true
 expect_job_end "job $job was preempted by another job"
+
+# Slurm gives a node up before muster misses it: the node's ranks are named, also where Slurm puts the job back into the queue.
+as_operator() { nsenter -t "$(cat "$CLUSTER_DIR/run/head.init")" -m -u -i -n -p env SLURM_CONF="$CLUSTER_DIR/etc/slurm.conf" scontrol "$@"; }
+give_up_node2() { # drained first, lest it comes back by itself
+    expect_true as_operator update nodename=node2 state=drain reason=test
+    expect_true as_operator update nodename=node2 state=down reason=test
+}
+for requeue in --no-requeue --requeue; do
+    name=given_up$requeue
+    cp "$work/sit" "$work/$name"
+    write_program "$name.job" <<<"[ \"\${SLURM_RESTART_COUNT:-0}\" = 0 ] || exit
+trap : TERM
+prefix/bin/muster run --grace 1s -- ./$name
+echo \$? >code.$name"
+    submit_script "$name.job" -o "said.$name" "$requeue" -N2 -w node1,node2 --gres=gpu:4
+    wait_until 40 all_sit "$name" 8 || exit 1
+    give_up_node2
+    wait_until 30 test -s "$work/code.$name"
+    cp "$work/said.$name" "$OUT"
+    COMMAND="job $job $requeue, without node2"
+    expect_contains stdout "job $job has lost a node, as the scheduler says (ranks 4-7 on node2)"
+    expect_not_contains stdout 'was killed by signal'
+    expect_equal "$(cat "$work/code.$name")" 125 'the exit code of a run without a node'
+    as_user scancel "$job"
+    wait_until 30 has_ended "$job"
+    expect_true as_operator update nodename=node2 state=resume
+done
+allocate -N2 -w node1,node2 --gres=gpu:4
+sitting given_up 8 sit
+give_up_node2
+expect_end 125
+expect_contains stderr "job $job has lost a node, as the scheduler says (ranks 4-7 on node2)"
+release
+expect_true as_operator update nodename=node2 state=resume
 
 # A watcher is killed: the engine then ends the ranks of all the others. One that is stopped keeps everybody waiting.
 allocate -N4 --exclude node4 -N3 -w node1,node2,node3 --gres=gpu:4

@@ -38,6 +38,12 @@ if install_programs hello_mpich 2>/dev/null; then
 else
     echo 'MPICH: not here'
 fi
+# Slurm kills all ranks of a program that aborts, and none of their codes is the program's.
+if command -v mpicc.mpich >/dev/null && mpicc.mpich -o "$work/mpich_fault" "$MUSTER_SOURCE_DIR/tests/cli/programs/mpi_fault.c"; then
+    chmod 755 "$work/mpich_fault"
+    expect_exit 42 run --timeout 30s --ranks-per-node 2 -- ./mpich_fault abort42 5
+    expect_contains stderr 'rank 5 on node3' 'aborted the job with code 42 (MPI_Abort)'
+fi
 
 # mpi4py
 if $python -c 'import mpi4py' 2>/dev/null; then
@@ -63,5 +69,6 @@ if $python -c 'import torch.distributed as d; assert d.is_available()' 2>/dev/nu
 else
     echo 'PyTorch: not here'
 fi
+spared=': file /dev/shm/mpich_shm_' # of the one that aborted: Slurm kills the watchers too, which would remove it
 expect_nothing_left
 release

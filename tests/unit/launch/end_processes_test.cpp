@@ -7,6 +7,8 @@
 
 #include <vector>
 
+#include "base/unique_fd.hpp"
+
 namespace muster {
 namespace {
 
@@ -50,6 +52,31 @@ TEST(end_processes, a_stopped_process_is_told_from_a_sleeping_one) {
     ::waitpid(child, &status, 0);
     EXPECT_FALSE(is_stopped(child));
     EXPECT_EQ(parent_of(child), 0);
+}
+
+/// As a number that was read some time ago may be another process' by now.
+TEST(end_processes, a_process_of_another_parent_gets_no_signal) {
+    auto [read_end, write_end] = make_pipe();
+    pid_t const child = ::fork();
+    if (child == 0) {
+        pid_t const below = ::fork();
+        if (below == 0) {
+            ::pause();
+            ::_exit(0);
+        }
+        [[maybe_unused]] auto const told = ::write(write_end.get(), &below, sizeof below);
+        int status = 0;
+        ::waitpid(below, &status, 0);
+        ::_exit(WTERMSIG(status));
+    }
+    pid_t below = 0;
+    ASSERT_EQ(::read(read_end.get(), &below, sizeof below), static_cast<ssize_t>(sizeof below));
+    signal_child(below, below, SIGKILL);  // it was some other process' child
+    EXPECT_TRUE(is_alive(below));
+    signal_child(below, child, SIGTERM);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(WEXITSTATUS(status), SIGTERM);
 }
 
 TEST(end_processes, a_stopped_child_ends_too) {

@@ -21,6 +21,15 @@ TEST(job_end, a_record_of_scontrol_tells_why) {
     EXPECT_EQ(parse_job_end(""), job_end::unknown);
 }
 
+TEST(job_end, nodes_that_are_down_are_found) {
+    EXPECT_EQ(
+        parse_down_nodes("NodeName=n1 Arch=x State=ALLOCATED ThreadsPerCore=1\nNodeName=n2 State=DOWN* Reason=Not responding\n"
+                         "NodeName=n3 State=MIXED+DRAIN\nNodeName=n4 State=DOWN+DRAIN\nNodeName=n5 State=IDLE+NOT_RESPONDING\n"),
+        (std::vector<std::string>{"n2", "n4", "n5"}));
+    EXPECT_TRUE(parse_down_nodes("slurm_load_node error: Unable to contact slurm controller").empty());
+    EXPECT_TRUE(ask_down_nodes({}, {}).empty());
+}
+
 TEST(job_end, without_a_scheduler_to_ask_the_end_of_the_time_tells) {
     allocation given;
     given.scheduler = scheduler_kind::pbs;

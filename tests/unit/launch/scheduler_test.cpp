@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <map>
 
@@ -13,6 +14,7 @@
 namespace muster {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -246,6 +248,32 @@ TEST(qstat, another_job_is_not_this_one) {
     EXPECT_TRUE(parse_qstat_job(answer("7[2].head"), "7[2]"));
     EXPECT_EQ(parse_qstat_job(answer("8.head"), "7.head"), std::nullopt);
     EXPECT_EQ(parse_qstat_job(answer("7[3].head"), "7[2].head"), std::nullopt);
+}
+
+/// What is told where the scheduler's program answers so.
+std::vector<std::string> told_of(environment const& variables, command_output const& answer) {
+    cluster job{variables, {{"nodes", "n1\nn2\n"}}};
+    std::vector<std::string> told;
+    auto plain = job.sources();
+    plain.run_command = [&answer](auto const&) { return answer; };
+    read_allocation(telling_sources(plain, [&told](std::string const& what) { told.push_back(what); }), {});
+    return told;
+}
+
+TEST(read_allocation, a_question_without_an_answer_is_told_with_the_reason) {
+    environment const pbs{{"PBS_JOBID", "7.head"}, {"PBS_NODEFILE", "nodes"}};
+    auto const guessed = HasSubstr("what it would have told is guessed, or left open");
+    for (auto const* garbage :
+         {"", "qstat: ?", "{\"Jobs\": {\"7.head\": {", "{\"Jobs\": {\"8.head\": {\"exec_host\": \"n1/0\"}}}"})
+        EXPECT_THAT(told_of(pbs, {0, garbage, ""}),
+                    ElementsAre(AllOf(HasSubstr("qstat -f -F json 7.head failed"), HasSubstr("nothing of this job"), guessed)))
+            << garbage;
+    EXPECT_THAT(told_of(pbs, {1, "", "cannot connect to server\n"}), ElementsAre(HasSubstr("code 1: cannot connect to server")));
+    EXPECT_THAT(told_of(pbs, {128 + SIGKILL, "", "", command_limit}), ElementsAre(HasSubstr("did not answer within 10 s")));
+    EXPECT_THAT(told_of(pbs, {127, "", ""}), testing::IsEmpty());  // there is no such program
+    auto const job = slurm_job().variables;
+    EXPECT_THAT(told_of(job, {0, "slurm_load_jobs error", ""}), testing::Contains(AllOf(HasSubstr("show job 42"), guessed)));
+    EXPECT_THAT(told_of(job, slurm_job().sources().run_command({})), testing::IsEmpty());
 }
 
 TEST(read_allocation, a_pbs_host_in_two_forms_keeps_its_gpus) {
