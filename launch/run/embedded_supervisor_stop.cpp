@@ -131,7 +131,8 @@ std::string embedded_supervisor::singleton_fault(child_rank const& rank) {
             "came up as a singleton: it uses {} but never connected to the other {} ranks, so its result is that of one rank "
             "alone",
             library, ranks_.size() - 1);
-    auto const met = std::count_if(ranks_.begin(), ranks_.end(), [](child_rank const& r) { return r.connected; });
+    // One that has left its world, as muster's own collectives do at once, waits for nobody in it.
+    auto const met = std::count_if(ranks_.begin(), ranks_.end(), [](child_rank const& r) { return r.connected && !r.finalized; });
     if (met == 0) return {};
     return fmt::format(
         "came up as a singleton or without MPI: it exited with code 0 and never connected, and {} of {} ranks wait for it", met,
