@@ -13,7 +13,7 @@ import os
 import secrets
 import socket
 import threading
-from typing import List, Optional, Tuple
+from typing import List, Tuple
 
 import _muster_native as native
 from muster import world

@@ -1,0 +1,251 @@
+"""Holds what a process group's collectives share: who its ranks are, other backends beside it, and how requests are named, submitted and waited for."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
+
+import torch
+import torch.distributed as dist
+import _muster_native as native
+from muster.distributed import communicators
+from muster.distributed.reductions import TYPES
+from muster.distributed.work import Ended, Work
+from muster.errors import CollectiveError
+
+_SHORT = {native.F32: "f32", native.F64: "f64", native.F16: "f16", native.BF16: "bf16", native.I32: "i32", native.I64: "i64", native.U8: "u8", native.I8: "i8"}
+_LARGE = 1 << 20  # bytes
+_KEEPS_WORKS = not hasattr(torch.distributed, "BackendConfig") and torch.__version__.startswith("1.")
+
+
+class _Names:
+    """The names of requests of one kind, type and size: so many in turn, so that the ranks need not agree on a name again each time it comes."""
+
+    __slots__ = ("names", "requests", "next")
+
+    def __init__(self, name: str, size_in_bytes: int) -> None:
+        turns = 8 if size_in_bytes < _LARGE else 4
+        self.names = [f"{name}.{turn}" for turn in range(turns)]
+        self.requests: List[Any] = [None] * turns
+        self.next = 0
+
+
+def one(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    if len(tensors) != 1:
+        raise ValueError(f"{len(tensors)} tensors were given to a collective of one tensor a rank; call it for each")
+    return tensors[0]
+
+
+def flat_of(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    return tensors[0].reshape(-1) if len(tensors) == 1 else torch.cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two contiguous tensors share memory: muster takes an input apart from its output."""
+    at, to = a.data_ptr(), b.data_ptr()
+    return at < to + b.numel() * b.element_size() and to < at + a.numel() * a.element_size()
+
+
+def deal_out(flat: torch.Tensor, into: Sequence[torch.Tensor]) -> None:
+    """Deals out what lies one after the other."""
+    at = 0
+    for tensor in into:
+        count = tensor.numel()
+        tensor.copy_(flat[at : at + count].view(tensor.shape))
+        at += count
+
+
+class Group(dist.ProcessGroup):
+    """A process group without collectives."""
+
+    def __init__(self, store, rank: int, size: int, timeout: float, label: str, ranks: List[int], communicator: communicators.Communicator, mail: Callable[[], Any]) -> None:
+        try:
+            super().__init__(store, rank, size)
+        except TypeError:  # torch 1.13
+            super().__init__(rank, size)
+        self._rank, self._size = rank, size
+        self._timeout = timeout
+        self._label = label
+        self._ranks = ranks  # of the world; empty: all
+        self._communicator: Optional[communicators.Communicator] = communicator
+        self._comm = communicator.comm
+        self._set = communicator.set
+        self._make_mail = mail
+        self._mail: Any = None
+        self._group_name, self._group_desc = label, "undefined"
+        self._names: Dict[Tuple[str, int, int], _Names] = {}
+        self._calls = 0
+        self._coalescing: Optional[List[Work]] = None
+        self._kept: Deque[Work] = deque()
+        self._others: Optional[Dict[str, Any]] = None
+
+    # ------------------------------------------------------------------------------------------------ who
+
+    def rank(self) -> int:
+        return self._rank
+
+    def size(self) -> int:
+        return self._size
+
+    getRank = rank
+    getSize = size
+
+    def name(self) -> str:
+        return "muster"
+
+    getBackendName = name
+    _get_backend_name = name
+
+    # torch 2 keeps the name in the backends of a group, of which a group in Python has none.
+    def setGroupName(self, name: str) -> None:
+        self._group_name = name
+
+    def getGroupName(self) -> str:
+        return self._group_name
+
+    def setGroupDesc(self, text: str) -> None:
+        self._group_desc = text
+
+    def getGroupDesc(self) -> str:
+        return self._group_desc
+
+    @property
+    def supports_coalescing(self) -> bool:
+        return False
+
+    @property
+    def supports_splitting(self) -> bool:
+        return False
+
+    def _get_backend(self, device):
+        other = self._other_for(torch.device(device).type)
+        return self if other is None else other._get_backend(device) if hasattr(other, "_get_backend") else other
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self._calls
+
+    def _set_sequence_number_for_group(self) -> None:
+        pass
+
+    def set_timeout(self, timeout) -> None:
+        self._timeout = timeout.total_seconds()
+
+    _set_default_timeout = set_timeout
+
+    # ------------------------------------------------------------------------------------------------ other backends
+
+    def _find_others(self) -> None:
+        """Which kinds of device another backend serves ("cpu:muster,cuda:nccl"), of which torch leaves the Python group to find out."""
+        self._others = {}
+        config = getattr(getattr(dist.distributed_c10d, "_world", None), "pg_backend_config", {}).get(self, "")
+        for part in str(config).split(","):
+            device, colon, backend = part.partition(":")
+            if colon and backend.lower() != "muster":
+                self._others[device] = backend.lower()
+
+    def _other_for(self, device: str):
+        """The group that serves this kind of device, made by its first call, collectively; None: this one does."""
+        if self._others is None:
+            self._find_others()
+        other = self._others.get(device)
+        if other is None or not isinstance(other, str):
+            return other
+        ranks = dist.get_process_group_ranks(self)
+        made = dist.new_group(ranks, backend=other, use_local_synchronization=len(ranks) < dist.get_world_size())
+        self._others[device] = made
+        return made
+
+    def _other(self, tensor: torch.Tensor):
+        if self._others is None:
+            self._find_others()
+        return self._other_for(tensor.device.type) if self._others else None
+
+    # ------------------------------------------------------------------------------------------------ requests
+
+    def _place(self, tensor: torch.Tensor) -> Tuple[int, int]:
+        if tensor.is_sparse:
+            raise ValueError("a sparse tensor has no one memory: only allreduce, SUM, takes it; use to_dense()")
+        if tensor.device.type == "cpu":
+            return native.HOST, 0
+        if tensor.device.type == "cuda":
+            return native.DEVICE, torch.cuda.current_stream(tensor.device).cuda_stream
+        raise ValueError(f"a tensor on {tensor.device} cannot be reached; move it to the CPU or to a CUDA device")
+
+    def _turn(self, kind: str, dtype: int, count: int, width: int) -> Tuple[_Names, int]:
+        """The names of such requests and whose turn it is. Waits for the request that has had that turn before."""
+        key = (kind, dtype, count)
+        names = self._names.get(key)
+        if names is None:
+            names = self._names[key] = _Names(f"c10d.{self._label}.{kind}.{_SHORT[dtype]}.{count}", count * width)
+        turn = names.next
+        names.next = turn + 1 if turn + 1 < len(names.names) else 0
+        before = names.requests[turn]
+        if before is not None and not before.poll() and not before.wait_for(self._timeout):
+            before.wait(0.001)
+        self._calls += 1
+        return names, turn
+
+    def _submit(self, kind: int, word: str, how: int, given: torch.Tensor, out: torch.Tensor, splits=None, prescale: float = 1.0, shape=None, count=None, keep=None):
+        """Submits one contiguous tensor of a type that muster knows. `count` goes into the name, which must be the same on all ranks."""
+        memory, stream = self._place(given)
+        dtype = TYPES[given.dtype]
+        names, turn = self._turn(word, dtype, given.numel() if count is None else count, given.element_size())
+        request = self._comm.submit(
+            kind,
+            how,
+            splits,
+            names.names[turn],
+            given.data_ptr(),
+            out.data_ptr(),
+            (given.numel(),) if shape is None else shape,
+            dtype,
+            prescale,
+            1.0,
+            self._set,
+            0,
+            0,
+            memory,
+            stream,
+            (given, out, keep),
+            out.numel(),
+        )
+        names.requests[turn] = request
+        return request
+
+    def _begun(self, what: str, requests: Sequence[Any], result: List[torch.Tensor], finish: Optional[Callable[[], None]] = None, options=None) -> Work:
+        work = Work(self, what, requests, result, finish, options) if requests else Ended(self, result)
+        if _KEEPS_WORKS:  # torch 1.13 holds only the C++ part of what it is given, whose wait() never returns without this one
+            self._kept.append(work)
+            while len(self._kept) > 4096 and self._kept[0].is_completed():
+                self._kept.popleft()
+        if self._coalescing is not None:
+            self._coalescing.append(work)
+        return work
+
+    def _forget(self, work: Work) -> None:
+        if self._kept:
+            try:
+                self._kept.remove(work)
+            except ValueError:
+                pass
+
+    def _explain(self, error: Exception) -> Exception:
+        """What `wait` raises of it: with the ranks of the world, where this group has only some of them."""
+        if not isinstance(error, CollectiveError):
+            return error
+        if self._communicator is not None:
+            self._communicator.note_failure()
+        if not self._ranks or error.code == native.E_USAGE or getattr(error, "_of_world", False):
+            return error
+        ranks = tuple(self._ranks[rank] for rank in error.ranks if rank < len(self._ranks))
+        told = CollectiveError(f"{error.reason} (ranks are those of the process group {self._label}, which has the ranks {self._ranks} of all)", error.code, ranks)
+        told.tensor = error.tensor
+        return told
+
+    def _together(self, works: List[Work], result: List[torch.Tensor], opts) -> Work:
+        def finish() -> None:
+            for work in works:
+                work.wait()
+
+        requests = [request for work in works for request in work._requests]
+        return self._begun("coalesced", requests, result, finish, opts)

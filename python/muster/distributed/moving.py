@@ -1,0 +1,160 @@
+"""Adds to a process group the collectives that only move data: broadcast, gathers, scatters, all to all."""
+
+from __future__ import annotations
+
+from typing import List, Optional
+
+import torch
+import _muster_native as native
+from muster.distributed.group import Group, deal_out, flat_of, one, overlap
+from muster.distributed.reductions import as_bytes
+from muster.distributed.work import Work
+
+
+class MovingGroup(Group):
+    """A process group whose collectives add nothing."""
+
+    def broadcast(self, tensors, opts=None) -> Work:
+        tensor = one(tensors)
+        other = self._other(tensor)
+        if other is not None:
+            return other.broadcast(tensors, opts)
+        if tensor.numel() == 0:
+            return self._begun("broadcast", (), [tensor])
+        whole = tensor.contiguous()
+        raw = as_bytes(whole)
+        finish = None
+        if raw.data_ptr() != tensor.data_ptr():
+            finish = lambda: tensor.copy_(whole)  # noqa: E731
+        request = self._submit(native.BROADCAST, "broadcast", 0 if opts is None else opts.rootRank, raw, raw, keep=whole)
+        return self._begun("broadcast", (request,), [tensor], finish, opts)
+
+    def all_gather_single(self, output, input, opts=None) -> Work:
+        other = self._other(output)
+        if other is not None:
+            return other._allgather_base(output, input, opts)
+        if output.numel() != input.numel() * self._size:
+            raise ValueError(f"all_gather: the output has {output.numel()} elements, not {self._size} times the input's {input.numel()}")
+        if output.dtype != input.dtype:
+            raise ValueError(f"all_gather: the input is {input.dtype}, the output {output.dtype}; give both the same type")
+        if input.numel() == 0:
+            return self._begun("all_gather", (), [output])
+        whole = output if output.is_contiguous() else torch.empty(output.shape, dtype=output.dtype, device=output.device)
+        given = as_bytes(input.contiguous())
+        if overlap(given, whole):  # in place: the input is a part of the output
+            given = given.clone()
+        request = self._submit(native.ALLGATHER, "allgather", 0, given, as_bytes(whole), keep=(input, whole))
+        return self._begun("all_gather", (request,), [output], None if whole is output else lambda: output.copy_(whole), opts)
+
+    _allgather_base = all_gather_single
+
+    def all_gather_single_coalesced(self, outputs, inputs, opts=None) -> Work:
+        return self._together([self.all_gather_single(output, input, opts) for output, input in zip(outputs, inputs)], list(outputs), opts)
+
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+
+    def allgather(self, outputs, inputs, opts=None) -> Work:
+        given, into = one(inputs), outputs[0]
+        other = self._other(given)
+        if other is not None:
+            return other.allgather(outputs, inputs, opts)
+        if len(into) != self._size:
+            raise ValueError(f"all_gather: {len(into)} output tensors for {self._size} ranks; give one for each")
+        total = sum(tensor.numel() for tensor in into)
+        if given.numel() != into[self._rank].numel():
+            raise ValueError(f"all_gather: this rank gives {given.numel()} elements, its output has room for {into[self._rank].numel()}")
+        if total == 0:
+            return self._begun("all_gather", (), list(into))
+        flat = torch.empty(total, dtype=given.dtype, device=given.device)
+        raw, out = as_bytes(given.contiguous()), as_bytes(flat)
+        request = self._submit(native.ALLGATHER, "allgather", 0, raw, out, count=out.numel(), keep=(given, flat))
+        return self._begun("all_gather", (request,), list(into), lambda: deal_out(flat, into), opts)
+
+    def allgather_coalesced(self, output_lists, inputs, opts=None) -> Work:
+        # output_lists[i][r]: rank r's i-th tensor in torch 2, whose gloo wants output_lists[r][i]; told apart by their lengths
+        if len(output_lists) == self._size and len(inputs) != self._size:
+            output_lists = [list(of_one) for of_one in zip(*output_lists)]
+        works = [self.allgather([into], [given], opts) for into, given in zip(output_lists, inputs)]
+        return self._together(works, [tensor for into in output_lists for tensor in into], opts)
+
+    def _exchange(self, word: str, given: torch.Tensor, flat: torch.Tensor, splits: Optional[List[int]], count: int):
+        """An alltoall of elements: both flat, of one type."""
+        raw, out = as_bytes(given.contiguous()), as_bytes(flat)
+        wider = raw.numel() // given.numel() if given.numel() else (2 if given.dtype.is_complex and raw.dtype is not torch.uint8 else given.element_size() // raw.element_size())
+        if splits is not None:
+            splits = [rows * wider for rows in splits]
+        return self._submit(native.ALLTOALL, word, 0, raw.reshape(-1), out.reshape(-1), splits=splits, count=count, shape=(raw.numel(),), keep=(given, flat))
+
+    def gather(self, outputs, inputs, opts=None) -> Work:
+        given = one(inputs)
+        other = self._other(given)
+        if other is not None:
+            return other.gather(outputs, inputs, opts)
+        root = 0 if opts is None else opts.rootRank
+        into = list(outputs[0]) if root == self._rank else []
+        if root == self._rank and len(into) != self._size:
+            raise ValueError(f"gather: {len(into)} output tensors for {self._size} ranks; give one for each")
+        flat = torch.empty(sum(tensor.numel() for tensor in into), dtype=given.dtype, device=given.device)
+        splits = [given.numel() if rank == root else 0 for rank in range(self._size)]
+        request = self._exchange(f"gather{root}", given.reshape(-1), flat, splits, 0)
+        return self._begun("gather", (request,), into, (lambda: deal_out(flat, into)) if into else None, opts)
+
+    def gather_single(self, output, input, opts=None) -> Work:
+        root = 0 if opts is None else opts.rootRank
+        return self.gather([list(output.view(self._size, *input.shape).unbind(0))] if root == self._rank else [], [input], opts)
+
+    gather_into_tensor = gather_single
+
+    def scatter(self, outputs, inputs, opts=None) -> Work:
+        output = one(outputs)
+        other = self._other(output)
+        if other is not None:
+            return other.scatter(outputs, inputs, opts)
+        root = 0 if opts is None else opts.rootRank
+        given = list(inputs[0]) if root == self._rank else []
+        if root == self._rank and len(given) != self._size:
+            raise ValueError(f"scatter: {len(given)} input tensors for {self._size} ranks; give one for each")
+        flat = flat_of(given) if given else torch.empty(0, dtype=output.dtype, device=output.device)
+        mine = torch.empty(output.numel(), dtype=output.dtype, device=output.device)
+        splits = [tensor.numel() for tensor in given] if given else [0] * self._size
+        request = self._exchange(f"scatter{root}", flat, mine, splits, 0)
+        return self._begun("scatter", (request,), [output], lambda: output.copy_(mine.view(output.shape)), opts)
+
+    def all_to_all_single(self, output, input, output_splits=None, input_splits=None, opts=None) -> Work:
+        other = self._other(output)
+        if other is not None:
+            return other.alltoall_base(output, input, output_splits, input_splits, opts)
+        if output.dtype != input.dtype:
+            raise ValueError(f"all_to_all: the input is {input.dtype}, the output {output.dtype}; give both the same type")
+        row = 1
+        for extent in input.shape[1:]:
+            row *= extent
+        if input_splits:
+            if len(input_splits) != self._size or sum(input_splits) != input.shape[0]:
+                raise ValueError(f"all_to_all: the input has {input.shape[0]} rows, its splits are {list(input_splits)} for {self._size} ranks")
+            splits = [rows * row for rows in input_splits]
+        else:
+            if input.shape[0] % self._size:
+                raise ValueError(f"all_to_all: {input.shape[0]} rows cannot be dealt out evenly to {self._size} ranks; give splits")
+            splits = [input.numel() // self._size] * self._size
+        return self._all_to_all(output, input, splits, output_splits, row, opts)
+
+    alltoall_base = all_to_all_single
+
+    def _all_to_all(self, output, input, splits, output_splits, row, opts) -> Work:
+        if output_splits and sum(output_splits) != output.shape[0]:
+            raise ValueError(f"all_to_all: the output has {output.shape[0]} rows, its splits are {list(output_splits)}")
+        whole = output if output.is_contiguous() and not overlap(input, output) else torch.empty(output.shape, dtype=output.dtype, device=output.device)
+        request = self._exchange("alltoall", input.contiguous().view(-1), whole.view(-1), splits, 0)
+        return self._begun("all_to_all", (request,), [output], None if whole is output else lambda: output.copy_(whole), opts)
+
+    def alltoall(self, outputs, inputs, opts=None) -> Work:
+        outputs, inputs = list(outputs), list(inputs)
+        other = self._other(outputs[0])
+        if other is not None:
+            return other.alltoall(outputs, inputs, opts)
+        if len(outputs) != self._size or len(inputs) != self._size:
+            raise ValueError(f"all_to_all: {len(inputs)} input and {len(outputs)} output tensors for {self._size} ranks; give one for each")
+        flat = torch.empty(sum(tensor.numel() for tensor in outputs), dtype=outputs[0].dtype, device=outputs[0].device)
+        request = self._exchange("alltoall", flat_of(inputs), flat, [tensor.numel() for tensor in inputs], 0)
+        return self._begun("all_to_all", (request,), outputs, lambda: deal_out(flat, outputs), opts)
