@@ -46,7 +46,11 @@ std::optional<int> environment::get_int(std::string_view name) const {
 }
 
 void environment::set(std::string_view name, std::string_view value) {
-    values_.insert_or_assign(std::string(name), std::string(value));
+    auto const place = values_.lower_bound(name);
+    if (place != values_.end() && place->first == name)
+        place->second = value;
+    else
+        values_.emplace_hint(place, name, value);
 }
 
 void environment::unset(std::string_view name) {
@@ -55,7 +59,10 @@ void environment::unset(std::string_view name) {
 }
 
 bool environment::set_default(std::string_view name, std::string_view value) {
-    return values_.emplace(name, value).second;
+    auto const place = values_.lower_bound(name);
+    if (place != values_.end() && place->first == name) return false;
+    values_.emplace_hint(place, name, value);
+    return true;
 }
 
 void environment::unset_prefix(std::string_view prefix) {
@@ -66,7 +73,11 @@ void environment::unset_prefix(std::string_view prefix) {
 std::vector<std::string> environment::lines() const {
     std::vector<std::string> all;
     all.reserve(values_.size());
-    for (auto const& [name, value] : values_) all.push_back(name + "=" + value);
+    for (auto const& [name, value] : values_) {
+        auto& line = all.emplace_back();
+        line.reserve(name.size() + 1 + value.size());
+        line.append(name).append(1, '=').append(value);
+    }
     return all;
 }
 

@@ -13,9 +13,6 @@
 
 namespace muster {
 
-namespace {
-
-/// The highest descriptor that programs started by this one inherit.
 int highest_inherited() {
     int highest = STDERR_FILENO;
     std::error_code fault;
@@ -26,6 +23,8 @@ int highest_inherited() {
     }
     return highest;
 }
+
+namespace {
 
 /// Three descriptors of /dev/null, held as long as the thread lives.
 struct set_aside {
@@ -54,14 +53,17 @@ set_aside const& reserved() {
 
 child_descriptors::child_descriptors(int const (&from)[3]) {
     auto const& own = reserved();
-    for (int i = 0; i < 3; ++i)
-        if (::dup3(from[i], own.numbers[i], O_CLOEXEC) < 0) throw_system("dup3", "for a new process");
+    for (int i = 0; i < 3; ++i) {
+        is_null_[i] = from[i] < 0;  // which it is already
+        if (!is_null_[i] && ::dup3(from[i], own.numbers[i], O_CLOEXEC) < 0) throw_system("dup3", "for a new process");
+    }
 }
 
 /// Else this process would hold the other end of a pipe.
 child_descriptors::~child_descriptors() {
     auto const& own = reserved();
-    for (int const number : own.numbers) ::dup3(own.null.get(), number, O_CLOEXEC);
+    for (int i = 0; i < 3; ++i)
+        if (!is_null_[i]) ::dup3(own.null.get(), own.numbers[i], O_CLOEXEC);
 }
 
 int const* child_descriptors::numbers() const noexcept {

@@ -9,7 +9,7 @@ namespace muster {
 /// whoever started this process may have passed descriptors on, and they stay below. One object a thread lives at a time.
 class child_descriptors {
   public:
-    /// `from` are three open descriptors. Throws errc::system.
+    /// `from` are three open descriptors; -1 stands for /dev/null. Throws errc::system.
     explicit child_descriptors(int const (&from)[3]);
     ~child_descriptors();
     child_descriptors(child_descriptors const&) = delete;
@@ -17,6 +17,12 @@ class child_descriptors {
 
     int const* numbers() const noexcept;  ///< three, which close at exec
     unsigned first_unneeded() const noexcept;
+
+  private:
+    bool is_null_[3];
 };
+
+/// The highest descriptor that programs started by this one inherit.
+int highest_inherited();
 
 }  // namespace muster

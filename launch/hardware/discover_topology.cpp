@@ -1,8 +1,11 @@
 #include "launch/hardware/discover_topology.hpp"
 
+#include <cerrno>
+#include <thread>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process/start_thread.hpp"
 #include "launch/hardware/hwloc_handle.hpp"
 #include "launch/hardware/nvml.hpp"
 #include "launch/hardware/sysfs.hpp"
@@ -28,15 +31,41 @@ gpu_list find_gpus(environment const& variables, bool& known_to_driver) {
     return {{}, found.note + "; " + by_kernel.note, found.detail};
 }
 
+/// hwloc reads hundreds of small files: in a thread of its own, while the GPUs are asked.
+class loading {
+  public:
+    explicit loading(hwloc_topology_t of) {
+        auto const load = [this, of] { fault_ = ::hwloc_topology_load(of) != 0 ? (errno != 0 ? errno : -1) : 0; };
+        try {
+            thread_ = start_thread("for hwloc", load);
+        } catch (error const&) {
+            load();  // no thread is left
+        }
+    }
+    ~loading() {
+        if (thread_.joinable()) thread_.join();
+    }
+    loading(loading const&) = delete;
+    loading& operator=(loading const&) = delete;
+
+    /// Throws library_error.
+    void finish() {
+        if (thread_.joinable()) thread_.join();
+        if (fault_ != 0) throw library_error("hwloc", "hwloc_topology_load", fault_, "cannot read this machine");
+    }
+
+  private:
+    int fault_ = 0;
+    std::thread thread_;
+};
+
 }  // namespace
 
 topology discover_topology(std::string const& host, cpuset const& allowed, environment const& variables, hwloc_handle* kept) {
     auto handle = make_hwloc(kept != nullptr ? hwloc_depth::caches : hwloc_depth::cores);
-    if (::hwloc_topology_load(handle.get()) != 0)
-        throw library_error("hwloc", "hwloc_topology_load", errno, "cannot read this machine");
+    loading machine(handle.get());
     topology t;
     t.host = host;
-    t.cores = read_cores(handle.get(), &allowed);
     t.nics = sysfs().read_nics();
     bool known_to_driver = false;
     auto found = find_gpus(variables, known_to_driver);
@@ -46,6 +75,8 @@ topology discover_topology(std::string const& host, cpuset const& allowed, envir
     t.gpus = std::move(seen.gpus);
     t.gpu_note = std::move(seen.note);
     t.gpu_detail = std::move(seen.detail);
+    machine.finish();
+    t.cores = read_cores(handle.get(), &allowed);
     if (kept != nullptr) *kept = std::move(handle);
     return t;
 }

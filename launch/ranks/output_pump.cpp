@@ -34,9 +34,8 @@ void output_pump::watch(entry& one) {
 
 void output_pump::on_readable(entry& one) {
     auto& stream = *one.stream;
-    int const fd = stream.read_fd();
     one.on_output();
-    if (!stream.read_some(writer_)) loop_.unwatch(fd);
+    if (!stream.read_some(writer_)) unwatch_ended(stream);
     if (where_ == output_to::user && !flush_pending_ && stream.awaits_flush()) {
         flush_pending_ = true;
         loop_.after(partial_patience, [this] { flush_partials(); });
@@ -45,6 +44,13 @@ void output_pump::on_readable(entry& one) {
         paused_ = true;
         unwatch_all();
     }
+}
+
+/// Before the descriptor is closed: a new process that has not yet come to its program holds a copy of it, and the loop would be woken
+/// for it again and again, with no way left to take it out.
+void output_pump::unwatch_ended(rank_stream& stream) {
+    loop_.unwatch(stream.read_fd());
+    stream.close();
 }
 
 void output_pump::unwatch_all() {
@@ -78,9 +84,9 @@ void output_pump::on_writer_event() {
 }
 
 void output_pump::read_for_now(rank_stream& stream) {
-    int const fd = stream.read_fd();
+    if (!stream.open()) return;
     stream.read_for_now(writer_);
-    if (fd >= 0 && !stream.open()) loop_.unwatch(fd);
+    if (!stream.open()) unwatch_ended(stream);
 }
 
 void output_pump::finish() {

@@ -48,6 +48,7 @@ class output_pump {
     void on_readable(entry& one);
     void on_writer_event();
     void flush_partials();
+    void unwatch_ended(rank_stream& stream);
     void unwatch_all();
 
     event_loop& loop_;

@@ -77,7 +77,7 @@ bool rank_stream::read_some(output_writer& writer) {
     if (n < 0) return errno == EAGAIN || errno == EINTR;
     if (n == 0) {
         writer.write(target_, lines_.finish());
-        read_.reset();
+        ended_ = true;
         return false;
     }
     std::string_view const bytes(buffer.data(), static_cast<std::size_t>(n));

@@ -26,11 +26,12 @@ class rank_stream {
     int read_fd() const noexcept { return read_.get(); }
     int child_fd() const noexcept { return write_.get(); }
     void close_child_end() noexcept { write_.reset(); }
+    /// To be called once nothing watches `read_fd` any more.
     void close() noexcept { read_.reset(); }
-    bool open() const noexcept { return static_cast<bool>(read_); }
+    bool open() const noexcept { return read_ && !ended_; }
 
     /// Reads what is there, once, and passes it on. False when the stream has ended: then the last line is passed on too and it
-    /// is closed.
+    /// is to be closed.
     bool read_some(output_writer& writer);
     /// Reads until there is nothing more for now or the stream ends.
     void read_all(output_writer& writer);
@@ -54,6 +55,7 @@ class rank_stream {
   private:
     int target_;
     bool terminal_;
+    bool ended_ = false;  ///< nothing comes any more
     bool fresh_ = false;  ///< something was read since the unfinished line was last checked
     line_splitter lines_;
     unique_fd read_;

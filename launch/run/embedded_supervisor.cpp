@@ -21,6 +21,9 @@ namespace muster {
 
 namespace {
 
+/// Ranks end together, and mostly the run with them.
+constexpr duration forget_after{0.05};
+
 /// When ranks that have not connected are searched for an MPI library that started alone.
 constexpr std::array mpi_looks{duration(0.5), duration(2), duration(5), duration(15)};
 
@@ -171,6 +174,11 @@ void embedded_supervisor::on_child() {
 
 void embedded_supervisor::on_rank_end(child_rank& rank) {
     pmix_->report_exit(rank.who.rank, *rank.wait_status);
+    if (!std::exchange(forget_due_, true))
+        loop_.after(forget_after, [this] {
+            forget_due_ = false;
+            pmix_->forget_ended();
+        });
     int const status = *rank.wait_status;
     if (!failed_ && WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE && output_.writer().broken(STDOUT_FILENO)) {
         failed_ = true;  // as of any program whose output goes to head, nothing is said of it

@@ -104,6 +104,7 @@ class embedded_supervisor {
     int guardian_fd_;
     phase phase_ = phase::running;
     int exit_code_ = 0;
+    bool forget_due_ = false;         ///< the PMIx server is to forget ranks soon
     bool failed_ = false;             ///< a culprit has been named: later ends are consequences
     bool start_timeout_due_ = false;  ///< it passed before any rank had met its world
     bool start_doubt_ = false;        ///< ranks were missing when last looked at

@@ -142,7 +142,6 @@ int run_guarded(duration grace, std::function<int(std::string const&, int)> cons
     // Inherited as ignored, as some daemons leave it, the kernel would never tell of a child that ended.
     ::signal(SIGCHLD, SIG_DFL);
     std::time_t const started = std::time(nullptr);
-    sweep_session_dirs();
     unique_fd session_lock;  // the launcher inherits it: the folder is in use as long as one of the two lives
     std::string const session_dir = make_session_dir(session_lock);
     sigset_t const set = guarded_signals();
@@ -170,6 +169,7 @@ int run_guarded(duration grace, std::function<int(std::string const&, int)> cons
         ::_exit(code);                                                 // no static destructors: libraries' threads may still run
     }
     death_read.reset();
+    sweep_session_dirs();  // while the launcher starts
     int killed_for = 0;
     int const status = wait_for_launcher(child, grace + time_to_answer, killed_for);
     kill_all_descendants();

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/process/phase_timeline.hpp"
 #include "base/process/process.hpp"
+#include "base/process/process_starter.hpp"
 #include "base/text.hpp"
 #include "launch/placement/local_placement.hpp"
 #include "launch/placement/this_node.hpp"
@@ -60,6 +61,7 @@ struct rank_starter {
     std::string const& nspace;
     rendezvous const& point;
     rlimit open_files;
+    std::vector<environment> ready;  ///< the variables of the first ranks
 
     environment variables_of(int rank) const {
         environment own = prepared.variables;
@@ -70,25 +72,33 @@ struct rank_starter {
         return own;
     }
 
-    child_rank start(int rank, int stdin_fd, pmix::server& pmix_server, pmix::pmi1_server& pmi1_server) const {
+    /// Prepares ranks, in their order, as long as there is time.
+    void make_ready(pmix::server::question const& takes_time) {
+        ready.reserve(where.bindings.size());
+        while (ready.size() < where.bindings.size() && takes_time())
+            ready.push_back(variables_of(static_cast<int>(ready.size())));
+    }
+
+    child_rank start(int rank, int stdin_fd, pmix::server& pmix_server, pmix::pmi1_server& pmi1_server,
+                     process_starter& processes) {
         auto const index = static_cast<std::size_t>(rank);
         auto const who = identity_of(where, rank, nspace);
         auto started = make_rank(options, who, where.bindings[index]);
-        environment own = variables_of(rank);
+        environment own = index < ready.size() ? std::move(ready[index]) : variables_of(rank);
         pmix_server.set_client_environment(rank, own);
         pmi1_server.set_client_environment(rank, own);
         // A session each, since kernels with autogroup share the processors among sessions: ranks in the one session of a terminal or
         // a script would have the time of one process where much else runs.
-        started.pid = start_process({.path = program,
-                                     .arguments = &options.command,
-                                     .variables = &own,
-                                     .working_dir = prepared.working_dir,
-                                     .stdin_fd = stdin_fd,
-                                     .stdout_fd = started.out.child_fd(),
-                                     .stderr_fd = started.err.child_fd(),
-                                     .cores = started.place.cores,
-                                     .own_session = true,
-                                     .open_files = open_files});
+        started.pid = processes.begin({.path = program,
+                                       .arguments = &options.command,
+                                       .variables = &own,
+                                       .working_dir = prepared.working_dir,
+                                       .stdin_fd = stdin_fd,
+                                       .stdout_fd = started.out.child_fd(),
+                                       .stderr_fd = started.err.child_fd(),
+                                       .cores = started.place.cores,
+                                       .own_session = true,
+                                       .open_files = open_files});
         return started;
     }
 };
@@ -151,15 +161,19 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     embedded_supervisor watch(run, program);
     std::optional<pmix::pmi1_server> pmi1_server;
     std::optional<held_ports> ports;
-    pmix::server pmix_server(job, [&] {
-        watch.note_memory_kills();
-        pmi1_server.emplace(job);
-        ports.emplace(2 + (size <= most_tensorflow_workers ? size : 0));
+    rendezvous point;
+    rank_starter starter{options, where, prepared, program, job.nspace, point, open_files, {}};
+    pmix::server pmix_server(job, [&](pmix::server::question const& takes_time) {
+        if (!ports) {
+            watch.note_memory_kills();
+            pmi1_server.emplace(job);
+            ports.emplace(2 + (size <= most_tensorflow_workers ? size : 0));
+            point = make_rendezvous(*ports, size);
+        }
+        starter.make_ready(takes_time);
     });
     end_phase("PMIx server started");
     stdin_forwarder input(watch.loop());
-    auto const point = make_rendezvous(*ports, size);
-    rank_starter const starter{options, where, prepared, program, job.nspace, point, open_files};
     ports.reset();
     if (options.print_env) {
         fmt::print("{}# besides, what PMIx and PMI tell each rank of its server here\n",
@@ -167,8 +181,10 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
         return 0;
     }
     try {
+        process_starter processes(size);
         for (int rank = 0; rank < size; ++rank)
-            watch.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, *pmi1_server));
+            watch.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, *pmi1_server, processes));
+        processes.finish();
     } catch (program_error const& e) {
         watch.start_failed(e.what(), e.exit_status());
     } catch (error const& e) {

@@ -71,6 +71,7 @@ struct server::state {
     pmix_topology_t topology{};
     std::string topology_source = "hwloc";
     std::vector<bool> connected, finalized;
+    std::vector<int> ended;  ///< ranks that the library is to forget
 };
 
 namespace {
@@ -98,7 +99,8 @@ std::shared_ptr<completion> start_library(job const& description, pmix_topology_
     });
 }
 
-void register_job(job const& description) {
+template <typename Meanwhile>
+void register_job(job const& description, Meanwhile const& meanwhile) {
     auto const done = completion::create();
     auto const keys = std::make_shared<info_list>(describe_job(description));
     auto const nspace = make_proc(description.nspace, 0);
@@ -114,6 +116,7 @@ void register_job(job const& description) {
         if (status != PMIX_SUCCESS) completion::done(status, cookie);
     }
     // The keys must live until the library has read them; on a timeout they are left to it.
+    meanwhile(*done);
     try {
         done->wait_or_throw(start_deadline, "PMIx_server_register_nspace");
     } catch (error const& failure) {
@@ -131,7 +134,8 @@ bool stop_library() {
 
 }  // namespace
 
-server::server(job const& description, std::function<void()> const& meanwhile) : state_(std::make_unique<state>(description)) {
+server::server(job const& description, std::function<void(question const&)> const& meanwhile)
+    : state_(std::make_unique<state>(description)) {
     // The library keeps its listening socket's set-up in statics, which a second start would take for still open.
     static bool started = false;
     if (started)
@@ -148,12 +152,16 @@ server::server(job const& description, std::function<void()> const& meanwhile) :
     started = true;
     check_callers(true);
     auto const started_library = start_library(description, state_->topology);
-    std::exception_ptr fault;
-    try {
-        if (meanwhile) meanwhile();
-    } catch (...) {
-        fault = std::current_exception();
-    }
+    std::exception_ptr fault;  // thrown once the library is done
+    auto const call_meanwhile = [&](completion& running) {
+        if (!meanwhile || fault) return;
+        try {
+            meanwhile([&running] { return !running.is_done(); });
+        } catch (...) {
+            fault = std::current_exception();
+        }
+    };
+    call_meanwhile(*started_library);
     try {
         started_library->wait_or_throw(start_deadline, "PMIx_server_init");
     } catch (error const& failure) {
@@ -166,7 +174,8 @@ server::server(job const& description, std::function<void()> const& meanwhile) :
     end_phase("PMIx library started, ports held");
     try {
         if (fault) std::rethrow_exception(fault);
-        register_job(description);
+        register_job(description, call_meanwhile);
+        if (fault) std::rethrow_exception(fault);
     } catch (...) {
         set_active_core(nullptr);
         if (!stop_library()) [[maybe_unused]]
@@ -250,9 +259,15 @@ void server::report_exit(int rank, int wait_status) {
         }
     }
     // Of one that connected the library sees the connection end. Told before it does, it closes a socket that it still writes to.
-    if (!state_->connected[index])
+    if (!state_->connected[index]) state_->ended.push_back(rank);
+}
+
+void server::forget_ended() {
+    for (int const rank : std::exchange(state_->ended, {})) {
+        auto const proc = make_proc(state_->core->description.nspace, static_cast<pmix_rank_t>(rank));
         PMIx_server_deregister_client(
             &proc, [](pmix_status_t, void*) {}, nullptr);
+    }
 }
 
 }  // namespace muster::pmix

@@ -13,13 +13,16 @@ namespace muster::pmix {
 /// An embedded PMIx server. One per process. Not thread safe: everything is called from the thread that made it.
 class server {
   public:
+    using question = std::function<bool()>;
+
     /// Starts the library's server with this job registered. Blocks until it is (2 to 6 ms). Removes the PMIX_* variables of an
-    /// outer launcher from this process (the library would follow them). `meanwhile`, if given, is called while the library
-    /// starts; neither it nor another thread may read or change the environment of the process then. Call it before some 900 file
+    /// outer launcher from this process (the library would follow them). `meanwhile`, if given, is called twice, while the library
+    /// starts and while it registers the job, with a question: does it still take time? Neither it nor another thread may read or
+    /// change the environment of the process then. Call it before some 900 file
     /// descriptors are open: the library's listener uses select(). Throws what `meanwhile` throws, library_error naming the PMIx
     /// call, errc::timeout if the library does not answer within 10 s, errc::usage on a job without ranks or name, a cpuset that
     /// is none, and if this process has or had a server, since the library starts only one.
-    explicit server(job const& description, std::function<void()> const& meanwhile = {});
+    explicit server(job const& description, std::function<void(question const&)> const& meanwhile = {});
     ~server();  ///< ends the library's server; never blocks for more than 2 s
 
     /// The process is about to end: the destructor will leave the library as it is, since its orderly end takes 1 ms.
@@ -36,8 +39,11 @@ class server {
     std::vector<server_event> poll();  ///< all events since the last call; never blocks. Ranks wait for it: call it promptly.
 
     /// Tells the survivors (PMIX_ERR_PROC_ABORTED, or _BY_SIG, or PMIX_ERR_PROC_TERM_WO_SYNC for one that exits with 0 before it
-    /// finalised) and forgets the client. `wait_status` is waitpid's. Nobody is told of a rank that ended in order. Never blocks.
+    /// finalised). `wait_status` is waitpid's. Nobody is told of a rank that ended in order. Never blocks.
     void report_exit(int rank, int wait_status);
+    /// Lets the library forget the clients that were reported since the last call. It wakes a thread of the library for each, so
+    /// many are told together, and none where the server ends as well. Never blocks.
+    void forget_ended();
 
   private:
     struct state;

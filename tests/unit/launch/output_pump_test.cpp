@@ -1,12 +1,16 @@
 #include "launch/ranks/output_pump.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <functional>
 #include <string>
+
+#include "base/process/text_file.hpp"
 
 namespace muster {
 namespace {
@@ -57,6 +61,29 @@ TEST(output_pump, passes_lines_on_and_tells_of_them) {
     pump.drain_briefly();
     EXPECT_EQ(captured.text(), "[a:0] one\n[a:0] two\n");
     EXPECT_EQ(stream.last_lines(), "one\ntwo");
+}
+
+/// Whether an epoll set of this process watches it.
+bool is_watched(int fd) {
+    auto const entry = fmt::format("tfd: {:8d} ", fd);
+    for (auto const& each : std::filesystem::directory_iterator("/proc/self/fdinfo"))
+        if (read_text_file(each.path().string()).find(entry) != std::string::npos) return true;
+    return false;
+}
+
+TEST(output_pump, an_ended_stream_is_not_watched_though_another_process_still_holds_it) {
+    event_loop loop;
+    rank_stream stream(STDOUT_FILENO, {}, {});
+    output_pump pump(loop, output_pump::output_to::user);
+    pump.add(stream, [] {});
+    int const number = stream.read_fd();
+    unique_fd const copy(::dup(number));  // as a process has that was just forked
+    ASSERT_TRUE(is_watched(number));
+    stream.close_child_end();
+    loop.after(duration(0.2), [&] { loop.stop(); });
+    loop.run();
+    EXPECT_FALSE(stream.open());
+    EXPECT_FALSE(is_watched(number)) << "the loop would be woken for it all the time";
 }
 
 TEST(output_pump, reads_no_more_while_nobody_reads_its_own_output) {

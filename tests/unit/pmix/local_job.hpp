@@ -162,6 +162,7 @@ inline outcome run_job_here(int size, std::vector<std::string> const& command, e
             --living;
             take(pmix_server.poll());
             pmix_server.report_exit(static_cast<int>(i), result.statuses[i]);
+            pmix_server.forget_ended();
         }
     }
     for (auto& rank : ranks)

@@ -1,0 +1,195 @@
+#include "base/process/child_image.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr char const* unshare_step = "close_range";
+
+std::atomic<bool> close_range_is_known{true};
+
+/// Two signals between the ordinary and the real-time ones are the C library's own: asking for them would only set errno, which a
+/// child shares with the thread that goes on.
+void reset_signals() noexcept {
+    int const first_real_time = SIGRTMIN;
+    for (int s = 1; s < NSIG; ++s) {
+        struct sigaction action {};
+        bool const reserved = s > SIGSYS && s < first_real_time;
+        if (s == SIGKILL || s == SIGSTOP || reserved || ::sigaction(s, nullptr, &action) != 0) continue;
+        if (action.sa_handler == SIG_DFL) continue;
+        action = {};
+        action.sa_handler = SIG_DFL;
+        ::sigaction(s, &action, nullptr);
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+std::vector<char*> pointers(std::vector<std::string> const& strings) {
+    std::vector<char*> all;
+    all.reserve(strings.size() + 1);
+    for (auto const& s : strings) all.push_back(const_cast<char*>(s.c_str()));
+    all.push_back(nullptr);
+    return all;
+}
+
+/// The program of a script's first line, as that line has it: it may end in a carriage return.
+std::string interpreter_of(std::string const& script) {
+    unique_fd const file(::open(script.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    char start[256];
+    auto const got = file ? ::read(file.get(), start, sizeof start) : -1;
+    std::string_view line(start, got > 0 ? static_cast<std::size_t>(got) : 0);
+    if (!line.starts_with("#!")) return {};
+    line = line.substr(2, line.find('\n') - 2);
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    return std::string(line.substr(0, line.find_first_of(" \t")));
+}
+
+std::string missing_interpreter(std::string const& path) {
+    auto interpreter = interpreter_of(path);
+    if (interpreter.empty()) return fmt::format("cannot execute {}: its loader is not there; build it for this system", path);
+    bool const dos = interpreter.ends_with('\r');
+    if (dos) interpreter.pop_back();
+    return fmt::format("cannot execute {}: its interpreter {}{} is not there; {}", path, interpreter,
+                       dos ? "\\r, with a carriage return," : "",
+                       dos ? "write its lines with \\n alone: sed -i 's/\\r$//' " + path : "correct its #! line");
+}
+
+}  // namespace
+
+child_image::child_image(process_request request, int const* descriptors, unsigned first_unneeded)
+    : request_(std::move(request)),
+      descriptors_(descriptors),
+      first_unneeded_(first_unneeded),
+      lines_(request_.variables->lines()),
+      argv_(pointers(*request_.arguments)),
+      envp_(pointers(lines_)),
+      parent_(::getpid()) {
+    request_.variables = nullptr;  // `lines_` stand for them
+    auto const& cpus = request_.cores.cpus;
+    if (cpus.empty()) return;
+    mask_.resize(static_cast<std::size_t>(cpus.back()) / CPU_SETSIZE + 1);
+    std::size_t const bytes = mask_.size() * sizeof(cpu_set_t);
+    CPU_ZERO_S(bytes, mask_.data());
+    for (int const cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), bytes, mask_.data());
+}
+
+bool child_image::knows_close_range() noexcept {
+    return close_range_is_known;
+}
+
+bool child_image::lacks_close_range() noexcept {
+    if (failure_.step != unshare_step) return false;
+    close_range_is_known = false;
+    failure_ = {};
+    return true;
+}
+
+pid_t child_image::clone(std::span<std::byte> stack, int flags, std::atomic<pid_t>* left) {
+    static_assert(sizeof *left == sizeof(pid_t) && std::atomic<pid_t>::is_always_lock_free);
+    shares_descriptors_ = close_range_is_known;
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    ::sigprocmask(SIG_BLOCK, &all, &before);  // no handler may run in the child while it shares our memory
+    int const files = shares_descriptors_ ? CLONE_FILES : 0;
+    pid_t const pid = ::clone(run, stack.data() + stack.size(), CLONE_VM | SIGCHLD | files | flags, this, nullptr, nullptr, left);
+    int const code = errno;
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    if (pid < 0) failure_ = {code, "clone"};
+    return pid;
+}
+
+/// The child's main; it never returns.
+int child_image::run(void* image) noexcept {
+    auto& mine = *static_cast<child_image*>(image);
+    char const* step = mine.prepare();
+    if (step == nullptr) {
+        ::execve(mine.request_.path.c_str(), mine.argv_.data(), mine.envp_.data());
+        step = "execve";
+    }
+    mine.failure_ = {errno, step};
+    ::_exit(127);
+}
+
+/// Runs in the child; returns the step that failed. Only system calls.
+char const* child_image::prepare() const noexcept {
+    if (shares_descriptors_ && ::syscall(SYS_close_range, first_unneeded_, ~0U, CLOSE_RANGE_UNSHARE) != 0) return unshare_step;
+    if (request_.own_session)
+        ::setsid();
+    else if (request_.own_group)
+        ::setpgid(0, 0);
+    if (::prctl(PR_SET_PDEATHSIG, request_.death_signal) != 0) return "prctl(PR_SET_PDEATHSIG)";
+    if (::getppid() != parent_) ::_exit(1);  // the parent died before the line above
+    for (int i = 0; i < 3; ++i)
+        if (::dup2(descriptors_[i], i) < 0) return "dup2";
+    if (request_.open_files && ::setrlimit(RLIMIT_NOFILE, &*request_.open_files) != 0) return "setrlimit(RLIMIT_NOFILE)";
+    set_limits();
+    if (!mask_.empty() && ::sched_setaffinity(0, mask_.size() * sizeof(cpu_set_t), mask_.data()) != 0) return "sched_setaffinity";
+    if (!request_.working_dir.empty() && ::chdir(request_.working_dir.c_str()) != 0) return "chdir";
+    reset_signals();
+    return nullptr;
+}
+
+/// Limits that cannot be had as they are, or at all, are no reason not to run.
+void child_image::set_limits() const noexcept {
+    for (auto const& limit : request_.limits) {
+        auto const which = static_cast<decltype(RLIMIT_NOFILE)>(limit.resource);
+        rlimit now{};
+        if (::getrlimit(which, &now) != 0) continue;
+        auto const wanted = static_cast<rlim_t>(limit.value);
+        now.rlim_cur = wanted < now.rlim_max ? wanted : now.rlim_max;  // RLIM_INFINITY is the largest
+        ::setrlimit(which, &now);
+    }
+    if (request_.file_mask >= 0) ::umask(static_cast<mode_t>(request_.file_mask));
+}
+
+void child_image::throw_failure() const {
+    auto const& [request, failure] = std::tie(request_, failure_);
+    std::string_view const step = failure.step;
+    if (step == "execve") {
+        if (failure.error == ENOEXEC)
+            throw program_error(
+                errc::unavailable,
+                fmt::format("cannot execute {}: it is neither a program nor a script with a #! line; run it by its "
+                            "interpreter, as in: muster run -- bash {}",
+                            request.path, request.path));
+        if (failure.error == E2BIG)
+            throw error(
+                errc::system,
+                fmt::format("cannot execute {}: its arguments and environment are too large; pass them by a file", request.path));
+        if (failure.error == ENOENT) throw program_error(errc::not_found, missing_interpreter(request.path));
+        throw program_error(errc::unavailable,
+                            fmt::format("cannot execute {}: {}; check its permissions and those of its interpreter", request.path,
+                                        std::strerror(failure.error)));
+    }
+    if (step == "clone")
+        throw_system("clone", "for " + request.path, failure.error, "raise the limit of processes with ulimit -u");
+    if (step == "chdir") throw_system("chdir", request.working_dir, failure.error, "give another working directory");
+    if (step == "sched_setaffinity")
+        throw_system("sched_setaffinity", "to CPUs " + request.cores.to_list(), failure.error,
+                     "bind it to CPUs that this process may use, or to none");
+    throw_system(step, "in the new process of " + request.path, failure.error);
+}
+
+}  // namespace muster
