@@ -191,7 +191,7 @@ pid_t process_table::working_process(pid_t rank) const {
     }
 }
 
-process_sight process_table::look_at(pid_t rank, int port) const {
+process_sight process_table::inspect(pid_t rank, int port) const {
     process_sight sight;
     auto const found = entries_.find(rank);
     if (found == entries_.end()) return sight;

@@ -33,7 +33,7 @@ class process_table {
     process_table();
 
     /// The rank with this process id, without what only its launcher knows (output). `port` 0: none.
-    process_sight look_at(pid_t rank, int port) const;
+    process_sight inspect(pid_t rank, int port) const;
 
   private:
     struct entry {

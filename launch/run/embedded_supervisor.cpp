@@ -25,7 +25,7 @@ namespace {
 constexpr duration forget_after{0.05};
 
 /// When ranks that have not connected are searched for an MPI library that started alone.
-constexpr std::array mpi_looks{duration(0.5), duration(2), duration(5), duration(15)};
+constexpr std::array mpi_checks{duration(0.5), duration(2), duration(5), duration(15)};
 
 }  // namespace
 
@@ -85,7 +85,7 @@ int embedded_supervisor::run(pmix::server& pmix_server, pmix::pmi1_server& pmi1_
     deadlines_.start_early_signal();
     if (ranks_.size() > 1 && !options_.quiet) loop_.after(meeting_patience, [this] { note_unmet(); });
     if (ranks_.size() > 1)
-        for (auto const when : mpi_looks) loop_.after(when, [this] { look_for_mpi(); });
+        for (auto const when : mpi_checks) loop_.after(when, [this] { detect_mpi(); });
     if (running_ == 0) on_ranks_gone();
     if (phase_ != phase::done) loop_.run();
     return exit_code_;
@@ -153,7 +153,7 @@ void embedded_supervisor::on_pmi_event(pmix::server_event const& event) {
 }
 
 void embedded_supervisor::on_child() {
-    // What ended is gathered first and judged after the PMI events: a rank's own events were queued before it ended.
+    // What ended is gathered first and decided on after the PMI events: a rank's own events were queued before it ended.
     std::vector<child_rank*> ended;
     int status = 0;
     pid_t pid = 0;
@@ -203,12 +203,12 @@ void embedded_supervisor::on_guardian_gone() {
 }
 
 /// A rank of an interpreter (python with mpi4py) shows what it is only at run time.
-void embedded_supervisor::look_for_mpi() {
+void embedded_supervisor::detect_mpi() {
     for (auto& rank : ranks_)
-        if (phase_ == phase::running) look_for_mpi(rank);
+        if (phase_ == phase::running) detect_mpi(rank);
 }
 
-void embedded_supervisor::look_for_mpi(child_rank& rank) {
+void embedded_supervisor::detect_mpi(child_rank& rank) {
     if (rank.running() && !rank.connected && rank.mpi_library.empty()) rank.mpi_library = maps_mpi(rank.pid).value_or("");
 }
 
@@ -218,7 +218,7 @@ void embedded_supervisor::on_output(child_rank& rank, rank_stream& stream) {
     deadlines_.note_output();
     if (rank.spoke || ranks_.size() < 2) return;
     rank.spoke = true;  // a rank that prints the size of its world has loaded MPI by now
-    look_for_mpi(rank);
+    detect_mpi(rank);
 }
 
 void embedded_supervisor::say(std::string const& line) {

@@ -56,8 +56,8 @@ class embedded_supervisor {
     void on_child();
     void on_rank_end(child_rank& rank);
     void on_guardian_gone();
-    void look_for_mpi();
-    void look_for_mpi(child_rank& rank);
+    void detect_mpi();
+    void detect_mpi(child_rank& rank);
 
     // what is done about it (embedded_supervisor_stop.cpp)
     void fail(child_rank& rank, std::string const& what, int code, std::string const& advice = {});
@@ -77,10 +77,10 @@ class embedded_supervisor {
 
     // whom to blame, and what ranks are doing (embedded_supervisor_watch.cpp)
     void suspect(child_rank& rank, end_fault const& fault);
-    void judge();
+    void decide_cause();
     void explain_end();
     std::string list_early_ends() const;
-    std::vector<rank_row> look_at_ranks() const;
+    std::vector<rank_row> inspect_ranks() const;
     void show_ranks(std::string const& command);
     void expire(std::string const& reason);
     void on_start_timeout();
@@ -111,7 +111,7 @@ class embedded_supervisor {
     int suspect_ = -1;                ///< this rank's end is held until its cause is known
     std::optional<end_fault> suspected_;
     int early_end_ = -1;  ///< the first rank that ended well while others ran
-    std::vector<rank_row> early_look_;
+    std::vector<rank_row> early_inspection_;
     memory_kills memory_;  ///< before the ranks were started
     int master_port_ = 0;
     std::optional<event_loop::clock::time_point> grace_ends_;  ///< of a stopped run

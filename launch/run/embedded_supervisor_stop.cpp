@@ -139,7 +139,7 @@ std::string embedded_supervisor::singleton_fault(child_rank const& rank) {
         ranks_.size());
 }
 
-/// A rank that ended before the first one met its world is judged now.
+/// A rank that ended before the first one met its world is decided on now.
 void embedded_supervisor::check_ended_ranks() {
     for (auto& rank : ranks_)
         if (rank.wait_status && *rank.wait_status == 0)

@@ -30,10 +30,10 @@ void embedded_supervisor::suspect(child_rank& rank, end_fault const& fault) {
     if (!held) return fail(rank, fault.what, fault.exit_code, fault.advice);
     suspect_ = rank.who.rank;
     suspected_ = fault;
-    loop_.after(blame_patience, [this] { judge(); });
+    loop_.after(blame_patience, [this] { decide_cause(); });
 }
 
-void embedded_supervisor::judge() {
+void embedded_supervisor::decide_cause() {
     if (suspect_ < 0 || phase_ != phase::running) return;
     auto& rank = ranks_[static_cast<std::size_t>(std::exchange(suspect_, -1))];
     if (auto const why = describe(ask_job_end(given_, inherited_), given_); !why.empty()) {
@@ -63,7 +63,7 @@ std::string embedded_supervisor::list_early_ends() const {
     return fmt::format("{} had ended with code 0 before that", count > most_early_ends ? count_of_ranks(count) : names);
 }
 
-std::vector<rank_row> embedded_supervisor::look_at_ranks() const {
+std::vector<rank_row> embedded_supervisor::inspect_ranks() const {
     process_table const processes;
     std::vector<rank_row> rows;
     for (auto const& rank : ranks_) {
@@ -71,7 +71,7 @@ std::vector<rank_row> embedded_supervisor::look_at_ranks() const {
         row.rank = rank.who.rank;
         row.host = rank.who.host;
         if (rank.running()) {
-            row.sight = processes.look_at(rank.pid, master_port_);
+            row.sight = processes.inspect(rank.pid, master_port_);
             if (rank.last_written != nullptr)
                 add_output(row.sight, rank.last_written->last_lines(),
                            duration(event_loop::clock::now() - rank.last_output).count());
@@ -82,12 +82,12 @@ std::vector<rank_row> embedded_supervisor::look_at_ranks() const {
         if (rank.connected) row.met = true;
         rows.push_back(std::move(row));
     }
-    judge_meeting(rows);
+    infer_meeting(rows);
     return rows;
 }
 
 void embedded_supervisor::show_ranks(std::string const& command) {
-    auto const rows = look_at_ranks();
+    auto const rows = inspect_ranks();
     for (auto const& line : describe_ranks(rows)) say(line);
     if (command.empty()) return;
     auto const end = event_loop::clock::now() + hang_command_limit;
@@ -112,7 +112,7 @@ void embedded_supervisor::expire(std::string const& reason) {
 /// that leave a world do not do so at one moment.
 void embedded_supervisor::on_start_timeout() {
     if (phase_ != phase::running) return;
-    auto const rows = look_at_ranks();
+    auto const rows = inspect_ranks();
     auto const met = std::count_if(rows.begin(), rows.end(), [](auto const& row) { return row.met.value_or(false); });
     if (met == 0) {  // no program that meets, or none that has come so far
         start_timeout_due_ = true;
@@ -143,7 +143,7 @@ void embedded_supervisor::on_start_timeout() {
 /// A world that has not come together after a while is told, and goes on.
 void embedded_supervisor::note_unmet() {
     if (phase_ != phase::running || failed_) return;
-    auto rows = look_at_ranks();
+    auto rows = inspect_ranks();
     std::erase_if(rows, [](rank_row const& row) { return row.now != rank_row::life::running || row.met != false; });
     if (rows.empty()) return;
     say(fmt::format("note: {} of {} ranks have not met the others (in MPI, or at MASTER_PORT):", rows.size(), ranks_.size()));
@@ -160,19 +160,19 @@ void embedded_supervisor::await_others(child_rank const& ended) {
 /// uses its processor.
 void embedded_supervisor::note_early_end() {
     if (phase_ != phase::running || failed_ || running_ == 0) return;
-    auto rows = look_at_ranks();
+    auto rows = inspect_ranks();
     std::erase_if(rows, [](rank_row const& row) { return row.now != rank_row::life::running; });
     bool const together = std::all_of(rows.begin(), rows.end(), [](rank_row const& row) { return row.met.value_or(false); });
     if (!together) return;
-    if (early_look_.empty()) {
-        early_look_ = std::move(rows);
+    if (early_inspection_.empty()) {
+        early_inspection_ = std::move(rows);
         loop_.after(early_end_patience, [this] { note_early_end(); });
         return;
     }
     for (auto const& row : rows) {
         auto const before =
-            std::find_if(early_look_.begin(), early_look_.end(), [&](auto const& r) { return r.rank == row.rank; });
-        if (before == early_look_.end() || row.sight.cpu_s - before->sight.cpu_s > idle_cpu_s) return;
+            std::find_if(early_inspection_.begin(), early_inspection_.end(), [&](auto const& r) { return r.rank == row.rank; });
+        if (before == early_inspection_.end() || row.sight.cpu_s - before->sight.cpu_s > idle_cpu_s) return;
     }
     say(fmt::format("note: {} ended with code 0, and {} that had met it may wait for it:",
                     name_of(ranks_[static_cast<std::size_t>(early_end_)]), count_of_ranks(rows.size())));

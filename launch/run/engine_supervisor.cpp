@@ -165,7 +165,7 @@ void engine_supervisor::on_message(remote_rank& rank, wire::ended const& ended) 
     bool const out_of_memory = ended.memory == memory_verdict::in_cgroup;
     if (may_be_sent_to_all(ended.wait_status) && !out_of_memory)
         suspect(who, blame_patience);
-    else if (rank.uses_mpi || judging_)
+    else if (rank.uses_mpi || deciding_)
         suspect(who, abort_patience);
     else
         fail(rank, fault->what, fault->exit_code, fault->advice, ended.last_lines);
@@ -195,7 +195,7 @@ void engine_supervisor::on_message(remote_rank& rank, wire::orphaned const& orph
     // An engine that has lost ranks on one node ends its daemons on the others.
     auto const elsewhere = [&](int other) { return other >= 0 && ranks_[other].node != rank.node; };
     if (first_orphan_ < 0 && !elsewhere(first_lost_) && !elsewhere(first_killed_)) first_orphan_ = rank.job.who.rank;
-    judge_after(abort_patience);  // its engine may have died before it
+    decide_cause_after(abort_patience);  // its engine may have died before it
 }
 
 void engine_supervisor::on_link_lost(remote_rank& rank, std::string const& reason) {
@@ -206,7 +206,7 @@ void engine_supervisor::on_link_lost(remote_rank& rank, std::string const& reaso
     if (first_lost_ < 0) first_lost_ = rank.job.who.rank;
     if (phase_ == phase::stopping) return close_if_over();
     // Others may be lost at the same moment, and the message of the rank that failed first may be on its way.
-    judge_after(abort_patience);
+    decide_cause_after(abort_patience);
 }
 
 // ------------------------------------------------------------------------------------------------ the outside
@@ -257,7 +257,7 @@ void engine_supervisor::on_engine_end() {
     loop_.after(final_messages_patience, [this] {
         if (phase_ == phase::closing || phase_ == phase::done) return finish();
         if (phase_ == phase::stopping) return close_if_over();
-        if (first_lost_ >= 0 || judging_ || WIFSIGNALED(*engine_status_)) return judge();
+        if (first_lost_ >= 0 || deciding_ || WIFSIGNALED(*engine_status_)) return decide_cause();
         auto const absent = ranks_.list(remote_rank::state::absent);
         auto const what = describe_end(*engine_status_);
         int const code = shell_code(*engine_status_);

@@ -99,8 +99,8 @@ class engine_supervisor {
         bool asked;  ///< its shim had been asked to end, too: by whoever killed it
     };
     void suspect(suspicion const& who, duration patience);
-    void judge_after(duration patience);
-    void judge();
+    void decide_cause_after(duration patience);
+    void decide_cause();
     bool await_engine();
     bool blame_job();
     bool blame_engine();
@@ -114,13 +114,13 @@ class engine_supervisor {
     std::string ending() const;
 
     // what ranks are doing (engine_supervisor_watch.cpp)
-    void look_at_ranks(std::string const& command, std::vector<int> const& whom, duration limit, std::function<void()> then);
-    void finish_look();
+    void inspect_ranks(std::string const& command, std::vector<int> const& whom, duration limit, std::function<void()> then);
+    void finish_inspection();
     void show_ranks();
     void expire(std::string const& reason);
     void ask_on_hang(std::vector<int> const& whom, std::function<void()> then);
     void check_meeting();
-    void judge_meeting_at_deadline();
+    void check_meeting_at_deadline();
     void note_unmet();
     void beat();
     bool are_nodes_silent(std::vector<remote_rank const*> const& silent) const;
@@ -144,14 +144,14 @@ class engine_supervisor {
     std::optional<int> engine_status_;
     phase phase_ = phase::gathering;
     int exit_code_ = 0;
-    bool failed_ = false;   ///< a culprit has been named: later ends are consequences
-    bool judging_ = false;  ///< `judge` is due
+    bool failed_ = false;    ///< a culprit has been named: later ends are consequences
+    bool deciding_ = false;  ///< `decide_cause` is due
     std::optional<suspicion> suspect_;
     bool asked_ = false;  ///< the engine or the scheduler has asked shims to end
     std::optional<wire::aborting> abort_;
-    int look_ = 0;  ///< number of the last look at the ranks
+    int inspection_ = 0;  ///< number of the last inspection of the ranks
     std::vector<int> asked_about_;
-    std::function<void()> after_look_;
+    std::function<void()> after_inspection_;
     int beat_ = 0;  ///< number of the last ping
     bool start_timeout_due_ = false;
     bool start_doubt_ = false;

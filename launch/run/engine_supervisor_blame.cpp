@@ -31,19 +31,19 @@ std::string engine_supervisor::ending() const {
 void engine_supervisor::suspect(suspicion const& who, duration patience) {
     if (failed_) return;
     if (!suspect_ || (suspect_->asked && !who.asked)) suspect_ = who;
-    judge_after(patience);
+    decide_cause_after(patience);
 }
 
-void engine_supervisor::judge_after(duration patience) {
-    if (failed_ || std::exchange(judging_, true)) return;
+void engine_supervisor::decide_cause_after(duration patience) {
+    if (failed_ || std::exchange(deciding_, true)) return;
     loop_.after(patience, [this] {
-        if (judging_) judge();
+        if (deciding_) decide_cause();
     });
 }
 
 /// Something has ended ranks, or asked them to end. Who it was, the surest word first.
-void engine_supervisor::judge() {
-    judging_ = false;
+void engine_supervisor::decide_cause() {
+    deciding_ = false;
     if (failed_ || phase_ == phase::closing || phase_ == phase::done) return close_if_over();
     if (abort_) {
         auto& rank = ranks_[abort_->rank];
@@ -184,7 +184,7 @@ bool engine_supervisor::await_engine() {
                            ranks_.count(remote_rank::state::lost) + ranks_.count(remote_rank::state::gone) == ranks_.size() ||
                            (phase_ == phase::gathering && ranks_.count(remote_rank::state::absent) > 0);
     if (!by_engine || engine_status_ || std::exchange(waited_for_engine_, true)) return false;
-    judge_after(exit_code_patience);
+    decide_cause_after(exit_code_patience);
     return true;
 }
 
@@ -208,13 +208,13 @@ void engine_supervisor::on_message(remote_rank& rank, wire::asked_to_end const& 
     if (phase_ != phase::gathering && phase_ != phase::running) return;
     asked_ = true;
     if (suspect_ && suspect_->rank == rank.job.who.rank) suspect_->asked = true;  // the signal came after the program's end
-    judge_after(blame_patience);
+    decide_cause_after(blame_patience);
 }
 
 void engine_supervisor::on_message(remote_rank&, wire::aborting const& aborting) {
     if (aborting.rank < 0 || aborting.rank >= static_cast<int>(ranks_.size())) return;
     if (!abort_) abort_ = aborting;
-    judge_after(duration(0.3));
+    decide_cause_after(duration(0.3));
 }
 
 }  // namespace muster

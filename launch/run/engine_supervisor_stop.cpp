@@ -78,7 +78,7 @@ void engine_supervisor::close_if_over() {
     if (phase_ == phase::closing || phase_ == phase::done || phase_ == phase::gathering) return;
     auto const here = [](remote_rank const& r) { return !r.over() && r.now != remote_rank::state::absent; };
     if (std::any_of(ranks_.begin(), ranks_.end(), here)) return;
-    if (!failed_ && judging_) return;  // their cause is decided first
+    if (!failed_ && deciding_) return;  // their cause is decided first
     close_down();
 }
 

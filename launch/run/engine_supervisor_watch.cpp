@@ -16,34 +16,36 @@ namespace muster {
 
 namespace {
 
-constexpr duration look_limit{1.5};
+constexpr duration inspection_limit{1.5};
 
 }  // namespace
 
 /// Asks the shims and calls `then` when all have answered, or at the limit. The latest question counts.
-void engine_supervisor::look_at_ranks(std::string const& command, std::vector<int> const& whom, duration limit,
+void engine_supervisor::inspect_ranks(std::string const& command, std::vector<int> const& whom, duration limit,
                                       std::function<void()> then) {
-    int const number = ++look_;
-    after_look_ = std::move(then);
+    int const number = ++inspection_;
+    after_inspection_ = std::move(then);
     asked_about_ = whom;
-    auto const bytes = wire::encode(wire::look{number, command});
+    auto const bytes = wire::encode(wire::inspect{number, command});
     for (int const r : whom)
         if (auto& rank = ranks_[r]; rank.link && rank.now == remote_rank::state::running) rank.link->send(bytes);
     loop_.after(limit, [this, number] {
-        if (number == look_) finish_look();
+        if (number == inspection_) finish_inspection();
     });
 }
 
-void engine_supervisor::finish_look() {
-    if (auto const then = std::exchange(after_look_, nullptr)) then();
+void engine_supervisor::finish_inspection() {
+    if (auto const then = std::exchange(after_inspection_, nullptr)) then();
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::seen const& seen) {
-    if (seen.number != look_ || !after_look_) return;
-    rank.looked = seen.number;
+    if (seen.number != inspection_ || !after_inspection_) return;
+    rank.inspected = seen.number;
     rank.sight = seen.sight;
-    auto const pending = [this](int r) { return ranks_[r].now == remote_rank::state::running && ranks_[r].looked != look_; };
-    if (std::none_of(asked_about_.begin(), asked_about_.end(), pending)) finish_look();
+    auto const pending = [this](int r) {
+        return ranks_[r].now == remote_rank::state::running && ranks_[r].inspected != inspection_;
+    };
+    if (std::none_of(asked_about_.begin(), asked_about_.end(), pending)) finish_inspection();
 }
 
 namespace {
@@ -57,8 +59,8 @@ std::vector<int> all_of(std::size_t count) {
 }  // namespace
 
 void engine_supervisor::show_ranks() {
-    look_at_ranks({}, all_of(ranks_.size()), look_limit, [this] {
-        for (auto const& line : describe_ranks(ranks_.rows(look_))) say(line);
+    inspect_ranks({}, all_of(ranks_.size()), inspection_limit, [this] {
+        for (auto const& line : describe_ranks(ranks_.rows(inspection_))) say(line);
     });
 }
 
@@ -68,8 +70,8 @@ void engine_supervisor::expire(std::string const& reason) {
     failed_ = true;
     exit_code_ = exit_code(errc::timeout);
     say("error: " + reason);
-    look_at_ranks({}, all_of(ranks_.size()), look_limit, [this] {
-        auto const rows = ranks_.rows(look_);
+    inspect_ranks({}, all_of(ranks_.size()), inspection_limit, [this] {
+        auto const rows = ranks_.rows(inspection_);
         for (auto const& line : describe_ranks(rows)) say(line);
         auto const end = [this] { stop(exit_code(errc::timeout), SIGTERM); };
         if (options_.on_hang.empty()) return end();
@@ -78,8 +80,8 @@ void engine_supervisor::expire(std::string const& reason) {
 }
 
 void engine_supervisor::ask_on_hang(std::vector<int> const& whom, std::function<void()> then) {
-    look_at_ranks(options_.on_hang, whom, duration(hang_command_limit) + duration(1), [this, then = std::move(then)] {
-        for (auto const& row : ranks_.rows(look_))
+    inspect_ranks(options_.on_hang, whom, duration(hang_command_limit) + duration(1), [this, then = std::move(then)] {
+        for (auto const& row : ranks_.rows(inspection_))
             if (!row.sight.said.empty())
                 say(fmt::format("--on-hang of rank {} on {}, pid {}:\n{}", row.rank, row.host, row.sight.pid, row.sight.said));
         then();
@@ -89,12 +91,12 @@ void engine_supervisor::ask_on_hang(std::vector<int> const& whom, std::function<
 /// --start-timeout: ranks meet at MASTER_PORT, which their shims can see; of MPI's own meeting the engine tells nothing.
 void engine_supervisor::check_meeting() {
     if (phase_ != phase::running || failed_) return;
-    look_at_ranks({}, all_of(ranks_.size()), look_limit, [this] { judge_meeting_at_deadline(); });
+    inspect_ranks({}, all_of(ranks_.size()), inspection_limit, [this] { check_meeting_at_deadline(); });
 }
 
-void engine_supervisor::judge_meeting_at_deadline() {
+void engine_supervisor::check_meeting_at_deadline() {
     if (phase_ != phase::running || failed_) return;
-    auto const rows = ranks_.rows(look_);
+    auto const rows = ranks_.rows(inspection_);
     auto const met = std::count_if(rows.begin(), rows.end(), [](auto const& row) { return row.met.value_or(false); });
     auto const again = [this](duration when) { loop_.after(when, [this] { check_meeting(); }); };
     if (met == 0) {
@@ -116,9 +118,9 @@ void engine_supervisor::judge_meeting_at_deadline() {
 /// A world that has not come together after a while is told, and goes on.
 void engine_supervisor::note_unmet() {
     if (phase_ != phase::running || failed_) return;
-    look_at_ranks({}, all_of(ranks_.size()), look_limit, [this] {
+    inspect_ranks({}, all_of(ranks_.size()), inspection_limit, [this] {
         if (phase_ != phase::running || failed_) return;
-        auto rows = ranks_.rows(look_);
+        auto rows = ranks_.rows(inspection_);
         std::erase_if(rows, [](rank_row const& row) { return row.now != rank_row::life::running || row.met != false; });
         if (rows.empty()) return;
         say(fmt::format("note: {} of {} ranks have not connected to MASTER_PORT, and others have:", rows.size(), ranks_.size()));

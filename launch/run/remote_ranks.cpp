@@ -98,7 +98,7 @@ std::size_t remote_ranks::running() const {
     return count(remote_rank::state::running) + count(remote_rank::state::ready) + count(remote_rank::state::placing);
 }
 
-std::vector<rank_row> remote_ranks::rows(int look) const {
+std::vector<rank_row> remote_ranks::rows(int inspection) const {
     std::vector<rank_row> rows;
     for (auto const& rank : ranks_) {
         rank_row row;
@@ -112,14 +112,14 @@ std::vector<rank_row> remote_ranks::rows(int look) const {
         } else if (rank.now != remote_rank::state::running) {
             row.now = rank_row::life::ended;
             row.end = "waits for ranks that have not come up";
-        } else if (rank.looked != look || rank.sight.pid == 0) {
+        } else if (rank.inspected != inspection || rank.sight.pid == 0) {
             row.now = rank_row::life::silent;
         } else {
             row.sight = rank.sight;
         }
         rows.push_back(std::move(row));
     }
-    judge_meeting(rows);
+    infer_meeting(rows);
     return rows;
 }
 

@@ -35,7 +35,7 @@ struct remote_rank {
     bool asked = false;           ///< the engine or the scheduler had asked its shim to end
     bool watcher_killed = false;  ///< its shim's guard was killed, and had not been asked to end before
     int answered = 0;             ///< number of the last ping that its shim has answered
-    int looked = 0;               ///< number of the look that `sight` is from
+    int inspected = 0;            ///< number of the inspection that `sight` is from
     process_sight sight;
 
     bool over() const noexcept { return now == state::gone || now == state::lost; }
@@ -73,7 +73,7 @@ class remote_ranks {
     std::size_t running() const;
     void send_all(wire::message const& message);
     /// As the look with this number has shown them.
-    std::vector<rank_row> rows(int look) const;
+    std::vector<rank_row> rows(int inspection) const;
     /// A rank of an MPI program that has ended well while most others had not, `suspect` (or -1) left out: it has not called
     /// MPI_Finalize, in which it would have waited for them. They fail because of it, or are killed, or wait. Null if there is none.
     remote_rank const* find_leaver(int suspect) const;

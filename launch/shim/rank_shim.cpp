@@ -27,8 +27,8 @@ namespace muster {
 namespace {
 
 constexpr std::array handled{SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT};
-constexpr std::array mpi_looks{duration(0.1), duration(0.5), duration(2), duration(5), duration(15)};
-constexpr duration suspension_look{1};
+constexpr std::array mpi_checks{duration(0.1), duration(0.5), duration(2), duration(5), duration(15)};
+constexpr duration suspension_check{1};
 constexpr duration same_signal_window{0.5};
 constexpr int most_kills = 50;  ///< 10 s
 constexpr std::size_t largest_frame_bytes = 64u << 20;
@@ -97,7 +97,7 @@ void rank_shim::on_message(wire::go const& go) {
         start(go);
         phase_ = phase::running;
         tell(wire::started{pid_});
-        for (auto const when : mpi_looks) loop_.after(when, [this] { look_for_mpi(); });
+        for (auto const when : mpi_checks) loop_.after(when, [this] { detect_mpi(); });
         if (parents_.guard != 0) follow_suspension();
     } catch (program_error const& e) {
         tell(wire::failed{e.what(), e.exit_status()});
@@ -130,14 +130,14 @@ void rank_shim::on_message(wire::ping const& ping) {
     tell(wire::pong{ping.number});
 }
 
-void rank_shim::on_message(wire::look const& look) {
-    wire::seen seen{look.number, {}};
+void rank_shim::on_message(wire::inspect const& inspect) {
+    wire::seen seen{inspect.number, {}};
     if (pid_ > 0 && !wait_status_) {
-        seen.sight = process_table().look_at(pid_, master_port_);
+        seen.sight = process_table().inspect(pid_, master_port_);
         if (last_written_ != nullptr)
             add_output(seen.sight, last_written_->last_lines(), duration(event_loop::clock::now() - last_output_).count());
-        if (!look.command.empty() && seen.sight.pid > 0)
-            seen.sight.said = ask_about(look.command, seen.sight.pid, variables_, hang_command_limit);
+        if (!inspect.command.empty() && seen.sight.pid > 0)
+            seen.sight.said = ask_about(inspect.command, seen.sight.pid, variables_, hang_command_limit);
     }
     tell(seen);
 }
@@ -283,7 +283,7 @@ void rank_shim::on_parent_gone() {
     end_rank(SIGTERM);
 }
 
-void rank_shim::look_for_mpi() {
+void rank_shim::detect_mpi() {
     if (phase_ != phase::running || job_.who.world_size < 2) return;
     for (pid_t const pid : descendants())  // the program may be below a script
         if (auto const library = maps_mpi(pid)) return tell(wire::loaded_mpi{*library});
@@ -296,7 +296,7 @@ void rank_shim::follow_suspension() {
     bool const stopped = is_stopped(parent_) || is_stopped(parents_.daemon) || is_stopped(parent_of(parents_.daemon));
     if (stopped != suspended_) signal_descendants(stopped ? SIGSTOP : SIGCONT);
     suspended_ = stopped;
-    loop_.after(suspension_look, [this] { follow_suspension(); });
+    loop_.after(suspension_check, [this] { follow_suspension(); });
 }
 
 void rank_shim::say(std::string const& text) {

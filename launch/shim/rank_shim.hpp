@@ -59,7 +59,7 @@ class rank_shim {
     void on_message(wire::signal const& signal);
     void on_message(wire::bye const& bye);
     void on_message(wire::ping const& ping);
-    void on_message(wire::look const& look);
+    void on_message(wire::inspect const& inspect);
     template <typename Other>
     void on_message(Other const&) {}  // what only a launcher gets
     void on_signal();
@@ -68,7 +68,7 @@ class rank_shim {
     void on_launcher_gone(std::string const& reason);
     bool parent_is_gone() const;
     void on_parent_gone();
-    void look_for_mpi();
+    void detect_mpi();
     void follow_suspension();
 
     // what is done about it

@@ -103,7 +103,7 @@ std::vector<int> choose_examples(std::vector<rank_row> const& rows) {
     return chosen;
 }
 
-void judge_meeting(std::vector<rank_row>& rows) {
+void infer_meeting(std::vector<rank_row>& rows) {
     auto const met = [](rank_row const& row) { return row.met.value_or(false) || row.sight.at_port; };
     bool const any = std::any_of(rows.begin(), rows.end(), met);
     for (auto& row : rows)

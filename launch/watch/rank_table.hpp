@@ -34,6 +34,6 @@ std::vector<std::string> describe_ranks(std::vector<rank_row> const& rows);
 std::vector<int> choose_examples(std::vector<rank_row> const& rows);
 
 /// Fills in `met` from what was seen, where some rank has met others by MASTER_PORT or as `met` says already; else nothing is known.
-void judge_meeting(std::vector<rank_row>& rows);
+void infer_meeting(std::vector<rank_row>& rows);
 
 }  // namespace muster

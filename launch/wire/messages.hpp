@@ -146,10 +146,10 @@ struct pong {
 };
 
 /// From the launcher: look at the rank; first run `command` for it, if there is one (--on-hang).
-struct look {
+struct inspect {
     int number = 0;
     std::string command;
-    bool operator==(look const&) const = default;
+    bool operator==(inspect const&) const = default;
 };
 
 /// What was seen.
@@ -199,7 +199,7 @@ struct reached {
 };
 
 using message = std::variant<hello, job, ready, go, started, failed, ended, gone, rank_wrote, loaded_mpi, orphaned, signal, bye,
-                             examine, report, reach, reached, asked_to_end, aborting, ping, pong, look, seen>;
+                             examine, report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen>;
 
 /// As CBOR (RFC 8949). Strings may hold any bytes.
 std::string encode(message const& m);

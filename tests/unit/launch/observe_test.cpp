@@ -69,10 +69,10 @@ TEST(process_sight, sockets_of_a_port_are_connected_to_it_or_listen_there) {
 }
 
 TEST(process_sight, this_process_is_seen) {
-    auto const sight = process_table().look_at(::getpid(), 0);
+    auto const sight = process_table().inspect(::getpid(), 0);
     EXPECT_EQ(sight.pid, ::getpid());
     EXPECT_EQ(describe_state(sight), "running");
-    EXPECT_EQ(process_table().look_at(-5, 0).pid, 0);
+    EXPECT_EQ(process_table().inspect(-5, 0).pid, 0);
 }
 
 TEST(process_sight, states_are_words) {

@@ -21,7 +21,7 @@ TEST(rank_table, a_small_world_has_a_line_a_rank) {
     rows[2].now = rank_row::life::ended;
     rows[2].end = "exited with code 0";
     rows[3].now = rank_row::life::silent;
-    judge_meeting(rows);
+    infer_meeting(rows);
     EXPECT_EQ(describe_ranks(rows),
               (std::vector<std::string>{
                   "rank 0 on node1, pid 100: asleep in futex, 1.0 s of CPU; has met the others; wrote last 8 s ago: step 5",
@@ -32,10 +32,10 @@ TEST(rank_table, a_small_world_has_a_line_a_rank) {
 
 TEST(rank_table, whether_ranks_met_is_said_only_where_one_has) {
     std::vector<rank_row> rows{row(0, 'S', false), row(1, 'S', false)};
-    judge_meeting(rows);
+    infer_meeting(rows);
     EXPECT_EQ(rows[0].met, std::nullopt);
     rows[1].met = true;  // MPI tells
-    judge_meeting(rows);
+    infer_meeting(rows);
     EXPECT_EQ(rows[0].met, false);
     EXPECT_EQ(rows[1].met, true);
 }
@@ -43,7 +43,7 @@ TEST(rank_table, whether_ranks_met_is_said_only_where_one_has) {
 TEST(rank_table, a_large_world_is_told_by_groups_the_odd_ones_first) {
     std::vector<rank_row> rows;
     for (int r = 0; r < 64; ++r) rows.push_back(row(r, r == 9 ? 'T' : 'S', true));
-    judge_meeting(rows);
+    infer_meeting(rows);
     auto const lines = describe_ranks(rows);
     ASSERT_EQ(lines.size(), 2u);
     EXPECT_EQ(lines[0], "rank 9 on node2, pid 109: stopped, 10.0 s of CPU; has met the others; no output seen");
