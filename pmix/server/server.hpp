@@ -18,10 +18,10 @@ class server {
     /// Starts the library's server with this job registered. Blocks until it is (2 to 6 ms). Removes the PMIX_* variables of an
     /// outer launcher from this process (the library would follow them). `meanwhile`, if given, is called twice, while the library
     /// starts and while it registers the job, with a question: does it still take time? Neither it nor another thread may read or
-    /// change the environment of the process then. Call it before some 900 file
-    /// descriptors are open: the library's listener uses select(). Throws what `meanwhile` throws, library_error naming the PMIx
-    /// call, errc::timeout if the library does not answer within 10 s, errc::usage on a job without ranks or name, a cpuset that
-    /// is none, and if this process has or had a server, since the library starts only one.
+    /// change the environment of the process then. Call it before some 900 file descriptors are open: the library's listener uses
+    /// select(). Throws what `meanwhile` throws, library_error naming the PMIx call, errc::timeout if the library does not answer
+    /// within 10 s, errc::usage on a job without ranks or name, a cpuset that is none, and if this process has or had a server,
+    /// since the library starts only one.
     explicit server(job const& description, std::function<void(question const&)> const& meanwhile = {});
     ~server();  ///< ends the library's server; never blocks for more than 2 s
 
