@@ -138,11 +138,12 @@ constexpr command_row rows[]{
     },
     {
         .name = "init",
-        .summary = "a folder to start from: job file, training script",
+        .summary = "a folder to start from: job file, training script, job script",
         .synopsis = "[FOLDER]",
         .examples = "  muster init first && cd first\n",
-        .manual = "Writes muster.toml, with a table [job] that muster submit reads, and train.py. Files that are there stay as "
-                  "they are.",
+        .manual =
+            "Writes muster.toml, with a table [job] that muster submit reads, train.py, and job.sh, the same job as a script for "
+            "sbatch or qsub. Files that are there stay as they are.",
     },
     {
         .name = "site",

@@ -1,4 +1,4 @@
-// `muster init`: a folder to start from, with a job file and a training script.
+// `muster init`: a folder to start from, with a job file, a training script and a job script.
 #include <fcntl.h>
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
 #include "launch/commands/real_settings.hpp"
+#include "launch/commands/script_command.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"
@@ -37,6 +38,21 @@ std::string likely_site(settings_result const& given, environment const& variabl
     return find_program_or_nothing("qsub", variables).empty() ? "workstation" : "generic-pbs";
 }
 
+/// The script of the same job, for those who submit by sbatch or qsub themselves; empty, with a note, for a site that wants to know more
+/// than the starter's job says (an account, a queue).
+std::string starter_job_script(std::string const& site, environment const& variables) {
+    try {
+        auto options = parse_script_options(starter_script_words(site), settings_sources{});
+        auto const plan = plan_job(options, variables);
+        return render_script(plan.request, options.template_file);
+    } catch (error const& why) {
+        fmt::print(stderr,
+                   "muster: note: job.sh is not written: {}; once muster.toml is complete, muster submit writes a script\n",
+                   why.what());
+        return {};
+    }
+}
+
 }  // namespace
 
 int init_command(std::vector<std::string> const& args, environment const& variables) {
@@ -49,15 +65,18 @@ int init_command(std::vector<std::string> const& args, environment const& variab
     if (fault) throw error(errc::io, fmt::format("cannot make {}: {}; give another folder", folder.string(), fault.message()));
     auto const site = likely_site(given, variables);
     for (auto const& [name, text] : {std::pair<char const*, std::string>{"muster.toml", starter_job_file(site)},
-                                     std::pair<char const*, std::string>{"train.py", std::string(starter_script())}})
-        fmt::print("{:9} {}\n", write_new(folder / name, text) ? "wrote" : "left", (folder / name).lexically_normal().string());
+                                     std::pair<char const*, std::string>{"train.py", std::string(starter_script())},
+                                     std::pair<char const*, std::string>{"job.sh", starter_job_script(site, variables)}})
+        if (!text.empty())
+            fmt::print("{:9} {}\n", write_new(folder / name, text) ? "wrote" : "left",
+                       (folder / name).lexically_normal().string());
     fmt::print("\nnext:\n");
     if (folder != ".") fmt::print("  cd {}\n", shell_quote(folder.string()));
     fmt::print("  muster run -n 2 -- python3 train.py    on this machine\n");
     if (site != "workstation")
         fmt::print(
             "  muster submit --dry-run                print what would be submitted; muster.toml says what\n"
-            "  muster submit                          submit it\n"
+            "  muster submit                          submit it; job.sh is for those who submit by sbatch or qsub\n"
             "  muster watch ID                        follow it to its end\n");
     return 0;
 }

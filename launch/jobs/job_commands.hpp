@@ -24,7 +24,7 @@ int watch_command(std::vector<std::string> const& args, environment const& varia
 int logs_command(std::vector<std::string> const& args, environment const& variables);
 /// Runs again what a run folder has the record of, or submits its job again.
 int rerun_command(std::vector<std::string> const& args, environment const& variables);
-/// Writes a job file and a training script into a folder; leaves files that are there.
+/// Writes a job file, a training script and a job script into a folder; leaves files that are there.
 int init_command(std::vector<std::string> const& args, environment const& variables);
 /// Ends jobs, and says what their states were. Returns 1 if one of them could not be ended.
 int cancel_command(std::vector<std::string> const& args, environment const& variables);

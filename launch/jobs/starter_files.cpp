@@ -46,4 +46,9 @@ OMP_NUM_THREADS = "1"
         site);
 }
 
+std::vector<std::string> starter_script_words(std::string const& site) {
+    return {"--site", site,      "--gpus",  "2", "--time", "10min", "--job-name", "train", "--env", "OMP_NUM_THREADS=1",
+            "--",     "python3", "train.py"};
+}
+
 }  // namespace muster

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace muster {
 
@@ -11,5 +12,8 @@ std::string starter_job_file(std::string const& site);
 
 /// train.py, the script of the README.
 std::string_view starter_script() noexcept;
+
+/// The options of `muster script` that ask for the same job. Pure.
+std::vector<std::string> starter_script_words(std::string const& site);
 
 }  // namespace muster

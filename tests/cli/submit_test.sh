@@ -8,13 +8,18 @@ cd job || exit 1
 
 # A starter folder; nothing that is there is written over.
 expect_exit 0 "$MUSTER" init .
-expect_contains stdout 'wrote     muster.toml' 'wrote     train.py'
+expect_contains stdout 'wrote     muster.toml' 'wrote     train.py' 'wrote     job.sh'
+expect_exit 0 "$MUSTER" script --site "$(sed -n 's/^site = "\(.*\)" .*/\1/p' muster.toml)" --gpus 2 --time 10min --job-name train --env OMP_NUM_THREADS=1 -- python3 train.py
+expect_true cmp "$OUT" job.sh
 expect_exit 0 "$MUSTER" config check muster.toml
 printf 'mine\n' >train.py
 expect_exit 0 "$MUSTER" init .
 expect_contains stdout 'left      train.py'
 expect_equal "$(cat train.py)" mine 'train.py'
-rm muster.toml
+expect_exit 0 "$MUSTER" init --site polaris elsewhere
+expect_contains stderr 'note: job.sh is not written: ' 'polaris needs a queue'
+expect_true [ -e elsewhere/train.py -a ! -e elsewhere/job.sh ]
+rm -r muster.toml elsewhere
 
 # A dry run prints every action and does none.
 cat >job.toml <<'TOML'
