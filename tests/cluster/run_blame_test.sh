@@ -71,9 +71,19 @@ expect_job_end "job $job was preempted by another job"
 
 # Slurm gives a node up before muster misses it: the node's ranks are named, also where Slurm puts the job back into the queue.
 as_operator() { nsenter -t "$(cat "$CLUSTER_DIR/run/head.init")" -m -u -i -n -p env SLURM_CONF="$CLUSTER_DIR/etc/slurm.conf" scontrol "$@"; }
-give_up_node2() { # drained first, lest it comes back by itself
-    expect_true as_operator update nodename=node2 state=drain reason=test
+slurmd_of() {
+    local pid
+    for pid in $(ip netns pids "$CLUSTER_PREFIX-$1"); do [ "$(cat "/proc/$pid/comm" 2>/dev/null)" != slurmd ] || echo "$pid"; done
+}
+give_up_node2() { # its daemon stands still, lest it says that the node is well
+    kill -STOP $(slurmd_of node2)
     expect_true as_operator update nodename=node2 state=down reason=test
+}
+node2_is_idle() { [ "$(as_user sinfo -h -N -n node2 -p main -o %T)" = idle ]; }
+take_back_node2() {
+    kill -CONT $(slurmd_of node2)
+    as_operator update nodename=node2 state=resume 2>/dev/null # or it has come back by itself
+    wait_until 60 node2_is_idle
 }
 for requeue in --no-requeue --requeue; do
     name=given_up$requeue
@@ -93,7 +103,7 @@ echo \$? >code.$name"
     expect_equal "$(cat "$work/code.$name")" 125 'the exit code of a run without a node'
     as_user scancel "$job"
     wait_until 30 has_ended "$job"
-    expect_true as_operator update nodename=node2 state=resume
+    take_back_node2
 done
 allocate -N2 -w node1,node2 --gres=gpu:4
 sitting given_up 8 sit
@@ -101,7 +111,7 @@ give_up_node2
 expect_end 125
 expect_contains stderr "job $job has lost a node, as the scheduler says (ranks 4-7 on node2)"
 release
-expect_true as_operator update nodename=node2 state=resume
+take_back_node2
 
 # A watcher is killed: the engine then ends the ranks of all the others. One that is stopped keeps everybody waiting.
 allocate -N4 --exclude node4 -N3 -w node1,node2,node3 --gres=gpu:4
