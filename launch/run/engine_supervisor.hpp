@@ -110,7 +110,7 @@ class engine_supervisor {
     bool blame_watchers();
     void fail_watchers(std::function<bool(remote_rank const&)> const& of);
     void explain_end();
-    std::string give_up_down_nodes();
+    std::string give_up_down_nodes(std::chrono::milliseconds patience);
     std::string ending() const;
 
     // what ranks are doing (engine_supervisor_watch.cpp)

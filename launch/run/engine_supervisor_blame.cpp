@@ -97,21 +97,21 @@ void engine_supervisor::decide_cause() {
 
 /// The scheduler itself says that it ends the job.
 bool engine_supervisor::blame_job() {
-    auto const end = ask_job_end(given_, inherited_);
+    auto const end = ask_job_end(given_, inherited_, patient_question);
     auto const why = describe(end, given_);
     if (why.empty()) return false;
     if (end != job_end::node_failed) {
         fail(why + ending(), 128 + SIGTERM);
         return true;
     }
-    auto const lost = give_up_down_nodes();
+    auto const lost = give_up_down_nodes(patient_question);
     fail(fmt::format("{}{}{}", why, lost, ending()), exit_code(errc::peer_failed));
     return true;
 }
 
 /// The scheduler has lost a node: " (ranks 4-7 on node2)", or nothing where it does not say which. Nobody waits for them any more.
-std::string engine_supervisor::give_up_down_nodes() {
-    auto const down = ask_down_nodes(given_, inherited_);
+std::string engine_supervisor::give_up_down_nodes(std::chrono::milliseconds patience) {
+    auto const down = ask_down_nodes(given_, inherited_, patience);
     auto const is_there = [&](remote_rank const& rank) {
         auto const& name = given_.nodes.at(static_cast<std::size_t>(rank.node)).name;
         return std::find(down.begin(), down.end(), name) != down.end();
@@ -194,7 +194,7 @@ void engine_supervisor::explain_end() {
     auto const why = describe(end, given_);
     if (why.empty()) return;
     if (end != job_end::node_failed) return say("error: " + why);
-    say("error: " + why + give_up_down_nodes());
+    say("error: " + why + give_up_down_nodes(brief_question));
     exit_code_ = exit_code(errc::peer_failed);
     close_if_over();
 }

@@ -16,7 +16,7 @@ namespace muster {
 
 namespace {
 
-constexpr duration inspection_limit{1.5};
+constexpr duration inspection_limit{3};
 
 }  // namespace
 

@@ -10,8 +10,6 @@ namespace muster {
 
 namespace {
 
-constexpr std::chrono::milliseconds patience{1000};
-
 std::string_view value_of(std::string_view record, std::string_view key) {
     for (auto const word : split(record, ' '))
         if (word.size() > key.size() && word.starts_with(key) && word[key.size()] == '=')
@@ -54,19 +52,21 @@ std::vector<std::string> parse_down_nodes(std::string_view records) {
     return down;
 }
 
-std::vector<std::string> ask_down_nodes(allocation const& given, environment const& variables) {
+std::vector<std::string> ask_down_nodes(allocation const& given, environment const& variables,
+                                        std::chrono::milliseconds patience) {
     if (given.scheduler != scheduler_kind::slurm) return {};
     std::vector<std::string> names;
     for (auto const& node : given.nodes) names.push_back(node.name);
     return parse_down_nodes(run_captured({"scontrol", "-o", "show", "node", compress_hosts(names)}, variables, patience).out);
 }
 
-job_end ask_job_end(allocation const& given, environment const& variables) {
+job_end ask_job_end(allocation const& given, environment const& variables, std::chrono::milliseconds patience) {
     auto why = job_end::unknown;
     if (given.scheduler == scheduler_kind::slurm && !given.job_id.empty())
         why = parse_job_end(run_captured({"scontrol", "-o", "show", "job", given.job_id}, variables, patience).out,
                             static_cast<int>(parse_integer(variables.get_or("SLURM_RESTART_COUNT", "")).value_or(0)));
-    if (why == job_end::requeued && !ask_down_nodes(given, variables).empty()) why = job_end::node_failed;  // and so it was
+    if (why == job_end::requeued && !ask_down_nodes(given, variables, patience).empty())
+        why = job_end::node_failed;  // and so it was
     // Slurm looks at the limits every half minute; what comes later than the limit comes because of it.
     if ((why == job_end::unknown || why == job_end::cancelled) && time_is_up(given)) why = job_end::out_of_time;
     return why;

@@ -21,16 +21,20 @@ enum class job_end { unknown, going_on, cancelled, out_of_time, preempted, reque
 /// From one record of `scontrol -o show job`; `restarts`: how often this job had been put back into the queue before. Pure.
 job_end parse_job_end(std::string_view record, int restarts = 0);
 
-/// Asks the scheduler; of those that cannot be asked (all but Slurm) only the known end of the job's time tells. Takes one second
-/// at most. Never throws for what the scheduler does.
-job_end ask_job_end(allocation const& given, environment const& variables);
+/// How long a scheduler is asked: while a request to end waits, and where its word decides who is blamed, since it may be busy.
+inline constexpr std::chrono::milliseconds brief_question{1000}, patient_question{3000};
+
+/// Asks the scheduler; of those that cannot be asked (all but Slurm) only the known end of the job's time tells. Takes twice
+/// `patience` at most. Never throws for what the scheduler does.
+job_end ask_job_end(allocation const& given, environment const& variables, std::chrono::milliseconds patience = brief_question);
 
 /// Those of the nodes that a record each of `scontrol -o show node` calls down. Pure.
 std::vector<std::string> parse_down_nodes(std::string_view records);
 
 /// The job's nodes that the scheduler has lost, as `given` spells them; of those that cannot be asked (all but Slurm) none. Takes
-/// one second at most. Never throws for what the scheduler does.
-std::vector<std::string> ask_down_nodes(allocation const& given, environment const& variables);
+/// `patience` at most. Never throws for what the scheduler does.
+std::vector<std::string> ask_down_nodes(allocation const& given, environment const& variables,
+                                        std::chrono::milliseconds patience = brief_question);
 
 /// "job 12 was cancelled"; empty where nothing ends the job.
 std::string describe(job_end why, allocation const& given);
