@@ -11,6 +11,7 @@ import argparse
 import datetime
 import faulthandler
 import gc
+import importlib
 import json
 import os
 import random
@@ -231,7 +232,7 @@ def main():
     chance = random.Random(options.seed)
     programs = options.programs.split(",")
     if "fsdp" in programs:  # once, before the ranks are forked
-        import torch.distributed.fsdp  # noqa: F401
+        importlib.import_module("torch.distributed.fsdp")
     wrong, longest = 0, {}
     for point in range(options.points):
         program, kill = programs[point % len(programs)], point // len(programs) % 2 == 0
