@@ -158,6 +158,8 @@ int copy_beside(beside_request const& request, environment const& variables) {
     ::sigaddset(&awaited, SIGCHLD);
     // Before there are threads, so that all have them blocked; they stay so to the end, since the last copy is what this is for.
     ::pthread_sigmask(SIG_BLOCK, &awaited, nullptr);
+    // The launcher gives notices to programs that have a handler for them only; these are waited for, and the handler never runs.
+    for (int const number : {SIGUSR1, SIGUSR2}) ::signal(number, [](int) {});
     int code = 0;
     try {
         pid_t const command = start(request, variables);

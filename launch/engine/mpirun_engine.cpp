@@ -83,7 +83,7 @@ std::vector<std::string> without_domains(std::vector<std::string> hosts) {
 void prepare_for_pbs(engine_job const& job, bool prrte, options& add, engine_command& command) {
     add.set("plm", "plm", prrte ? "ssh" : "rsh");
     auto const agent = job.scratch_dir + "/tmrsh";
-    command.files.emplace_back(agent, tmrsh_script(job.shim.front()));
+    command.files.emplace_back(agent, tmrsh_script(job.shim.front(), true));
     add.set("plm_rsh_agent", "plm_ssh_agent", "sh " + agent);
     add.set("plm_rsh_no_tree_spawn", "plm_ssh_no_tree_spawn", "1");
     add.set("orte_leave_session_attached", "prte_leave_session_attached", "1");

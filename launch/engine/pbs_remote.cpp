@@ -13,10 +13,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "base/error.hpp"
 #include "base/process/text_file.hpp"
 #include "base/text.hpp"
+#include "base/unique_fd.hpp"
 #include "launch/system/exit_status.hpp"
 #include "launch/system/host_name.hpp"
 
@@ -43,6 +45,28 @@ struct limit {
 constexpr std::array limits{limit{RLIMIT_CORE, 'c', 1024},    limit{RLIMIT_DATA, 'd', 1024}, limit{RLIMIT_FSIZE, 'f', 1024},
                             limit{RLIMIT_MEMLOCK, 'l', 1024}, limit{RLIMIT_NOFILE, 'n', 1},  limit{RLIMIT_STACK, 's', 1024},
                             limit{RLIMIT_CPU, 't', 1},        limit{RLIMIT_NPROC, 'u', 1},   limit{RLIMIT_AS, 'v', 1024}};
+
+/// Passes on what pbs_tmrsh says until it ends. Whether it has lost its pbs_mom, of which its last words tell: the task then runs on.
+bool pass_on_errors(int from) {
+    constexpr std::string_view lost_mom = "tm_poll(obit)";
+    std::string last;
+    std::array<char, 4096> block;
+    for (;;) {
+        auto const n = ::read(from, block.data(), block.size());
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return last.find(lost_mom) != std::string::npos;
+        auto const got = std::string_view(block.data(), static_cast<std::size_t>(n));
+        [[maybe_unused]] auto const written = ::write(STDERR_FILENO, got.data(), got.size());
+        last = (last + std::string(got));
+        if (last.size() > block.size()) last.erase(0, last.size() - block.size());
+    }
+}
+
+/// For an engine that takes its agent's end for its daemon's.
+void wait_for_end_of(pid_t parent) {
+    timespec const pause{0, 200'000'000};
+    while (::getppid() == parent) ::nanosleep(&pause, nullptr);
+}
 
 }  // namespace
 
@@ -78,7 +102,9 @@ std::string spelled_as_in(std::string_view node_file, std::string_view host) {
     return std::string(alike.empty() ? host : alike);
 }
 
-int tmrsh_command(std::vector<std::string> const& args, environment const& variables) {
+int tmrsh_command(std::vector<std::string> const& words, environment const& variables) {
+    bool const stays = !words.empty() && words.front() == "--stay";
+    auto const args = std::vector(words.begin() + (stays ? 1 : 0), words.end());
     if (args.size() < 2) throw error(errc::usage, "muster tmrsh HOST COMMAND… is what engines call in a PBS job; it needs both");
     auto const named = variables.get("PBS_NODEFILE");
     if (!named) throw error(errc::unavailable, "muster tmrsh: PBS_NODEFILE is not set; this works only in a PBS job");
@@ -93,23 +119,29 @@ int tmrsh_command(std::vector<std::string> const& args, environment const& varia
     std::string const command = umask_and_limits() + join(std::span(args).subspan(1), " ");
     ::signal(SIGTERM, SIG_IGN);  // stays so through exec
     ::signal(SIGINT, SIG_IGN);
+    pid_t const parent = ::getppid();
+    auto [said, says] = make_pipe();
     pid_t const child = ::fork();
     if (child < 0) throw_system("fork", "for " + program);
     if (child == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        ::dup2(says.get(), STDERR_FILENO);
         ::execl(program.c_str(), "pbs_tmrsh", host.c_str(), "/bin/bash", "-c", command.c_str(), static_cast<char*>(nullptr));
         std::fprintf(stderr, "muster tmrsh: cannot execute %s: %s; PBS_EXEC in %s says where PBS is\n", program.c_str(),
                      std::strerror(errno), conf.c_str());
         ::_exit(127);
     }
+    says.reset();
+    bool const lost = pass_on_errors(said.get());
     int status = 0;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
+    if (stays && lost) wait_for_end_of(parent);
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? 0 : shell_code(status);
 }
 
-std::string tmrsh_script(std::string const& muster) {
-    return fmt::format("exec {} tmrsh \"$@\"\n", shell_quote(muster));
+std::string tmrsh_script(std::string const& muster, bool stays) {
+    return fmt::format("exec {} tmrsh {}\"$@\"\n", shell_quote(muster), stays ? "--stay " : "");
 }
 
 }  // namespace muster

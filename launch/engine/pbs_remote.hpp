@@ -24,15 +24,16 @@ std::string own_node_file(std::string_view pbs_conf, std::string_view job_id);
 /// The words of bash that give a task this process' umask and soft limits, which PBS does not pass on to the other hosts.
 std::string umask_and_limits();
 
-/// `muster tmrsh HOST COMMAND…`, which engines call as if it were ssh: a shell on HOST, a host of this PBS job, runs the words
+/// `muster tmrsh [--stay] HOST COMMAND…`, which engines call as if it were ssh: a shell on HOST, a host of this PBS job, runs the words
 /// joined by blanks. Runs pbs_tmrsh, with SIGTERM and SIGINT ignored: PBS ends the job's first host with SIGTERM, and an
 /// engine that is still ending its ranks must not lose its daemons before that. Returns the command's exit code; 0 if pbs_tmrsh
-/// was killed, as the launcher does with one that does not return (engine_supervisor_stop.cpp). Throws errc::unavailable outside
+/// was killed, as the launcher does with one that does not return (engine_supervisor_stop.cpp). With --stay it ends no sooner than its
+/// parent where pbs_tmrsh has lost its pbs_mom, as when that is started anew: the command runs on. Throws errc::unavailable outside
 /// of a PBS job.
-int tmrsh_command(std::vector<std::string> const& args, environment const& variables);
+int tmrsh_command(std::vector<std::string> const& words, environment const& variables);
 
 /// The text of a script for `sh` that becomes `muster tmrsh`: engines divide the words of their agent at blanks, and the path of `muster` may
-/// have some. Pure.
-std::string tmrsh_script(std::string const& muster);
+/// have some. `stays`: with --stay. Pure.
+std::string tmrsh_script(std::string const& muster, bool stays = false);
 
 }  // namespace muster

@@ -19,7 +19,19 @@ namespace muster {
 
 namespace {
 
-std::vector<std::string> alloc_words(job_plan const& plan) {
+/// qsub passes on no variable that it is not told of. A value with a comma stands in quotes.
+std::string variable_list(environment const& shell) {
+    std::vector<std::string> list;
+    for (auto const* name : {"PATH", "MUSTER_OUTPUT_DIR", "MUSTER_SITE"}) {
+        auto const value = shell.get_or(name, "");
+        if (value.find_first_of("'\"\\\n") != std::string::npos) continue;
+        auto const* const quote = value.find(',') == std::string::npos ? "" : "'";
+        list.push_back(fmt::format("{}={}{}{}", name, quote, value, quote));
+    }
+    return join(list, ",");
+}
+
+std::vector<std::string> alloc_words(job_plan const& plan, environment const& shell) {
     std::vector<std::string> words;
     if (plan.request.kind == script_kind::slurm)
         words = {"salloc"};
@@ -27,6 +39,7 @@ std::vector<std::string> alloc_words(job_plan const& plan) {
         words = {"qsub", "-I"};
     auto const asked = script_directives(plan.script, plan.request.kind == script_kind::slurm ? "#SBATCH " : "#PBS ");
     words.insert(words.end(), asked.begin(), asked.end());
+    if (plan.request.kind == script_kind::pbs) words.insert(words.end(), {"-v", variable_list(shell)});
     words.insert(words.end(), plan.request.command.begin(), plan.request.command.end());
     return words;
 }
@@ -53,7 +66,10 @@ int alloc_command(std::vector<std::string> const& args, environment const& varia
     plan.request.command = program;
     if (plan.request.kind == script_kind::pbs && !program.empty())
         throw error(errc::usage, "qsub -I takes no program; leave it out, and start it in the shell");
-    auto const words = alloc_words(plan);
+    auto site = given.text("site");
+    if (site.find('/') != std::string::npos) site = std::filesystem::absolute(site).string();
+    auto const shell = shell_variables(variables, plan, site);
+    auto const words = alloc_words(plan, shell);
     fmt::print(stderr, "muster: {}\n", describe(plan.request));
     for (auto const& note : plan.notes) fmt::print(stderr, "muster: note: {}\n", note);
     if (!plan.request.modules.empty() || !plan.request.setup.empty())
@@ -64,9 +80,10 @@ int alloc_command(std::vector<std::string> const& args, environment const& varia
         return 0;
     }
     refuse_missing(words.front(), plan.site, variables);
-    auto site = given.text("site");
-    if (site.find('/') != std::string::npos) site = std::filesystem::absolute(site).string();
-    replace_program(find_program(words.front(), variables, ""), words, shell_variables(variables, plan, site));
+    if (plan.request.kind == script_kind::pbs)
+        fmt::print(stderr, "muster: note: PBS starts the shell in your home directory: cd \"$PBS_O_WORKDIR\"; muster is {}\n",
+                   self_program().string());
+    replace_program(find_program(words.front(), variables, ""), words, shell);
 }
 
 }  // namespace muster

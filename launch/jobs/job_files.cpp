@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/process/text_file.hpp"
+#include "base/text.hpp"
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/job_plan.hpp"
 #include "launch/record/run_record.hpp"
@@ -40,6 +43,31 @@ std::optional<int> read_run_exit(std::string const& run_folder) {
     return code.is_number_integer() ? std::optional(code.get<int>()) : std::nullopt;
 }
 
+std::optional<int> last_run_exit(job_files const& files) {
+    return files.run_folders.empty() ? std::nullopt : read_run_exit(files.run_folders.back());
+}
+
+std::vector<std::string> list_task_numbers(std::string const& asked, std::optional<job_record> const& record) {
+    auto const id = full_job_number(asked, record);
+    auto const open = id.find("[]");
+    if (open == std::string::npos) return {};
+    std::map<std::int64_t, std::string> numbers;
+    std::error_code fault;
+    auto const folder = fs::path(find_job_files(id, record).first_folder).parent_path();
+    for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end; entry.increment(fault)) {
+        auto const name = entry->path().filename().string();
+        auto const close = name.find(']');
+        if (close == std::string::npos || close <= open || !name.starts_with(id.substr(0, open + 1))) continue;
+        auto const index = parse_integer(std::string_view(name).substr(open + 1, close - open - 1));
+        // Without the server's name, as it is written there; the second run of a task ends in ".2".
+        bool const same = id.size() == open + 2 || name.substr(close + 1) == id.substr(open + 2);
+        if (index && *index >= 0 && same) numbers.try_emplace(*index, name);
+    }
+    std::vector<std::string> list;
+    for (auto& [index, name] : numbers) list.push_back(std::move(name));
+    return list;
+}
+
 job_files find_job_files(std::string const& asked, std::optional<job_record> const& record) {
     auto const id = full_job_number(asked, record);
     job_files files;
@@ -48,8 +76,10 @@ job_files find_job_files(std::string const& asked, std::optional<job_record> con
     files.first_folder = with_job_number(record ? record->run_folder : here + "/%j", id);
     files.output = record ? record->output : fmt::format("{}/{}.out", here, id);
     // The record of an array or a chain has the first number in it.
-    if (record && record->id != id && !files.output.empty())
-        files.output = (fs::path(files.output).parent_path() / (id + ".out")).string();
+    if (record && record->id != id && !files.output.empty()) {
+        auto const known = fs::path(files.output);
+        files.output = (known.parent_path() / (id + known.extension().string())).string();
+    }
     if (!files.output.empty() && !fs::exists(files.output, fault)) files.output.clear();
     // A job that starts muster run several times, or that is started again, has several: ID, ID.2, ID.3.
     for (int n = 1;; ++n) {

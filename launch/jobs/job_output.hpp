@@ -30,6 +30,12 @@ struct job_files {
 /// The exit code in run.json of a run that has ended; nothing otherwise.
 std::optional<int> read_run_exit(std::string const& run_folder);
 
+/// That of the last of the job's runs.
+std::optional<int> last_run_exit(job_files const& files);
+
+/// The numbers of an array's tasks ("12[].server") that have run folders, by their index; none for any other job.
+std::vector<std::string> list_task_numbers(std::string const& asked, std::optional<job_record> const& record);
+
 /// By muster's record of the job; without one, in muster-runs of this folder. `asked` is the number that %j stands for; PBS' server may be left out.
 job_files find_job_files(std::string const& asked, std::optional<job_record> const& record);
 

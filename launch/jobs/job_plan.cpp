@@ -27,6 +27,14 @@ bool names_output(script_request const& request) {
                        [](auto const& d) { return d.starts_with("-o") || d.starts_with("--output"); });
 }
 
+/// PBS names the file itself in a folder that ends in a slash: ID.OU. It takes no other characters than these in a path.
+bool keeps_pbs_output(job_plan const& plan) {
+    auto const& said = plan.request.directives;
+    auto const is_own = [](auto const& d) { return d.starts_with("-o") || d.starts_with("-e") || d.starts_with("-j"); };
+    return plan.request.kind == script_kind::pbs && std::none_of(said.begin(), said.end(), is_own) &&
+           std::all_of(plan.files_folder.begin(), plan.files_folder.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+}
+
 std::vector<std::string> submit_words(job_plan const& plan) {
     if (plan.request.kind == script_kind::slurm) {
         std::vector<std::string> words{"sbatch", "--parsable"};
@@ -35,6 +43,7 @@ std::vector<std::string> submit_words(job_plan const& plan) {
         return words;
     }
     std::vector<std::string> words{"qsub"};
+    if (keeps_pbs_output(plan)) words.insert(words.end(), {"-j", "oe", "-o", plan.files_folder + "/"});
     if (plan.hold) words.emplace_back("-h");
     return words;
 }
@@ -52,6 +61,7 @@ void refuse_unscheduled(std::string const& site, script_kind kind) {
 }  // namespace
 
 std::string job_plan::output_of(std::string const& id) const {
+    if (keeps_pbs_output(*this)) return fmt::format("{}/{}.OU", files_folder, id);
     if (request.kind != script_kind::slurm || names_output(request)) return {};
     return fmt::format("{}/{}.out", files_folder, id);
 }

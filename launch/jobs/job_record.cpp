@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/trust/trusted_file.hpp"
+#include "launch/jobs/queue/queued_job.hpp"
 
 namespace muster {
 
@@ -33,13 +34,6 @@ std::string record_path(std::string const& folder, std::string const& scheduler,
 /// "12" of "12_3", a task of an array; any other number as it is.
 std::string slurm_array_of(std::string const& id) {
     return id.substr(0, id.find('_'));
-}
-
-/// "12[].server" of "12[3].server", and "12[]" of "12[3]"; any other number as it is.
-std::string pbs_array_of(std::string const& id) {
-    auto const open = id.find('['), close = id.find(']');
-    if (open == std::string::npos || close == std::string::npos || close < open) return id;
-    return id.substr(0, open + 1) + id.substr(close);
 }
 
 /// The record of PBS' job `id` where its server is not said; "" if there is none, or if several servers have such a job.

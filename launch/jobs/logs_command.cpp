@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -53,11 +54,12 @@ class followed_job {
             // The row of tasks that have not begun has the number that its last task will have.
             if (job.phase != job_phase::waiting || job.id.find('[') == std::string::npos) begun.push_back(job.raw_id);
         }
+        if (begun.empty()) begun = list_task_numbers(id_, record_);
         if (!begun.empty()) numbers_ = begun;
     }
 
     /// One of an array's tasks has a number of its own.
-    bool needs_number() const { return id_.find('_') != std::string::npos; }
+    bool needs_number() const { return id_.find('_') != std::string::npos || id_.find("[]") != std::string::npos; }
     bool has_tasks() const { return numbers_.size() > 1; }
 
     std::vector<job_files> files() const {
@@ -111,8 +113,10 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     followed_job job(id, record, variables);
     bool const follow = given.flag("follow");
     if (follow || job.needs_number()) job.ask();
-    auto const files = job.files().front();
-    if (!follow && files.output.empty() && files.run_folders.empty())
+    auto const all = job.files();
+    auto const& files = all.front();
+    auto const is_silent = [](job_files const& of) { return of.output.empty() && of.run_folders.empty(); };
+    if (!follow && std::all_of(all.begin(), all.end(), is_silent))
         throw error(errc::not_found,
                     fmt::format("job {}: no output in {} (yet); {}", id, files.first_folder,
                                 record ? "muster watch tells its state"

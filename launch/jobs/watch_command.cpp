@@ -45,11 +45,12 @@ std::string state_line(queued_job const& job) {
             return fmt::format("job {}: {}: {}{}", job.id, job.state, explain_wait(job),
                                job.start.empty() ? "" : fmt::format("; expected to start at {}", job.start));
         case job_phase::running:
-            return fmt::format("job {}: {} on {} {} since {}, limit {}", job.id, job.state, job.nodes,
-                               job.nodes == "1" ? "node" : "nodes", job.start, job.limit);
+            return fmt::format("job {}: {} on {} {}{}{}", job.id, job.state, job.nodes, job.nodes == "1" ? "node" : "nodes",
+                               job.start.empty() ? "" : " since " + job.start,
+                               job.limit.empty() ? "" : ", limit " + job.limit);
         case job_phase::ended: break;
     }
-    return fmt::format("job {}: {} after {}{}{}", job.id, job.state, job.used,
+    return fmt::format("job {}: {}{}{}{}", job.id, job.state, job.used.empty() ? "" : " after " + job.used,
                        job.status ? fmt::format(", exit code {}", *job.status) : "",
                        job.reason.empty() ? "" : fmt::format(" ({})", without_controls(job.reason)));
 }
@@ -100,9 +101,11 @@ class job_watcher {
         for (auto const& answer : answers) {
             if (!is_meant(answer, job.id)) continue;
             found = true;
-            several_ = several_ || answer.id != job.id;
+            several_ = several_ || (answer.id != job.id && !answer.id.starts_with(job.id + "."));  // PBS' server may be left out
             auto& known = job.known[answer.id];
-            bool const changed = known.state != answer.state || known.reason != answer.reason;
+            // PBS gives one that begins a reason and then a time.
+            bool const changed =
+                known.state != answer.state || (known.reason != answer.reason && answer.phase != job_phase::running);
             known = answer;
             if (changed && answer.phase == job_phase::ended) {
                 // What it wrote comes before how it ended.
@@ -116,26 +119,49 @@ class job_watcher {
             // The row of tasks that have not begun ("4_[1-3]") is gone when the last of them has a row of its own.
             if (std::any_of(answers.begin(), answers.end(), [&](auto const& a) { return a.id == known.id; })) {
                 goes_on = goes_on || known.phase != job_phase::ended;
-                if (known.phase == job_phase::ended && job.code == 0) job.code = watch_code(known);
+                if (known.phase == job_phase::ended && job.code == 0) job.code = code_of(known, job.record);
             }
         if (goes_on) job.code = 0;
         job.ended = !goes_on;
     }
 
-    /// The scheduler has forgotten it, or never knew it: the run's own record may tell.
+    /// PBS does not tell how an array's task ended that it has forgotten: the run's own record may.
+    static int code_of(queued_job const& known, std::optional<job_record> const& record) {
+        auto const recorded = known.status ? std::nullopt : last_run_exit(find_job_files(known.raw_id, record));
+        return recorded.value_or(watch_code(known));
+    }
+
+    /// The scheduler has forgotten it, or never knew it: the records of its runs may tell.
     void lose(watched_job& job) {
-        auto const files = find_job_files(job.id, job.record);
-        auto const exit = files.run_folders.empty() ? std::nullopt : read_run_exit(files.run_folders.back());
+        auto numbers = known_numbers(job);
+        if (numbers.empty()) numbers = list_task_numbers(job.id, job.record);
+        if (numbers.empty()) numbers.push_back(job.id);
+        several_ = several_ || numbers.size() > 1;
+        job.ended = true;
+        for (auto const& number : numbers) lose_task(job, number);
+    }
+
+    static std::vector<std::string> known_numbers(watched_job const& job) {
+        std::vector<std::string> numbers;
+        for (auto const& [id, known] : job.known) numbers.push_back(known.raw_id);
+        return numbers;
+    }
+
+    void lose_task(watched_job& job, std::string const& number) {
+        auto const files = find_job_files(number, job.record);
+        auto const known = std::find_if(job.known.begin(), job.known.end(),
+                                        [&](auto const& row) { return row.second.raw_id == number && row.second.status; });
+        auto const exit = known != job.known.end() ? std::optional(watch_code(known->second)) : last_run_exit(files);
         if (!exit && job.known.empty() && !job.record)
             throw error(errc::not_found,
                         fmt::format("job {}: the scheduler does not know it (any more); muster jobs lists yours", job.id));
-        job.ended = true;
-        job.code = exit.value_or(125);
-        screen_.print_state(
-            exit
-                ? fmt::format("job {}: ended; exit code {}, as {}/run.json says", job.id, *exit, files.run_folders.back())
-                : fmt::format("job {}: the scheduler does not know it any more, and no run of it has left an exit code", job.id));
-        if (job.known.empty()) tail_.follow(job.id, files);
+        if (job.code == 0) job.code = exit.value_or(125);
+        if (known == job.known.end())
+            screen_.print_state(
+                exit ? fmt::format("job {}: ended; exit code {}, as {}/run.json says", number, *exit, files.run_folders.back())
+                     : fmt::format("job {}: the scheduler does not know it any more, and no run of it has left an exit code",
+                                   number));
+        tail_.follow(number, files);
     }
 
     void read_logs() {

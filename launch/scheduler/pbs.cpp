@@ -16,19 +16,9 @@ namespace muster {
 
 namespace {
 
-/// PBS's own qstat: /usr/bin/qstat may be Slurm's wrapper, so that what pbs.conf says comes first.
-std::string qstat_path(scheduler_sources const& sources) {
-    auto const conf = sources.read_file(sources.variables.get_or("PBS_CONF_FILE", "/etc/pbs.conf"));
-    if (!conf) return "qstat";
-    for (auto const line : split(*conf, '\n')) {
-        auto const setting = trim(line);
-        if (setting.starts_with("PBS_EXEC=")) return fmt::format("{}/bin/qstat", trim(setting.substr(9)));
-    }
-    return "qstat";
-}
-
 std::optional<pbs_job> ask_qstat(scheduler_sources const& sources, std::string const& job_id) {
-    std::vector<std::string> const question{qstat_path(sources), "-f", "-F", "json", job_id};
+    auto const conf = sources.read_file(sources.variables.get_or("PBS_CONF_FILE", "/etc/pbs.conf"));
+    std::vector<std::string> const question{pbs_qstat(conf.value_or("")), "-f", "-F", "json", job_id};
     auto const answer = sources.run_command(question);
     if (answer.exit_status != 0) return std::nullopt;
     auto job = parse_qstat_job(answer.out, job_id);

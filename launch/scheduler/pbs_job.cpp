@@ -152,6 +152,14 @@ std::vector<pbs_host> parse_exec_hosts(std::string_view exec_host, std::string_v
     return hosts;
 }
 
+std::string pbs_qstat(std::string_view pbs_conf) {
+    for (auto const line : split(pbs_conf, '\n')) {
+        auto const setting = trim(line);
+        if (setting.starts_with("PBS_EXEC=")) return fmt::format("{}/bin/qstat", trim(setting.substr(9)));
+    }
+    return "qstat";
+}
+
 std::optional<pbs_job> parse_qstat_job(std::string_view text, std::string_view id) {
     auto const answer = json::parse(text, nullptr, false);
     auto const* const found = find_job(answer, id);
@@ -160,8 +168,12 @@ std::optional<pbs_job> parse_qstat_job(std::string_view text, std::string_view i
     if (exec_host.empty()) return std::nullopt;
     auto const* const resources = member(*found, "Resource_List");
     auto const place = resources != nullptr ? text_of(*resources, "place") : std::string();
-    return pbs_job{parse_exec_hosts(exec_host, text_of(*found, "exec_vnode")), end_of(*found),
-                   place.find("excl") != std::string::npos};
+    auto const* const substate = member(*found, "substate");
+    return pbs_job{.hosts = parse_exec_hosts(exec_host, text_of(*found, "exec_vnode")),
+                   .ends_at = end_of(*found),
+                   .exclusive = place.find("excl") != std::string::npos,
+                   .comment = text_of(*found, "comment"),
+                   .substate = substate != nullptr && substate->is_number_integer() ? substate->get<int>() : 0};
 }
 
 }  // namespace muster

@@ -20,6 +20,8 @@ struct pbs_job {
     std::vector<pbs_host> hosts;  ///< each once, in the order of exec_host: the first one is the mother superior
     std::optional<std::chrono::system_clock::time_point> ends_at;  ///< stime + walltime
     bool exclusive = false;                                        ///< no other job is on its hosts (place=excl, exclhost)
+    std::string comment = {};                                      ///< "Job run at … and terminated by …"
+    int substate = 0;                                              ///< 60 to 63: it is being put back into the queue
     bool operator==(pbs_job const&) const = default;
 };
 
@@ -31,6 +33,9 @@ std::vector<pbs_host> parse_exec_hosts(std::string_view exec_host, std::string_v
 /// The job `id` of qstat's answer, whatever it calls the server; nothing if the text is no such answer or the job has no hosts yet. stime is
 /// read as local time. Throws parse_error for damaged exec_host and exec_vnode.
 std::optional<pbs_job> parse_qstat_job(std::string_view json, std::string_view id);
+
+/// PBS's own qstat by its path, out of the text of pbs.conf: /usr/bin/qstat may be Slurm's wrapper. "qstat" where that says nothing. Pure.
+std::string pbs_qstat(std::string_view pbs_conf);
 
 /// "90", "1:30", "01:00:00"; nothing if it is none of these.
 std::optional<std::chrono::seconds> parse_pbs_walltime(std::string_view text);

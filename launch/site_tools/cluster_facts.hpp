@@ -20,6 +20,9 @@ struct queue_facts {
     std::optional<int> max_nodes;
     std::optional<duration> max_walltime;
     bool unlimited_time = false;
+    std::optional<duration> min_walltime;
+    std::vector<std::string> routes_to;  ///< of a routing queue of PBS: where its jobs go
+    std::string closed;                  ///< why users cannot submit to it; empty: they can
 
     bool operator==(queue_facts const&) const = default;
 };

@@ -41,23 +41,64 @@ std::map<std::string, node_facts> read_hosts(json const& nodes) {
     return hosts;
 }
 
+constexpr char const* not_enabled = "takes no jobs now";  ///< as a queue is before it is enabled
+
+std::optional<int> count_of(std::string_view text) {
+    auto const count = parse_integer(text);
+    return count && *count > 0 && *count <= 1'000'000 ? std::optional(static_cast<int>(*count)) : std::nullopt;
+}
+
+std::optional<duration> time_of(std::string const& text) {
+    try {
+        return parse_duration(text);
+    } catch (parse_error const&) {
+        return std::nullopt;
+    }
+}
+
+void read_queue_attribute(std::string_view name, std::string const& value, queue_facts& queue) {
+    if (name == "resources_max.walltime") queue.max_walltime = time_of(value);
+    if (name == "resources_min.walltime") queue.min_walltime = time_of(value);
+    if (name == "resources_max.nodect" || name == "resources_max.nodes") queue.max_nodes = count_of(value);
+    if (name == "route_destinations")
+        for (auto const target : split(value, ',')) queue.routes_to.emplace_back(trim(target));
+    if (name == "from_route_only" && value == "True") queue.closed = "takes jobs of routing queues only";
+    if (name == "enabled" && value == "True" && queue.closed == not_enabled) queue.closed.clear();
+    if (name == "enabled" && value == "False") queue.closed = not_enabled;
+}
+
+/// What holds for all queues that do not say otherwise.
+struct server_facts {
+    std::string preferred;
+    queue_facts limits = {};
+};
+
 /// "set queue workq resources_max.walltime = 24:00:00" as queue, attribute and value.
-void read_line(std::string_view line, cluster_facts& facts, std::string& preferred) {
-    auto const equals = line.find(" = ");
-    if (equals == std::string_view::npos) return;
-    auto const words = split(line.substr(0, equals), ' ');
-    auto const value = std::string(trim(line.substr(equals + 3)));
-    if (words.size() == 3 && words[1] == "server" && words[2] == "default_queue") preferred = value;
-    if (words.size() != 4 || words[1] != "queue") return;
+void read_line(std::string_view line, cluster_facts& facts, server_facts& server) {
+    auto const equals = line.find("= ");
+    auto const words = split(trim(line.substr(0, line.find_first_of("+="))), ' ');
+    bool const creates = words.size() == 3 && words[0] == "create" && words[1] == "queue";
+    if (equals == std::string_view::npos && !creates) return;
+    auto const value = creates ? std::string() : std::string(trim(line.substr(equals + 2)));
+    if (words.size() == 3 && words[1] == "server") {
+        if (words[2] == "default_queue") server.preferred = value;
+        read_queue_attribute(words[2], value, server.limits);
+    }
+    if (!creates && (words.size() != 4 || words[1] != "queue")) return;
     auto found = std::find_if(facts.queues.begin(), facts.queues.end(), [&](auto const& q) { return q.name == words[2]; });
     if (found == facts.queues.end()) found = facts.queues.insert(facts.queues.end(), {.name = std::string(words[2])});
-    try {
-        if (words[3] == "resources_max.walltime") found->max_walltime = parse_duration(value);
-    } catch (parse_error const&) {
-    }
-    if (words[3] == "resources_max.nodect" || words[3] == "resources_max.nodes")
-        if (auto const most = parse_integer(value); most && *most > 0 && *most <= 1'000'000)
-            found->max_nodes = static_cast<int>(*most);
+    if (creates)
+        found->closed = not_enabled;
+    else
+        read_queue_attribute(words[3], value, *found);
+}
+
+/// A limit that neither queue nor server has is none. Those of a routing queue are its destinations'.
+void finish_queue(queue_facts& queue, server_facts const& server) {
+    queue.is_default = queue.name == server.preferred;
+    if (!queue.max_walltime) queue.max_walltime = server.limits.max_walltime;
+    if (!queue.max_nodes) queue.max_nodes = server.limits.max_nodes;
+    queue.unlimited_time = !queue.max_walltime && queue.routes_to.empty();
 }
 
 }  // namespace
@@ -81,9 +122,9 @@ cluster_facts read_pbs_facts(std::string_view pbsnodes, std::string_view qmgr) {
     std::stable_sort(facts.shapes.begin(), facts.shapes.end(), [](node_facts const& a, node_facts const& b) {
         return std::tuple(a.gpus > 0, a.count, a.gpus) > std::tuple(b.gpus > 0, b.count, b.gpus);
     });
-    std::string preferred;
-    for (auto const line : split(qmgr, '\n')) read_line(trim(line), facts, preferred);
-    for (auto& queue : facts.queues) queue.is_default = queue.name == preferred;
+    server_facts server;
+    for (auto const line : split(qmgr, '\n')) read_line(trim(line), facts, server);
+    for (auto& queue : facts.queues) finish_queue(queue, server);
     if (auto const server = document.find("pbs_server"); server != document.end() && server->is_string())
         facts.name = server->get<std::string>();
     facts.unknown.push_back("whether an account is needed");

@@ -71,16 +71,32 @@ std::string header_text(cluster_facts const& facts) {
     return text;
 }
 
-std::string queue_text(queue_facts const& queue) {
-    // Such a name can stand in no directive.
-    if (find_fault(queue.name, directive_text::name))
-        return fmt::format("\n# A queue called {} is left out.\n", toml_text(queue.name));
-    auto text = fmt::format("\n[[queue]]\nname = {}\n", toml_text(queue.name));
-    text += queue.max_nodes ? fmt::format("max_nodes = {}\n", *queue.max_nodes) : "# max_nodes = ? # not known\n";
+std::string limits_text(queue_facts const& queue) {
+    auto text = queue.max_nodes ? fmt::format("max_nodes = {}\n", *queue.max_nodes) : "# max_nodes = ? # not known\n";
+    if (queue.min_walltime && queue.min_walltime->count() > 0)
+        text += fmt::format("min_walltime = \"{}\"\n", format_walltime(*queue.min_walltime));
     if (queue.unlimited_time) return text + "max_walltime = \"8784h\" # no limit: the longest that muster takes\n";
     if (queue.max_walltime && queue.max_walltime->count() > 0)
         return text + fmt::format("max_walltime = \"{}\"\n", format_walltime(*queue.max_walltime));
     return text + "# max_walltime = \"?\" # not known\n";
+}
+
+std::string queue_text(queue_facts const& queue, std::vector<queue_facts> const& all) {
+    // Such a name can stand in no directive.
+    if (find_fault(queue.name, directive_text::name))
+        return fmt::format("\n# A queue called {} is left out.\n", toml_text(queue.name));
+    if (!queue.closed.empty()) return fmt::format("\n# The queue {} {}.\n", toml_text(queue.name), queue.closed);
+    auto text = fmt::format("\n[[queue]]\nname = {}\n", toml_text(queue.name));
+    if (queue.routes_to.empty()) return text + limits_text(queue);
+    text += fmt::format("note = {}\n", toml_text("routes to " + join(queue.routes_to, ", ")));
+    text += limits_text(queue);
+    for (auto const& target : queue.routes_to) {
+        auto const name = target.substr(0, target.find('@'));  // "small@server"
+        auto const found = std::find_if(all.begin(), all.end(), [&](auto const& other) { return other.name == name; });
+        if (found == all.end() || find_fault(name, directive_text::name)) continue;
+        text += fmt::format("\n[[queue.route]]\nname = {}\n{}", toml_text(name), limits_text(*found));
+    }
+    return text;
 }
 
 }  // namespace
@@ -96,7 +112,7 @@ std::string site_file_text(cluster_facts const& facts, std::string_view name, st
         date, toml_text(name), toml_text(fmt::format("{}, as it tells of itself", name)), to_string(facts.scheduler),
         toml_text(facts.source), date, toml_list(unknown));
     text += node_text(facts) + header_text(facts);
-    for (auto const& queue : facts.queues) text += queue_text(queue);
+    for (auto const& queue : facts.queues) text += queue_text(queue, facts.queues);
     text +=
         "\n# [script]\n# modules = [\"cuda\"]\n# setup = [\"source ~/venv/bin/activate\"]\n"
         "\n# [paths]\n# scratch = \"/scratch/$USER\"\n# node_local = \"/tmp\"\n"

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "base/error.hpp"
 #include "base/process/run_captured.hpp"
+#include "base/process/text_file.hpp"
 #include "base/text.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 
@@ -60,6 +62,27 @@ std::vector<std::string> ask_down_nodes(allocation const& given, environment con
     return parse_down_nodes(run_captured({"scontrol", "-o", "show", "node", compress_hosts(names)}, variables, patience).out);
 }
 
+/// PBS notes who ended a job before it sends the first signal; a job that goes on says nothing of that.
+job_end end_of_pbs_job(pbs_job const& job) {
+    if (job.substate >= 60 && job.substate <= 63) return job_end::requeued;
+    return job.comment.find(" and terminated") != std::string::npos ? job_end::cancelled : job_end::going_on;
+}
+
+namespace {
+
+job_end ask_pbs(std::string const& id, environment const& variables, std::chrono::milliseconds patience) {
+    auto const qstat = pbs_qstat(read_text_file(variables.get_or("PBS_CONF_FILE", "/etc/pbs.conf")));
+    auto const answer = run_captured({qstat, "-f", "-F", "json", id}, variables, patience);
+    try {
+        auto const job = parse_qstat_job(answer.out, id);
+        return job ? end_of_pbs_job(*job) : job_end::unknown;
+    } catch (error const&) {
+        return job_end::unknown;
+    }
+}
+
+}  // namespace
+
 job_end ask_job_end(allocation const& given, environment const& variables, std::chrono::milliseconds patience) {
     auto why = job_end::unknown;
     if (given.scheduler == scheduler_kind::slurm && !given.job_id.empty())
@@ -67,8 +90,11 @@ job_end ask_job_end(allocation const& given, environment const& variables, std::
                             static_cast<int>(parse_integer(variables.get_or("SLURM_RESTART_COUNT", "")).value_or(0)));
     if (why == job_end::requeued && !ask_down_nodes(given, variables, patience).empty())
         why = job_end::node_failed;  // and so it was
-    // Slurm looks at the limits every half minute; what comes later than the limit comes because of it.
-    if ((why == job_end::unknown || why == job_end::cancelled) && time_is_up(given)) why = job_end::out_of_time;
+    if (given.scheduler == scheduler_kind::pbs && !given.job_id.empty()) why = ask_pbs(given.job_id, variables, patience);
+    // Slurm looks at the limits every half minute, PBS every ten seconds; what comes later than the limit comes because of it.
+    bool const may_be_time = why == job_end::unknown || (why == job_end::cancelled && given.scheduler == scheduler_kind::slurm) ||
+                             (why == job_end::going_on && given.scheduler == scheduler_kind::pbs);
+    if (may_be_time && time_is_up(given)) why = job_end::out_of_time;
     return why;
 }
 

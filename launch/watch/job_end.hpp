@@ -10,6 +10,7 @@
 #include "base/environment.hpp"
 #include "base/units.hpp"
 #include "launch/scheduler/allocation.hpp"
+#include "launch/scheduler/pbs_job.hpp"
 
 namespace muster {
 
@@ -21,10 +22,13 @@ enum class job_end { unknown, going_on, cancelled, out_of_time, preempted, reque
 /// From one record of `scontrol -o show job`; `restarts`: how often this job had been put back into the queue before. Pure.
 job_end parse_job_end(std::string_view record, int restarts = 0);
 
+/// From qstat's answer about a job that runs. Pure.
+job_end end_of_pbs_job(pbs_job const& job);
+
 /// How long a scheduler is asked: while a request to end waits, and where its word decides who is blamed, since it may be busy.
 inline constexpr std::chrono::milliseconds brief_question{1000}, patient_question{3000};
 
-/// Asks the scheduler; of those that cannot be asked (all but Slurm) only the known end of the job's time tells. Takes twice
+/// Asks the scheduler; of those that cannot be asked (all but Slurm and PBS) only the known end of the job's time tells. Takes twice
 /// `patience` at most. Never throws for what the scheduler does.
 job_end ask_job_end(allocation const& given, environment const& variables, std::chrono::milliseconds patience = brief_question);
 

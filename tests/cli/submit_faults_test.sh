@@ -68,14 +68,14 @@ expect_equal "$(stat -c %a muster-runs/1.fakeserver.sh "$records/pbs-1.fakeserve
 # Of a chain that is refused half-way the jobs that are queued are recorded.
 expect_exit 2 pbs submit "${options[@]}" --chain 3 -- true
 expect_contains stderr 'job 2 of the 3 of the chain: qsub refuses the job: qsub: would exceed queue limit' 'muster cancel 2.fakeserver' \
-    "or submit what is missing by qsub -W depend=afterany:2.fakeserver -v MUSTER_CHAIN_LINK=2 $PWD/muster-runs/2.fakeserver.sh"
+    "or submit what is missing by qsub -j oe -o $PWD/muster-runs/ -W depend=afterany:2.fakeserver -v MUSTER_CHAIN_LINK=2 $PWD/muster-runs/2.fakeserver.sh"
 expect_true test -e "$records/pbs-2.fakeserver.json" -a -e muster-runs/2.fakeserver.sh
 
 # A question that fails once ends nothing, and is told once.
 write_fake qstat <<'SH'
 case $(cat "$here/next") in
     fails) echo ended >"$here/next"; echo 'qstat: cannot connect to server' >&2; exit 1 ;;
-    ended) echo '{"Jobs": {"1.fakeserver": {"Job_Name": "muster", "job_state": "F", "Exit_status": 4}}}' ;;
+    ended) echo 'Job Id: 1.fakeserver|Job_Name=muster|job_state=F|stime=x|Exit_status=4' ;;
     # A job with two runs in it, between which it is asked for.
     first) echo second >"$here/next"; state=R
         mkdir -p muster-runs/1.fakeserver/rank.00
@@ -85,7 +85,7 @@ case $(cat "$here/next") in
         mkdir -p muster-runs/1.fakeserver.2/rank.00
         echo two >muster-runs/1.fakeserver.2/rank.00/stdout ;;
 esac
-[ -z "${state:-}" ] || echo '{"Jobs": {"1.fakeserver": {"Job_Name": "muster", "job_state": "'$state'"}}}'
+[ -z "${state:-}" ] || echo "Job Id: 1.fakeserver|Job_Name=muster|job_state=$state"
 SH
 echo fails >"$fakes/next"
 expect_exit 4 pbs watch 1

@@ -39,7 +39,7 @@ find . | sort >../before
 expect_exit 0 "$MUSTER" submit --file job.toml --dry-run --gpus 4
 find . | sort >../after
 expect_true cmp ../before ../after
-expect_contains stdout '#PBS -l select=1:' '#PBS -N first' "qsub $PWD/muster-runs/first-" '--bind-to numa' "python3 train.py 'a b'" "$PWD/muster-runs/%j"
+expect_contains stdout '#PBS -l select=1:' '#PBS -N first' "qsub -j oe -o $PWD/muster-runs/ $PWD/muster-runs/first-" '--bind-to numa' "python3 train.py 'a b'" "$PWD/muster-runs/%j"
 expect_contains stderr 'job from job.toml: ' bind-to command
 expect_exit 0 "$MUSTER" submit --file job.toml --dry-run --json
 expect_true python3 - "$OUT" <<'PY'
@@ -78,16 +78,31 @@ echo 'the site says hello'
 echo 12.fakeserver
 SH
 write_fake qdel </dev/null
+# As OpenPBS 23.06 does: JSON holds the first of several jobs only; a server without a history says nothing for -x, not even of jobs that wait, and ends with 0.
 write_fake qstat <<'SH'
-if [ -e "$(dirname "$0")/ended" ]; then state='"F", "Exit_status": 271'; else state='"Q", "comment": "Not Running: Insufficient amount of resource: ngpus"'; fi
-echo '{"Jobs": {"12.fakeserver": {"Job_Name": "first", "Job_Owner": "'"$(id -un)"'@here", "job_state": '"$state"', "Resource_List": {"nodect": 2, "walltime": "01:00:00"}}}}'
+here=$(dirname "$0")
+case " $* " in *' json '*) echo '{"Jobs": {"12.fakeserver": {}}}'; exit 0 ;; esac
+if [ -e "$here/no-history" ]; then
+    case " $* " in *' -x '*) echo 'qstat: PBS is not configured to maintain job history 12.fakeserver' >&2; exit 0 ;; esac
+    [ ! -e "$here/ended" ] || { echo 'qstat: Unknown Job Id 12.fakeserver' >&2; exit 153; }
+fi
+if [ -e "$here/ended" ]; then state='F|stime=Mon Nov 23 06:52:59 2026|Exit_status=271'; else state='Q|comment=Not Running: Insufficient amount of resource: ngpus'; fi
+row() { echo "Job Id: $1|Job_Name=first|Job_Owner=$(id -un)@here|job_state=$2|Resource_List.nodect=2|Resource_List.walltime=01:00:00"; }
+case " $* " in
+    *'5[]'*)
+        row '5[].fakeserver' 'F|stime=x|array=True|Exit_status=0'
+        row '5[1].fakeserver' 'F|array_id=5[].fakeserver|stime=x|Exit_status=0'
+        row '5[2].fakeserver' 'F|array_id=5[].fakeserver|stime=x|Exit_status=7'
+        ;;
+    *) row 12.fakeserver "$state" ;;
+esac
 SH
 # Without Slurm's own commands on PATH.
 for tool in bash sh sed cat id dirname printf env python3 cmp ls; do ln -sf "$(command -v $tool)" "$fakes/$tool"; done
 pbs() { PATH=$fakes "$MUSTER" "$@"; }
 expect_exit 0 pbs submit --file job.toml --hold
 expect_equal "$(cat "$OUT")" 'job 12.fakeserver' 'what is printed'
-expect_matches "$fakes/calls" "^qsub -h $PWD/muster-runs/first-[0-9-]*.sh $"
+expect_matches "$fakes/calls" "^qsub -j oe -o $PWD/muster-runs/ -h $PWD/muster-runs/first-[0-9-]*.sh $"
 expect_true grep -q '^#PBS -l select=2:' muster-runs/12.fakeserver.sh
 expect_true bash -n muster-runs/12.fakeserver.sh
 expect_exit 0 pbs jobs
@@ -96,17 +111,41 @@ expect_exit 0 pbs show 12.fakeserver
 expect_matches stdout '^asked for +2 nodes, 4 ranks on each' '^site +generic-pbs$'
 expect_exit 0 pbs cancel 12.fakeserver
 expect_contains stdout 'job 12.fakeserver cancelled; it was Q'
+# A server that keeps no history, as is PBS's default.
+: >"$fakes/no-history"
+expect_exit 0 pbs cancel 12.fakeserver
+expect_contains stdout 'job 12.fakeserver cancelled; it was Q'
 : >"$fakes/ended"
+echo 'no such module' >muster-runs/12.fakeserver.OU # where PBS puts what the script has written
+expect_exit 125 pbs watch 12.fakeserver
+expect_contains stderr 'no run of it has left an exit code'
+expect_contains stdout 'no such module'
+rm "$fakes/no-history"
 expect_exit 143 pbs watch 12.fakeserver
+expect_exit 7 pbs watch '5[]'
+expect_matches stderr 'job 5\[2\].fakeserver: F, exit code 7'
+expect_not_contains stderr '5[].fakeserver'
+mkdir -p 'muster-runs/5[2].fakeserver/rank.00' && echo second >'muster-runs/5[2].fakeserver/rank.00/stdout'
+expect_exit 0 pbs logs '5[].fakeserver'
+expect_contains stdout 'second'
 : >"$fakes/calls"
 expect_exit 143 pbs watch 12.fakeserver 12.fakeserver
 expect_equal "$(grep -c '^qstat' "$fakes/calls")" 1 'questions about two jobs'
 expect_exit 0 "$MUSTER" submit --file job.toml --dry-run --chain 2 --venv venv
-expect_contains stdout "qsub -W depend=afterany:ID1 -v MUSTER_CHAIN_LINK=2 $PWD/muster-runs/ID1.sh" '. venv/bin/activate'
+expect_contains stdout "qsub -j oe -o $PWD/muster-runs/ -W depend=afterany:ID1 -v MUSTER_CHAIN_LINK=2 $PWD/muster-runs/ID1.sh" '. venv/bin/activate'
 expect_exit 2 "$MUSTER" submit --file job.toml --dry-run --stage-in none.h5:/tmp/data
 expect_contains stderr 'there is no none.h5 here'
 expect_exit 0 pbs alloc --site generic-pbs --gpus 2 --time 1h --dry-run
-expect_contains stdout 'qsub -I -N muster -l select=1:'
+expect_contains stdout 'qsub -I -N muster -l select=1:' "-v PATH=" ",MUSTER_OUTPUT_DIR=$PWD/muster-runs/%j,MUSTER_SITE=generic-pbs"
+# Slurm's programs may lie on a cluster of PBS, where they have no configuration.
+echo 'exit 1' | write_fake squeue
+echo 'PBS_EXEC=/nowhere' >"$fakes/pbs.conf"
+if [ ! -e /etc/slurm/slurm.conf ]; then
+    expect_exit 125 pbs jobs --json # without pbs.conf it is Slurm
+    expect_exit 0 env PBS_CONF_FILE="$fakes/pbs.conf" PATH="$fakes" "$MUSTER" jobs --json
+    expect_contains stdout '"scheduler": "pbs"'
+fi
+rm "$fakes/squeue"
 cd ..
 
 # A run folder for each run, with all that is needed to repeat it.

@@ -4,13 +4,13 @@
   pbs_stand_in.py serve FOLDER           on each node: its pbs_mom, obeys through a socket in FOLDER
   pbs_stand_in.py job FOLDER CHUNKS CMD  runs CMD as a job of the chunks "node1.lab.example:ncpus=2:ngpus=2:mpiprocs=2+node2:…";
                                          ends with its exit code. SIGUSR1 to the process whose
-                                         number is in FOLDER/running is qdel
+                                         number is in FOLDER/running is qdel. $WALLTIME (01:00:00) is the job's, which nothing enforces
   pbs_tmrsh, qstat                       links to this program in FOLDER/exec/bin, for the job
 
 A task is a session of its own; when its first process ends, what is left in that session is killed, and what has left it is not. It has PBS's
 variables and umask, none of the script's, and its output goes to the job's file. pbs_tmrsh takes a host as $PBS_NODEFILE spells it, counts its line,
-and takes that line of PBS's own file. Where the first chunk has mpiprocs=0, it never returns from the first of the other hosts. qdel sends SIGTERM to
-the session of the script only, and SIGKILL to all of the job's sessions after 10 s.
+and takes that line of PBS's own file. SIGHUP to it stands for a restart of its host's pbs_mom: it loses its task, and ends; the task runs on. Where the first chunk has mpiprocs=0, it never returns from the first of the other hosts. qdel notes who
+it was in the job's comment, sends SIGTERM to the session of the script only, and SIGKILL to all of the job's sessions after 10 s.
 """
 import json
 import os
@@ -122,6 +122,19 @@ def read_chunks(text):
     return chunks
 
 
+def write_answer(folder, job_id, answer, ended_by=""):
+    answer["Jobs"][job_id] |= {"job_state": "R", "substate": 42, "comment": "Job run at Mon Nov 23 at 07:03" + ended_by}
+    with open(f"{folder}/{job_id}.qstat.new", "w") as file:
+        json.dump(answer, file)
+    os.rename(f"{folder}/{job_id}.qstat.new", f"{folder}/{job_id}.qstat")
+
+
+def delete_job(folder, job_id, script):
+    with open(f"{folder}/{job_id}.qstat") as file:
+        write_answer(folder, job_id, json.load(file), " and terminated by tester@head")
+    script.sendall(b"T")
+
+
 def write_job(folder, job):
     chunks = job["chunks"]
     os.makedirs(f"{folder}/aux", exist_ok=True)
@@ -137,8 +150,9 @@ def write_job(folder, job):
     answer = {"Jobs": {job["id"]: {
         "exec_host": "+".join(f"{short(c['host'])}/0*{c['ncpus']}" for c in chunks),
         "exec_vnode": "+".join(f"({short(c['host'])}:{r})" for c, r in zip(chunks, resources))}}}
-    with open(f"{folder}/{job['id']}.qstat", "w") as file:
-        json.dump(answer, file)
+    if "WALLTIME" in os.environ:
+        answer["Jobs"][job["id"]] |= {"stime": time.strftime("%a %b %d %H:%M:%S %Y"), "Resource_List": {"walltime": os.environ["WALLTIME"]}}
+    write_answer(folder, job["id"], answer)
     with open(f"{folder}/{job['id']}.job", "w") as file:
         json.dump(job, file)
 
@@ -147,7 +161,7 @@ def run_job(folder, chunks, argv):
     job = {"id": f"{os.getpid()}.head", "chunks": read_chunks(chunks)}
     write_job(folder, job)
     script = call(folder, job["chunks"][0]["host"], {"job": job, "script": True, "argv": argv, "cwd": os.getcwd()})
-    signal.signal(signal.SIGUSR1, lambda *_: script.sendall(b"T"))
+    signal.signal(signal.SIGUSR1, lambda *_: delete_job(folder, job["id"], script))
     with open(f"{folder}/running", "w") as file:
         file.write(str(os.getpid()))
     answer = script.recv(1)
@@ -172,6 +186,13 @@ def tmrsh(words):
         return 255
     host = hosts[named.index(words[0])]
     connection = call(folder, host, {"job": job, "script": False, "argv": words[1:], "cwd": "/"})
+
+    def lose_mom(*_):
+        sys.stderr.write(f'pbs_tmrsh: tm_poll(obit): host "{words[0]}" err not connected (17002)\n')
+        sys.stderr.flush()
+        os._exit(255)
+
+    signal.signal(signal.SIGHUP, lose_mom)
     started = time.monotonic()
     answer = connection.recv(1)
     first_is_absent = job["chunks"][0].get("mpiprocs", 1) == 0

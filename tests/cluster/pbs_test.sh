@@ -79,6 +79,7 @@ for engine in $engines; do
     wait "$PID"
     expect_equal "$(ls "$work" | grep -c "^save\.$engine\.saved\.")" 4 "ranks over $engine that saved at qdel; $(cat "$OUT")"
     expect_equal "$(rank_lines | grep -c saved)" 4 "ranks over $engine that could still print; $(cat "$OUT")"
+    expect_contains stdout 'was cancelled'
     expect_nothing_left
 done
 
@@ -93,7 +94,7 @@ ranks() {
     name=$1
     cp "$work/orphan" "$work/$name"
     start as_user ./pbs_stand_in.py job "$work/pbs" "$two" \
-        /bin/bash -c "export PATH=$PATH; $run --engine ${*:2} -- ./$name; echo code \$?"
+        /bin/bash -c "export PATH=$PATH; trap : TERM; $run --engine ${*:2} -- ./$name; echo code \$?"
     wait_until 30 all_have_children || exit 1
 }
 # The launcher is killed, or both of its processes. Engines then kill what they have started at once, and TM the sessions. Files of a killed mpirun stay,
@@ -130,14 +131,38 @@ wait "$PID"
 expect_contains stdout 'the watcher of rank 3 on node3 has not answered for' 'code 125'
 expect_nothing_left 20
 
-# What started the engine's daemons fails, as at a restart of the first host's pbs_mom: mpirun ends its ranks, and none of these is the cause. Hydra goes on.
-if mpirun_here; then
-    ranks tmrsh mpirun --grace 1s
+# The first host's pbs_mom is started anew: what started the engine's daemons has lost them and ends, and the run goes on.
+no_tmrsh() { ! "$cluster" on node1 pgrep -x pbs_tmrsh >/dev/null; }
+for engine in $engines; do
+    ranks "tmrsh.$engine" "$engine" --grace 1s
     expect_true "$cluster" on node1 pkill -HUP -x pbs_tmrsh
+    wait_until 30 no_tmrsh || exit 1
+    # An engine that takes it for the end of its daemon ends its ranks within this time.
+    sleep 2
+    expect_true kill -0 "$PID"
+    expect_true as_user bash -c 'kill -USR1 "$(cat pbs/running)"'
     wait "$PID"
-    expect_contains stdout 'muster: error: mpirun ended its ranks and exited with code '
-    expect_not_contains stdout 'was killed by signal'
+    expect_contains stdout 'err not connected (17002)' 'was cancelled' 'code 143'
+    expect_not_contains stdout 'ended its ranks'
     expect_nothing_left 20
+done
+
+# Before the end of the job's time the program is told, also where its results are copied beside it.
+if [ -x "$MUSTER_BIN/muster-stage" ]; then
+    cp "$MUSTER_BIN/muster-stage" "$work/prefix/bin/" && chmod 755 "$work/prefix/bin/muster-stage" || exit 1
+    write_program noticed <<'NOTICED'
+trap 'echo told >"$MUSTER_SYNC_DIR/told.$RANK"; exit 0' USR1
+while :; do sleep 1000 & wait $!; done
+NOTICED
+    for engine in $engines; do
+        export WALLTIME=00:01:00
+        job "$two" "export MUSTER_SYNC_DIR=/tmp/sync; mkdir -p out.$engine; prefix/bin/muster run --ranks-per-node 1 --engine $engine -- mkdir -p /tmp/sync
+            $run --engine $engine --timeout 40s --signal-before-end USR1@50s -- prefix/bin/muster stage out --every 600s /tmp/sync out.$engine -- ./noticed"
+        unset WALLTIME
+        expect_equal "$code" 0 "exit code over $engine of ranks that were told: $(cat "$OUT")"
+        expect_equal "$(cd "$work/out.$engine" && find . -name 'told.*' | sort | sed 's,.*/,,' | tr '\n' ' ')" 'told.0 told.1 told.2 told.3 ' "who was told over $engine"
+        for node in node1 node3; do "$cluster" on "$node" rm -rf /tmp/sync; done
+    done
 fi
 
 # A scaling study over the job's hosts, killed in the middle and gone on with in another job.

@@ -4,6 +4,9 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
@@ -19,6 +22,24 @@ std::string own_name() {
     return who != nullptr ? who->pw_name : std::to_string(::geteuid());
 }
 
+/// Slurm's programs may lie on a cluster of PBS, where they have no configuration. One that comes from the controller itself is
+/// kept under /run.
+bool slurm_is_configured(environment const& variables) {
+    if (variables.has("SLURM_CONF")) return true;
+    constexpr std::array paths{"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf",
+                               "/usr/local/etc/slurm.conf"};
+    return std::any_of(paths.begin(), paths.end(), [](auto const* path) { return ::access(path, F_OK) == 0; });
+}
+
+bool pbs_is_configured(environment const& variables) {
+    return ::access(variables.get_or("PBS_CONF_FILE", "/etc/pbs.conf").c_str(), R_OK) == 0;
+}
+
+/// -x also lists jobs that have ended. A server that keeps no history of them then says nothing even of those that have not.
+bool keeps_no_history(std::string_view said) noexcept {
+    return said.find("not configured to maintain job history") != std::string_view::npos;
+}
+
 /// Slurm and PBS end with an error if a number is not known (any more); that is no failure of the question.
 bool is_unknown_job(std::string_view said) noexcept {
     return said.find("Invalid job id") != std::string_view::npos || said.find("Unknown Job") != std::string_view::npos ||
@@ -32,8 +53,10 @@ std::string_view to_string(queue_kind kind) noexcept {
 }
 
 queue_kind find_queue(environment const& variables) {
-    if (!find_program_or_nothing("squeue", variables).empty()) return queue_kind::slurm;
-    if (!find_program_or_nothing("qstat", variables).empty()) return queue_kind::pbs;
+    bool const slurm = !find_program_or_nothing("squeue", variables).empty();
+    bool const pbs = !find_program_or_nothing("qstat", variables).empty();
+    if (pbs && (!slurm || (pbs_is_configured(variables) && !slurm_is_configured(variables)))) return queue_kind::pbs;
+    if (slurm) return queue_kind::slurm;
     throw error(errc::unavailable,
                 "neither squeue nor qstat is on PATH, so there is no scheduler to ask; do this on a login node of the cluster");
 }
@@ -49,23 +72,28 @@ std::vector<std::string> list_words(queue_kind kind, std::vector<std::string> co
         words.insert(words.end(), {"-O", squeue_format});
         return words;
     }
-    words = {"qstat", "-f", "-F", "json"};
+    words = {"qstat", "-f", "-F", "dsv"};
     if (ids.empty()) return words;  // of all users: qstat selects by user only where it prints a table
-    words.insert(words.begin() + 1, "-x");
+    words.insert(words.begin() + 1, {"-x", "-t"});
     words.insert(words.end(), ids.begin(), ids.end());
     return words;
 }
 
 std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> const& ids, environment const& variables) {
     auto const user = own_name();
-    auto const words = list_words(kind, ids, user);
-    auto const answer = run_captured(words, variables, answer_limit);
+    auto words = list_words(kind, ids, user);
+    auto answer = run_captured(words, variables, answer_limit);
+    if (kind == queue_kind::pbs && keeps_no_history(answer.err)) {
+        std::erase(words, "-x");
+        answer = run_captured(words, variables, answer_limit);
+    }
     bool const unknown = is_unknown_job(answer.err);
     if (answer.exit_status != 0 && !unknown)
         throw error(errc::unavailable,
                     fmt::format("{} failed (code {}): {}; try again, or ask the site", shell_join(words), answer.exit_status,
                                 without_controls(trim(answer.err.empty() ? answer.out : answer.err))));
     auto jobs = kind == queue_kind::slurm ? parse_squeue(answer.out) : parse_qstat(answer.out);
+    if (kind == queue_kind::pbs && !ids.empty()) jobs = without_begun_arrays(std::move(jobs));
     if (kind == queue_kind::pbs && ids.empty())
         std::erase_if(jobs, [&](queued_job const& job) { return job.owner.substr(0, job.owner.find('@')) != user; });
     return jobs;
@@ -76,8 +104,9 @@ std::vector<std::string> cancel_words(queue_kind kind, std::string const& id) {
 }
 
 std::string describe_job(queue_kind kind, std::string const& id, environment const& variables) {
-    auto const answer = kind == queue_kind::slurm ? run_captured({"scontrol", "show", "job", id}, variables, answer_limit)
-                                                  : run_captured({"qstat", "-x", "-f", id}, variables, answer_limit);
+    auto answer = kind == queue_kind::slurm ? run_captured({"scontrol", "show", "job", id}, variables, answer_limit)
+                                            : run_captured({"qstat", "-x", "-f", id}, variables, answer_limit);
+    if (keeps_no_history(answer.err)) answer = run_captured({"qstat", "-f", id}, variables, answer_limit);
     return answer.exit_status == 0 ? answer.out : std::string();
 }
 

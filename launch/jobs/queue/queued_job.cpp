@@ -4,17 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/system/exit_status.hpp"
 
 namespace muster {
 
 namespace {
-
-using nlohmann::json;
 
 constexpr std::size_t squeue_fields = 10;
 
@@ -59,53 +55,6 @@ std::optional<queued_job> read_squeue_line(std::string_view line) {
                    .status = {}};
     if (job.id.empty()) job.id = job.raw_id;
     if (job.phase == job_phase::ended) job.status = shell_code(static_cast<int>(*status & 0xffff));
-    return job;
-}
-
-/// PBS guesses types from texts: a name of digits comes as a number.
-std::string text_in(json const& table, char const* key) {
-    auto const found = table.is_object() ? table.find(key) : table.end();
-    if (!table.is_object() || found == table.end() || found->is_null()) return {};
-    if (found->is_string()) return found->get<std::string>();
-    return found->is_structured() ? std::string() : found->dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-json const& table_in(json const& table, char const* key) {
-    static json const none = json::object();
-    auto const found = table.find(key);
-    return found != table.end() && found->is_object() ? *found : none;
-}
-
-job_phase pbs_phase(std::string const& state) noexcept {
-    if (is_one_of(state, {"F", "X", "C"})) return job_phase::ended;
-    return is_one_of(state, {"R", "E", "B", "S", "U"}) ? job_phase::running : job_phase::waiting;
-}
-
-/// PBS adds 256 to a signal; below zero are its own reasons.
-int pbs_code(std::int64_t exit_status) noexcept {
-    if (exit_status == -29) return 124;
-    if (exit_status < 0) return 125;
-    return static_cast<int>(exit_status >= 256 ? 128 + (exit_status - 256) % 128 : exit_status % 256);
-}
-
-queued_job read_qstat_job(std::string const& id, json const& from) {
-    auto const& wanted = table_in(from, "Resource_List");
-    queued_job job{.id = id,
-                   .raw_id = id,
-                   .name = text_in(from, "Job_Name"),
-                   .state = text_in(from, "job_state"),
-                   .phase = job_phase::waiting,
-                   .reason = text_in(from, "comment"),
-                   .nodes = text_in(wanted, "nodect"),
-                   .used = text_in(table_in(from, "resources_used"), "walltime"),
-                   .limit = text_in(wanted, "walltime"),
-                   .start = text_in(from, "stime"),
-                   .owner = text_in(from, "Job_Owner"),
-                   .status = {}};
-    job.phase = pbs_phase(job.state);
-    if (job.start.empty()) job.start = text_in(table_in(from, "estimated"), "start_time");
-    if (job.phase == job_phase::ended)
-        if (auto const status = parse_integer(text_in(from, "Exit_status"))) job.status = pbs_code(*status);
     return job;
 }
 
@@ -171,6 +120,17 @@ std::string explain_limit(std::string_view reason) {
     return fmt::format("{} has reached {}, in {}; it starts when others of them end", who, how, what);
 }
 
+/// PBS' comment, or the attribute by which a held job is known.
+std::string explain_pbs_wait(std::string_view reason) {
+    auto const value = without_controls(reason.substr(reason.find('=') + 1));
+    if (reason.starts_with("Hold_Types="))
+        return value == "u" ? "it is held; release it by qrls" : fmt::format("it is held by the site (Hold_Types={})", value);
+    if (reason.starts_with("depend=")) return fmt::format("it waits for another job ({})", value);
+    if (reason.starts_with("Execution_Time=")) return fmt::format("its earliest start time has not come ({})", value);
+    constexpr std::string_view prefix = "Not Running: ";
+    return without_controls(reason.starts_with(prefix) ? reason.substr(prefix.size()) : reason);
+}
+
 }  // namespace
 
 std::vector<queued_job> parse_squeue(std::string_view printed) {
@@ -180,22 +140,16 @@ std::vector<queued_job> parse_squeue(std::string_view printed) {
     return jobs;
 }
 
-std::vector<queued_job> parse_qstat(std::string_view printed) {
-    if (trim(printed).empty()) return {};
-    auto const answer = json::parse(printed, nullptr, false);
-    if (!answer.is_object()) throw parse_error("qstat -F json", printed.substr(0, 200), 0, "this is no JSON");
-    std::vector<queued_job> jobs;
-    for (auto const& [id, job] : table_in(answer, "Jobs").items())
-        if (job.is_object()) jobs.push_back(read_qstat_job(id, job));
-    return jobs;
-}
-
-bool is_meant(queued_job const& job, std::string_view asked) noexcept {
+bool is_meant(queued_job const& job, std::string_view asked) {
     if (job.id == asked || job.raw_id == asked) return true;
     std::string_view const id = job.id;
-    if (!id.starts_with(asked) || id.size() == asked.size()) return false;
-    char const next = id[asked.size()];
-    return next == '_' || next == '.';
+    auto const begins_with = [&](std::string_view number) {
+        return number.size() > asked.size() && number.starts_with(asked) &&
+               (number[asked.size()] == '_' || number[asked.size()] == '.');
+    };
+    if (begins_with(id)) return true;
+    auto const array = pbs_array_of(job.id);  // "5[].server" of "5[3].server"
+    return array == asked || begins_with(array);
 }
 
 int watch_code(queued_job const& job) noexcept {
@@ -210,10 +164,7 @@ int watch_code(queued_job const& job) noexcept {
 std::string explain_wait(queued_job const& job) {
     auto const& reason = job.reason;
     if (reason.empty()) return "the scheduler gives no reason yet";
-    if (job.state.size() == 1) {  // PBS' own words
-        constexpr std::string_view prefix = "Not Running: ";
-        return without_controls(reason.starts_with(prefix) ? reason.substr(prefix.size()) : reason);
-    }
+    if (job.state.size() == 1) return explain_pbs_wait(reason);
     for (auto const& row : slurm_words)
         if (reason.starts_with(row.beginning)) return fmt::format("{} ({})", row.meaning, without_controls(reason));
     if (reason.starts_with("QOS") || reason.starts_with("Assoc"))

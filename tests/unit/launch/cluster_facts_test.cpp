@@ -64,12 +64,42 @@ TEST(pbs_facts, of_a_real_server) {
     auto const facts = read_pbs_facts(fixture("pbsnodes-a.json"), fixture("qmgr-print-server.txt"));
     EXPECT_EQ(facts.name, "pbshead");
     EXPECT_THAT(facts.shapes, ElementsAre(node_facts{4, 4, "", std::nullopt, 8}));
-    EXPECT_THAT(facts.queues, ElementsAre(queue_facts{"workq", true, std::nullopt, std::nullopt, false}));
+    EXPECT_THAT(facts.queues, ElementsAre(queue_facts{"workq", true, std::nullopt, std::nullopt, true})) << "no limit of queue or server";
     auto const limited = read_pbs_facts("{}",
                                         "set queue a resources_max.walltime = 24:00:00\nset queue a resources_max.nodect = 10\n"
                                         "set server default_queue = b\n");
     EXPECT_THAT(limited.queues, ElementsAre(queue_facts{"a", false, 10, duration(86400), false}));
     EXPECT_THROW(read_pbs_facts("no JSON", ""), error);
+}
+
+// As `qmgr -c "print server"` of an OpenPBS 23.06 writes queues.
+constexpr char const* queues =
+    "create queue closed\nset queue closed queue_type = Execution\nset queue closed resources_max.walltime = 01:00:00\n"
+    "set queue closed enabled = False\nset queue closed started = True\ncreate queue new\nset queue new queue_type = Execution\n"
+    "create queue small\nset queue small queue_type = Execution\nset queue small from_route_only = True\n"
+    "set queue small resources_max.nodect = 2\nset queue small resources_max.walltime = 02:00:00\n"
+    "set queue small resources_min.walltime = 00:05:00\nset queue small enabled = True\n"
+    "create queue plain\nset queue plain enabled = True\n"
+    "create queue prod\nset queue prod queue_type = Route\nset queue prod route_destinations = small\n"
+    "set queue prod route_destinations += plain@head\nset queue prod enabled = True\n"
+    "set server default_queue = prod\nset server resources_max.walltime = 24:00:00\n";
+
+TEST(pbs_facts, of_routing_and_closed_queues) {
+    auto const facts = read_pbs_facts("{}", queues);
+    auto const text = site_file_text(facts, "n", "2026-11-23");
+    auto const read = parse_site(text, "n.toml");
+    ASSERT_EQ(read.queues.size(), 2u) << text;
+    EXPECT_EQ(read.header.default_queue, "prod");
+    EXPECT_EQ(read.queues[0].name, "plain");
+    EXPECT_EQ(read.queues[0].limits.max_walltime, duration(86400)) << "the server's";
+    EXPECT_EQ(read.queues[1].name, "prod");
+    ASSERT_EQ(read.queues[1].routes.size(), 2u) << text;
+    EXPECT_EQ(read.queues[1].routes[0].name, "small");
+    EXPECT_EQ(read.queues[1].routes[0].limits.max_nodes, 2);
+    EXPECT_EQ(read.queues[1].routes[0].limits.min_walltime, duration(300));
+    EXPECT_EQ(read.queues[1].routes[1].name, "plain");
+    EXPECT_THAT(text, AllOf(HasSubstr("# The queue \"closed\" takes no jobs now."), HasSubstr("# The queue \"new\" takes no jobs now."),
+                            HasSubstr("# The queue \"small\" takes jobs of routing queues only.")));
 }
 
 TEST(site_file_text, can_be_read_and_says_what_it_does_not_know) {

@@ -30,6 +30,18 @@ TEST(job_end, nodes_that_are_down_are_found) {
     EXPECT_TRUE(ask_down_nodes({}, {}).empty());
 }
 
+// As OpenPBS 23.06 told of them inside the job, in the handler of SIGTERM.
+TEST(job_end, PBS_tells_why_in_comment_and_substate) {
+    auto const end = [](std::string const& comment, int substate) {
+        return end_of_pbs_job({.hosts = {}, .ends_at = {}, .comment = comment, .substate = substate});
+    };
+    auto const run = std::string("Job run at Mon Nov 23 at 07:03 on (node4:ncpus=1)");
+    EXPECT_EQ(end(run, 42), job_end::going_on);
+    EXPECT_EQ(end(run + " and terminated by tester@head.lab.example", 42), job_end::cancelled);
+    EXPECT_EQ(end(run, 60), job_end::requeued);
+    EXPECT_EQ(end("", 0), job_end::going_on);
+}
+
 TEST(job_end, without_a_scheduler_to_ask_the_end_of_the_time_tells) {
     allocation given;
     given.scheduler = scheduler_kind::pbs;

@@ -44,6 +44,7 @@ TEST(pbs_remote, a_task_gets_umask_and_soft_limits) {
 
 TEST(pbs_remote, the_path_of_muster_may_have_blanks) {
     EXPECT_EQ(tmrsh_script("/home/my dir/muster"), "exec '/home/my dir/muster' tmrsh \"$@\"\n");
+    EXPECT_EQ(tmrsh_script("/bin/muster", true), "exec /bin/muster tmrsh --stay \"$@\"\n");
 }
 
 TEST(pbs_remote, only_in_a_job_and_with_a_command) {

@@ -86,21 +86,69 @@ std::string read(std::string const& path) {
     return text.str();
 }
 
+queued_job const& find(std::vector<queued_job> const& jobs, std::string const& id) {
+    for (auto const& job : jobs)
+        if (job.id == id) return job;
+    throw error(errc::not_found, "no job " + id);
+}
+
+// The fixtures are what an OpenPBS 23.06 printed for `qstat -x -t -f -F dsv ID...`.
 TEST(queued_job, is_read_from_qstat) {
-    auto const jobs = parse_qstat(read("pbs_jobs/running.json"));
-    ASSERT_EQ(jobs.size(), 1u);
-    EXPECT_EQ(jobs[0].id, "0.pbshead");
-    EXPECT_EQ(jobs[0].name, "sel2x4");
-    EXPECT_EQ(jobs[0].phase, job_phase::running);
-    EXPECT_EQ(jobs[0].nodes, "2");
-    EXPECT_EQ(jobs[0].owner, "pbsuser@pbshead.lab.example");
-    EXPECT_TRUE(is_meant(jobs[0], "0"));
+    auto const jobs = parse_qstat(read("pbs_jobs/queue.dsv"));
+    ASSERT_EQ(jobs.size(), 9u);
+    auto const& runs = find(jobs, "85.head");
+    EXPECT_EQ(runs.name, "STDIN");
+    EXPECT_EQ(runs.phase, job_phase::running);
+    EXPECT_EQ(runs.nodes, "1");
+    EXPECT_EQ(runs.limit, "00:01:00");
+    EXPECT_EQ(runs.start, "Mon Nov 23 06:52:59 2026");
+    EXPECT_EQ(runs.owner, "tester@head.lab.example");
+    EXPECT_TRUE(is_meant(runs, "85"));
+    EXPECT_FALSE(is_meant(runs, "8"));
+    EXPECT_EQ(explain_wait(find(jobs, "84.head")), "it is held; release it by qrls");
+    EXPECT_EQ(explain_wait(find(jobs, "88.head")), "it waits for another job (afterok:85.head@head)");
+    EXPECT_EQ(explain_wait(find(jobs, "89.head")), "its earliest start time has not come (Mon Nov 23 07:52:00 2026)");
+    auto const& task = find(jobs, "87[2].head");
+    EXPECT_EQ(task.phase, job_phase::waiting);
+    EXPECT_EQ(task.start, "") << "the array's own, which is over";
+    EXPECT_EQ(task.reason, "");
+}
+
+TEST(queued_job, of_pbs_that_has_ended) {
+    auto const jobs = parse_qstat(read("pbs_jobs/ended.dsv"));
+    auto const code = [&](std::string const& id) { return watch_code(find(jobs, id)); };
+    EXPECT_EQ(code("84.head"), 143) << "deleted while it was held";
+    EXPECT_EQ(code("85.head"), 143) << "deleted while it ran";
+    EXPECT_EQ(code("86.head"), 124) << "out of time";
+    EXPECT_EQ(code("88.head"), 143) << "the job that it waited for did not end well";
+    EXPECT_THAT(find(jobs, "88.head").reason, HasSubstr("afterok:85.head@head"));
+    EXPECT_EQ(find(jobs, "85.head").used, "00:00:02");
+}
+
+TEST(queued_job, of_an_array_of_pbs) {
+    auto const jobs = without_begun_arrays(parse_qstat(read("pbs_jobs/array.dsv")));
+    ASSERT_EQ(jobs.size(), 3u) << "the array's own row says 0 whatever its tasks do";
+    EXPECT_EQ(find(jobs, "90[1].head").status, 143);
+    EXPECT_EQ(find(jobs, "90[2].head").status, 0);
+    EXPECT_EQ(find(jobs, "90[3].head").status, 143) << "deleted before it ran; the row has the array's exit status";
+    for (auto const* asked : {"90[]", "90[].head", "90[1]", "90[1].head"}) EXPECT_TRUE(is_meant(jobs[0], asked)) << asked;
+    for (auto const* asked : {"90", "9[]", "90[2]", "90[].other"}) EXPECT_FALSE(is_meant(jobs[0], asked)) << asked;
+    auto const alone = parse_qstat("Job Id: 4[].head|job_state=Q|array=True\n");
+    EXPECT_EQ(without_begun_arrays(alone), alone);
+}
+
+TEST(queued_job, of_an_array_whose_server_keeps_no_history) {
+    auto const jobs = without_begun_arrays(parse_qstat(read("pbs_jobs/array_without_history.dsv")));
+    ASSERT_EQ(jobs.size(), 3u);
+    EXPECT_EQ(find(jobs, "91[1].head").phase, job_phase::ended);
+    EXPECT_EQ(find(jobs, "91[1].head").status, std::nullopt) << "the row has the array's exit status";
+    EXPECT_EQ(find(jobs, "91[2].head").phase, job_phase::running);
+    EXPECT_EQ(find(jobs, "91[3].head").phase, job_phase::waiting);
 }
 
 TEST(queued_job, of_pbs_ends_in_codes_of_its_own) {
     auto const code = [](std::string const& status) {
-        return watch_code(
-            parse_qstat(R"({"Jobs": {"1.s": {"job_state": "F", "Job_Name": 7, "Exit_status": )" + status + "}}}").at(0));
+        return watch_code(parse_qstat("Job Id: 1.s|job_state=F|Job_Name=7|stime=x|Exit_status=" + status + "\n").at(0));
     };
     EXPECT_EQ(code("0"), 0);
     EXPECT_EQ(code("7"), 7);
@@ -108,16 +156,22 @@ TEST(queued_job, of_pbs_ends_in_codes_of_its_own) {
     EXPECT_EQ(code("271"), 143);
     EXPECT_EQ(code("265"), 137);
     EXPECT_EQ(code("-14"), 125);
-    auto const waits =
-        parse_qstat(R"({"Jobs": {"1.s": {"job_state": "Q", "comment": "Not Running: Insufficient amount of resource: ngpus"}}})");
+    auto const waits = parse_qstat("Job Id: 1.s|job_state=Q|comment=Not Running: Insufficient amount of resource: ngpus\n");
     EXPECT_EQ(explain_wait(waits.at(0)), "Insufficient amount of resource: ngpus");
+}
+
+TEST(queued_job, of_pbs_has_any_text_in_its_attributes) {
+    auto const jobs = parse_qstat("Job Id: 1.s|Variable_List=X=a\\|job_state=F\\\\,Y=new\\nline|job_state=Q|comment=a\\|b\\nc\n");
+    ASSERT_EQ(jobs.size(), 1u);
+    EXPECT_EQ(jobs[0].state, "Q");
+    EXPECT_EQ(jobs[0].reason, "a|b\nc");
 }
 
 TEST(queued_job, of_damaged_answers_is_none_or_an_error) {
     EXPECT_TRUE(parse_squeue("").empty());
     EXPECT_TRUE(parse_squeue("1|1|RUNNING|\n|||||||||\n").empty());
     EXPECT_TRUE(parse_qstat("").empty());
-    EXPECT_TRUE(parse_qstat("{\"Jobs\": [1]}").empty());
+    EXPECT_EQ(parse_qstat("Job Id: \nJob Id: 1.s\nJob Id: |||\n").size(), 1u);
     EXPECT_THROW(parse_qstat("qstat: broken"), parse_error);
 }
 
@@ -137,7 +191,7 @@ TEST(scheduler_question, is_one_for_any_number_of_jobs) {
     EXPECT_EQ(list_words(queue_kind::slurm, {"1", "2_3"}, "u"),
               (std::vector<std::string>{"squeue", "-h", "-t", "all", "-j", "1,2_3", "-O", squeue_format}));
     EXPECT_EQ(list_words(queue_kind::pbs, {"1.s", "2.s"}, "u"),
-              (std::vector<std::string>{"qstat", "-x", "-f", "-F", "json", "1.s", "2.s"}));
+              (std::vector<std::string>{"qstat", "-x", "-t", "-f", "-F", "dsv", "1.s", "2.s"}));
 }
 
 }  // namespace
