@@ -46,8 +46,7 @@ std::string state_line(queued_job const& job) {
                                job.start.empty() ? "" : fmt::format("; expected to start at {}", job.start));
         case job_phase::running:
             return fmt::format("job {}: {} on {} {}{}{}", job.id, job.state, job.nodes, job.nodes == "1" ? "node" : "nodes",
-                               job.start.empty() ? "" : " since " + job.start,
-                               job.limit.empty() ? "" : ", limit " + job.limit);
+                               job.start.empty() ? "" : " since " + job.start, job.limit.empty() ? "" : ", limit " + job.limit);
         case job_phase::ended: break;
     }
     return fmt::format("job {}: {}{}{}{}", job.id, job.state, job.used.empty() ? "" : " after " + job.used,
@@ -103,9 +102,10 @@ class job_watcher {
             found = true;
             several_ = several_ || (answer.id != job.id && !answer.id.starts_with(job.id + "."));  // PBS' server may be left out
             auto& known = job.known[answer.id];
-            // PBS gives one that begins a reason and then a time.
-            bool const changed =
-                known.state != answer.state || (known.reason != answer.reason && answer.phase != job_phase::running);
+            // It begins with a reason and then has a start; of an array's task the last state comes twice, X and then F.
+            bool const was_over = known.phase == job_phase::ended && known.status == answer.status;
+            bool const changed = (known.state != answer.state && !was_over) ||
+                                 (known.reason != answer.reason && answer.phase == job_phase::waiting);
             known = answer;
             if (changed && answer.phase == job_phase::ended) {
                 // What it wrote comes before how it ended.

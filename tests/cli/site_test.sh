@@ -87,7 +87,7 @@ expect_contains stderr 'takes at most 48:00:00'
 expect_exit 0 env PATH="$PWD/pbs:/bin" "$MUSTER" site init --output ours.toml
 expect_exit 0 "$MUSTER" script --site ./ours.toml --gpus 8 --time 1h -- python3 train.py
 expect_contains stdout '#PBS -q workq' 'select=2:ncpus=8:ngpus=4:mpiprocs=4'
-expect_contains stderr 'limits of queue workq are not known here'
+expect_contains stderr 'the most nodes of queue workq are not known here'
 
 # What is not known is not said to fit.
 expect_exit 2 "$MUSTER" script --site perlmutter --gpus 8 --time 1h --account a -- x

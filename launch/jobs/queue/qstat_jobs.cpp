@@ -43,8 +43,7 @@ std::string text_at(attributes const& all, std::string_view name) {
 
 job_phase pbs_phase(std::string_view state) noexcept {
     if (state == "F" || state == "X" || state == "C" || state == "M") return job_phase::ended;
-    return state == "R" || state == "E" || state == "B" || state == "S" || state == "U" ? job_phase::running
-                                                                                        : job_phase::waiting;
+    return state == "R" || state == "E" || state == "B" || state == "S" || state == "U" ? job_phase::running : job_phase::waiting;
 }
 
 /// PBS adds 256 to a signal; below zero are its own reasons.

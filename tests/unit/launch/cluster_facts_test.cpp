@@ -64,7 +64,8 @@ TEST(pbs_facts, of_a_real_server) {
     auto const facts = read_pbs_facts(fixture("pbsnodes-a.json"), fixture("qmgr-print-server.txt"));
     EXPECT_EQ(facts.name, "pbshead");
     EXPECT_THAT(facts.shapes, ElementsAre(node_facts{4, 4, "", std::nullopt, 8}));
-    EXPECT_THAT(facts.queues, ElementsAre(queue_facts{"workq", true, std::nullopt, std::nullopt, true})) << "no limit of queue or server";
+    EXPECT_THAT(facts.queues, ElementsAre(queue_facts{"workq", true, std::nullopt, std::nullopt, true}))
+        << "no limit of queue or server";
     auto const limited = read_pbs_facts("{}",
                                         "set queue a resources_max.walltime = 24:00:00\nset queue a resources_max.nodect = 10\n"
                                         "set server default_queue = b\n");
@@ -98,8 +99,9 @@ TEST(pbs_facts, of_routing_and_closed_queues) {
     EXPECT_EQ(read.queues[1].routes[0].limits.max_nodes, 2);
     EXPECT_EQ(read.queues[1].routes[0].limits.min_walltime, duration(300));
     EXPECT_EQ(read.queues[1].routes[1].name, "plain");
-    EXPECT_THAT(text, AllOf(HasSubstr("# The queue \"closed\" takes no jobs now."), HasSubstr("# The queue \"new\" takes no jobs now."),
-                            HasSubstr("# The queue \"small\" takes jobs of routing queues only.")));
+    EXPECT_THAT(text,
+                AllOf(HasSubstr("# The queue \"closed\" takes no jobs now."), HasSubstr("# The queue \"new\" takes no jobs now."),
+                      HasSubstr("# The queue \"small\" takes jobs of routing queues only.")));
 }
 
 TEST(site_file_text, can_be_read_and_says_what_it_does_not_know) {

@@ -122,7 +122,7 @@ TEST(queued_job, of_pbs_that_has_ended) {
     EXPECT_EQ(code("86.head"), 124) << "out of time";
     EXPECT_EQ(code("88.head"), 143) << "the job that it waited for did not end well";
     EXPECT_THAT(find(jobs, "88.head").reason, HasSubstr("afterok:85.head@head"));
-    EXPECT_EQ(find(jobs, "85.head").used, "00:00:02");
+    EXPECT_EQ(find(jobs, "85.head").used, "00:00:04");
 }
 
 TEST(queued_job, of_an_array_of_pbs) {
