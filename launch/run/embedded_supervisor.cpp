@@ -114,6 +114,7 @@ void embedded_supervisor::on_signal() {
             suspect_ = -1;
             stop(128 + s, s);
             if (s == SIGTERM) explain_end();
+            requests_.extend(s);                 // the scheduler may have been slow to answer
             if (running_ == 0) on_ranks_gone();  // they died of the same signal
         } else {
             kill_all();  // a second request: the grace is over

@@ -233,6 +233,7 @@ void engine_supervisor::on_signal() {
             failed_ = true;
             stop(128 + s, s);
             if (s == SIGTERM) explain_end();
+            requests_.extend(s);  // the scheduler may have been slow to answer
         } else {
             kill_all();  // a second request: the grace is over
         }

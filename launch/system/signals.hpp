@@ -29,6 +29,8 @@ bool is_notice(int signal_number) noexcept;
 class signal_requests {
   public:
     bool is_repeat(int signal_number);
+    /// Answering the request took long: what has come meanwhile, and comes within 0.2 s from now, is the same request.
+    void extend(int signal_number) { last_[signal_number] = std::chrono::steady_clock::now(); }
 
   private:
     std::map<int, std::chrono::steady_clock::time_point> last_;

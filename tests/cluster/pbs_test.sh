@@ -147,22 +147,18 @@ for engine in $engines; do
     expect_nothing_left 20
 done
 
-# Before the end of the job's time the program is told, also where its results are copied beside it.
-if [ -x "$MUSTER_BIN/muster-stage" ]; then
+# Before the end of the job's time the program is told, also where its results are copied beside it, by a program of Open MPI.
+if [ -x "$MUSTER_BIN/muster-stage" ] && mpirun_here; then
     cp "$MUSTER_BIN/muster-stage" "$work/prefix/bin/" && chmod 755 "$work/prefix/bin/muster-stage" || exit 1
     write_program noticed <<'NOTICED'
 trap 'echo told >"$MUSTER_SYNC_DIR/told.$RANK"; exit 0' USR1
 while :; do sleep 1000 & wait $!; done
 NOTICED
-    for engine in $engines; do
-        export WALLTIME=00:01:00
-        job "$two" "export MUSTER_SYNC_DIR=/tmp/sync; mkdir -p out.$engine; prefix/bin/muster run --ranks-per-node 1 --engine $engine -- mkdir -p /tmp/sync
-            $run --engine $engine --timeout 40s --signal-before-end USR1@50s -- prefix/bin/muster stage out --every 600s /tmp/sync out.$engine -- ./noticed"
-        unset WALLTIME
-        expect_equal "$code" 0 "exit code over $engine of ranks that were told: $(cat "$OUT")"
-        expect_equal "$(cd "$work/out.$engine" && find . -name 'told.*' | sort | sed 's,.*/,,' | tr '\n' ' ')" 'told.0 told.1 told.2 told.3 ' "who was told over $engine"
-        for node in node1 node3; do "$cluster" on "$node" rm -rf /tmp/sync; done
-    done
+    WALLTIME=00:01:00 job "$two" "export MUSTER_SYNC_DIR=/tmp/sync; mkdir out; prefix/bin/muster run --ranks-per-node 1 -- mkdir -p /tmp/sync
+        $run --engine mpirun --timeout 40s --signal-before-end USR1@50s -- prefix/bin/muster stage out --every 600s /tmp/sync out -- ./noticed"
+    expect_equal "$code" 0 "exit code of ranks that were told: $(cat "$OUT")"
+    expect_equal "$(cd "$work/out" && find . -name 'told.*' | sed 's,.*/,,' | sort | tr '\n' ' ')" 'told.0 told.1 told.2 told.3 ' 'who was told'
+    for node in node1 node3; do "$cluster" on "$node" rm -rf /tmp/sync; done
 fi
 
 # A scaling study over the job's hosts, killed in the middle and gone on with in another job.
