@@ -64,9 +64,10 @@ int init_command(std::vector<std::string> const& args, environment const& variab
     fs::create_directories(folder, fault);
     if (fault) throw error(errc::io, fmt::format("cannot make {}: {}; give another folder", folder.string(), fault.message()));
     auto const site = likely_site(given, variables);
+    auto const job_script = starter_job_script(site, variables);
     for (auto const& [name, text] : {std::pair<char const*, std::string>{"muster.toml", starter_job_file(site)},
                                      std::pair<char const*, std::string>{"train.py", std::string(starter_script())},
-                                     std::pair<char const*, std::string>{"job.sh", starter_job_script(site, variables)}})
+                                     std::pair<char const*, std::string>{"job.sh", job_script}})
         if (!text.empty())
             fmt::print("{:9} {}\n", write_new(folder / name, text) ? "wrote" : "left",
                        (folder / name).lexically_normal().string());
@@ -76,8 +77,9 @@ int init_command(std::vector<std::string> const& args, environment const& variab
     if (site != "workstation")
         fmt::print(
             "  muster submit --dry-run                print what would be submitted; muster.toml says what\n"
-            "  muster submit                          submit it; job.sh is for those who submit by sbatch or qsub\n"
-            "  muster watch ID                        follow it to its end\n");
+            "  muster submit                          submit it{}\n"
+            "  muster watch ID                        follow it to its end\n",
+            job_script.empty() ? "" : "; job.sh is for those who submit by sbatch or qsub");
     return 0;
 }
 
