@@ -235,6 +235,7 @@ void set_body(data& values, script_request const& request) {
     values.set("muster", request.muster);
     values.set("run_options", list_of(request.run_options));
     values.set("command", list_of(request.command));
+    values.set("once", request.once);
     values.set("local", request.kind == script_kind::local);
     values.set("batch", request.kind != script_kind::local);
 }

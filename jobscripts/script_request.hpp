@@ -76,7 +76,8 @@ struct script_request {
     artifact_request artifacts;
     container_request container;
     std::string muster = "muster";              ///< the program, as the job finds it
-    std::vector<std::string> run_options;       ///< for `muster run`, after -n
+    bool once = false;                          ///< the script runs the command once; it starts `muster run` itself
+    std::vector<std::string> run_options;       ///< for `muster run`, after -n; none with `once`
     std::vector<std::string> node_run_options;  ///< for the runs before it, of one rank a node
     std::vector<std::string> command;           ///< the program of the ranks and its arguments: any bytes but NUL
 

@@ -36,13 +36,21 @@ bool is_averaging(checked_json const& table) {
            (reduction == "sum" || reduction == "avg");
 }
 
-void add(std::string const& backend, int ranks, bool between_nodes, std::vector<timed_size> const& sizes,
-         std::vector<measured_allreduce>& all) {
-    if (auto const fitted = fit_link(sizes)) all.push_back({backend, ranks, between_nodes, *fitted});
+/// What a document holds.
+struct found_sets {
+    std::vector<measured_allreduce> all;
+    std::size_t without_fit = 0;  ///< sets of three sizes or more whose times do not grow with the size
+};
+
+void add(std::string const& backend, int ranks, bool between_nodes, std::vector<timed_size> const& sizes, found_sets& sets) {
+    if (auto const fitted = fit_link(sizes))
+        sets.all.push_back({backend, ranks, between_nodes, *fitted});
+    else
+        sets.without_fit += sizes.size() >= 3 ? 1 : 0;
 }
 
 /// Of `collectives`, whose ranks are on one node.
-void add_table(checked_json const& from, std::vector<measured_allreduce>& all) {
+void add_table(checked_json const& from, found_sets& sets) {
     if (!is_averaging(from) || from.at("simulated").boolean() || !from.at("gradients").text().empty()) return;
     std::map<std::string, std::vector<timed_size>> by;
     for (auto const& job : from.at("jobs").items())
@@ -52,10 +60,10 @@ void add_table(checked_json const& from, std::vector<measured_allreduce>& all) {
         if (found == by.end()) continue;
         if (auto const time = time_of(cell)) found->second.push_back(*time);
     }
-    for (auto const& [name, sizes] : by) add(name, static_cast<int>(from.at("ranks").integer(1, 10'000'000)), false, sizes, all);
+    for (auto const& [name, sizes] : by) add(name, static_cast<int>(from.at("ranks").integer(1, 10'000'000)), false, sizes, sets);
 }
 
-void add_job(checked_json const& from, std::vector<measured_allreduce>& all) {
+void add_job(checked_json const& from, found_sets& sets) {
     auto const hosts = from.at("hosts").items();
     bool between_nodes = false;
     for (auto const& host : hosts) between_nodes |= host.text() != hosts.front().text();
@@ -64,18 +72,18 @@ void add_job(checked_json const& from, std::vector<measured_allreduce>& all) {
         std::vector<timed_size> sizes;
         for (auto const& size : table.at("sizes").items())
             if (auto const time = time_of(size)) sizes.push_back(*time);
-        add(from.at("backend").text(), static_cast<int>(hosts.size()), between_nodes, sizes, all);
+        add(from.at("backend").text(), static_cast<int>(hosts.size()), between_nodes, sizes, sets);
     }
 }
 
-void add_document(checked_json const& from, std::vector<measured_allreduce>& all) {
+void add_document(checked_json const& from, found_sets& sets) {
     if (from.value().is_array()) {
-        for (auto const& each : from.items()) add_document(each, all);
+        for (auto const& each : from.items()) add_document(each, sets);
         return;
     }
     auto const schema = from.at("schema").text();
-    if (schema == "muster.collectives-here/1") return add_job(from, all);
-    if (schema == "muster.collectives/1") return add_table(from, all);
+    if (schema == "muster.collectives-here/1") return add_job(from, sets);
+    if (schema == "muster.collectives/1") return add_table(from, sets);
     from.at("schema").fail(fmt::format("is '{}'; {}", schema, what_to_give));
 }
 
@@ -90,7 +98,14 @@ measured_allreduce const* allreduce_measurements::find(std::string_view backend,
 
 allreduce_measurements read_allreduces(nlohmann::json const& document, std::string const& file) {
     allreduce_measurements out{std::filesystem::path(file).filename().string(), {}};
-    add_document(checked_json(document, file), out.all);
+    found_sets sets;
+    add_document(checked_json(document, file), sets);
+    out.all = std::move(sets.all);
+    if (out.all.empty() && sets.without_fit > 0)
+        throw error(errc::invalid_data,
+                    fmt::format("{}: the times of its allreduces do not grow with their size, so they have no latency and rate; "
+                                "measure again while nothing else runs, up to larger sizes",
+                                file));
     if (out.all.empty())
         throw error(
             errc::invalid_data,

@@ -166,6 +166,7 @@ struct io_results {
     std::vector<training_summary> trained;
     nlohmann::ordered_json versions = nlohmann::ordered_json::object();
     std::string notes;
+    machine_load load;
     std::uint64_t bytes = 0, samples = 0, record_bytes = 0;
 };
 
@@ -219,6 +220,7 @@ void print_json(given_options const& given, io_results const& of) {
     nlohmann::ordered_json const all{{"schema", "muster.io/1"},
                                      {"created", utc_now()},
                                      {"context", machine_json(machine)},
+                                     {"load", to_json(of.load)},
                                      {"versions", of.versions},
                                      {"bytes", of.bytes},
                                      {"record_bytes", of.record_bytes},
@@ -261,7 +263,8 @@ int io_command(given_options const& given, environment const& variables) {
     io_results results;
     if (only != "reading") convert_and_stage(given, folder.path(), variables, results);
     if (only != "staging") read_and_load(given, folder.path(), variables, results);
-    results.notes += busy_line(crowd.load(true));
+    results.load = crowd.load(true);
+    results.notes += busy_line(results.load);
     if (given.has("json"))
         print_json(given, results);
     else

@@ -3,8 +3,12 @@
 DataLoader with one worker that decodes and normalises each image on its own. Ranks average gradients and each step's loss by gloo.
 A worker inherits the cores that its rank is bound to. Prints muster-metric lines.
 
-With --core-share S a core is emulated by a quota of processor time: a rank bound to a core shares S of one with its worker, and
-where it is not bound, each of the two has S of one. --loader fast takes whole batches out of memory instead, in the rank. Needs a cgroup v1 "cpu" hierarchy that may be written."""
+With --core-share S a core is imitated by a quota of processor time, which goes before all other work: a rank bound to a core shares S of
+one with its worker, and where it is not bound, each of the two has S of one. --cores own gives each its own at every number of ranks. Needs a
+cgroup v1 "cpu" hierarchy that may be written. --loader fast takes whole batches out of memory instead, in the rank.
+
+--gpu-ms X imitates the GPUs of one node: a step ends X ms after the last rank has begun it, and ranks wait for that by spinning, as they do for
+CUDA. Nothing is trained then."""
 
 import argparse
 import os
@@ -20,11 +24,14 @@ parser.add_argument("--lr", type=float, default=0.01)
 parser.add_argument("--momentum", type=float, default=0.5)
 parser.add_argument("--loader", choices=("published", "fast"), default="published")
 parser.add_argument("--core-share", type=float, default=0)
+parser.add_argument("--cores", choices=("published", "own"), default="published")
+parser.add_argument("--gpu-ms", type=float, default=0)
 args = parser.parse_args()
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded
 
 import h5py  # noqa: E402
+import numpy  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 import torch.nn as nn  # noqa: E402
@@ -32,19 +39,22 @@ import torch.nn.functional as F  # noqa: E402
 
 torch.set_num_threads(1)
 rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-bound_to_core = ranks <= 2  # as Open MPI binds by default
+shares_core = args.cores == "published" and ranks <= 2  # as Open MPI binds by default
+steps_before = 5  # a worker is ahead of its rank by two batches when the clock begins: images_per_s leaves these steps out
 
 
 class Share:
     """A cgroup whose processes get a share of one core."""
 
-    period_us = 20000
+    period_us = 5000  # so short that ranks do not wait long for each other's turns
+    weight = 65536  # against 1024 of what else is running: a core is there whenever it is wanted
 
     def __init__(self, name):
         self.path = f"/sys/fs/cgroup/cpu/muster-share-{os.getpid()}-{name}"
         os.mkdir(self.path)
         self.write("cpu.cfs_period_us", self.period_us)
-        self.write("cpu.cfs_quota_us", int(args.core_share * self.period_us))
+        self.write("cpu.cfs_quota_us", max(1000, round(args.core_share * self.period_us)))
+        self.write("cpu.shares", self.weight)
 
     def write(self, file, value):
         with open(os.path.join(self.path, file), "w") as to:
@@ -119,15 +129,56 @@ def average(tensor):
     return tensor / ranks
 
 
+def train_step(batch, net, gradients_of, optimiser):
+    optimiser.zero_grad()
+    loss = F.nll_loss(net(batch[0]), batch[1])
+    loss.backward()
+    fused = average(torch.cat([p.grad.view(-1) for p in gradients_of]))
+    for p, g in zip(gradients_of, fused.split([p.numel() for p in gradients_of])):
+        p.grad.copy_(g.view_as(p.grad))
+    optimiser.step()
+    average(loss.detach()).item()
+
+
+class Gpus:
+    """When each rank began its step, in memory that all ranks have: what one GPU computes and sends to the others takes no processor."""
+
+    def __init__(self):
+        path = f"/dev/shm/muster-gpus-{os.environ.get('MASTER_PORT', os.getpid())}"
+        if rank == 0:
+            with open(path, "wb") as file:
+                file.write(bytes(8 * 3 * ranks))
+        if ranks > 1:
+            dist.barrier()
+        shared = numpy.memmap(path, dtype=numpy.float64, shape=(3, ranks))
+        self.begun, self.steps, self.step = shared[:2], shared[2], 0
+        if ranks > 1:
+            dist.barrier()
+        if rank == 0:
+            os.unlink(path)
+
+    def run_step(self):
+        self.step += 1
+        begun = self.begun[self.step % 2]  # nobody is two steps ahead
+        begun[rank] = time.perf_counter()
+        self.steps[rank] = self.step
+        while self.steps.min() < self.step:
+            pass
+        end = begun.max() + args.gpu_ms / 1e3
+        while time.perf_counter() < end:
+            pass
+
+
 def main():
     torch.manual_seed(args.seed)
     if ranks > 1:
         dist.init_process_group("gloo")
+    gpus = Gpus() if args.gpu_ms else None
     data = Images("train", args.images)
     sampler = torch.utils.data.distributed.DistributedSampler(data, ranks, rank, seed=args.seed)
     shares = [Share("rank"), Share("worker")] if args.core_share else []
     own = shares[0] if shares else None
-    workers = shares[0 if bound_to_core else 1] if shares else None
+    workers = shares[0 if shares_core else 1] if shares else None
     loader = None
     if args.loader == "published":
         loader = torch.utils.data.DataLoader(
@@ -153,6 +204,7 @@ def main():
     if own:
         own.enter()
     begin, waited, steps = time.perf_counter(), 0.0, 0
+    steady = begin
     for epoch in range(args.epochs):
         if epoch:
             sampler.set_epoch(epoch)
@@ -163,18 +215,17 @@ def main():
             waited += time.perf_counter() - before
             if batch is None:
                 break
-            optimiser.zero_grad()
-            loss = F.nll_loss(net(batch[0]), batch[1])
-            loss.backward()
-            fused = average(torch.cat([p.grad.view(-1) for p in gradients_of]))
-            for p, g in zip(gradients_of, fused.split([p.numel() for p in gradients_of])):
-                p.grad.copy_(g.view_as(p.grad))
-            optimiser.step()
-            average(loss.detach()).item()
+            if args.gpu_ms:
+                gpus.run_step()
+            else:
+                train_step(batch, net, gradients_of, optimiser)
             steps += 1
+            if steps == steps_before:
+                steady = time.perf_counter()
     if ranks > 1:
         dist.barrier()
-    train = time.perf_counter() - begin
+    end = time.perf_counter()
+    train = end - begin
     if shares:
         Share.leave()
         del batches, loader
@@ -182,7 +233,9 @@ def main():
             each.remove()
     if rank == 0:
         print(f"muster-metric: train_s {train} s", flush=True)
-        print(f"muster-metric: images_per_s {len(data) * args.epochs / train} images/s", flush=True)
+        if steps > steps_before:
+            late = len(data) * args.epochs * (1 - steps_before / steps)
+            print(f"muster-metric: images_per_s {late / (end - steady)} images/s", flush=True)
         print(f"muster-metric: step_ms {1e3 * train / steps} ms", flush=True)
         print(f"muster-metric: loader_wait_s {waited} s", flush=True)
 

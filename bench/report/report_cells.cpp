@@ -71,7 +71,7 @@ report_tile tile_of(report_json const& document, json_place const& study, json_p
     if (kind == "speedup") {
         if (tile.at("speedup").at("within_spread").get<bool>()) {
             value.words("none");
-            what.words("speed-up that the spread lets see, at ");
+            what.words("speed-up beyond the spread, at ");
             add_ranks(what, document, at / "ranks");
         } else {
             value.figure(at / "speedup" / "value", {2, 1}).words("x");

@@ -37,8 +37,10 @@ std::vector<std::string> point_options(study_plan const& plan, int ranks) {
     if ((plan.built_in || plan.as_published) && plan.launch.empty())
         out.insert(out.end(), {"--slots-per-node", std::to_string(ranks)});
     bool const bound = std::ranges::find(plan.launch, "--bind-to") != plan.launch.end();
-    if (plan.as_published &&
-        !bound)  // as Open MPI binds by default; with more ranks, to a package, which is the whole of most machines here
+    if (plan.as_published && plan.core_share > 0 && !bound)  // the imitated cores are what it is bound to
+        out.insert(out.end(), {"--bind-to", "none"});
+    else if (plan.as_published &&
+             !bound)  // as Open MPI binds by default; with more ranks, to a package, which is the whole of most machines here
         out.insert(out.end(), {"--bind-to", ranks <= 2 ? "core" : "none"});
     else if (plan.core_share > 0 && !bound)
         out.insert(out.end(), {"--bind-to", "none"});

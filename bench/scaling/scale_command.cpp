@@ -16,6 +16,7 @@
 #include "bench/scaling/plan_point.hpp"
 #include "bench/scaling/run_point.hpp"
 #include "bench/scaling/scale_request.hpp"
+#include "bench/scaling/submitted_study.hpp"
 #include "bench/scaling/try_advice.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/perflog.hpp"
@@ -46,6 +47,11 @@ std::vector<std::pair<std::string, std::string>> telling_variables(environment c
     return out;
 }
 
+bool in_a_job(environment const& variables) {
+    constexpr char const* names[]{"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "FLUX_JOB_ID"};
+    return std::any_of(std::begin(names), std::end(names), [&](auto const* name) { return variables.has(name); });
+}
+
 /// One study from its plan to its last run.
 class scaling_study {
   public:
@@ -65,7 +71,7 @@ class scaling_study {
         results_.variables = telling_variables(variables);
         results_.software = software_of(request.plan.program, variables);
         results_.plan = request.plan;
-        for (int const ranks : request.plan.ranks) {
+        for (int const ranks : request.only.empty() ? request.plan.ranks : request.only) {
             auto planned = plan_point(request.muster, request.plan, ranks, variables);
             results_.scheduler = planned.scheduler;
             results_.points.push_back(std::move(planned.point));
@@ -81,11 +87,11 @@ class scaling_study {
             results_.load = before.load(false);
         }
         auto const setting = this->setting();
-        results_.launch_command =
-            shell_join(run_command(setting, all_runs(request_.plan).front(), results_.points.front().nodes, "FILE"));
+        auto const all = ours(all_runs(request_.plan));
+        results_.launch_command = shell_join(run_command(setting, all.front(), point_of(all.front().ranks).nodes, "FILE"));
         begin();
-        auto const due = missing_runs(request_.plan, made_, request_.retry);
-        auto const total = all_runs(request_.plan).size();
+        auto const due = ours(missing_runs(request_.plan, made_, request_.retry));
+        auto const total = all.size();
         auto done = total - due.size();
         if (done > 0)
             fmt::print(stderr, "going on with the study in {}: {} of {} runs are done\n", request_.folder.string(), done, total);
@@ -124,6 +130,14 @@ class scaling_study {
 
   private:
     run_setting setting() { return {request_.muster, request_.folder, request_.plan, variables_, signals_, is_local(), {}}; }
+
+    /// Without the runs that other jobs make.
+    std::vector<due_run> ours(std::vector<due_run> all) const {
+        if (!request_.only.empty())
+            std::erase_if(all,
+                          [&](auto const& run) { return std::ranges::find(request_.only, run.ranks) == request_.only.end(); });
+        return all;
+    }
 
     bool is_local() const {
         return results_.scheduler == "local" &&
@@ -193,14 +207,55 @@ void refuse_if_all_failed(study const& results, fs::path const& folder) {
     }
     if (ended_well > 0 || first == nullptr) return;
     auto const output = folder / first->output;
-    throw error(errc::peer_failed,
-                fmt::format("no run ended well; the first that failed: {} rank{}: {}; the end of its messages in {}:{}",
-                            first->ranks, first->ranks == 1 ? "" : "s", first->reason, output.string(), last_lines(output)));
+    auto const messages = first->output.empty()
+                              ? std::string()
+                              : fmt::format("; the end of its messages in {}:{}", output.string(), last_lines(output));
+    throw error(errc::peer_failed, fmt::format("no run ended well; the first that failed: {} rank{}: {}{}", first->ranks,
+                                               first->ranks == 1 ? "" : "s", first->reason, messages));
 }
 
 bool has_failures(study const& results) {
     return std::any_of(results.runs.begin(), results.runs.end(),
                        [](auto const& r) { return !r.warmup && r.status != run_status::ok; });
+}
+
+/// The table and what explains it.
+void print_study(study const& results, allreduce_measurements const* links) {
+    fmt::print("{}{}", scaling_text(results), findings_text(find_causes(results, links)));
+    std::fflush(stdout);
+}
+
+/// Judges a study whose runs are all made, and writes its files. Returns the exit code.
+int conclude(study const& results, scale_request const& request, study const* baseline,
+             std::optional<allreduce_measurements> const& links, environment const& variables) {
+    auto const judged = judge_study(results, request.demands, baseline);
+    fmt::print("{}", judgements_text(judged));
+    bool const good = none_broken(judged);
+    std::fflush(stdout);
+    auto const file = (request.folder / "results.json").string();
+    fmt::print(stderr, "wrote {} and {}\n", file,
+               append_perflog(results, baseline, request.demands.tolerance, request.folder.string(), variables));
+    if (request.html) {
+        auto const document = report_document({{{results, file, judged}}, report_json::array(), links});
+        fmt::print(stderr, "wrote {}\n", write_html_report(document, request.folder));
+    }
+    return good && !has_failures(results) ? 0 : 1;
+}
+
+/// The study whose runs are made in jobs.
+int scale_in_jobs(scale_request const& request, study const* baseline, std::optional<allreduce_measurements> const& links,
+                  environment const& variables, std::string const& line) {
+    submitted_study running(request, variables, line);
+    if (auto const code = running.go_on()) return *code;
+    auto const& results = running.results();
+    if (!results.runs.empty()) {
+        if (running.all_ended()) refuse_if_all_failed(results, request.folder);
+        print_study(results, links ? &*links : nullptr);
+    }
+    if (running.all_ended() && !results.runs.empty()) return conclude(results, request, baseline, links, variables);
+    fmt::print(stderr, "{}the same command collects what they bring and goes on; with --wait it stays until they have ended\n",
+               running.live_text());
+    return 0;
 }
 
 }  // namespace
@@ -213,7 +268,8 @@ command_row const scale_row{
         "  muster-bench scale --ranks 1,2,4 --strong --batch 256 -- python3 train.py --batch {batch}\n"
         "  muster-bench scale --ranks 1,2 --rate-metric images_per_s --expect 'speedup[2]>=1.8' -- python3 train.py\n"
         "  muster-bench scale --ranks 1,2,4 --data fashion-mnist.h5 -o scaling\n"
-        "  muster-bench scale --ranks 1,2,4 --net cifar10 --protocol published --epochs 2\n",
+        "  muster-bench scale --ranks 1,2,4 --net cifar10 --protocol published --epochs 2\n"
+        "  muster-bench scale --ranks 4,8,16 --submit --submit-options '--site polaris --account A --time 30min' -- ./train\n",
     .options = scale_option_rows(),
     .description =
         "PROGRAM is started by muster run, so inside of a job on its nodes. Its arguments may hold {ranks}, {nodes}, {repeat} (0 "
@@ -225,34 +281,31 @@ command_row const scale_row{
 };
 
 int scale_command(given_options const& given, environment const& variables, std::string const& line) {
-    auto const request = read_scale_request(given);
+    auto request = read_scale_request(given);
+    // The built-in training may have more ranks than cores or GPUs; in a job it has the slots of the job's nodes, as any program.
+    bool const ours = request.plan.built_in || request.plan.as_published;
+    if (ours && request.plan.launch.empty() && in_a_job(variables)) request.plan.launch = {"--map-by", "slot"};
     std::optional<study> baseline;
     if (!request.demands.baseline.empty()) baseline = read_study_file(request.demands.baseline);
 
     std::optional<allreduce_measurements> links;
     if (!request.collectives.empty()) links = read_allreduce_file(request.collectives);
 
-    scaling_study running(request, variables, line);
+    if (request.submit.wanted) return scale_in_jobs(request, baseline ? &*baseline : nullptr, links, variables, line);
+    if (fs::exists(request.folder / "jobs.json"))
+        throw error(errc::usage, fmt::format("{} holds a study whose runs are made by jobs; give --submit to go on with it, or "
+                                             "another folder with -o",
+                                             request.folder.string()));
+    auto own = variables;
+    if (!request.only.empty()) own.unset("MUSTER_OUTPUT_DIR");  // the job's: a study keeps all that its runs print itself
+    scaling_study running(request, own, line);
     if (int const code = running.run(); code != 0) return code;
     auto const& results = running.results();
-    auto const folder = request.folder.string();
     refuse_if_all_failed(results, request.folder);
-    fmt::print("{}{}", scaling_text(results), findings_text(find_causes(results, links ? &*links : nullptr)));
-    std::fflush(stdout);
+    print_study(results, links ? &*links : nullptr);
     if (int const code = running.try_advice(); code != 0) return code;
     fmt::print("{}", tried_text(results.tried));
-    auto const judged = judge_study(results, request.demands, baseline ? &*baseline : nullptr);
-    fmt::print("{}", judgements_text(judged));
-    bool const good = none_broken(judged);
-    std::fflush(stdout);
-    fmt::print(stderr, "wrote {} and {}\n", (request.folder / "results.json").string(),
-               append_perflog(results, baseline ? &*baseline : nullptr, request.demands.tolerance, folder, variables));
-    if (request.html) {
-        auto const document =
-            report_document({{{results, (request.folder / "results.json").string(), judged}}, report_json::array(), links});
-        fmt::print(stderr, "wrote {}\n", write_html_report(document, request.folder));
-    }
-    return good && !has_failures(results) ? 0 : 1;
+    return conclude(results, request, baseline ? &*baseline : nullptr, links, variables);
 }
 
 }  // namespace muster

@@ -45,6 +45,12 @@ constexpr option_row scale_options[]{
     {"hosts", 'H', "a:4,b:4", "handed to muster run, as are the next two", ""},
     {"hostfile", 'f', "FILE", "file of hosts", ""},
     {"run-options", 0, "WORDS", "more options of muster run, quoted as for a shell: '--bind-to core'", ""},
+    {"submit", 0, "", "one batch job for each number of ranks; the same command collects them and goes on", ""},
+    {"submit-options", 0, "WORDS", "of muster submit: '--site polaris --queue debug --account A --time 30min'", ""},
+    {"wait", 0, "", "with --submit: stay until the jobs have ended", ""},
+    {"collect", 0, "", "with --submit: submit none, show what the jobs have brought by now", ""},
+    {"dry-run", 0, "", "with --submit: print what would be submitted", ""},
+    {"only", 0, "LIST", "make the runs of these of the --ranks alone, as a job of --submit does", ""},
     {"fresh", 0, "", "begin anew in a folder that holds a study", ""},
     {"retry", 0, "", "make runs that failed again", ""},
     {"what-if", 0, "", "try the advice on what is found: runs with and without it take turns, as many rounds as --repeats", ""},
@@ -53,6 +59,8 @@ constexpr option_row scale_options[]{
     {"no-html", 0, "", "no report.html", ""},
     {"as-published", 0, "", "--data by PyTorch with the published table's loader and binding (to a core for 1 and 2 ranks)", ""},
     {"loader", 0, "NAME", "with --as-published: published, or fast: whole batches out of memory, no worker", ""},
+    {"cores", 0, "WHOSE", "with --as-published: published, or own: a rank and its loader's worker never share one", ""},
+    {"gpu-ms", 0, "X", "with --as-published: imitate GPUs: a step takes X ms, waited for by spinning", ""},
     {"core-share", 0, "X", "emulate cores by quotas of this share of one, in a cgroup: 0.25 makes 8 of 2", ""},
     {"protocol", 0, "NAME", "without a program: fast, published, steady, strong, weak or accuracy", "fast"},
     {"target-accuracy", 0, "X%", "of --protocol accuracy: the test accuracy that ends a run; default: 97%", ""},
@@ -99,9 +107,20 @@ void read_as_published(given_options const& given, study_plan& plan, fs::path co
     plan.as_published = true;
     if (given.has("loader") && given.text("loader") != "published" && given.text("loader") != "fast")
         refuse(fmt::format("--loader {}: give published or fast", given.text("loader")));
+    if (given.has("cores") && given.text("cores") != "published" && given.text("cores") != "own")
+        refuse(fmt::format("--cores {}: give published or own", given.text("cores")));
+    if (given.has("cores") && !given.has("core-share")) refuse("--cores is for imitated cores; give --core-share too");
     plan.judged = {"train_s", false};
+    if (given.has("gpu-ms")) {
+        if (!(given.real("gpu-ms") > 0)) refuse(fmt::format("--gpu-ms {}: expected more than 0", given.text("gpu-ms")));
+        plan.judged = {"images_per_s", true};
+        plan.notes.push_back(
+            fmt::format("real processes, and no GPU: a step ends {} ms after the last rank has begun it, and ranks "
+                        "wait for that by spinning; nothing is trained",
+                        given.text("gpu-ms")));
+    }
     plan.program = {"/usr/bin/python3", script.string(), "--data", fs::absolute(given.text("data")).string()};
-    for (auto const* name : {"epochs", "batch", "seed", "lr", "momentum", "loader", "core-share"})
+    for (auto const* name : {"epochs", "batch", "seed", "lr", "momentum", "loader", "core-share", "cores", "gpu-ms"})
         if (given.has(name)) plan.program.insert(plan.program.end(), {fmt::format("--{}", name), given.text(name)});
     if (given.has("images")) {
         auto const images = given.text("images");  // TRAIN,TEST; nothing is tested
@@ -123,7 +142,7 @@ void read_batch(given_options const& given, study_plan& plan) {
 
 void read_program(given_options const& given, study_plan& plan) {
     plan.program = given.program();
-    for (auto const* name : {"as-published", "loader"})
+    for (auto const* name : {"as-published", "loader", "cores", "gpu-ms"})
         if (given.has(name)) refuse(fmt::format("--{} names the program itself; leave out the one behind --", name));
     for (auto const* name : training_option_names())
         if (given.has(name))
@@ -173,6 +192,26 @@ std::vector<int> read_ranks(given_options const& given) {
     return ranks;
 }
 
+void read_submit(given_options const& given, scale_request& out) {
+    out.submit.wanted = given.has("submit");
+    for (auto const* name : {"submit-options", "wait", "collect", "dry-run"})
+        if (given.has(name) && !out.submit.wanted) refuse(fmt::format("--{} is for jobs; give --submit too", name));
+    if (given.has("only")) {
+        out.only = parse_list(given.text("only"), "--only", 1, 1'000'000);
+        for (int const ranks : out.only)
+            if (std::ranges::find(out.plan.ranks, ranks) == out.plan.ranks.end())
+                refuse(fmt::format("--only {}: it is none of --ranks; add it there", ranks));
+    }
+    if (!out.submit.wanted) return;
+    for (auto const* name : {"hosts", "hostfile", "what-if", "as-published", "core-share", "only"})
+        if (given.has(name))
+            refuse(fmt::format("--{} does not go with --submit; leave it out, or start the study inside of a job", name));
+    out.submit.wait = given.has("wait");
+    out.submit.collect_only = given.has("collect");
+    out.submit.dry_run = given.has("dry-run");
+    if (given.has("submit-options")) out.submit.options = shell_split(given.text("submit-options"), "--submit-options");
+}
+
 fs::path made_folder(std::string const& name) {
     std::error_code ignored;
     fs::create_directories(fs::path(name) / "runs", ignored);
@@ -211,12 +250,14 @@ scale_request read_scale_request(given_options const& given) {
     if (given.has("timeout")) plan.timeout_s = parse_duration(given.text("timeout"), "--timeout").count();
     for (auto const& text : given.all("take")) plan.choices.push_back(parse_metric_choice(text));
     plan.launch = read_launch(given);
+    read_submit(given, out);
     out.demands = read_study_demands(given);
     check_expected_ranks(out.demands, plan);
-    out.name = given.has("name")   ? given.text("name")
-               : plan.as_published ? "the published run"
-               : plan.built_in     ? training_name(given, plan)
-                                   : name_of(plan.program);
+    out.name = given.has("name") ? given.text("name")
+               : plan.as_published
+                   ? given.has("cores") && given.text("cores") == "own" ? "the published run, a core each" : "the published run"
+               : plan.built_in ? training_name(given, plan)
+                               : name_of(plan.program);
     out.muster = launcher_of(given);
     out.folder = made_folder(given.text("output"));
     if (given.has("collectives")) out.collectives = given.text("collectives");

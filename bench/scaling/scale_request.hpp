@@ -13,6 +13,12 @@
 
 namespace muster {
 
+/// What `--submit` asks for.
+struct submit_request {
+    bool wanted = false, wait = false, collect_only = false, dry_run = false;
+    std::vector<std::string> options;  ///< of muster submit
+};
+
 struct scale_request {
     study_plan plan;
     std::string name;
@@ -20,6 +26,8 @@ struct scale_request {
     std::filesystem::path folder;
     study_demands demands;
     std::string collectives;  ///< file of measured allreduces; "": none
+    std::vector<int> only;    ///< the numbers of ranks whose runs are made here; all, where it does not say
+    submit_request submit;
     bool strict = false, fresh = false, retry = false, html = true, what_if = false;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -52,16 +53,46 @@ simulation_job job_on(local_validation const& all, int ranks) {
     return job;
 }
 
+double constexpr tried_gbs = 10;
+
+/// Additions take no time first, then that of one rate: an allreduce's time is a line in the time of a byte.
+std::vector<explained_allreduce> explain_allreduces(local_validation& all, simulation_job const& job,
+                                                    environment const& variables) {
+    auto other = job;
+    other.platform.memory_gbs = tried_gbs;
+    auto const without = run_simulator(job, variables).allreduces, with = run_simulator(other, variables).allreduces;
+    std::vector<explained_allreduce> out;
+    for (std::size_t i = 0; i < without.size(); ++i)
+        for (auto const& measured : all.from.allreduces)
+            if (measured.bytes == static_cast<double>(without[i].bytes))
+                out.push_back({measured.us, without[i].seconds * 1e6, (with[i].seconds - without[i].seconds) * 1e6 * tried_gbs});
+    return out;
+}
+
+/// ns a byte, from all but one.
+double additions_without(std::span<explained_allreduce const> all, std::size_t left_out) {
+    double up = 0, down = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        auto const& each = all[i];
+        if (i == left_out || !(each.measured_us > 0)) continue;
+        double const w = 1 / (each.measured_us * each.measured_us);
+        up += w * each.more_us * (each.measured_us - each.without_us);
+        down += w * each.more_us * each.more_us;
+    }
+    return down > 0 ? std::max(0.0, up / down) : 0;
+}
+
 void predict_allreduces(local_validation& all, environment const& variables) {
     auto job = job_on(all, all.from.ranks);
     for (auto const& each : all.from.allreduces)
         if (each.bytes >= 4) job.bytes.push_back(static_cast<std::size_t>(each.bytes));
     if (job.bytes.empty()) return;
-    for (auto const& each : run_simulator(job, variables).allreduces)
-        for (auto const& measured : all.from.allreduces)
-            if (measured.bytes == static_cast<double>(each.bytes))
-                all.predicted.push_back(
-                    {"allreduce of " + format_bytes(each.bytes), job.ranks, 0, measured.us, each.seconds * 1e6});
+    auto const explained = explain_allreduces(all, job, variables);
+    all.fitted = fit_additions(explained);
+    all.platform.memory_gbs = all.fitted.gbs;
+    for (std::size_t i = 0; i < explained.size(); ++i)
+        all.predicted.push_back({"allreduce of " + format_bytes(job.bytes[i]), job.ranks, 0, explained[i].measured_us,
+                                 explained[i].measured_us * (1 + all.fitted.left_out[i])});
 }
 
 double simulated_step_us(local_validation const& all, int ranks, double compute_s, double input_s, environment const& variables) {
@@ -112,20 +143,36 @@ local_measurements read_local_measurements(nlohmann::json const& collectives, st
     return out;
 }
 
+addition_fit fit_additions(std::span<explained_allreduce const> all) {
+    double const ns_a_byte = additions_without(all, all.size());
+    addition_fit out;
+    out.gbs = ns_a_byte > 0 ? 1 / ns_a_byte : 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        out.relative_rms += std::pow(all[i].us(ns_a_byte) / all[i].measured_us - 1, 2);
+        out.left_out.push_back(all[i].us(additions_without(all, i)) / all[i].measured_us - 1);
+    }
+    if (!all.empty()) out.relative_rms = std::sqrt(out.relative_rms / static_cast<double>(all.size()));
+    return out;
+}
+
 local_validation validate_here(local_measurements from, environment const& variables) {
     local_validation all;
-    auto const fitted = fit_link(from.messages);
-    if (!fitted)
+    auto messages = from.messages;
+    std::ranges::sort(messages, {}, &timed_size::bytes);
+    std::erase_if(messages, [](auto const& each) { return !(each.bytes > 0 && each.us > 0); });
+    if (messages.size() < 2)
         throw error(errc::invalid_data,
-                    "the messages between two ranks determine no latency and rate; measure three sizes or more with "
-                    "muster-bench collectives-here --pair 0,1");
-    all.fitted = *fitted;
+                    "there are fewer than two sizes of messages between two ranks; measure more with muster-bench "
+                    "collectives-here --pair 0,1");
+    double fastest = 0;
+    for (auto const& each : messages) fastest = std::max(fastest, each.bytes / each.us / 1e3);
     all.platform = {.name = "measured",
-                    .description = fmt::format("{}: latency and rate fitted to messages between two ranks", from.host),
+                    .description = fmt::format("{}: messages between two ranks as they were measured", from.host),
                     .ranks_a_node = 1024,
-                    .port_gbs = fitted->gbs,
-                    .local_latency_us = std::max(fitted->alpha_us, 1e-3),
-                    .sources = {"fitted to messages between two ranks of this machine"}};
+                    .port_gbs = fastest,
+                    .local_latency_us = messages.front().us,
+                    .messages = std::move(messages),
+                    .sources = {"measured between two ranks of this machine"}};
     all.from = std::move(from);
     predict_allreduces(all, variables);
     predict_steps(all, variables);
@@ -135,17 +182,18 @@ local_validation validate_here(local_measurements from, environment const& varia
 std::string table_of(local_validation const& all) {
     auto text = fmt::format(
         "SIMULATED beside measured, on {} ({} cores)\n"
-        "FITTED, to {} sizes of messages between two ranks: latency {:.2f} us, {:.2f} GB/s (relative rms {:.0f}%; each size from "
-        "the "
-        "others: {:+.0f}% to {:+.0f}%)\n"
-        "PREDICTED, nothing fitted: from these two numbers and the step of {}\n"
+        "MEASURED: {} sizes of messages between two ranks, which are taken as they are\n"
+        "FITTED, to the allreduces: additions at {:.2f} GB/s read and written (relative rms {:.0f}%)\n"
+        "PREDICTED: each allreduce by what was fitted to those of other sizes ({:+.0f}% to {:+.0f}%); steps from these and the "
+        "step of "
+        "{}, nothing fitted to them\n"
         "of rows with \"its own compute\" compute and input are those of the very run that they are compared with (times the "
         "turns, "
         "where ranks share cores): only communication is predicted\n",
-        all.from.host, all.from.cores, all.from.messages.size(), all.fitted.alpha_us, all.fitted.gbs,
-        100 * all.fitted.relative_rms, all.fitted.left_out.empty() ? 0 : 100 * *std::ranges::min_element(all.fitted.left_out),
+        all.from.host, all.from.cores, all.from.messages.size(), all.fitted.gbs, 100 * all.fitted.relative_rms,
+        all.fitted.left_out.empty() ? 0 : 100 * *std::ranges::min_element(all.fitted.left_out),
         all.fitted.left_out.empty() ? 0 : 100 * *std::ranges::max_element(all.fitted.left_out),
-        ranks_text(all.from.steps.front().ranks));
+        all.from.steps.empty() ? "no run" : ranks_text(all.from.steps.front().ranks));
     std::vector<std::vector<std::string>> rows{{"what", "ranks", "measured us", "simulated us", "error", "note"}};
     for (auto const& each : all.predicted)
         rows.push_back(
@@ -156,17 +204,16 @@ std::string table_of(local_validation const& all) {
 }
 
 nlohmann::json to_json(local_validation const& all) {
-    nlohmann::json out{{"schema", "muster.simulation-validation/2"},
+    nlohmann::json out{{"schema", "muster.simulation-validation/3"},
                        {"simulated", true},
                        {"host", all.from.host},
                        {"cores", all.from.cores},
                        {"fitted",
-                        {{"from", "messages between two ranks"},
-                         {"sizes", all.from.messages.size()},
-                         {"latency_us", all.fitted.alpha_us},
-                         {"gbs", all.fitted.gbs},
+                        {{"from", "allreduces, beyond the messages between two ranks"},
+                         {"additions_gbs", all.fitted.gbs},
                          {"relative_rms", all.fitted.relative_rms},
                          {"leave_one_out_errors", all.fitted.left_out}}},
+                       {"messages", to_json(all.platform).at("messages")},
                        {"predicted", nlohmann::json::array()}};
     for (auto const& each : all.predicted)
         out["predicted"].push_back(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,15 +36,32 @@ struct predicted_value {
     double error() const noexcept { return simulated_us / measured_us - 1; }
 };
 
+/// The one number that is fitted: how fast a rank adds what it has received. Messages are taken as they were measured.
+struct addition_fit {
+    double gbs = 0;  ///< read and written; 0: additions take no time that can be seen
+    double relative_rms = 0;
+    std::vector<double> left_out;  ///< of each allreduce, the relative error of what the others' fit predicts
+};
+
+/// An allreduce of which the simulation without additions says `without_us`, and `more_us` more for each ns that a byte of an addition takes.
+struct explained_allreduce {
+    double measured_us = 0, without_us = 0, more_us = 0;
+    double us(double ns_a_byte) const noexcept { return without_us + more_us * ns_a_byte; }
+};
+
+/// Least squares of the relative errors. Pure.
+addition_fit fit_additions(std::span<explained_allreduce const> all);
+
 struct local_validation {
     local_measurements from;
-    link_fit fitted;  ///< the only thing that is fitted: two numbers, from the messages
+    addition_fit fitted;
     platform_model platform;
-    std::vector<predicted_value> predicted;  ///< nothing of it was fitted
+    std::vector<predicted_value>
+        predicted;  ///< an allreduce by what was fitted to those of other sizes, steps by what was fitted to all
 };
 
 /// Steps are predicted from the compute of the fewest ranks, and once more from their own, where only communication is predicted; ranks
-/// that outnumber the cores take turns at them. Throws errc::invalid_data where the messages determine no link.
+/// that outnumber the cores take turns at them. Throws errc::invalid_data where there are fewer than two sizes of messages.
 local_validation validate_here(local_measurements from, environment const& variables);
 
 std::string table_of(local_validation const& all);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -123,7 +124,17 @@ platform_model plain_link(double latency_us, double gbs) {
             .sources = {"given on the command line"}};
 }
 
+double message_us(std::vector<timed_size> const& messages, double bytes) noexcept {
+    auto const above = std::ranges::find_if(messages, [&](auto const& each) { return each.bytes >= bytes; });
+    if (above == messages.begin()) return above->us;
+    if (above == messages.end()) return messages.back().us * bytes / messages.back().bytes;
+    auto const below = above - 1;
+    return below->us + (above->us - below->us) * (bytes - below->bytes) / (above->bytes - below->bytes);
+}
+
 nlohmann::json to_json(platform_model const& model) {
+    auto messages = nlohmann::json::array();
+    for (auto const& each : model.messages) messages.push_back({{"bytes", each.bytes}, {"us", each.us}});
     return {{"name", model.name},
             {"description", model.description},
             {"ranks_a_node", model.ranks_a_node},
@@ -135,6 +146,7 @@ nlohmann::json to_json(platform_model const& model) {
             {"card_gbs", model.card_gbs},
             {"network_latency_us", model.network_latency_us},
             {"memory_gbs", model.memory_gbs},
+            {"messages", messages},
             {"sources", model.sources}};
 }
 
@@ -151,7 +163,11 @@ platform_model read_platform(nlohmann::json const& document) {
                          .card_gbs = from.at("card_gbs").number(),
                          .network_latency_us = from.at("network_latency_us").number(),
                          .memory_gbs = from.at("memory_gbs").number(),
+                         .messages = {},
                          .sources = {}};
+    if (from.has("messages"))
+        for (auto const& each : from.at("messages").items())
+            model.messages.push_back({each.at("bytes").number(), each.at("us").number()});
     for (auto const& each : from.at("sources").items()) model.sources.push_back(each.text());
     return model;
 }

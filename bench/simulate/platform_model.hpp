@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/in_job/link_fit.hpp"
+
 namespace muster {
 
 /// GB/s are 1e9 bytes a second, in each direction. A message between two ranks of a node goes through both ranks' ports of a
@@ -23,7 +25,10 @@ struct platform_model {
     double card_gbs = 0;            ///< of each card
     double network_latency_us = 0;  ///< one message between nodes
     double memory_gbs = 0;          ///< that a rank's reductions read and write at; 0: they take no time
-    std::vector<std::string> sources;
+    /// One way, as they were measured, by size; where there are any, a message takes what lies between those next to its size. Not with
+    /// several nodes.
+    std::vector<timed_size> messages{};
+    std::vector<std::string> sources{};
     bool operator==(platform_model const&) const = default;
 };
 
@@ -43,6 +48,9 @@ platform_model const& platform_named(std::string const& name);
 
 /// Two ranks or more, one on each node, over one link of this latency and rate; reductions take no time.
 platform_model plain_link(double latency_us, double gbs);
+
+/// Of measured messages; the larger ones have the last one's rate. Needs one or more. Pure.
+double message_us(std::vector<timed_size> const& messages, double bytes) noexcept;
 
 nlohmann::json to_json(platform_model const& model);
 /// Throws errc::invalid_data.

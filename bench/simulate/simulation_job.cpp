@@ -29,6 +29,7 @@ nlohmann::json to_json(simulation_job const& job) {
             {"fixed_s", job.fixed_s},
             {"loss_each_step", job.loss_each_step},
             {"steps", job.steps},
+            {"ring_rounds", job.ring_rounds},
             {"slices", job.slices}};
 }
 
@@ -46,6 +47,7 @@ simulation_job read_job(nlohmann::json const& document) {
             .fixed_s = from.at("fixed_s").number(),
             .loss_each_step = from.at("loss_each_step").boolean(),
             .steps = static_cast<int>(from.at("steps").integer(1, 1000)),
+            .ring_rounds = static_cast<int>(from.at("ring_rounds").integer(1, 1 << 16)),
             .slices = static_cast<int>(from.at("slices").integer(1, 100000))};
 }
 

@@ -23,6 +23,7 @@ struct simulation_job {
     double fixed_s = 0;                    ///< after the step: what the framework costs
     bool loss_each_step = false;           ///< the published protocol: ranks average the loss and wait for it
     int steps = 2;                         ///< the last one is told
+    int ring_rounds = 16;                  ///< of each pass of a ring at most: of more, one stands for several
     int slices = 100;                      ///< of the backward pass: communication moves on between them
     bool operator==(simulation_job const&) const = default;
 };

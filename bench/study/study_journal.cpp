@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -20,9 +21,36 @@ std::string line_of(nlohmann::json const& value) {
     return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+std::string journal_path(std::string const& folder) {
+    return folder + "/runs.jsonl";
+}
+
+/// How much of it is whole lines: the last one may be on its way, or was cut off.
+std::size_t whole_lines(std::string_view text) {
+    auto const last = text.rfind('\n');
+    return last == std::string_view::npos ? 0 : last + 1;
+}
+
+std::optional<study> read_lines(std::string_view text, std::string const& path) {
+    std::optional<study> out;
+    int number = 0;
+    for (auto const line : split(text, '\n')) {
+        ++number;
+        if (line.empty()) continue;
+        auto const origin = fmt::format("{}, line {}", path, number);
+        auto const document = parse_json(line, origin);
+        checked_json const from(document, origin);
+        if (out)
+            out->runs.push_back(read_study_run(from));
+        else
+            out = read_study_header(from);
+    }
+    return out;
+}
+
 }  // namespace
 
-study_journal::study_journal(std::string const& folder) : path_(folder + "/runs.jsonl") {
+study_journal::study_journal(std::string const& folder) : path_(journal_path(folder)) {
     file_ = unique_fd(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644));
     if (!file_) throw_system("open", path_, 0, "give a folder of your own with -o");
     if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return;
@@ -33,26 +61,17 @@ study_journal::study_journal(std::string const& folder) : path_(folder + "/runs.
 }
 
 std::optional<study> study_journal::read() {
-    auto text = read_text_file(path_);
-    auto const whole = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
-    if (whole < text.size()) {
-        if (::ftruncate(file_.get(), static_cast<off_t>(whole)) != 0) throw_system("ftruncate", path_);
-        text.resize(whole);
-    }
-    std::optional<study> out;
-    int number = 0;
-    for (auto const line : split(text, '\n')) {
-        ++number;
-        if (line.empty()) continue;
-        auto const origin = fmt::format("{}, line {}", path_, number);
-        auto const document = parse_json(line, origin);
-        checked_json const from(document, origin);
-        if (out)
-            out->runs.push_back(read_study_run(from));
-        else
-            out = read_study_header(from);
-    }
-    return out;
+    auto const text = read_text_file(path_);
+    auto const whole = whole_lines(text);
+    if (whole < text.size() && ::ftruncate(file_.get(), static_cast<off_t>(whole)) != 0) throw_system("ftruncate", path_);
+    return read_lines(std::string_view(text).substr(0, whole), path_);
+}
+
+std::optional<study> read_journal(std::string const& folder) {
+    auto const path = journal_path(folder);
+    if (std::error_code ignored; !std::filesystem::exists(path, ignored)) return {};
+    auto const text = read_text_file(path);
+    return read_lines(std::string_view(text).substr(0, whole_lines(text)), path);
 }
 
 void study_journal::begin(study const& header) {

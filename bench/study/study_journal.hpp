@@ -30,4 +30,8 @@ class study_journal {
     unique_fd file_;
 };
 
+/// What a study in `folder` has written by now, which may be running elsewhere: it is not kept from others. Nothing where there is
+/// none. Throws errc::invalid_data.
+std::optional<study> read_journal(std::string const& folder);
+
 }  // namespace muster

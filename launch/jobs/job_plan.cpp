@@ -107,9 +107,9 @@ job_plan plan_submission(settings_result const& given, environment const& variab
     auto const folder = given.text("output-dir");
     plan.run_folder = folder.empty() ? plan.files_folder + "/%j" : absolute_path(folder);
     // An option, not a variable: the runs that prepare the nodes leave no folders.
-    plan.request.run_options.insert(plan.request.run_options.end(), {"--output-dir", plan.run_folder});
-    auto const words = run_words(given);
-    plan.request.run_options.insert(plan.request.run_options.end(), words.begin(), words.end());
+    auto words = run_words(given);
+    words.insert(words.begin(), {"--output-dir", plan.run_folder});
+    hand_to_runs(plan.request, words);
     if (!plan.request.command.empty()) plan.script = render_script(plan.request, options.template_file);
     plan.submit = submit_words(plan);
     return plan;

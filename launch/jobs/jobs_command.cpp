@@ -43,6 +43,7 @@ std::string table_of(std::vector<queued_job> const& jobs, std::size_t width) {
 ordered_json json_of(queued_job const& job) {
     ordered_json row{{"id", job.id},     {"name", job.name},   {"state", job.state}, {"nodes", job.nodes},
                      {"time", job.used}, {"limit", job.limit}, {"start", job.start}, {"reason", job.reason}};
+    row["phase"] = job.phase == job_phase::waiting ? "waiting" : job.phase == job_phase::running ? "running" : "ended";
     row["why"] = job.phase == job_phase::waiting ? ordered_json(explain_wait(job)) : ordered_json();
     row["exit_code"] = job.status ? ordered_json(*job.status) : ordered_json();
     return row;

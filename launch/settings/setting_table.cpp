@@ -150,6 +150,8 @@ constexpr setting rows[]{
     {"artifacts", 0, "", "DIR", kind::text, "", scripting, group::job, use::everywhere, "",
      "copy what the program writes to $MUSTER_SYNC_DIR to DIR: every so often, before the time limit and at the end; %j in DIR: the job's number"},
     {"artifacts-every", 0, "", "T", kind::time, "", scripting, group::job, use::everywhere, "10min", "how often"},
+    {"once", 0, "", "", kind::flag, "", scripting, group::job, use::common_option, "",
+     "run the program once, in the script, and not as ranks: it starts muster run itself"},
     {"muster", 0, "", "PATH", kind::text, "", scripting, group::job, use::common_option, "",
      "path of muster in the job; default: the path of this program"},
     {"template", 0, "", "FILE", kind::text, "", scripting, group::job, use::common, "",

@@ -108,6 +108,7 @@ script_options make_script_options(settings_result const& given) {
     options.filesystems = given.text("filesystems");
     options.network_environment = given.flag("network-env");
     options.check_limits = given.flag("limits");
+    options.once = given.flag("once");
     options.muster = given.text("muster");
     options.template_file = given.text("template");
     options.command = given.command;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -144,7 +145,39 @@ void plan_staging(site const& where, script_request& request, script_options con
     request.run_options.insert(request.run_options.end(), {"--grace", "25s"});
 }
 
+/// What the script would do for its ranks, it cannot do for those of runs that it does not start.
+void plan_once(script_request& request, script_options const& options) {
+    if (!options.once) return;
+    if (!options.container.empty() || !options.artifacts.empty() || options.chain > 0 || !options.sweep.empty())
+        throw error(errc::usage,
+                    "--once does not go with --container, --artifacts, --chain and --sweep, which are for ranks that the script "
+                    "itself starts; give them to a job without --once");
+    request.once = true;
+    hand_to_runs(request, std::exchange(request.run_options, {}));
+}
+
+/// The variable that says to muster run what the option at `words[at]` says; `at` goes behind it. A flag has no value.
+std::pair<std::string, std::string> variable_at(std::vector<std::string> const& words, std::size_t& at) {
+    auto name = words[at++].substr(2);
+    bool const off = name.starts_with("no-") && find_setting(name, "run") == nullptr;
+    if (off) name.erase(0, 3);
+    auto const* row = find_setting(name, "run");
+    expect(row != nullptr && row->is_configurable(), fmt::format("a variable that says --{}", name));
+    if (row->kind == setting_kind::flag) return {variable_of(*row), off ? "false" : "true"};
+    return {variable_of(*row), words.at(at++)};
+}
+
 }  // namespace
+
+void hand_to_runs(script_request& request, std::vector<std::string> const& words) {
+    if (!request.once) {
+        request.run_options.insert(request.run_options.end(), words.begin(), words.end());
+        return;
+    }
+    std::vector<std::pair<std::string, std::string>> variables;
+    for (std::size_t at = 0; at < words.size();) variables.push_back(variable_at(words, at));
+    request.environment.insert(request.environment.begin(), variables.begin(), variables.end());  // the user's values hold
+}
 
 std::string uneven_gpus(site const& where, int gpus, int per_node) {
     if (gpus <= per_node || gpus % per_node == 0) return {};
@@ -216,6 +249,7 @@ script_plan plan_script(site const& where, script_options const& options) {
     plan_staging(where, request, options);
     if (!scheduled && options.walltime)
         request.run_options.insert(request.run_options.end(), {"--timeout", format_walltime(*options.walltime)});
+    plan_once(request, options);
     request.muster = options.muster;
     request.command = options.command;
     return plan;

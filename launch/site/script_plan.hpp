@@ -47,6 +47,7 @@ struct script_options {
     std::vector<std::pair<std::string, std::string>> stage_in;
     std::string artifacts;
     duration artifacts_every{600};
+    bool once = false;          ///< the program is no rank: it starts muster run itself
     std::string muster;         ///< empty: this program's own path
     std::string template_file;  ///< empty: the one built in
     std::vector<std::string> command;
@@ -65,6 +66,9 @@ struct script_plan {
 
     bool operator==(script_plan const&) const = default;
 };
+
+/// Hands options of muster run to the runs of a job: as options or, where the program starts them itself, as variables. Pure.
+void hand_to_runs(script_request& request, std::vector<std::string> const& words);
 
 /// Why that many GPUs make ranks divided unevenly over nodes of `per_node` GPUs: "6 GPUs do not fill …"; "" if they do not. Pure.
 std::string uneven_gpus(site const& where, int gpus, int per_node);

@@ -10,13 +10,14 @@ if [ ! -x "$MUSTER_BIN/muster-simulate" ]; then
 fi
 
 # Two ranks over one link of known latency and rate: whole tensors go both ways at once, one latency and S/rate; large ones in
-# halves, twice. 17 ranks are more than muster reduces directly: MPI's ring, 2 * 16 rounds of a 17th.
-expect_exit 0 "$bench" simulate --latency-us 10 --link-gbs 10 --ranks 2,17 --gradient-bytes 4,2000,64MiB --json -
+# halves, twice. 17 ranks are more than muster reduces directly: MPI's ring, 2 * 16 rounds of a 17th. Of 60, one
+# simulated round stands for four.
+expect_exit 0 "$bench" simulate --latency-us 10 --link-gbs 10 --ranks 2,17,60 --gradient-bytes 4,2000,64MiB --json -
 expect_true python3 - "$OUT" <<'PY'
 import json, sys
 study = json.load(open(sys.argv[1]))
 assert study["simulated"] is True and study["schema"] == "muster.simulation/1"
-two, many = study["results"]
+two, many, more = study["results"]
 alpha, beta = 10e-6, 1 / 10e9
 S = 64 << 20
 assert two["simulated"] is True and two["backend"] == "mpi"
@@ -26,6 +27,8 @@ for each in two["allreduces"]:
     assert abs(each["seconds"] / expected - 1) < 0.03, (each, expected)
 ring = 32 * (alpha + S / 17 * beta)
 assert abs(many["allreduces"][2]["seconds"] / ring - 1) < 0.03, (many["allreduces"][2], ring)
+ring = 118 * (alpha + S / 60 * beta)
+assert abs(more["allreduces"][2]["seconds"] / ring - 1) < 0.03, (more["allreduces"][2], ring)
 doubling = 6 * (alpha + 4 * beta)  # 17 is one more than 16: in, four rounds, out
 assert abs(many["allreduces"][0]["seconds"] / doubling - 1) < 0.03, (many["allreduces"][0], doubling)
 PY

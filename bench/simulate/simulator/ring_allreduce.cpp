@@ -1,5 +1,8 @@
 #include "bench/simulate/simulator/ring_allreduce.hpp"
 
+#include <algorithm>
+#include <simgrid/s4u.hpp>
+
 #include "bench/simulate/simulator/simulated_time.hpp"
 
 namespace muster {
@@ -9,7 +12,15 @@ namespace {
 /// Open MPI's libnbc takes the ring from here on.
 constexpr std::size_t ring_bytes = 65536;
 
+int most_rounds = 1 << 16;
+double latency_s = 0;
+
 }  // namespace
+
+void set_ring_model(int rounds, double latency) noexcept {
+    most_rounds = rounds;
+    latency_s = latency;
+}
 
 ring_allreduce::ring_allreduce(void* data, std::size_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm, int tag)
     : data_(static_cast<std::byte*>(data)), count_(count), type_(type), op_(op), comm_(comm), tag_(tag) {
@@ -33,6 +44,16 @@ ring_allreduce::part ring_allreduce::chunk(int index) const noexcept {
 
 void ring_allreduce::plan_ring() {
     int const next = (rank_ + 1) % size_, before = (rank_ + size_ - 1) % size_;
+    int const together = (size_ - 2 + most_rounds) / most_rounds;
+    if (together > 1) {
+        for (bool const reduces : {true, false})
+            for (int left = size_ - 1; left > 0; left -= together) {
+                int const these = std::min(together, left);
+                part const chunks{0, count_ * static_cast<std::size_t>(these) / static_cast<std::size_t>(size_)};
+                rounds_.push_back({next, before, chunks, chunks, reduces, these});
+            }
+        return;
+    }
     for (int step = 0; step < size_ - 1; ++step)
         rounds_.push_back({next, before, chunk(rank_ - step), chunk(rank_ - step - 1), true});
     for (int step = 0; step < size_ - 1; ++step)
@@ -77,20 +98,30 @@ void ring_allreduce::end() {
     round const& now = rounds_[at_];
     if (!now.reduces) return;
     std::size_t const bytes = now.received.count * element_bytes_;
-    if (bytes <= payload_limit)
+    if (bytes <= payload_limit && now.stands_for == 1)
         PMPI_Reduce_local(scratch_.data(), data_ + now.received.first * element_bytes_, static_cast<int>(now.received.count),
                           type_, op_);
     pass_memory_time(3 * bytes);
 }
 
-bool ring_allreduce::advance() {
-    while (at_ < rounds_.size()) {
-        if (!under_way_) begin();
+bool ring_allreduce::arrived() {
+    namespace s4u = simgrid::s4u;
+    if (!arrived_) {
         int done = 0;
         PMPI_Testall(2, requests_.data(), &done, MPI_STATUSES_IGNORE);
         if (done == 0) return false;
+        arrived_ = true;
+        goes_on_at_ = s4u::Engine::get_clock() + latency_s * (rounds_[at_].stands_for - 1);
+    }
+    return s4u::Engine::get_clock() >= goes_on_at_;
+}
+
+bool ring_allreduce::advance() {
+    while (at_ < rounds_.size()) {
+        if (!under_way_) begin();
+        if (!arrived()) return false;
         end();
-        under_way_ = false;
+        under_way_ = arrived_ = false;
         ++at_;
     }
     return true;

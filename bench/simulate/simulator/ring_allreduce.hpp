@@ -9,6 +9,10 @@
 
 namespace muster {
 
+/// How many rounds each of the ring's two passes takes at most, and a message's latency in it. In a ring of more ranks one round stands for
+/// several, which are alike: as many bytes, and as many latencies. Before the ranks start.
+void set_ring_model(int most_rounds, double latency_s) noexcept;
+
 /// Not muster's code but that of an MPI library: Open MPI's libnbc sends large tensors round a ring too. In place on `data`.
 /// Messages up to payload_limit carry their contents and are reduced; larger ones only take their time.
 class ring_allreduce {
@@ -17,6 +21,9 @@ class ring_allreduce {
 
     /// True once it is through. Never blocks.
     bool advance();
+
+    /// When the latencies of rounds that one stands for are over; 0: nothing but messages is waited for.
+    double goes_on_at() const noexcept { return arrived_ ? goes_on_at_ : 0; }
 
     /// Those under way, for who waits.
     std::array<MPI_Request, 2>& requests() noexcept { return requests_; }
@@ -30,11 +37,13 @@ class ring_allreduce {
         int to = -1, from = -1;
         part sent, received;
         bool reduces = false;
+        int stands_for = 1;  ///< rounds of the ring, which are alike, at once
     };
     part chunk(int index) const noexcept;
     void plan_ring();
     void plan_doubling();
     void begin();
+    bool arrived();
     void end();
 
     std::byte* data_;
@@ -45,7 +54,8 @@ class ring_allreduce {
     int tag_, rank_ = 0, size_ = 1;
     std::vector<round> rounds_;
     std::size_t at_ = 0;
-    bool under_way_ = false;
+    bool under_way_ = false, arrived_ = false;
+    double goes_on_at_ = 0;
     std::vector<std::byte> scratch_;
     std::array<MPI_Request, 2> requests_{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 };

@@ -61,6 +61,27 @@ std::vector<waited> waited_by(rank_state& me) {
     return all;
 }
 
+/// When the first of its schedules goes on that waits for latencies alone; 0: none does.
+double next_moment(rank_state const& me) {
+    double first = 0;
+    for (auto const& [name, schedule] : me.schedules)
+        if (double const at = schedule->goes_on_at(); at > 0 && (first == 0 || at < first)) first = at;
+    return first;
+}
+
+/// Looks again and again whether one of them is through, until that moment.
+bool came_before(double moment, std::vector<MPI_Request>& requests, int& which) {
+    constexpr double look_each_s = 2e-6;
+    for (;;) {
+        int came = 0;
+        PMPI_Testany(static_cast<int>(requests.size()), requests.data(), &which, &came, MPI_STATUS_IGNORE);
+        if (came != 0) return true;
+        double const now = simgrid::s4u::Engine::get_clock();
+        if (now >= moment) return false;
+        simgrid::s4u::this_actor::sleep_until(std::min(moment, now + look_each_s));
+    }
+}
+
 /// The ranks are contexts of one process: what each gives lies where all can read it. Takes two barriers of simulated time.
 struct meeting {
     std::vector<std::byte> all;
@@ -117,6 +138,7 @@ void wait_for_messages() {
     auto& me = own();
     if (std::exchange(me.moved, false)) return;
     auto const arrays = waited_by(me);
+    double const goes_on_at = next_moment(me);
     for (;;) {
         std::vector<MPI_Request> requests;
         std::vector<std::pair<std::size_t, int>> places;
@@ -127,9 +149,13 @@ void wait_for_messages() {
                 requests.push_back(each);
                 places.emplace_back(a, i);
             }
+        if (requests.empty() && goes_on_at > 0) return simgrid::s4u::this_actor::sleep_until(goes_on_at);
         if (requests.empty()) return simgrid::s4u::this_actor::yield();
         int which = MPI_UNDEFINED;
-        PMPI_Waitany(static_cast<int>(requests.size()), requests.data(), &which, MPI_STATUS_IGNORE);
+        if (goes_on_at == 0)
+            PMPI_Waitany(static_cast<int>(requests.size()), requests.data(), &which, MPI_STATUS_IGNORE);
+        else if (!came_before(goes_on_at, requests, which))
+            return;
         if (which == MPI_UNDEFINED) return;
         auto const [a, i] = places[static_cast<std::size_t>(which)];
         arrays[a].first[i] = MPI_REQUEST_NULL;

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <simgrid/kernel/resource/NetworkModelIntf.hpp>
 #include <simgrid/s4u.hpp>
 #include <string>
 
@@ -17,6 +18,7 @@
 #include "base/log.hpp"
 #include "bench/simulate/simulator/build_platform.hpp"
 #include "bench/simulate/simulator/rank_program.hpp"
+#include "bench/simulate/simulator/ring_allreduce.hpp"
 #include "bench/simulate/simulator/simulated_time.hpp"
 #include "bench/tools/checked_json.hpp"
 
@@ -44,11 +46,23 @@ void use_one_processor() {
     sched_setaffinity(0, sizeof one, &one);
 }
 
+/// What a message takes beyond its bytes at the port's rate is latency, however much of it there is for its size.
+void time_messages_as_measured(platform_model const& model, s4u::Engine& engine) {
+    if (model.messages.empty()) return;
+    engine.get_netzone_root()->get_network_model()->set_lat_factor_cb(
+        [&model](double bytes, s4u::Host const*, s4u::Host const*, auto const&, auto const&) {
+            double const beyond_us = message_us(model.messages, bytes) - bytes / model.port_gbs / 1e3;
+            return std::max(beyond_us, 0.0) / model.local_latency_us;
+        });
+}
+
 simulation_result simulate(simulation_job const& job, s4u::Engine& engine) {
     auto const hosts = build_platform(job.platform, job.ranks);
+    time_messages_as_measured(job.platform, engine);
     SMPI_init();
     let_payloads_go();
     set_memory_rate(job.platform.memory_gbs);
+    set_ring_model(job.ring_rounds, job.platform.network_latency_us * 1e-6);
     std::size_t elements = std::accumulate(job.tensors.begin(), job.tensors.end(), std::size_t{0});
     for (std::size_t const bytes : job.bytes) elements = std::max(elements, bytes / sizeof(float));
     simulated_world world{job, {}, std::vector<float>(elements)};

@@ -95,15 +95,36 @@ TEST(local_validation, reads_what_was_measured_and_keeps_fit_and_prediction_apar
     ASSERT_EQ(from.steps.size(), 3u);
     EXPECT_EQ(from.steps[1].ranks, 2);
     EXPECT_EQ(from.bucket_bytes, 65536u);
-    local_validation all{from, {2, 5, 0.1, {0.2, -0.1}}, plain_link(2, 5), {{"step", 4, 1, 200, 220}}};
+    local_validation all{from, {5, 0.1, {0.2, -0.1}}, plain_link(2, 5), {{"step", 4, 1, 200, 220}}};
     auto const document = to_json(all);
     EXPECT_EQ(document["simulated"], true);
     EXPECT_NEAR(document["predicted"][0]["error"].get<double>(), 0.1, 1e-12);
     EXPECT_EQ(document["predicted"][0]["simulated"], true);
     auto const text = table_of(all);
-    for (auto const* words : {"SIMULATED beside measured", "FITTED, to 2 sizes", "-10% to +20%", "PREDICTED, nothing fitted",
-                              "+10%", "4 ranks take turns on 2 cores"})
+    for (auto const* words : {"SIMULATED beside measured", "2 sizes of messages", "FITTED, to the allreduces", "-10% to +20%",
+                              "nothing fitted to them", "+10%", "4 ranks take turns on 2 cores"})
         EXPECT_NE(text.find(words), text.npos) << words << "\n" << text;
+}
+
+TEST(local_validation, fits_the_rate_of_additions_and_predicts_each_size_from_the_others) {
+    // 0.2 ns a byte, and one allreduce that takes 10% longer than that.
+    std::vector<explained_allreduce> const all{{1, 1, 0}, {30, 20, 50}, {110, 80, 100}, {220, 100, 500}};
+    auto const fit = fit_additions(all);
+    EXPECT_GT(fit.gbs, 4) << "the longer one says 4.2";
+    EXPECT_LT(fit.gbs, 5);
+    ASSERT_EQ(fit.left_out.size(), 4u);
+    EXPECT_NEAR(fit.left_out[3], -0.0388, 0.001) << "it is predicted from the others";
+    EXPECT_EQ(fit.left_out[0], 0) << "nothing is added there";
+}
+
+TEST(platform_model, has_messages_as_they_were_measured) {
+    std::vector<timed_size> const messages{{8, 1}, {4096, 5}, {8192, 7}};
+    EXPECT_DOUBLE_EQ(message_us(messages, 4), 1);
+    EXPECT_DOUBLE_EQ(message_us(messages, 6144), 6);
+    EXPECT_DOUBLE_EQ(message_us(messages, 16384), 14) << "at the last one's rate";
+    auto model = plain_link(2, 5);
+    model.messages = messages;
+    EXPECT_EQ(read_platform(to_json(model)), model);
 }
 
 TEST(published_fit, is_as_good_as_the_table_allows) {

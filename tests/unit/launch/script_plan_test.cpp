@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <map>
 
 #include "base/error.hpp"
 #include "launch/site/script_plan.hpp"
@@ -135,6 +136,29 @@ TEST(plan_script, network_variables_only_on_several_nodes_and_not_if_unwanted) {
     auto without = options(8, 1, "debug");
     without.network_environment = false;
     EXPECT_THAT(names(without), AllOf(Not(HasSubstr("NCCL")), Not(HasSubstr("FI_")), HasSubstr("TMPDIR")));
+}
+
+TEST(plan_script, a_program_that_starts_muster_run_itself_gets_variables_in_place_of_options) {
+    auto o = options(8, 0.5, "debug");
+    o.site = "polaris";
+    o.once = true;
+    o.early_signal = "USR1@60";
+    o.environment = {{"MUSTER_SITE", "mine"}};
+    auto request = plan_script(shipped("polaris"), o).request;
+    hand_to_runs(request, {"--bind-to", "numa", "--no-smt", "--tag-output"});
+    EXPECT_TRUE(request.once);
+    EXPECT_TRUE(request.run_options.empty());
+    std::map<std::string, std::string> seen;  // the last one of a name holds
+    for (auto const& [name, value] : request.environment) seen[name] = value;
+    EXPECT_EQ(seen["MUSTER_SIGNAL_BEFORE_END"], "USR1@60");
+    EXPECT_EQ(seen["MUSTER_BIND_TO"], "numa");
+    EXPECT_EQ(seen["MUSTER_SMT"], "false");
+    EXPECT_EQ(seen["MUSTER_TAG_OUTPUT"], "true");
+    EXPECT_EQ(seen["MUSTER_SITE"], "mine") << "the user's own value";
+    auto const script = render_script(request, "");
+    EXPECT_THAT(script, AllOf(HasSubstr("\nexec x </dev/null\n"), Not(HasSubstr("muster run -n"))));
+    o.chain = 2;
+    EXPECT_THAT(refusal("polaris", o), HasSubstr("--once does not go with"));
 }
 
 TEST(plan_script, own_constraint_and_filesystems) {

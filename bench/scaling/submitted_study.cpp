@@ -1,0 +1,302 @@
+#include "bench/scaling/submitted_study.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/process/run_captured.hpp"
+#include "base/process/self_program.hpp"
+#include "base/text.hpp"
+#include "base/version.hpp"
+#include "bench/scaling/run_point.hpp"
+#include "bench/study/study_schedule.hpp"
+#include "bench/tools/checked_json.hpp"
+
+namespace muster {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int ask_each_ms = 5000;  // as muster watch
+constexpr int most_failures = 120;
+
+/// What is for the whole study, and not for one of its jobs.
+constexpr std::string_view not_handed_on[]{"submit", "submit-options", "wait",     "collect",   "dry-run",
+                                           "output", "expect",         "baseline", "tolerance", "collectives",
+                                           "fresh",  "retry",          "no-html",  "muster",    "name"};
+
+std::string ranks_text(int ranks) {
+    return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
+}
+
+/// Of "muster-bench scale …".
+option_words read_line(std::string const& line) {
+    auto words = shell_split(line, "the command line");
+    words.erase(words.begin(), words.begin() + 2);
+    std::vector<option_shape> known;
+    for (auto const& row : scale_option_rows()) known.push_back({std::string(row.name), row.letter, !row.argument.empty()});
+    return read_option_words(known, words);
+}
+
+std::vector<due_run> due_of(study_plan const& plan, int ranks, std::vector<study_run> const& made, bool retry = false) {
+    auto due = missing_runs(plan, made, retry);
+    std::erase_if(due, [&](due_run const& one) { return one.ranks != ranks; });
+    return due;
+}
+
+point_job const* last_of(std::span<point_job const> jobs, int ranks) {
+    auto const found = std::find_if(jobs.rbegin(), jobs.rend(), [&](auto const& job) { return job.ranks == ranks; });
+    return found == jobs.rend() ? nullptr : &*found;
+}
+
+study_run lost_run(due_run const& due, point_job const& job, study_point const& point) {
+    study_run run;
+    run.ranks = due.ranks;
+    run.nodes = point.nodes;
+    run.hosts = point.hosts;
+    run.repetition = due.repetition;
+    run.warmup = due.warmup;
+    run.started = job.submitted;
+    run.status = run_status::failed;
+    run.exit_code = 125;
+    run.reason = fmt::format("job {}: {}", job.id, job.state);
+    return run;
+}
+
+}  // namespace
+
+study merge_points(study out, std::span<std::optional<study> const> parts, std::span<point_job const> jobs) {
+    bool told = false;
+    std::vector<std::string> numbers;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        int const ranks = out.plan.ranks[i];
+        study_point point;
+        point.ranks = ranks;
+        std::vector<study_run> made;
+        if (parts[i]) {
+            auto const& part = *parts[i];
+            if (!part.points.empty()) point = part.points.front();
+            made = latest_runs(part.runs);
+            std::erase_if(made, [](auto const& run) { return run.status == run_status::interrupted; });
+            for (auto& run : made)
+                if (!run.output.empty()) run.output = fmt::format("jobs/{}-ranks/{}", ranks, run.output);
+            if (!std::exchange(told, true)) {
+                out.launch_command = part.launch_command;
+                out.scheduler = part.scheduler;
+                out.machine = part.machine;
+                out.load = part.load;
+                out.variables = part.variables;
+                out.software = part.software;
+            }
+        }
+        auto const* job = last_of(jobs, ranks);
+        if (job != nullptr) numbers.push_back(job->id);
+        if (job != nullptr && job->ended())
+            for (auto const& due : due_of(out.plan, ranks, made))
+                if (!due.warmup) made.push_back(lost_run(due, *job, point));
+        out.points.push_back(point);
+        out.runs.insert(out.runs.end(), made.begin(), made.end());
+    }
+    std::stable_sort(out.runs.begin(), out.runs.end(), [](auto const& a, auto const& b) { return a.started < b.started; });
+    for (std::size_t i = 0; i < out.runs.size(); ++i) out.runs[i].order = static_cast<int>(i);
+    for (auto& [name, value] : out.variables)
+        if (name == "SLURM_JOB_ID" || name == "PBS_JOBID") value = join(numbers, ",");
+    out.plan.notes.push_back("each number of ranks ran in a job of its own: they did not take turns, and their nodes may differ");
+    return out;
+}
+
+submitted_study::submitted_study(scale_request const& request, environment const& variables, std::string const& line)
+    : request_(request),
+      variables_(variables),
+      given_(read_line(line)),
+      journal_(request.folder.string()),
+      jobs_(read_point_jobs(request.folder)),
+      parts_(request.plan.ranks.size()) {
+    begin(line);
+}
+
+void submitted_study::begin(std::string const& line) {
+    header_.name = request_.name;
+    header_.created = utc_now();
+    header_.command = line;
+    header_.version = version();
+    header_.folder = fs::current_path().string();
+    header_.machine = describe_machine();
+    header_.scheduler = "none yet";
+    header_.plan = request_.plan;
+    auto const begun = journal_.read();
+    if (begun && jobs_.empty() && !begun->runs.empty())
+        throw error(
+            errc::usage,
+            fmt::format("{} holds a study whose runs were made without --submit; give another folder with -o, or leave out "
+                        "--submit to go on with it",
+                        request_.folder.string()));
+    if (request_.fresh) {
+        ask();
+        for (auto const& job : jobs_)
+            if (!job.ended())
+                throw error(errc::usage, fmt::format("--fresh: job {} of this study has not ended; end it first: {} cancel {}",
+                                                     job.id, request_.muster, job.id));
+        for (int const ranks : request_.plan.ranks) fs::remove(folder_of(ranks) / "runs.jsonl");
+        jobs_.clear();
+        write_point_jobs(request_.folder, jobs_);
+    } else if (begun) {
+        if (auto const differs = difference(begun->plan, request_.plan); !differs.empty())
+            throw error(errc::usage,
+                        fmt::format("{} holds another study:{}\ngive another folder with -o, or begin anew with --fresh",
+                                    request_.folder.string(), differs));
+        header_.created = begun->created;
+        return;
+    }
+    if (!request_.submit.dry_run) journal_.begin(header_);
+}
+
+fs::path submitted_study::folder_of(int ranks) const {
+    return request_.folder / "jobs" / fmt::format("{}-ranks", ranks);
+}
+
+std::vector<std::string> submitted_study::command_of(int ranks) const {
+    std::vector<std::string> words{self_program().string(), "scale"};
+    for (auto const& [name, value] : given_.options) {
+        if (std::ranges::find(not_handed_on, name) != std::end(not_handed_on)) continue;
+        words.push_back("--" + name);
+        if (!value.empty()) words.push_back(value);
+    }
+    words.insert(words.end(), {"--only", std::to_string(ranks), "--muster", fs::absolute(request_.muster).string(), "--name",
+                               request_.name, "--output", fs::absolute(folder_of(ranks)).string(), "--no-html"});
+    if (request_.retry) words.emplace_back("--retry");
+    if (given_.words.empty()) return words;
+    words.emplace_back("--");
+    words.insert(words.end(), given_.words.begin(), given_.words.end());
+    return words;
+}
+
+bool submitted_study::all_ended() const noexcept {
+    return std::ranges::all_of(jobs_, [](auto const& job) { return job.ended(); });
+}
+
+std::string submitted_study::live_text() const {
+    std::string out;
+    for (auto const& job : jobs_)
+        if (!job.ended()) out += fmt::format("job {} ({}): {}\n", job.id, ranks_text(job.ranks), job.state);
+    return out;
+}
+
+void submitted_study::ask() {
+    for (auto& job : jobs_) {
+        if (job.ended()) continue;
+        auto const before = job;
+        ask_for(job, request_.muster, variables_);
+        if (job != before) fmt::print(stderr, "job {} ({}): {}\n", job.id, ranks_text(job.ranks), job.state);
+    }
+    if (!jobs_.empty()) write_point_jobs(request_.folder, jobs_);
+}
+
+void submitted_study::collect() {
+    for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i] = read_journal(folder_of(request_.plan.ranks[i]).string());
+    results_ = merge_points(header_, parts_, jobs_);
+    if (!results_.runs.empty()) write_json_file((request_.folder / "results.json").string(), to_json(results_));
+}
+
+/// Numbers of ranks of which runs are missing, and no job waits or runs.
+std::vector<int> submitted_study::missing_ranks() const {
+    std::vector<int> out;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+        int const ranks = request_.plan.ranks[i];
+        auto const* job = last_of(jobs_, ranks);
+        if (job != nullptr && !job->ended()) continue;
+        if (!due_of(request_.plan, ranks, parts_[i] ? parts_[i]->runs : std::vector<study_run>{}, request_.retry).empty())
+            out.push_back(ranks);
+    }
+    return out;
+}
+
+void submitted_study::print_missing() const {
+    for (int const ranks : missing_ranks()) {
+        auto words = submit_words(request_.muster, ranks, request_.submit.options, command_of(ranks));
+        fmt::print("## {}: {}\n", ranks_text(ranks), shell_join(words));
+        std::fflush(stdout);
+        words.insert(words.begin() + 2, "--dry-run");
+        if (auto const ended = run_program(words, variables_, {.out_fd = 1, .err_fd = 2}); ended.exit_status != 0)
+            throw error(errc::unavailable,
+                        fmt::format("the job of {} would be refused, as muster says above", ranks_text(ranks)));
+    }
+}
+
+void submitted_study::submit_missing() {
+    auto const missing = missing_ranks();
+    // What cannot be submitted is found before anything is queued.
+    for (int const ranks : missing) {
+        auto words = submit_words(request_.muster, ranks, request_.submit.options, command_of(ranks));
+        words.insert(words.begin() + 2, "--dry-run");
+        auto const said = run_captured(words, variables_);
+        if (said.exit_status != 0)
+            throw error(errc::usage, fmt::format("the job of {} would be refused, so none was submitted: {}", ranks_text(ranks),
+                                                 without_controls(trim(said.err))));
+    }
+    std::vector<std::string> told;
+    for (int const ranks : missing) {
+        if (auto const* last = last_of(jobs_, ranks))
+            fmt::print(stderr, "{}: job {} has ended without all of its runs ({}); it is submitted again\n", ranks_text(ranks),
+                       last->id, last->state);
+        fs::create_directories(folder_of(ranks));
+        auto const words = submit_words(request_.muster, ranks, request_.submit.options, command_of(ranks));
+        jobs_.push_back(submit_point(words, ranks, told, variables_));
+        write_point_jobs(request_.folder, jobs_);
+        fmt::print(stderr, "job {}: {}\n", jobs_.back().id, ranks_text(ranks));
+    }
+}
+
+/// To the end of all jobs. A scheduler that does not answer for a while is no reason to stop.
+std::optional<int> submitted_study::follow() {
+    int failures = 0;
+    while (!all_ended()) {
+        pollfd signal{signals_.fd(), POLLIN, 0};
+        ::poll(&signal, 1, ask_each_ms);
+        if (auto const came = signals_.came()) {
+            fmt::print(stderr, "stopped by signal {}; the jobs go on, and the same command collects what they bring:\n{}", *came,
+                       live_text());
+            return 128 + *came;
+        }
+        try {
+            ask();
+            failures = 0;
+        } catch (error const& e) {
+            if (++failures == 1) fmt::print(stderr, "muster-bench: note: {}; asking on\n", e.what());
+            if (failures == most_failures) throw;
+        }
+    }
+    return {};
+}
+
+std::optional<int> submitted_study::go_on() {
+    ask();
+    collect();
+    if (request_.submit.dry_run) {
+        print_missing();
+        return 0;
+    }
+    if (!request_.submit.collect_only) submit_missing();
+    if (request_.submit.wait)
+        if (auto const code = follow()) return code;
+    collect();
+    for (auto const& job : jobs_) {
+        auto const* last = last_of(jobs_, job.ranks);
+        bool const lost =
+            job.ended() && last == &job && !job.output.empty() && std::ranges::any_of(results_.runs, [&](auto const& run) {
+                return run.ranks == job.ranks && run.reason.starts_with(fmt::format("job {}: ", job.id));
+            });
+        if (lost)
+            fmt::print(stderr, "job {} ({}) ended without all of its runs: {}; the end of {}:{}\n", job.id, ranks_text(job.ranks),
+                       job.state, job.output, last_lines(job.output));
+    }
+    return {};
+}
+
+}  // namespace muster
