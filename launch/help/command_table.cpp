@@ -99,7 +99,9 @@ constexpr command_row rows[]{
             "ranks "
             "write, until the last of the jobs has ended. The scheduler is asked once in 5 seconds, however many jobs there are. "
             "Ctrl-C ends muster watch, not the jobs.\n\n"
-            "A line that holds muster-metric: is kept in the line of status on a terminal.\n\n"
+            "A line that holds muster-metric: is kept in the line of status on a terminal. Below it stands how the job's GPUs "
+            "are "
+            "used, where NVML tells; elsewhere that is printed once a minute.\n\n"
             "Of several jobs, or of an array, the exit code is the first that is not 0.",
     },
     {

@@ -11,7 +11,9 @@
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"
+#include "launch/jobs/logs/gpu_lines.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
+#include "launch/record/gpu_use_record.hpp"
 
 namespace muster {
 
@@ -19,10 +21,10 @@ using nlohmann::ordered_json;
 
 namespace {
 
-/// run.json of a folder; null where there is none that can be read.
-ordered_json read_run(std::string const& folder) {
+/// A JSON file of a run's folder; null where there is none that can be read.
+ordered_json read_object(std::string const& folder, std::string const& name) {
     try {
-        auto const text = read_small_file(folder + "/run.json", "record of a run");
+        auto const text = read_small_file(folder + "/" + name, "record of a run");
         auto run = text ? ordered_json::parse(*text, nullptr, false) : ordered_json();
         return run.is_object() ? run : ordered_json();
     } catch (error const&) {
@@ -56,6 +58,7 @@ void print_run(std::string const& folder, ordered_json const& run) {
     print_row("placed", text_of(run.value("allocation", ordered_json::object()), "text"));
     print_row("version", text_of(run, "version"));
     print_row("started", text_of(run, "started_at"));
+    for (auto const& line : gpu_summary(read_gpu_use(folder))) print_row("GPU use", line);
     auto const end = run.value("exit", ordered_json());
     if (end.is_object()) {
         print_row("ended", text_of(run, "ended_at"));
@@ -100,7 +103,9 @@ int show_command(std::vector<std::string> const& args, environment const& variab
         for (auto const& job : jobs) all["jobs"].push_back(json_of(job));
         all["record"] = record ? json_of(*record) : ordered_json();
         all["runs"] = ordered_json::array();
-        for (auto const& folder : files.run_folders) all["runs"].push_back({{"folder", folder}, {"run", read_run(folder)}});
+        for (auto const& folder : files.run_folders)
+            all["runs"].push_back(
+                {{"folder", folder}, {"run", read_object(folder, "run.json")}, {"gpu_use", read_object(folder, gpu_use_file)}});
         fmt::print("{}\n", all.dump(2, ' ', false, ordered_json::error_handler_t::replace));
         return 0;
     }
@@ -115,7 +120,7 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     }
     if (record) print_record(*record);
     print_row("output", files.output);
-    for (auto const& folder : files.run_folders) print_run(folder, read_run(folder));
+    for (auto const& folder : files.run_folders) print_run(folder, read_object(folder, "run.json"));
     if (auto const full = describe_job(kind, id, variables); !full.empty())
         fmt::print("\nas {} has it\n{}\n", to_string(kind), trim(full));
     return 0;

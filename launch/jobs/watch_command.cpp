@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <map>
 #include <set>
 
@@ -15,6 +16,7 @@
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"
+#include "launch/jobs/logs/gpu_lines.hpp"
 #include "launch/jobs/logs/log_tail.hpp"
 #include "launch/jobs/logs/watch_screen.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
@@ -71,6 +73,7 @@ class job_watcher {
         for (;;) {
             auto const ends_at = asked_at_ + ask_each;
             read_logs();
+            show_gpus();
             if (std::all_of(jobs_.begin(), jobs_.end(), [](auto const& job) { return job.ended; })) break;
             wait_until(std::min(ends_at, clock::now() + look_each));
             if (clock::now() >= ends_at) ask();
@@ -173,6 +176,23 @@ class job_watcher {
             }
         tail_.look();
         screen_.flush();
+    }
+
+    /// Of the runs of jobs that run: each is its job's last.
+    void show_gpus() {
+        std::vector<std::string> lines;
+        std::vector<shown_gpu_node> all;
+        auto const now = static_cast<double>(std::time(nullptr));
+        for (auto const& job : jobs_)
+            for (auto const& [id, known] : job.known) {
+                if (job.ended || known.phase != job_phase::running) continue;
+                auto const folders = find_job_files(known.raw_id, job.record).run_folders;
+                if (folders.empty()) continue;
+                auto const nodes = read_gpu_use(folders.back());
+                for (auto const& line : gpu_lines(nodes, now)) lines.push_back(several_ ? fmt::format("{} {}", id, line) : line);
+                all.insert(all.end(), nodes.begin(), nodes.end());
+            }
+        screen_.show_gpus(lines, gpu_overview(all));
     }
 
     void wait_until(clock::time_point when) {

@@ -14,6 +14,7 @@
 #include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
 #include "launch/ranks/exports.hpp"
+#include "launch/record/gpu_use_record.hpp"
 #include "launch/record/secret_names.hpp"
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/system/absolute_path.hpp"
@@ -164,6 +165,8 @@ void run_record::begin(std::vector<binding> const* bindings) {
         }
         places_.push_back(std::move(line));
     }
+    std::error_code fault;
+    fs::remove(fs::path(folder_) / gpu_use_file, fault);  // of a former run
     output_folder const folder(folder_, "check --output-dir");
     write_whole(folder, "environment", variables_.shell_lines(), 0600);
     write_whole(folder, "run.json", text());

@@ -42,6 +42,7 @@ engine_supervisor::engine_supervisor(run_context const& run, engine_row const& e
       inherited_(run.inherited),
       outcome_(run.outcome),
       engine_(engine),
+      gpu_record_(loop_, run.options.output_dir),
       listener_(loop_, ranks.size(), run.options.heartbeat + duration(10),
                 [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
       ranks_(std::move(ranks)),
@@ -180,6 +181,10 @@ void engine_supervisor::on_message(remote_rank&, wire::rank_wrote const&) {
     deadlines_.note_output();
 }
 
+void engine_supervisor::on_message(remote_rank& rank, wire::gpus_used const& used) {
+    gpu_record_.note(ranks_.host_of(rank), used.gpus);
+}
+
 void engine_supervisor::on_message(remote_rank& rank, wire::loaded_mpi const& loaded) {
     rank.uses_mpi = true;
     if (options_.allow_singletons || ranks_.size() < 2) return;
@@ -192,9 +197,8 @@ void engine_supervisor::on_message(remote_rank& rank, wire::loaded_mpi const& lo
 
 void engine_supervisor::on_message(remote_rank& rank, wire::orphaned const& orphaned) {
     rank.daemon_lost = orphaned.parent.empty() ? std::string("the engine's daemon") : orphaned.parent;
-    // An engine that has lost ranks on one node ends its daemons on the others.
-    auto const elsewhere = [&](int other) { return other >= 0 && ranks_[other].node != rank.node; };
-    if (first_orphan_ < 0 && !elsewhere(first_lost_) && !elsewhere(first_killed_)) first_orphan_ = rank.job.who.rank;
+    // An engine that has lost a rank ends its daemons on all nodes. A daemon that dies by itself takes no watcher with it.
+    if (first_orphan_ < 0 && first_lost_ < 0 && first_killed_ < 0) first_orphan_ = rank.job.who.rank;
     decide_cause_after(abort_patience);  // its engine may have died before it
 }
 

@@ -11,6 +11,7 @@
 
 #include "launch/engine/engine_table.hpp"
 #include "launch/ranks/output_writer.hpp"
+#include "launch/record/gpu_use_record.hpp"
 #include "launch/run/remote_ranks.hpp"
 #include "launch/run/stdin_forwarder.hpp"
 #include "launch/settings/run_context.hpp"
@@ -62,6 +63,7 @@ class engine_supervisor {
     void on_message(remote_rank& rank, wire::aborting const& aborting);
     void on_message(remote_rank& rank, wire::pong const& pong);
     void on_message(remote_rank& rank, wire::seen const& seen);
+    void on_message(remote_rank& rank, wire::gpus_used const& used);
     template <typename Other>
     void on_message(remote_rank&, Other const&) {}  // what only a shim gets
     void on_link_lost(remote_rank& rank, std::string const& reason);
@@ -135,6 +137,7 @@ class engine_supervisor {
     wire_up speaks_ = wire_up::pmix;
     event_loop loop_;
     output_writer writer_;
+    gpu_use_record gpu_record_;
     shim_listener listener_;
     std::optional<shim_directions> directions_;
     remote_ranks ranks_;
@@ -164,7 +167,7 @@ class engine_supervisor {
     int culprit_ = -1;
     int first_lost_ = -1;                  ///< the first rank whose shim was lost
     int first_killed_ = -1;                ///< the first rank whose shim's guard was killed
-    int first_orphan_ = -1;                ///< the first rank whose daemon died, if nothing had been lost on another node before
+    int first_orphan_ = -1;                ///< the first rank whose daemon died, if no watcher had been lost before
     event_loop::clock::time_point start_;  ///< of the engine, then of the ranks
     signal_requests requests_;
 };

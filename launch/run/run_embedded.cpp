@@ -13,10 +13,13 @@
 #include "base/process/process_starter.hpp"
 #include "base/text.hpp"
 #include "launch/placement/local_placement.hpp"
+#include "launch/placement/node_share.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/ranks/exports.hpp"
+#include "launch/ranks/gpu_sampler.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/ranks/start_limits.hpp"
+#include "launch/record/gpu_use_record.hpp"
 #include "launch/run/embedded_supervisor.hpp"
 #include "launch/system/held_ports.hpp"
 #include "launch/system/open_files.hpp"
@@ -121,6 +124,16 @@ int find_master_port(run_options const& options, rendezvous const& point) {
     return port;
 }
 
+/// None where there is no folder to tell of them in.
+std::vector<gpu> own_gpus_to_sample(run_options const& options, local_placement const& where) {
+    auto const has_ranks = [&](std::size_t node) { return where.map.ranks_per_node[node] > 0; };
+    std::size_t here = 0;
+    while (here < where.map.ranks_per_node.size() && !has_ranks(here)) ++here;
+    if (options.output_dir.empty() || here >= where.given.nodes.size()) return {};
+    auto const place = with_share(options.place, where.given, where.given.nodes[here]);
+    return gpus_to_sample(where.machine, where.bindings, is_gpu_share_unclear(where.machine, place));
+}
+
 /// What would run, as a shell would do it: the cores of each rank, then its command.
 void print_commands(run_options const& options, local_placement const& where) {
     fmt::print("# muster itself starts {} ranks on {}; their variables: --print-env RANK\n", where.map.world_size(),
@@ -192,6 +205,9 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     }
     end_phase("ranks started");
     input.child_started();
+    gpu_use_record gpu_record(watch.loop(), options.output_dir);
+    gpu_sampler const sampler(watch.loop(), own_gpus_to_sample(options, where),
+                              [&](auto const& uses) { gpu_record.note(where.machine.host, uses); });
     int const code = watch.run(pmix_server, *pmi1_server, find_master_port(options, point));
     end_phase("ranks ended");
     pmix_server.leave();

@@ -97,6 +97,7 @@ void rank_shim::on_message(wire::go const& go) {
         start(go);
         phase_ = phase::running;
         tell(wire::started{pid_});
+        sampler_.emplace(loop_, std::move(sampled_), [this](auto const& uses) { tell(wire::gpus_used{uses}); });
         for (auto const when : mpi_checks) loop_.after(when, [this] { detect_mpi(); });
         if (parents_.guard != 0) follow_suspension();
     } catch (program_error const& e) {

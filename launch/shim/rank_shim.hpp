@@ -14,6 +14,7 @@
 #include "launch/hardware/topology.hpp"
 #include "launch/observe/memory_kills.hpp"
 #include "launch/placement/binding.hpp"
+#include "launch/ranks/gpu_sampler.hpp"
 #include "launch/ranks/output_pump.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/shim/shim_guard.hpp"
@@ -101,6 +102,8 @@ class rank_shim {
     std::string host_;
     topology machine_;
     binding binding_;
+    std::vector<gpu> sampled_;  ///< the GPUs that this shim tells of
+    std::optional<gpu_sampler> sampler_;
     std::optional<held_ports> ports_;
     std::optional<rank_stream> out_;
     std::optional<rank_stream> err_;

@@ -32,7 +32,11 @@ void rank_shim::place() {
     auto const& who = job_.who;
     machine_ = discover_topology(who.host, current_affinity(), variables_);
     auto const local = static_cast<std::size_t>(who.local_rank);
-    binding_ = bind_ranks(machine_, job_.place, who.local_size).at(local);
+    auto const bindings = bind_ranks(machine_, job_.place, who.local_size);
+    binding_ = bindings.at(local);
+    // One shim a node tells of all its GPUs, where there is a folder to tell it in.
+    if (who.local_rank == 0 && !job_.output_dir.empty())
+        sampled_ = gpus_to_sample(machine_, bindings, is_gpu_share_unclear(machine_, job_.place));
 
     // MASTER_PORT and JAX's port lie on rank 0's node; each rank has one of its own for TensorFlow.
     int const own_ports = (who.rank == 0 ? 2 : 0) + (job_.hold_worker_port ? 1 : 0);

@@ -18,6 +18,7 @@ template <typename T, typename M>
 concept is = std::same_as<std::remove_const_t<T>, M>;
 
 void fields(auto& v, is<gpu_state> auto& m);
+void fields(auto& v, is<gpu_use> auto& m);
 void fields(auto& v, is<folder_state> auto& m);
 void fields(auto& v, is<name_fault> auto& m);
 
@@ -167,6 +168,13 @@ void fields(auto& v, is<inspect> auto& m) {
 void fields(auto& v, is<seen> auto& m) {
     auto& s = m.sight;
     all(v, m.number, s.pid, s.state, s.where, s.cpu_s, s.at_port, s.silent_s, s.last_line, s.traceback, s.said);
+}
+
+void fields(auto& v, is<gpu_use> auto& m) {
+    all(v, m.number, m.name, m.busy_percent, m.memory_bytes, m.used_bytes, m.watts);
+}
+void fields(auto& v, is<gpus_used> auto& m) {
+    v.list(m.gpus);
 }
 
 void fields(auto& v, is<examine> auto& m) {

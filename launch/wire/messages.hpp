@@ -9,6 +9,7 @@
 #include "base/environment.hpp"
 #include "base/process/process.hpp"
 #include "base/units.hpp"
+#include "launch/hardware/gpu_use.hpp"
 #include "launch/observe/memory_kills.hpp"
 #include "launch/observe/process_sight.hpp"
 #include "launch/placement/placement_request.hpp"
@@ -198,8 +199,15 @@ struct reached {
     bool operator==(reached const&) const = default;
 };
 
+/// The use of the job's GPUs on the shim's node: from one shim a node, and only where there are GPUs and a folder for the run.
+struct gpus_used {
+    std::vector<gpu_use> gpus;
+    bool operator==(gpus_used const&) const = default;
+};
+
+/// New kinds come last: the place of a kind is its number on the wire.
 using message = std::variant<hello, job, ready, go, started, failed, ended, gone, rank_wrote, loaded_mpi, orphaned, signal, bye,
-                             examine, report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen>;
+                             examine, report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, gpus_used>;
 
 /// As CBOR (RFC 8949). Strings may hold any bytes.
 std::string encode(message const& m);

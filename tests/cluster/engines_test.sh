@@ -58,10 +58,56 @@ expect_engine() {
     expect_equal "$(find "$CLUSTER_DIR/home/.cache/muster" -type f)" '' 'files of keys that are left'
 }
 
+write_program sit <<'SIT'
+echo $$ >"$0.new.$RANK" && mv "$0.new.$RANK" "$0.pid.$RANK"
+exec sleep infinity
+SIT
+all_sit() { [ "$(ls "$work" | grep -c '^sit\.pid\.')" = 4 ]; }
+sitting() {
+    rm -f "$work"/sit.pid.*
+    start as_user prefix/bin/muster run -H node1:2,node2:2 --engine "$1" -- ./sit
+    wait_until 30 all_sit || exit 1
+}
+parent_of() { "$cluster" on "$1" ps -o ppid= -p "$2" | tr -d ' '; } # NODE PID
+ended_on() { ! "$cluster" on "$1" kill -0 "$2" 2>/dev/null; }       # NODE PID
+
+# mpirun ends its daemons when it has lost a process. The watchers of the others stand still meanwhile, so that all they see is that their daemons are gone; and so does
+# the launcher, so that it hears of both at one moment. A daemon that was killed itself is named.
+expect_blame_over_mpirun() {
+    local launcher rank node
+    local -a program watcher daemon
+    sitting mpirun
+    launcher=$("$cluster" on head pgrep -nf 'bin/muster run -H')
+    for rank in 0 1 2 3; do
+        node=node$((rank / 2 + 1))
+        program[rank]=$(cat "$work/sit.pid.$rank")
+        watcher[rank]=$(parent_of $node "${program[rank]}")
+        daemon[rank]=$(parent_of $node "$(parent_of $node "${watcher[rank]}")")
+    done
+    "$cluster" on head kill -STOP "$launcher"
+    "$cluster" on node1 kill -STOP "${watcher[0]}" "${watcher[1]}"
+    "$cluster" on node2 kill -STOP "${watcher[2]}"
+    "$cluster" on node2 kill -9 "${watcher[3]}" "$(parent_of node2 "${watcher[3]}")"
+    wait_until 30 ended_on node1 "${daemon[0]}"
+    wait_until 30 ended_on node2 "${daemon[2]}"
+    "$cluster" on node1 kill -CONT "${watcher[0]}" "${watcher[1]}"
+    "$cluster" on node2 kill -CONT "${watcher[2]}"
+    for rank in 0 1 2; do wait_until 30 ended_on node$((rank / 2 + 1)) "${program[rank]}"; done
+    "$cluster" on head kill -CONT "$launcher"
+    expect_end 125
+    expect_contains stderr 'the watcher of rank 3 on node2 was killed'
+    expect_not_contains stderr 'orted on'
+    sitting mpirun
+    "$cluster" on node2 kill -9 "$(parent_of node2 "$(parent_of node2 "$(parent_of node2 "$(cat "$work/sit.pid.3")")")")"
+    expect_end 125
+    expect_contains stderr 'orted on node2 died'
+}
+
 tested=0
 if "$cluster" run mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
     tested=1
     expect_engine mpirun
+    expect_blame_over_mpirun
     if [ -n "${MUSTER_WORLD_SIZE:-}" ]; then
         cp "$MUSTER_WORLD_SIZE" "$work/world_size" && chmod 755 "$work/world_size"
         run -H node2:2,node1:1 -- ./world_size

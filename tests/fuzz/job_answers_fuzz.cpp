@@ -1,12 +1,14 @@
 // links: muster::launch
 // iterations: 20000
-// Any bytes as what squeue, qstat, sbatch and a record of a job say: jobs that can be told of, or an error.
+// Any bytes as what squeue, qstat, sbatch, a record of a job and one of GPUs say: jobs that can be told of, or an error.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "base/error.hpp"
 #include "launch/jobs/job_record.hpp"
+#include "launch/jobs/logs/gpu_lines.hpp"
+#include "launch/jobs/logs/watch_screen.hpp"
 #include "launch/jobs/queue/job_number.hpp"
 #include "launch/jobs/queue/queued_job.hpp"
 
@@ -31,6 +33,11 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     } catch (muster::error const& e) {
         if (e.code() != muster::errc::parse) __builtin_trap();
     }
+    auto const gpus = muster::parse_gpu_use(text);
+    for (auto const& line : muster::gpu_lines(gpus, 0))
+        for (auto const& piece : muster::fold_line(line, 79))
+            if (piece.find('\n') != std::string::npos) __builtin_trap();
+    if (muster::gpu_summary(gpus).size() < gpus.size() || muster::gpu_overview(gpus).empty()) __builtin_trap();
     if (auto const number = muster::parse_job_number(text); number && !muster::is_job_number(*number)) __builtin_trap();
     try {
         auto const record = muster::parse_job_record(text, "record");

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/text.hpp"
@@ -14,28 +15,61 @@ namespace {
 
 constexpr std::string_view metric_mark = "muster-metric:";
 
-std::size_t columns() {
+constexpr auto print_gpus_every = std::chrono::minutes(1);  ///< where there is no terminal
+constexpr std::size_t most_gpu_lines = 4;                   ///< there
+
+winsize terminal_size() {
     winsize size{};
-    return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79u;
+    if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0) size = {};
+    if (size.ws_col < 2) size.ws_col = 80;
+    if (size.ws_row < 2) size.ws_row = 24;
+    return size;
 }
 
 }  // namespace
 
+std::vector<std::string> fold_line(std::string_view line, std::size_t width) {
+    constexpr std::string_view indent = "  ";
+    std::vector<std::string> pieces;
+    std::string piece;
+    while (!line.empty()) {
+        auto const semicolon = line.find(';');
+        auto const part = line.substr(0, semicolon == std::string_view::npos ? line.size() : semicolon + 1);
+        line.remove_prefix(part.size());
+        if (piece.size() > indent.size() && piece.size() + part.size() > width) {
+            pieces.push_back(std::move(piece));
+            piece = indent;
+            piece += trim(part);
+        } else {
+            piece += part;
+        }
+    }
+    pieces.push_back(std::move(piece));
+    return pieces;
+}
+
 watch_screen::watch_screen() : terminal_(::isatty(STDOUT_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1) {}
 
 void watch_screen::erase() {
-    if (!drawn_) return;
+    if (drawn_ == 0) return;
     std::fflush(stdout);
+    for (; drawn_ > 1; --drawn_) fmt::print(stderr, "\r\x1b[K\x1b[A");
     fmt::print(stderr, "\r\x1b[K");
-    drawn_ = false;
+    drawn_ = 0;
 }
 
 void watch_screen::draw() {
     if (!terminal_ || states_.empty()) return;
+    erase();
     std::fflush(stdout);
+    std::size_t const columns = terminal_size().ws_col - 1u;
     auto text = metric_.empty() ? states_ : fmt::format("{} | {}", states_, metric_);
-    fmt::print(stderr, "\r\x1b[K{}", text.substr(0, columns()));
-    drawn_ = true;
+    fmt::print(stderr, "{}", text.substr(0, columns));
+    drawn_ = 1;
+    for (auto const& line : gpus_) {
+        fmt::print(stderr, "\n{}", line.substr(0, columns));
+        ++drawn_;
+    }
 }
 
 void watch_screen::print_line(std::string const& job, int rank, std::string const& line) {
@@ -58,9 +92,28 @@ void watch_screen::show_status(std::string const& states) {
     draw();
 }
 
+void watch_screen::show_gpus(std::vector<std::string> const& lines, std::string const& summary) {
+    if (!terminal_) {
+        auto const now = std::chrono::steady_clock::now();
+        if (lines.empty() || (gpus_printed_ && now - *gpus_printed_ < print_gpus_every)) return;
+        gpus_printed_ = now;
+        if (lines.size() > most_gpu_lines) return print_state(summary);
+        for (auto const& line : lines) print_state(line);
+        return;
+    }
+    auto const size = terminal_size();
+    std::vector<std::string> folded;
+    for (auto const& line : lines)
+        for (auto& piece : fold_line(line, size.ws_col - 1u)) folded.push_back(std::move(piece));
+    if (folded.size() > std::max<std::size_t>(size.ws_row / 3, 1)) folded = {summary};
+    if (folded == gpus_) return;
+    gpus_ = std::move(folded);
+    draw();
+}
+
 void watch_screen::flush() {
     std::fflush(stdout);
-    if (!drawn_) draw();
+    if (drawn_ == 0) draw();
 }
 
 void watch_screen::end() {

@@ -56,6 +56,7 @@ TEST(wire_messages, come_back_as_they_were) {
         pong{7},
         inspect{8, "py-spy dump --pid {pid}"},
         seen{8, {4711, 'S', "futex", 1.5, true, 2.5, "step 5", true, "a stack"}},
+        gpus_used{{{"0", "A100", 87, 80u << 20, 40u << 20, 312}, {"1/3", "A100 \xff", -1, 0, 0, -1}}},
     };
     for (auto const& m : all) EXPECT_TRUE(decode(encode(m)) == m) << m.index();
     EXPECT_TRUE(decode(encode(job{})) == message(job{}));
