@@ -9,6 +9,7 @@
 #include "base/embedded_text.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "jobscripts/container_folders.hpp"
 #include "jobscripts/quote.hpp"
 
 namespace muster {
@@ -197,6 +198,20 @@ void set_staging(data& values, script_request const& request) {
     values.set("artifacts_every", out.every);
 }
 
+/// The line that shows the container what was staged in, and the folder for results.
+void set_binds(data& values, script_request const& request) {
+    std::vector<std::string> folders;
+    if (!request.container.image.empty()) {
+        for (auto const& [from, to] : request.stage_in)
+            if (is_to_be_bound(to)) folders.push_back(bash_quote(to));
+        if (!request.artifacts.folder.empty() && is_to_be_bound(request.artifacts.node_folder))
+            folders.emplace_back("\"$MUSTER_SYNC_DIR\"");
+    }
+    auto const* const name = request.container.runtime == "singularity" ? "SINGULARITY_BIND" : "APPTAINER_BIND";
+    values.set("has_binds", !folders.empty());
+    values.set("binds", fmt::format("export {0}=\"${{{0}:+${0},}}\"{1}", name, join(folders, ",")));
+}
+
 /// The words before the command that put it into a container.
 std::vector<std::string> container_words(container_request const& container) {
     if (container.image.empty()) return {};
@@ -258,6 +273,7 @@ std::string render(script_request const& request, std::string_view template_text
     set_directives(values, request);
     set_sequence(values, request);
     set_staging(values, request);
+    set_binds(values, request);
     set_body(values, request);
     std::string const body = built_in("body");
     values.set("body", data(partial([body] { return body; })));

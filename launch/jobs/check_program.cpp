@@ -102,4 +102,18 @@ void check_program(std::vector<std::string> const& command, environment const& v
     check_script(command, variables, where);
 }
 
+void check_image(std::string const& image, program_place const& where) {
+    bool const is_file =
+        image.find("://") == std::string::npos && (image.find('/') == 0 || image.starts_with("./") || image.starts_with("../") ||
+                                                   image.ends_with(".sif") || image.ends_with(".sqsh"));
+    if (!is_file || where.changes_files || is_below(image, where.staged_folders)) return;
+    std::error_code fault;
+    auto const folder = fs::current_path(fault) / where.working_dir;
+    if (fault || fs::exists(folder / image, fault) || fault) return;
+    throw error(errc::usage,
+                fmt::format("--container {}: there is no such image in {}, where the job would start; check the name, or "
+                            "give --no-check",
+                            image, folder.lexically_normal().string()));
+}
+
 }  // namespace muster

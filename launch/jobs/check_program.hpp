@@ -1,4 +1,4 @@
-// Checks, before a job is queued, that its program and the script that an interpreter is to read are there.
+// Checks, before a job is queued, that its program, the script that an interpreter is to read, and a container's image are there.
 #pragma once
 
 #include <string>
@@ -22,5 +22,8 @@ struct program_place {
 
 /// Throws errc::usage for a program or a script that is certainly not there.
 void check_program(std::vector<std::string> const& command, environment const& variables, program_place const& where);
+
+/// The same for the image of a container, where its name is a file's: not docker://NAME, nor a registry's NAME:TAG.
+void check_image(std::string const& image, program_place const& where);
 
 }  // namespace muster

@@ -85,7 +85,7 @@ void test_only(job_plan const& plan, std::string const& path, environment const&
         fmt::print(stderr, "muster: if nothing changes, it is{}\n", trim(answer.err).substr(at));
 }
 
-/// Throws errc::usage for a program, a script or data to stage that are not there. What a container holds cannot be seen here.
+/// Throws errc::usage for a program, a script, an image or data to stage that are not there. What a container holds cannot be seen here.
 void check_files(script_request const& request, settings_result const& given, environment const& variables) {
     program_place where{
         .working_dir = given.text("wd"),
@@ -93,7 +93,10 @@ void check_files(script_request const& request, settings_result const& given, en
         .changes_files = !given.list("setup").empty(),
         .staged_folders = {}};
     for (auto const& [from, to] : request.stage_in) where.staged_folders.push_back(to);
-    if (given.text("container").empty()) check_program(request.command, variables, where);
+    if (given.text("container").empty())
+        check_program(request.command, variables, where);
+    else
+        check_image(given.text("container"), where);
     std::error_code fault;
     for (auto const& [from, to] : request.stage_in)
         if (!fs::exists(from, fault))

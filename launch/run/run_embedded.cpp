@@ -15,6 +15,7 @@
 #include "launch/placement/local_placement.hpp"
 #include "launch/placement/node_share.hpp"
 #include "launch/placement/this_node.hpp"
+#include "launch/ranks/container_variables.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/ranks/gpu_sampler.hpp"
 #include "launch/ranks/rank_variables.hpp"
@@ -72,6 +73,7 @@ struct rank_starter {
                            point);
         set_explicit(own, options.exports);
         add_python_folders(own, prepared.python);
+        set_container_variables(own, options.command);
         return own;
     }
 

@@ -120,6 +120,7 @@ class rank_shim {
     bool asked_to_end_ = false;  ///< by the engine or the scheduler
     bool dismissed_ = false;     ///< by the launcher
     bool abort_told_ = false;
+    bool spoke_ = false;    ///< the rank has written something
     bool writing_ = false;  ///< since the last report of it
     bool report_due_ = false;
     bool suspended_ = false;  ///< the rank was stopped because the job is (follow_suspension)

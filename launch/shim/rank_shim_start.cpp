@@ -13,6 +13,7 @@
 #include "launch/observe/abort_notice.hpp"
 #include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/node_share.hpp"
+#include "launch/ranks/container_variables.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/ranks/python_folders.hpp"
 #include "launch/ranks/rank_environment.hpp"
@@ -68,6 +69,7 @@ environment rank_shim::program_variables(wire::go const& go) const {
     set_rank_variables(own, job_.who, binding_, machine_, point);
     set_explicit(own, job_.exports);
     add_python_folders(own, keep_present({job_.python_package, job_.python_horovod}, job_.who.host));
+    set_container_variables(own, job_.command);
     return own;
 }
 
@@ -115,6 +117,8 @@ void rank_shim::start(wire::go const& go) {
 void rank_shim::note_output(rank_stream& stream) {
     last_written_ = &stream;
     last_output_ = event_loop::clock::now();
+    // A rank that prints the size of its world has loaded MPI by now, and one in a container may be over before the next look.
+    if (!std::exchange(spoke_, true)) loop_.after(duration(0), [this] { look_for_mpi(); });
     if (&stream == &*err_ && !abort_told_) loop_.after(duration(0), [this] { report_abort(); });
     if (!job_.watch_output) return;
     writing_ = true;

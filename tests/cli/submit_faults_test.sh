@@ -23,7 +23,15 @@ valid -- bash -o pipefail none.sh
 valid -- bash on-path.sh
 valid --stage-in "$MUSTER_SOURCE_DIR/README.md:/tmp/data" -- python3 /tmp/data/train.py
 valid --setup 'git clone somewhere' -- python3 none.py
+touch image.sif
 valid --container image.sif --container-runtime apptainer -- python3 none.py
+valid --container docker://none/none -- python3 none.py
+valid --container nvcr.io/nvidia/pytorch:24.01-py3 -- python3 none.py
+valid --container /tmp/data/image.sif --stage-in image.sif:/tmp/data -- python3 none.py
+for image in none.sif ./none /tmp/none.sqsh; do
+    expect_exit 2 "$MUSTER" submit "${options[@]}" --dry-run --container "$image" -- python3 none.py
+    expect_contains stderr "--container $image: there is no such image in $PWD"
+done
 for command in 'python3 none.py' 'python3 -u -W ignore none.py' 'bash -e none.sh' 'sh ./on-path.sh'; do
     # shellcheck disable=SC2086
     expect_exit 2 env PATH="$fakes:$PATH" "$MUSTER" submit "${options[@]}" --dry-run -- $command

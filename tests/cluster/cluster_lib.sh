@@ -2,12 +2,12 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../cli/lib.sh"
 cluster=$MUSTER_SOURCE_DIR/tests/cluster/slurm_cluster.sh
 
-# start_cluster NODES GPUS: ends the test as skipped, with the reason, where there can be none. The cluster is gone when the test ends, in whatever way.
+# start_cluster NODES GPUS: in /tmp, or in $CLUSTER_PARENT; ends the test as skipped, with the reason, where there can be none. The cluster is gone when the test ends, in whatever way.
 start_cluster() {
     local lacking
     lacking=$("$cluster" missing) || skip "this test starts a Slurm cluster of its own; lacking here: $lacking"
     # Names of its own, so that the tests of a second build tree do not meet it.
-    export CLUSTER_DIR=/tmp/muster-cluster.$$ CLUSTER_PREFIX=ms$$ CLUSTER_NODES=$1 CLUSTER_GPUS=$2
+    export CLUSTER_DIR=${CLUSTER_PARENT:-/tmp}/muster-cluster.$$ CLUSTER_PREFIX=ms$$ CLUSTER_NODES=$1 CLUSTER_GPUS=$2
     work=$CLUSTER_DIR/work
     # Should this test be killed, someone else must end the cluster; in a session of its own, so that it outlives what kills the test.
     setsid -f bash -c 'tail --pid="$1" -f /dev/null; [ ! -e "$CLUSTER_DIR" ] || { "$2" down && rm -rf "$CLUSTER_DIR" "$3"; }' watch $$ "$cluster" "$lib_dir" \
