@@ -1,6 +1,9 @@
 #include "launch/ranks/rank_variables.hpp"
 
 #include <fmt/format.h>
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
 
 #include "base/trust/sha256.hpp"
 #include "launch/ranks/gpu_variables.hpp"
@@ -77,6 +80,22 @@ void set_tensorflow(environment& v, identity const& who, rendezvous const& point
           fmt::format(R"({{"cluster":{{"worker":[{}]}},"task":{{"type":"worker","index":{}}}}})", workers, who.rank));
 }
 
+/// "APPTAINER_BIND", "SINGULARITY_BIND", or empty: no container.
+std::string_view bind_variable(std::vector<std::string> const& command) {
+    for (std::size_t i = 0; i + 1 < command.size(); ++i) {
+        auto const name = std::string_view(command[i]).substr(command[i].rfind('/') + 1);
+        if (command[i + 1] != "exec" && command[i + 1] != "run") continue;
+        if (name == "apptainer") return "APPTAINER_BIND";
+        if (name == "singularity") return "SINGULARITY_BIND";
+    }
+    return {};
+}
+
+bool is_folder_to_bind(std::string const& folder) {
+    std::error_code fault;
+    return is_to_be_bound(folder) && std::filesystem::is_directory(folder, fault);
+}
+
 }  // namespace
 
 void set_rank_variables(environment& v, identity const& who, binding const& place, topology const&, rendezvous const& point) {
@@ -94,6 +113,18 @@ void set_rank_variables(environment& v, identity const& who, binding const& plac
     }
     // Python buffers what it prints into a pipe; then lines would come late, or never when a rank is killed.
     v.set_default("PYTHONUNBUFFERED", "1");
+}
+
+void set_container_variables(environment& variables, std::vector<std::string> const& command) {
+    auto const bind = bind_variable(command);
+    if (bind.empty()) return;
+    variables.set_default("UCX_POSIX_USE_PROC_LINK", "n");
+    auto folder = variables.get_or("PMIX_SERVER_TMPDIR", "");
+    while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+    auto const given = variables.get_or(std::string(bind), "");
+    auto const has_it = [&](std::string const& word) { return word.find(folder) != std::string::npos; };
+    if (!is_folder_to_bind(folder) || has_it(given) || std::any_of(command.begin(), command.end(), has_it)) return;
+    variables.set(std::string(bind), given.empty() ? folder : fmt::format("{},{}", given, folder));
 }
 
 }  // namespace muster

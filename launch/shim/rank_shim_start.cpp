@@ -13,7 +13,6 @@
 #include "launch/observe/abort_notice.hpp"
 #include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/node_share.hpp"
-#include "launch/ranks/container_variables.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/ranks/python_folders.hpp"
 #include "launch/ranks/rank_environment.hpp"

@@ -9,7 +9,7 @@
 #include "base/environment.hpp"
 #include "base/process/process.hpp"
 #include "base/units.hpp"
-#include "launch/hardware/gpu_use.hpp"
+#include "launch/hardware/use/gpu_use.hpp"
 #include "launch/observe/memory_kills.hpp"
 #include "launch/observe/process_sight.hpp"
 #include "launch/placement/placement_request.hpp"

@@ -36,7 +36,8 @@ std::vector<std::string> fold_line(std::string_view line, std::size_t width) {
         auto const semicolon = line.find(';');
         auto const part = line.substr(0, semicolon == std::string_view::npos ? line.size() : semicolon + 1);
         line.remove_prefix(part.size());
-        if (piece.size() > indent.size() && piece.size() + part.size() > width) {
+        bool const has_part = piece.size() > (pieces.empty() ? 0 : indent.size());
+        if (has_part && piece.size() + part.size() > width) {
             pieces.push_back(std::move(piece));
             piece = indent;
             piece += trim(part);

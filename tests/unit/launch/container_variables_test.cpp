@@ -1,11 +1,10 @@
-#include "launch/ranks/container_variables.hpp"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 
 #include "jobscripts/container_folders.hpp"
+#include "launch/ranks/rank_variables.hpp"
 
 namespace muster {
 namespace {
