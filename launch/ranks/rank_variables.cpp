@@ -1,11 +1,13 @@
 #include "launch/ranks/rank_variables.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
 
 #include "base/trust/sha256.hpp"
+#include "jobscripts/container_folders.hpp"
 #include "launch/ranks/gpu_variables.hpp"
 
 namespace muster {
