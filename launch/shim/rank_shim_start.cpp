@@ -117,7 +117,7 @@ void rank_shim::note_output(rank_stream& stream) {
     last_written_ = &stream;
     last_output_ = event_loop::clock::now();
     // A rank that prints the size of its world has loaded MPI by now, and one in a container may be over before the next look.
-    if (!std::exchange(spoke_, true)) loop_.after(duration(0), [this] { look_for_mpi(); });
+    if (!std::exchange(spoke_, true)) loop_.after(duration(0), [this] { detect_mpi(); });
     if (&stream == &*err_ && !abort_told_) loop_.after(duration(0), [this] { report_abort(); });
     if (!job_.watch_output) return;
     writing_ = true;
