@@ -63,16 +63,16 @@ else()
   muster_found("CUDA kernels" "none: ${kernels_missing}")
 endif()
 
-# muster_cuda_image(<target> <source.cu> <headers>...): compiles the kernels and gives them to the target as muster::cuda::fusion_image.
-function(muster_cuda_image target source)
-  get_filename_component(name ${source} NAME_WE)
+# muster_cuda_image(<target> <source.cu> <image> <header of the image> <headers>...): compiles the kernels and gives them to the target as the array
+# muster::cuda::<image>, which its header declares.
+function(muster_cuda_image target source name header)
   set(fatbin ${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin)
-  set(image ${CMAKE_CURRENT_BINARY_DIR}/${name}_image.cpp)
+  set(image ${CMAKE_CURRENT_BINARY_DIR}/${name}_bytes.cpp)
   list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   set(embed ${PROJECT_SOURCE_DIR}/cmake/muster_embed.cmake)
   add_custom_command(OUTPUT ${image}
     COMMAND ${MUSTER_NVCC} -fatbin ${MUSTER_NVCC_FLAGS} -I ${PROJECT_SOURCE_DIR} -o ${fatbin} ${CMAKE_CURRENT_SOURCE_DIR}/${source}
-    COMMAND ${CMAKE_COMMAND} -D INPUT=${fatbin} -D OUTPUT=${image} "-DCONTENTS=${MUSTER_CUDA_CONTENTS}" -P ${embed}
+    COMMAND ${CMAKE_COMMAND} -D INPUT=${fatbin} -D OUTPUT=${image} -D NAME=${name} -D HEADER=${header} "-DCONTENTS=${MUSTER_CUDA_CONTENTS}" -P ${embed}
     DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source} ${ARGN} ${embed} COMMENT "CUDA kernels ${source}" VERBATIM COMMAND_EXPAND_LISTS)
   target_sources(${target} PRIVATE ${image})
   target_compile_definitions(${target} PRIVATE MUSTER_HAVE_CUDA_KERNELS=1)

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <numeric>
 
 #include "base/error.hpp"
 
@@ -27,16 +25,18 @@ class stopwatch {
 
 }  // namespace
 
-std::size_t parameter_shape::count() const noexcept {
-    return std::accumulate(dimensions.begin(), dimensions.end(), std::size_t{1},
-                           [](std::size_t product, int d) { return product * static_cast<std::size_t>(d); });
-}
-
 network::network(std::string name, image_input const& input, int max_batch, kernel_table const& kernels,
                  std::vector<std::unique_ptr<layer>> layers)
-    : name_(std::move(name)), input_(input), kernels_(&kernels), max_batch_(max_batch), layers_(std::move(layers)) {
+    : name_(std::move(name)),
+      input_(input),
+      kernels_(&kernels),
+      max_batch_(max_batch),
+      layers_(std::move(layers)),
+      table_(layers_) {
     make_activations();
-    make_parameters();
+    parameters_.resize(table_.total());
+    gradients_.resize(table_.total());
+    table_.bind(layers_, parameters_, gradients_);
     profile_.resize(layers_.size());
     row_.resize(static_cast<std::size_t>(input.width));
 }
@@ -52,45 +52,8 @@ void network::make_activations() {
     }
 }
 
-void network::make_parameters() {
-    // The last layer's gradients are ready first.
-    std::size_t total = 0;
-    table_of_layer_.resize(layers_.size());
-    for (std::size_t i = layers_.size(); i-- > 0;) {
-        table_of_layer_[i].first = table_.size();
-        for (auto& shape : layers_[i]->parameters()) {
-            auto const count = shape.count();
-            table_.push_back({std::move(shape), total});
-            total += count;
-        }
-        table_of_layer_[i].count = table_.size() - table_of_layer_[i].first;
-    }
-    parameters_.resize(total);
-    gradients_.resize(total);
-    for (std::size_t i = 0; i < layers_.size(); ++i) {
-        auto const& rows = table_of_layer_[i];
-        if (rows.count == 0) continue;
-        std::size_t count = 0;
-        for (std::size_t t = rows.first; t < rows.first + rows.count; ++t) count += table_[t].shape.count();
-        auto const first = table_[rows.first].first;
-        layers_[i]->bind(parameters().subspan(first, count), gradients().subspan(first, count));
-    }
-}
-
 std::span<float> network::gradient(std::size_t index) noexcept {
-    return gradients().subspan(table_[index].first, table_[index].shape.count());
-}
-
-void network::initialise(std::uint64_t seed) {
-    random_stream const stream(seed, 1);
-    std::uint64_t draw = 0;
-    for (auto const& rows : table_of_layer_) {
-        for (std::size_t i = rows.first; i < rows.first + rows.count; ++i) {
-            float const bound = 1.0f / std::sqrt(static_cast<float>(table_[i].shape.fan_in));
-            for (float& p : parameters().subspan(table_[i].first, table_[i].shape.count()))
-                p = bound * (2.0f * stream.uniform(draw++) - 1.0f);
-        }
-    }
+    return gradients().subspan(table()[index].first, table()[index].shape.count());
 }
 
 void network::load(std::span<std::uint8_t const> images, int count) {
@@ -142,14 +105,15 @@ loss_result network::backward(std::span<std::uint8_t const> labels, ready_functi
             layers_[i]->backward(images_, activations_[i].data(), activations_[i + 1].data(), activation_gradients_[i + 1].data(),
                                  i == 0 ? nullptr : activation_gradients_[i].data());
         }
-        for (std::size_t t = 0; t < table_of_layer_[i].count && ready; ++t) ready(table_of_layer_[i].first + t);
+        auto const& rows = table_.of_layer(i);
+        for (std::size_t t = 0; t < rows.count && ready; ++t) ready(rows.first + t);
     }
     return result;
 }
 
 void network::no_images(ready_function const& ready) {
     std::fill(gradients_.begin(), gradients_.end(), 0.0f);
-    for (std::size_t i = 0; i < table_.size() && ready; ++i) ready(i);
+    for (std::size_t i = 0; i < table().size() && ready; ++i) ready(i);
 }
 
 loss_result network::evaluate(std::span<std::uint8_t const> labels) const {

@@ -10,6 +10,7 @@
 #include "bench/network/kernel_table.hpp"
 #include "bench/network/layer.hpp"
 #include "bench/network/loss.hpp"
+#include "bench/network/parameter_table.hpp"
 #include "bench/tools/aligned.hpp"
 
 namespace muster {
@@ -37,19 +38,13 @@ class network {
     std::string const& name() const noexcept { return name_; }
     image_input const& input() const noexcept { return input_; }
 
-    /// One parameter tensor and where it begins in parameters() and gradients().
-    struct parameter {
-        parameter_shape shape;
-        std::size_t first;
-    };
-    std::span<parameter const> table() const noexcept { return table_; }
+    /// Places are in parameters() and gradients().
+    std::span<parameter_place const> table() const noexcept { return table_.rows(); }
     std::span<float> parameters() noexcept { return parameters_; }
     std::span<float> gradients() noexcept { return gradients_; }
     std::span<float> gradient(std::size_t index) noexcept;
 
-    /// PyTorch's default: weights and biases uniform in +-1/sqrt(fan_in), here drawn from random_stream{seed, 1}, numbered from
-    /// the first layer's weights on.
-    void initialise(std::uint64_t seed);
+    void initialise(std::uint64_t seed) { table_.initialise(seed, parameters_); }
 
     /// Loads `count` images of input().bytes() each. Throws errc::internal beyond max_batch.
     void load(std::span<std::uint8_t const> images, int count);
@@ -82,7 +77,6 @@ class network {
 
   private:
     void make_activations();
-    void make_parameters();
 
     std::string name_;
     image_input input_;
@@ -92,12 +86,8 @@ class network {
     std::vector<std::unique_ptr<layer>> layers_;               // in order of the forward pass
     std::vector<aligned_vector<float>> activations_;           // [0] the input, [i + 1] what layer i writes
     std::vector<aligned_vector<float>> activation_gradients_;  // [i] of activations_[i]; [0] is empty
+    parameter_table table_;
     aligned_vector<float> parameters_, gradients_;
-    std::vector<parameter> table_;
-    struct range {
-        std::size_t first = 0, count = 0;
-    };
-    std::vector<range> table_of_layer_;
     std::vector<profile_row> profile_;
     std::vector<float> row_;  // one row of an image, where its pixels do not follow each other in the input
     double load_seconds_ = 0, loss_seconds_ = 0;

@@ -77,6 +77,9 @@ constexpr option_row scale_options[]{
     {"dropout", 0, "X", "probability of both dropouts", ""},
     {"bucket-bytes", 0, "SIZE", "gradients are reduced in pieces of about this size", ""},
     {"kernels", 0, "NAME", "auto, avx512, avx2 or baseline", ""},
+    {"device", 0, "NAME", "cpu, cuda or auto", ""},
+    {"graph", 0, "HOW", "of a GPU's step: step, parts or off", ""},
+    {"gpu-backend", 0, "NAME", "of a GPU's allreduces with --graph parts or off: nccl or nccl_mpi", ""},
 };
 
 [[noreturn]] void refuse(std::string const& what) {

@@ -20,11 +20,12 @@ namespace fs = std::filesystem;
 
 constexpr char const* training_options_of_scale[]{"data",         "net",      "images",     "epochs",     "seed",
                                                   "lr",           "momentum", "dropout",    "protocol",   "target-accuracy",
-                                                  "bucket-bytes", "steps",    "compute-ms", "compute-by", "kernels"};
+                                                  "bucket-bytes", "steps",    "compute-ms", "compute-by", "kernels",
+                                                  "device",       "graph",    "gpu-backend"};
 
 /// What is handed to the training as it stands.
-constexpr char const* handed_on[]{"images",       "seed",  "lr",         "momentum",   "dropout",
-                                  "bucket-bytes", "steps", "compute-ms", "compute-by", "kernels"};
+constexpr char const* handed_on[]{"images",     "seed",       "lr",      "momentum", "dropout", "bucket-bytes", "steps",
+                                  "compute-ms", "compute-by", "kernels", "device",   "graph",   "gpu-backend"};
 
 [[noreturn]] void refuse_training(std::string const& what) {
     throw error(errc::usage, what);

@@ -302,12 +302,14 @@ std::vector<metric_series> metrics_of(train_record const& record) {
     tell("startup_s", "s", record.startup_s);
     if (tests) tell("test_s", "s", record.test_s());
     tell("first_step_s", "s", sum([](auto const& e) { return e.first_step_s; }));
-    tell("compute_s", "s", compute);
-    tell("allreduce_wait_s", "s", sum([](auto const& e) { return e.allreduce_wait_mean_s; }));
-    tell("loader_wait_s", "s", sum([](auto const& e) { return e.loader_wait_mean_s; }));
-    tell("exposed_s", "s", sum([](auto const& e) { return e.exposed_s; }));
-    tell("hidden_s", "s", sum([](auto const& e) { return e.hidden_s; }));
-    tell("waiting_s", "s", sum([](auto const& e) { return e.waiting_s; }));
+    if (record.gpu.name.empty()) {  // within a GPU's graph the host sees no parts
+        tell("compute_s", "s", compute);
+        tell("allreduce_wait_s", "s", sum([](auto const& e) { return e.allreduce_wait_mean_s; }));
+        tell("loader_wait_s", "s", sum([](auto const& e) { return e.loader_wait_mean_s; }));
+        tell("exposed_s", "s", sum([](auto const& e) { return e.exposed_s; }));
+        tell("hidden_s", "s", sum([](auto const& e) { return e.hidden_s; }));
+        tell("waiting_s", "s", sum([](auto const& e) { return e.waiting_s; }));
+    }
     tell("first_epoch_s", "s", record.epochs_done.front().train_s);
     tell("epoch_s", "s", record.late_epoch_s());
     if (tests) tell("published_s", "s", whole);

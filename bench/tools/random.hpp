@@ -19,6 +19,9 @@ class random_stream {
     /// Uniform in [0, 1), a multiple of 2^-24: exact in a float.
     constexpr float uniform(std::uint64_t index) const noexcept { return static_cast<float>(bits(index) >> 40) * 0x1p-24f; }
 
+    /// What the stream is made of: all draws follow from it. For kernels of a GPU.
+    constexpr std::uint64_t key() const noexcept { return key_; }
+
   private:
     static constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;
     static constexpr std::uint64_t mix(std::uint64_t z) noexcept {

@@ -9,11 +9,13 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "bench/network/choose_kernels.hpp"
 #include "bench/tools/options.hpp"
 #include "bench/training/choose_network.hpp"
+#include "bench/training/gpu_trainer.hpp"
 #include "bench/training/timed_training.hpp"
 #include "bench/training/training.hpp"
 #include "comm/run_with_ranks.hpp"
@@ -43,8 +45,11 @@ constexpr option_row train_options[]{
     {"steps", 0, "N", "of timed compute: steps of an epoch", "20"},
     {"compute-ms", 0, "X", "of timed compute: a step without communication, a third of it forward", "100"},
     {"compute-by", 0, "HOW", "of timed compute: burn (processor time) or wait (as for an accelerator)", "burn"},
+    {"device", 0, "NAME", "cpu; cuda: this rank's GPU, by cuDNN and cuBLAS; auto: cuda where all of it is there", "cpu"},
+    {"graph", 0, "HOW", "of a GPU's step: step (one graph, NCCL in it), parts (graphs between the allreduces) or off", "step"},
     {"kernels", 0, "NAME", "auto (the best that this processor has), avx512, avx2 or baseline", "auto"},
     {"backend", 0, "NAME", "self, shm, mpi or hierarchical; default: chosen by where the ranks are", ""},
+    {"gpu-backend", 0, "NAME", "of a GPU's allreduces with --graph parts or off: nccl or nccl_mpi", "nccl"},
     {"threads", 0, "N", "compute threads a rank; only 1: for more cores start more ranks", "1"},
     {"profile", 0, "", "time and arithmetic of each layer", ""},
     {"json", 0, "FILE|-", "the record of the run (schema muster.train/1); -: on standard output, instead of the text", ""},
@@ -82,9 +87,41 @@ void read_images(given_options const& given, training_options& t) {
     t.generated_test = static_cast<std::size_t>(counts[1]);
 }
 
-training_options read_training(given_options const& given) {
+/// --device, --graph, --gpu-backend.
+void read_device(given_options const& given, environment const& variables, training_options& t) {
+    auto const device = given.text("device"), graph = given.text("graph");
+    if (device != "cpu" && device != "cuda" && device != "auto")
+        throw error(errc::usage, fmt::format("--device is '{}', expected cpu, cuda or auto", device));
+    t.on_gpu = device == "cuda" || (device == "auto" && gpu_training_lacks().empty());
+    if (!t.on_gpu) {
+        if (device == "cpu") refuse_given(given, {"graph", "gpu-backend"}, "a GPU; give --device cuda");
+        return;
+    }
+    if (is_timed_network(t.net))
+        throw error(errc::usage,
+                    fmt::format("--device {}: {} is not trained, its compute is timed; leave --device out", device, t.net));
+    if (device == "cuda") refuse_given(given, {"kernels"}, "processors; leave it out, or give --device cpu");
+    refuse_given(given, {"profile"}, "processors; leave it out, or give --device cpu");
+    if (auto const why = gpu_training_lacks(); !why.empty()) throw error(errc::unavailable, "--device cuda: " + why);
+    if (graph == "step")
+        t.gpu.graph = graph_use::step;
+    else if (graph == "parts")
+        t.gpu.graph = graph_use::parts;
+    else if (graph == "off")
+        t.gpu.graph = graph_use::off;
+    else
+        throw error(errc::usage, fmt::format("--graph is '{}', expected step, parts or off", graph));
+    t.gpu.backend = given.text("gpu-backend");
+    if (t.gpu.graph == graph_use::step && given.has("gpu-backend"))
+        throw error(errc::usage, "--gpu-backend: a graph of the whole step holds NCCL's own allreduces; give --graph parts too");
+    if (auto const index = variables.get("MUSTER_GPU_INDEX"); index && !index->empty())
+        t.gpu.device = static_cast<int>(parse_integer(*index).value_or(-1));
+}
+
+training_options read_training(given_options const& given, environment const& variables) {
     training_options t;
     t.net = given.text("net");
+    read_device(given, variables, t);
     t.data = given.text("data");
     t.epochs = count_of(given, "epochs");
     t.batch = static_cast<int>(given.integer("batch", 1, 65536));
@@ -131,9 +168,9 @@ timed_options read_timed(given_options const& given, training_options const& com
     return t;
 }
 
-command_line read_command_line(given_options const& given) {
+command_line read_command_line(given_options const& given, environment const& variables) {
     command_line c;
-    c.training = read_training(given);
+    c.training = read_training(given, variables);
     if (is_timed_network(c.training.net))
         c.timed = read_timed(given, c.training);
     else
@@ -190,8 +227,16 @@ void print_end(train_record const& r) {
         "start-up {:.3f} s (communicator {:.3f}, data {:.3f}), training {:.3f} s (waiting for gradients {:.3f}, for batches "
         "{:.3f}), test {:.3f} s\n",
         r.startup_s, r.communicator_s, r.open_data_s, r.train_s(), finish, loader, r.test_s());
-    fmt::print("communication: exposed {:.3f} s, hidden behind the backward pass {:.3f} s; waiting for other ranks {:.3f} s\n",
-               exposed, hidden, waiting);
+    if (!r.gpu.name.empty())
+        fmt::print("on {} ({}), at most {} MHz, driver for CUDA {}, cuDNN {}, cuBLAS {}; gradients: {}; a step is {}\n",
+                   r.gpu.name, r.gpu.uuid, r.gpu.clock_mhz, r.gpu.driver, r.gpu.cudnn, r.gpu.cublas, r.gpu.reduction,
+                   r.gpu.graphs == 0   ? "put call by call"
+                   : r.gpu.graphs == 1 ? std::string("one graph")
+                                       : fmt::format("{} graphs", r.gpu.graphs));
+    else
+        fmt::print(
+            "communication: exposed {:.3f} s, hidden behind the backward pass {:.3f} s; waiting for other ranks {:.3f} s\n",
+            exposed, hidden, waiting);
     fmt::print("network {} with {} parameters{}{}{}\n", r.net, r.parameters, r.data_note.empty() ? "" : ", on " + r.data_note,
                r.compute_note.empty() ? "" : ", ", r.compute_note);
     if (r.weights_checksum.empty())
@@ -252,13 +297,14 @@ constexpr command_row train_row{
         "  muster run -n 2 -- muster-bench train --data fashion-mnist.h5\n"
         "  muster-bench train --data fashion-mnist.h5 --profile\n"
         "  muster run -n 2 -- muster-bench train --net cifar10 --data cifar-10-batches-bin\n"
-        "  muster run -n 2 -- muster-bench train --net resnet50 --compute-ms 55\n",
+        "  muster run -n 2 -- muster-bench train --net resnet50 --compute-ms 55\n"
+        "  muster run -- muster-bench train --net cifar10 --device cuda\n",
     .options = train_options,
 };
 
 int train_command(given_options const& given, environment const& variables) {
     auto const began = clock::now();
-    auto const line = read_command_line(given);
+    auto const line = read_command_line(given, variables);
     auto const& kernels = choose_kernels(line.kernels);
     auto const who = identify(variables);
     init_log(variables.get_or("MUSTER_LOG", "warning"), who.host, who.rank);

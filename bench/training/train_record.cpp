@@ -68,6 +68,19 @@ epoch_record read_epoch(checked_json const& from) {
     return e;
 }
 
+gpu_facts read_gpu_facts(checked_json const& from) {
+    gpu_facts g;
+    g.name = from.at("name").text();
+    g.uuid = from.at("uuid").text();
+    g.clock_mhz = static_cast<int>(from.at("clock_mhz").integer(0, 1'000'000));
+    g.driver = from.at("driver").text();
+    g.cudnn = from.at("cudnn").text();
+    g.cublas = from.at("cublas").text();
+    g.reduction = from.at("reduction").text();
+    g.graphs = static_cast<int>(from.at("graphs").integer(0, 1'000'000));
+    return g;
+}
+
 }  // namespace
 
 double train_record::train_s() const noexcept {
@@ -119,6 +132,10 @@ json to_json(train_record const& r) {
              {"ranks", json::array()},
              {"epochs_done", json::array()},
              {"profile", json::array()}};
+    if (!r.gpu.name.empty())
+        out["gpu"] = {{"name", r.gpu.name},     {"uuid", r.gpu.uuid},          {"clock_mhz", r.gpu.clock_mhz},
+                      {"driver", r.gpu.driver}, {"cudnn", r.gpu.cudnn},        {"cublas", r.gpu.cublas},
+                      {"graphs", r.gpu.graphs}, {"reduction", r.gpu.reduction}};
     for (auto const& p : r.ranks) out["ranks"].push_back({{"rank", p.rank}, {"host", p.host}, {"cores", p.cores}});
     for (auto const& e : r.epochs_done) out["epochs_done"].push_back(to_json(e));
     for (auto const& l : r.profile)
@@ -153,6 +170,7 @@ train_record read_train_record(checked_json const& from) {
     r.identity_source = from.at("identity_source").text();
     r.version = from.at("version").text();
     r.mpi_library = from.at("mpi_library").text();
+    if (from.has("gpu")) r.gpu = read_gpu_facts(from.at("gpu"));
     r.startup_s = from.at("startup_s").number();
     r.communicator_s = from.at("communicator_s").number();
     r.open_data_s = from.at("open_data_s").number();

@@ -54,6 +54,16 @@ struct layer_time {
     bool operator==(layer_time const&) const = default;
 };
 
+/// What trained, where it was a GPU: rank 0's.
+struct gpu_facts {
+    std::string name, uuid;  ///< "": processors trained
+    int clock_mhz = 0;       ///< the highest of its multiprocessors
+    std::string driver, cudnn, cublas;
+    std::string reduction;  ///< how the gradients go: "nccl in the graph", "nccl between the graphs", "none: one rank"
+    int graphs = 0;         ///< that a step is launched as; 0: call by call
+    bool operator==(gpu_facts const&) const = default;
+};
+
 struct train_record {
     // what was asked for
     std::string net = "mnist";
@@ -74,6 +84,7 @@ struct train_record {
     // what it ran on
     std::string kernels, backend, identity_source;
     std::string version, mpi_library;
+    gpu_facts gpu;
     std::vector<rank_location> ranks;
     // what came of it
     double startup_s =

@@ -11,6 +11,19 @@
 
 namespace muster {
 
+/// How a GPU's step goes.
+enum class graph_use {
+    step,   ///< the whole step as one graph, with NCCL's allreduces in it
+    parts,  ///< graphs between the allreduces of the communicator for device memory
+    off,    ///< call by call, with the same allreduces as `parts`
+};
+
+struct gpu_training_options {
+    graph_use graph = graph_use::step;
+    int device = -1;      ///< as comm_options::device
+    std::string backend;  ///< of the communicator for device memory; "": chosen. Not with graph_use::step, which is NCCL's
+};
+
 struct training_options {
     std::string net = "mnist";  ///< of choose_network.hpp
     std::string
@@ -27,6 +40,8 @@ struct training_options {
     std::size_t bucket_bytes = 64 << 10;
     bool published_protocol = false;  ///< ranks average and wait for the loss in every step, as the published runs did
     double target_accuracy = 0;       ///< from 0 to 1: training ends once the test reaches it; 0: none
+    bool on_gpu = false;              ///< the rank's GPU trains, and reduces the gradients in its memory
+    gpu_training_options gpu{};       ///< of that
 };
 
 /// Collective over `ranks`. Deterministic: the same data, options, number of ranks and kernels give bitwise the same weights.

@@ -89,6 +89,21 @@ expect_exit 2 "$bench" train --data x.h5 --images 3,4
 expect_exit 2 "$bench" train --images 3
 expect_exit 2 "$bench" train --data x.h5 --target-accuracy 120%
 expect_contains stderr "120%" "^"
+expect_exit 2 "$bench" train --images 3,4 --device tpu
+expect_contains stderr "--device is 'tpu', expected cpu, cuda or auto"
+expect_exit 2 "$bench" train --images 3,4 --graph parts
+expect_contains stderr "--graph is for a GPU; give --device cuda"
+expect_exit 2 "$bench" train --net resnet50 --device cuda
+expect_contains stderr "resnet50 is not trained"
+expect_exit 2 "$bench" train --images 3,4 --device cuda --profile
+expect_contains stderr "--profile is for processors"
+# No GPU, driver or kernels here: said with what to do. Where there are all, the training is that of tests/gpu.
+if ! "$bench" train --images 64,10 --device cuda >stdout 2>stderr; then
+    grep -q -e "--device cuda: " stderr || fail "no reason: $(cat stderr)"
+    grep -q -e "--device cpu" -e "install" stderr || fail "nothing to do: $(cat stderr)"
+    expect_exit 0 "$bench" train --images 64,10 --device auto --json auto.json
+    grep -q '"gpu"' auto.json && fail "a GPU in the record of a machine without"
+fi
 expect_exit 2 "$bench" scale --as-published
 expect_contains stderr "--as-published: --data is missing"
 expect_exit 2 "$bench" scale --data text.h5 --core-share 2

@@ -1,4 +1,5 @@
 // The driver's half of the fake: see fake_gpu.hpp.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "bench/gpu/library/network_body.hpp"
 #include "blackboard.hpp"
 #include "comm/cuda/driver.hpp"
 #include "comm/cuda/fusion_body.hpp"
@@ -25,7 +27,9 @@ void machine::run() {
     if (knob("freeze") != 0) return;
     for (bool moved = true; moved;) {
         moved = false;
-        for (stream* const each : streams)
+        auto order = streams;
+        if (knob("last_first") != 0) std::reverse(order.begin(), order.end());
+        for (stream* const each : order)
             while ((each != &default_stream || knob("freeze_default") == 0) && !each->tasks.empty() && each->tasks.front()()) {
                 each->tasks.pop_front();
                 moved = true;
@@ -39,26 +43,45 @@ stream& stream_of(void* handle) {
     return handle == nullptr ? the_machine().default_stream : *static_cast<stream*>(handle);
 }
 
-/// Which kernels there are, and how each is run.
-using runner = void (*)(cuda::fusion_work const&, void const* factor, unsigned blocks, unsigned threads);
+/// Which kernels there are, and how each is run with its arguments: one or two of them, by value.
+using runner = void (*)(std::byte const* first, std::byte const* second, unsigned blocks, unsigned threads);
+
+template <typename T>
+T read_argument(std::byte const* from) {
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+}
 
 template <typename Way>
-void run_kernel(cuda::fusion_work const& work, void const* factor, unsigned blocks, unsigned threads) {
-    typename Way::factor by;
-    std::memcpy(&by, factor, sizeof by);
+void run_fusion(std::byte const* first, std::byte const* second, unsigned blocks, unsigned threads) {
+    auto const work = read_argument<cuda::fusion_work>(first);
+    auto const by = read_argument<typename Way::factor>(second);
     for (unsigned block = 0; block < blocks; ++block)
         for (unsigned thread = 0; thread < threads; ++thread) cuda::run_thread<Way>(work, by, block, thread, threads);
+}
+
+template <typename Work>
+void run_network(std::byte const* first, std::byte const*, unsigned blocks, unsigned threads) {
+    auto const work = read_argument<Work>(first);
+    std::uint64_t const all = std::uint64_t{blocks} * threads;
+    for (std::uint64_t thread = 0; thread < all; ++thread) cuda::run_share(work, thread, all);
 }
 
 struct kernel {
     std::string_view name;
     runner run;
-    std::size_t factor_bytes;
+    std::size_t first_bytes;
+    std::size_t second_bytes;  ///< 0: it takes one argument
 };
 
 constexpr std::array kernels{
-#define MUSTER_ROW(way) kernel{"muster_" #way, run_kernel<cuda::ways::way>, sizeof(cuda::ways::way::factor)},
+#define MUSTER_ROW(way) \
+    kernel{"muster_" #way, run_fusion<cuda::ways::way>, sizeof(cuda::fusion_work), sizeof(cuda::ways::way::factor)},
     MUSTER_FUSION_WAYS(MUSTER_ROW)
+#undef MUSTER_ROW
+#define MUSTER_ROW(name) kernel{"muster_net_" #name, run_network<cuda::name##_work>, sizeof(cuda::name##_work), 0},
+        MUSTER_NETWORK_KERNELS(MUSTER_ROW)
 #undef MUSTER_ROW
 };
 
@@ -74,6 +97,10 @@ namespace {
 constexpr int ok = 0;
 constexpr int invalid_context = 201;
 constexpr int not_ready = 600;
+constexpr int capture_unsupported = 900;
+constexpr int capture_merge = 902;
+constexpr int captured_event = 907;
+constexpr int capture_isolation = 905;
 thread_local std::vector<void*> contexts;
 int only_context = 0;
 
@@ -109,14 +136,30 @@ bool lacks_context() {
 }
 
 int put(void* on, task what) {
+    return put_on(on, [what = std::move(what)] { return what; });
+}
+
+}  // namespace
+
+int muster::fake::put_on(void* on, task_maker make) {
     if (lacks_context()) return invalid_context;
     guard const held(the_machine().lock);
-    stream_of(on).tasks.push_back(std::move(what));
+    auto& where = stream_of(on);
+    if (where.into) {
+        where.into->nodes.push_back({&where, capture::node::kind::work, std::move(make), 0});
+        return ok;
+    }
+    where.tasks.push_back(make());
     the_machine().pump();
     return ok;
 }
 
-}  // namespace
+int muster::fake::put_work(void* on, std::function<void()> work) {
+    return put(on, [work = std::move(work)] {
+        work();
+        return true;
+    });
+}
 
 extern "C" {
 
@@ -171,8 +214,8 @@ int cuDeviceGetUuid(muster::cuda::device_uuid* uuid, int device) {
     uuid->bytes[15] = static_cast<char>(device);
     return ok;
 }
-int cuDeviceGetAttribute(int* value, int, int) {
-    *value = 2;
+int cuDeviceGetAttribute(int* value, int which, int) {
+    *value = which == muster::cuda::attribute_clock_khz ? 1'000'000 : 2;
     return ok;
 }
 int cuDevicePrimaryCtxRetain(void** context, int) {
@@ -221,6 +264,18 @@ int cuStreamDestroy_v2(void* handle) {
     return ok;
 }
 int cuStreamWaitEvent(void* handle, void* which, unsigned) {
+    {
+        guard const held(the_machine().lock);
+        auto const& what = *static_cast<event*>(which);
+        auto& on = stream_of(handle);
+        if (what.of && !what.of->over) {
+            if (on.into && on.into != what.of) return capture_merge;
+            on.into = what.of;  // it takes part from now on
+            what.of->nodes.push_back({&on, capture::node::kind::wait, {}, what.mark});
+            return ok;
+        }
+        if (on.into) return capture_isolation;  // what a graph waits for is in it
+    }
     auto const last = [&] {
         guard const held(the_machine().lock);
         return static_cast<event*>(which)->last;
@@ -228,6 +283,10 @@ int cuStreamWaitEvent(void* handle, void* which, unsigned) {
     return last ? put(handle, [last] { return last->passed; }) : ok;
 }
 int cuStreamSynchronize(void* handle) {
+    {
+        guard const held(the_machine().lock);
+        if (stream_of(handle).into) return capture_unsupported;
+    }
     return wait_until([handle] { return stream_of(handle).tasks.empty(); });
 }
 int cuEventCreate(void** handle, unsigned) {
@@ -243,17 +302,27 @@ int cuEventRecord(void* which, void* on) {
     auto const mark = std::make_shared<marker>();
     {
         guard const held(the_machine().lock);
-        static_cast<event*>(which)->last = mark;
+        auto& what = *static_cast<event*>(which);
+        if (auto const& graph = stream_of(on).into) {
+            what.of = graph;
+            what.mark = graph->marks++;
+            graph->nodes.push_back({&stream_of(on), capture::node::kind::record, {}, what.mark});
+            return ok;
+        }
+        what.of = nullptr;
+        what.last = mark;
     }
     return put(on, [mark] { return mark->passed = true; });
 }
 int cuEventQuery(void* which) {
     guard const held(the_machine().lock);
     the_machine().pump();
+    if (static_cast<event*>(which)->of) return captured_event;
     auto const& last = static_cast<event*>(which)->last;
     return !last || last->passed ? ok : not_ready;
 }
 int cuEventSynchronize(void* which) {
+    if (static_cast<event*>(which)->of) return captured_event;
     return wait_until([which] { return !static_cast<event*>(which)->last || static_cast<event*>(which)->last->passed; });
 }
 int cuEventElapsedTime(float* milliseconds, void*, void*) {
@@ -326,13 +395,13 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, std::si
 int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned, void* on,
                    void** arguments, void**) {
     auto const* const which = static_cast<kernel const*>(function);
-    muster::cuda::fusion_work work;
-    std::memcpy(&work, arguments[0], sizeof work);
-    std::array<std::byte, 8> factor{};
-    std::memcpy(factor.data(), arguments[1], which->factor_bytes);
-    return put(on, [=] {
-        which->run(work, factor.data(), blocks, threads);
-        return true;
+    auto const bytes = [&](int argument, std::size_t count) {
+        if (count == 0) return muster::fake::bytes{};
+        auto const* const begin = static_cast<std::byte const*>(arguments[argument]);
+        return muster::fake::bytes{begin, begin + count};
+    };
+    return put_work(on, [which, blocks, threads, first = bytes(0, which->first_bytes), second = bytes(1, which->second_bytes)] {
+        which->run(first.data(), second.data(), blocks, threads);
     });
 }
 }

@@ -56,6 +56,7 @@ std::map<std::string, std::vector<names>> const floors_of{
     {"bench",
      {{"tools"},
       {"peers", "network"},
+      {"gpu"},
       {"training", "collectives", "exchange", "launching", "loading"},
       {"in_job"},
       {"communication"},
