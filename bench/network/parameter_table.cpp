@@ -10,10 +10,12 @@ std::size_t parameter_shape::count() const noexcept {
                            [](std::size_t product, int d) { return product * static_cast<std::size_t>(d); });
 }
 
-parameter_table::parameter_table(std::span<std::unique_ptr<layer> const> layers) : of_layer_(layers.size()) {
+parameter_table::parameter_table(std::span<std::unique_ptr<layer> const> layers, std::size_t aligned_to)
+    : of_layer_(layers.size()) {
     // The last layer's gradients are ready first.
     for (std::size_t i = layers.size(); i-- > 0;) {
         of_layer_[i].first = rows_.size();
+        total_ = (total_ + aligned_to - 1) / aligned_to * aligned_to;
         for (auto& shape : layers[i]->parameters()) {
             auto const count = shape.count();
             rows_.push_back({std::move(shape), total_});
@@ -21,6 +23,11 @@ parameter_table::parameter_table(std::span<std::unique_ptr<layer> const> layers)
         }
         of_layer_[i].count = rows_.size() - of_layer_[i].first;
     }
+}
+
+std::size_t parameter_table::parameters() const noexcept {
+    return std::accumulate(rows_.begin(), rows_.end(), std::size_t{0},
+                           [](std::size_t sum, parameter_place const& row) { return sum + row.shape.count(); });
 }
 
 void parameter_table::bind(std::span<std::unique_ptr<layer> const> layers, std::span<float const> parameters,

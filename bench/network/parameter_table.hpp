@@ -19,10 +19,12 @@ struct parameter_place {
 /// whose gradient is ready first at the front, so that a reducer sends contiguous pieces.
 class parameter_table {
   public:
-    explicit parameter_table(std::span<std::unique_ptr<layer> const> layers);
+    /// Each layer's tensors begin at a multiple of `aligned_to` floats.
+    explicit parameter_table(std::span<std::unique_ptr<layer> const> layers, std::size_t aligned_to = 1);
 
     std::span<parameter_place const> rows() const noexcept { return rows_; }
-    std::size_t total() const noexcept { return total_; }  ///< floats
+    std::size_t total() const noexcept { return total_; }  ///< floats, with what lies between the layers
+    std::size_t parameters() const noexcept;               ///< without
 
     /// The rows of a layer's tensors.
     struct range {

@@ -6,8 +6,8 @@
 #include <array>
 
 #include "base/error.hpp"
-#include "bench/network/cifar_network.hpp"
-#include "bench/network/mnist_network.hpp"
+#include "bench/network/published/cifar_network.hpp"
+#include "bench/network/published/mnist_network.hpp"
 
 namespace muster {
 

@@ -51,8 +51,7 @@ class gpu_trainer final : public trainer {
         : trainer(options, ranks),
           with_(std::move(with)),
           net_(options.net, batch_, static_cast<float>(options.dropout), *with_),
-          buckets_(plan_gpu_buckets(net_.table(), net_.layers().size(), options.bucket_bytes)),
-          host_weights_(net_.table().total()) {}
+          buckets_(plan_gpu_buckets(net_.table(), net_.layers().size(), options.bucket_bytes)) {}
 
     void prepare(train_record& record) override;
     epoch_record train(int epoch) override;
@@ -89,7 +88,7 @@ void gpu_trainer::prepare(train_record& record) {
     });
     record.open_data_s = gpu_seconds_since(begin);
     if (options_.data.empty()) record.data_note = record.data;
-    record.parameters = net_.table().total();
+    record.parameters = net_.table().parameters();
     record.rate = rate_;
     record.batch = batch_;
     net_.initialise(options_.seed);
@@ -204,8 +203,7 @@ void gpu_trainer::test(epoch_record& into, int epoch) {
 }
 
 std::span<float const> gpu_trainer::weights() {
-    with_->download(host_weights_.data(), net_.parameters(), host_weights_.size() * sizeof(float));
-    return host_weights_;
+    return host_weights_ = net_.download_parameters();
 }
 
 void gpu_trainer::describe(train_record& record) {

@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "bench/network/choose_kernels.hpp"
-#include "bench/network/mnist_network.hpp"
+#include "bench/network/published/mnist_network.hpp"
 #include "bench/training/training.hpp"
 #include "comm/gradients/gradient_reducer.hpp"
 #include "io/dataset/dataset_writer.hpp"

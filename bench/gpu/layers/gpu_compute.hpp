@@ -1,4 +1,4 @@
-// What the GPU layers compute with: one GPU, its stream, cuDNN, cuBLAS and our kernels on it. Checks their calls.
+// The means by which the GPU layers compute: one GPU, its stream, cuDNN, cuBLAS and our kernels on it. Checks their calls.
 #pragma once
 
 #include <cstddef>

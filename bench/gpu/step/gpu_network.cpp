@@ -10,7 +10,8 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t steps_ahead = 8;  // how many steps the host may be before the device
+constexpr std::size_t steps_ahead = 8;       // how many steps the host may be before the device
+constexpr std::size_t layer_alignment = 32;  // floats: 128 bytes, which suits every load that the libraries may choose
 
 }  // namespace
 
@@ -20,7 +21,7 @@ gpu_network::gpu_network(std::string_view name, int max_batch, float dropout, gp
       max_batch_(max_batch),
       step_(cuda::make_memory(with.on(), sizeof(cuda::step_arguments))),
       layers_(make_gpu_layers(name, max_batch, dropout, with, step())),
-      table_(std::make_unique<parameter_table>(layers_)),
+      table_(std::make_unique<parameter_table>(layers_, layer_alignment)),
       parameters_(with.on(), table_->total()),
       gradients_(with.on(), table_->total()),
       velocity_(with.on(), table_->total()) {
@@ -29,9 +30,10 @@ gpu_network::gpu_network(std::string_view name, int max_batch, float dropout, gp
         waiting_.push_back({cuda::make_pinned(with.on(), sizeof(cuda::step_arguments)), cuda::make_event(with.on())});
     table_->bind(layers_, {parameters_.data(), table_->total()}, {gradients_.data(), table_->total()});
     make_activations();
-    with_.check(with_.driver().fill(std::bit_cast<cuda::device_address>(velocity_.data()), 0, velocity_.size() * sizeof(float),
-                                    with_.stream()),
-                "cuMemsetD8Async");
+    for (auto const* each : {&velocity_, &gradients_})  // of the gradients, what lies between the layers
+        with_.check(with_.driver().fill(std::bit_cast<cuda::device_address>(each->data()), 0, each->size() * sizeof(float),
+                                        with_.stream()),
+                    "cuMemsetD8Async");
 }
 
 gpu_network::~gpu_network() {
@@ -64,6 +66,17 @@ void gpu_network::initialise(std::uint64_t seed) {
     std::vector<float> values(table_->total());
     table_->initialise(seed, values);
     with_.upload(parameters_.data(), values.data(), values.size() * sizeof(float));
+}
+
+std::vector<float> gpu_network::download_parameters() const {
+    std::vector<float> all(table_->total()), out;
+    with_.download(all.data(), parameters_.data(), all.size() * sizeof(float));
+    out.reserve(all.size());
+    for (auto const& row : table_->rows()) {
+        auto const values = std::span(all).subspan(row.first, row.shape.count());
+        out.insert(out.end(), values.begin(), values.end());
+    }
+    return out;
 }
 
 void gpu_network::set_step(std::uint64_t first, float share, std::uint64_t seed, std::uint64_t step,

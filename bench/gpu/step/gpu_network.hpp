@@ -43,6 +43,8 @@ class gpu_network {
 
     /// Waits for the stream.
     void initialise(std::uint64_t seed);
+    /// The parameters alone, without what lies between the layers, as the CPU's network has them. Waits for the stream.
+    std::vector<float> download_parameters() const;
 
     /// What the next steps' work reads from the device; to be put on the stream before them, and never into a graph: the first
     /// image's place in the order, the gradients' share (see network::backward), and the dropouts of the step (network::resample).

@@ -1,4 +1,4 @@
-#include "bench/network/cifar_network.hpp"
+#include "bench/network/published/cifar_network.hpp"
 
 #include "bench/network/linear_layer.hpp"
 #include "bench/network/max_pool_layer.hpp"

@@ -1,4 +1,4 @@
-#include "bench/network/mnist_network.hpp"
+#include "bench/network/published/mnist_network.hpp"
 
 #include "bench/network/convolution_layer.hpp"
 #include "bench/network/linear_layer.hpp"

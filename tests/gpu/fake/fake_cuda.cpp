@@ -61,10 +61,13 @@ void run_fusion(std::byte const* first, std::byte const* second, unsigned blocks
         for (unsigned thread = 0; thread < threads; ++thread) cuda::run_thread<Way>(work, by, block, thread, threads);
 }
 
+constexpr std::uint64_t most_by_threads = 1 << 20;
+
 template <typename Work>
 void run_network(std::byte const* first, std::byte const*, unsigned blocks, unsigned threads) {
     auto const work = read_argument<Work>(first);
     std::uint64_t const all = std::uint64_t{blocks} * threads;
+    if (work.count > most_by_threads) return cuda::run_share(work, 0, 1);  // in the order of memory, which the host's caches like
     for (std::uint64_t thread = 0; thread < all; ++thread) cuda::run_share(work, thread, all);
 }
 

@@ -1,4 +1,4 @@
-#include "bench/network/mnist_network.hpp"
+#include "bench/network/published/mnist_network.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "bench/network/choose_kernels.hpp"
-#include "bench/network/cifar_network.hpp"
+#include "bench/network/published/cifar_network.hpp"
 #include "bench/tools/gradient_sets.hpp"
 #include "bench/training/training_split.hpp"
 #include "tests/unit/bench/reference.hpp"

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "bench/network/mnist_network.hpp"
+#include "bench/network/published/mnist_network.hpp"
 
 namespace muster::reference {
 

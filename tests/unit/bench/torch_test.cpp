@@ -9,7 +9,7 @@
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
 #include "bench/network/choose_kernels.hpp"
-#include "bench/network/cifar_network.hpp"
+#include "bench/network/published/cifar_network.hpp"
 #include "bench/training/training_split.hpp"
 #include "tests/unit/bench/reference.hpp"
 

@@ -9,8 +9,8 @@
 #include <map>
 
 #include "base/error.hpp"
-#include "bench/network/cifar_network.hpp"
-#include "bench/network/mnist_network.hpp"
+#include "bench/network/published/cifar_network.hpp"
+#include "bench/network/published/mnist_network.hpp"
 
 namespace muster {
 namespace {
