@@ -25,15 +25,17 @@ machine& the_machine() {
 
 void machine::run() {
     if (knob("freeze") != 0) return;
+    bool const last_first = knob("last_first") != 0;
     for (bool moved = true; moved;) {
         moved = false;
-        auto order = streams;
-        if (knob("last_first") != 0) std::reverse(order.begin(), order.end());
-        for (stream* const each : order)
-            while ((each != &default_stream || knob("freeze_default") == 0) && !each->tasks.empty() && each->tasks.front()()) {
+        for (std::size_t i = 0; i < streams.size() && !(moved && last_first); ++i) {
+            stream* const each = streams[last_first ? streams.size() - 1 - i : i];
+            while ((each != &default_stream || knob("freeze_default") == 0) && !each->tasks.empty() && !(moved && last_first) &&
+                   each->tasks.front()()) {
                 each->tasks.pop_front();
                 moved = true;
             }
+        }
     }
 }
 

@@ -83,7 +83,7 @@ int put_work(void* on, std::function<void()> work);
 
 extern "C" {
 /// Sets a knob: "init_code" (of cuInit), "devices", "freeze" (streams stand still), "freeze_default" (the default one does),
-/// "last_first" (streams run in the reverse order of their making, so that one that does not wait for another comes too early),
+/// "last_first" (what was put on the stream made last runs as soon as it may, so that a stream that does not wait comes too early),
 /// "no_capture" (no graph can be captured),
 /// "nccl_version", "init_hangs", "init_fails" (with that code, asynchronously), "split_hangs", "start_polls" (how often a
 /// collective is still in progress after its call), "async_error" (what every communicator tells), "call_fails" (with that code),

@@ -37,15 +37,19 @@ struct graph_run {
     bool run(bool last_first) {
         for (bool moved = true; moved;) {
             moved = false;
-            for (std::size_t i = 0; i < lanes.size(); ++i) {
-                auto& lane = lanes[last_first ? lanes.size() - 1 - i : i];
-                while (!lane.empty() && lane.front()()) {
-                    lane.pop_front();
-                    moved = true;
-                }
-            }
+            for (std::size_t i = 0; i < lanes.size() && !(moved && last_first); ++i)
+                moved = run_lane(lanes[last_first ? lanes.size() - 1 - i : i], last_first) || moved;
         }
         return std::all_of(lanes.begin(), lanes.end(), [](auto const& lane) { return lane.empty(); });
+    }
+    /// As far as it goes, or one task of it. Whether anything was done.
+    static bool run_lane(std::deque<task>& lane, bool one) {
+        bool moved = false;
+        while (!lane.empty() && !(moved && one) && lane.front()()) {
+            lane.pop_front();
+            moved = true;
+        }
+        return moved;
     }
 };
 
