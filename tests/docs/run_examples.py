@@ -110,6 +110,8 @@ def check_options(line):
         for option in rest:
             if option in ("--", ">", "|", "&&"):
                 break
+            if " " in option:
+                continue  # options within quotes: the value of another one
             name = option.split("=")[0].replace("--no-", "--")
             if option.startswith("--") and name not in {o.replace("--no-", "--") for o in options} and not is_accepted(program, command, name):
                 return f"{program} {command} has no option {name}"
