@@ -29,7 +29,7 @@ if [ -e "$MUSTER_BIN/muster-stage" ]; then
     as_user mkdir -p from
     as_user cp bin/apptainer from/data
     mkdir -p "$CLUSTER_DIR/local" && chown 7777:7777 "$CLUSTER_DIR/local" || exit 1
-    submit 2 --stage-in "from:$CLUSTER_DIR/local/here" -- cmp "$CLUSTER_DIR/local/here/data" from/data
+    submit 2 --stage-in "from:$CLUSTER_DIR/local/here" -- cmp "$CLUSTER_DIR/local/here/from/data" from/data
     expect_exit 0 m watch "$job"
 fi
 
