@@ -1,5 +1,5 @@
 # timeout: 180
-# The Python package over the nodes of a job: Horovod's calls, process sets, torch.distributed with groups of ranks on several nodes, messages, DDP, a rank that is lost.
+# The Python package over the nodes of a job: Horovod's calls, process sets, mpi4py's communicators, torch.distributed with groups of ranks on several nodes, messages, DDP, a rank that is lost.
 . "$(dirname "$0")/cluster_lib.sh"
 /usr/bin/python3 -c 'import torch' 2>/dev/null || skip 'no torch for /usr/bin/python3'
 start_cluster 2 2
@@ -76,12 +76,38 @@ dist.destroy_process_group()
 print("rank", rank, "well")
 PY
 
+cat >"$work/split.py" <<'PY'
+from mpi4py import MPI
+import torch
+import muster.torch as hvd
+
+world = MPI.COMM_WORLD
+rank = world.Get_rank()
+across = world.Split(rank % 2, rank)  # a rank of each node
+total = sum(range(rank % 2, 4, 2))
+ends = hvd.ProcessSet(across)
+hvd.init(comm=world, process_sets=[ends])
+assert ends.ranks == [rank % 2, rank % 2 + 2] and hvd.size() == 4
+assert hvd.allreduce(torch.tensor([float(rank)]), op=hvd.Sum, process_set=ends).item() == total
+hvd.shutdown()
+for comm in (across, world.Split(rank // 2, rank), world.Split(0, -rank)):  # over the nodes, within one, all in another order
+    hvd.init(comm=comm)
+    assert (hvd.rank(), hvd.size()) == (comm.Get_rank(), comm.Get_size())
+    assert hvd.allgather(torch.tensor([rank])).tolist() == comm.allgather(rank)
+    hvd.shutdown()
+print("rank", rank, "well")
+PY
+
 allocate -N2 --ntasks-per-node=2
 run() { inside prefix/bin/muster run --timeout 50s "$@"; }
 expect_exit 0 run -- /usr/bin/python3 horovod.py
 expect_equal "$(sort "$OUT")" "$(for r in 0 1 2 3; do echo "rank $r well True"; done)" 'what ranks said'
 expect_exit 0 run -- /usr/bin/python3 groups.py
 expect_equal "$(sort "$OUT")" "$(for r in 0 1 2 3; do echo "rank $r well"; done)" 'what ranks said'
+if /usr/bin/python3 -c 'import mpi4py' 2>/dev/null; then
+    expect_exit 0 run -- /usr/bin/python3 split.py
+    expect_equal "$(sort "$OUT")" "$(for r in 0 1 2 3; do echo "rank $r well"; done)" 'what ranks said'
+fi
 expect_exit 137 run -- /usr/bin/python3 horovod.py lost
 expect_matches stderr 'muster: error: rank 3 on node2 was killed by signal 9'
 release
