@@ -113,7 +113,7 @@ expect_contains page-causes.html '<h2>What if</h2>' 'WORKERS=4' 'not tried: <spa
 kept=$MUSTER_SOURCE_DIR/bench/results
 page links "$kept/2026-11-22-scale-mnist.json" --collectives "$kept/2026-11-22-collectives-2-ranks.json"
 expect_contains page-links.json "a step's 2 buckets need" 'by the allreduces of 2026-11-22-collectives-2-ranks.json (shm, 2 ranks in node' '"unhidden_ms"'
-expect_exit 125 "$bench" report "$kept/2026-11-22-scale-mnist.json" --collectives "$kept/2026-11-22-io-reading.json" --no-html
+expect_exit 125 "$bench" report "$kept/2026-11-22-scale-mnist.json" --collectives "$kept/2026-11-23-io-reading.json" --no-html
 expect_contains stderr "is 'muster.io/1'; give the --json of muster-bench collectives"
 
 # A figure that is not the JSON's is found.
