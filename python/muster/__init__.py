@@ -4,18 +4,17 @@ Importing this package imports neither torch nor NumPy, starts no thread and mak
 """
 
 from muster.errors import CollectiveError
+from muster.membership import init, shutdown
 from muster.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from muster.world import (
     backend,
     cross_rank,
     cross_size,
-    init,
     is_homogeneous,
     is_initialized,
     local_rank,
     local_size,
     rank,
-    shutdown,
     size,
 )
 

@@ -10,7 +10,7 @@ import functools
 import queue
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
-from muster import world
+from muster import membership
 from muster.errors import CollectiveError, HostsUpdatedInterrupt
 
 
@@ -121,8 +121,8 @@ def reform_world(reason: BaseException) -> None:
     """
     if isinstance(reason, CollectiveError):
         raise reason
-    world.shutdown()
-    world.init()
+    membership.shutdown()
+    membership.init()
 
 
 def run_fn(func: Callable[..., Any], reset: Optional[Callable[..., None]] = None) -> Callable[..., Any]:

@@ -64,7 +64,8 @@ _in_use: Dict[int, ProcessSet] = {}
 _dynamic = False
 
 
-def _begin(given) -> None:
+def begin(given) -> None:
+    """Adds the sets that `init` was given. Collective over the world, blocking."""
     global _dynamic
     _dynamic = given == "dynamic" or os.environ.get("HOROVOD_DYNAMIC_PROCESS_SETS", "") not in ("", "0")
     if given is None or given == "dynamic":
@@ -86,7 +87,8 @@ def _add_of_comm(mine: ProcessSet) -> None:
         _add(mine if list(ranks) == own else ProcessSet(ranks))
 
 
-def _end() -> None:
+def end() -> None:
+    """Takes all sets out of use, since the world has ended."""
     for one in _in_use.values():
         one.process_set_id = None
     _in_use.clear()

@@ -16,7 +16,7 @@ import threading
 from typing import List, Tuple
 
 import _muster_native as native
-from muster import world
+from muster import membership, world
 from muster.distributed import work
 from muster.errors import CollectiveError
 
@@ -137,8 +137,8 @@ def of_all(store, rank: int, size: int, timeout: float) -> Communicator:
     global _world_failed
     if _is_world(rank, size):
         if _world_failed:
-            world.shutdown()
-        world.init(settings=_settings(timeout))
+            membership.shutdown()
+        membership.init(settings=_settings(timeout))
         _world_failed = False
         _register_exit()
         return Communicator(world.comm(), True, world.cross_size(), [])
@@ -187,7 +187,7 @@ def _end_all() -> None:
         one._destroy()
     for thread in threads:
         thread.join(1)
-    world._end()  # before the thread that waits: its requests end by that
+    membership.end_at_exit()  # before the thread that waits: its requests end by that
     work._waiter.stop(5)
 
 

@@ -28,9 +28,10 @@ from muster.keras import callbacks, elastic
 from muster.keras._backend import backend_of, broadcast_variables, keras_module, variables_of
 from muster.keras._optimizer import DistributedOptimizer, Reduction, distribute, distributed_class
 from muster.keras.compression import Compression
+from muster.membership import init, shutdown
 from muster.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from muster.timeline import start_timeline, stop_timeline
-from muster.world import cross_rank, cross_size, init, is_homogeneous, is_initialized, local_rank, local_size, rank, shutdown, size
+from muster.world import cross_rank, cross_size, is_homogeneous, is_initialized, local_rank, local_size, rank, size
 
 
 def _op_of(op: Optional[int], average: Optional[bool]) -> int:

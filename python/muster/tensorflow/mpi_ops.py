@@ -21,11 +21,12 @@ from muster.built import (
     rocm_built,
 )
 from muster.errors import CollectiveError as HorovodInternalError
+from muster.membership import init, shutdown
 from muster.process_sets import ProcessSet, add_process_set, global_process_set, number_of, remove_process_set
 from muster.tensorflow._calls import call
 from muster.tensorflow.compression import Compression
 from muster.timeline import start_timeline, stop_timeline
-from muster.world import cross_rank, cross_size, init, is_homogeneous, is_initialized, local_rank, local_size, rank, shutdown, size
+from muster.world import cross_rank, cross_size, is_homogeneous, is_initialized, local_rank, local_size, rank, size
 
 Tensor = Union[tf.Tensor, tf.IndexedSlices]
 

@@ -1,18 +1,18 @@
-"""Reduces tensors over the ranks: `allreduce`, its grouped, asynchronous and in-place forms, and `sparse_allreduce_async`.
+"""Reduces tensors over the ranks: `allreduce`, and its grouped, asynchronous and in-place forms.
 
 All are collective over the ranks of the process set. Tensors of one name are reduced together, in any order; names left out are counted.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence
 
 import torch
 import _muster_native as native
 from muster import world
 from muster.process_sets import ProcessSet, global_process_set
 from muster.torch import _requests
-from muster.torch._reductions import Plan, Sum, check_adasum, number_of, op_of, plan, scaled
+from muster.torch._reductions import Plan, check_adasum, number_of, op_of, plan, scaled
 from muster.torch._requests import _next as _numbers, _open, synchronize
 from muster.torch._tensors import TYPES, place_of, place_of_all, shape_of
 from muster.torch.compression import Compression, wire_of
@@ -285,34 +285,3 @@ def grouped_allreduce(
     pairs = [compression.compress(tensor) for tensor in tensors]
     reduced = _grouped([small for small, _ in pairs], name, op, prescale_factor, postscale_factor, process_set, 0)
     return [compression.decompress(one, context) for one, (_, context) in zip(reduced, pairs)]
-
-
-def sparse_allreduce_async(
-    tensor: torch.Tensor, name: Optional[str], op: int, process_set: ProcessSet = global_process_set
-) -> Callable[[], torch.Tensor]:
-    """Adds up sparse tensors (layout torch.sparse_coo) by gathering the indices and values of all ranks; op is Sum or Average.
-
-    Returns:
-        What stands for a handle: called, it waits and returns the sparse tensor, not coalesced. `synchronize` does not take it.
-    """
-    from muster.torch._allgather import allgather_async
-    from muster.torch._reductions import Average
-    from muster.torch._sparse import _UNCHECKED
-
-    if tensor.layout is not torch.sparse_coo:
-        raise ValueError(f"a tensor of the layout {tensor.layout} is not sparse_coo; use allreduce_async")
-    if op not in (Sum, Average):
-        raise ValueError("sparse tensors can be reduced with op=Sum or op=Average; make the tensor dense for others")
-    own = tensor.detach().coalesce()
-    ranks = process_set.size()
-    # An index a row, since rows are what ranks may have different numbers of.
-    indices = allgather_async(own.indices().t().contiguous(), None if name is None else name + ".indices", process_set)
-    values = allgather_async(own.values(), None if name is None else name + ".values", process_set)
-    shape: Tuple[int, ...] = tuple(tensor.shape)
-
-    def finish() -> torch.Tensor:
-        of_all = synchronize(values)
-        at = synchronize(indices).t()
-        return torch.sparse_coo_tensor(at, scaled(of_all, 1.0, ranks) if op == Average else of_all, shape, **_UNCHECKED)
-
-    return finish

@@ -1,16 +1,17 @@
-"""Reduces sparse gradients: every rank gets the indices and values of all."""
+"""Reduces sparse tensors: every rank gets the indices and values of all. `sparse_allreduce_async`, and the gradients of embeddings."""
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Callable, Optional, Tuple
 
 import torch
 import _muster_native as native
 from muster import world
-from muster.process_sets import number_of
-from muster.torch._reductions import Average, Sum
+from muster.process_sets import ProcessSet, global_process_set, number_of
+from muster.torch._allgather import allgather_async
+from muster.torch._reductions import Average, Sum, scaled
+from muster.torch._requests import synchronize
 from muster.torch._tensors import as_bytes, of_result, place_of
-
 
 #: The indices were other ranks' gradients' own. Since torch 2.0 it can be said, and later versions warn if it is not.
 _UNCHECKED = {"check_invariants": False} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {}
@@ -66,3 +67,30 @@ class SparseReduction:
         if parameter.grad is not None and not parameter.grad.is_sparse:
             parameter.grad = None
         parameter.grad = gradient
+
+
+def sparse_allreduce_async(
+    tensor: torch.Tensor, name: Optional[str], op: int, process_set: ProcessSet = global_process_set
+) -> Callable[[], torch.Tensor]:
+    """Adds up sparse tensors (layout torch.sparse_coo) by gathering the indices and values of all ranks; op is Sum or Average.
+
+    Returns:
+        What stands for a handle: called, it waits and returns the sparse tensor, not coalesced. `synchronize` does not take it.
+    """
+    if tensor.layout is not torch.sparse_coo:
+        raise ValueError(f"a tensor of the layout {tensor.layout} is not sparse_coo; use allreduce_async")
+    if op not in (Sum, Average):
+        raise ValueError("sparse tensors can be reduced with op=Sum or op=Average; make the tensor dense for others")
+    own = tensor.detach().coalesce()
+    ranks = process_set.size()
+    # An index a row, since rows are what ranks may have different numbers of.
+    indices = allgather_async(own.indices().t().contiguous(), None if name is None else name + ".indices", process_set)
+    values = allgather_async(own.values(), None if name is None else name + ".values", process_set)
+    shape: Tuple[int, ...] = tuple(tensor.shape)
+
+    def finish() -> torch.Tensor:
+        of_all = synchronize(values)
+        at = synchronize(indices).t()
+        return torch.sparse_coo_tensor(at, scaled(of_all, 1.0, ranks) if op == Average else of_all, shape, **_UNCHECKED)
+
+    return finish

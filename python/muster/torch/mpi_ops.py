@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from muster.errors import CollectiveError as HorovodInternalError
+from muster.membership import init, shutdown
 from muster.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from muster.built import (
     ccl_built,
@@ -27,7 +28,6 @@ from muster.torch._allreduce import (
     grouped_allreduce_,
     grouped_allreduce_async,
     grouped_allreduce_async_,
-    sparse_allreduce_async,
 )
 from muster.torch._alltoall import alltoall, alltoall_async
 from muster.torch._barrier import barrier, join
@@ -35,16 +35,15 @@ from muster.torch._broadcast import broadcast, broadcast_, broadcast_async, broa
 from muster.torch._reducescatter import grouped_reducescatter, grouped_reducescatter_async, reducescatter, reducescatter_async
 from muster.torch._reductions import Adasum, Average, Max, Min, Product, Sum
 from muster.torch._requests import poll, synchronize
+from muster.torch._sparse import sparse_allreduce_async
 from muster.torch.compression import Compression
 from muster.world import (
     cross_rank,
     cross_size,
-    init,
     is_homogeneous,
     is_initialized,
     local_rank,
     local_size,
     rank,
-    shutdown,
     size,
 )
