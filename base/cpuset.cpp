@@ -4,7 +4,8 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <memory>
+#include <cerrno>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -72,14 +73,17 @@ cpuset intersect(cpuset const& a, cpuset const& b) {
 }
 
 cpuset current_affinity() {
-    int const room = largest_cpu + 1;
-    std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> mask(CPU_ALLOC(room), [](cpu_set_t* m) { CPU_FREE(m); });
-    std::size_t const bytes = CPU_ALLOC_SIZE(room);
-    CPU_ZERO_S(bytes, mask.get());
-    if (::sched_getaffinity(0, bytes, mask.get()) != 0) throw_system("sched_getaffinity", "of this process");
+    int room = CPU_SETSIZE;  // looking at each place of the largest mask would take 0.1 ms
+    std::vector<cpu_set_t> mask(1);
+    while (::sched_getaffinity(0, mask.size() * sizeof(cpu_set_t), mask.data()) != 0) {
+        if (errno != EINVAL || room > largest_cpu) throw_system("sched_getaffinity", "of this process");
+        room *= 2;
+        mask.assign(static_cast<std::size_t>(room / CPU_SETSIZE), {});
+    }
+    std::size_t const bytes = mask.size() * sizeof(cpu_set_t);
     cpuset set;
     for (int cpu = 0; cpu < room; ++cpu)
-        if (CPU_ISSET_S(cpu, bytes, mask.get())) set.cpus.push_back(cpu);
+        if (CPU_ISSET_S(cpu, bytes, mask.data())) set.cpus.push_back(cpu);
     return set;
 }
 

@@ -90,7 +90,7 @@ std::string command_set::overview() const {
 }
 
 std::string command_set::version() const {
-    return program_.version.empty() ? fmt::format("{} {}\n", program_.name, muster::version()) : program_.version;
+    return program_.version == nullptr ? fmt::format("{} {}\n", program_.name, muster::version()) : program_.version();
 }
 
 command_set::entry const* command_set::find(std::string_view name) const noexcept {

@@ -34,7 +34,7 @@ struct program_text {
     std::string_view summary;  ///< "datasets for training"
     std::string_view example;  ///< the commonest command line
     std::string_view closing;  ///< lines below the commands; empty: none
-    std::string version;       ///< what --version prints; empty: the name and the version of the build
+    std::string (*version)();  ///< gives what --version prints; none: the name and the version of the build
 };
 
 /// What `PROGRAM COMMAND --help` prints: usage, examples and `options`, a line for each.

@@ -13,6 +13,9 @@
 
 namespace muster {
 
+namespace {
+
+/// The highest descriptor that programs started by this one inherit.
 int highest_inherited() {
     int highest = STDERR_FILENO;
     std::error_code fault;
@@ -23,8 +26,6 @@ int highest_inherited() {
     }
     return highest;
 }
-
-namespace {
 
 /// Three descriptors of /dev/null, held as long as the thread lives.
 struct set_aside {

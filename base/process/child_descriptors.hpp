@@ -22,7 +22,4 @@ class child_descriptors {
     bool is_null_[3];
 };
 
-/// The highest descriptor that programs started by this one inherit.
-int highest_inherited();
-
 }  // namespace muster

@@ -28,7 +28,7 @@ constexpr bool one_by_one = false;
 
 process_starter::process_starter(int count) : null_(::open("/dev/null", O_RDWR | O_CLOEXEC)) {
     if (!null_) throw_system("open", "/dev/null", 0, "make that device: mknod /dev/null c 1 3");
-    int highest = highest_inherited();
+    int highest = static_cast<int>(child_descriptors({-1, -1, -1}).first_unneeded()) - 1;  // set aside now, for the first one
     for (int i = 0; i < (one_by_one ? 0 : std::min(count - 1, most_on_their_way)); ++i) {
         auto& one = *places_.emplace_back(std::make_unique<place>());
         for (std::size_t k = 0; k < one.held.size(); ++k) {

@@ -61,9 +61,11 @@ class loading {
 
 }  // namespace
 
-topology discover_topology(std::string const& host, cpuset const& allowed, environment const& variables, hwloc_handle* kept) {
+topology discover_topology(std::string const& host, cpuset const& allowed, environment const& variables, hwloc_handle* kept,
+                           std::function<void()> const& meanwhile) {
     auto handle = make_hwloc(kept != nullptr ? hwloc_depth::caches : hwloc_depth::cores);
     loading machine(handle.get());
+    if (meanwhile) meanwhile();
     topology t;
     t.host = host;
     t.nics = sysfs().read_nics();

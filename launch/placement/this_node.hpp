@@ -1,6 +1,7 @@
 // This node: its hardware, what it offers by itself, and whether a name means it.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/environment.hpp"
@@ -11,8 +12,9 @@
 
 namespace muster {
 
-/// This machine as this process may use it, and in `kept`, if given, what hwloc knows. Throws as discover_topology.
-topology discover_here(environment const& variables, hwloc_handle* kept = nullptr);
+/// This machine as this process may use it, and in `kept`, if given, what hwloc knows; `meanwhile` as in discover_topology, whose errors
+/// it throws.
+topology discover_here(environment const& variables, hwloc_handle* kept = nullptr, std::function<void()> const& meanwhile = {});
 
 /// What this machine offers by itself: a slot for each GPU, or each core that is not among those that `wanted` reserves.
 node node_of(topology const& machine, placement_request const& wanted = {});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -55,6 +56,15 @@ pmix::job describe_job(local_placement const& where, std::string const& session_
     return job;
 }
 
+/// A rank that only the servers' variables are missing to.
+struct prepared_rank {
+    child_rank rank;
+    environment variables;
+};
+
+/// Their pipes are made while the PMIx library starts, which must get some of the low descriptors itself.
+constexpr std::size_t most_prepared = 64;
+
 /// All that is the same for every rank.
 struct rank_starter {
     run_options const& options;
@@ -64,7 +74,7 @@ struct rank_starter {
     std::string const& nspace;
     rendezvous const& point;
     rlimit open_files;
-    std::vector<environment> ready;  ///< the variables of the first ranks
+    std::vector<prepared_rank> ready;  ///< the first ranks
 
     environment variables_of(int rank) const {
         environment own = prepared.variables;
@@ -76,19 +86,23 @@ struct rank_starter {
         return own;
     }
 
+    prepared_rank prepare(int rank) const {
+        return {make_rank(options, identity_of(where, rank, nspace), where.bindings[static_cast<std::size_t>(rank)]),
+                variables_of(rank)};
+    }
+
     /// Prepares ranks, in their order, as long as there is time.
     void make_ready(pmix::server::question const& takes_time) {
-        ready.reserve(where.bindings.size());
-        while (ready.size() < where.bindings.size() && takes_time())
-            ready.push_back(variables_of(static_cast<int>(ready.size())));
+        auto const most = std::min(where.bindings.size(), most_prepared);
+        ready.reserve(most);
+        while (ready.size() < most && takes_time()) ready.push_back(prepare(static_cast<int>(ready.size())));
     }
 
     child_rank start(int rank, int stdin_fd, pmix::server& pmix_server, pmix::pmi1_server& pmi1_server,
                      process_starter& processes) {
         auto const index = static_cast<std::size_t>(rank);
-        auto const who = identity_of(where, rank, nspace);
-        auto started = make_rank(options, who, where.bindings[index]);
-        environment own = index < ready.size() ? std::move(ready[index]) : variables_of(rank);
+        auto next = index < ready.size() ? std::move(ready[index]) : prepare(rank);
+        auto& [started, own] = next;
         pmix_server.set_client_environment(rank, own);
         pmi1_server.set_client_environment(rank, own);
         // A session each, since kernels with autogroup share the processors among sessions: ranks in the one session of a terminal or
@@ -103,7 +117,7 @@ struct rank_starter {
                                        .cores = started.place.cores,
                                        .own_session = true,
                                        .open_files = open_files});
-        return started;
+        return std::move(started);
     }
 };
 
@@ -135,6 +149,12 @@ std::vector<gpu> own_gpus_to_sample(run_options const& options, local_placement 
     return gpus_to_sample(where.machine, where.bindings, is_gpu_share_unclear(where.machine, place));
 }
 
+void check_limits(run_options const& options, int world_size) {
+    if (options.print_env) return;
+    if (auto const fault = limit_fault(world_size, options.output_dir.empty() ? 2 : 4, read_start_limits()))
+        throw error(errc::unavailable, *fault);
+}
+
 /// What would run, as a shell would do it: the cores of each rank, then its command.
 void print_commands(run_options const& options, local_placement const& where) {
     fmt::print("# muster itself starts {} ranks on {}; their variables: --print-env RANK\n", where.map.world_size(),
@@ -164,10 +184,6 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     add_python_folders(variables, prepared.python);
     auto const program = find_program(options.command.front(), variables, working_dir);
     auto const open_files = raise_open_files();
-    if (auto const fault = limit_fault(size, options.output_dir.empty() ? 2 : 4, read_start_limits());
-        fault && !options.print_env)
-        throw error(errc::unavailable, *fault);
-
     end_phase("program found, ranks placed");
     auto job = describe_job(where, run.session_dir, program);
     job.topology = hwloc.get();
@@ -175,14 +191,17 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     embedded_supervisor watch(run, program);
     std::optional<pmix::pmi1_server> pmi1_server;
     std::optional<held_ports> ports;
+    std::optional<process_starter> processes;
     rendezvous point;
     rank_starter starter{options, where, prepared, program, job.nspace, point, open_files, {}};
     pmix::server pmix_server(job, [&](pmix::server::question const& takes_time) {
         if (!ports) {
+            check_limits(options, size);
             watch.note_memory_kills();
             pmi1_server.emplace(job);
             ports.emplace(2 + (size <= most_tensorflow_workers ? size : 0));
             point = make_rendezvous(*ports, size);
+            processes.emplace(size);
         }
         starter.make_ready(takes_time);
     });
@@ -195,15 +214,15 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
         return 0;
     }
     try {
-        process_starter processes(size);
         for (int rank = 0; rank < size; ++rank)
-            watch.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, *pmi1_server, processes));
-        processes.finish();
+            watch.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, *pmi1_server, *processes));
+        processes->finish();
     } catch (program_error const& e) {
         watch.start_failed(e.what(), e.exit_status());
     } catch (error const& e) {
         watch.start_failed(e.what(), exit_code(e.code()));
     }
+    processes.reset();
     end_phase("ranks started");
     input.child_started();
     gpu_use_record gpu_record(watch.loop(), options.output_dir);

@@ -24,6 +24,7 @@
 #include "launch/run/run_on_engine.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/system/host_name.hpp"
+#include "pmix/library/open_library.hpp"
 
 namespace muster {
 
@@ -104,10 +105,11 @@ int run_job(run_options const& asked, environment const& inherited, std::string 
     run_options options = asked;
     std::optional<topology> machine;  // looked at once, where it is needed
     hwloc_handle hwloc;
-    auto const this_node = [&]() -> node {
-        if (!machine) machine = discover_here(inherited, &hwloc);
-        return node_of(*machine, options.place);
+    auto const look_here = [&]() -> topology& {
+        if (!machine) machine = discover_here(inherited, &hwloc, pmix::try_to_open_library);
+        return *machine;
     };
+    auto const this_node = [&]() -> node { return node_of(look_here(), options.place); };
     auto const sources = telling_sources(real_sources(inherited, this_node), [&options](std::string const& what) {
         if (!options.quiet) print_note(what);
     });
@@ -134,8 +136,7 @@ int run_job(run_options const& asked, environment const& inherited, std::string 
             record.begin();
             return run_on_engine(run, prepared);
         }
-        if (!machine) machine = discover_here(inherited, &hwloc);
-        auto const where = place_on_this_node(run, std::move(*machine));
+        auto const where = place_on_this_node(run, std::move(look_here()));
         record.begin(&where.bindings);
         return run_embedded(run, prepared, where, hwloc);
     });

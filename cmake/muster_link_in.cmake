@@ -1,0 +1,25 @@
+# How the program muster is linked, so that it starts fast: a run of short programs lasts some 10 ms, and looking for ten shared libraries took 3 of them.
+
+# muster_link_in(<program>): PMIx is opened when a run needs it. The languages' libraries, fmt, spdlog, toml++ and sodium become part of the program, and what
+# then is not needed is not loaded. Sanitizers bring functions in place of the languages' libraries', so there all stay shared.
+function(muster_link_in program)
+  set(folder ${PROJECT_SOURCE_DIR}/launch/linked_in)
+  target_sources(${program} PRIVATE ${folder}/pmix_by_dlopen.cpp)
+  target_link_libraries(${program} PRIVATE PkgConfig::pmix ${CMAKE_DL_LIBS}) # headers, and where the library lies
+  # The PMIx library, which the linker does not see, calls the program's accept (pmix/library/accept_own_user.cpp).
+  target_link_options(${program} PRIVATE LINKER:--as-needed LINKER:--export-dynamic-symbol=accept)
+  if(MUSTER_SANITIZE)
+    return()
+  endif()
+  target_sources(${program} PRIVATE ${folder}/toml_library.cpp)
+  target_link_libraries(${program} PRIVATE tomlplusplus::tomlplusplus)
+  # What their shared libraries hold differs from version to version; those of later ones stay shared.
+  if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10 AND spdlog_VERSION VERSION_LESS 1.11)
+    target_sources(${program} PRIVATE ${folder}/fmt_library.cpp ${folder}/spdlog_library.cpp)
+  endif()
+  find_library(MUSTER_SODIUM_ARCHIVE libsodium.a HINTS ${sodium_LIBDIR})
+  if(MUSTER_SODIUM_ARCHIVE)
+    target_link_libraries(${program} PRIVATE ${MUSTER_SODIUM_ARCHIVE})
+  endif()
+  target_link_options(${program} PRIVATE -static-libstdc++ -static-libgcc)
+endfunction()

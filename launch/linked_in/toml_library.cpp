@@ -1,0 +1,3 @@
+// The parts of toml++ that its shared library holds, within the program muster.
+#define TOML_IMPLEMENTATION
+#include <toml++/toml.h>

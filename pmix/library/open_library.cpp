@@ -1,0 +1,30 @@
+#include "pmix/library/open_library.hpp"
+
+#include <dlfcn.h>
+
+#include <string>
+
+#include "base/error.hpp"
+
+namespace muster::pmix {
+namespace {
+
+/// Its name since version 3. Its own parts, which it opens in turn, look for its symbols among all that are loaded.
+void* open_it() noexcept {
+    return ::dlopen("libpmix.so.2", RTLD_NOW | RTLD_GLOBAL);
+}
+
+}  // namespace
+
+void* open_library() {
+    if (void* const handle = open_it()) return handle;
+    char const* const reason = ::dlerror();
+    throw error(errc::unavailable, std::string("cannot open the PMIx library: ") + (reason != nullptr ? reason : "libpmix.so.2") +
+                                       "; install PMIx (Debian: libpmix2), or name its folder in LD_LIBRARY_PATH");
+}
+
+void try_to_open_library() noexcept {
+    open_it();
+}
+
+}  // namespace muster::pmix
