@@ -32,6 +32,7 @@ void line_splitter::remember(std::string_view bytes) {
 
 std::string line_splitter::push(std::string_view bytes) {
     remember(bytes);
+    fresh_ = true;
     if (format_.raw && !format_.tagged()) return std::string(bytes);
     auto const last = bytes.rfind('\n');
     if (last == std::string_view::npos) {

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace muster {
 
@@ -26,6 +27,8 @@ class line_splitter {
     /// The unfinished last line, ended by a newline if it is tagged.
     std::string finish();
     bool has_partial() const noexcept { return !partial_.empty(); }
+    /// The same, if nothing was added to it since the last call; else nothing.
+    std::string finish_if_stale() { return std::exchange(fresh_, false) ? std::string() : finish(); }
 
     /// The last few complete or unfinished lines seen, at most `lines`, for the report of a failure.
     std::string tail(std::size_t lines) const;
@@ -37,6 +40,7 @@ class line_splitter {
     void remember(std::string_view bytes);
     line_format format_;
     std::string partial_;
+    bool fresh_ = false;  ///< something was pushed since `finish_if_stale` was last called
     std::string tail_;
 };
 

@@ -4,40 +4,33 @@
 #include <deque>
 #include <functional>
 
-#include "launch/ranks/output_writer.hpp"
+#include "launch/ranks/output_sink.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/system/event_loop.hpp"
 
 namespace muster {
 
-/// Reads ranks' streams and writes them through an output_writer of its own. While the reader of that output does not read, it
-/// reads no more from the ranks, which then wait. Used from the loop's thread.
+/// Reads ranks' streams and gives what it reads to an output_sink. While that is congested, it reads no more from the ranks, which then
+/// wait. Unfinished lines that go to a terminal show there after a moment. Used from the loop's thread.
 class output_pump {
   public:
-    /// Where this process' own output goes: to the user, or to an engine that passes it on. To the user, unfinished lines show on
-    /// a terminal after a moment, and ranks whose reader has gone get SIGPIPE.
-    enum class output_to { user, engine };
-
-    /// `on_writer_event` (may be empty) is called when a write has failed or room has come. Throws errc::system.
-    output_pump(event_loop& loop, output_to where, std::function<void()> on_writer_event = {});
-    ~output_pump();
+    /// `loop` and `sink` must outlive it.
+    output_pump(event_loop& loop, output_sink& sink) : loop_(loop), sink_(sink) {}
+    ~output_pump() { unwatch_all(); }
     output_pump(output_pump const&) = delete;
     output_pump& operator=(output_pump const&) = delete;
 
     /// Reads this stream from now on; it must outlive the pump. `on_output` is called before each read.
     void add(rank_stream& stream, std::function<void()> on_output);
+    /// To be called when the sink may have room again.
+    void resume();
+    /// Closes the streams with this target, whose reader has gone: ranks that write on get SIGPIPE.
+    void close_streams_to(int target);
 
     /// Reads what the stream holds now, a pipe or two at most, so that its last lines are known.
     void read_for_now(rank_stream& stream);
     /// Reads all streams to their end and stops watching them.
     void finish();
-
-    output_writer& writer() noexcept { return writer_; }
-
-    /// Writes out what waits, at most for some seconds: a reader that does not read must not hold a stopped run for ever.
-    void drain_briefly();
-    /// Writes out what waits, until `interrupted` (asked ten times a second) is true.
-    void drain_until(std::function<bool()> const& interrupted);
 
   private:
     struct entry {
@@ -46,18 +39,18 @@ class output_pump {
     };
     void watch(entry& one);
     void on_readable(entry& one);
-    void on_writer_event();
     void flush_partials();
     void unwatch_ended(rank_stream& stream);
     void unwatch_all();
 
     event_loop& loop_;
-    output_to where_;
-    std::function<void()> on_event_;
-    output_writer writer_;
+    output_sink& sink_;
     std::deque<entry> entries_;  ///< never moved, since the loop refers to them
     bool paused_ = false;
     bool flush_pending_ = false;
 };
+
+/// How long an unfinished line on a terminal waits for its rest.
+constexpr duration partial_patience{0.3};
 
 }  // namespace muster

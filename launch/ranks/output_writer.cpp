@@ -1,5 +1,6 @@
 #include "launch/ranks/output_writer.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <mutex>
 
@@ -21,6 +23,7 @@ namespace {
 
 /// Merged blocks up to this size make fewer writes when ranks print many short lines.
 constexpr std::size_t merge_bytes = 65536;
+constexpr double drain_slice_s = 0.1;
 
 struct item {
     int fd;
@@ -137,6 +140,11 @@ bool output_writer::drain(double seconds) {
     return true;
 }
 
+void output_writer::drain_until(std::function<bool()> const& interrupted) {
+    while (!drain(drain_slice_s) && !interrupted()) {
+    }
+}
+
 bool output_writer::broken(int fd) const {
     std::scoped_lock const lock(state_->mutex);
     return state_->broken[fd];
@@ -145,6 +153,12 @@ bool output_writer::broken(int fd) const {
 int output_writer::fault() const {
     std::scoped_lock const lock(state_->mutex);
     return state_->fault;
+}
+
+std::string output_writer::describe_fault() const {
+    int const number = fault();
+    if (number == 0) return {};
+    return fmt::format("cannot write the ranks' output: {}; free space or send it elsewhere", std::strerror(number));
 }
 
 }  // namespace muster

@@ -1,36 +1,48 @@
 // Writes the ranks' output to muster's own, in order and without loss.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+
+#include "launch/ranks/output_sink.hpp"
 
 namespace muster {
 
 /// Writes blocks to descriptors 1 and 2 in the order given, on a thread of its own: a reader that does not read (less, a stopped
 /// terminal) must not stop the launcher from seeing ranks die. Used from one thread.
-class output_writer {
+class output_writer final : public output_sink {
   public:
     output_writer();   ///< throws errc::system
     ~output_writer();  ///< what is not yet written is dropped: call `drain` first
     output_writer(output_writer const&) = delete;
     output_writer& operator=(output_writer const&) = delete;
 
-    void write(int fd, std::string block);
+    void write(int fd, std::string block) override;
+    void note(std::string line) override { write(2, std::move(line)); }
 
     /// More than `high_water_bytes` wait: read no more from the ranks until `event_fd` becomes readable, then call `clear_event`.
-    bool congested() const;
+    bool congested() const override;
     int event_fd() const noexcept;
     void clear_event() noexcept;
 
     /// Waits until all is written, at most `seconds` (negative: without end). True if it was.
     bool drain(double seconds);
+    /// The same, at most for a moment: a reader that does not read must not hold a stopped run for ever.
+    void drain_briefly() { drain(brief_drain_s); }
+    /// The same, until `interrupted` (asked ten times a second) is true.
+    void drain_until(std::function<bool()> const& interrupted);
     /// Whether the reader of this descriptor has gone (EPIPE): what is written to it is dropped. `event_fd` tells when.
     bool broken(int fd) const;
 
     /// errno of the first write that failed otherwise than by a reader that has gone (a full disk); 0 if none did.
     int fault() const;
+    /// The same in words, for the user; empty if none did.
+    std::string describe_fault() const;
 
     static constexpr std::size_t high_water_bytes = 8u << 20;
+    static constexpr double brief_drain_s = 2;
 
   private:
     struct state;  // shared with the thread, which may outlive this object inside a write that never returns

@@ -71,12 +71,12 @@ rank_stream::rank_stream(int target, line_format how, output_file file)
     write_ = std::move(write_end);
 }
 
-bool rank_stream::read_some(output_writer& writer) {
+bool rank_stream::read_some(output_sink& sink) {
     thread_local std::array<char, read_bytes> buffer;
     auto const n = ::read(read_.get(), buffer.data(), buffer.size());
     if (n < 0) return errno == EAGAIN || errno == EINTR;
     if (n == 0) {
-        writer.write(target_, lines_.finish());
+        sink.write(target_, lines_.finish());
         ended_ = true;
         return false;
     }
@@ -84,30 +84,28 @@ bool rank_stream::read_some(output_writer& writer) {
     if (file_.fd && !write_file(file_.fd.get(), bytes)) {
         file_fault_ =
             fmt::format("cannot write {}: {}; the rest is only passed on: free space there", file_.name, std::strerror(errno));
-        writer.write(STDERR_FILENO, fmt::format("muster: error: {}\n", file_fault_));
+        sink.note(fmt::format("muster: error: {}\n", file_fault_));
         file_.fd.reset();
     }
-    fresh_ = true;
-    writer.write(target_, lines_.push(bytes));
+    sink.write(target_, lines_.push(bytes));
     return true;
 }
 
-bool rank_stream::flush_stale_partial(output_writer& writer) {
+bool rank_stream::flush_stale_partial(output_sink& sink) {
     if (!awaits_flush()) return true;
-    if (std::exchange(fresh_, false)) return false;
-    writer.write(target_, lines_.finish());
-    return true;
+    sink.write(target_, lines_.finish_if_stale());
+    return !lines_.has_partial();
 }
 
-void rank_stream::read_for_now(output_writer& writer) {
+void rank_stream::read_for_now(output_sink& sink) {
     for (int i = 0; i < reads_for_now && open(); ++i)
-        if (!read_some(writer)) return;
+        if (!read_some(sink)) return;
 }
 
-void rank_stream::read_all(output_writer& writer) {
+void rank_stream::read_all(output_sink& sink) {
     while (open()) {
         errno = 0;
-        if (!read_some(writer) || errno == EAGAIN) return;
+        if (!read_some(sink) || errno == EAGAIN) return;
     }
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/unique_fd.hpp"
 #include "launch/ranks/line_splitter.hpp"
-#include "launch/ranks/output_writer.hpp"
+#include "launch/ranks/output_sink.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster {
@@ -32,16 +32,16 @@ class rank_stream {
 
     /// Reads what is there, once, and passes it on. False when the stream has ended: then the last line is passed on too and it
     /// is to be closed.
-    bool read_some(output_writer& writer);
+    bool read_some(output_sink& sink);
     /// Reads until there is nothing more for now or the stream ends.
-    void read_all(output_writer& writer);
+    void read_all(output_sink& sink);
     /// Reads what fits in a pipe or two and no more: a rank may write faster than we read.
-    void read_for_now(output_writer& writer);
+    void read_for_now(output_sink& sink);
     /// Passes on an unfinished line at the end.
-    void flush_partial(output_writer& writer) { writer.write(target_, lines_.finish()); }
+    void flush_partial(output_sink& sink) { sink.write(target_, lines_.finish()); }
     /// Passes on an unfinished line that nothing has been added to since the last call, if it goes to a terminal, so that a
     /// prompt or a progress bar shows there. False if there is one that waits for the next call.
-    bool flush_stale_partial(output_writer& writer);
+    bool flush_stale_partial(output_sink& sink);
     /// Whether `flush_stale_partial` has anything to wait for.
     bool awaits_flush() const noexcept { return terminal_ && lines_.has_partial(); }
     int target() const noexcept { return target_; }
@@ -56,7 +56,6 @@ class rank_stream {
     int target_;
     bool terminal_;
     bool ended_ = false;  ///< nothing comes any more
-    bool fresh_ = false;  ///< something was read since the unfinished line was last checked
     line_splitter lines_;
     unique_fd read_;
     unique_fd write_;

@@ -35,7 +35,7 @@ embedded_supervisor::embedded_supervisor(run_context const& run, std::string exe
       given_(run.given),
       inherited_(run.inherited),
       outcome_(run.outcome),
-      output_(loop_, output_pump::output_to::user, [this] { check_output(); }),
+      output_(loop_, writer_),
       deadlines_(loop_, run.options, run.given.ends_at,
                  {[this] { return phase_ == phase::running; }, [this] { return static_cast<std::size_t>(running_); },
                   [this](std::string const& reason) { expire(reason); },
@@ -55,6 +55,7 @@ embedded_supervisor::embedded_supervisor(run_context const& run, std::string exe
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of ranks become our children, so that none is missed
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
     loop_.watch_readable(guardian_fd_, [this] { on_guardian_gone(); });
+    loop_.watch_readable(writer_.event_fd(), [this] { on_writer_event(); });
 }
 
 embedded_supervisor::~embedded_supervisor() = default;
@@ -131,7 +132,7 @@ void embedded_supervisor::on_pmi_event(pmix::server_event const& event) {
     auto* const rank =
         event.rank >= 0 && event.rank < static_cast<int>(ranks_.size()) ? &ranks_[static_cast<std::size_t>(event.rank)] : nullptr;
     if (event.what == kind::log) {
-        output_.writer().write(STDERR_FILENO, without_controls(event.text));
+        writer_.write(STDERR_FILENO, without_controls(event.text));
     } else if (rank == nullptr) {
         spdlog::debug("PMI event of rank {}, which is not of this job", event.rank);
     } else if (event.what == kind::connected) {
@@ -181,7 +182,7 @@ void embedded_supervisor::on_rank_end(child_rank& rank) {
             pmix_->forget_ended();
         });
     int const status = *rank.wait_status;
-    if (!failed_ && WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE && output_.writer().broken(STDOUT_FILENO)) {
+    if (!failed_ && WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE && writer_.broken(STDOUT_FILENO)) {
         failed_ = true;  // as of any program whose output goes to head, nothing is said of it
         stop(128 + SIGPIPE, SIGTERM);
     } else if (auto const fault = find_end_fault(status, memory_verdict_of(status, memory_))) {
@@ -226,7 +227,7 @@ void embedded_supervisor::say(std::string const& line) {
     constexpr std::string_view prefix = "error: ";
     if (outcome_ != nullptr && outcome_->cause.empty() && line.starts_with(prefix))
         outcome_->cause = line.substr(prefix.size(), line.find('\n') - prefix.size());
-    output_.writer().write(STDERR_FILENO, fmt::format("muster: {}\n", line));
+    writer_.write(STDERR_FILENO, fmt::format("muster: {}\n", line));
 }
 
 }  // namespace muster

@@ -9,6 +9,7 @@
 
 #include "launch/observe/memory_kills.hpp"
 #include "launch/ranks/output_pump.hpp"
+#include "launch/ranks/output_writer.hpp"
 #include "launch/run/stdin_forwarder.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/system/event_loop.hpp"
@@ -69,6 +70,7 @@ class embedded_supervisor {
     void finish();
     void drain_output();
     void check_output();
+    void on_writer_event();
     std::string singleton_fault(child_rank const& rank);
     void check_ended_ranks();
     void fail_singleton(child_rank& rank, std::string const& fault);
@@ -95,6 +97,7 @@ class embedded_supervisor {
     run_outcome* outcome_;
     event_loop loop_;
     std::vector<child_rank> ranks_;
+    output_writer writer_;
     output_pump output_;  ///< after the ranks, whose streams it refers to
     run_deadlines deadlines_;
     pmix::server* pmix_ = nullptr;

@@ -1,13 +1,11 @@
 // The embedded supervisor's second half: ending ranks, what is left of them, and the run.
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 
 #include "base/error.hpp"
 #include "launch/ranks/rank_name.hpp"
@@ -97,26 +95,29 @@ void embedded_supervisor::finish() {
 
 /// Output that is lost otherwise than by a reader that went away is a failure of the run.
 void embedded_supervisor::check_output() {
-    int const fault = output_.writer().fault();
-    if (fault == 0 || failed_) return;
+    auto const fault = writer_.describe_fault();
+    if (fault.empty() || failed_) return;
     failed_ = true;
-    say(fmt::format("error: cannot write the ranks' output: {}; free space or send it elsewhere", std::strerror(fault)));
+    say("error: " + fault);
     exit_code_ = exit_code(errc::io);
     stop(exit_code_, SIGTERM);
-    output_.drain_briefly();
+    writer_.drain_briefly();
+}
+
+void embedded_supervisor::on_writer_event() {
+    writer_.clear_event();
+    check_output();
+    output_.resume();
+    if (writer_.broken(STDOUT_FILENO)) output_.close_streams_to(STDOUT_FILENO);
 }
 
 /// A reader that does not read holds muster, as it would hold any program, but not against a request to end.
 void embedded_supervisor::drain_output() {
-    if (failed_) return output_.drain_briefly();
-    output_.drain_until([this] {
-        signalfd_siginfo info{};
-        while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
-            if (int const s = static_cast<int>(info.ssi_signo); ends_the_run(s)) {
-                exit_code_ = 128 + s;
-                return true;
-            }
-        return false;
+    if (failed_) return writer_.drain_briefly();
+    writer_.drain_until([this] {
+        auto const request = take_request_to_end(signals_.get());
+        if (request) exit_code_ = 128 + *request;
+        return request.has_value();
     });
 }
 

@@ -18,6 +18,7 @@
 #include "launch/engine/mpi_family.hpp"
 #include "launch/engine/start_engine.hpp"
 #include "launch/ranks/rank_name.hpp"
+#include "launch/ranks/rank_stream.hpp"
 #include "launch/system/exit_status.hpp"
 #include "launch/system/network.hpp"
 #include "launch/watch/job_end.hpp"
@@ -46,6 +47,10 @@ engine_supervisor::engine_supervisor(run_context const& run, engine_row const& e
       listener_(loop_, ranks.size(), run.options.heartbeat + duration(10),
                 [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
       ranks_(std::move(ranks)),
+      output_(loop_, writer_, ranks_.size(),
+              [this](int rank, std::size_t bytes) {
+                  if (auto& link = ranks_[rank].link; link) link->send(wire::encode(wire::room{bytes}));
+              }),
       deadlines_(loop_, run.options, run.given.ends_at,
                  {[this] { return phase_ == phase::gathering || phase_ == phase::running; }, [this] { return ranks_.running(); },
                   [this](std::string const& reason) { expire(reason); },
@@ -59,7 +64,7 @@ engine_supervisor::engine_supervisor(run_context const& run, engine_row const& e
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
     loop_.watch_readable(guardian_fd_, [this] { on_guardian_gone(); });
-    loop_.watch_readable(writer_.event_fd(), [this] { writer_.clear_event(); });
+    loop_.watch_readable(writer_.event_fd(), [this] { on_writer_event(); });
 }
 
 engine_supervisor::~engine_supervisor() = default;
@@ -96,6 +101,7 @@ void engine_supervisor::on_arrival(wire::hello const& hello, std::unique_ptr<fra
 }
 
 void engine_supervisor::take_over(remote_rank& rank, std::unique_ptr<frame_channel> link) {
+    output_.set_format(rank.job.who.rank, output_format(options_.tag_output, options_.timestamp_output, rank.job.who));
     rank.link = std::move(link);
     rank.link->set_callbacks({[this, &rank](std::string_view frame) { on_frame(rank, frame); },
                               [this, &rank](std::string const& reason) { on_link_lost(rank, reason); }},
@@ -105,11 +111,17 @@ void engine_supervisor::take_over(remote_rank& rank, std::unique_ptr<frame_chann
 }
 
 void engine_supervisor::on_frame(remote_rank& rank, std::string_view frame) {
+    if (auto const piece = wire::read_output(frame)) return on_output(rank, *piece);
     try {
         std::visit([&](auto const& message) { on_message(rank, message); }, wire::decode(frame));
     } catch (error const& e) {
         fail(rank, e.what(), exit_code(errc::internal));
     }
+}
+
+void engine_supervisor::on_output(remote_rank& rank, wire::output_piece const& piece) {
+    output_.take(rank.job.who.rank, piece);
+    if (piece.what != wire::output_piece::kind::note) deadlines_.note_output();
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::ready const& ready) {
@@ -174,11 +186,8 @@ void engine_supervisor::on_message(remote_rank& rank, wire::ended const& ended) 
 
 void engine_supervisor::on_message(remote_rank& rank, wire::gone const&) {
     rank.now = remote_rank::state::gone;
+    output_.finish(rank.job.who.rank);  // its shim has sent all of it before
     close_if_over();
-}
-
-void engine_supervisor::on_message(remote_rank&, wire::rank_wrote const&) {
-    deadlines_.note_output();
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::gpus_used const& used) {
@@ -204,6 +213,7 @@ void engine_supervisor::on_message(remote_rank& rank, wire::orphaned const& orph
 
 void engine_supervisor::on_link_lost(remote_rank& rank, std::string const& reason) {
     spdlog::debug("{}: {}", ranks_.name_of(rank), reason);
+    output_.finish(rank.job.who.rank);
     if (phase_ == phase::closing || phase_ == phase::done || rank.now == remote_rank::state::gone) return;
     rank.now = remote_rank::state::lost;
     rank.cut = reason == frame_channel::closed_by_peer;
@@ -294,7 +304,7 @@ void engine_supervisor::on_guardian_gone() {
     kill_all();
 }
 
-/// As with a program whose output goes to head: it ends, and says nothing. srun itself would drop the output and go on.
+/// As with a program whose output goes to head: it ends, and says nothing.
 void engine_supervisor::on_reader_gone() {
     loop_.unwatch(STDOUT_FILENO);
     if (phase_ == phase::closing) return end_engine(SIGTERM);
@@ -302,6 +312,12 @@ void engine_supervisor::on_reader_gone() {
     if (options_.verbose) say(fmt::format("nobody reads standard output any more: ending {}", count_of_ranks(ranks_.running())));
     failed_ = true;
     stop(128 + SIGPIPE, SIGTERM);
+}
+
+void engine_supervisor::on_writer_event() {
+    writer_.clear_event();
+    check_output();
+    output_.resume();
 }
 
 void engine_supervisor::on_gather_timeout() {

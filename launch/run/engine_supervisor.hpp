@@ -12,6 +12,7 @@
 #include "launch/engine/engine_table.hpp"
 #include "launch/ranks/output_writer.hpp"
 #include "launch/record/gpu_use_record.hpp"
+#include "launch/run/remote_output.hpp"
 #include "launch/run/remote_ranks.hpp"
 #include "launch/run/stdin_forwarder.hpp"
 #include "launch/settings/run_context.hpp"
@@ -51,12 +52,12 @@ class engine_supervisor {
     void on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
     void take_over(remote_rank& rank, std::unique_ptr<frame_channel> link);
     void on_frame(remote_rank& rank, std::string_view frame);
+    void on_output(remote_rank& rank, wire::output_piece const& piece);
     void on_message(remote_rank& rank, wire::ready const& ready);
     void on_message(remote_rank& rank, wire::started const& started);
     void on_message(remote_rank& rank, wire::failed const& failed);
     void on_message(remote_rank& rank, wire::ended const& ended);
     void on_message(remote_rank& rank, wire::gone const& gone);
-    void on_message(remote_rank& rank, wire::rank_wrote const& wrote);
     void on_message(remote_rank& rank, wire::loaded_mpi const& loaded);
     void on_message(remote_rank& rank, wire::orphaned const& orphaned);
     void on_message(remote_rank& rank, wire::asked_to_end const& asked);
@@ -76,6 +77,7 @@ class engine_supervisor {
     std::string advice_on_absent() const;
     void on_guardian_gone();
     void on_reader_gone();
+    void on_writer_event();
     void on_gather_timeout();
 
     // ending (engine_supervisor_stop.cpp)
@@ -90,6 +92,8 @@ class engine_supervisor {
     void cancel_step();
     void wait_for_cancel();
     void finish();
+    void check_output();
+    void drain_output();
 
     void say(std::string const& line);
 
@@ -141,6 +145,7 @@ class engine_supervisor {
     shim_listener listener_;
     std::optional<shim_directions> directions_;
     remote_ranks ranks_;
+    remote_output output_;  ///< after the ranks, whose shims it tells of room
     run_deadlines deadlines_;
     int guardian_fd_;
     pid_t engine_pid_ = -1;

@@ -21,10 +21,9 @@ namespace {
 
 constexpr duration beyond_grace{2};     ///< for the shims' messages after they have killed their ranks
 constexpr duration engine_patience{5};  ///< for an engine whose ranks are all gone, until the user is told
-constexpr duration agent_patience{2};   ///< for Hydra's agents in a PBS job, which carry no output
-constexpr duration longest_wait{120};   ///< for the same: it may still be passing on output to a slow reader
+constexpr duration agent_patience{2};   ///< for Hydra's agents in a PBS job
+constexpr duration longest_wait{120};   ///< for the same, until it is ended
 constexpr duration engine_grace{1.5};   ///< for an engine that was asked to end
-constexpr double drain_limit_s = 2;
 
 }  // namespace
 
@@ -100,9 +99,7 @@ void engine_supervisor::close_down() {
     if (clean)
         loop_.after(engine_patience, [this] {
             if (phase_ == phase::closing && !options_.quiet)
-                say(fmt::format(
-                    "note: all ranks have ended well; waiting for {} to pass on the last of their output (Ctrl-C ends it)",
-                    engine_.name));
+                say(fmt::format("note: all ranks have ended well; waiting for {} to end (Ctrl-C ends it)", engine_.name));
         });
     loop_.after(clean      ? longest_wait
                 : complete ? engine_patience
@@ -167,8 +164,28 @@ void engine_supervisor::finish() {
     }
     for (auto& rank : ranks_)
         if (rank.link) rank.link->flush(duration(0.2));
-    writer_.drain(drain_limit_s);
+    drain_output();
+    check_output();
+    writer_.drain_briefly();
     loop_.stop();
+}
+
+/// Output that is lost otherwise than by a reader that went away is a failure of the run.
+void engine_supervisor::check_output() {
+    auto const fault = writer_.describe_fault();
+    if (fault.empty() || failed_) return;
+    exit_code_ = exit_code(errc::io);  // also where no rank is left to be stopped
+    fail(fault, exit_code_);
+}
+
+/// A reader that does not read holds muster, as it would hold any program, but not against a request to end.
+void engine_supervisor::drain_output() {
+    if (failed_) return writer_.drain_briefly();
+    writer_.drain_until([this] {
+        auto const request = take_request_to_end(signals_.get());
+        if (request) exit_code_ = 128 + *request;
+        return request.has_value();
+    });
 }
 
 }  // namespace muster

@@ -16,6 +16,7 @@
 #include "launch/ranks/rank_environment.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/run/engine_supervisor.hpp"
+#include "launch/run/remote_output.hpp"
 #include "launch/system/absolute_path.hpp"
 #include "launch/system/host_name.hpp"
 #include "pmix/library/random_bits.hpp"
@@ -43,9 +44,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.python_package = prepared.python.package;
     common.python_horovod = prepared.python.horovod;
     common.output_dir = options.output_dir.empty() ? "" : absolute_path(options.output_dir);
-    common.tag_output = options.tag_output;
-    common.timestamp_output = options.timestamp_output;
-    common.watch_output = options.idle_timeout || options.timeout || options.start_timeout;
+    common.output_window = remote_output::window(places.size());
     common.own_step = own_step;
     common.network_interface = options.network_interface;
     common.grace = options.grace;

@@ -1,7 +1,6 @@
 #include "launch/shim/rank_shim.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -9,12 +8,12 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstring>
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "launch/observe/hang_command.hpp"
 #include "launch/observe/process_sight.hpp"
+#include "launch/ranks/output_writer.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/system/mpi_library.hpp"
@@ -31,6 +30,7 @@ constexpr std::array mpi_checks{duration(0.1), duration(0.5), duration(2), durat
 constexpr duration suspension_check{1};
 constexpr duration same_signal_window{0.5};
 constexpr int most_kills = 50;  ///< 10 s
+constexpr duration brief_drain{output_writer::brief_drain_s};
 constexpr std::size_t largest_frame_bytes = 64u << 20;
 
 }  // namespace
@@ -117,7 +117,7 @@ void rank_shim::on_message(wire::signal const& signal) {
         }
         return;
     }
-    if (signal.stop && signal.number == SIGKILL) return end_leftovers(SIGKILL);
+    if (signal.stop && signal.number == SIGKILL) return phase_ == phase::draining ? conclude() : end_leftovers(SIGKILL);
     if (signal.stop) return end_rank(signal.number);
     if (from_engine_.is_recent(signal.number)) return;
     from_launcher_.note(signal.number);
@@ -147,7 +147,15 @@ void rank_shim::on_message(wire::bye const& bye) {
     exit_code_ = bye.exit_code;
     dismissed_ = true;
     if (pid_ < 0 || phase_ == phase::gone) return loop_.stop();
+    if (phase_ == phase::draining) return conclude();
     end_rank(SIGTERM);  // given up by the launcher, since this process stood still
+}
+
+void rank_shim::on_message(wire::room const& room) {
+    if (!sender_) return;
+    sender_->add_room(room.bytes);
+    output_->resume();
+    conclude_if_drained();
 }
 
 void rank_shim::on_signal() {
@@ -205,6 +213,7 @@ void rank_shim::on_child() {
 void rank_shim::end_rank(int signal_number) {
     if (grace_ends_ || phase_ == phase::gone) return;
     grace_ends_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(job_.grace);
+    if (phase_ == phase::draining) return conclude_if_drained();
     if (!from_engine_.is_recent(signal_number)) signal_descendants(signal_number);
     from_launcher_.note(signal_number);
     signal_descendants(SIGCONT);  // a stopped process takes no signal
@@ -215,10 +224,11 @@ void rank_shim::end_rank(int signal_number) {
 }
 
 void rank_shim::end_leftovers(int signal_number) {
-    if (phase_ == phase::gone) return;
+    auto const is_over = [this] { return phase_ == phase::draining || phase_ == phase::gone; };
+    if (is_over()) return;
     end_descendants(signal_number);
     check_leftovers();
-    if (phase_ == phase::gone) return;
+    if (is_over()) return;
     if (signal_number == SIGKILL && ++kills_ > most_kills && wait_status_) {
         // In an uninterruptible wait, or of another user: no signal of ours ends it.
         auto const left = descendants().size();
@@ -233,36 +243,37 @@ void rank_shim::check_leftovers() {
     if (phase_ == phase::leftovers && descendants().empty()) finish();
 }
 
-/// Nothing is left below us: pass on the last output, then tell.
+/// Nothing is left below us: the last output goes first, then the launcher is told.
 void rank_shim::finish() {
-    phase_ = phase::gone;
+    phase_ = phase::draining;
     if (output_) output_->finish();
-    drain_output();
+    conclude_if_drained();
+}
+
+/// A reader that does not read holds a rank that ended well, as it would hold any program, but not against a request to end.
+void rank_shim::conclude_if_drained() {
+    if (phase_ != phase::draining) return;
+    if (!sender_ || sender_->sent_all()) return conclude();
+    if (grace_ends_ && !std::exchange(brief_, true)) loop_.after(brief_drain, [this] { conclude(); });
+}
+
+void rank_shim::conclude() {
+    if (phase_ != phase::draining) return;
+    phase_ = phase::gone;
+    for (auto const* stream : {&out_, &err_})
+        if (*stream && !(*stream)->file_fault().empty()) tell(wire::failed{(*stream)->file_fault(), exit_code(errc::io)});
     // What is in use by the node's other ranks stays: the last of them removes it.
     if (grace_ends_ || !wait_status_ || *wait_status_ != 0) sweep_shared_memory(started_);
     tell(wire::gone{});
     if (!launcher_->open() || dismissed_) loop_.stop();
 }
 
-/// A reader that does not read holds a rank that ended well, as it would hold any program, but not against a request to end.
-void rank_shim::drain_output() {
-    if (!output_) return;
-    if (grace_ends_ || !launcher_->open()) return output_->drain_briefly();
-    output_->drain_until([this] {
-        pollfd launcher{launcher_fd_, POLLIN, 0};
-        return ::poll(&launcher, 1, 0) != 0;
-    });
-    if (int const fault = output_->writer().fault(); fault != 0)
-        tell(
-            wire::failed{fmt::format("cannot write the rank's output: {}; free space or send it elsewhere", std::strerror(fault)),
-                         exit_code(errc::io)});
-    for (auto const* stream : {&out_, &err_})
-        if (*stream && !(*stream)->file_fault().empty()) tell(wire::failed{(*stream)->file_fault(), exit_code(errc::io)});
-}
-
 void rank_shim::on_launcher_gone(std::string const& reason) {
     if (exit_code_ == 0) exit_code_ = 1;
+    if (sender_) sender_->close();
+    if (output_) output_->resume();  // what comes now is dropped, and must not hold the rank
     if (phase_ == phase::gone || pid_ < 0) return loop_.stop();
+    if (phase_ == phase::draining) return conclude();
     say(fmt::format("rank {} on {}: lost the connection to muster run ({}): ending this rank", job_.who.rank, host_, reason));
     end_rank(SIGTERM);
 }
@@ -301,9 +312,9 @@ void rank_shim::follow_suspension() {
 }
 
 void rank_shim::say(std::string const& text) {
-    auto const line = fmt::format("muster: {}\n", text);
-    if (output_)
-        output_->writer().write(STDERR_FILENO, line);
+    auto line = fmt::format("muster: {}\n", text);
+    if (sender_ && launcher_->open())
+        sender_->note(std::move(line));
     else
         fmt::print(stderr, "{}", line);
 }

@@ -17,6 +17,7 @@
 #include "launch/ranks/gpus/gpu_sampler.hpp"
 #include "launch/ranks/output_pump.hpp"
 #include "launch/ranks/rank_stream.hpp"
+#include "launch/shim/output_sender.hpp"
 #include "launch/shim/shim_guard.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/held_ports.hpp"
@@ -49,7 +50,7 @@ class rank_shim {
         bool is_recent(int signal_number) const;
     };
 
-    enum class phase { connecting, placing, waiting, running, leftovers, gone };
+    enum class phase { connecting, placing, waiting, running, leftovers, draining, gone };
 
     // what happens (rank_shim.cpp)
     void connect();
@@ -59,6 +60,7 @@ class rank_shim {
     void on_message(wire::go const& go);
     void on_message(wire::signal const& signal);
     void on_message(wire::bye const& bye);
+    void on_message(wire::room const& room);
     void on_message(wire::ping const& ping);
     void on_message(wire::inspect const& inspect);
     template <typename Other>
@@ -77,7 +79,8 @@ class rank_shim {
     void end_leftovers(int signal_number);
     void check_leftovers();
     void finish();
-    void drain_output();
+    void conclude_if_drained();
+    void conclude();
     void say(std::string const& text);
     void tell(wire::message const& message);
 
@@ -107,7 +110,8 @@ class rank_shim {
     std::optional<held_ports> ports_;
     std::optional<rank_stream> out_;
     std::optional<rank_stream> err_;
-    std::optional<output_pump> output_;  ///< after the streams, which it refers to
+    std::optional<output_sender> sender_;
+    std::optional<output_pump> output_;  ///< after the streams and the sender, which it refers to
     pid_t pid_ = -1;
     std::optional<int> wait_status_;
     std::optional<event_loop::clock::time_point> grace_ends_;  ///< once the rank was asked to end
@@ -120,9 +124,8 @@ class rank_shim {
     bool asked_to_end_ = false;  ///< by the engine or the scheduler
     bool dismissed_ = false;     ///< by the launcher
     bool abort_told_ = false;
-    bool spoke_ = false;    ///< the rank has written something
-    bool writing_ = false;  ///< since the last report of it
-    bool report_due_ = false;
+    bool spoke_ = false;      ///< the rank has written something
+    bool brief_ = false;      ///< the last output is waited for only for a moment
     bool suspended_ = false;  ///< the rank was stopped because the job is (follow_suspension)
     int kills_ = 0;
     int exit_code_ = 0;

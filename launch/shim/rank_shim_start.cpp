@@ -22,12 +22,6 @@
 
 namespace muster {
 
-namespace {
-
-constexpr duration report_every{1};
-
-}  // namespace
-
 void rank_shim::place() {
     auto const& who = job_.who;
     machine_ = discover_topology(who.host, current_affinity(), variables_);
@@ -72,16 +66,15 @@ environment rank_shim::program_variables(wire::go const& go) const {
     return own;
 }
 
-/// Output goes through us where something is to be done with it, and stderr always: its last lines are part of the report when
-/// the rank fails. stdout that nobody asks about is the engine's own descriptor, but only srun's: mpirun and mpiexec mix lines
-/// that are written in pieces.
+/// Output goes to the launcher by our own connection. Engines mix the lines of ranks, each in pieces of its own size, and lose what
+/// they cannot write.
 void rank_shim::open_streams() {
-    auto const how = output_format(job_.tag_output, job_.timestamp_output, job_.who);
+    line_format const as_it_is{.tag = "", .raw = true};  // the launcher makes lines of it
     auto files = make_output_files(job_.output_dir, job_.who);
-    output_.emplace(loop_, output_pump::output_to::engine);
-    err_.emplace(STDERR_FILENO, how, std::move(files.err));
-    if (how.tagged() || files.out.fd || job_.watch_output || !job_.own_step)
-        out_.emplace(STDOUT_FILENO, how, std::move(files.out));
+    sender_.emplace([this](std::string_view frame) { launcher_->send(frame); }, job_.output_window);
+    output_.emplace(loop_, *sender_);
+    err_.emplace(STDERR_FILENO, as_it_is, std::move(files.err));
+    out_.emplace(STDOUT_FILENO, as_it_is, std::move(files.out));
 }
 
 void rank_shim::start(wire::go const& go) {
@@ -98,36 +91,25 @@ void rank_shim::start(wire::go const& go) {
                           .variables = &own,
                           .working_dir = job_.working_dir,
                           .stdin_fd = input,
-                          .stdout_fd = out_ ? out_->child_fd() : STDOUT_FILENO,
+                          .stdout_fd = out_->child_fd(),
                           .stderr_fd = err_->child_fd(),
                           .cores = binding_.cores,
                           .own_group = false,
                           .limits = job_.limits,
                           .file_mask = job_.file_mask});
     for (auto* stream : {&out_, &err_}) {
-        if (!*stream) continue;
         (*stream)->close_child_end();
         output_->add(**stream, [this, &one = **stream] { note_output(one); });
     }
 }
 
-/// Called before each read. Of an abort the launcher must know at once, since the scheduler may kill this process next; that the
-/// rank writes is told at most once in `report_every`.
+/// Called before each read. Of an abort the launcher must know at once, since the scheduler may kill this process next.
 void rank_shim::note_output(rank_stream& stream) {
     last_written_ = &stream;
     last_output_ = event_loop::clock::now();
     // A rank that prints the size of its world has loaded MPI by now, and one in a container may be over before the next look.
     if (!std::exchange(spoke_, true)) loop_.after(duration(0), [this] { detect_mpi(); });
     if (&stream == &*err_ && !abort_told_) loop_.after(duration(0), [this] { report_abort(); });
-    if (!job_.watch_output) return;
-    writing_ = true;
-    if (report_due_) return;
-    report_due_ = true;
-    loop_.after(report_every, [this] {
-        report_due_ = false;
-        if (writing_) tell(wire::rank_wrote{});
-        writing_ = false;
-    });
 }
 
 void rank_shim::report_abort() {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "base/error.hpp"
 
@@ -49,6 +50,13 @@ unique_fd take_signals(std::span<int const> numbers, std::string_view whom) {
     unique_fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!fd) throw_system("signalfd", fmt::format("for {}", whom));
     return fd;
+}
+
+std::optional<int> take_request_to_end(int signals_fd) {
+    signalfd_siginfo info{};
+    while (::read(signals_fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+        if (int const s = static_cast<int>(info.ssi_signo); ends_the_run(s)) return s;
+    return std::nullopt;
 }
 
 }  // namespace muster

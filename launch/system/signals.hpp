@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -39,5 +40,8 @@ class signal_requests {
 /// Blocks them in this thread: from now on they come through the returned descriptor (a signalfd, close-on-exec, non-blocking)
 /// only. `whom` is named in the error. Throws errc::system.
 unique_fd take_signals(std::span<int const> numbers, std::string_view whom);
+
+/// The first signal waiting in such a descriptor that ends the run, if there is one; those before it are dropped.
+std::optional<int> take_request_to_end(int signals_fd);
 
 }  // namespace muster

@@ -115,9 +115,8 @@ void fields(auto& v, is<job> auto& m) {
     auto& p = m.place;
     all(v, p.ranks, p.nodes, p.ranks_per_node, p.map_by, p.slots_per_node, p.ranks_per_gpu, p.bind_to, p.cpus_per_rank,
         p.gpus_seen, p.smt, p.cpu_map, p.gpu_map, p.gpu_cpus, p.reserved_cpus, p.share.may_be_part, p.share.gpus, p.share.cpus);
-    all(v, m.command, m.working_dir, m.variables, m.exports, m.output_dir, m.tag_output, m.timestamp_output, m.watch_output,
-        m.own_step, m.python_package, m.python_horovod, m.network_interface, m.address, m.grace, m.lost_after, m.hold_worker_port,
-        m.file_mask);
+    all(v, m.command, m.working_dir, m.variables, m.exports, m.output_dir, m.output_window, m.own_step, m.python_package,
+        m.python_horovod, m.network_interface, m.address, m.grace, m.lost_after, m.hold_worker_port, m.file_mask);
     v.list(m.limits);
 }
 void fields(auto& v, is<ready> auto& m) {
@@ -136,7 +135,9 @@ void fields(auto& v, is<ended> auto& m) {
     all(v, m.wait_status, m.last_lines, m.asked, m.memory);
 }
 void fields(auto&, is<gone> auto&) {}
-void fields(auto&, is<rank_wrote> auto&) {}
+void fields(auto& v, is<room> auto& m) {
+    all(v, m.bytes);
+}
 void fields(auto& v, is<orphaned> auto& m) {
     all(v, m.parent);
 }

@@ -1,6 +1,7 @@
 // Messages between the launcher and the rank shims.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -39,11 +40,9 @@ struct job {
     environment variables;             ///< the launcher's, without what said who the launcher is
     std::vector<std::string> exports;  ///< -x NAME=VALUE, which also overrides what muster sets
     std::string output_dir;            ///< absolute, or empty
-    bool tag_output = false;
-    bool timestamp_output = false;
-    bool watch_output = false;   ///< read all output, and tell when the rank writes (for time limits)
-    bool own_step = false;       ///< the engine's step is the ranks' own (srun): its variables stay
-    std::string python_package;  ///< folders of the launcher's installation (python_folders), or empty
+    std::uint64_t output_window = 0;   ///< bytes of output that the shim may send before it is told of more room
+    bool own_step = false;             ///< the engine's step is the ranks' own (srun): its variables stay
+    std::string python_package;        ///< folders of the launcher's installation (python_folders), or empty
     std::string python_horovod;
     std::string network_interface;
     std::string address;  ///< what the other nodes call this rank's node, with the site's rule applied
@@ -106,9 +105,10 @@ struct gone {
     bool operator==(gone const&) const = default;
 };
 
-/// The rank has written something since the last time this was said.
-struct rank_wrote {
-    bool operator==(rank_wrote const&) const = default;
+/// From the launcher: so many bytes more of the rank's output may be sent (output_frame.hpp).
+struct room {
+    std::uint64_t bytes = 0;
+    bool operator==(room const&) const = default;
 };
 
 /// The rank has loaded this MPI library.
@@ -206,7 +206,7 @@ struct gpus_used {
 };
 
 /// New kinds come last: the place of a kind is its number on the wire.
-using message = std::variant<hello, job, ready, go, started, failed, ended, gone, rank_wrote, loaded_mpi, orphaned, signal, bye,
+using message = std::variant<hello, job, ready, go, started, failed, ended, gone, room, loaded_mpi, orphaned, signal, bye,
                              examine, report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, gpus_used>;
 
 /// As CBOR (RFC 8949). Strings may hold any bytes.

@@ -23,7 +23,8 @@ job full_job() {
     j.variables = {{"A", "1"}, {"B", "\xfe not UTF-8"}};
     j.exports = {"X=y"};
     j.output_dir = "/out";
-    j.tag_output = j.timestamp_output = j.watch_output = j.own_step = j.hold_worker_port = true;
+    j.output_window = 1 << 20;
+    j.own_step = j.hold_worker_port = true;
     j.python_package = "/opt/muster/lib/muster/python";
     j.python_horovod = "/opt/muster/lib/muster/as_horovod";
     j.network_interface = "ib0";
@@ -45,7 +46,7 @@ TEST(wire_messages, come_back_as_they_were) {
         failed{"no program", 127},
         ended{0x8b, "last\nlines \xff", true, memory_verdict::in_cgroup},
         gone{},
-        rank_wrote{},
+        room{std::uint64_t{5} << 30},
         loaded_mpi{"libmpi.so.40"},
         orphaned{"slurmstepd"},
         signal{15, true, true},

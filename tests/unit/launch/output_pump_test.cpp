@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/process/text_file.hpp"
+#include "launch/ranks/output_writer.hpp"
 
 namespace muster {
 namespace {
@@ -50,7 +51,8 @@ TEST(output_pump, passes_lines_on_and_tells_of_them) {
     captured_stdout captured;
     event_loop loop;
     rank_stream stream(STDOUT_FILENO, {"[a:0] ", false, false}, {});
-    output_pump pump(loop, output_pump::output_to::user);
+    output_writer writer;
+    output_pump pump(loop, writer);
     int reads = 0;
     pump.add(stream, [&] { ++reads; });
     print(stream, "one\ntwo");
@@ -58,7 +60,7 @@ TEST(output_pump, passes_lines_on_and_tells_of_them) {
     loop.run();
     EXPECT_EQ(reads, 1);
     pump.finish();
-    pump.drain_briefly();
+    writer.drain_briefly();
     EXPECT_EQ(captured.text(), "[a:0] one\n[a:0] two\n");
     EXPECT_EQ(stream.last_lines(), "one\ntwo");
 }
@@ -74,7 +76,8 @@ bool is_watched(int fd) {
 TEST(output_pump, an_ended_stream_is_not_watched_though_another_process_still_holds_it) {
     event_loop loop;
     rank_stream stream(STDOUT_FILENO, {}, {});
-    output_pump pump(loop, output_pump::output_to::user);
+    output_writer writer;
+    output_pump pump(loop, writer);
     pump.add(stream, [] {});
     int const number = stream.read_fd();
     unique_fd const copy(::dup(number));  // as a process has that was just forked
@@ -91,7 +94,8 @@ TEST(output_pump, reads_no_more_while_nobody_reads_its_own_output) {
     captured_stdout captured;
     event_loop loop;
     rank_stream stream(STDOUT_FILENO, {}, {});
-    output_pump pump(loop, output_pump::output_to::user);
+    output_writer writer;
+    output_pump pump(loop, writer);
     std::size_t read = 0;
     pump.add(stream, [&] { ++read; });
     std::string const line = std::string(65535, 'x') + "\n";
@@ -117,9 +121,14 @@ TEST(output_pump, ends_ranks_whose_reader_has_gone) {
     event_loop loop;
     rank_stream out(STDOUT_FILENO, {}, {});
     rank_stream err(STDERR_FILENO, {}, {});
-    output_pump pump(loop, output_pump::output_to::user);
+    output_writer writer;
+    output_pump pump(loop, writer);
     pump.add(out, [] {});
     pump.add(err, [] {});
+    loop.watch_readable(writer.event_fd(), [&] {
+        writer.clear_event();
+        if (writer.broken(STDOUT_FILENO)) pump.close_streams_to(STDOUT_FILENO);
+    });
     print(out, "lost\n");
     loop.after(duration(0.5), [&] { loop.stop(); });
     loop.run();

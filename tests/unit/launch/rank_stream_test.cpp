@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "launch/ranks/output_writer.hpp"
 
 namespace muster {
 namespace {

@@ -1,0 +1,57 @@
+// The output of ranks on other nodes, written in whole lines.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "launch/ranks/line_splitter.hpp"
+#include "launch/ranks/output_writer.hpp"
+#include "launch/system/event_loop.hpp"
+#include "launch/wire/output_frame.hpp"
+
+namespace muster {
+
+/// Takes the pieces that shims send, of any number of ranks in any order, and writes lines. Each shim may send a window of bytes and
+/// then so many as have been taken; none are while the writer is congested. So a reader that does not read holds the ranks, and the
+/// connections stay free for what else goes over them. Used from the loop's thread.
+class remote_output {
+  public:
+    /// `make_room` tells a rank's shim that it may send so many bytes more. `loop` and `writer` must outlive this.
+    remote_output(event_loop& loop, output_writer& writer, std::size_t ranks,
+                  std::function<void(int rank, std::size_t bytes)> make_room);
+
+    /// What goes before this rank's lines.
+    void set_format(int rank, line_format const& how);
+    void take(int rank, wire::output_piece const& piece);
+    /// Nothing more comes of this rank: its unfinished lines are written.
+    void finish(int rank);
+    /// To be called when the writer may have room again.
+    void resume();
+
+    /// How much a shim of a world of so many ranks may send ahead, in bytes: together they must not fill the launcher's memory.
+    static std::size_t window(std::size_t ranks);
+
+  private:
+    struct one_stream {
+        int target;
+        bool terminal;
+        line_splitter lines;
+    };
+    struct one_rank {
+        one_stream out, err;
+        std::size_t taken = 0;  ///< bytes that its shim does not know of
+    };
+    void make_room(int rank);
+    void flush_partials();
+
+    event_loop& loop_;
+    output_writer& writer_;
+    std::vector<one_rank> ranks_;
+    std::function<void(int, std::size_t)> make_room_;
+    std::size_t window_;
+    std::vector<int> held_;  ///< ranks to be told of room once there is some
+    bool flush_pending_ = false;
+};
+
+}  // namespace muster
