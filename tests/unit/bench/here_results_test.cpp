@@ -14,7 +14,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 /// Four ranks on two hosts: an allreduce of 1 MB in 500 us by the slowest rank, and messages of 1000 bytes.
-here_results sample() {
+here_results here_sample() {
     here_results r;
     r.backend = "mpi";
     r.why_backend = "backend mpi, asked for by name; and so on";
@@ -29,13 +29,13 @@ here_results sample() {
 
 TEST(here_results, times_are_over_the_ranks) {
     EXPECT_EQ(over_ranks(std::vector<double>{3, 1, 5}), (rank_times{1, 3, 5}));
-    EXPECT_EQ(medians(sample().tables[0].sizes[0].out_of_place), (rank_times{200, 300, 500}));
+    EXPECT_EQ(medians(here_sample().tables[0].sizes[0].out_of_place), (rank_times{200, 300, 500}));
 }
 
 TEST(here_results, bandwidths_are_the_slowest_ranks) {
     // algbw 1e6 B / 500 us = 2 GB/s; busbw of an allreduce on 4 ranks 2 * 3 / 4 of it.
-    EXPECT_DOUBLE_EQ(average_busbw(sample().tables[0], 4), 3.0);
-    std::string const text = describe(sample());
+    EXPECT_DOUBLE_EQ(average_busbw(here_sample().tables[0], 4), 3.0);
+    std::string const text = describe(here_sample());
     EXPECT_THAT(text, HasSubstr("4 ranks on 2 hosts"));
     EXPECT_THAT(text, ContainsRegex("1000000 +250000 +f32 +sum +-1 +200.00 +300.00 +500.00 +2.00 +3.00 +0 +- "));
     EXPECT_THAT(text, HasSubstr("average busbw 3.000 GB/s"));
@@ -45,7 +45,7 @@ TEST(here_results, bandwidths_are_the_slowest_ranks) {
 }
 
 TEST(here_results, csv_has_a_line_for_each_size_and_place) {
-    std::string const csv = to_csv(sample());
+    std::string const csv = to_csv(here_sample());
     EXPECT_THAT(csv,
                 HasSubstr("what,place,ranks,hosts,backend,type,redop,bytes,min_us,avg_us,max_us,algbw_gbs,busbw_gbs,wrong\n"));
     EXPECT_THAT(csv, HasSubstr("\nallreduce,out,4,2,mpi,f32,sum,1000000,200.0000,300.0000,500.0000,2.0000,3.0000,0\n"));
@@ -55,7 +55,7 @@ TEST(here_results, csv_has_a_line_for_each_size_and_place) {
 }
 
 TEST(here_results, json_keeps_every_sample) {
-    auto const json = to_json(sample());
+    auto const json = to_json(here_sample());
     EXPECT_EQ(json["schema"], "muster.collectives-here/1");
     EXPECT_EQ(json["tables"][0]["sizes"][0]["out_of_place_us"][2]["max"], 900);
     EXPECT_EQ(json["pairs"][0]["ranks"], (std::vector<int>{0, 3}));
@@ -63,7 +63,7 @@ TEST(here_results, json_keeps_every_sample) {
 }
 
 TEST(here_results, alpha_and_beta_are_fitted_for_each_level) {
-    here_results r = sample();
+    here_results r = here_sample();
     EXPECT_FALSE(fit_of(r.pairs[0])) << "one size determines nothing";
     r.pairs.push_back({0, 1, {}});
     for (std::size_t const bytes : {8, 1000, 100000}) {
@@ -83,11 +83,11 @@ TEST(here_results, alpha_and_beta_are_fitted_for_each_level) {
 }
 
 TEST(here_results, a_wrong_element_is_not_all_right) {
-    here_results r = sample();
+    here_results r = here_sample();
     EXPECT_TRUE(all_right(r));
     r.tables[0].sizes[0].wrong_out = 1;
     EXPECT_FALSE(all_right(r));
-    r = sample();
+    r = here_sample();
     r.pairs[0].sizes[0].wrong = 1;
     EXPECT_FALSE(all_right(r));
 }

@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-std::string fixture(std::string const& name) {
+std::string facts_fixture(std::string const& name) {
     std::ifstream file(std::string(MUSTER_FIXTURES "/site_init/") + name);
     return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -61,7 +61,7 @@ TEST(slurm_facts, of_nothing) {
 }
 
 TEST(pbs_facts, of_a_real_server) {
-    auto const facts = read_pbs_facts(fixture("pbsnodes-a.json"), fixture("qmgr-print-server.txt"));
+    auto const facts = read_pbs_facts(facts_fixture("pbsnodes-a.json"), facts_fixture("qmgr-print-server.txt"));
     EXPECT_EQ(facts.name, "pbshead");
     EXPECT_THAT(facts.shapes, ElementsAre(node_facts{4, 4, "", std::nullopt, 8}));
     EXPECT_THAT(facts.queues, ElementsAre(queue_facts{"workq", true, std::nullopt, std::nullopt, true}))

@@ -13,7 +13,7 @@ std::string expand(std::string_view text) {
     return join(expand_hostlist(text, "LIST"), " ");
 }
 
-std::string fault(std::string_view text) {
+std::string hostlist_fault(std::string_view text) {
     try {
         expand_hostlist(text, "LIST");
     } catch (parse_error const& e) {
@@ -23,7 +23,7 @@ std::string fault(std::string_view text) {
 }
 
 /// Its place, and its message: "1:3: expected a number".
-std::string placed_fault(std::string_view text) {
+std::string placed_hostlist_fault(std::string_view text) {
     try {
         expand_hostlist(text, "LIST");
     } catch (parse_error const& e) {
@@ -63,27 +63,27 @@ TEST(hostlist, an_empty_list_names_no_host) {
 }
 
 TEST(hostlist, faults_are_shown_with_a_caret) {
-    EXPECT_EQ(fault("n[3-1]"), "LIST: the range ends at 1 before its beginning 3\n  n[3-1]\n      ^");
-    EXPECT_EQ(fault("a,n[1-2"), "LIST: this '[' is never closed\n  a,n[1-2\n     ^");
-    EXPECT_EQ(fault("n["), "LIST: this '[' is never closed\n  n[\n   ^");
-    EXPECT_NE(placed_fault("n[]").find("1:3: expected a number"), std::string::npos);
-    EXPECT_NE(placed_fault("n[1,]").find("1:5: expected a number"), std::string::npos);
-    EXPECT_NE(placed_fault("n[1--2]").find("1:5: expected a number"), std::string::npos);
-    EXPECT_NE(placed_fault("n[a-b]").find("1:3: expected a number"), std::string::npos);
-    EXPECT_NE(placed_fault("n[1x3]").find("1:4: expected ','"), std::string::npos);
-    EXPECT_NE(placed_fault("n[1-2-3]").find("1:6: expected ','"), std::string::npos);
-    EXPECT_NE(placed_fault("n1]").find("1:3: ']' without a '['"), std::string::npos);
-    EXPECT_NE(placed_fault("a,-n1").find("1:3: a host name does not begin with '-'"), std::string::npos);
-    EXPECT_NE(placed_fault("n1;rm").find("1:3: this character cannot be part of a host name"), std::string::npos);
-    EXPECT_NE(placed_fault("n[12345678901234567890]").find("1:3: a number of more than 18 digits"), std::string::npos);
+    EXPECT_EQ(hostlist_fault("n[3-1]"), "LIST: the range ends at 1 before its beginning 3\n  n[3-1]\n      ^");
+    EXPECT_EQ(hostlist_fault("a,n[1-2"), "LIST: this '[' is never closed\n  a,n[1-2\n     ^");
+    EXPECT_EQ(hostlist_fault("n["), "LIST: this '[' is never closed\n  n[\n   ^");
+    EXPECT_NE(placed_hostlist_fault("n[]").find("1:3: expected a number"), std::string::npos);
+    EXPECT_NE(placed_hostlist_fault("n[1,]").find("1:5: expected a number"), std::string::npos);
+    EXPECT_NE(placed_hostlist_fault("n[1--2]").find("1:5: expected a number"), std::string::npos);
+    EXPECT_NE(placed_hostlist_fault("n[a-b]").find("1:3: expected a number"), std::string::npos);
+    EXPECT_NE(placed_hostlist_fault("n[1x3]").find("1:4: expected ','"), std::string::npos);
+    EXPECT_NE(placed_hostlist_fault("n[1-2-3]").find("1:6: expected ','"), std::string::npos);
+    EXPECT_NE(placed_hostlist_fault("n1]").find("1:3: ']' without a '['"), std::string::npos);
+    EXPECT_NE(placed_hostlist_fault("a,-n1").find("1:3: a host name does not begin with '-'"), std::string::npos);
+    EXPECT_NE(placed_hostlist_fault("n1;rm").find("1:3: this character cannot be part of a host name"), std::string::npos);
+    EXPECT_NE(placed_hostlist_fault("n[12345678901234567890]").find("1:3: a number of more than 18 digits"), std::string::npos);
 }
 
 TEST(hostlist, too_many_hosts_are_refused_before_they_cost_memory) {
     for (auto const* list : {"n[0-4294967295]", "n[0-999999999999999999]", "n[1-262145]", "a[1-70000]b[1-70000]",
                              "a[1-1000]b[1-1000]c[1-1000]d[1-1000]e[1-1000]f[1-1000]g[1-1000]", "n[1-200000],m[1-200000]"})
-        EXPECT_NE(placed_fault(list).find("more than 262144 hosts"), std::string::npos) << list;
+        EXPECT_NE(placed_hostlist_fault(list).find("more than 262144 hosts"), std::string::npos) << list;
     EXPECT_EQ(expand_hostlist("n[1-262144]", "LIST").size(), max_hosts);
-    EXPECT_NE(placed_fault(std::string(300, 'n')).find("more than 255 characters"), std::string::npos);
+    EXPECT_NE(placed_hostlist_fault(std::string(300, 'n')).find("more than 255 characters"), std::string::npos);
 }
 
 TEST(hostlist, of_a_hundred_thousand_hosts) {

@@ -29,7 +29,7 @@ bind-to = "numa"
 A = "1"
 )";
 
-std::string fault(std::string const& text, bool required = true) {
+std::string job_file_fault(std::string const& text, bool required = true) {
     try {
         parse_job_file(text, "job.toml", required);
     } catch (error const& e) {
@@ -61,20 +61,20 @@ TEST(job_file, is_no_matter_of_muster_run) {
 }
 
 TEST(job_file, shows_each_mistake_with_its_place) {
-    EXPECT_THAT(fault("[job]\ngpu = 8\n"),
+    EXPECT_THAT(job_file_fault("[job]\ngpu = 8\n"),
                 AllOf(HasSubstr("job.toml:2:1"), HasSubstr("unknown key 'gpu'; did you mean 'gpus'?"), HasSubstr("^")));
-    EXPECT_THAT(fault("[job]\ncomand = \"x\"\n"), HasSubstr("did you mean 'command'?"));
-    EXPECT_THAT(fault("[job]\nwalltime = \"1h\"\n"), HasSubstr("here it is called 'time'"));
-    EXPECT_THAT(fault("[job]\ngpus = \"8\"\n"), AllOf(HasSubstr("job.toml:2:8"), HasSubstr("a whole number")));
-    EXPECT_THAT(fault("[job]\ncommand = 3\n"), HasSubstr("a list of texts"));
-    EXPECT_THAT(fault("[job]\ncommand = []\n"), HasSubstr("'command' is empty"));
-    EXPECT_THAT(fault("[job]\ncommand = \"'x\"\n"), HasSubstr("a quote is open"));
-    EXPECT_THAT(fault("[job]\ncommand = [\"a\\u0000b\"]\n"), HasSubstr("NUL"));
-    EXPECT_THAT(fault("[job.env]\nA = 1\n"), HasSubstr("'A' must be a text"));
-    EXPECT_THAT(fault("[job]\ndry-run = true\n"), HasSubstr("command line only"));
-    EXPECT_THAT(fault("ranks = 2\n"), HasSubstr("no table [job]"));
-    EXPECT_THAT(fault("job = 2\n"), HasSubstr("must be a table"));
-    EXPECT_THAT(fault("x = 2\n[job]\n"), HasSubstr("unknown key 'x'"));
+    EXPECT_THAT(job_file_fault("[job]\ncomand = \"x\"\n"), HasSubstr("did you mean 'command'?"));
+    EXPECT_THAT(job_file_fault("[job]\nwalltime = \"1h\"\n"), HasSubstr("here it is called 'time'"));
+    EXPECT_THAT(job_file_fault("[job]\ngpus = \"8\"\n"), AllOf(HasSubstr("job.toml:2:8"), HasSubstr("a whole number")));
+    EXPECT_THAT(job_file_fault("[job]\ncommand = 3\n"), HasSubstr("a list of texts"));
+    EXPECT_THAT(job_file_fault("[job]\ncommand = []\n"), HasSubstr("'command' is empty"));
+    EXPECT_THAT(job_file_fault("[job]\ncommand = \"'x\"\n"), HasSubstr("a quote is open"));
+    EXPECT_THAT(job_file_fault("[job]\ncommand = [\"a\\u0000b\"]\n"), HasSubstr("NUL"));
+    EXPECT_THAT(job_file_fault("[job.env]\nA = 1\n"), HasSubstr("'A' must be a text"));
+    EXPECT_THAT(job_file_fault("[job]\ndry-run = true\n"), HasSubstr("command line only"));
+    EXPECT_THAT(job_file_fault("ranks = 2\n"), HasSubstr("no table [job]"));
+    EXPECT_THAT(job_file_fault("job = 2\n"), HasSubstr("must be a table"));
+    EXPECT_THAT(job_file_fault("x = 2\n[job]\n"), HasSubstr("unknown key 'x'"));
 }
 
 settings_sources sources_of(std::map<std::string, std::string> const& files) {
