@@ -45,7 +45,7 @@ def outputs(program, *arguments, runner=None):
         file.write(program)
         file.flush()
         begin = [] if finds_backends or not runner else ["-m", runner]
-        done = subprocess.run([sys.executable, "-W", "ignore", *begin, file.name, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+        done = subprocess.run([sys.executable, "-W", "ignore", *begin, file.name, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # muster ends what hangs
         assert done.returncode == 0, done.stdout
         return done.stdout.strip()
 
@@ -65,6 +65,8 @@ def test_importing_torch_imports_nothing_of_muster():
 
 def test_processes_that_the_ranks_start():
     """Their world is not muster's: they find each other by the store alone."""
+    if rank != 0:
+        return  # one rank's are enough
     text = outputs(
         """
 import os, socket, subprocess, sys
