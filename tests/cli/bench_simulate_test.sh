@@ -1,4 +1,4 @@
-# timeout: 120
+# timeout: 300
 # Simulated allreduces and steps: known answers, the word on everything, what is refused.
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench

@@ -1,4 +1,4 @@
-# timeout: 120
+# timeout: 240
 # A rank that stops or dies at any time is named by all others within their deadline: in the making of the communicator, within
 # collectives, at the end.
 . "$(dirname "$0")/lib.sh"
@@ -27,7 +27,7 @@ for backend in "${backends[@]}"; do
             culprit=$(((culprit + 1) % 3))
             code=7
             [ $how = kill ] && code=137
-            expect_exit $code timeout 40 "$MUSTER" run -q -n 3 --slots-per-node 3 --grace 6s -- "$victim" $when $how $culprit 2.5 "$backend"
+            expect_exit $code timeout 40 "$MUSTER" run -q -n 3 --slots-per-node 3 --grace 6s -- "$victim" $when $how $culprit 4 "$backend"
             expect_blamed $culprit $how
         done
     done
@@ -40,7 +40,7 @@ if [[ " ${backends[*]} " == *" mpi "* ]]; then
     for how in kill stop; do
         code=7
         [ $how = kill ] && code=137
-        expect_exit $code timeout 40 "$MUSTER" run -q -n 3 --slots-per-node 3 --grace 6s -- "$victim" sending $how 1 1.5 mpi
+        expect_exit $code timeout 40 "$MUSTER" run -q -n 3 --slots-per-node 3 --grace 6s -- "$victim" sending $how 1 4 mpi
         expect_blamed 1 $how
     done
 fi

@@ -1,5 +1,5 @@
 # serial
-# timeout: 120
+# timeout: 240
 # Ranks die together: the first culprit is named, its code is muster's, and nothing is left.
 . "$(dirname "$0")/lib.sh"
 . "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"
