@@ -67,8 +67,8 @@ void open_standard_descriptors() {
     }
 }
 
-/// One heap for all threads, which grows in large steps: most threads here live for a moment, and a heap for each would be mapped and
-/// grown anew.
+/// One heap for all threads, which grows in large steps: most threads here live for a moment, and a heap for each would be
+/// mapped and grown anew.
 void share_one_heap() {
 #ifdef M_ARENA_MAX
     ::mallopt(M_ARENA_MAX, 1);

@@ -1,4 +1,4 @@
-// The parts of fmt that its shared library holds, within the program muster: a library that need not be looked for and loaded at the start.
+// The parts of fmt that its shared library holds, within the program muster: a library less to load at its start.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

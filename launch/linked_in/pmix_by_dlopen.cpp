@@ -1,4 +1,4 @@
-// The PMIx library within the program muster: opened when a run needs it, not with the program. Stands on the linker's line before the library itself.
+// The PMIx library's functions within the program muster: forward to the library, which is opened when a run needs it.
 #include <dlfcn.h>
 #include <pmix_server.h>
 
@@ -34,10 +34,10 @@ pmix_functions const& library() {
 }  // namespace
 
 /// Defines the library's function `name` with these parameters, as a call of the one that was found.
-#define MUSTER_FORWARD(result, name, parameters, arguments)                     \
-    result name parameters {                                                    \
+#define MUSTER_FORWARD(result, name, parameters, arguments)                    \
+    result name parameters {                                                   \
         static auto* const function = library().find<decltype(::name)>(#name); \
-        return function arguments;                                              \
+        return function arguments;                                             \
     }
 
 extern "C" {
@@ -60,7 +60,8 @@ MUSTER_FORWARD(pmix_status_t, PMIx_server_finalize, (void), ())
 MUSTER_FORWARD(pmix_status_t, PMIx_server_generate_locality_string, (pmix_cpuset_t const* cpuset, char** locality),
                (cpuset, locality))
 MUSTER_FORWARD(pmix_status_t, PMIx_server_register_nspace,
-               (pmix_nspace_t const nspace, int local_ranks, pmix_info_t info[], size_t count, pmix_op_cbfunc_t done, void* cookie),
+               (pmix_nspace_t const nspace, int local_ranks, pmix_info_t info[], size_t count, pmix_op_cbfunc_t done,
+                void* cookie),
                (nspace, local_ranks, info, count, done, cookie))
 MUSTER_FORWARD(pmix_status_t, PMIx_server_register_client,
                (pmix_proc_t const* proc, uid_t user, gid_t group, void* object, pmix_op_cbfunc_t done, void* cookie),

@@ -24,6 +24,7 @@
 #include "launch/run/embedded_supervisor.hpp"
 #include "launch/system/held_ports.hpp"
 #include "launch/system/open_files.hpp"
+#include "pmix/library/open_library.hpp"
 #include "pmix/library/random_bits.hpp"
 
 namespace muster {
@@ -184,6 +185,7 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     add_python_folders(variables, prepared.python);
     auto const program = find_program(options.command.front(), variables, working_dir);
     auto const open_files = raise_open_files();
+    pmix::open_library();  // where it is missing, that is told before anything is begun
     end_phase("program found, ranks placed");
     auto job = describe_job(where, run.session_dir, program);
     job.topology = hwloc.get();

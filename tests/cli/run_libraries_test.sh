@@ -1,0 +1,17 @@
+# The libraries of the program muster: few are loaded at its start, and PMIx where a run needs it.
+. "$(dirname "$0")/lib.sh"
+
+# Sanitizers need those of the languages to be shared.
+loaded='libpmix'
+nm "$MUSTER" 2>/dev/null | grep -q '__asan_init\|__tsan_init' || loaded='libpmix\|libstdc\|libgcc_s\|libtomlplusplus'
+! readelf -d "$MUSTER" | grep NEEDED | grep "$loaded" || fail "muster loads libraries at its start that it should not"
+
+# The PMIx library must find the accept that looks at who calls: pmix/library/accept_own_user.hpp.
+nm -D --defined-only "$MUSTER" | grep -q ' accept$' || fail "the PMIx library would call the C library's accept"
+
+# A PMIx library that cannot be opened stands against a run, and against nothing else.
+mkdir broken
+: >broken/libpmix.so.2
+LD_LIBRARY_PATH=$PWD/broken expect_exit 0 "$MUSTER" plan -n 2
+LD_LIBRARY_PATH=$PWD/broken expect_exit 125 "$MUSTER" run -n 2 -- true
+expect_contains stderr "cannot open the PMIx library" "broken/libpmix.so.2" "install PMIx"
