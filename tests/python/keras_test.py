@@ -66,6 +66,24 @@ def test_compressed_gradients_are_near():
         assert np.allclose(weights_of(alone), weights_of(distributed), atol=within)
 
 
+def test_a_local_layers_gradient_stays():
+    own = slice(RANK * (64 // SIZE), (RANK + 1) * (64 // SIZE))
+    for scale in (True, False):
+        alone = model_of(keras.optimizers.SGD(0.1 / SIZE if scale else 0.1))
+        alone.fit(X[own], Y[own], epochs=1, batch_size=64, verbose=0, shuffle=False)
+        together = model_of(keras.optimizers.SGD(0.1))
+        together.fit(X, Y, epochs=1, batch_size=64, verbose=0, shuffle=False)
+        partial = model_of()
+        optimizer = hvd.PartialDistributedOptimizer(keras.optimizers.SGD(0.1), local_layers=partial.layers[-1], scale_local_gradients=scale)
+        partial.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True), jit_compile=False)
+        partial.fit(X[own], Y[own], epochs=1, batch_size=64, verbose=0, shuffle=False)
+        for one, other in zip(partial.layers[-1].get_weights(), alone.layers[-1].get_weights()):
+            assert np.allclose(one, other, atol=1e-5), ("local", scale)
+        for one, other in zip(partial.layers[0].get_weights(), together.layers[0].get_weights()):
+            assert np.allclose(one, other, atol=1e-5), ("reduced", scale)
+    check.raises(ValueError, lambda: hvd.PartialDistributedOptimizer(keras.optimizers.SGD(), local_layers=3), "layers")
+
+
 def test_the_optimizer_stays_of_its_class():
     opt = hvd.DistributedOptimizer(keras.optimizers.Adam(0.01, beta_1=0.8))
     assert isinstance(opt, keras.optimizers.Adam) and type(opt).__name__ == "Adam" and abs(opt.beta_1 - 0.8) < 1e-6

@@ -26,7 +26,7 @@ from muster.built import (
 from muster.errors import CollectiveError as HorovodInternalError
 from muster.keras import callbacks, elastic
 from muster.keras._backend import backend_of, broadcast_variables, keras_module, variables_of
-from muster.keras._optimizer import DistributedOptimizer, Reduction, distribute, distributed_class
+from muster.keras._optimizer import DistributedOptimizer, PartialDistributedOptimizer, Reduction, distribute, distributed_class
 from muster.keras.compression import Compression
 from muster.membership import init, shutdown
 from muster.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set

@@ -25,8 +25,22 @@ class Reduction:
             if op != arrays.Average:
                 raise ValueError("gradient_predivide_factor goes with op=Average only; leave it out")
             self.before, self.after = factor / predivide, predivide
+        self.factor = factor
+        self.local_layers: Sequence[Any] = ()  # whose gradients are not reduced
+        self.local_variables: List[Any] = []
+        self.scales_local = True  # divides those by the number of ranks
 
-    def __call__(self, gradients: Sequence[Any]) -> List[Any]:
+    def __call__(self, gradients: Sequence[Any], variables: Sequence[Any] = ()) -> List[Any]:
+        """`variables` are those that the gradients are of."""
+        own = {id(one) for layer in self.local_layers for one in layer.trainable_weights} | {id(one) for one in self.local_variables}
+        local = {i for i, variable in enumerate(variables) if id(variable) in own}
+        result = self._reduce([None if i in local else gradient for i, gradient in enumerate(gradients)])
+        by = self.factor / self.process_set.size() if self.scales_local and self.process_set.included() else self.factor
+        for i in local:
+            result[i] = _scaled(gradients[i], by)
+        return result
+
+    def _reduce(self, gradients: Sequence[Any]) -> List[Any]:
         if not self.process_set.included() or self.process_set.size() == 1:
             factor = self.before * self.after
             return [gradient if gradient is None or factor == 1 else gradient * factor for gradient in gradients]
@@ -69,19 +83,36 @@ class Reduction:
         return list(io_callback(lambda *values: tuple(self._on_arrays(*values)), shapes, *gradients, ordered=True))
 
 
-class _DistributedApply:
+def _scaled(gradient: Any, by: float) -> Any:
+    if gradient is None or by == 1:
+        return gradient
+    if hasattr(gradient, "indices") and hasattr(gradient, "dense_shape"):  # tf.IndexedSlices
+        return type(gradient)(gradient.values * by, gradient.indices, gradient.dense_shape)
+    return gradient * by
+
+
+class _LocalVariables:
+    """What both kinds of distributed optimizers have."""
+
+    def register_local_var(self, variable: Any) -> None:
+        """The gradient of this variable is this rank's own: it is not reduced."""
+        self._reduction.local_variables.append(variable)
+
+
+class _DistributedApply(_LocalVariables):
     """For Keras 3."""
 
     def apply(self, grads, trainable_variables=None):
-        return super().apply(self._reduction(grads), trainable_variables)
+        variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
+        return super().apply(self._reduction(grads, variables), trainable_variables)
 
 
-class _DistributedApplyGradients:
+class _DistributedApplyGradients(_LocalVariables):
     """For Keras 2."""
 
     def apply_gradients(self, grads_and_vars, *args, **kwargs):
         pairs = list(grads_and_vars)
-        reduced = self._reduction([gradient for gradient, _ in pairs])
+        reduced = self._reduction([gradient for gradient, _ in pairs], [variable for _, variable in pairs])
         return super().apply_gradients([(gradient, variable) for gradient, (_, variable) in zip(reduced, pairs)], *args, **kwargs)
 
 
@@ -128,7 +159,8 @@ def DistributedOptimizer(
         backward_passes_per_step: steps between updates. Keras 3 accumulates them; they are reduced in every step all the same.
         average_aggregated_gradients: whether these steps are averaged; else summed.
         gradient_predivide_factor: with op=Average: gradients are divided by it before they are summed, and the rest of the way behind.
-        name, device_dense, device_sparse, sparse_as_dense, num_groups, groups, scale_local_gradients: taken for the sake of scripts that give them; no effect.
+        scale_local_gradients: whether the gradients of local variables (`register_local_var`) are divided by the number of ranks.
+        name, device_dense, device_sparse, sparse_as_dense, num_groups, groups: taken for the sake of scripts that give them; no effect.
 
     Raises:
         ValueError: wrong arguments; more than one backward pass with tf_keras or with Adasum.
@@ -142,4 +174,20 @@ def DistributedOptimizer(
         config["gradient_accumulation_steps"] = backward_passes_per_step  # Keras averages over them
         factor = 1.0 if average_aggregated_gradients else float(backward_passes_per_step)
     reduction = Reduction(backend_of(kind), op, gradient_predivide_factor, compression, process_set, factor)
+    reduction.scales_local = scale_local_gradients
     return distribute(kind.from_config(config), reduction)
+
+
+def PartialDistributedOptimizer(optimizer: Any, *args: Any, local_layers: Any = None, **options: Any) -> Any:
+    """A DistributedOptimizer that leaves the gradients of some layers as they are on each rank, but for their scale.
+
+    Args:
+        optimizer, args, options: as DistributedOptimizer takes them.
+        local_layers: a layer, or several; they may be built later.
+    """
+    layers = [] if local_layers is None else local_layers if isinstance(local_layers, (list, tuple)) else [local_layers]
+    if not all(hasattr(layer, "trainable_weights") for layer in layers):
+        raise ValueError("local_layers must be layers of Keras")
+    made = DistributedOptimizer(optimizer, *args, **options)
+    made._reduction.local_layers = list(layers)
+    return made
