@@ -7,7 +7,8 @@ import os
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _library
-from ._arrays import ELEMENTS, F32, LABEL_ELEMENT, U8, Element, check_choice, import_for, memory_at, signed_for_torch, to_array, to_int64
+from ._arrays import ELEMENTS, F32, LABEL_ELEMENT, U8, Element, check_choice, import_for, signed_for_torch, to_array, to_int64
+from .batch import Batch, Views
 from .dataset import Dataset, given_dataset
 from .errors import UsageError
 from .sampler import Number, Sampler
@@ -31,58 +32,6 @@ class Report(NamedTuple):
     def waited(self) -> float:
         """The share of the time that was waited, 0 to 1; MLPerf Storage's accelerator utilisation is 1 minus this."""
         return self.waited_s / self.total_s if self.total_s > 0 else 0.0
-
-
-class Batch(tuple):
-    """`images, labels = batch`; `(images,)` where the file has no labels.
-
-    Attributes:
-        count: samples of this rank; may be 0 in the last step of an epoch, where other ranks still have samples.
-        global_count: samples of this step over all ranks: what an average over the step divides by.
-        resume_at: samples of the epoch that all ranks have had after this step.
-        samples: which samples of the dataset these are, a list of numbers.
-    """
-
-    count: int  # type: ignore[assignment]  # tuple has a method of this name
-    global_count: int
-    resume_at: int
-    _numbers: bytes
-
-    @property
-    def images(self) -> Any:
-        return self[0]
-
-    @property
-    def labels(self) -> Any:
-        return self[1] if len(self) > 1 else None
-
-    @property
-    def samples(self) -> List[int]:
-        return memoryview(self._numbers).cast("Q").tolist()
-
-
-class _Views:
-    """Arrays over the native loader's buffers, of which it has a few: each is wrapped once and then cut to the batch."""
-
-    def __init__(self, kind: str, element: Element, shape: Sequence[int], batch: int, owner: _library.Handle) -> None:
-        self._kind, self._element, self._shape, self._batch, self._owner = kind, element, tuple(shape), batch, owner
-        self._bytes = batch * element.size
-        for size in shape:
-            self._bytes *= size
-        self._whole: Dict[int, Any] = {}
-
-    def at(self, address: Optional[int], count: int) -> Any:
-        if count == 0 or address is None:
-            return to_array(self._kind, bytearray(), self._element, (0, *self._shape))
-        if self._kind == "buffer":  # a memoryview of several dimensions cannot be cut
-            memory = memory_at(address, self._bytes // self._batch * count, self._owner)
-            return to_array("buffer", memory, self._element, (count, *self._shape))
-        whole = self._whole.get(address)
-        if whole is None:
-            memory = memory_at(address, self._bytes, self._owner)
-            whole = self._whole[address] = to_array(self._kind, memory, self._element, (self._batch, *self._shape))
-        # A tensor of its own, on which what is set stays; for a whole batch made by the call that takes torch the least time.
-        return whole.detach() if count == self._batch and self._kind == "torch" else whole[:count]
 
 
 def _per_channel(values: Numbers, channels: int, what: str) -> List[float]:
@@ -229,11 +178,11 @@ class Loader:
         self._handle: Optional[_library.Handle] = made
         self._why = (_library.library().muster_loader_why(made.pointer) or b"").decode(errors="replace")
         kind = "numpy" if as_ == "jax" else as_
-        self._images = _Views(kind, self._element, self.shape, batch_size, made)
-        self._labels: Optional[_Views] = None
+        self._images = Views(kind, self._element, self.shape, batch_size, made)
+        self._labels: Optional[Views] = None
         if data.has_labels:
             element = LABEL_ELEMENT[data._facts.label_bytes]
-            self._labels = _Views(kind, signed_for_torch(element) if as_ == "torch" else element, (), batch_size, made)
+            self._labels = Views(kind, signed_for_torch(element) if as_ == "torch" else element, (), batch_size, made)
         self._finish = getattr(type(self), "_finish_" + as_)  # not bound: the loader must not hold itself
         self._running: Optional[int] = None  # the number of the pass that runs
         self._sent: Any = None  # the CUDA event of the last batch's way to the GPU
