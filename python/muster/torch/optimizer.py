@@ -12,6 +12,7 @@ import torch
 import _muster_native as native
 from muster import world
 from muster.process_sets import ProcessSet, global_process_set, number_of
+from muster.torch._parameters import check_groups, check_names, check_passes, name_parameters
 from muster.torch._reductions import Adasum, Average, Max, Min, Product, Sum, check_adasum
 from muster.torch.compression import Compression
 from muster.torch.deltas import DeltaReducer
@@ -58,7 +59,7 @@ class _Distributed:
         number_of(process_set)
         if not process_set.included() or process_set.size() == 1:
             return
-        settings.reducer = self._make_reducer(_named(self.__dict__["param_groups"], settings))
+        settings.reducer = self._make_reducer(name_parameters(self.__dict__["param_groups"], settings.names, settings.groups))
 
     def _make_reducer(self, named: Sequence[Tuple[str, torch.Tensor, int]]):
         return GradientReducer(named, self._muster.how, self._muster.passes, self._muster.sizes)
@@ -102,7 +103,7 @@ class _Distributed:
 
     def set_backward_passes_per_step(self, passes: int) -> None:
         """How many backward passes are accumulated, locally, before gradients are reduced. The same on all ranks; between steps."""
-        _check_passes(passes)
+        check_passes(passes)
         self._muster.passes = passes
         if self._muster.reducer is not None:
             self._muster.reducer.passes = passes
@@ -202,7 +203,7 @@ class _Distributed:
         super().add_param_group(param_group)
         reducer = self._muster.reducer
         if reducer is not None:
-            reducer.add(_named(groups, self._muster, known))
+            reducer.add(name_parameters(groups, self._muster.names, self._muster.groups, known))
 
     # ------------------------------------------------------------------------------------------ what others read
 
@@ -238,7 +239,7 @@ class _Distributed:
 
     @property
     def _parameter_names(self) -> Dict[torch.Tensor, str]:
-        return {parameter: name for name, parameter, _ in _named(self.__dict__["param_groups"], self._muster)}
+        return {parameter: name for name, parameter, _ in name_parameters(self.__dict__["param_groups"], self._muster.names, self._muster.groups)}
 
     @property
     def backward_passes_per_step(self) -> int:
@@ -296,11 +297,6 @@ def _of_base(optimizer: Any) -> Dict[str, Any]:
     return {name: value for name, value in optimizer.__dict__.items() if name not in _OWN and name != "step"}
 
 
-def _check_passes(passes: int) -> None:
-    if not isinstance(passes, int) or passes < 1:
-        raise ValueError(f"backward_passes_per_step={passes!r}; it must be an integer of at least 1")
-
-
 _classes: Dict[Tuple[type, type], type] = {}
 
 
@@ -318,75 +314,6 @@ def _class_for(base: type, mixin: type) -> type:
         }
         _classes[key] = type(base.__name__, (mixin, base), own)
     return _classes[key]
-
-
-def _check_names(optimizer: torch.optim.Optimizer, named_parameters: Optional[Iterable[Tuple[str, torch.Tensor]]]) -> Dict[int, str]:
-    """Names by the parameter's id; ValueError as the documentation of DistributedOptimizer says."""
-    if named_parameters is None:
-        names = {}
-        for group_number, group in enumerate(optimizer.param_groups):
-            given = group.get("param_names")  # torch 2.6 and later
-            for index, parameter in enumerate(group["params"]):
-                names[id(parameter)] = given[index] if given else f"allreduce.noname.{group_number}.{index}"
-        return names
-    named = list(named_parameters)
-    if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in named):
-        raise ValueError("named_parameters must be pairs (name, parameter); give model.named_parameters()")
-    seen, twice = set(), set()
-    for name, _ in named:
-        (twice if name in seen else seen).add(name)
-    if twice:
-        raise ValueError(f"named_parameters names several parameters alike: {', '.join(sorted(twice))}; give each a name of its own")
-    names = {id(parameter): name for name, parameter in named}
-    unnamed = [
-        f"{tuple(parameter.shape)} ({index} of group {number})"
-        for number, group in enumerate(optimizer.param_groups)
-        for index, parameter in enumerate(group["params"])
-        if id(parameter) not in names
-    ]
-    if named and unnamed:
-        raise ValueError(
-            f"named_parameters leaves out parameters of the optimizer: those of shape {', '.join(unnamed[:4])}. Name all, or none."
-        )
-    return names if named else _check_names(optimizer, None)
-
-
-def _check_groups(groups: Any, num_groups: int) -> Union[int, List[List[torch.Tensor]]]:
-    if num_groups != 0:
-        warnings.warn("num_groups is deprecated; use groups", DeprecationWarning, stacklevel=3)
-        if groups is None:
-            groups = num_groups
-    if groups is None:
-        return 0
-    if isinstance(groups, int):
-        if groups < 0:
-            raise ValueError(f"groups={groups}; give a number from 0 on, or lists of parameters")
-        return groups
-    made = [list(group) for group in groups]
-    seen = set()
-    for group in made:
-        for parameter in group:
-            if not isinstance(parameter, torch.Tensor):
-                raise ValueError(f"groups must consist of torch.Tensor, not of {type(parameter).__name__}.")
-            if id(parameter) in seen:
-                raise ValueError("groups names a parameter twice; name each once")
-            seen.add(id(parameter))
-    return made
-
-
-def _named(param_groups: Sequence[Dict[str, Any]], settings: _Settings, first: int = 0) -> List[Tuple[str, torch.Tensor, int]]:
-    """(name, parameter, the user's group or -1) of each parameter from the group number `first` on."""
-    made = []
-    for number, group in enumerate(param_groups):
-        for index, parameter in enumerate(group["params"]):
-            made.append((settings.names.get(id(parameter), f"allreduce.noname.{number}.{index}"), parameter, number))
-    groups = settings.groups
-    if isinstance(groups, int):
-        count = len(made)
-        group_of = {id(parameter): index * groups // count for index, (_, parameter, _) in enumerate(made)} if groups else {}
-    else:
-        group_of = {id(parameter): number for number, group in enumerate(groups) for parameter in group}
-    return [(name, parameter, group_of.get(id(parameter), -1)) for name, parameter, number in made if number >= first]
 
 
 def DistributedOptimizer(
@@ -438,14 +365,14 @@ def DistributedOptimizer(
         raise ValueError(f"gradient_predivide_factor={gradient_predivide_factor}; it must be positive")
     if isinstance(optimizer, _Distributed):
         raise ValueError("this optimizer is a DistributedOptimizer already; wrap it once")
-    _check_passes(backward_passes_per_step)
+    check_passes(backward_passes_per_step)
     check_adasum(op, process_set)
     world.comm()
     how = Reduction(op, _HOW[op], float(gradient_predivide_factor), compression, bool(sparse_as_dense), process_set)
     sizes = (bucket_bytes, bucket_bytes) if isinstance(bucket_bytes, int) else bucket_bytes
     if sizes is not None and min(sizes) < 1:
         raise ValueError(f"bucket_bytes={bucket_bytes}; give a positive number of bytes")
-    settings = _Settings(_check_names(optimizer, named_parameters), _check_groups(groups, num_groups), how, backward_passes_per_step, sizes)
+    settings = _Settings(check_names(optimizer, named_parameters), check_groups(groups, num_groups), how, backward_passes_per_step, sizes)
     made_class = _class_for(type(optimizer), _DistributedDelta if op == Adasum else _Distributed)
     made = made_class.__new__(made_class)
     made.__dict__.update(_of_base(optimizer))
