@@ -10,18 +10,7 @@ from typing import NamedTuple, Sequence, Tuple
 
 import torch
 import _muster_native as native
-
-#: What muster computes with.
-TYPES = {
-    torch.float32: native.F32,
-    torch.float64: native.F64,
-    torch.float16: native.F16,
-    torch.bfloat16: native.BF16,
-    torch.int32: native.I32,
-    torch.int64: native.I64,
-    torch.uint8: native.U8,
-    torch.int8: native.I8,
-}
+from muster._torch_types import TYPES
 
 native.know_tensors([(dtype, number, dtype.is_floating_point) for dtype, number in TYPES.items()], torch.strided)
 
