@@ -59,16 +59,22 @@ bool is_below(std::string const& path, std::vector<std::string> const& folders) 
     });
 }
 
+/// Where the ranks will be, without a slash at its end.
+fs::path folder_of(program_place const& where, std::error_code& fault) {
+    auto const folder = (fs::current_path(fault) / where.working_dir).lexically_normal();
+    return folder.has_filename() || !folder.has_relative_path() ? folder : folder.parent_path();
+}
+
 void check_script(std::vector<std::string> const& command, environment const& variables, program_place const& where) {
     auto const script = script_argument(command);
     if (script.empty() || where.changes_files || is_below(script, where.staged_folders)) return;
     std::error_code fault;
-    auto const folder = fs::current_path(fault) / where.working_dir;
+    auto const folder = folder_of(where, fault);
     if (fault || fs::exists(folder / script, fault) || fault) return;
     if (find_interpreter(command.front())->is_shell && is_on_path(script, variables)) return;
     throw error(errc::usage,
                 fmt::format("{}: no such file for {} in {}, where the job would start; check the name, or give --no-check",
-                            script, command.front(), folder.lexically_normal().string()));
+                            script, command.front(), folder.string()));
 }
 
 }  // namespace
@@ -108,12 +114,12 @@ void check_image(std::string const& image, program_place const& where) {
                                                    image.ends_with(".sif") || image.ends_with(".sqsh"));
     if (!is_file || where.changes_files || is_below(image, where.staged_folders)) return;
     std::error_code fault;
-    auto const folder = fs::current_path(fault) / where.working_dir;
+    auto const folder = folder_of(where, fault);
     if (fault || fs::exists(folder / image, fault) || fault) return;
     throw error(errc::usage,
                 fmt::format("--container {}: there is no such image in {}, where the job would start; check the name, or "
                             "give --no-check",
-                            image, folder.lexically_normal().string()));
+                            image, folder.string()));
 }
 
 }  // namespace muster

@@ -42,7 +42,7 @@ embedded_supervisor::embedded_supervisor(run_context const& run, std::string exe
                   [this](std::string const& note, int signal_number) {
                       say(note);
                       if (is_notice(signal_number))
-                          signal_descendants_that_catch(signal_number);
+                          notify_descendants(signal_number, noticed::that_catch);
                       else
                           signal_ranks(signal_number);
                   }}),
@@ -105,7 +105,7 @@ void embedded_supervisor::on_signal() {
             ::raise(SIGSTOP);
         } else if (s == SIGUSR2) {
             show_ranks({});
-            signal_descendants_that_catch(s);
+            notify_descendants(s, noticed::that_catch);
         } else if (s == SIGCONT || !ends_the_run(s)) {
             signal_ranks(s);
         } else if (phase_ == phase::running) {

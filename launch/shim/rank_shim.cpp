@@ -109,6 +109,14 @@ void rank_shim::on_message(wire::go const& go) {
     }
 }
 
+/// Without ending the rank by itself.
+void rank_shim::pass_on(int number, noticed whom) noexcept {
+    if (is_notice(number))
+        notify_descendants(number, whom);
+    else
+        signal_descendants(number);
+}
+
 void rank_shim::on_message(wire::signal const& signal) {
     if (pid_ < 0 || phase_ == phase::gone) {  // nothing was started, or nothing is left
         if (signal.stop && phase_ != phase::gone) {
@@ -121,10 +129,7 @@ void rank_shim::on_message(wire::signal const& signal) {
     if (signal.stop) return end_rank(signal.number);
     if (from_engine_.is_recent(signal.number)) return;
     from_launcher_.note(signal.number);
-    if (signal.if_caught)
-        signal_descendants_that_catch(signal.number);
-    else
-        signal_descendants(signal.number);
+    pass_on(signal.number, signal.if_caught ? noticed::that_catch : noticed::all);
 }
 
 void rank_shim::on_message(wire::ping const& ping) {
@@ -176,7 +181,7 @@ void rank_shim::on_signal() {
 void rank_shim::on_engine_signal(int number) {
     bool const is_new = !from_launcher_.is_recent(number);
     from_engine_.note(number);
-    if (parents_.guard != 0 && is_new && pid_ > 0 && phase_ != phase::gone) signal_descendants(number);
+    if (parents_.guard != 0 && is_new && pid_ > 0 && phase_ != phase::gone) pass_on(number, noticed::all);
     if (!ends_the_run(number)) return;
     asked_to_end_ = true;
     if (!grace_ends_) tell(wire::asked_to_end{number});

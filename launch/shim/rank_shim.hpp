@@ -19,6 +19,7 @@
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/shim/output_sender.hpp"
 #include "launch/shim/shim_guard.hpp"
+#include "launch/system/end_processes.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/held_ports.hpp"
 #include "launch/wire/frame_channel.hpp"
@@ -67,6 +68,7 @@ class rank_shim {
     void on_message(Other const&) {}  // what only a launcher gets
     void on_signal();
     void on_engine_signal(int number);
+    void pass_on(int number, noticed whom) noexcept;
     void on_child();
     void on_launcher_gone(std::string const& reason);
     bool parent_is_gone() const;

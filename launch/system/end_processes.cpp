@@ -135,14 +135,14 @@ void kill_descendants_called(std::string_view program) noexcept {
         if (name_of_process(pid) == program) signal_child(pid, parent, SIGKILL);
 }
 
-void signal_descendants_that_catch(int signal_number) noexcept try {
+void notify_descendants(int signal_number, noticed whom) noexcept try {
     std::set<pid_t> relayed_by;  // muster-stage, and all below it
     for (auto const& [pid, parent] : descendants_and_parents()) {
         if (relayed_by.contains(parent)) {
             relayed_by.insert(pid);
             continue;
         }
-        if (catches_signal(pid, signal_number)) signal_child(pid, parent, signal_number);
+        if (whom == noticed::all || catches_signal(pid, signal_number)) signal_child(pid, parent, signal_number);
         if (name_of_process(pid) == "muster-stage") relayed_by.insert(pid);
     }
 } catch (...) {

@@ -38,9 +38,12 @@ pid_t parent_of(pid_t pid) noexcept;
 /// Kills the descendants whose program is called so (15 characters of it at most).
 void kill_descendants_called(std::string_view program) noexcept;
 
-/// Sends the signal to those of them that have a handler for it, to which it does no harm. What muster-stage runs gets it from
-/// muster-stage, and so not twice.
-void signal_descendants_that_catch(int signal_number) noexcept;
+/// Which of them get a notice.
+enum class noticed { all, that_catch };
+
+/// Sends a signal that only tells something (is_notice) to them, or to those that have a handler for it, to which it does no harm.
+/// What muster-stage runs gets it from muster-stage, and so not twice.
+void notify_descendants(int signal_number, noticed whom) noexcept;
 
 /// How long processes that a rank left behind may take to end by themselves, and again after SIGTERM.
 inline constexpr duration leftover_patience{0.2};

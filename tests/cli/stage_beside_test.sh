@@ -79,3 +79,34 @@ expect_true cmp made/large "killed/$host/made/large"
 rm -rf made/*
 expect_exit 4 "$MUSTER" run -n 3 --slots-per-node 3 -- "$STAGE" out made ranks -- sh -c 'echo $MUSTER_RANK >made/$MUSTER_RANK; [ $MUSTER_RANK != 2 ] || { until [ -e ranks/'"$host"'/made/0 ]; do sleep 0.02; done; echo late >made/late; exit 4; }'
 expect_true cmp made/late "ranks/$host/made/late"
+
+# A signal to the launcher reaches the command once. Each arrival writes a byte.
+cat >count.py <<'END'
+import os, signal, time
+arrived, noted = os.pipe2(os.O_NONBLOCK)
+signal.set_wakeup_fd(noted)
+for name in ("USR1", "USR2"):
+    signal.signal(getattr(signal, "SIG" + name), lambda number, frame, name=name: open("made/" + name, "w").close())
+open("made/started", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.01)
+print(*(signal.Signals(number).name for number in os.read(arrived, 100)))
+END
+count_signals() { # OPTION...: of muster run
+    rm -rf made/* go once
+    "$MUSTER" run "$@" -- "$STAGE" out made once -- python3 count.py >"$OUT" 2>"$ERR" &
+    pid=$!
+    wait_until 20 test -e made/started
+    for name in USR1 USR2; do
+        kill -$name $pid
+        wait_until 20 test -e made/$name
+    done
+    : >go
+    wait $pid
+    expect_equal $? 0 'exit code'
+    expect_equal "$(cat "$OUT")" 'SIGUSR1 SIGUSR2' "signals with $*"
+}
+count_signals -n 1
+if command -v mpirun.openmpi >/dev/null; then
+    count_signals --engine mpirun -H "$host:1"
+fi

@@ -30,12 +30,12 @@ valid --container nvcr.io/nvidia/pytorch:24.01-py3 -- python3 none.py
 valid --container /tmp/data/image.sif --stage-in image.sif:/tmp/data -- python3 none.py
 for image in none.sif ./none /tmp/none.sqsh; do
     expect_exit 2 "$MUSTER" submit "${options[@]}" --dry-run --container "$image" -- python3 none.py
-    expect_contains stderr "--container $image: there is no such image in $PWD"
+    expect_contains stderr "--container $image: there is no such image in $PWD, where the job would start"
 done
 for command in 'python3 none.py' 'python3 -u -W ignore none.py' 'bash -e none.sh' 'sh ./on-path.sh'; do
     # shellcheck disable=SC2086
     expect_exit 2 env PATH="$fakes:$PATH" "$MUSTER" submit "${options[@]}" --dry-run -- $command
-    expect_contains stderr ': no such file for '
+    expect_contains stderr ': no such file for ' " in $PWD, where the job would start"
 done
 
 # A script is looked for in the folder that the ranks will be in.

@@ -75,4 +75,4 @@ expect_nothing_left
 
 # An image that is not there is refused before anything is queued.
 expect_exit 2 m submit --site generic-slurm --time 5min --gpus 2 --container none.sif -- true
-expect_contains stderr "--container none.sif: there is no such image in $work"
+expect_contains stderr "--container none.sif: there is no such image in $work, where the job would start"
