@@ -13,6 +13,7 @@
 #include "comm/cuda/fusion_kernels.hpp"
 #include "comm/nccl/library/nccl_error.hpp"
 #include "fake_ranks.hpp"
+#include "tests/thrown_message.hpp"
 
 namespace muster {
 namespace {
@@ -43,18 +44,6 @@ int count_in_log(std::string const& line) {
     std::string const log = "\n" + fake_log();
     for (std::size_t at = 0; (at = log.find("\n" + line + "\n", at)) != std::string::npos; ++at) ++count;
     return count;
-}
-
-template <typename Body>
-std::string message_of(errc code, Body&& body) {
-    try {
-        body();
-    } catch (error const& problem) {
-        EXPECT_EQ(problem.code(), code) << problem.what();
-        return problem.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
 }
 
 TEST_F(nccl_fake, one_rank_alone) {

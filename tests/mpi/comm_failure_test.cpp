@@ -12,6 +12,7 @@
 #include "comm/communicator.hpp"
 #include "comm/fail_together.hpp"
 #include "mpi_test.hpp"
+#include "tests/thrown_message.hpp"
 
 namespace muster::test {
 
@@ -24,17 +25,6 @@ communicator another(identity const& who = ranks().who(), int direct_ranks = 16)
     options.backend = ranks().backend();
     options.direct_ranks = direct_ranks;
     return communicator::create(who, options);
-}
-
-std::string message_of(errc code, std::function<void()> const& body) {
-    try {
-        body();
-    } catch (error const& problem) {
-        EXPECT_EQ(problem.code(), code) << problem.what();
-        return problem.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
 }
 
 TEST(failure, a_world_of_another_size_is_told_on_all_ranks) {

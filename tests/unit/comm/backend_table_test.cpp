@@ -8,6 +8,7 @@
 
 #include "comm/backend/comm_error.hpp"
 #include "comm/shm/shm_backend.hpp"
+#include "tests/thrown_message.hpp"
 
 namespace muster {
 namespace {
@@ -34,18 +35,6 @@ identity world_of(int size, int rank = 0) {
     who.world_size = size;
     who.host = "n" + std::to_string(rank / 2);
     return who;
-}
-
-template <typename Body>
-std::string message_of(errc code, Body&& body) {
-    try {
-        body();
-    } catch (error const& problem) {
-        EXPECT_EQ(problem.code(), code) << problem.what();
-        return problem.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
 }
 
 TEST(choose_backend, takes_the_first_that_is_available) {

@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "comm/cuda/fusion_plan.hpp"
+#include "tests/thrown_message.hpp"
 
 namespace muster::cuda {
 namespace {
@@ -246,17 +247,6 @@ TEST(fusion_plan, small_work_takes_as_many_blocks_as_it_fills) {
     fusion_item const more{256, 65536, 1025};
     EXPECT_EQ(plan_fusion(std::span(&more, 1), choose_way(dtype::f32, dtype::f32, 1), 1000).blocks, 2u);
     EXPECT_EQ(plan_fusion({}, choose_way(dtype::f32, dtype::f32, 1), 1000).blocks, 0u);
-}
-
-std::string message_of(errc code, auto&& body) {
-    try {
-        body();
-    } catch (error const& problem) {
-        EXPECT_EQ(problem.code(), code) << problem.what();
-        return problem.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
 }
 
 TEST(fusion_plan, refuses_places_that_are_misaligned_or_overlap) {
