@@ -32,6 +32,10 @@ struct comm_options {
     /// The program calls MPI from several threads at once (a communicator itself still takes one call at a time). Costs latency.
     bool several_threads = false;
 
+    /// MPI that a communicator initialises is finalised when the process ends, where the ranks then wait for each other, instead of
+    /// with the last communicator: after it another one can be made. MUSTER_KEEP_MPI=1 sets it for an exchange.
+    bool keep_mpi = false;
+
     /// In worlds of up to so many ranks the mpi backend exchanges the pieces of an allreduce directly, each rank with each
     /// (fastest, and reduced in the order of the ranks); in larger ones it leaves the algorithm to MPI. The same on all ranks.
     int direct_ranks = 16;

@@ -319,8 +319,7 @@ class mpi_backend final : public collective_backend {
 std::optional<std::string> mpi_unavailable(identity const&, comm_options const&) {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (finalized != 0)
-        return "MPI has been finalised and cannot be initialised again; keep one communicator until the program ends";
+    if (finalized != 0) return mpi_is_over;
     return std::nullopt;
 }
 

@@ -106,9 +106,7 @@ mpi_runtime::mpi_runtime(identity const& who, comm_options const& options) {
     int initialized = 0, finalized = 0;
     check(MPI_Initialized(&initialized), "MPI_Initialized");
     check(MPI_Finalized(&finalized), "MPI_Finalized");
-    if (finalized != 0)
-        throw comm_error(errc::unavailable,
-                         "MPI has been finalised and cannot be initialised again; keep one communicator until the program ends");
+    if (finalized != 0) throw comm_error(errc::unavailable, mpi_is_over);
     if (stuck_in_init)
         throw comm_error(errc::unavailable, "MPI did not come up before and is still at it; start the program again");
     survive_broken_connections();
@@ -176,13 +174,15 @@ mpi_runtime::~mpi_runtime() {
 std::shared_ptr<mpi_runtime> mpi_runtime::acquire(identity const& who, comm_options const& options) {
     static std::mutex guard;
     static std::weak_ptr<mpi_runtime> current;
+    static std::shared_ptr<mpi_runtime> kept;  // until the process ends
     std::scoped_lock const lock(guard);
-    if (auto runtime = current.lock()) {
+    auto runtime = current.lock();
+    if (runtime)
         runtime->check_level(options.several_threads);
-        return runtime;
-    }
-    std::shared_ptr<mpi_runtime> runtime(new mpi_runtime(who, options));
+    else
+        runtime.reset(new mpi_runtime(who, options));
     current = runtime;
+    if (options.keep_mpi) kept = runtime;
     return runtime;
 }
 

@@ -14,7 +14,12 @@
 
 namespace muster::detail {
 
-/// Finalises MPI with the last owner if it initialised it. Thread safe.
+/// What a communicator says that comes too late.
+inline constexpr char const* mpi_is_over =
+    "MPI has been finalised and cannot be initialised again; keep one communicator until the program ends, or let MPI be kept "
+    "(MUSTER_KEEP_MPI=1, comm_options::keep_mpi)";
+
+/// Finalises MPI with the last owner if it initialised it, or when the process ends (comm_options::keep_mpi). Thread safe.
 class mpi_runtime {
   public:
     /// Initialises MPI unless it is initialised already: with MPI_THREAD_SERIALIZED, or MPI_THREAD_MULTIPLE if

@@ -34,6 +34,7 @@ exchange_options read_exchange_options(environment const& variables) {
         if (auto const text = variables.get(name)) into = static_cast<std::size_t>(parse_bytes(*text, name));
     };
     options.comm.backend = variables.get_or("MUSTER_COMM_BACKEND", "");
+    options.comm.keep_mpi = read_switch(variables, "MUSTER_KEEP_MPI");
     if (auto const gpu = variables.get("MUSTER_GPU_INDEX"); gpu && !gpu->empty()) options.device_name = "GPU " + *gpu;
     read_size("MUSTER_FUSION_BYTES", options.fusion_bytes);
     read_time("MUSTER_CYCLE_TIME", options.cycle_time);
