@@ -30,9 +30,9 @@ void check_identity(identity const& who) {
                                               who.world_size));
 }
 
-std::shared_ptr<communicator_state> make_state(identity const& who, comm_options const& options, std::string_view name,
-                                               std::string why, std::unique_ptr<collective_backend> backend) {
-    auto state = std::make_shared<communicator_state>();
+detail::state_owner make_state(identity const& who, comm_options const& options, std::string_view name, std::string why,
+                               std::unique_ptr<collective_backend> backend) {
+    detail::state_owner state(new communicator_state);
     state->who = who;
     state->options = options;
     state->backend_name = name;
@@ -210,7 +210,7 @@ communicator communicator::include(std::span<int const> ranks) {
         detail::mark_failed(whole);
         throw;
     }
-    if (!part) return communicator(nullptr);
+    if (!part) return communicator(detail::state_owner());
     auto const place = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
     identity const who = identity_in_set(whole.who, ranks, place, whole.backend->hosts());
     return communicator(make_state(who, whole.options, whole.backend_name, whole.why, std::move(part)));

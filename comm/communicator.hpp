@@ -2,13 +2,15 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "comm/backend/comm_buffer.hpp"
 #include "comm/backend/comm_options.hpp"
 #include "comm/operation.hpp"
+#include "comm/state_owner.hpp"
 #include "comm/tensor/tensor.hpp"
 #include "pmix/identity.hpp"
 
@@ -46,7 +48,7 @@ class communicator {
 
     /// Whether this rank belongs to it. If not (see include()), rank() is -1, size() is 0, and any other call is an error
     /// (errc::usage).
-    explicit operator bool() const noexcept { return state_ != nullptr; }
+    explicit operator bool() const noexcept { return static_cast<bool>(state_); }
 
     int rank() const noexcept;
     int size() const noexcept;
@@ -131,12 +133,12 @@ class communicator {
     void const* native() const noexcept;
 
   private:
-    explicit communicator(std::shared_ptr<detail::communicator_state> state) noexcept : state_(std::move(state)) {}
+    explicit communicator(detail::state_owner state) noexcept : state_(std::move(state)) {}
     detail::communicator_state& state() const;
     void agree_on(std::span<int const> ranks);
     operation start(std::string_view name, collective description);
 
-    std::shared_ptr<detail::communicator_state> state_;  ///< shared with operations under way; null on ranks outside
+    detail::state_owner state_;  ///< shared with operations under way; null on ranks outside
 };
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 // The state that a communicator and its operations share.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,7 @@ struct communicator_state {
     bool waited_long = false;    ///< the last time
     bool yield_at_once = false;  ///< ranks share processors: a waiting rank gives its own away
     std::optional<communicator_failure> failed;
+    std::size_t owners = 0;  ///< counted by state_owner
 };
 
 /// Marks the communicator as failed, unless it is, by the exception that is being handled.

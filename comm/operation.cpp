@@ -76,6 +76,14 @@ bool fail_if_a_rank_is_dead(waiting const& on) {
 
 }  // namespace
 
+void state_owner::add() noexcept {
+    if (state_ != nullptr) ++state_->owners;
+}
+
+void state_owner::drop() noexcept {
+    if (--state_->owners == 0) delete state_;
+}
+
 void mark_failed(communicator_state& state) noexcept {
     if (state.failed) return;
     try {
@@ -141,15 +149,12 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
 }  // namespace detail
 
 operation::operation(operation&& other) noexcept
-    : state_(std::move(other.state_)), ticket_(other.ticket_), what_(other.what_), name_(std::move(other.name_)) {
-    other.state_.reset();
-}
+    : state_(std::move(other.state_)), ticket_(other.ticket_), what_(other.what_), name_(std::move(other.name_)) {}
 
 operation& operation::operator=(operation&& other) noexcept {
     if (this == &other) return *this;
     finish();
     state_ = std::move(other.state_);
-    other.state_.reset();
     ticket_ = other.ticket_;
     what_ = other.what_;
     name_ = std::move(other.name_);
@@ -163,7 +168,6 @@ operation::~operation() {
 void operation::finish() noexcept {
     if (!state_) return;
     auto const state = std::move(state_);
-    state_.reset();
     try {
         if (state->failed) return state->backend->abandon(ticket_);
         bool const unwinding = std::uncaught_exceptions() > 0;
@@ -228,7 +232,6 @@ void operation::wait(duration deadline) {
     if (!state_) return;
     if (state_->failed) detail::throw_if_failed(*state_, what_, name_);
     auto const state = std::move(state_);
-    state_.reset();
     detail::wait_for(*state, ticket_, deadline, what_, name_);
 }
 

@@ -1,18 +1,16 @@
 // The owner of a collective under way. Waits for it, or asks whether it has finished.
 #pragma once
 
-#include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/units.hpp"
 #include "comm/backend/collective_backend.hpp"
+#include "comm/state_owner.hpp"
 
 namespace muster {
-
-namespace detail {
-struct communicator_state;
-}
 
 /// Owner of a started collective; move-only. The tensors must stay valid, and untouched unless only read by it, until it has
 /// finished. Keeps the communicator's inside alive. Not thread safe, and not at once with another call on its communicator.
@@ -54,11 +52,11 @@ class [[nodiscard]] operation {
 
   private:
     friend class communicator;
-    operation(std::shared_ptr<detail::communicator_state> state, ticket which, std::string_view what, std::string_view name)
+    operation(detail::state_owner state, ticket which, std::string_view what, std::string_view name)
         : state_(std::move(state)), ticket_(which), what_(what), name_(name) {}
     void finish() noexcept;
 
-    std::shared_ptr<detail::communicator_state> state_;  ///< null once finished
+    detail::state_owner state_;  ///< null once finished
     ticket ticket_ = 0;
     std::string_view what_;  // lives as long as the program
     std::string name_;

@@ -155,10 +155,21 @@ std::string fault_of_sendrecv(collective const& what, argument_place const& plac
     return fault_of_overlap(what);
 }
 
+/// Most allreduces, in fewer steps: small ones take hardly longer than all checks do.
+bool is_usual_allreduce(collective const& what, argument_place const& place) {
+    tensor_view const &in = what.in, &out = what.out;
+    auto const places = reinterpret_cast<std::uintptr_t>(in.data) | reinterpret_cast<std::uintptr_t>(out.data);
+    return what.what == collective::kind::allreduce && what.how < reduction::adasum && what.scale.is_one() && place.host_memory &&
+           in.where == memory_kind::host && out.where == memory_kind::host && in.type == dtype::f32 && out.type == dtype::f32 &&
+           in.count == out.count && in.count <= most_bytes / sizeof(float) && in.data != nullptr && out.data != nullptr &&
+           places % sizeof(float) == 0 && (in.data == out.data || !overlap(in, out));
+}
+
 }  // namespace
 
 std::string fault_of(collective const& what, argument_place const& place) {
     using kind = collective::kind;
+    if (is_usual_allreduce(what, place)) return {};
     if (what.what == kind::barrier) return {};
     if (what.what == kind::broadcast) {
         if (auto fault = fault_of_view(what.out, "inout", place); !fault.empty()) return fault;

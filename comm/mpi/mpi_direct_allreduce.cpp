@@ -34,10 +34,14 @@ constexpr std::size_t line_bytes = 64;
 
 void direct_allreduce::start(direct_world const& world, unsigned sequence, collective const& what) {
     world_ = world;
-    what_ = what;
+    what_.what = what.what;
+    what_.in = what.in;
+    what_.out = what.out;
+    what_.how = what.how;
+    what_.scale = what.scale;
     std::uint64_t const hash = hash_of_reduction(what);
     tag_ = make_tag(traffic::reduce, sequence, hash, world.largest_tag);
-    gather_tag_ = make_tag(traffic::gather, sequence, hash, world.largest_tag);
+    gather_tag_ = tag_of_traffic(tag_, traffic::gather);
     element_bytes_ = size_of(what.in.type);
     scatters_ = what.what == collective::kind::reducescatter;
     auto const ranks = static_cast<std::size_t>(world.size);
@@ -113,16 +117,22 @@ void direct_allreduce::start_reduce(segment& next) {
         next.scratch_bytes = needed;
     }
     auto const* const in = static_cast<std::byte const*>(what_.in.data);
-    if (own_bytes != 0)
+    auto const receive_all = [&] {
+        if (own_bytes == 0) return;
         for (int k = 1; k < world_.size; ++k)
             next.messages.receive(world_, (world_.rank + k) % world_.size,
                                   scratch_for(next, static_cast<std::size_t>(k - 1), own_bytes), own_bytes, tag_);
+    };
+    // What goes without a handshake goes at once; for others the receives are to be there first.
+    bool const eager = whole_ && own_bytes <= eager_bytes;
+    if (!eager) receive_all();
     for (int k = 1; k < world_.size; ++k) {
         // The other way round than the receives: at each step every rank sends to another one.
         int const peer = (world_.rank - k + world_.size) % world_.size;
         part const theirs = whole_ ? next.elements : part_of(next, peer);
         next.messages.send(world_, peer, in + theirs.first * element_bytes_, theirs.count * element_bytes_, tag_);
     }
+    if (eager) receive_all();
 }
 
 void direct_allreduce::reduce(segment& of) {

@@ -20,7 +20,7 @@ struct direct_world {
 };
 
 /// Non-blocking sends and receives that are waited for together. Messages above 256 MiB go in pieces of that, since MPI counts in
-/// int. Receives come before sends.
+/// int. All receives are given one after the other, before the sends or behind them.
 class mpi_messages {
   public:
     void clear() noexcept;
@@ -34,8 +34,9 @@ class mpi_messages {
 
   private:
     std::vector<MPI_Request> requests_;
-    std::vector<int> peers_;    // of each request
-    std::size_t receives_ = 0;  // the first so many
+    std::vector<int> peers_;  // of each request
+    std::size_t first_receive_ = 0, receives_ = 0;
+    std::size_t through_ = 0;  // the first so many requests
 };
 
 /// The first rank from which a message has arrived that belongs to the operation of `tag`, by traffic and sequence number, but

@@ -33,6 +33,11 @@ constexpr int make_tag(traffic kind, unsigned sequence, std::uint64_t hash, int 
     return static_cast<int>((hash >> 32) % room * unit + sequence % tag_sequences * 4 + static_cast<unsigned>(kind));
 }
 
+/// The tag of the same operation for another kind of traffic.
+constexpr int tag_of_traffic(int tag, traffic kind) noexcept {
+    return tag / 4 * 4 + static_cast<int>(kind);
+}
+
 constexpr traffic traffic_of(int tag) noexcept {
     return static_cast<traffic>(static_cast<unsigned>(tag) % 4);
 }

@@ -18,6 +18,7 @@ TEST(tags, keep_kinds_and_sequence_numbers_apart_and_the_last_one_free) {
                 EXPECT_NE(tag, blame_tag(upper));
                 EXPECT_EQ(traffic_of(tag), kind);
                 EXPECT_EQ(sequence_of(tag), sequence % tag_sequences);
+                EXPECT_EQ(tag_of_traffic(tag, traffic::gather), make_tag(traffic::gather, sequence, ~std::uint64_t{0}, upper));
                 EXPECT_EQ(seen.insert(tag).second, sequence != tag_sequences);  // numbers begin again
             }
     }
