@@ -13,9 +13,9 @@ int count_threads(topology const& machine) {
 }  // namespace
 
 placement_request with_share(placement_request wanted, allocation const& given, node const& one) {
-    if (given.scheduler != scheduler_kind::pbs || one.gpus_counted) return wanted;
+    if (given.scheduler != scheduler_kind::pbs) return wanted;
     wanted.share.may_be_part = given.shares_nodes;
-    wanted.share.gpus = one.gpus;
+    if (!one.gpus_counted) wanted.share.gpus = one.gpus;
     wanted.share.cpus = one.cpus;
     return wanted;
 }

@@ -146,7 +146,8 @@ void engine_supervisor::start_ranks() {
     auto const noted = [](remote_rank const& rank) { return !rank.place.note.empty(); };
     if (auto const first = std::find_if(ranks_.begin(), ranks_.end(), noted); first != ranks_.end() && !options_.quiet) {
         auto const others = std::count_if(first, ranks_.end(), noted) - 1;
-        say(fmt::format("note: {}{}", first->place.note, others > 0 ? fmt::format(" (and so {} more hosts)", others) : ""));
+        say(fmt::format("note: {}{}", first->place.note,
+                        others > 0 ? fmt::format(" (and so {} more host{})", others, others > 1 ? "s" : "") : ""));
     }
     phase_ = phase::running;
     end_phase("all ranks placed by their shims");

@@ -39,7 +39,9 @@ void check(allocation_choice const& choice) {
 /// A scheduler that hands out whole nodes need not count their GPUs.
 void add_gpus_of_site(allocation& given, std::optional<int> gpus_of_each) {
     bool const told = std::any_of(given.nodes.begin(), given.nodes.end(), [](node const& n) { return n.gpus || n.slots_named; });
-    if (!gpus_of_each || told || !owns_nodes(given.scheduler)) return;
+    if (!gpus_of_each || !owns_nodes(given.scheduler)) return;
+    given.shares_nodes = false;
+    if (told) return;
     for (auto& n : given.nodes) {
         n.gpus = gpus_of_each;
         n.gpus_counted = true;

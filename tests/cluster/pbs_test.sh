@@ -41,6 +41,12 @@ rank 1, 1 of 2 on node1, 1 threads, umask 0027, 900 files
 rank 2, 0 of 2 on node3, 1 threads, umask 0027, 900 files
 rank 3, 1 of 2 on node3, 1 threads, umask 0027, 900 files" "ranks over $engine"
 
+    # A part of each host, and nothing says which cores: no rank is bound, also where muster has counted the GPUs itself.
+    job "node1.lab.example:ncpus=1:mpiprocs=2+node3:ncpus=1:mpiprocs=2" "$run --engine $engine -- bash -c 'echo \"rank \$RANK has \$(env -u OMP_NUM_THREADS nproc) cores\"'"
+    expect_equal "$code" 0 "exit code over $engine on a part of each host: $(cat "$OUT")"
+    expect_equal "$(rank_lines | sort -u -k 4)" "rank 0 has $(nproc) cores" "cores over $engine of ranks on a part of each host"
+    [ "$(nproc)" = 1 ] || expect_contains stdout 'the job has 1 of the' 'and nothing says which' '(and so 1 more host)'
+
     # A list of hosts that the user has made of PBS's own.
     job "node3:ncpus=2:mpiprocs=1+node1.lab.example:ncpus=2:mpiprocs=1+node2.lab.example:ncpus=2:mpiprocs=1" \
         "sort -u \$PBS_NODEFILE >mine; PBS_NODEFILE=\$PWD/mine $run --engine $engine -- bash -c 'echo \"rank \$RANK on \$(hostname)\"'"

@@ -41,6 +41,15 @@ TEST(node_shares, a_whole_node_is_bound_as_ever) {
     EXPECT_TRUE(gpus_only[0].cores.empty());
 }
 
+TEST(node_shares, cores_may_be_anothers_where_the_gpus_were_counted_on_the_node) {
+    auto given = pbs_job_of(4, 4, true);
+    given.nodes[0].gpus_counted = true;
+    auto const machine = machine_of("polaris");
+    auto const wanted = with_share({}, given, given.nodes[0]);
+    EXPECT_TRUE(bind_ranks(machine, wanted, 2)[0].cores.empty());
+    EXPECT_THAT(share_note(machine, wanted), HasSubstr("the job has 4 of the 64 hardware threads"));
+}
+
 TEST(node_shares, a_map_is_the_users_word) {
     auto wanted = part(2, 4, true);
     wanted.gpu_map = {2, 3};

@@ -23,6 +23,9 @@ struct cluster {
     environment variables;
     std::map<std::string, std::string> files{{"hosts", "x slots=2\ny\n"}};
     int questions = 0;
+    std::string answer =
+        "JobId=42 EndTime=1795249740 JOB_GRES=gpu:6 Nodes=node1 CPU_IDs=0-7 Mem=0 "
+        "GRES=gpu:a100:4(IDX:0-3) Nodes=node2 CPU_IDs=0-7 Mem=0 GRES=gpu:2(IDX:0-1)\n";
 
     scheduler_sources sources() {
         return {variables,
@@ -32,10 +35,7 @@ struct cluster {
                 },
                 [this](std::vector<std::string> const&) {
                     ++questions;
-                    return command_output{0,
-                                          "JobId=42 EndTime=1795249740 JOB_GRES=gpu:6 Nodes=node1 CPU_IDs=0-7 Mem=0 "
-                                          "GRES=gpu:a100:4(IDX:0-3) Nodes=node2 CPU_IDs=0-7 Mem=0 GRES=gpu:2(IDX:0-1)\n",
-                                          ""};
+                    return command_output{0, answer, ""};
                 },
                 [] {
                     return node{"here", "127.0.0.1", 2, 0, 2};
@@ -166,6 +166,15 @@ TEST(hosts_named, where_the_scheduler_counts_no_gpus_the_site_does) {
     EXPECT_EQ(c.read({.gpus_of_each = 4}).nodes.at(1).gpus, 4);
     EXPECT_EQ(c.read({}).nodes.at(1).gpus, std::nullopt);
     EXPECT_EQ(slurm_job().read({.gpus_of_each = 8}).nodes.at(0).gpus, 4) << "Slurm has said 4";
+}
+
+TEST(hosts_named, a_site_that_gives_whole_nodes_shares_none) {
+    cluster c;
+    c.answer = R"json({"Jobs": {"7": {"exec_host": "n1/0+n2/0", "exec_vnode": "(n1:ncpus=1)+(n2:ncpus=1)"}}})json";
+    c.variables = {{"PBS_JOBID", "7"}, {"PBS_NODEFILE", "nodes"}};
+    c.files["nodes"] = "n1\nn2\n";
+    EXPECT_TRUE(c.read({}).shares_nodes);
+    EXPECT_FALSE(c.read({.gpus_of_each = 4}).shares_nodes);
 }
 
 TEST(scontrol, only_the_job_that_was_asked_for) {
