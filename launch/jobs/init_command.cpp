@@ -15,6 +15,7 @@
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"
+#include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/jobs/starter_files.hpp"
 
 namespace muster {
@@ -34,8 +35,10 @@ bool write_new(fs::path const& path, std::string_view text) {
 
 std::string likely_site(settings_result const& given, environment const& variables) {
     if (given.given("site")) return given.text("site");
-    if (!find_program_or_nothing("sbatch", variables).empty()) return "generic-slurm";
-    return find_program_or_nothing("qsub", variables).empty() ? "workstation" : "generic-pbs";
+    bool const slurm = !find_program_or_nothing("sbatch", variables).empty();
+    bool const pbs = !find_program_or_nothing("qsub", variables).empty();
+    if (!slurm && !pbs) return "workstation";
+    return pbs && (!slurm || prefers_pbs(variables)) ? "generic-pbs" : "generic-slurm";
 }
 
 /// The script of the same job, for those who submit by sbatch or qsub themselves; empty, with a note, for a site that wants to know more

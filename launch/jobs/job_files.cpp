@@ -47,6 +47,12 @@ std::optional<int> last_run_exit(job_files const& files) {
     return files.run_folders.empty() ? std::nullopt : read_run_exit(files.run_folders.back());
 }
 
+bool had_nothing_to_do(job_files const& files) {
+    // As jobscripts/templates/body.mustache has it.
+    return files.run_folders.empty() && !files.output.empty() &&
+           read_text_file(files.output).find(": the program has ended with 0 already; ") != std::string::npos;
+}
+
 std::vector<std::string> list_task_numbers(std::string const& asked, std::optional<job_record> const& record) {
     auto const id = full_job_number(asked, record);
     auto const open = id.find("[]");

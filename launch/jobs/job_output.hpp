@@ -33,6 +33,9 @@ std::optional<int> read_run_exit(std::string const& run_folder);
 /// That of the last of the job's runs.
 std::optional<int> last_run_exit(job_files const& files);
 
+/// Whether the script of a chain's job says, in what it wrote, that an earlier job had ended the work: it has no run, and its code is 0.
+bool had_nothing_to_do(job_files const& files);
+
 /// The numbers of an array's tasks ("12[].server") that have run folders, by their index; none for any other job.
 std::vector<std::string> list_task_numbers(std::string const& asked, std::optional<job_record> const& record);
 

@@ -3,22 +3,48 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "base/trust/trusted_file.hpp"
 
 namespace muster {
 
 using nlohmann::json;
 
-recorded_run read_recorded_run(std::string const& folder) {
-    auto const path = folder + "/run.json";
-    // It says what runs.
+namespace {
+
+/// It says what runs, and so must be nobody else's.
+std::optional<std::string> read_trusted_record(std::string const& path) {
     if (auto const why = distrust(path); !why.empty())
         throw error(errc::config, fmt::format("{}: not read: {}; copy the folder to a place of your own", path, why));
-    auto const text = read_small_file(path, "record of a run");
+    return read_small_file(path, "record of a run");
+}
+
+}  // namespace
+
+environment read_script_variables(std::string const& folder) {
+    constexpr std::array names{"MUSTER_ARRAY_INDEX", "MUSTER_CHAIN_LENGTH", "MUSTER_CHAIN_LINK", "MUSTER_SYNC_DIR",
+                               "MUSTER_ARTIFACTS_DIR"};
+    auto const path = folder + "/environment";
+    auto const text = read_trusted_record(path).value_or("");
+    environment found;
+    for (auto const line : split(text, '\n')) {
+        auto const equals = line.find('=');
+        auto const name = std::string(line.substr(0, equals));
+        if (equals == std::string_view::npos || std::find(names.begin(), names.end(), name) == names.end()) continue;
+        auto const value = shell_split(line.substr(equals + 1), path);
+        found.set(name, value.empty() ? std::string() : value.front());
+    }
+    return found;
+}
+
+recorded_run read_recorded_run(std::string const& folder) {
+    auto const path = folder + "/run.json";
+    auto const text = read_trusted_record(path);
     if (!text) throw error(errc::usage, fmt::format("no {}; give the folder of a run, as muster show names it", path));
     try {
         auto const run = json::parse(*text);

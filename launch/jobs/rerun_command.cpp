@@ -99,6 +99,32 @@ std::string array_of_run(std::string const& folder) {
     return {};
 }
 
+/// What the script of that run's job had set and is not set now is set again, and told.
+environment with_script_variables(environment variables, std::string const& folder) {
+    std::vector<std::string> set;
+    auto const had = read_script_variables(folder);
+    for (auto const& [name, value] : had) {
+        if (variables.has(name)) continue;
+        variables.set(name, value);
+        set.push_back(fmt::format("{}={}", name, shell_quote(value)));
+    }
+    if (!set.empty()) fmt::print(stderr, "muster: note: as the script of that run's job had it: {}\n", join(set, " "));
+    return variables;
+}
+
+/// A job's script makes the folder on each of its nodes; a run alone does not.
+void check_results_folder(environment const& variables) {
+    auto const made = variables.get_or("MUSTER_SYNC_DIR", "");
+    std::error_code fault;
+    if (made.empty() || fs::is_directory(made, fault)) return;
+    throw error(
+        errc::usage,
+        fmt::format(
+            "that run wrote its results to '{}', which its job's script had made on each node (--artifacts) and which is not "
+            "there; make it by muster run --ranks-per-node 1 -- mkdir -p {}, or submit the job again by --submit",
+            made, shell_quote(made)));
+}
+
 void change_folder(std::string const& folder) {
     std::error_code fault;
     fs::current_path(folder, fault);
@@ -116,6 +142,7 @@ int rerun_command(std::vector<std::string> const& args, environment const& varia
     auto const run = read_recorded_run(folder);
     tell_differences(run, folder, variables);
     std::vector<std::string> words{"muster"};
+    auto own = variables;
     if (given.flag("submit")) {
         auto record = find_job_record(run.job_id, variables);
         if (!record) record = find_job_record(array_of_run(folder), variables);
@@ -134,6 +161,8 @@ int rerun_command(std::vector<std::string> const& args, environment const& varia
                                     "and then rerun",
                                     join(names, ", "), names.size() == 1 ? "it" : "them"));
         change_folder(run.launched_in);
+        own = with_script_variables(std::move(own), folder);
+        if (given.flag("check")) check_results_folder(own);
         if (given.flag("check")) check_program(run.command, variables, {.working_dir = run.working_dir, .staged_folders = {}});
         words.emplace_back("run");
         auto const options = with_own_folder(run.options, folder);
@@ -142,7 +171,7 @@ int rerun_command(std::vector<std::string> const& args, environment const& varia
         words.insert(words.end(), run.command.begin(), run.command.end());
     }
     fmt::print(stderr, "muster: {}\n", shell_join(words));
-    replace_program(self_program().string(), words, variables);
+    replace_program(self_program().string(), words, own);
 }
 
 }  // namespace muster

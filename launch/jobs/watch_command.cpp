@@ -155,15 +155,17 @@ class job_watcher {
         auto const known = std::find_if(job.known.begin(), job.known.end(),
                                         [&](auto const& row) { return row.second.raw_id == number && row.second.status; });
         auto const exit = known != job.known.end() ? std::optional(watch_code(known->second)) : last_run_exit(files);
-        if (!exit && job.known.empty() && !job.record)
+        bool const idle = !exit && had_nothing_to_do(files);
+        if (!exit && !idle && job.known.empty() && !job.record)
             throw error(errc::not_found,
                         fmt::format("job {}: the scheduler does not know it (any more); muster jobs lists yours", job.id));
-        if (job.code == 0) job.code = exit.value_or(125);
+        if (job.code == 0) job.code = exit.value_or(idle ? 0 : 125);
         if (known == job.known.end())
             screen_.print_state(
-                exit ? fmt::format("job {}: ended; exit code {}, as {}/run.json says", number, *exit, files.run_folders.back())
-                     : fmt::format("job {}: the scheduler does not know it any more, and no run of it has left an exit code",
-                                   number));
+                exit   ? fmt::format("job {}: ended; exit code {}, as {}/run.json says", number, *exit, files.run_folders.back())
+                : idle ? fmt::format("job {}: ended; it had nothing left to do, as {} says", number, files.output)
+                       : fmt::format("job {}: the scheduler does not know it any more, and no run of it has left an exit code",
+                                     number));
         tail_.follow(number, files);
     }
 

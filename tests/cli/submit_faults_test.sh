@@ -138,3 +138,14 @@ expect_contains stderr --no-check
 expect_exit 2 env MY_TOKEN=hidden "$MUSTER" rerun --no-check ../first
 expect_contains stderr "can't open file"
 expect_equal "$(stat -c %a ../first/environment)" 600 'mode of the environment'
+
+# What a job's script told its program is told again; the folder of results, which the script had made, must be there.
+expect_exit 0 env MUSTER_ARRAY_INDEX=3 MUSTER_SYNC_DIR="$PWD/its results" "$MUSTER" run -q -n 1 --output-dir task -- bash -c 'echo "task $MUSTER_ARRAY_INDEX to $MUSTER_SYNC_DIR"'
+expect_exit 2 "$MUSTER" rerun task
+expect_contains stderr "its results', which its job's script had made" 'mkdir -p' --submit
+mkdir 'its results'
+expect_exit 0 "$MUSTER" rerun task
+expect_equal "$(cat "$OUT")" "task 3 to $PWD/its results" 'what the second run is told'
+expect_contains stderr "the script of that run's job had it: MUSTER_ARRAY_INDEX=3"
+expect_exit 0 env MUSTER_ARRAY_INDEX=4 "$MUSTER" rerun task
+expect_contains stdout 'task 4 to'

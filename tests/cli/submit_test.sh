@@ -120,6 +120,9 @@ echo 'no such module' >muster-runs/12.fakeserver.OU # where PBS puts what the sc
 expect_exit 125 pbs watch 12.fakeserver
 expect_contains stderr 'no run of it has left an exit code'
 expect_contains stdout 'no such module'
+echo 'job 2 of 2: the program has ended with 0 already; .muster-chain/first.done says so' >muster-runs/12.fakeserver.OU
+expect_exit 0 pbs watch 12.fakeserver
+expect_contains stderr 'it had nothing left to do'
 rm "$fakes/no-history"
 expect_exit 143 pbs watch 12.fakeserver
 expect_exit 7 pbs watch '5[]'
@@ -144,6 +147,12 @@ if [ ! -e /etc/slurm/slurm.conf ]; then
     expect_exit 125 pbs jobs --json # without pbs.conf it is Slurm
     expect_exit 0 env PBS_CONF_FILE="$fakes/pbs.conf" PATH="$fakes" "$MUSTER" jobs --json
     expect_contains stdout '"scheduler": "pbs"'
+    write_fake sbatch </dev/null
+    expect_exit 0 env PBS_CONF_FILE="$fakes/pbs.conf" PATH="$fakes" "$MUSTER" init on_pbs
+    expect_true grep -q 'site = "generic-pbs"' on_pbs/muster.toml
+    expect_exit 0 pbs init on_slurm
+    expect_true grep -q 'site = "generic-slurm"' on_slurm/muster.toml
+    rm "$fakes/sbatch"
 fi
 rm "$fakes/squeue"
 cd ..

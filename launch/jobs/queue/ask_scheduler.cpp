@@ -52,10 +52,14 @@ std::string_view to_string(queue_kind kind) noexcept {
     return kind == queue_kind::slurm ? "slurm" : "pbs";
 }
 
+bool prefers_pbs(environment const& variables) {
+    return pbs_is_configured(variables) && !slurm_is_configured(variables);
+}
+
 queue_kind find_queue(environment const& variables) {
     bool const slurm = !find_program_or_nothing("squeue", variables).empty();
     bool const pbs = !find_program_or_nothing("qstat", variables).empty();
-    if (pbs && (!slurm || (pbs_is_configured(variables) && !slurm_is_configured(variables)))) return queue_kind::pbs;
+    if (pbs && (!slurm || prefers_pbs(variables))) return queue_kind::pbs;
     if (slurm) return queue_kind::slurm;
     throw error(errc::unavailable,
                 "neither squeue nor qstat is on PATH, so there is no scheduler to ask; do this on a login node of the cluster");
