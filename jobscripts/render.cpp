@@ -248,6 +248,8 @@ void set_body(data& values, script_request const& request) {
     values.set("conda", list_of_one(request.conda));
     values.set("container", list_of(container_words(request.container)));
     values.set("muster", request.muster);
+    auto const folder_ends = request.muster.rfind('/');  // PBS passes no PATH on
+    values.set("muster_folder", list_of_one(folder_ends == std::string::npos ? "" : request.muster.substr(0, folder_ends)));
     values.set("run_options", list_of(request.run_options));
     values.set("command", list_of(request.command));
     values.set("once", request.once);

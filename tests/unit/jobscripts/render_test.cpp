@@ -246,6 +246,16 @@ TEST(render, cobalt_header_has_minutes_and_no_blank_line) {
                                         "#COBALT --attrs filesystems=home,eagle:pubnet=true", "#COBALT -O muster"}));
 }
 
+TEST(render, a_program_that_runs_once_finds_muster) {
+    auto request = example(script_kind::pbs);
+    request.once = true;
+    EXPECT_THAT(render(request), Not(HasSubstr("export PATH")));
+    request.muster = "/opt/my tools/bin/muster";
+    EXPECT_THAT(render(request), HasSubstr("\nexport PATH='/opt/my tools/bin':\"$PATH\"\nexec python train.py </dev/null\n"));
+    request.once = false;
+    EXPECT_THAT(render(request), Not(HasSubstr("export PATH")));
+}
+
 TEST(render, what_is_empty_leaves_no_line) {
     for (auto const kind : every_kind) {
         script_request request;
