@@ -55,17 +55,19 @@ std::string host_runs(std::vector<std::string> const& hosts) {
     return text;
 }
 
+bool starts_proxies_by_srun(mpiexec_program const& program, engine_job const& job) {
+    return job.given.scheduler == scheduler_kind::slurm &&
+           std::find(program.launchers.begin(), program.launchers.end(), "slurm") != program.launchers.end();
+}
+
 void add_hydra_launcher(mpiexec_program const& program, engine_job const& job, engine_command& command) {
-    auto const has = [&](std::string_view name) {
-        return std::find(program.launchers.begin(), program.launchers.end(), name) != program.launchers.end();
-    };
     auto& argv = command.argv;
     if (job.given.scheduler == scheduler_kind::pbs) {
         auto const agent = job.scratch_dir + "/tmrsh";
         command.files.emplace_back(agent, tmrsh_script(job.shim.front()));
         argv.insert(argv.end(), {"-launcher", "rsh", "-launcher-exec", "/bin/sh"});
         command.variables.set("HYDRA_LAUNCHER_EXTRA_ARGS", agent);
-    } else if (job.given.scheduler == scheduler_kind::slurm && has("slurm")) {
+    } else if (starts_proxies_by_srun(program, job)) {
         argv.insert(argv.end(), {"-launcher", "slurm"});
     } else {
         argv.insert(argv.end(), {"-launcher", "ssh"});
@@ -83,8 +85,8 @@ std::string variables_of_shims(engine_job const& job) {
 /// Whether Hydra or what it starts its proxies by needs the variable. Hydra sends all that it has to whoever calls its port first,
 /// whatever -genvlist says: that names what the proxies pass on.
 bool hydra_needs(std::string_view name, engine_job const& job) {
-    constexpr std::array<std::string_view, 11> by_name{"HOME", "USER", "LOGNAME", "SHELL",  "PATH",      "LD_LIBRARY_PATH",
-                                                       "TERM", "LANG", "TZ",      "TMPDIR", "MUSTER_LOG"};
+    constexpr std::array<std::string_view, 10> by_name{"HOME", "USER", "LOGNAME", "SHELL",     "PATH", "LD_LIBRARY_PATH",
+                                                       "TERM", "LANG", "TZ",      "MUSTER_LOG"};
     constexpr std::array<std::string_view, 11> by_prefix{"LC_",   "SSH_",    "KRB5", "HYDRA_", "MPIEXEC_", "PBS_",
                                                          "SLURM", "COBALT_", "LSB_", "FLUX_",  "PALS_"};
     return std::find(by_name.begin(), by_name.end(), name) != by_name.end() ||
@@ -92,28 +94,28 @@ bool hydra_needs(std::string_view name, engine_job const& job) {
            std::find(job.shim_variables.begin(), job.shim_variables.end(), name) != job.shim_variables.end();
 }
 
-environment variables_of_hydra(engine_job const& job) {
+/// The GPUs of this node: Hydra starts its proxy here itself, which is to know them, and the other nodes' proxies have their own. srun gives all to
+/// all, and those of this node would be wrong on the others.
+bool names_gpus_of_node(std::string_view name) {
+    constexpr std::array<std::string_view, 5> names{"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+                                                    "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"};
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+environment variables_of_hydra(mpiexec_program const& program, engine_job const& job) {
     environment kept;
     for (auto const& [name, value] : job.variables)
-        if (hydra_needs(name, job)) kept.set(name, value);
+        if (hydra_needs(name, job) || (names_gpus_of_node(name) && !starts_proxies_by_srun(program, job))) kept.set(name, value);
     return kept;
 }
 
-/// The daemons get all where the scheduler starts them; what belongs to this node alone would be wrong on the others.
-void leave_out_what_is_this_nodes(environment& variables) {
-    for (auto const name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
-                            "ZE_AFFINITY_MASK", "TMPDIR", "HOSTNAME"})
-        variables.unset(name);
-}
-
 engine_command hydra_command(mpiexec_program const& program, engine_job const& job) {
-    engine_command command{{program.name}, variables_of_hydra(job), {}, wire_up::pmi};
+    engine_command command{{program.name}, variables_of_hydra(program, job), {}, wire_up::pmi};
     auto const hosts = rank_hosts(job);
     auto const path = job.scratch_dir + "/mpiexec.hosts";
     command.files.emplace_back(path, host_runs(hosts));
     auto& argv = command.argv;
     add_hydra_launcher(program, job, command);
-    leave_out_what_is_this_nodes(command.variables);
     argv.insert(argv.end(),
                 {"-f", path, "-n", std::to_string(hosts.size()), "-bind-to", "none", "-genvlist", variables_of_shims(job)});
     if (!job.network_interface.empty()) argv.insert(argv.end(), {"-iface", job.network_interface});

@@ -4,7 +4,8 @@
   pbs_stand_in.py serve FOLDER           on each node: its pbs_mom, obeys through a socket in FOLDER
   pbs_stand_in.py job FOLDER CHUNKS CMD  runs CMD as a job of the chunks "node1.lab.example:ncpus=2:ngpus=2:mpiprocs=2+node2:…";
                                          ends with its exit code. SIGUSR1 to the process whose
-                                         number is in FOLDER/running is qdel. $WALLTIME (01:00:00) is the job's, which nothing enforces
+                                         number is in FOLDER/running is qdel. $WALLTIME (01:00:00) is the job's, which nothing enforces;
+                                         with $GPU_HOOK a hook tells the script and each task GPUs of their host
   pbs_tmrsh, qstat                       links to this program in FOLDER/exec/bin, for the job
 
 A task is a session of its own; when its first process ends, what is left in that session is killed, and what has left it is not. It has PBS's
@@ -49,7 +50,8 @@ def job_variables(folder, job, host):
     cpus = str(next(c["ncpus"] for c in job["chunks"] if short(c["host"]) == short(host)))
     return {"PATH": "/bin:/usr/bin", "HOME": os.environ["HOME"], "PBS_JOBID": job["id"], "PBS_ENVIRONMENT": "PBS_BATCH",
             "PBS_JOBCOOKIE": "0" * 32, "PBS_NODEFILE": f"{folder}/aux/{job['id']}", "PBS_CONF_FILE": f"{folder}/pbs.conf",
-            "NCPUS": cpus, "OMP_NUM_THREADS": cpus}
+            "NCPUS": cpus, "OMP_NUM_THREADS": cpus} | \
+        ({"CUDA_VISIBLE_DEVICES": f"GPU-{short(host)}-a,GPU-{short(host)}-b"} if job["gpu_hook"] else {})
 
 
 def limits():
@@ -158,7 +160,7 @@ def write_job(folder, job):
 
 
 def run_job(folder, chunks, argv):
-    job = {"id": f"{os.getpid()}.head", "chunks": read_chunks(chunks)}
+    job = {"id": f"{os.getpid()}.head", "chunks": read_chunks(chunks), "gpu_hook": "GPU_HOOK" in os.environ}
     write_job(folder, job)
     script = call(folder, job["chunks"][0]["host"], {"job": job, "script": True, "argv": argv, "cwd": os.getcwd()})
     signal.signal(signal.SIGUSR1, lambda *_: delete_job(folder, job["id"], script))

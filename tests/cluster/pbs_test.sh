@@ -47,6 +47,14 @@ rank 3, 1 of 2 on node3, 1 threads, umask 0027, 900 files" "ranks over $engine"
     expect_equal "$(rank_lines | sort -u -k 4)" "rank 0 has $(nproc) cores" "cores over $engine of ranks on a part of each host"
     [ "$(nproc)" = 1 ] || expect_contains stdout 'the job has 1 of the' 'and nothing says which' '(and so 1 more host)'
 
+    # A hook of PBS's names each host's own GPUs to the script and to each task. Hydra starts nothing by TM on a first host with a short name.
+    GPU_HOOK=1 job "node3:ncpus=2:ngpus=2:mpiprocs=2+node1.lab.example:ncpus=2:ngpus=2:mpiprocs=2" "$run --engine $engine --gpu-visibility own -- bash -c 'echo \"rank \$RANK has \$CUDA_VISIBLE_DEVICES\"'"
+    expect_equal "$code" 0 "exit code over $engine with GPUs of a hook: $(cat "$OUT")"
+    expect_equal "$(rank_lines)" "rank 0 has GPU-node3-a
+rank 1 has GPU-node3-b
+rank 2 has GPU-node1-a
+rank 3 has GPU-node1-b" "GPUs over $engine that a hook names"
+
     # A list of hosts that the user has made of PBS's own.
     job "node3:ncpus=2:mpiprocs=1+node1.lab.example:ncpus=2:mpiprocs=1+node2.lab.example:ncpus=2:mpiprocs=1" \
         "sort -u \$PBS_NODEFILE >mine; PBS_NODEFILE=\$PWD/mine $run --engine $engine -- bash -c 'echo \"rank \$RANK on \$(hostname)\"'"

@@ -64,12 +64,17 @@ TEST(mpiexec_engine, hydra_takes_hosts_in_runs) {
 }
 
 TEST(mpiexec_engine, hydra_starts_its_daemons_as_the_scheduler_wants_it) {
-    auto const pbs = mpiexec_command(job_on({1, 1}, {-1, -1}, scheduler_kind::pbs), hydra().sources());
+    auto pbs_job = job_on({1, 1}, {-1, -1}, scheduler_kind::pbs);
+    pbs_job.variables = {{"CUDA_VISIBLE_DEVICES", "GPU-of-this-host"}, {"TMPDIR", "/var/tmp/pbs.7"}, {"HF_TOKEN", "secret"}};
+    auto const pbs = mpiexec_command(pbs_job, hydra().sources());
+    EXPECT_EQ(pbs.variables,
+              (environment{{"CUDA_VISIBLE_DEVICES", "GPU-of-this-host"}, {"HYDRA_LAUNCHER_EXTRA_ARGS", "/scratch/tmrsh"}}));
     EXPECT_EQ(words(pbs.argv.begin() + 1, pbs.argv.begin() + 5), (words{"-launcher", "rsh", "-launcher-exec", "/bin/sh"}));
     EXPECT_EQ(pbs.variables.get("HYDRA_LAUNCHER_EXTRA_ARGS"), "/scratch/tmrsh");
     EXPECT_EQ(pbs.files.at(1), (std::pair<std::string, std::string>("/scratch/tmrsh", "exec /bin/muster tmrsh \"$@\"\n")));
     auto job = job_on({1, 1}, {4, 4});
-    job.variables = {{"SLURM_JOB_ID", "42"}, {"SLURM_NTASKS_PER_NODE", "4"}, {"HF_TOKEN", "secret"}};
+    job.variables = {
+        {"SLURM_JOB_ID", "42"}, {"SLURM_NTASKS_PER_NODE", "4"}, {"CUDA_VISIBLE_DEVICES", "0"}, {"HF_TOKEN", "secret"}};
     auto const slurm = mpiexec_command(job, hydra().sources());
     EXPECT_EQ(words(slurm.argv.begin() + 1, slurm.argv.begin() + 3), (words{"-launcher", "slurm"}));
     EXPECT_EQ(slurm.variables, (environment{{"SLURM_JOB_ID", "42"}, {"SLURM_OVERLAP", "1"}, {"SLURM_GRES", "gpu:4"}}));
