@@ -31,7 +31,7 @@ void line_splitter::remember(std::string_view bytes) {
 }
 
 std::string line_splitter::push(std::string_view bytes) {
-    remember(bytes);
+    if (keeps_tail_) remember(bytes);
     fresh_ = true;
     if (format_.raw && !format_.tagged()) return std::string(bytes);
     auto const last = bytes.rfind('\n');

@@ -19,6 +19,12 @@ struct line_format {
 class line_splitter {
   public:
     explicit line_splitter(line_format how = {}) : format_(std::move(how)) {}
+    /// One without `tail`.
+    static line_splitter without_tail(line_format how) {
+        line_splitter lines(std::move(how));
+        lines.keeps_tail_ = false;
+        return lines;
+    }
 
     /// Takes what was read; returns the complete lines so far, tagged, or nothing. A line longer than `longest_line_bytes` is
     /// passed on in pieces.
@@ -42,6 +48,7 @@ class line_splitter {
     std::string partial_;
     bool fresh_ = false;  ///< something was pushed since `finish_if_stale` was last called
     std::string tail_;
+    bool keeps_tail_ = true;
 };
 
 }  // namespace muster

@@ -33,8 +33,8 @@ std::size_t remote_output::window(std::size_t ranks) {
 
 void remote_output::set_format(int rank, line_format const& how) {
     auto& one = ranks_.at(static_cast<std::size_t>(rank));
-    one.out.lines = line_splitter(how);
-    one.err.lines = line_splitter(how);
+    one.out.lines = line_splitter::without_tail(how);  // its shim keeps that
+    one.err.lines = line_splitter::without_tail(how);
 }
 
 void remote_output::take(int rank, wire::output_piece const& piece) {

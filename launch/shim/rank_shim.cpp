@@ -125,7 +125,11 @@ void rank_shim::on_message(wire::signal const& signal) {
         }
         return;
     }
-    if (signal.stop && signal.number == SIGKILL) return phase_ == phase::draining ? conclude() : end_leftovers(SIGKILL);
+    if (signal.stop && signal.number == SIGKILL) {
+        if (phase_ == phase::draining) return conclude();
+        if (!grace_ends_) grace_ends_ = event_loop::clock::now();
+        return end_leftovers(SIGKILL);
+    }
     if (signal.stop) return end_rank(signal.number);
     if (from_engine_.is_recent(signal.number)) return;
     from_launcher_.note(signal.number);

@@ -49,12 +49,12 @@ allocate -N2 --ntasks-per-node=2
 run() { inside "$muster" run -q --engine "$engine" "$@"; } # ENGINE is a variable
 for engine in $engines; do
     COMMAND="muster run --engine $engine"
-    run -- python3 print.py >"$OUT" 2>"$ERR"
+    run -- python3 print.py >"$lib_dir/printed" 2>"$ERR"
     expect_equal $? 0 "exit code over $engine"
-    python3 "$work/check.py" "$OUT" "$ERR" || fail "lines over $engine"
+    python3 "$work/check.py" "$lib_dir/printed" "$ERR" || fail "lines over $engine"
 
     # Output that is lost is no success, and ends the ranks.
-    run -- bash -c 'while :; do echo lost; sleep 0.1; done' >/dev/full 2>"$ERR"
+    run -- bash -c 'for i in {1..200}; do echo lost; sleep 0.1; done' >/dev/full 2>"$ERR"
     expect_equal $? 125 "exit code over $engine with a full disk"
     expect_contains stderr "muster: error: cannot write the ranks' output: No space left on device"
     run -- echo lost 2>"$ERR" >&-
@@ -67,8 +67,8 @@ engine=srun
 COMMAND='muster run --engine srun'
 run -- true 2>"$ERR" >&-
 expect_equal $? 0 'exit code where nothing was to be written'
-run -- python3 print.py 2>"$ERR" | (sleep 0.5; cat) >"$OUT"
-python3 "$work/check.py" "$OUT" "$ERR" || fail 'lines to a slow reader'
+run -- python3 print.py 2>"$ERR" | (sleep 0.5; cat) >"$lib_dir/printed"
+python3 "$work/check.py" "$lib_dir/printed" "$ERR" || fail 'lines to a slow reader'
 
 # A reader that does not read holds the ranks, but not against a request to end.
 all_held() { [ "$("$cluster" on node1 ps -C yes -o wchan= | grep -c pipe)$("$cluster" on node2 ps -C yes -o wchan= | grep -c pipe)" = 22 ]; }
