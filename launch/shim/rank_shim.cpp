@@ -1,6 +1,7 @@
 #include "launch/shim/rank_shim.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -322,10 +323,11 @@ void rank_shim::follow_suspension() {
 
 void rank_shim::say(std::string const& text) {
     auto line = fmt::format("muster: {}\n", text);
-    if (sender_ && launcher_->open())
-        sender_->note(std::move(line));
-    else
-        fmt::print(stderr, "{}", line);
+    if (sender_ && launcher_->open()) return sender_->note(std::move(line));
+    // The engine may have gone with the launcher, or may not read: neither must keep us from ending the rank.
+    pollfd here{STDERR_FILENO, POLLOUT, 0};
+    if (::poll(&here, 1, 0) != 1) return;
+    [[maybe_unused]] auto const n = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
 void rank_shim::tell(wire::message const& message) {
