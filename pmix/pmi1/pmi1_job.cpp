@@ -3,18 +3,66 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "base/error.hpp"
 #include "base/text.hpp"
 
 namespace muster::pmix {
 
 pmi1_job::pmi1_job(std::string name, int world_size)
+    // "One block from node 0, one node, all ranks": without it the ranks would compare host names, one key each.
+    : pmi1_job(std::move(name), world_size, world_size, fmt::format("(vector,(0,1,{}))", world_size)) {}
+
+pmi1_job::pmi1_job(std::string name, int world_size, int local_size, std::string mapping)
     : name_(std::move(name)),
       world_size_(world_size),
+      local_size_(local_size),
+      alone_(local_size == world_size),
       waiting_(static_cast<std::size_t>(world_size)),
       spawns_(static_cast<std::size_t>(world_size)) {
-    // "One block from node 0, one node, all ranks": without it the ranks would compare host names, one key each.
-    values_["PMI_process_mapping"] = fmt::format("(vector,(0,1,{}))", world_size);
+    if (!mapping.empty()) values_["PMI_process_mapping"] = std::move(mapping);
+}
+
+std::optional<std::string> pmi1_job::take_part() {
+    if (!std::exchange(part_due_, false)) return std::nullopt;
+    return std::exchange(fresh_, {});
+}
+
+void pmi1_job::finish_barrier(std::string_view parts, std::vector<pmi1_reply>& replies) {
+    for (auto const line : split(parts, '\n')) {
+        auto const equals = line.find('=');
+        if (equals == std::string_view::npos || bytes_ + line.size() > most_bytes) continue;
+        auto const [entry, is_new] = values_.insert_or_assign(std::string(line.substr(0, equals)), std::string(line.substr(equals + 1)));
+        if (is_new) bytes_ += line.size();
+    }
+    release(replies);
+}
+
+std::string pmi1_mapping(job const& description) {
+    struct block {
+        int node, nodes, ranks;
+        bool operator==(block const&) const = default;
+    };
+    auto const nodes = nodes_of(description);
+    std::vector<int> node_of(static_cast<std::size_t>(description.world_size));
+    for (std::size_t n = 0; n < nodes.size(); ++n)
+        for (int const rank : nodes[n].ranks) node_of.at(static_cast<std::size_t>(rank)) = static_cast<int>(n);
+    std::vector<block> blocks;
+    for (std::size_t first = 0, next = 0; first < node_of.size(); first = next) {
+        while (next < node_of.size() && node_of[next] == node_of[first]) ++next;
+        int const ranks = static_cast<int>(next - first);
+        if (!blocks.empty() && blocks.back().ranks == ranks && blocks.back().node + blocks.back().nodes == node_of[first])
+            ++blocks.back().nodes;
+        else
+            blocks.push_back({node_of[first], 1, ranks});
+    }
+    // A vector is gone through again and again as long as there are ranks.
+    if (std::all_of(blocks.begin(), blocks.end(), [&](block const& one) { return one == blocks.front(); })) blocks.resize(1);
+    std::string text = "(vector";
+    for (auto const& one : blocks) text += fmt::format(",({},{},{})", one.node, one.nodes, one.ranks);
+    return text.size() < pmi1_job::longest_value ? text + ")" : std::string();
 }
 
 std::string pmi1_job::greeting(int rank) const {
@@ -87,6 +135,7 @@ std::string pmi1_job::put(pmi1_message const& message) {
     }
     entry->second = value;
     bytes_ += key.size() + value.size() - before;
+    if (!alone_) fresh_ += fmt::format("{}={}\n", key, value);
     return "cmd=put_result rc=0 msg=success";
 }
 
@@ -134,8 +183,16 @@ void pmi1_job::barrier(int rank, std::vector<pmi1_reply>& replies) {
     auto const index = static_cast<std::size_t>(rank);
     if (waiting_[index]) return;
     waiting_[index] = true;
-    if (++waiting_count_ < world_size_) return;
-    for (int other = 0; other < world_size_; ++other) replies.push_back({other, "cmd=barrier_out\n"});
+    if (++waiting_count_ < local_size_) return;
+    if (alone_)
+        release(replies);
+    else
+        part_due_ = true;
+}
+
+void pmi1_job::release(std::vector<pmi1_reply>& replies) {
+    for (int rank = 0; rank < world_size_; ++rank)
+        if (waiting_[static_cast<std::size_t>(rank)]) replies.push_back({rank, "cmd=barrier_out\n"});
     waiting_.assign(waiting_.size(), false);
     waiting_count_ = 0;
 }

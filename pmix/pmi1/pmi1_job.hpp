@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,13 @@ struct pmi1_reply {
 class pmi1_job {
   public:
     pmi1_job(std::string name, int world_size);
+    /// One of several jobs that are a world together, on this node. `mapping` tells which rank is on which node.
+    pmi1_job(std::string name, int world_size, int local_size, std::string mapping);
+
+    /// Where all local ranks are at a barrier of several nodes: what they have put since the last one, to be given to the others.
+    std::optional<std::string> take_part();
+    /// The parts of all nodes have come: the local ranks go on.
+    void finish_barrier(std::string_view parts, std::vector<pmi1_reply>& replies);
 
     /// What a client is told that asks for its place ("cmd=initack").
     std::string greeting(int rank) const;
@@ -54,9 +62,14 @@ class pmi1_job {
     std::string unpublish(pmi1_message const& message);
     std::string lookup(pmi1_message const& message) const;
     void barrier(int rank, std::vector<pmi1_reply>& replies);
+    void release(std::vector<pmi1_reply>& replies);
 
     std::string name_;
     int world_size_;
+    int local_size_;
+    bool alone_ = true;         ///< all ranks are here
+    bool part_due_ = false;
+    std::string fresh_;         ///< lines "key=value" since the last barrier
     std::map<std::string, std::string, std::less<>> values_;
     std::map<std::string, std::string, std::less<>> services_;
     std::size_t bytes_ = 0;
@@ -64,5 +77,9 @@ class pmi1_job {
     int waiting_count_ = 0;
     std::vector<spawn_request> spawns_;
 };
+
+/// PMI_process_mapping of ranks on these nodes: "(vector,(0,2,4))" is four ranks on each of two nodes, in order. Empty where it would be
+/// longer than a value may be: ranks then compare the names of their hosts. Pure.
+std::string pmi1_mapping(job const& description);
 
 }  // namespace muster::pmix

@@ -68,7 +68,8 @@ constexpr itimerspec every_second{{1, 0}, {1, 0}};
 struct pmi1_server::state {
     explicit state(job const& description)
         : name(word_of(description.nspace)),
-          logic(name, description.world_size),
+          logic(name, description.world_size, local_size_of(description), pmi1_mapping(description)),
+          local_ranks(local_ranks_of(description)),
           tokens(make_tokens(description.world_size)),
           owner(static_cast<std::size_t>(description.world_size), -1),
           ticks(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
@@ -102,6 +103,7 @@ struct pmi1_server::state {
 
     std::string name;
     pmi1_job logic;
+    std::vector<int> local_ranks;
     std::vector<int> tokens;
     std::vector<int> owner;  ///< the connection of each rank, or -1
     pmi1_listener listener;
@@ -257,11 +259,22 @@ void pmi1_server::set_client_environment(int rank, environment& variables) {
     for (auto const* name : {"PMI_FD", "PMI_RANK", "PMI_SIZE"}) variables.unset(name);
     variables.set("PMI_PORT", fmt::format("127.0.0.1:{}", state_->listener.port()));
     variables.set("PMI_ID", std::to_string(state_->tokens[static_cast<std::size_t>(rank)]));
-    variables.set("MPI_LOCALRANKID", std::to_string(rank));
-    variables.set("MPI_LOCALNRANKS", std::to_string(size));
+    auto const& local = state_->local_ranks;
+    variables.set("MPI_LOCALRANKID", std::to_string(std::find(local.begin(), local.end(), rank) - local.begin()));
+    variables.set("MPI_LOCALNRANKS", std::to_string(local.size()));
     // MPICH 5 looks which of PMI and PMIx is there and stops if both are; told which one, it does not look. One that was built
     // without PMI-1 then takes PMIx by itself, and earlier ones do not know the variable.
     variables.set_default("MPIR_CVAR_PMI_VERSION", "1");
+}
+
+std::optional<std::string> pmi1_server::take_part() {
+    return state_->logic.take_part();
+}
+
+void pmi1_server::finish_barrier(std::string_view parts) {
+    std::vector<pmi1_reply> replies;
+    state_->logic.finish_barrier(parts, replies);
+    state_->send(replies);
 }
 
 int pmi1_server::event_fd() const noexcept {

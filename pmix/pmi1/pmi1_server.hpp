@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/environment.hpp"
@@ -26,6 +28,11 @@ class pmi1_server {
     /// Sets the variables that rank needs: PMI_PORT, PMI_ID, MPI_LOCALRANKID, MPI_LOCALNRANKS, and MPIR_CVAR_PMI_VERSION unless
     /// the user chose one. Removes PMI_FD, PMI_RANK and PMI_SIZE, which would be taken first.
     void set_client_environment(int rank, environment& variables);
+
+    /// Of a job of several nodes, after `poll`: what is to be given to the others' servers, if all local ranks wait for them.
+    std::optional<std::string> take_part();
+    /// The parts of all servers have come together.
+    void finish_barrier(std::string_view parts);
 
     int event_fd() const noexcept;     ///< an epoll descriptor: readable while `poll` has something to do
     std::vector<server_event> poll();  ///< answers what clients asked; never blocks

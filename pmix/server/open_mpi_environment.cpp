@@ -14,14 +14,16 @@ std::vector<mca_default> open_mpi_defaults(job const& description) {
          "launcher; "
          "this makes it a direct launch with Open MPI's own binding off. Open MPI 5 does not look at it",
          true},
-        {"OMPI_MCA_pml", "ob1", "all ranks are on one node; looking for fabrics costs 200 ms of MPI_Init"},
-        {"OMPI_MCA_btl", "self,vader", "the same: shared memory, no network"},
         {"OMPI_MCA_btl_vader_backing_directory", shared, "shared memory that goes away with the session, however that ends"},
         {"OMPI_MCA_osc_sm_backing_directory", shared, "the same for shared windows"},
         {"OMPI_MCA_osc_rdma_backing_directory", shared, "the same for other windows"},
         {"OMPI_MCA_orte_tmpdir_base", description.session_dir, "Open MPI's own session files, likewise"},
     };
-    if (description.usable_cores > 0 && description.world_size > description.usable_cores)
+    if (!description.spans_nodes()) {
+        all.push_back({"OMPI_MCA_pml", "ob1", "all ranks are on one node; looking for fabrics costs 200 ms of MPI_Init"});
+        all.push_back({"OMPI_MCA_btl", "self,vader", "the same: shared memory, no network"});
+    }
+    if (description.usable_cores > 0 && local_size_of(description) > description.usable_cores)
         all.push_back({"OMPI_MCA_mpi_oversubscribe", "1",
                        "waiting ranks yield the core: ping-pong at 32 ranks on 2 cores falls from 113 to 3.4 us"});
     return all;
@@ -41,11 +43,11 @@ void set_open_mpi_environment(job const& description, int rank, environment& var
     }
     variables.set(defaults_variable, own);
     auto const size = std::to_string(description.world_size);
-    auto const number = std::to_string(rank);
-    // One job on one node: the local numbers are the global ones. (PMIx sets these only for jobs that mpirun or prun describe.)
+    auto const number = std::to_string(local_rank_of(description, rank));
+    // PMIx sets these only for jobs that mpirun or prun describe.
     variables.set("OMPI_COMM_WORLD_SIZE", size);
-    variables.set("OMPI_COMM_WORLD_RANK", number);
-    variables.set("OMPI_COMM_WORLD_LOCAL_SIZE", size);
+    variables.set("OMPI_COMM_WORLD_RANK", std::to_string(rank));
+    variables.set("OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(local_size_of(description)));
     variables.set("OMPI_COMM_WORLD_LOCAL_RANK", number);
     variables.set("OMPI_COMM_WORLD_NODE_RANK", number);
     variables.set("OMPI_UNIVERSE_SIZE", size);

@@ -104,13 +104,14 @@ void register_job(job const& description, Meanwhile const& meanwhile) {
     auto const done = completion::create();
     auto const keys = std::make_shared<info_list>(describe_job(description));
     auto const nspace = make_proc(description.nspace, 0);
+    auto const here = local_ranks_of(description);
     auto* cookie = done->expect_one();
-    auto status =
-        PMIx_server_register_nspace(nspace.nspace, description.world_size, keys->data(), keys->size(), completion::done, cookie);
+    auto status = PMIx_server_register_nspace(nspace.nspace, static_cast<int>(here.size()), keys->data(), keys->size(),
+                                              completion::done, cookie);
     if (status != PMIX_SUCCESS) completion::done(status, cookie);
     // Registered one after the other without waiting for each: a wait would cost a thread switch a rank.
-    for (int rank = 0; rank < description.world_size && status == PMIX_SUCCESS; ++rank) {
-        auto const proc = make_proc(description.nspace, static_cast<pmix_rank_t>(rank));
+    for (auto rank = here.begin(); rank != here.end() && status == PMIX_SUCCESS; ++rank) {
+        auto const proc = make_proc(description.nspace, static_cast<pmix_rank_t>(*rank));
         cookie = done->expect_one();
         status = PMIx_server_register_client(&proc, geteuid(), getegid(), nullptr, completion::done, cookie);
         if (status != PMIX_SUCCESS) completion::done(status, cookie);
@@ -228,6 +229,28 @@ std::vector<server_event> server::poll() {
         if (event.what == server_event::kind::finalized) state_->finalized[rank] = true;
     }
     return events;
+}
+
+server_mail server::take_mail() {
+    return std::exchange(state_->core->mail, {});
+}
+
+void server::finish_exchange(std::string const& name, std::string const& parts) {
+    auto& fences = state_->core->fences;
+    auto const found = fences.find(name);
+    if (found == fences.end()) return;
+    auto const whom = found->second;
+    fences.erase(found);  // the next one of this name may come at once
+    answer_modex(whom, PMIX_SUCCESS, parts);
+}
+
+void server::take(modex_message const& message) {
+    auto& core = *state_->core;
+    if (message.rank >= 0) return look_up_for(core, message);
+    auto const found = core.questions.find(message.number);
+    if (found == core.questions.end()) return;
+    answer_modex(found->second, message.status, message.data);
+    core.questions.erase(found);
 }
 
 void server::report_exit(int rank, int wait_status) {

@@ -38,6 +38,13 @@ class server {
     int event_fd() const noexcept;     ///< readable while `poll` has something; for an epoll set
     std::vector<server_event> poll();  ///< all events since the last call; never blocks. Ranks wait for it: call it promptly.
 
+    /// Of a job of several nodes: what is to be carried to the servers of the others since the last call; after `poll`.
+    server_mail take_mail();
+    /// The parts of all servers, in any order, have come together.
+    void finish_exchange(std::string const& name, std::string const& parts);
+    /// A question or an answer of another node's server has come.
+    void take(modex_message const& message);
+
     /// Tells the survivors (PMIX_ERR_PROC_ABORTED, or _BY_SIG, or PMIX_ERR_PROC_TERM_WO_SYNC for one that exits with 0 before it
     /// finalised). `wait_status` is waitpid's. Nobody is told of a rank that ended in order. Never blocks.
     void report_exit(int rank, int wait_status);

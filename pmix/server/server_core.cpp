@@ -49,6 +49,10 @@ int server_core::rank_of(pmix_proc_t const& proc) const noexcept {
 server_core* active_core() noexcept {
     return active.load(std::memory_order_acquire);
 }
+bool core_spans_nodes() noexcept {
+    auto const* core = active_core();
+    return core != nullptr && core->description.spans_nodes();
+}
 void set_active_core(server_core* core) noexcept {
     active.store(core, std::memory_order_release);
 }

@@ -49,6 +49,16 @@ class server_core {
     std::map<std::string, published, std::less<>> data;
     std::vector<pending_lookup> lookups;
 
+    // What goes to the servers of other nodes, and who waits for what comes back: upcall_fence.cpp, upcall_direct_modex.cpp.
+    struct pending_modex {
+        pmix_modex_cbfunc_t answer;
+        void* cookie;
+    };
+    server_mail mail;
+    std::map<std::string, pending_modex> fences;
+    std::map<int, pending_modex> questions;
+    int next_question = 1;
+
     // Groups by name, with the id that stands for each generation: upcall_group.cpp.
     std::size_t next_context_id = 1;
 
@@ -62,6 +72,10 @@ class server_core {
 server_core* active_core() noexcept;
 void set_active_core(server_core* core) noexcept;
 
+/// Whether the active server is one of several: what all of them would have to know together (names that are published, groups,
+/// MPI_Comm_connect) it refuses.
+bool core_spans_nodes() noexcept;
+
 /// The server module; each upcall is in a file of its own.
 pmix_server_module_t upcalls() noexcept;
 
@@ -71,6 +85,12 @@ info_list describe_job(job const& description);
 /// How many processors the job's ranks may use together, from their cpusets, or from this process' own mask if they are not
 /// bound. Throws errc::usage on a cpuset that is none.
 int count_processors(job const& description);
+
+/// Answers with a copy of `data`, or with nothing where there is none.
+void answer_modex(server_core::pending_modex const& whom, pmix_status_t status, std::string const& data);
+
+/// Asks the library for what the local rank of that question has published; the answer goes into the mail.
+void look_up_for(server_core& core, modex_message const& question);
 
 /// `status` as the answer to an operation, on the launcher's thread.
 void answer_later(pmix_op_cbfunc_t answer, void* cookie, pmix_status_t status);

@@ -17,10 +17,24 @@ struct free_deleter {
 };
 using c_string = std::unique_ptr<char, free_deleter>;
 
-std::string rank_list(int world_size) {
+std::string rank_list(std::vector<int> const& ranks) {
     std::string list;
-    for (int rank = 0; rank < world_size; ++rank) list += (rank == 0 ? "" : ",") + std::to_string(rank);
+    for (int const rank : ranks) list += (list.empty() ? "" : ",") + std::to_string(rank);
     return list;
+}
+
+/// Where a rank is.
+struct place {
+    int node = 0;
+    int local_rank = 0;
+};
+
+std::vector<place> places_of(std::vector<job_node> const& nodes, int world_size) {
+    std::vector<place> places(static_cast<std::size_t>(world_size));
+    for (std::size_t n = 0; n < nodes.size(); ++n)
+        for (std::size_t i = 0; i < nodes[n].ranks.size(); ++i)
+            places.at(static_cast<std::size_t>(nodes[n].ranks[i])) = {static_cast<int>(n), static_cast<int>(i)};
+    return places;
 }
 
 struct bitmap_deleter {
@@ -48,19 +62,21 @@ std::string locality_of(std::string const& cpuset) {
     return text;
 }
 
-info_list describe_rank(job const& description, int rank, std::map<std::string, std::string>& localities) {
+info_list describe_rank(job const& description, int rank, place where, std::string const& host,
+                        std::map<std::string, std::string>& localities) {
     info_list keys;
     keys.reserve(12);
     keys.add_rank(PMIX_RANK, static_cast<pmix_rank_t>(rank));  // must come first
-    keys.add_u16(PMIX_LOCAL_RANK, static_cast<std::uint16_t>(rank));
-    keys.add_u16(PMIX_NODE_RANK, static_cast<std::uint16_t>(rank));
-    keys.add_u32(PMIX_NODEID, 0);
+    keys.add_u16(PMIX_LOCAL_RANK, static_cast<std::uint16_t>(where.local_rank));
+    keys.add_u16(PMIX_NODE_RANK, static_cast<std::uint16_t>(where.local_rank));
+    keys.add_u32(PMIX_NODEID, static_cast<std::uint32_t>(where.node));
     keys.add_rank(PMIX_GLOBAL_RANK, static_cast<pmix_rank_t>(rank));
     keys.add_rank(PMIX_APP_RANK, static_cast<pmix_rank_t>(rank));
     keys.add_u32(PMIX_APPNUM, 0);
-    keys.add(PMIX_HOSTNAME, description.host);
+    keys.add(PMIX_HOSTNAME, host);
+    if (where.node != description.node) return keys;
     keys.add(PMIX_PROCDIR, description.session_dir + "/mpi/job/" + std::to_string(rank));
-    auto const index = static_cast<std::size_t>(rank);
+    auto const index = static_cast<std::size_t>(where.local_rank);
     if (index < description.cpusets.size() && !description.cpusets[index].empty()) {
         auto const& cpuset = description.cpusets[index];
         auto [found, fresh] = localities.try_emplace(cpuset);
@@ -88,9 +104,17 @@ int count_processors(job const& description) {
 
 info_list describe_job(job const& description) {
     auto const size = static_cast<std::uint32_t>(description.world_size);
-    auto const ranks = rank_list(description.world_size);
+    auto const nodes = nodes_of(description);
+    auto const& here = nodes.at(static_cast<std::size_t>(description.node));
+    auto const local_size = static_cast<std::uint32_t>(here.ranks.size());
+    std::string hosts;
+    std::string ranks;
+    for (auto const& node : nodes) {
+        hosts += (hosts.empty() ? "" : ",") + node.host;
+        ranks += (ranks.empty() ? "" : ";") + rank_list(node.ranks);
+    }
     char* node_map = nullptr;
-    check(PMIx_generate_regex(description.host.c_str(), &node_map), "PMIx_generate_regex");
+    check(PMIx_generate_regex(hosts.c_str(), &node_map), "PMIx_generate_regex");
     c_string const owned_nodes(node_map);
     char* rank_map = nullptr;
     check(PMIx_generate_ppn(ranks.c_str(), &rank_map), "PMIx_generate_ppn");
@@ -104,25 +128,29 @@ info_list describe_job(job const& description) {
     keys.add_u32(PMIX_JOB_SIZE, size);
     keys.add_u32(PMIX_UNIV_SIZE, size);
     keys.add_u32(PMIX_MAX_PROCS, size);
-    keys.add_u32(PMIX_LOCAL_SIZE, size);
-    keys.add_u32(PMIX_NODE_SIZE, size);
-    keys.add_u32(PMIX_NUM_NODES, 1);
-    keys.add_u32(PMIX_NODEID, 0);
+    keys.add_u32(PMIX_LOCAL_SIZE, local_size);
+    keys.add_u32(PMIX_NODE_SIZE, local_size);
+    keys.add_u32(PMIX_NUM_NODES, static_cast<std::uint32_t>(nodes.size()));
+    keys.add_u32(PMIX_NODEID, static_cast<std::uint32_t>(description.node));
     keys.add_u32(PMIX_JOB_NUM_APPS, 1);
     keys.add_u32(PMIX_APPNUM, 0);
     keys.add_u32(PMIX_APP_SIZE, size);
-    keys.add_rank(PMIX_LOCALLDR, 0);
+    keys.add_rank(PMIX_LOCALLDR, here.ranks.empty() ? 0 : static_cast<pmix_rank_t>(here.ranks.front()));
     keys.add_rank(PMIX_APPLDR, 0);
-    keys.add(PMIX_HOSTNAME, description.host);
-    keys.add(PMIX_LOCAL_PEERS, ranks);
+    keys.add(PMIX_HOSTNAME, here.host);
+    keys.add(PMIX_LOCAL_PEERS, rank_list(here.ranks));
     // Open MPI asks for these folders to be emptied when one rank ends, so nothing that others need may lie in them.
     keys.add(PMIX_TMPDIR, description.session_dir + "/mpi");
     keys.add(PMIX_NSDIR, description.session_dir + "/mpi/job");
     keys.add(PMIX_PROCDIR, description.session_dir + "/mpi/job/rank");
     keys.add(PMIX_TDIR_RMCLEAN, true);  // the launcher removes the session's folder
     std::map<std::string, std::string> localities;
-    for (int rank = 0; rank < description.world_size; ++rank)
-        keys.add_array(PMIX_PROC_DATA, describe_rank(description, rank, localities));
+    auto const places = places_of(nodes, description.world_size);
+    for (int rank = 0; rank < description.world_size; ++rank) {
+        auto const where = places[static_cast<std::size_t>(rank)];
+        keys.add_array(PMIX_PROC_DATA,
+                       describe_rank(description, rank, where, nodes[static_cast<std::size_t>(where.node)].host, localities));
+    }
     return keys;
 }
 

@@ -19,6 +19,7 @@ pmix_status_t upcall_group(pmix_group_operation_t operation, char[], pmix_proc_t
                            pmix_info_t const directives[], size_t ndirectives, pmix_info_cbfunc_t answer, void* cookie) {
     auto* core = active_core();
     if (core == nullptr || answer == nullptr) return PMIX_ERR_NOT_AVAILABLE;
+    if (core_spans_nodes()) return PMIX_ERR_NOT_SUPPORTED;
     bool const numbered = operation == PMIX_GROUP_CONSTRUCT && wants_context_id(directives, ndirectives);
     std::vector<pmix_proc_t> members(procs, procs + nprocs);
     core->post([=, members = std::move(members)](server_core& mine) {

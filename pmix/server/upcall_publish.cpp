@@ -56,6 +56,7 @@ pmix_status_t upcall_publish(pmix_proc_t const* proc, pmix_info_t const info[], 
                              void* cookie) {
     auto* core = active_core();
     if (core == nullptr) return PMIX_ERR_NOT_AVAILABLE;
+    if (core_spans_nodes()) return PMIX_ERR_NOT_SUPPORTED;
     auto entries = std::make_shared<info_list>(copy_of(info, ninfo));
     core->post([owner = *proc, entries, answer, cookie](server_core& mine) {
         pmix_status_t status = PMIX_SUCCESS;
@@ -76,6 +77,7 @@ pmix_status_t upcall_lookup(pmix_proc_t const*, char** keys, pmix_info_t const i
                             void* cookie) {
     auto* core = active_core();
     if (core == nullptr) return PMIX_ERR_NOT_AVAILABLE;
+    if (core_spans_nodes()) return PMIX_ERR_NOT_SUPPORTED;
     auto wanted = strings(keys);
     auto const needed = needed_by(info, ninfo, wanted.size());
     core->post([lookup = server_core::pending_lookup{std::move(wanted), needed, answer, cookie}](server_core& mine) {
@@ -88,6 +90,7 @@ pmix_status_t upcall_unpublish(pmix_proc_t const* proc, char** keys, pmix_info_t
                                void* cookie) {
     auto* core = active_core();
     if (core == nullptr) return PMIX_ERR_NOT_AVAILABLE;
+    if (core_spans_nodes()) return PMIX_ERR_NOT_SUPPORTED;
     // No keys: everything that this process published.
     core->post([owner = *proc, all = keys == nullptr, names = strings(keys), answer, cookie](server_core& mine) {
         std::erase_if(mine.data, [&](auto const& entry) {

@@ -292,6 +292,51 @@ TEST_F(pmi1_port, guessing_is_slow) {
     EXPECT_THAT(rank.receive("debug=0\n"), HasSubstr("rank=0")) << "but after a while";
 }
 
+job over_nodes(std::vector<std::vector<int>> const& ranks) {
+    job whole;
+    whole.nspace = "job";
+    for (auto const& of_node : ranks) {
+        whole.nodes.push_back({"n" + std::to_string(whole.nodes.size()), of_node});
+        whole.world_size = (whole.nodes.size() == 1 ? 0 : whole.world_size) + static_cast<int>(of_node.size());
+    }
+    return whole;
+}
+
+TEST(pmi1_nodes, are_mapped_in_blocks) {
+    EXPECT_EQ(pmi1_mapping(over_nodes({{0, 1, 2}})), "(vector,(0,1,3))");
+    EXPECT_EQ(pmi1_mapping(over_nodes({{0, 1}, {2, 3}})), "(vector,(0,2,2))");
+    EXPECT_EQ(pmi1_mapping(over_nodes({{0}, {1, 2, 3}, {4, 5}})), "(vector,(0,1,1),(1,1,3),(2,1,2))");
+    EXPECT_EQ(pmi1_mapping(over_nodes({{0, 2}, {1, 3}})), "(vector,(0,2,1))") << "gone through again and again";
+    EXPECT_EQ(pmi1_mapping(over_nodes({{0, 2, 3}, {1}})), "(vector,(0,2,1),(0,1,2))");
+}
+
+TEST(pmi1_nodes, meet_at_a_barrier_and_learn_what_was_put) {
+    pmi1_job first("job", 3, 2, "(vector,(0,1,2),(1,1,1))");
+    pmi1_job second("job", 3, 1, "(vector,(0,1,2),(1,1,1))");
+    std::vector<pmi1_reply> replies;
+    std::vector<server_event> events;
+    EXPECT_TRUE(first.take(0, "cmd=put kvsname=job key=P0 value=a=b", replies, events));
+    EXPECT_TRUE(second.take(2, "cmd=put kvsname=job key=P2 value=c", replies, events));
+    replies.clear();
+    EXPECT_TRUE(first.take(0, "cmd=barrier_in", replies, events));
+    EXPECT_EQ(first.take_part(), std::nullopt) << "rank 1 is not there yet";
+    EXPECT_TRUE(first.take(1, "cmd=barrier_in", replies, events));
+    EXPECT_TRUE(second.take(2, "cmd=barrier_in", replies, events));
+    EXPECT_THAT(replies, IsEmpty()) << "nobody goes on before all nodes are there";
+    auto const parts = first.take_part().value_or("?") + second.take_part().value_or("?");
+    EXPECT_EQ(parts, "P0=a=b\nP2=c\n");
+    first.finish_barrier(parts, replies);
+    EXPECT_THAT(replies, ElementsAre(pmi1_reply{0, "cmd=barrier_out\n"}, pmi1_reply{1, "cmd=barrier_out\n"}));
+    replies.clear();
+    second.finish_barrier(parts, replies);
+    EXPECT_THAT(replies, ElementsAre(pmi1_reply{2, "cmd=barrier_out\n"}));
+    replies.clear();
+    EXPECT_TRUE(second.take(2, "cmd=get kvsname=job key=P0", replies, events));
+    EXPECT_THAT(replies.at(0).text, HasSubstr("value=a=b\n"));
+    EXPECT_TRUE(second.take(2, "cmd=barrier_in", replies, events));
+    EXPECT_EQ(second.take_part(), "") << "each part is given once";
+}
+
 TEST(job_name, is_known_to_nobody) {
     auto const name = make_job_name("node1");
     EXPECT_THAT(name, testing::MatchesRegex("muster\\.node1\\.[0-9]+\\.[0-9a-f]{32}"));
