@@ -20,11 +20,12 @@
 #include "launch/commands/hosts_command.hpp"
 #include "launch/commands/man_command.hpp"
 #include "launch/commands/plan_command.hpp"
+#include "launch/remote/remote_command.hpp"
 #include "launch/commands/run_command.hpp"
 #include "launch/commands/script_command.hpp"
 #include "launch/commands/shim_command.hpp"
 #include "launch/engine/outer_task.hpp"
-#include "launch/engine/pbs_remote.hpp"
+#include "launch/remote/pbs_remote.hpp"
 #include "launch/help/command_table.hpp"
 #include "launch/help/version_text.hpp"
 #include "launch/jobs/job_commands.hpp"
@@ -47,7 +48,8 @@ constexpr struct {
     {"man", man_command},       {"site", site_command},     {"submit", submit_command},
     {"alloc", alloc_command},   {"jobs", jobs_command},     {"show", show_command},
     {"cancel", cancel_command}, {"watch", watch_command},   {"logs", logs_command},
-    {"rerun", rerun_command},   {"init", init_command},
+    {"rerun", rerun_command},   {"init", init_command},     {"remote", remote_command},
+    {"agent", agent_command},
 };
 
 /// Descriptors 0 to 2 must be open, or the first pipe made would become a rank's standard output by accident. One that was closed

@@ -38,6 +38,8 @@ engine_job describe_engine_job(run_context const& run, mapping const& map, std::
     job.extra_arguments = options.engine_args;
     job.scratch_dir = scratch_dir;
     job.network_interface = options.network_interface;
+    job.remote_shell = options.remote_shell;
+    job.pass_key = options.pass_key;
     try {
         if (!options.command.empty()) job.program = find_program(options.command.front(), job.variables, options.working_dir);
     } catch (program_error const&) {

@@ -28,6 +28,8 @@ struct engine_job {
     std::vector<std::string> extra_arguments;  ///< --engine-args, put behind muster's own options
     std::string scratch_dir;                   ///< where files for the engine may be written, on this machine
     std::string network_interface;             ///< --network-interface, or empty
+    std::string remote_shell;                  ///< --remote-shell, or empty
+    std::string pass_key = "auto";             ///< --pass-key
     bool probe = false;                        ///< one shim a node that looks around: no PMIx, no GPU binding
 };
 
@@ -36,6 +38,7 @@ enum class wire_up {
     none,  ///< it cannot: each rank would come up alone
     pmix,
     pmi,  ///< PMI-1 or PMI-2
+    pmix_and_pmi,  ///< PMIx and PMI-1
 };
 
 /// How to start an engine: what is needed to print it (--dry-run) and to run it.

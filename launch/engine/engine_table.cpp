@@ -10,6 +10,7 @@
 #include "launch/engine/mpi_family.hpp"
 #include "launch/engine/mpiexec_engine.hpp"
 #include "launch/engine/mpirun_engine.hpp"
+#include "launch/engine/remote_engine.hpp"
 #include "launch/engine/srun_engine.hpp"
 
 namespace muster {
@@ -22,20 +23,41 @@ std::vector<std::string> nothing_to_cancel(std::string const&) {
 
 constexpr std::array table{
     engine_row{"srun", srun_unavailable, srun_command, srun_cancel},
+    engine_row{"remote", remote_unavailable, remote_command_line, nothing_to_cancel},
     engine_row{"mpirun", mpirun_unavailable, mpirun_command, nothing_to_cancel},
     engine_row{"mpiexec", mpiexec_unavailable, mpiexec_command, nothing_to_cancel},
 };
 
+bool has_pals(scheduler_sources const& sources) {
+    auto const mpiexec = find_mpiexec(sources);
+    return mpiexec && mpiexec->from == mpiexec_program::maker::pals;
+}
+
+/// Why the engine remote, though it could start the ranks, comes behind those of an MPI library; nothing if it does not.
+std::optional<std::string> reason_to_wait(engine_job const& job, scheduler_sources const& sources) {
+    auto const scheduler = job.given.scheduler;
+    if (scheduler != scheduler_kind::hostfile && scheduler != scheduler_kind::pbs)
+        return fmt::format("nobody has tried it in a job of {}", to_string(scheduler));
+    if (scheduler == scheduler_kind::hostfile && job.remote_shell.empty())
+        for (auto const* const name : {"OMPI_MCA_plm_rsh_agent", "OMPI_MCA_plm_ssh_agent", "PRTE_MCA_plm_ssh_agent", "HYDRA_LAUNCHER_EXEC"})
+            if (sources.variables.has(name))
+                return fmt::format("{} names another remote shell than ssh; --remote-shell names it to muster, too", name);
+    if (has_pals(sources)) return "PALS' mpiexec is here, which knows this machine's network";
+    if (auto const mpi = find_mpi(job, sources); mpi.family != mpi_family::none)
+        return fmt::format("{} uses {}, whose own launcher comes first", job.program, mpi.library);
+    return std::nullopt;
+}
+
 /// Why this engine, though it could start the ranks, is not the one to choose without being told so; nothing if it is.
 std::optional<std::string> passed_over(engine_row const& row, engine_job const& job, scheduler_sources const& sources) {
     if (row.name == "srun") return std::nullopt;  // it has checked the program itself
-    auto const mpiexec = find_mpiexec(sources);
-    bool const pals = mpiexec && mpiexec->from == mpiexec_program::maker::pals;
+    bool const pals = has_pals(sources);
     if (row.name == "mpirun" && pals && job.given.scheduler == scheduler_kind::pbs)
         return "PALS' mpiexec is here, which knows this machine's network; --engine mpirun takes it all the same";
     auto const mpi = find_mpi(job, sources);
     if (row.name == "mpiexec" && pals) return std::nullopt;  // it can speak with both
-    if (is_foreign(mpi.family, row.name == "mpirun" ? wire_up::pmix : wire_up::pmi))
+    auto const speaks = row.name == "remote" ? wire_up::pmix_and_pmi : row.name == "mpirun" ? wire_up::pmix : wire_up::pmi;
+    if (is_foreign(mpi.family, speaks))
         return fmt::format("{} uses {}, whose ranks would each come up alone under it; --engine {} takes it all the same",
                            job.program, mpi.library, row.name);
     return std::nullopt;
@@ -76,14 +98,17 @@ engine_row const& choose_engine(engine_job const& job, scheduler_sources const& 
                                 std::vector<std::string>* tried) {
     if (!forced.empty()) return forced_engine(job, sources, forced);
     std::string refusals;
+    engine_row const* last = nullptr;
     for (auto const& row : table) {
         auto why = row.unavailable(job, sources);
         if (!why) why = passed_over(row, job, sources);
+        if (!why && row.name == "remote" && (why = reason_to_wait(job, sources))) last = &row;
         if (!why) return row;
         auto const line = fmt::format("{}: {}", row.name, *why);
         if (tried != nullptr) tried->push_back(line);
         refusals += "\n  " + line;
     }
+    if (last != nullptr) return *last;
     // No other MPI starts a step in two components.
     bool const in_components = beyond_first_component(job, sources.variables).has_value();
     throw error(errc::unavailable,

@@ -24,7 +24,7 @@ struct engine_row {
     std::vector<std::string> (*cancel)(std::string const& step);
 };
 
-/// srun, mpirun, mpiexec, in this order. The engine for one node (embedded) is not in this table: it starts ranks itself.
+/// srun, remote, mpirun, mpiexec, in this order; remote is the last one for programs of an MPI library. The engine for one node (embedded) is not in this table: it starts ranks itself.
 std::span<engine_row const> engines() noexcept;
 
 /// The first that can run the job, or the one called `forced` (may be empty). Refusals go to `tried`, a line each. Throws

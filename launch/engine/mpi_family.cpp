@@ -20,6 +20,7 @@ mpi_family family_of(std::string_view library) noexcept {
 
 bool is_foreign(mpi_family family, wire_up speaks) noexcept {
     if (family == mpi_family::none) return false;
+    if (speaks == wire_up::pmix_and_pmi) return family == mpi_family::cray;  // Cray's own meets over PALS
     return speaks != (family == mpi_family::open_mpi ? wire_up::pmix : wire_up::pmi);
 }
 

@@ -56,6 +56,8 @@ MUSTER_FORWARD(pmix_status_t, PMIx_generate_ppn, (char const* input, char** ppn)
 MUSTER_FORWARD(pmix_status_t, PMIx_generate_regex, (char const* input, char** regex), (input, regex))
 MUSTER_FORWARD(pmix_status_t, PMIx_server_init, (pmix_server_module_t * module, pmix_info_t info[], size_t count),
                (module, info, count))
+MUSTER_FORWARD(pmix_status_t, PMIx_server_dmodex_request,
+               (pmix_proc_t const* proc, pmix_dmodex_response_fn_t answer, void* cookie), (proc, answer, cookie))
 MUSTER_FORWARD(pmix_status_t, PMIx_server_finalize, (void), ())
 MUSTER_FORWARD(pmix_status_t, PMIx_server_generate_locality_string, (pmix_cpuset_t const* cpuset, char** locality),
                (cpuset, locality))

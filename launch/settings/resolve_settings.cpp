@@ -83,7 +83,7 @@ bool is_trusted(settings_result& result, settings_sources const& sources, std::s
 }
 
 /// The settings by which a file can run programs of its writer's choice.
-constexpr std::array telling{"env",  "engine-args", "site",      "template",       "setup",    "module",
+constexpr std::array telling{"env",  "engine-args", "remote-shell", "site", "template", "setup", "module",
                              "venv", "conda",       "container", "container-args", "stage-in", "artifacts"};
 /// Those that name a file; one beside ./muster.toml can have been put there by another user.
 constexpr std::array naming_files{"site", "template", "hostfile"};

@@ -49,6 +49,7 @@ run_options make_run_options(settings_result const& given) {
     options.engine = given.text("engine");
     options.engine_args = given.list("engine-args");
     options.network_interface = given.text("network-interface");
+    options.remote_shell = given.text("remote-shell");
     options.pass_key = given.text("pass-key");
     options.nested = given.flag("nested");
     options.dry_run = given.flag("dry-run");

@@ -15,6 +15,7 @@
 #include "launch/observe/hang_command.hpp"
 #include "launch/observe/process_sight.hpp"
 #include "launch/ranks/output_writer.hpp"
+#include "launch/remote/host_agent.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/system/mpi_library.hpp"
@@ -100,7 +101,7 @@ void rank_shim::on_message(wire::go const& go) {
         tell(wire::started{pid_});
         sampler_.emplace(loop_, std::move(sampled_), [this](auto const& uses) { tell(wire::gpus_used{uses}); });
         for (auto const when : mpi_checks) loop_.after(when, [this] { detect_mpi(); });
-        if (parents_.guard != 0) follow_suspension();
+        if (parents_.guard != 0 || parents_.daemon_name == agent_process) follow_suspension();
     } catch (program_error const& e) {
         tell(wire::failed{e.what(), e.exit_status()});
     } catch (error const& e) {
@@ -312,10 +313,12 @@ void rank_shim::detect_mpi() {
 }
 
 /// The guard is stopped by engines that stop their ranks. PBS suspends a job by stopping the sessions that it has started itself: those of
-/// the daemon, or of the launcher above it, but not mpirun's. None of them is this process' own.
+/// the daemon, or of the launcher above it or its engine, but not the engine's. None of them is this process' own.
 void rank_shim::follow_suspension() {
     if (phase_ != phase::running || grace_ends_) return;
-    bool const stopped = is_stopped(parent_) || is_stopped(parents_.daemon) || is_stopped(parent_of(parents_.daemon));
+    auto const above = parent_of(parents_.daemon);
+    bool const stopped = is_stopped(parent_) || is_stopped(parents_.daemon) || is_stopped(above) ||
+                         (parents_.guard == 0 && is_stopped(parent_of(above)));
     if (stopped != suspended_) signal_descendants(stopped ? SIGSTOP : SIGCONT);
     suspended_ = stopped;
     loop_.after(suspension_check, [this] { follow_suspension(); });

@@ -177,6 +177,21 @@ void fields(auto& v, is<gpu_use> auto& m) {
 void fields(auto& v, is<gpus_used> auto& m) {
     v.list(m.gpus);
 }
+void fields(auto& v, is<start_shims> auto& m) {
+    all(v, m.shim, m.variables, m.ranks, m.world_size, m.node_rank, m.hosts, m.ranks_of_hosts, m.nspace, m.network_interface,
+        m.serve_mpi);
+}
+void fields(auto& v, is<exchange> auto& m) {
+    all(v, m.name, m.nodes, m.data);
+}
+void fields(auto& v, is<modex> auto& m) {
+    all(v, m.node, m.number, m.rank, m.status, m.data);
+}
+void fields(auto& v, is<input> auto& m) {
+    all(v, m.bytes);
+}
+void fields(auto&, is<taken> auto&) {}
+void fields(auto&, is<shims_ended> auto&) {}
 
 void fields(auto& v, is<examine> auto& m) {
     auto& q = m.what;

@@ -205,9 +205,59 @@ struct gpus_used {
     bool operator==(gpus_used const&) const = default;
 };
 
+/// From the starter of a remote run to a host's agent: start these shims. Each gets MUSTER_RANK and its like besides.
+struct start_shims {
+    std::vector<std::string> shim;  ///< argv
+    environment variables;          ///< beside the agent's own
+    std::vector<int> ranks;         ///< of this host, in order of local rank
+    int world_size = 0;
+    int node_rank = 0;
+    std::vector<std::string> hosts;                 ///< of all nodes
+    std::vector<std::vector<int>> ranks_of_hosts;  ///< the same of each
+    std::string nspace;
+    std::string network_interface;
+    bool serve_mpi = true;  ///< PMIx and PMI-1 for the ranks; not for probes
+    bool operator==(start_shims const&) const = default;
+};
+
+/// From an agent: its part of an exchange among these hosts' servers of PMIx or PMI-1; from the starter: the parts of all.
+struct exchange {
+    std::string name;
+    std::vector<int> nodes;
+    std::string data;
+    bool operator==(exchange const&) const = default;
+};
+
+/// A question or an answer from one host's PMIx server to another's (pmix::modex_message).
+struct modex {
+    int node = 0;  ///< where it goes, and where it has come from
+    int number = 0;
+    int rank = -1;
+    int status = 0;
+    std::string data;
+    bool operator==(modex const&) const = default;
+};
+
+/// From the starter: a block of rank 0's standard input. The agent answers with `taken` once the rank has it, for the next one.
+struct input {
+    std::string bytes;  ///< empty: it has ended
+    bool operator==(input const&) const = default;
+};
+
+/// From an agent: rank 0 has that block of input.
+struct taken {
+    bool operator==(taken const&) const = default;
+};
+
+/// From an agent: all of its shims have ended. It waits for `bye`.
+struct shims_ended {
+    bool operator==(shims_ended const&) const = default;
+};
+
 /// New kinds come last: the place of a kind is its number on the wire.
 using message = std::variant<hello, job, ready, go, started, failed, ended, gone, room, loaded_mpi, orphaned, signal, bye,
-                             examine, report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, gpus_used>;
+                             examine, report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, gpus_used,
+                             start_shims, input, taken, shims_ended, exchange, modex>;
 
 /// As CBOR (RFC 8949). Strings may hold any bytes.
 std::string encode(message const& m);

@@ -25,6 +25,10 @@ std::string folder_for_key(shim_directions_request const& request, std::string& 
         if (folder.empty()) throw error(errc::usage, "--pass-key file needs a home: HOME is no absolute path; set it");
         return folder;
     }
+    if (request.engine == "remote") {
+        why = "muster hands it to its own agents only, over connections that are encrypted";
+        return {};
+    }
     if (request.engine == "srun") {
         why = "Slurm hands it to its own daemons only";
         return {};

@@ -50,7 +50,8 @@ TEST(engine, the_first_that_can) {
     EXPECT_TRUE(tried.empty());
     a.variables = {};
     EXPECT_EQ(choose_engine(job, a.sources(), "", &tried).name, "mpirun");
-    EXPECT_EQ(tried, (std::vector<std::string>{"srun: this is no Slurm job (SLURM_JOB_ID is not set)"}));
+    EXPECT_EQ(tried.at(0), "srun: this is no Slurm job (SLURM_JOB_ID is not set)");
+    EXPECT_EQ(tried.at(1).find("remote: in a Slurm job"), 0U);
     a.said.erase("mpirun --version");
     EXPECT_EQ(choose_engine(job, a.sources(), "").name, "mpiexec");
 }
@@ -77,11 +78,42 @@ TEST(engine, pals_where_pbs_has_it) {
     EXPECT_EQ(choose_engine(job_on({1, 1}, {4, 4}, scheduler_kind::hostfile), a.sources(), "").name, "mpirun");
 }
 
+TEST(engine, remote_for_programs_of_no_mpi_and_where_nothing_else_is) {
+    auto a = everything();
+    a.variables = {};
+    a.said["ssh -V"] = {0, "", "OpenSSH_9.2p1"};
+    auto job = job_on({1, 1}, {4, 4}, scheduler_kind::hostfile);
+    EXPECT_EQ(choose_engine(job, a.sources(), "").name, "remote");
+    EXPECT_EQ(choose_engine(job_on({1, 1}, {4, 4}, scheduler_kind::pbs), a.sources(), "").name, "remote");
+    EXPECT_EQ(choose_engine(job_on({1, 1}, {4, 4}, scheduler_kind::cobalt), a.sources(), "").name, "mpirun");
+    std::vector<std::string> tried;
+    auto loads_mpi = job;  // as Python tells it
+    loads_mpi.program = "/usr/bin/python3";
+    loads_mpi.command = {"/usr/bin/python3", "-c", "import mpi4py"};
+    auto const question =
+        " -c import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())";
+    for (auto const* version : {"Open MPI v4.1.4", "MPICH Version: 5.0.2"}) {
+        auto b = a;
+        b.said[loads_mpi.program + question] = {0, version, ""};
+        bool const open_mpi = std::string(version).starts_with("Open");
+        EXPECT_EQ(choose_engine(loads_mpi, b.sources(), "", &tried).name, open_mpi ? "mpirun" : "mpiexec");
+        b.said.erase(open_mpi ? "mpirun --version" : "mpiexec.hydra --version");
+        EXPECT_EQ(choose_engine(loads_mpi, b.sources(), "").name, "remote") << "it serves both";
+    }
+    a.variables = {{"OMPI_MCA_plm_rsh_agent", "rsh"}};
+    EXPECT_EQ(choose_engine(job, a.sources(), "").name, "mpirun") << "which knows how to reach the hosts";
+    a.variables = {};
+    a.said.erase("ssh -V");
+    EXPECT_EQ(choose_engine(job, a.sources(), "").name, "mpirun");
+    job.remote_shell = "rsh";
+    EXPECT_EQ(choose_engine(job, a.sources(), "").name, "remote");
+}
+
 TEST(engine, forced) {
     auto a = everything();
     auto const job = job_on({1, 1}, {4, 4});
     EXPECT_EQ(choose_engine(job, a.sources(), "mpiexec").name, "mpiexec");
-    EXPECT_EQ(failure(job, a, "mpirum"), "--engine mpirum is unknown; use embedded, srun, mpirun, mpiexec");
+    EXPECT_EQ(failure(job, a, "mpirum"), "--engine mpirum is unknown; use embedded, srun, remote, mpirun, mpiexec");
     EXPECT_EQ(failure(job, a, "embedded"),
               "--engine embedded starts ranks on this node only, and this job has 2; leave --engine out, or use fewer nodes "
               "(--nodes 1)");
@@ -95,6 +127,7 @@ TEST(engine, none_with_every_reason_and_one_way_out) {
     EXPECT_EQ(failure(job_on({1, 1}, {4, 4}), {}),
               "no engine can start the ranks on 2 nodes:\n"
               "  srun: this is no Slurm job (SLURM_JOB_ID is not set)\n"
+              "  remote: in a Slurm job ssh would lead past Slurm's limits and out of its sight; srun starts ranks there\n"
               "  mpirun: there is no mpirun of Open MPI and no prterun on PATH\n"
               "  mpiexec: there is no mpiexec of MPICH or PALS on PATH\n"
               "load the MPI that the program is built with, so that its mpirun or mpiexec is on PATH (module load openmpi)");

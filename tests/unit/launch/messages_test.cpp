@@ -57,6 +57,12 @@ TEST(wire_messages, come_back_as_they_were) {
         pong{7},
         inspect{8, "py-spy dump --pid {pid}"},
         seen{8, {4711, 'S', "futex", 1.5, true, 2.5, "step 5", true, "a stack"}},
+        start_shims{{"/opt/muster", "shim"}, environment({{"A", "b=c\n"}}), {4, 5}, 8, 1, {"a", "b"}, {{0, 1}, {2}}, "job\xff", "ib0", false},
+        exchange{"fence *", {0, 2}, std::string("\xff\0x", 3)},
+        modex{1, 7, -1, -46, "\xff"},
+        input{"x"},
+        taken{},
+        shims_ended{},
         gpus_used{{{"0", "A100", 87, 80u << 20, 40u << 20, 312}, {"1/3", "A100 \xff", -1, 0, 0, -1}}},
     };
     for (auto const& m : all) EXPECT_TRUE(decode(encode(m)) == m) << m.index();

@@ -1,4 +1,4 @@
-#include "launch/engine/pbs_remote.hpp"
+#include "launch/remote/pbs_remote.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

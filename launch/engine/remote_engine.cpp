@@ -1,0 +1,67 @@
+#include "launch/engine/remote_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "launch/remote/pbs_remote.hpp"
+#include "launch/placement/this_node.hpp"
+#include "launch/remote/host_ranks.hpp"
+
+namespace muster {
+
+namespace {
+
+/// Without a terminal, X or questions that nobody could answer.
+constexpr std::string_view default_shell = "ssh -x -T -o BatchMode=yes";
+
+std::vector<host_ranks> hosts_of(engine_job const& job) {
+    std::vector<host_ranks> hosts;
+    std::vector<std::size_t> place(job.given.nodes.size());
+    for (int const n : used_nodes(job)) {
+        auto const& node = job.given.nodes.at(static_cast<std::size_t>(n));
+        place[static_cast<std::size_t>(n)] = hosts.size();
+        hosts.push_back({node.name, {}, is_this_host(node)});
+    }
+    if (job.probe) {
+        for (std::size_t i = 0; i < hosts.size(); ++i) hosts[i].ranks = {static_cast<int>(i)};
+        return hosts;
+    }
+    auto const places = job.map.places();
+    for (std::size_t r = 0; r < places.size(); ++r)
+        hosts[place[static_cast<std::size_t>(places[r].node)]].ranks.push_back(static_cast<int>(r));
+    return hosts;
+}
+
+}  // namespace
+
+std::optional<std::string> remote_unavailable(engine_job const& job, scheduler_sources const& sources) {
+    if (job.given.scheduler == scheduler_kind::slurm)
+        return "in a Slurm job ssh would lead past Slurm's limits and out of its sight; srun starts ranks there";
+    bool const by_ssh = job.given.scheduler != scheduler_kind::pbs && job.remote_shell.empty();
+    if (by_ssh && sources.run_command({"ssh", "-V"}).exit_status == 127) return "there is no ssh on PATH";
+    return std::nullopt;
+}
+
+engine_command remote_command_line(engine_job const& job, scheduler_sources const&) {
+    bool const in_pbs = job.given.scheduler == scheduler_kind::pbs;
+    engine_command command{{job.shim.front(), "remote"}, job.variables, {}, wire_up::pmix_and_pmi};
+    auto const path = job.scratch_dir + "/remote.hosts";
+    command.files.emplace_back(path, to_lines(hosts_of(job)));
+    auto shell = job.remote_shell;
+    if (shell.empty()) shell = in_pbs ? shell_join(std::vector<std::string>{job.shim.front(), "tmrsh"}) : std::string(default_shell);
+    if (!job.extra_arguments.empty()) shell += " " + shell_join(job.extra_arguments);
+    auto& argv = command.argv;
+    argv.insert(argv.end(), {path, "--shell=" + shell, "--pass-key=" + job.pass_key});
+    if (!job.network_interface.empty()) argv.push_back("--interface=" + job.network_interface);
+    if (in_pbs && job.remote_shell.empty()) argv.push_back("--by-scheduler");
+    if (job.probe) argv.push_back("--probe");
+    argv.push_back("--");
+    argv.insert(argv.end(), job.shim.begin(), job.shim.end());
+    // PBS sends SIGTERM to every process of the script's session at qdel and at the time limit.
+    command.own_session = in_pbs;
+    return command;
+}
+
+}  // namespace muster

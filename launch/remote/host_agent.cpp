@@ -1,0 +1,234 @@
+#include "launch/remote/host_agent.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "base/cpuset.hpp"
+#include "base/process/process.hpp"
+#include "base/version.hpp"
+#include "launch/remote/agent_ticket.hpp"
+#include "launch/system/end_processes.hpp"
+#include "launch/system/host_name.hpp"
+#include "launch/system/session_dir.hpp"
+#include "launch/system/signals.hpp"
+#include "launch/wire/launcher_link.hpp"
+#include "launch/wire/run_key.hpp"
+#include "pmix/scrub.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr duration starter_lost_after{15};
+constexpr std::size_t largest_order_bytes = 64u << 20;
+constexpr std::array agent_signals{SIGCHLD};
+constexpr std::string_view pmi1_exchange = "pmi1";  ///< its barrier; fences have other names
+
+}  // namespace
+
+host_agent::host_agent(environment variables, agent_place place)
+    : signals_(take_signals(agent_signals, "the agent")),
+      variables_(std::move(variables)),
+      place_(std::move(place)),
+      started_(std::time(nullptr)) {
+    ::prctl(PR_SET_NAME, agent_process);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what a killed shim leaves becomes ours
+    ::signal(SIGPIPE, SIG_IGN);
+    ::signal(SIGHUP, SIG_IGN);  // the remote shell may end before us: our connection tells what matters
+    loop_.watch_readable(signals_.get(), [this] { on_signal(); });
+}
+
+host_agent::~host_agent() {
+    if (pmix_server_) pmix_server_->leave();
+    if (!session_dir_.empty()) remove_session_dir(session_dir_);
+}
+
+int host_agent::run() {
+    connect();
+    loop_.run();
+    return exit_code_;
+}
+
+void host_agent::connect() {
+    environment directions;
+    directions.set("MUSTER_LAUNCHER", place_.addresses);
+    directions.set("MUSTER_TOKEN", to_text(redeem_ticket(place_.ticket, variables_)));
+    auto link = connect_to_launcher(directions);
+    detect_lost_peer(link.socket.get(), starter_lost_after);
+    starter_ = std::make_unique<frame_channel>(loop_, std::move(link.socket),
+                                               frame_channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
+                                                                        [this](std::string const&) { loop_.stop(); }},
+                                               largest_order_bytes);
+    starter_->secure(std::move(link.session));
+    wire::hello hello;
+    hello.version = version();
+    hello.host = short_host_name();
+    hello.rank = place_.number;
+    hello.world_size = place_.count;
+    hello.pid = ::getpid();
+    tell(hello);
+}
+
+void host_agent::on_frame(std::string_view frame) {
+    std::visit([this](auto const& message) { on_message(message); }, wire::decode(frame));
+}
+
+void host_agent::on_message(wire::start_shims const& order) {
+    if (order.serve_mpi) serve_mpi(order);
+    for (std::size_t i = 0; i < order.ranks.size(); ++i) start(order, order.ranks[i], static_cast<int>(i));
+    any_started_ = true;
+    sweep_session_dirs();  // of agents that were killed
+}
+
+/// The servers that MPI meets its world by, as the launcher has them on one node; those of all hosts give each other what ranks tell.
+void host_agent::serve_mpi(wire::start_shims const& order) {
+    session_dir_ = make_session_dir(session_lock_);
+    pmix::job job;
+    job.nspace = order.nspace;
+    job.world_size = order.world_size;
+    job.session_dir = session_dir_;
+    job.executable = order.shim.front();
+    job.usable_cores = static_cast<int>(current_affinity().cpus.size());
+    for (std::size_t i = 0; i < order.hosts.size(); ++i) {
+        job.nodes.push_back({order.hosts[i], order.ranks_of_hosts.at(i)});
+        all_nodes_.push_back(static_cast<int>(i));
+    }
+    job.node = order.node_rank;
+    job.host = order.hosts.at(static_cast<std::size_t>(order.node_rank));
+    pmix_server_.emplace(job);
+    pmi1_server_.emplace(job);
+    for (int const fd : {pmix_server_->event_fd(), pmi1_server_->event_fd()})
+        loop_.watch_readable(fd, [this] { poll_servers(); });
+}
+
+void host_agent::poll_servers() {
+    auto events = pmix_server_->poll();
+    auto const more = pmi1_server_->poll();
+    events.insert(events.end(), more.begin(), more.end());
+    for (auto const& event : events)
+        if (event.what == pmix::server_event::kind::log) fmt::print(stderr, "{}", event.text);
+    auto mail = pmix_server_->take_mail();
+    for (auto& part : mail.parts) tell(wire::exchange{part.name, part.nodes, std::move(part.data)});
+    for (auto& one : mail.modex) tell(wire::modex{one.node, one.number, one.rank, one.status, std::move(one.data)});
+    if (auto part = pmi1_server_->take_part()) tell(wire::exchange{std::string(pmi1_exchange), all_nodes_, std::move(*part)});
+}
+
+void host_agent::on_message(wire::exchange const& exchange) {
+    if (!pmix_server_) return;
+    if (exchange.name == pmi1_exchange)
+        pmi1_server_->finish_barrier(exchange.data);
+    else
+        pmix_server_->finish_exchange(exchange.name, exchange.data);
+    poll_servers();
+}
+
+void host_agent::on_message(wire::modex const& modex) {
+    if (!pmix_server_) return;
+    pmix_server_->take(pmix::modex_message{modex.node, modex.number, modex.rank, modex.status, modex.data});
+    poll_servers();
+}
+
+void host_agent::start(wire::start_shims const& order, int rank, int local_rank) {
+    environment own = variables_;
+    pmix::scrub_inherited(own);
+    for (auto const& [name, value] : order.variables) own.set(name, value);
+    if (!order.network_interface.empty()) own.set_default("OMPI_MCA_btl_tcp_if_include", order.network_interface);
+    if (pmix_server_) {
+        pmix_server_->set_client_environment(rank, own);
+        pmi1_server_->set_client_environment(rank, own);
+    }
+    auto const set = [&own](char const* name, int value) { own.set(name, std::to_string(value)); };
+    own.set("MUSTER_NSPACE", order.nspace);
+    set("MUSTER_RANK", rank);
+    set("MUSTER_WORLD_SIZE", order.world_size);
+    set("MUSTER_LOCAL_RANK", local_rank);
+    set("MUSTER_LOCAL_SIZE", static_cast<int>(order.ranks.size()));
+    set("MUSTER_NODE_RANK", order.node_rank);
+    set("MUSTER_NODE_COUNT", static_cast<int>(order.hosts.size()));
+    unique_fd in;
+    if (rank == 0) {
+        auto [read_end, write_end] = make_pipe();
+        ::fcntl(write_end.get(), F_SETFL, O_NONBLOCK);
+        in = std::move(read_end);
+        input_ = std::move(write_end);
+    }
+    pid_t const pid = start_process({.path = order.shim.front(),
+                                     .arguments = &order.shim,
+                                     .variables = &own,
+                                     .working_dir = "",
+                                     .stdin_fd = in ? in.get() : -1,
+                                     .stdout_fd = STDERR_FILENO,
+                                     .stderr_fd = STDERR_FILENO,
+                                     .cores = {},
+                                     .own_session = true});
+    shims_.push_back({rank, pid});
+}
+
+void host_agent::on_message(wire::input const& input) {
+    if (input.bytes.empty()) input_.reset();
+    if (!input_) return;  // nobody reads: the starter then leaves the rest where it is
+    pending_ = input.bytes;
+    loop_.watch_writable(input_.get(), [this] { write_input(); });
+}
+
+void host_agent::write_input() {
+    auto const n = ::write(input_.get(), pending_.data(), pending_.size());
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (n >= 0) pending_.erase(0, static_cast<std::size_t>(n));
+    if (n >= 0 && !pending_.empty()) return;
+    loop_.unwatch(input_.get());
+    if (n < 0) return input_.reset();
+    tell(wire::taken{});
+}
+
+void host_agent::on_signal() {
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    }
+    int status = 0;
+    for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;)
+        for (auto& one : shims_)
+            if (one.pid == pid) {
+                one.pid = -1;
+                if (WIFSIGNALED(status)) sweep_shared_memory(started_);
+            }
+    end_strays();
+    tell_end();
+}
+
+/// Children of ours that are no shims: what a shim that was killed has left, whose children then become ours in turn.
+void host_agent::end_strays() const {
+    for (pid_t const pid : descendants()) {
+        auto const is_this = [pid](shim const& one) { return one.pid == pid; };
+        if (parent_of(pid) == ::getpid() && std::none_of(shims_.begin(), shims_.end(), is_this)) ::kill(pid, SIGKILL);
+    }
+}
+
+void host_agent::tell_end() {
+    auto const runs = [](shim const& one) { return one.pid >= 0; };
+    if (!any_started_ || told_ || std::any_of(shims_.begin(), shims_.end(), runs)) return;
+    told_ = true;
+    tell(wire::shims_ended{});
+}
+
+void host_agent::on_message(wire::bye const& bye) {
+    exit_code_ = bye.exit_code;
+    loop_.stop();
+}
+
+void host_agent::tell(wire::message const& message) {
+    starter_->send(wire::encode(message));
+}
+
+}  // namespace muster

@@ -1,0 +1,87 @@
+// The agent of one host: starts the shims of a remote run there, and serves their ranks' MPI.
+#pragma once
+
+#include <sys/types.h>
+
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "base/unique_fd.hpp"
+#include "launch/system/event_loop.hpp"
+#include "launch/wire/frame_channel.hpp"
+#include "launch/wire/messages.hpp"
+#include "pmix/pmi1/pmi1_server.hpp"
+#include "pmix/server/server.hpp"
+
+namespace muster {
+
+/// What an agent's process is called.
+inline constexpr char agent_process[] = "muster-agent";
+
+/// Which of the hosts this is.
+struct agent_place {
+    int number = 0;
+    int count = 0;
+    std::string addresses;  ///< of the starter, "ADDRESS:PORT,ADDRESS:PORT"
+    std::string ticket;     ///< agent_ticket.hpp
+};
+
+/// Started once a host by remote_starter, over a remote shell. Each shim is in a session of its own, out of reach of a scheduler that
+/// ends the session of what it started, and sees by itself when this process is gone. What a killed shim leaves is ended here.
+/// When the starter is gone this process ends, and the shims, which see that, end their ranks.
+class host_agent {
+  public:
+    host_agent(environment variables, agent_place place);
+    ~host_agent();
+
+    /// Runs until all shims have ended and the starter has said so. Returns the exit code. Throws as connect_to_launcher.
+    int run();
+
+  private:
+    struct shim {
+        int rank = 0;
+        pid_t pid = -1;  ///< -1: it has ended
+    };
+
+    void connect();
+    void on_frame(std::string_view frame);
+    void on_message(wire::start_shims const& order);
+    void on_message(wire::input const& input);
+    void on_message(wire::bye const& bye);
+    template <typename Other>
+    void on_message(Other const&) {}
+    void on_message(wire::exchange const& exchange);
+    void on_message(wire::modex const& modex);
+    void serve_mpi(wire::start_shims const& order);
+    void poll_servers();
+    void start(wire::start_shims const& order, int rank, int local_rank);
+    void write_input();
+    void on_signal();
+    void end_strays() const;
+    void tell_end();
+    void tell(wire::message const& message);
+
+    unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
+    environment variables_;
+    agent_place place_;
+    std::time_t started_;
+    event_loop loop_;
+    std::unique_ptr<frame_channel> starter_;
+    std::string session_dir_;
+    unique_fd session_lock_;
+    std::optional<pmix::server> pmix_server_;
+    std::optional<pmix::pmi1_server> pmi1_server_;
+    std::vector<int> all_nodes_;
+    std::vector<shim> shims_;
+    unique_fd input_;      ///< of rank 0, if it is here and has not closed it
+    std::string pending_;  ///< what it has not taken of one block
+    bool any_started_ = false;
+    bool told_ = false;
+    int exit_code_ = 1;
+};
+
+}  // namespace muster

@@ -1,0 +1,260 @@
+#include "launch/remote/remote_starter.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/process/process.hpp"
+#include "base/process/self_program.hpp"
+#include "base/text.hpp"
+#include "base/version.hpp"
+#include "launch/remote/agent_ticket.hpp"
+#include "launch/system/exit_status.hpp"
+#include "launch/system/host_name.hpp"
+#include "launch/system/signals.hpp"
+#include "pmix/library/random_bits.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr duration agent_lost_after{15};
+constexpr std::size_t calls_at_once = 32;  ///< remote shells whose agents have not come yet
+constexpr std::size_t largest_part_bytes = 64u << 20;
+constexpr std::array starter_signals{SIGCHLD, SIGTERM};
+constexpr duration patience_with_hosts{10};  ///< until the user is told
+
+/// The shims' variables: those that they need to start. The ranks' own come from the launcher, over the shims' connections.
+environment variables_of_shims(environment const& own) {
+    environment kept;
+    for (auto const name : {"MUSTER_LAUNCHER", "MUSTER_TOKEN", "MUSTER_LOG", "PATH", "LD_LIBRARY_PATH"})
+        if (auto const value = own.get(name)) kept.set(name, *value);
+    return kept;
+}
+
+}  // namespace
+
+remote_starter::remote_starter(environment variables, remote_order order)
+    : signals_(take_signals(starter_signals, "the starter")),
+      variables_(std::move(variables)),
+      order_(std::move(order)),
+      listener_(loop_, order_.hosts.size(), agent_lost_after,
+                [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
+      nspace_(pmix::make_job_name(short_host_name())),
+      hosts_(order_.hosts.size()) {
+    ::signal(SIGPIPE, SIG_IGN);
+    loop_.watch_readable(signals_.get(), [this] { on_signal(); });
+    for (std::size_t i = 0; i < hosts_.size(); ++i)
+        if (auto const& ranks = order_.hosts[i].ranks; !ranks.empty() && ranks.front() == 0) input_host_ = i;
+    shim_directions_request request;
+    request.interface = order_.interface;
+    request.pass_key = parse_key_way(order_.pass_key);
+    request.engine = order_.by_scheduler ? "pbs_tmrsh" : "remote";
+    request.variables = variables_;
+    request.needed = {order_.shim.front(), order_.working_dir};
+    for (auto const& one : order_.hosts)
+        if (!one.here) request.other_node = without_user(one.name);
+    directions_.emplace(listener_.key(), listener_.port(), request);
+    auto const& token = directions_->variables().at(1).second;
+    ticket_ = token.starts_with("file:")  ? token
+              : order_.by_scheduler ? seal_for_job(listener_.key(), variables_)
+                                    : "stdin";
+}
+
+remote_starter::~remote_starter() = default;
+
+int remote_starter::run() {
+    call_some();
+    loop_.after(patience_with_hosts, [this] { note_absent(); });
+    loop_.run();
+    wait_for_local_agent();
+    return asked_to_end_ ? 128 + SIGTERM : exit_code_;
+}
+
+void remote_starter::call_some() {
+    auto on_the_way = static_cast<std::size_t>(
+        std::count_if(hosts_.begin(), hosts_.end(), [](host const& one) { return one.now == host::state::called; }));
+    for (std::size_t i = 0; i < hosts_.size() && on_the_way < calls_at_once; ++i)
+        if (hosts_[i].now == host::state::waiting) {
+            call(i);
+            ++on_the_way;
+        }
+}
+
+/// It has a folder to remove, and whoever ends this run kills what is left below it.
+void remote_starter::wait_for_local_agent() {
+    auto const end = event_loop::clock::now() + std::chrono::milliseconds(500);
+    for (std::size_t i = 0; i < hosts_.size(); ++i) {
+        if (hosts_[i].link) hosts_[i].link->close();
+        if (!order_.hosts[i].here || hosts_[i].shell < 0) continue;
+        timespec const pause{0, 1'000'000};
+        while (::waitpid(hosts_[i].shell, nullptr, WNOHANG) == 0 && event_loop::clock::now() < end) ::nanosleep(&pause, nullptr);
+    }
+}
+
+void remote_starter::note_absent() {
+    std::vector<std::string> absent;
+    for (std::size_t i = 0; i < hosts_.size(); ++i)
+        if (hosts_[i].now == host::state::called) absent.push_back(order_.hosts[i].name);
+    if (!absent.empty()) say(fmt::format("note: {} has been called, and no agent has come yet from {}", order_.shell.front(), join(absent, ", ")));
+}
+
+/// The words behind the host are one line for a shell there, of whatever kind.
+void remote_starter::call(std::size_t which) {
+    auto& one = hosts_[which];
+    auto const& place = order_.hosts[which];
+    std::vector<std::string> agent{order_.shim.front(),          "agent",
+                                   std::to_string(which),        std::to_string(hosts_.size()),
+                                   directions_->variables().at(0).second, ticket_};
+    std::vector<std::string> argv;
+    if (place.here) {
+        if (ticket_.starts_with("job:")) agent.back() = "stdin";
+        argv = agent;
+    } else {
+        argv = order_.shell;
+        argv.push_back(place.name);
+        argv.push_back("exec " + shell_join(agent));
+    }
+    auto [read_end, write_end] = make_pipe();
+    auto const key = to_text(listener_.key()) + "\n";
+    bool const gets_key = ticket_ == "stdin" || agent.back() == "stdin";
+    if (gets_key && ::write(write_end.get(), key.data(), key.size()) != static_cast<ssize_t>(key.size()))
+        throw_system("write", "to a pipe of the remote shell");
+    environment own = variables_;
+    for (auto const name : {"MUSTER_LAUNCHER", "MUSTER_TOKEN"}) own.unset(name);
+    one.shell = start_process({.path = find_program(argv.front(), variables_, ""),
+                               .arguments = &argv,
+                               .variables = &own,
+                               .working_dir = "",
+                               .stdin_fd = gets_key ? read_end.get() : -1,
+                               .stdout_fd = STDERR_FILENO,
+                               .stderr_fd = STDERR_FILENO,
+                               .cores = {},
+                               .own_group = false,
+                               .own_session = place.here,
+                               .death_signal = place.here ? 0 : SIGKILL});  // the agent sees by itself when this process is gone
+    one.now = host::state::called;
+}
+
+void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
+    auto const which = static_cast<std::size_t>(hello.rank);
+    if (which >= hosts_.size() || hosts_[which].now != host::state::called) return;
+    if (hello.version != version())
+        return give_up(fmt::format("{} has muster {}, and this is muster {}; install the same version on every node", hello.host,
+                                   hello.version, version()),
+                       exit_code(errc::unavailable));
+    auto& one = hosts_[which];
+    one.now = host::state::there;
+    one.link = std::move(link);
+    one.link->set_callbacks({[this, which](std::string_view frame) { on_frame(which, frame); },
+                             [this, which](std::string const&) { on_lost(which); }},
+                            largest_part_bytes);
+    one.name = hello.host;
+    if (order_.probe)
+        start_shims(which);
+    else if ((all_there_ = std::all_of(hosts_.begin(), hosts_.end(),
+                                       [](host const& each) { return each.now == host::state::there; })))
+        for (std::size_t i = 0; i < hosts_.size(); ++i) start_shims(i);
+    call_some();
+}
+
+/// Once all agents are there: where one host cannot be reached no rank is placed, and that host alone is to blame.
+void remote_starter::start_shims(std::size_t which) {
+    wire::start_shims order;
+    order.shim = order_.shim;
+    order.variables = variables_of_shims(variables_);
+    order.ranks = order_.hosts[which].ranks;
+    order.world_size = count_ranks(order_.hosts);
+    order.node_rank = static_cast<int>(which);
+    for (std::size_t i = 0; i < hosts_.size(); ++i) {
+        order.hosts.push_back(hosts_[i].name);
+        order.ranks_of_hosts.push_back(order_.hosts[i].ranks);
+    }
+    order.nspace = nspace_;
+    order.network_interface = order_.interface;
+    order.serve_mpi = !order_.probe;
+    hosts_[which].link->send(wire::encode(order));
+    if (which == input_host_) watch_input();
+}
+
+void remote_starter::on_frame(std::size_t which, std::string_view frame) {
+    std::visit([this, which](auto const& message) { on_message(which, message); }, wire::decode(frame));
+}
+
+void remote_starter::on_message(std::size_t which, wire::shims_ended const&) {
+    hosts_[which].now = host::state::over;
+    hosts_[which].link->send(wire::encode(wire::bye{0}));
+    end_if_over();
+}
+
+/// The launcher hears of it from the shims, and decides what it means.
+void remote_starter::on_lost(std::size_t which) {
+    if (hosts_[which].now != host::state::there) return;
+    hosts_[which].now = host::state::lost;
+    exit_code_ = exit_code(errc::peer_failed);
+    if (!order_.probe && !all_there_)
+        return give_up(fmt::format("the agent on {} ended before those of all hosts were there; run muster doctor --allocation",
+                                   hosts_[which].name),
+                       exit_code_);
+    end_if_over();
+}
+
+void remote_starter::on_signal() {
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+        if (info.ssi_signo == SIGCHLD) {
+            on_child();
+        } else {
+            asked_to_end_ = true;  // by the launcher, whose ranks are gone
+            loop_.stop();
+        }
+}
+
+void remote_starter::on_child() {
+    int status = 0;
+    for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;)
+        for (std::size_t i = 0; i < hosts_.size(); ++i) {
+            if (hosts_[i].shell != pid) continue;
+            hosts_[i].shell = -1;
+            if (hosts_[i].now != host::state::called) continue;
+            hosts_[i].now = host::state::lost;
+            auto const shell = order_.hosts[i].here ? std::string("muster agent") : order_.shell.front();
+            auto const what = fmt::format("{} to {} {} before an agent of muster was there; try: {} {} true", shell,
+                                          order_.hosts[i].name, describe_end(status), shell_join(order_.shell),
+                                          order_.hosts[i].name);
+            if (!order_.probe) return give_up(what, exit_code(errc::unavailable));
+            say("error: " + what);
+            exit_code_ = exit_code(errc::unavailable);
+            call_some();
+            end_if_over();
+        }
+}
+
+void remote_starter::give_up(std::string const& why, int code) {
+    say("error: " + why);
+    exit_code_ = code;
+    loop_.stop();
+}
+
+void remote_starter::end_if_over() {
+    auto const is_over = [](host const& one) { return one.now == host::state::over || one.now == host::state::lost; };
+    if (!std::all_of(hosts_.begin(), hosts_.end(), is_over)) return;
+    for (auto& one : hosts_)
+        if (one.link) one.link->flush(duration(0.5));
+    loop_.stop();
+}
+
+void remote_starter::say(std::string const& line) {
+    fmt::print(stderr, "muster: {}\n", line);
+}
+
+}  // namespace muster

@@ -1,0 +1,95 @@
+// The starter of a remote run: starts an agent on each host over a remote shell, and carries rank 0's input and what MPI tells to meet.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "launch/remote/host_ranks.hpp"
+#include "launch/system/event_loop.hpp"
+#include "launch/wire/frame_channel.hpp"
+#include "launch/wire/messages.hpp"
+#include "launch/wire/shim_directions.hpp"
+#include "launch/wire/shim_listener.hpp"
+
+namespace muster {
+
+struct remote_order {
+    std::vector<host_ranks> hosts;
+    std::vector<std::string> shell;  ///< of "SHELL HOST COMMAND…": ssh and its options, or muster tmrsh
+    bool by_scheduler = false;       ///< the shell gives no standard input (TM)
+    std::vector<std::string> shim;   ///< argv
+    std::string interface;           ///< --network-interface, or empty
+    std::string pass_key;            ///< --pass-key
+    std::string working_dir;
+    bool probe = false;  ///< the shims are probes: no MPI, and a host that cannot be reached does not end the others
+};
+
+/// What mpirun is to orted: one process, started by the launcher as its engine, whose standard input is rank 0's. What ranks write goes
+/// from their shims to the launcher. One thread.
+class remote_starter {
+  public:
+    remote_starter(environment variables, remote_order order);
+    ~remote_starter();
+
+    /// Until all agents have ended. Returns the exit code: 0 if all hosts' shims have ended.
+    int run();
+
+  private:
+    struct host {
+        enum class state { waiting, called, there, over, lost };
+        state now = state::waiting;
+        pid_t shell = -1;  ///< of its remote shell; -1: none runs
+        std::string name;  ///< as it says itself
+        std::unique_ptr<frame_channel> link;
+    };
+
+    void call_some();
+    void call(std::size_t which);
+    void note_absent();
+    void wait_for_local_agent();
+    void on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
+    void on_frame(std::size_t which, std::string_view frame);
+    void on_message(std::size_t which, wire::taken const& taken);
+    void on_message(std::size_t which, wire::shims_ended const&);
+    void on_message(std::size_t which, wire::exchange const& exchange);
+    void on_message(std::size_t which, wire::modex const& modex);
+    template <typename Other>
+    void on_message(std::size_t, Other const&) {}
+    void on_lost(std::size_t which);
+    void start_shims(std::size_t which);
+    void on_signal();
+    void on_child();
+    void read_input();
+    void watch_input();
+    void give_up(std::string const& why, int code);
+    void end_if_over();
+    void say(std::string const& line);
+
+    unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
+    environment variables_;
+    remote_order order_;
+    event_loop loop_;
+    shim_listener listener_;
+    std::optional<shim_directions> directions_;
+    std::string ticket_;
+    std::string nspace_;
+    std::vector<host> hosts_;
+    struct gathering {
+        std::size_t parts = 0;
+        std::string data;
+    };
+    std::map<std::string, gathering> exchanges_;  ///< that wait for the parts of more hosts
+    std::size_t input_host_ = 0;    ///< that of rank 0
+    bool all_there_ = false;
+    bool input_ended_ = false;
+    bool asked_to_end_ = false;
+    int exit_code_ = 0;
+};
+
+}  // namespace muster

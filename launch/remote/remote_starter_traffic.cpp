@@ -1,0 +1,56 @@
+// The remote starter's second half: rank 0's standard input, and what the MPI servers of hosts tell each other.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "launch/remote/remote_starter.hpp"
+
+namespace muster {
+
+/// The parts of all hosts that take part, one behind the other, go to each of them.
+void remote_starter::on_message(std::size_t, wire::exchange const& exchange) {
+    auto& gathered = exchanges_[exchange.name];
+    gathered.data += exchange.data;
+    if (++gathered.parts < exchange.nodes.size()) return;
+    auto const all = wire::encode(wire::exchange{exchange.name, {}, std::move(gathered.data)});
+    exchanges_.erase(exchange.name);  // the next one of this name may come at once
+    for (int const node : exchange.nodes)
+        if (auto const to = static_cast<std::size_t>(node); to < hosts_.size() && hosts_[to].link) hosts_[to].link->send(all);
+}
+
+void remote_starter::on_message(std::size_t which, wire::modex const& modex) {
+    auto passed_on = modex;
+    passed_on.node = static_cast<int>(which);
+    if (auto const to = static_cast<std::size_t>(modex.node); to < hosts_.size() && hosts_[to].link)
+        hosts_[to].link->send(wire::encode(passed_on));
+}
+
+/// A file cannot be waited for, and need not be.
+void remote_starter::watch_input() {
+    struct stat found {};
+    bool const waits = ::fstat(STDIN_FILENO, &found) == 0 && (S_ISFIFO(found.st_mode) || S_ISSOCK(found.st_mode));
+    if (waits)
+        loop_.watch_readable(STDIN_FILENO, [this] { read_input(); });
+    else
+        loop_.after(duration(0), [this] { read_input(); });
+}
+
+/// One block on the way at a time.
+void remote_starter::read_input() {
+    std::array<char, 64 << 10> block;
+    auto const n = ::read(STDIN_FILENO, block.data(), block.size());
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    loop_.unwatch(STDIN_FILENO);
+    auto& link = hosts_[input_host_].link;
+    input_ended_ = n <= 0;
+    link->send(wire::encode(wire::input{n > 0 ? std::string(block.data(), static_cast<std::size_t>(n)) : std::string()}));
+}
+
+void remote_starter::on_message(std::size_t, wire::taken const&) {
+    if (!input_ended_) watch_input();
+}
+
+}  // namespace muster

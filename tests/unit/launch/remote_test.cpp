@@ -1,0 +1,74 @@
+// The parts of a remote start that need no host: the list of hosts, the ticket of an agent, the engine's command.
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "launch/engine/remote_engine.hpp"
+#include "launch/remote/agent_ticket.hpp"
+#include "launch/remote/host_ranks.hpp"
+#include "tests/unit/launch/engine_answers.hpp"
+
+namespace muster {
+namespace {
+
+using testing_engines::answers;
+using testing_engines::job_on;
+using words = std::vector<std::string>;
+
+std::string const cookie = "0123456789ABCDEF0123456789ABCDEF";
+
+TEST(host_ranks, come_back_as_they_were) {
+    std::vector<host_ranks> const hosts{{"node1", {0, 1, 2, 5}, true}, {"me@node2.lab.example", {3, 4}, false}};
+    EXPECT_EQ(to_lines(hosts), "node1 0-2,5 here\nme@node2.lab.example 3-4\n");
+    EXPECT_EQ(parse_host_ranks(to_lines(hosts), "a file"), hosts);
+    EXPECT_EQ(count_ranks(hosts), 6);
+    for (auto const* text : {"node1", "node1 0-1 there", "node1 x", "node1 0 here too"})
+        EXPECT_THROW(parse_host_ranks(text, "a file"), error) << text;
+}
+
+TEST(agent_ticket, opens_with_the_jobs_secret_only) {
+    auto const key = make_run_key();
+    auto const ticket = seal_for_job(key, {{"PBS_JOBCOOKIE", cookie}});
+    EXPECT_EQ(redeem_ticket(ticket, {{"PBS_JOBCOOKIE", cookie}}), key);
+    EXPECT_NE(ticket, seal_for_job(key, {{"PBS_JOBCOOKIE", cookie}})) << "a nonce of its own each time";
+    EXPECT_EQ(ticket.find(to_text(key)), std::string::npos);
+    EXPECT_EQ(ticket.find(cookie), std::string::npos);
+    auto other = cookie;
+    other.back() = 'E';
+    EXPECT_NE(redeem_ticket(ticket, {{"PBS_JOBCOOKIE", other}}), key);
+    EXPECT_THROW(redeem_ticket(ticket, {}), error);
+    EXPECT_THROW(seal_for_job(key, {}), error);
+    EXPECT_THROW(redeem_ticket("job:1:2", {{"PBS_JOBCOOKIE", cookie}}), error);
+    EXPECT_THROW(redeem_ticket("", {}), error);
+}
+
+TEST(remote_engine, calls_each_host_once) {
+    auto job = job_on({2, 0, 3}, {-1, -1, -1}, scheduler_kind::hostfile);
+    auto const command = remote_command_line(job, answers{}.sources());
+    EXPECT_EQ(command.argv, (words{"/bin/muster", "remote", "/scratch/remote.hosts", "--shell=ssh -x -T -o BatchMode=yes",
+                                   "--pass-key=auto", "--", "/bin/muster", "shim", "a.out"}));
+    EXPECT_EQ(command.files.at(0), (std::pair<std::string, std::string>("/scratch/remote.hosts", "n0 0-1\nn2 2-4\n")));
+    EXPECT_EQ(command.speaks, wire_up::pmix_and_pmi);
+    EXPECT_FALSE(command.own_session);
+    job.map.order = map_policy::node;
+    EXPECT_EQ(remote_command_line(job, answers{}.sources()).files.at(0).second, "n0 0,2\nn2 1,3-4\n");
+    job.remote_shell = "rsh -l me";
+    job.extra_arguments = {"-p", "a b"};
+    job.network_interface = "ib0";
+    job.probe = true;
+    auto const probe = remote_command_line(job, answers{}.sources());
+    EXPECT_EQ(words(probe.argv.begin() + 3, probe.argv.begin() + 7),
+              (words{"--shell=rsh -l me -p 'a b'", "--pass-key=auto", "--interface=ib0", "--probe"}));
+    EXPECT_EQ(probe.files.at(0).second, "n0 0\nn2 1\n");
+}
+
+TEST(remote_engine, goes_through_tm_in_a_pbs_job_and_not_past_slurm) {
+    auto const pbs = remote_command_line(job_on({1, 1}, {-1, -1}, scheduler_kind::pbs), answers{}.sources());
+    EXPECT_EQ(pbs.argv.at(3), "--shell=/bin/muster tmrsh");
+    EXPECT_EQ(pbs.argv.at(5), "--by-scheduler");
+    EXPECT_TRUE(pbs.own_session) << "SIGTERM of PBS goes to every process of the script's session";
+    EXPECT_EQ(remote_unavailable(job_on({1, 1}, {-1, -1}, scheduler_kind::pbs), answers{}.sources()), std::nullopt);
+    EXPECT_TRUE(remote_unavailable(job_on({1, 1}, {-1, -1}, scheduler_kind::slurm), answers{}.sources()));
+}
+
+}  // namespace
+}  // namespace muster
