@@ -86,18 +86,21 @@ demo() {
     say "results: $out/results.json, report: $out/report.html"
 }
 
+# Most tests wait most of their time, for processes, deadlines and Slurm: twice as many at once as there are cores. A test of n ranks takes the place of n.
+at_once() { echo $((2 * $(nproc))); }
+
 # test: everything, in the build that is installed.
 run_tests() {
     deps build demo test
     build release
-    ctest --preset release --parallel "$(nproc)"
+    ctest --preset release --parallel "$(at_once)"
 }
 
 # test --sanitize: what can go wrong in memory.
 run_sanitizers() {
     deps build demo test
-    build dev
-    ctest --preset dev --label-regex 'unit|mpi|gpu|fuzz' --parallel "$(nproc)"
+    build dev sanitized_tests
+    ctest --preset dev --label-regex 'unit|mpi|gpu|fuzz' --parallel "$(at_once)"
 }
 
 case ${1:-} in
