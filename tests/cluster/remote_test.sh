@@ -61,7 +61,9 @@ for i in $(seq 200); do printf '%s ' "$RANK"; printf '%s%0*d\n' "$RANK" 3000 "$i
 TALK
 run -H node1:2,node2:2 -- ./talk
 expect_equal "$code" 0 "exit code: $(cat "$ERR")"
-expect_equal "$(grep -v 'the last' "$OUT" | sort -u | wc -l) $(awk 'length($0) != 3003 || substr($0, 1, 1) != substr($0, 3, 1)' "$OUT" | wc -l)" '800 1' 'whole lines, and the last one'
+# What comes behind a line without an end is on that line.
+sed 's/the last//' "$OUT" | grep . >"$lib_dir/whole"
+expect_equal "$(sort -u "$lib_dir/whole" | wc -l) $(awk 'length($0) != 3003 || substr($0, 1, 1) != substr($0, 3, 1)' "$lib_dir/whole" | wc -l)" '800 0' 'whole lines'
 expect_equal "$(grep -c 'the last' "$OUT")" 1 'a last line without an end'
 run -H node1:1,node2:1 -- head -c 30000000 /dev/zero
 expect_equal "$code $(wc -c <"$OUT")" '0 60000000' 'bytes of two ranks without a line'
