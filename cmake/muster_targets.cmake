@@ -46,7 +46,7 @@ function(muster_precompile target)
   endif()
 endfunction()
 
-# muster_cold(<target>): less optimised in a release, where the time goes into files, processes and waiting: that halves the time to compile it.
+# muster_cold(<target>): less optimised in a release, where the time goes into files, processes and waiting: that compiles faster.
 function(muster_cold target)
   target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
 endfunction()

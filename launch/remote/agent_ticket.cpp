@@ -4,10 +4,10 @@
 #include <sodium.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 
 #include "base/error.hpp"
-#include "base/text.hpp"
 #include "launch/wire/key_file.hpp"
 
 namespace muster {
@@ -15,20 +15,22 @@ namespace muster {
 namespace {
 
 constexpr int stdin_patience_ms = 20'000;
+constexpr std::string_view job_prefix = "job:";
 
-/// The pad that covers a key: the cookie's keyed hash of a number that is used once.
-run_key pad_of(std::string const& cookie, run_key const& nonce) {
-    run_key pad;
-    ::crypto_generichash(pad.bytes.data(), pad.bytes.size(), nonce.bytes.data(), nonce.bytes.size(),
-                         reinterpret_cast<unsigned char const*>(cookie.data()), cookie.size());
-    return pad;
+template <std::size_t Size>
+std::string to_hex(std::array<unsigned char, Size> const& bytes) {
+    std::string text(2 * Size + 1, '\0');
+    ::sodium_bin2hex(text.data(), text.size(), bytes.data(), Size);
+    text.pop_back();
+    return text;
 }
 
-run_key combine(run_key const& a, run_key const& b) {
-    run_key both;
-    for (std::size_t i = 0; i < both.bytes.size(); ++i)
-        both.bytes[i] = static_cast<unsigned char>(a.bytes[i] ^ b.bytes[i]);
-    return both;
+/// Whether `text` is that many bytes in hexadecimal digits.
+template <std::size_t Size>
+bool from_hex(std::string_view text, std::array<unsigned char, Size>& bytes) {
+    std::size_t length = 0;
+    return text.size() == 2 * Size && ::sodium_hex2bin(bytes.data(), Size, text.data(), text.size(), nullptr, &length, nullptr) == 0 &&
+           length == Size;
 }
 
 std::string cookie_of(environment const& variables) {
@@ -39,6 +41,20 @@ std::string cookie_of(environment const& variables) {
                     "script, or with --pass-key file");
     return cookie;
 }
+
+/// What seals tickets: a key of the length that libsodium's secretbox wants, of the cookie's bytes.
+std::array<unsigned char, crypto_secretbox_KEYBYTES> sealing_key(environment const& variables) {
+    auto const cookie = cookie_of(variables);
+    std::array<unsigned char, crypto_secretbox_KEYBYTES> key{};
+    ::crypto_generichash(key.data(), key.size(), reinterpret_cast<unsigned char const*>(cookie.data()), cookie.size(), nullptr, 0);
+    return key;
+}
+
+/// The nonce, which is random, and behind it the sealed key.
+struct sealed_key {
+    std::array<unsigned char, crypto_secretbox_NONCEBYTES> nonce{};
+    std::array<unsigned char, crypto_secretbox_MACBYTES + sizeof(run_key::bytes)> box{};
+};
 
 std::string first_line_of_stdin() {
     std::string line;
@@ -55,17 +71,26 @@ std::string first_line_of_stdin() {
 }  // namespace
 
 std::string seal_for_job(run_key const& key, environment const& variables) {
-    auto const nonce = make_run_key();
-    return "job:" + to_text(nonce) + ":" + to_text(combine(key, pad_of(cookie_of(variables), nonce)));
+    auto const with = sealing_key(variables);
+    sealed_key sealed;
+    ::randombytes_buf(sealed.nonce.data(), sealed.nonce.size());
+    ::crypto_secretbox_easy(sealed.box.data(), key.bytes.data(), key.bytes.size(), sealed.nonce.data(), with.data());
+    return std::string(job_prefix) + to_hex(sealed.nonce) + to_hex(sealed.box);
 }
 
 run_key redeem_ticket(std::string const& ticket, environment const& variables) {
     if (ticket == "stdin") return parse_run_key(first_line_of_stdin());
     if (ticket.starts_with("file:")) return read_key_file(ticket.substr(5));
-    auto const parts = split(ticket, ':');
-    if (parts.size() != 3 || parts[0] != "job")
+    sealed_key sealed;
+    std::string_view text = ticket;
+    constexpr auto nonce_digits = 2 * sizeof(sealed.nonce);
+    if (!text.starts_with(job_prefix) || !from_hex(text.substr(job_prefix.size(), nonce_digits), sealed.nonce) ||
+        !from_hex(text.substr(job_prefix.size() + nonce_digits), sealed.box))
         throw error(errc::usage, "muster agent is what muster run starts on each host; start ranks with: muster run");
-    return combine(parse_run_key(parts[2]), pad_of(cookie_of(variables), parse_run_key(parts[1])));
+    run_key key;
+    if (::crypto_secretbox_open_easy(key.bytes.data(), sealed.box.data(), sealed.box.size(), sealed.nonce.data(), sealing_key(variables).data()) != 0)
+        throw error(errc::unavailable, "this agent's ticket was sealed in another PBS job (PBS_JOBCOOKIE differs); start ranks with: muster run");
+    return key;
 }
 
 }  // namespace muster

@@ -87,6 +87,7 @@ files=$(find "/proc/$launcher/fd" -mindepth 1 2>/dev/null | wc -l)
 [ "$files" -gt 5 ] && [ "$files" -lt 200 ] || fail "muster run has $files descriptors, $(cat "$common/flood.out")"
 shim 30
 COMMAND="$COMMAND; its shim said: $(cat "$homes/shim.out")"
-expect_contains "$homes/shim.out" 'the rank ran'
+rank_ran() { grep -q 'the rank ran' "$OUT"; }
+wait_until 10 rank_ran
 expect_not_owned "$COMMAND" impostor
 finish_run

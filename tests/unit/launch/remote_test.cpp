@@ -34,7 +34,9 @@ TEST(agent_ticket, opens_with_the_jobs_secret_only) {
     EXPECT_EQ(ticket.find(cookie), std::string::npos);
     auto other = cookie;
     other.back() = 'E';
-    EXPECT_NE(redeem_ticket(ticket, {{"PBS_JOBCOOKIE", other}}), key);
+    EXPECT_THROW(redeem_ticket(ticket, {{"PBS_JOBCOOKIE", other}}), error);
+    EXPECT_THROW(redeem_ticket(ticket.substr(0, ticket.size() - 1) + (ticket.back() == '0' ? "1" : "0"), {{"PBS_JOBCOOKIE", cookie}}), error);
+    EXPECT_THROW(redeem_ticket("job:", {{"PBS_JOBCOOKIE", cookie}}), error);
     EXPECT_THROW(redeem_ticket(ticket, {}), error);
     EXPECT_THROW(seal_for_job(key, {}), error);
     EXPECT_THROW(redeem_ticket("job:1:2", {{"PBS_JOBCOOKIE", cookie}}), error);
