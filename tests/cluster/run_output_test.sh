@@ -74,13 +74,15 @@ python3 "$work/check.py" "$lib_dir/printed" "$ERR" || fail 'lines to a slow read
 all_held() { [ "$("$cluster" on node1 ps -C yes -o wchan= | grep -c pipe)$("$cluster" on node2 ps -C yes -o wchan= | grep -c pipe)" = 22 ]; }
 mkfifo "$work/held"
 exec 8<>"$work/held"
-(run -- yes >&8 2>"$ERR"; echo $? >"$lib_dir/code") &
+(run --grace 30s -- yes >&8 2>"$ERR"; echo $? >"$lib_dir/code") &
 PID=$!
 wait_until 30 all_held || exit 1
+mark
 "$cluster" on head kill -TERM $("$cluster" on head pgrep -x muster) # at once: a second request would end all without delay
 wait "$PID"
 expect_equal "$(cat "$lib_dir/code")" 143 'exit code of a run whose output nobody reads'
-expect_not_contains stderr 'giving them up'
+TOOK_MS=$((($(date +%s%N) - marked_at) / 1000000))
+expect_took 25000 'the end of a run whose output nobody reads' # far below --grace: its ranks are gone at once
 exec 8>&-
 
 # A prompt shows on a terminal before its line is complete.
