@@ -18,8 +18,8 @@
 #include "bench/simulate/simulator/simulated_time.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
-// MPI's profiling interface: muster's calls of MPI pass here on their way to SMPI. A rank polls MPI_Testall until its messages are
-// through; simulated time does not pass in polls, so this remembers what was polled for in vain, and sched_yield() and nanosleep(),
+// MPI's profiling interface: muster's calls of MPI pass here on their way to SMPI. A rank polls MPI_Test and MPI_Testall until its messages
+// are through; simulated time does not pass in polls, so this remembers what was polled for in vain, and sched_yield() and nanosleep(),
 // by which a waiting rank of muster gives its processor away, wait for that.
 
 namespace muster {
@@ -211,6 +211,10 @@ int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuse
     } else
         me.polled[requests] = count;
     return code;
+}
+
+int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+    return MPI_Testall(1, request, flag, status);
 }
 
 /// SMPI's own sends every tensor from each rank to each: no MPI library does that.
