@@ -14,7 +14,7 @@ namespace muster {
 namespace {
 
 /// Without a terminal, X or questions that nobody could answer.
-constexpr std::string_view default_shell = "ssh -x -T -o BatchMode=yes";
+constexpr std::string_view default_shell = "ssh -x -T -o BatchMode=yes -o ConnectTimeout=10";
 
 std::vector<host_ranks> hosts_of(engine_job const& job) {
     std::vector<host_ranks> hosts;

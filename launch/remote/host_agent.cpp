@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/cpuset.hpp"
+#include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/version.hpp"
 #include "launch/remote/agent_ticket.hpp"
@@ -33,6 +34,7 @@ namespace {
 constexpr duration starter_lost_after{15};
 constexpr std::size_t largest_order_bytes = 64u << 20;
 constexpr std::array agent_signals{SIGCHLD};
+constexpr int most_waits_for_strays = 500;  ///< of 20 ms
 constexpr std::string_view pmi1_exchange = "pmi1";  ///< its barrier; fences have other names
 
 }  // namespace
@@ -68,7 +70,7 @@ void host_agent::connect() {
     detect_lost_peer(link.socket.get(), starter_lost_after);
     starter_ = std::make_unique<frame_channel>(loop_, std::move(link.socket),
                                                frame_channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
-                                                                        [this](std::string const&) { loop_.stop(); }},
+                                                                        [this](std::string const& reason) { on_starter_lost(reason); }},
                                                largest_order_bytes);
     starter_->secure(std::move(link.session));
     wire::hello hello;
@@ -84,11 +86,18 @@ void host_agent::on_frame(std::string_view frame) {
     std::visit([this](auto const& message) { on_message(message); }, wire::decode(frame));
 }
 
-void host_agent::on_message(wire::start_shims const& order) {
+void host_agent::on_starter_lost(std::string const& reason) {
+    if (reason != frame_channel::closed_by_peer) fmt::print(stderr, "muster: {}: the connection to muster run is lost: {}\n", short_host_name(), reason);
+    loop_.stop();
+}
+
+void host_agent::on_message(wire::start_shims const& order) try {
     if (order.serve_mpi) serve_mpi(order);
     for (std::size_t i = 0; i < order.ranks.size(); ++i) start(order, order.ranks[i], static_cast<int>(i));
     any_started_ = true;
     sweep_session_dirs();  // of agents that were killed
+} catch (error const& e) {
+    tell(wire::failed{e.what(), exit_code(e.code())});
 }
 
 /// The servers that MPI meets its world by, as the launcher has them on one node; those of all hosts give each other what ranks tell.
@@ -113,11 +122,12 @@ void host_agent::serve_mpi(wire::start_shims const& order) {
 }
 
 void host_agent::poll_servers() {
-    auto events = pmix_server_->poll();
-    auto const more = pmi1_server_->poll();
-    events.insert(events.end(), more.begin(), more.end());
-    for (auto const& event : events)
-        if (event.what == pmix::server_event::kind::log) fmt::print(stderr, "{}", event.text);
+    using kind = pmix::server_event::kind;
+    for (auto const& event : pmix_server_->poll())
+        if (event.what == kind::log) fmt::print(stderr, "{}", event.text);
+    // After that an MPICH waits until it is killed. What it prints tells its shim more, but not all of it is known, and it may go to a file.
+    for (auto const& event : pmi1_server_->poll())
+        if (event.what == kind::aborted) tell(wire::aborting{event.rank, event.code});
     auto mail = pmix_server_->take_mail();
     for (auto& part : mail.parts) tell(wire::exchange{part.name, part.nodes, std::move(part.data)});
     for (auto& one : mail.modex) tell(wire::modex{one.node, one.number, one.rank, one.status, std::move(one.data)});
@@ -218,6 +228,14 @@ void host_agent::end_strays() const {
 void host_agent::tell_end() {
     auto const runs = [](shim const& one) { return one.pid >= 0; };
     if (!any_started_ || told_ || std::any_of(shims_.begin(), shims_.end(), runs)) return;
+    // What a killed shim has left may have children that become ours only now that it is gone.
+    if (!descendants().empty() && ++waits_for_strays_ < most_waits_for_strays) {
+        loop_.after(duration(0.02), [this] {
+            end_strays();
+            tell_end();
+        });
+        return;
+    }
     told_ = true;
     tell(wire::shims_ended{});
 }

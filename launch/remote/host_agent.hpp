@@ -48,6 +48,7 @@ class host_agent {
     };
 
     void connect();
+    void on_starter_lost(std::string const& reason);
     void on_frame(std::string_view frame);
     void on_message(wire::start_shims const& order);
     void on_message(wire::input const& input);
@@ -81,6 +82,7 @@ class host_agent {
     std::string pending_;  ///< what it has not taken of one block
     bool any_started_ = false;
     bool told_ = false;
+    int waits_for_strays_ = 0;
     int exit_code_ = 1;
 };
 

@@ -20,6 +20,7 @@
 #include "launch/remote/agent_ticket.hpp"
 #include "launch/system/exit_status.hpp"
 #include "launch/system/host_name.hpp"
+#include "launch/system/open_files.hpp"
 #include "launch/system/signals.hpp"
 #include "pmix/library/random_bits.hpp"
 
@@ -32,6 +33,7 @@ constexpr std::size_t calls_at_once = 32;  ///< remote shells whose agents have 
 constexpr std::size_t largest_part_bytes = 64u << 20;
 constexpr std::array starter_signals{SIGCHLD, SIGTERM};
 constexpr duration patience_with_hosts{10};  ///< until the user is told
+constexpr duration patience_with_abort{2};   ///< the launcher, which hears of most aborts from shims, knows more
 
 /// The shims' variables: those that they need to start. The ranks' own come from the launcher, over the shims' connections.
 environment variables_of_shims(environment const& own) {
@@ -73,6 +75,8 @@ remote_starter::remote_starter(environment variables, remote_order order)
 remote_starter::~remote_starter() = default;
 
 int remote_starter::run() {
+    more_open_files const files(2 * hosts_.size());
+    inherited_files_ = files.inherited();
     call_some();
     loop_.after(patience_with_hosts, [this] { note_absent(); });
     loop_.run();
@@ -122,6 +126,9 @@ void remote_starter::call(std::size_t which) {
     } else {
         argv = order_.shell;
         argv.push_back(place.name);
+        // muster's libraries may lie where only the user's variables say.
+        if (auto const libraries = variables_.get("LD_LIBRARY_PATH"); libraries && !libraries->empty())
+            agent.insert(agent.begin(), {"env", "LD_LIBRARY_PATH=" + std::string(*libraries)});
         argv.push_back("exec " + shell_join(agent));
     }
     auto [read_end, write_end] = make_pipe();
@@ -141,6 +148,7 @@ void remote_starter::call(std::size_t which) {
                                .cores = {},
                                .own_group = false,
                                .own_session = place.here,
+                               .open_files = inherited_files_,
                                .death_signal = place.here ? 0 : SIGKILL});  // the agent sees by itself when this process is gone
     one.now = host::state::called;
 }
@@ -148,15 +156,17 @@ void remote_starter::call(std::size_t which) {
 void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
     auto const which = static_cast<std::size_t>(hello.rank);
     if (which >= hosts_.size() || hosts_[which].now != host::state::called) return;
-    if (hello.version != version())
-        return give_up(fmt::format("{} has muster {}, and this is muster {}; install the same version on every node", hello.host,
-                                   hello.version, version()),
-                       exit_code(errc::unavailable));
     auto& one = hosts_[which];
+    if (hello.version != version()) {
+        auto const what = fmt::format("{} has muster {}, and this is muster {}; install the same version on every node", hello.host,
+                                      hello.version, version());
+        if (!order_.probe) return give_up(what, exit_code(errc::unavailable));
+        return leave_out(one, what);
+    }
     one.now = host::state::there;
     one.link = std::move(link);
     one.link->set_callbacks({[this, which](std::string_view frame) { on_frame(which, frame); },
-                             [this, which](std::string const&) { on_lost(which); }},
+                             [this, which](std::string const& reason) { on_lost(which, reason); }},
                             largest_part_bytes);
     one.name = hello.host;
     if (order_.probe)
@@ -164,7 +174,18 @@ void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_
     else if ((all_there_ = std::all_of(hosts_.begin(), hosts_.end(),
                                        [](host const& each) { return each.now == host::state::there; })))
         for (std::size_t i = 0; i < hosts_.size(); ++i) start_shims(i);
-    call_some();
+    loop_.after(duration(0), [this] { call_some(); });  // out of the listener's hands, which would take its errors for the caller's
+}
+
+/// Of a probe: the others are to be looked at all the same.
+void remote_starter::leave_out(host& one, std::string const& why) {
+    say("error: " + why);
+    one.now = host::state::lost;
+    exit_code_ = exit_code(errc::unavailable);
+    loop_.after(duration(0), [this] {
+        call_some();
+        end_if_over();
+    });
 }
 
 /// Once all agents are there: where one host cannot be reached no rank is placed, and that host alone is to blame.
@@ -196,9 +217,28 @@ void remote_starter::on_message(std::size_t which, wire::shims_ended const&) {
     end_if_over();
 }
 
+/// An agent could not start its shims.
+void remote_starter::on_message(std::size_t which, wire::failed const& failed) {
+    auto const what = fmt::format("on {}: {}", hosts_[which].name, failed.what);
+    if (!order_.probe) return give_up(what, failed.exit_code);
+    hosts_[which].link->send(wire::encode(wire::bye{failed.exit_code}));
+    leave_out(hosts_[which], what);
+}
+
+/// By a rank of MPICH, which waits now until it is killed.
+void remote_starter::on_message(std::size_t which, wire::aborting const& aborting) {
+    loop_.after(patience_with_abort, [this, which, aborting] {
+        if (hosts_[which].now != host::state::there) return;
+        int const code = aborting.code & 0xff;
+        give_up(fmt::format("rank {} on {} aborted the job with code {} (MPI_Abort)", aborting.rank, hosts_[which].name, aborting.code),
+                code == 0 ? 1 : code);
+    });
+}
+
 /// The launcher hears of it from the shims, and decides what it means.
-void remote_starter::on_lost(std::size_t which) {
+void remote_starter::on_lost(std::size_t which, std::string const& reason) {
     if (hosts_[which].now != host::state::there) return;
+    if (reason != frame_channel::closed_by_peer) say(fmt::format("error: the connection to the agent on {} is lost: {}", hosts_[which].name, reason));
     hosts_[which].now = host::state::lost;
     exit_code_ = exit_code(errc::peer_failed);
     if (!order_.probe && !all_there_)
@@ -226,16 +266,12 @@ void remote_starter::on_child() {
             if (hosts_[i].shell != pid) continue;
             hosts_[i].shell = -1;
             if (hosts_[i].now != host::state::called) continue;
-            hosts_[i].now = host::state::lost;
             auto const shell = order_.hosts[i].here ? std::string("muster agent") : order_.shell.front();
             auto const what = fmt::format("{} to {} {} before an agent of muster was there; try: {} {} true", shell,
                                           order_.hosts[i].name, describe_end(status), shell_join(order_.shell),
                                           order_.hosts[i].name);
             if (!order_.probe) return give_up(what, exit_code(errc::unavailable));
-            say("error: " + what);
-            exit_code_ = exit_code(errc::unavailable);
-            call_some();
-            end_if_over();
+            leave_out(hosts_[i], what);
         }
 }
 

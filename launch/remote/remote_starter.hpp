@@ -1,6 +1,7 @@
 // The starter of a remote run: starts an agent on each host over a remote shell, and carries rank 0's input and what MPI tells to meet.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <map>
@@ -59,9 +60,12 @@ class remote_starter {
     void on_message(std::size_t which, wire::shims_ended const&);
     void on_message(std::size_t which, wire::exchange const& exchange);
     void on_message(std::size_t which, wire::modex const& modex);
+    void on_message(std::size_t which, wire::failed const& failed);
+    void on_message(std::size_t which, wire::aborting const& aborting);
     template <typename Other>
     void on_message(std::size_t, Other const&) {}
-    void on_lost(std::size_t which);
+    void on_lost(std::size_t which, std::string const& reason);
+    void leave_out(host& one, std::string const& why);
     void start_shims(std::size_t which);
     void on_signal();
     void on_child();
@@ -80,6 +84,7 @@ class remote_starter {
     std::string ticket_;
     std::string nspace_;
     std::vector<host> hosts_;
+    std::optional<rlimit> inherited_files_;  ///< what the remote shells get
     struct gathering {
         std::size_t parts = 0;
         std::string data;

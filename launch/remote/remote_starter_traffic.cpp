@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "launch/remote/remote_starter.hpp"
+#include "pmix/server/server_job.hpp"
 
 namespace muster {
 
@@ -22,10 +23,14 @@ void remote_starter::on_message(std::size_t, wire::exchange const& exchange) {
 }
 
 void remote_starter::on_message(std::size_t which, wire::modex const& modex) {
-    auto passed_on = modex;
-    passed_on.node = static_cast<int>(which);
-    if (auto const to = static_cast<std::size_t>(modex.node); to < hosts_.size() && hosts_[to].link)
+    auto const to = static_cast<std::size_t>(modex.node);
+    if (to < hosts_.size() && hosts_[to].now == host::state::there) {
+        auto passed_on = modex;
+        passed_on.node = static_cast<int>(which);
         hosts_[to].link->send(wire::encode(passed_on));
+    } else if (modex.rank >= 0) {  // a question
+        hosts_[which].link->send(wire::encode(wire::modex{modex.node, modex.number, -1, pmix::modex_not_found, {}}));
+    }
 }
 
 /// A file cannot be waited for, and need not be.

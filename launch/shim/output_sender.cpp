@@ -39,7 +39,7 @@ void output_sender::send_some() {
         auto const left = std::string_view(first.bytes).substr(first.sent);
         auto const size = whole ? left.size() : std::min({left.size(), room_, wire::largest_output_bytes});
         if (size == 0) return;
-        room_ -= std::min(size, room_);
+        if (!whole) room_ -= size;
         send_(wire::encode(wire::output_piece{first.what, left.substr(0, size)}));
         if (waiting_.empty()) return;  // closed by the connection's end
         first.sent += size;

@@ -32,9 +32,9 @@ std::optional<std::string> pmi1_job::take_part() {
 
 void pmi1_job::finish_barrier(std::string_view parts, std::vector<pmi1_reply>& replies) {
     for (auto const line : split(parts, '\n')) {
-        auto const equals = line.find('=');
-        if (equals == std::string_view::npos || bytes_ + line.size() > most_bytes) continue;
-        auto const [entry, is_new] = values_.insert_or_assign(std::string(line.substr(0, equals)), std::string(line.substr(equals + 1)));
+        auto const blank = line.find(' ');  // which neither a key nor a value holds
+        if (blank == std::string_view::npos || bytes_ + line.size() > most_bytes) continue;
+        auto const [entry, is_new] = values_.insert_or_assign(std::string(line.substr(0, blank)), std::string(line.substr(blank + 1)));
         if (is_new) bytes_ += line.size();
     }
     release(replies);
@@ -135,7 +135,7 @@ std::string pmi1_job::put(pmi1_message const& message) {
     }
     entry->second = value;
     bytes_ += key.size() + value.size() - before;
-    if (!alone_) fresh_ += fmt::format("{}={}\n", key, value);
+    if (!alone_) fresh_ += fmt::format("{} {}\n", key, value);
     return "cmd=put_result rc=0 msg=success";
 }
 

@@ -53,6 +53,9 @@ struct modex_message {
     std::string data;
 };
 
+/// The status of an answer that there is nobody to give: PMIX_ERR_NOT_FOUND.
+inline constexpr int modex_not_found = -46;
+
 /// What a server wants to be carried to others.
 struct server_mail {
     std::vector<exchange_part> parts;

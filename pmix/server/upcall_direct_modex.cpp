@@ -7,6 +7,8 @@
 namespace muster::pmix {
 namespace {
 
+static_assert(modex_not_found == PMIX_ERR_NOT_FOUND);
+
 /// The node of that rank; -1 where it is none of another node's.
 int node_with(job const& description, pmix_proc_t const& proc) {
     if (description.nspace != proc.nspace) return -1;

@@ -179,6 +179,24 @@ if command -v mpicxx.mpich >/dev/null && mpicxx.mpich -o "$work/mpich_world" "$M
     expect_equal "$(sort "$OUT")" "rank 0 of 3 on node2
 rank 1 of 3 on node2
 rank 2 of 3 on node1" "an MPICH program; $(cat "$ERR")"
+    # A rank that aborts waits until it is killed: its message tells of it, or where that goes elsewhere, PMI-1.
+    cat >"$lib_dir/abort.cpp" <<'ABORT'
+#include <mpi.h>
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 1) MPI_Send(&rank, 1, MPI_INT, 77, 0, MPI_COMM_WORLD);  // a rank that there is not
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+ABORT
+    mpicxx.mpich -o "$work/mpich_abort" "$lib_dir/abort.cpp" && chmod 755 "$work/mpich_abort"
+    run --timeout 30s -H node1:1,node2:1 -- ./mpich_abort
+    expect_equal "$code" 6 "exit code of an MPICH rank that aborts: $(cat "$ERR")"
+    expect_contains stderr 'rank 1 on node2 aborted the job with code'
+    run --timeout 30s -H node1:1,node2:1 -- bash -c './mpich_abort 2>/dev/null'
+    expect_contains stderr 'rank 1 on node2 aborted the job with code'
+    [ "$code" != 0 ] && [ "$code" != 124 ] || fail "exit code of an MPICH rank that aborts without a word: $code"
 fi
 
 # In a job of PBS, over TM: no input, no output and no variables go through it. umask and limits are the script's; the key is sealed.

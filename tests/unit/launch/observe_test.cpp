@@ -45,6 +45,10 @@ TEST(abort_notice, rank_and_code_are_read) {
     EXPECT_EQ(find_abort_notice("MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD\nwith errorcode 7.\n"),
               (abort_notice{3, 7}));
     EXPECT_EQ(find_abort_notice("application called MPI_Abort(comm=0x84000002, 1) - process 0"), std::nullopt);
+    EXPECT_EQ(find_abort_notice("x\nAbort(269109766) on node 1 (rank 0 in comm 0): Fatal error in internal_Send: Invalid rank\n"),
+              (abort_notice{1, 269109766}));
+    EXPECT_EQ(find_abort_notice("I Abort(1) on node 2 (rank 0 in comm 0): x"), std::nullopt);
+    EXPECT_EQ(find_abort_notice("Abort(1) on node 2: x"), std::nullopt);
     EXPECT_EQ(find_abort_notice("MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD"), std::nullopt);
     EXPECT_EQ(find_abort_notice("I called MPI_Abort"), std::nullopt);
 }

@@ -46,7 +46,7 @@ TEST(agent_ticket, opens_with_the_jobs_secret_only) {
 TEST(remote_engine, calls_each_host_once) {
     auto job = job_on({2, 0, 3}, {-1, -1, -1}, scheduler_kind::hostfile);
     auto const command = remote_command_line(job, answers{}.sources());
-    EXPECT_EQ(command.argv, (words{"/bin/muster", "remote", "/scratch/remote.hosts", "--shell=ssh -x -T -o BatchMode=yes",
+    EXPECT_EQ(command.argv, (words{"/bin/muster", "remote", "/scratch/remote.hosts", "--shell=ssh -x -T -o BatchMode=yes -o ConnectTimeout=10",
                                    "--pass-key=auto", "--", "/bin/muster", "shim", "a.out"}));
     EXPECT_EQ(command.files.at(0), (std::pair<std::string, std::string>("/scratch/remote.hosts", "n0 0-1\nn2 2-4\n")));
     EXPECT_EQ(command.speaks, wire_up::pmix_and_pmi);
