@@ -36,7 +36,8 @@ struct set_aside {
             numbers[i] = held[i].get();
             if (!held[i]) throw_system("fcntl", "for a new process", 0, "raise the limit of open files with ulimit -n");
         }
-        first_unneeded = static_cast<unsigned>(std::max(highest_inherited(), numbers[2]) + 1);
+        // Not in order where another thread closes a lower one meanwhile.
+        first_unneeded = static_cast<unsigned>(std::max({highest_inherited(), numbers[0], numbers[1], numbers[2]}) + 1);
     }
     unique_fd null{::open("/dev/null", O_RDWR | O_CLOEXEC)};
     unique_fd held[3];
