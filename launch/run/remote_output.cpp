@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::size_t all_windows_bytes = 64u << 20;
 constexpr std::size_t least_window_bytes = 16u << 10;
-/// The kernel keeps that much for a launcher that is stopped; with more, it would give the connection up after some seconds
-/// (TCP_USER_TIMEOUT holds for a receiver without room too).
-constexpr std::size_t most_window_bytes = 48u << 10;
+/// The kernel keeps that much for a launcher that is stopped (shim_listener.cpp); with more, it would give the connection up after some
+/// seconds, since TCP_USER_TIMEOUT holds for a receiver without room too.
+constexpr std::size_t most_window_bytes = 128u << 10;
 
 }  // namespace
 

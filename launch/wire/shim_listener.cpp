@@ -19,6 +19,9 @@ constexpr duration between_checks{0.5};
 constexpr std::size_t other_callers = 64;  ///< at once, beyond the shims
 constexpr int accepts_a_turn = 16;
 constexpr std::size_t largest_hello_bytes = 4096;
+/// As much as the kernel gives to who asks (net.core.rmem_max), and more than the shims may send on their own (run/remote_output.cpp):
+/// a launcher that is stopped has no use for what comes, and the kernel closes connections on which it finds no room for some seconds.
+constexpr int receive_buffer_bytes = 512 << 10;
 
 unique_fd spare_descriptor() {
     return unique_fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -35,6 +38,7 @@ shim_listener::shim_listener(event_loop& loop, std::size_t shims, duration lost_
       listener_(listen_on_all()),
       spare_(spare_descriptor()) {
     ::fcntl(listener_.socket.get(), F_SETFL, O_NONBLOCK);
+    ::setsockopt(listener_.socket.get(), SOL_SOCKET, SO_RCVBUF, &receive_buffer_bytes, sizeof receive_buffer_bytes);
     loop_.watch_readable(listener_.socket.get(), [this] { on_callers(); });
 }
 

@@ -174,7 +174,7 @@ TEST(remote_output, makes_no_room_while_nobody_reads) {
 }
 
 TEST(remote_output, windows_of_many_ranks_are_small) {
-    EXPECT_EQ(remote_output::window(1), 48u << 10);
+    EXPECT_EQ(remote_output::window(1), 128u << 10);
     EXPECT_EQ(remote_output::window(2048), 32u << 10);
     EXPECT_EQ(remote_output::window(1'000'000), 16u << 10);
 }
