@@ -157,6 +157,8 @@ expect_end 125
 expect_contains stderr 'lost ranks 2-3 on node2'
 "$cluster" link node2 up
 expect_nothing_left 30
+node2_is_back() { "$cluster" on node2 bash -c ': </dev/tcp/head/1' 2>&1 | grep -q refused; } # the kernel asks anew who has the address
+wait_until 30 node2_is_back
 spared='^$'
 for node in node1 node2; do as_user env NODE_RSH_FOLDER="$NODE_RSH_FOLDER" ./node_rsh.py $node 'rm -rf /dev/shm/muster-*'; done
 
