@@ -144,7 +144,7 @@ expect_nothing_left
 # The remote shell alone is no part of the run once the agent is there.
 sitting
 "$cluster" on head kill -9 $("$cluster" on head pgrep -f 'node_rsh.py node')
-sleep 1 # a run that needs it ends within this time
+sleep 1 # nothing happens that could be waited for; a run that needs the shell ends within this time
 expect_true kill -0 "$PID"
 "$cluster" on head kill -TERM "$(launcher)"
 expect_end 143
