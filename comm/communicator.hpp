@@ -63,8 +63,8 @@ class communicator {
     /// `out` are the same memory (in place) or do not overlap. All ranks get bitwise the same result. Over mpi, in worlds of up
     /// to comm_options::direct_ranks ranks the elements are combined in the order of the ranks, f16 and bf16 in f32 and rounded
     /// once, and ranks whose arguments differ are told so (errc::peer_failed) before anything is written; but one that gives no
-    /// elements at all is waited for until the deadline. In larger worlds MPI's own algorithm decides the order, f16 and bf16 are
-    /// rounded at each of its steps, and arguments that differ are undefined.
+    /// elements at all is waited for until the deadline, or until it starts another small allreduce. In larger worlds MPI's own
+    /// algorithm decides the order, f16 and bf16 are rounded at each of its steps, and arguments that differ are undefined.
     operation allreduce(std::string_view name, tensor_view in, tensor_view out, reduction how, scaling const& scale = {});
     operation allreduce(std::string_view name, tensor_view in_place, reduction how, scaling const& scale = {}) {
         return allreduce(name, in_place, in_place, how, scale);

@@ -1,9 +1,8 @@
 #include "comm/mpi/mpi_direct_allreduce.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "comm/mpi/mpi_node_memory.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
 namespace muster::detail {
@@ -34,6 +33,7 @@ constexpr std::size_t line_bytes = 64;
 
 void direct_allreduce::start(direct_world const& world, unsigned sequence, collective const& what) {
     world_ = world;
+    sequence_ = sequence;
     what_.what = what.what;
     what_.in = what.in;
     what_.out = what.out;
@@ -171,17 +171,11 @@ bool direct_allreduce::test(segment& of) {
     return false;
 }
 
+/// A rank with a small tensor may have left it in the memory of the node.
 void direct_allreduce::refuse_mismatch() const {
-    int const peer = find_mismatch(world_, tag_, [&](int) { return tag_; });
-    if (peer < 0) return;
-    auto const host = [&](int rank) { return world_.hosts->at(static_cast<std::size_t>(rank)); };
-    throw comm_error(errc::peer_failed,
-                     fmt::format("{} ({}) of {} elements of {} on rank {} ({}): rank {} ({}) is at "
-                                 "another collective: the tensor has another size, type, reduction or factor there, or the "
-                                 "ranks start their collectives in different orders",
-                                 to_string(what_.what), to_string(what_.how), what_.in.count, to_string(what_.in.type),
-                                 world_.rank, host(world_.rank), peer, host(peer)),
-                     {peer});
+    int peer = find_mismatch(world_, tag_, [&](int) { return tag_; });
+    if (peer < 0 && world_.node != nullptr) peer = world_.node->find_started(sequence_);
+    if (peer >= 0) throw_mismatch(world_, what_, peer);
 }
 
 void direct_allreduce::abandon() noexcept {

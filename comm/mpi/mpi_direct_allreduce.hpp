@@ -69,6 +69,7 @@ class direct_allreduce {
     void refuse_mismatch() const;
 
     direct_world world_;
+    unsigned sequence_ = 0;
     int tag_ = 0;         // of the first phase
     int gather_tag_ = 0;  // of the second
     collective what_;

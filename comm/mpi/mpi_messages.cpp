@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "comm/mpi/mpi_messages.hpp"
@@ -62,6 +64,17 @@ bool mpi_messages::released() noexcept {
     int done = 0;
     MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE);
     return done != 0;
+}
+
+void throw_mismatch(direct_world const& world, collective const& what, int peer) {
+    auto const host = [&](int rank) { return world.hosts->at(static_cast<std::size_t>(rank)); };
+    throw comm_error(errc::peer_failed,
+                     fmt::format("{} ({}) of {} elements of {} on rank {} ({}): rank {} ({}) is at "
+                                 "another collective: the tensor has another size, type, reduction or factor there, or the "
+                                 "ranks start their collectives in different orders",
+                                 to_string(what.what), to_string(what.how), what.in.count, to_string(what.in.type), world.rank,
+                                 host(world.rank), peer, host(peer)),
+                     {peer});
 }
 
 void mpi_messages::mark_pending(std::vector<bool>& ranks) noexcept {

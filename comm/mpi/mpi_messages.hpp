@@ -10,6 +10,8 @@
 
 namespace muster::detail {
 
+class node_memory;
+
 /// The ranks that messages go between.
 struct direct_world {
     MPI_Comm comm = MPI_COMM_NULL;
@@ -17,6 +19,7 @@ struct direct_world {
     int size = 1;
     int largest_tag = 32767;
     std::vector<std::string> const* hosts = nullptr;
+    node_memory* node = nullptr;  ///< where all ranks share memory
 };
 
 /// Non-blocking sends and receives that are waited for together. Messages above 256 MiB go in pieces of that, since MPI counts in
@@ -57,5 +60,8 @@ int find_mismatch(direct_world const& world, int tag, TagFrom&& tag_from, int on
     }
     return -1;
 }
+
+/// Throws comm_error: rank `peer` is at another collective than this rank's reduction `what`.
+[[noreturn]] void throw_mismatch(direct_world const& world, collective const& what, int peer);
 
 }  // namespace muster::detail

@@ -1,12 +1,14 @@
 // The rendezvous of ranks over MPI, and the world that it makes.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "comm/backend/comm_options.hpp"
 #include "comm/backend/world_record.hpp"
 #include "comm/mpi/mpi_call.hpp"
+#include "comm/mpi/mpi_node_memory.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 #include "pmix/identity.hpp"
 
@@ -16,7 +18,8 @@ namespace muster::detail {
 struct mpi_world {
     unique_comm comm;
     std::vector<world_record> ranks;
-    bool crowded = false;  ///< the ranks of this node, in this world or not, share processors
+    bool crowded = false;               ///< the ranks of this node, in this world or not, share processors
+    std::unique_ptr<node_memory> node;  ///< where all ranks are on one node and can share memory
 };
 
 /// Collective over MPI's world, or over options.members of it. Checked on all ranks (check_world); numbered by the identities.
@@ -25,6 +28,6 @@ mpi_world rendezvous(mpi_runtime& runtime, identity const& who, comm_options con
 
 /// Collective over `ranks` (of `whole`, distinct, this rank `own` among them). Throws mpi_error and errc::timeout.
 mpi_world rendezvous_of_some(mpi_runtime& runtime, mpi_world const& whole, std::span<int const> ranks, int own,
-                             duration deadline);
+                             comm_options const& options);
 
 }  // namespace muster::detail

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "comm/backend/memory/shared_memory.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
-#include "comm/shm/memory/shared_memory.hpp"
 
 namespace muster::shm {
 

@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <new>
 
+#include "comm/backend/memory/process_token.hpp"
+#include "comm/backend/memory/shared_memory.hpp"
 #include "comm/backend/processes/process_watch.hpp"
 #include "comm/backend/world_record.hpp"
-#include "comm/shm/memory/process_token.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
-#include "comm/shm/memory/shared_memory.hpp"
 
 // How the memory is ordered. Every value but chunk_counters::claimed has one writer, the rank in whose region it lies. A rank
 // first writes data with plain stores, then publishes a number with a release store; who reads that number with an acquire load

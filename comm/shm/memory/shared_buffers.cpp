@@ -16,7 +16,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "comm/shm/memory/shared_memory.hpp"
+#include "comm/backend/memory/shared_memory.hpp"
 
 namespace muster::shm {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "comm/backend/comm_buffer.hpp"
-#include "comm/shm/memory/process_token.hpp"
+#include "comm/backend/memory/process_token.hpp"
 
 namespace muster::shm {
 

@@ -15,7 +15,7 @@
 #include "base/text.hpp"
 #include "comm/backend/call_with_deadline.hpp"
 #include "comm/backend/comm_error.hpp"
-#include "comm/shm/memory/shared_memory.hpp"
+#include "comm/backend/memory/shared_memory.hpp"
 #include "comm/shm/rendezvous/rendezvous_socket.hpp"
 #include "comm/shm/rendezvous/rendezvous_wait.hpp"
 #include "comm/shm/rendezvous/shm_rendezvous.hpp"

@@ -13,8 +13,8 @@
 #include <map>
 #include <new>
 
+#include "comm/backend/memory/process_token.hpp"
 #include "comm/shm/memory/mapped_buffers.hpp"
-#include "comm/shm/memory/process_token.hpp"
 #include "comm/shm/memory/remote_memory.hpp"
 #include "comm/shm/memory/segment.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"

@@ -13,7 +13,7 @@
 
 #include "base/error.hpp"
 #include "comm/backend/comm_error.hpp"
-#include "comm/shm/memory/process_token.hpp"
+#include "comm/backend/memory/process_token.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
 #include "comm/shm/shm_operation.hpp"
 #include "comm/shm/shm_world.hpp"

@@ -1,4 +1,4 @@
-#include "comm/shm/memory/shared_memory.hpp"
+#include "comm/backend/memory/shared_memory.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

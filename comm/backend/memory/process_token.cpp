@@ -1,17 +1,18 @@
-#include "comm/shm/memory/process_token.hpp"
+#include "comm/backend/memory/process_token.hpp"
 
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/types.h>
 
 #include <atomic>
+#include <cstddef>
 #include <new>
-
-#include "comm/shm/shm_sizes.hpp"
 
 namespace muster::shm {
 
 namespace {
+
+constexpr std::size_t page_bytes = 4096;
 
 /// Alone in a page that the kernel zeroes in a forked child: there it is undecided again.
 struct held_token {
