@@ -1,5 +1,6 @@
 #include "launch/shim/rank_shim.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
+#include "launch/observe/container_start.hpp"
 #include "launch/observe/hang_command.hpp"
 #include "launch/observe/process_sight.hpp"
 #include "launch/ranks/output_writer.hpp"
@@ -22,6 +24,7 @@
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signals.hpp"
 #include "launch/wire/launcher_link.hpp"
+#include "launch/wire/mpi_event.hpp"
 
 namespace muster {
 
@@ -35,20 +38,30 @@ constexpr int most_kills = 50;  ///< 10 s
 constexpr duration brief_drain{output_writer::brief_drain_s};
 constexpr std::size_t largest_frame_bytes = 64u << 20;
 
+/// Standard output, to which nothing of this process goes, is standard error afterwards.
+unique_fd take_mpi_events(environment const& variables) {
+    if (!variables.has(mpi_events_variable)) return {};
+    unique_fd events(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+    return events;
+}
+
 }  // namespace
 
 rank_shim::rank_shim(environment variables, shim_parents parents)
     : signals_(take_signals(handled, "the rank shim")),
       variables_(std::move(variables)),
       parents_(std::move(parents)),
+      mpi_events_(take_mpi_events(variables_)),
       parent_(parents_.guard != 0 ? parents_.guard : parents_.daemon),
       started_(std::time(nullptr)) {
     ::signal(SIGPIPE, SIG_IGN);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the program become ours, so that none is missed
-    // Of the guard SIGCONT tells: this process may be stopped, and nobody else ends the rank then. Of the daemon SIGHUP.
-    ::prctl(PR_SET_PDEATHSIG, parents_.guard != 0 ? SIGCONT : SIGHUP);
+    // SIGCONT tells: this process may be stopped, and nobody else ends the rank then.
+    ::prctl(PR_SET_PDEATHSIG, SIGCONT);
     host_ = short_host_name();
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
+    if (mpi_events_) loop_.watch_readable(mpi_events_.get(), [this] { on_mpi_events(); });
 }
 
 rank_shim::~rank_shim() = default;
@@ -214,6 +227,7 @@ void rank_shim::on_child() {
         report_abort();
         tell(wire::ended{*wait_status_, err_ ? err_->last_lines() : std::string(), asked_to_end_,
                          memory_verdict_of(*wait_status_, memory_)});
+        if (mpi_events_) write_event(mpi_events_.get(), {mpi_event::kind::settled});
         phase_ = phase::leftovers;
         if (!descendants().empty())
             loop_.after(grace_ends_ ? duration(0) : leftover_patience, [this] { end_leftovers(SIGTERM); });
@@ -225,6 +239,7 @@ void rank_shim::end_rank(int signal_number) {
     if (grace_ends_ || phase_ == phase::gone) return;
     grace_ends_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(job_.grace);
     if (phase_ == phase::draining) return conclude_if_drained();
+    signal_opened_containers(loop_, signal_number, *grace_ends_);
     if (!from_engine_.is_recent(signal_number)) signal_descendants(signal_number);
     from_launcher_.note(signal_number);
     signal_descendants(SIGCONT);  // a stopped process takes no signal
@@ -310,6 +325,18 @@ void rank_shim::detect_mpi() {
     if (phase_ != phase::running || job_.who.world_size < 2) return;
     for (pid_t const pid : descendants())  // the program may be below a script
         if (auto const library = maps_mpi(pid)) return tell(wire::loaded_mpi{*library});
+}
+
+void rank_shim::on_mpi_events() {
+    auto const events = read_events(mpi_events_.get());
+    if (events.empty()) return loop_.unwatch(mpi_events_.get());
+    for (auto const& event : events)
+        if (event.what == mpi_event::kind::aborted)
+            tell(wire::aborting{job_.who.rank, event.code});
+        else if (event.what == mpi_event::kind::settled)
+            tell(wire::settled{});
+        else
+            tell(wire::met{event.what == mpi_event::kind::finalized});
 }
 
 /// The guard is stopped by engines that stop their ranks. PBS suspends a job by stopping the sessions that it has started itself: those of

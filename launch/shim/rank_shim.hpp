@@ -74,6 +74,7 @@ class rank_shim {
     bool parent_is_gone() const;
     void on_parent_gone();
     void detect_mpi();
+    void on_mpi_events();
     void follow_suspension();
 
     // what is done about it
@@ -97,6 +98,7 @@ class rank_shim {
     unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
     environment variables_;
     shim_parents parents_;
+    unique_fd mpi_events_;  ///< of the agent, where that is the rank's server of MPI
     pid_t parent_;  ///< the guard, or the daemon
     std::time_t started_;
     event_loop loop_;

@@ -5,16 +5,19 @@
 
 An image is a folder. Each command has a user and a mount namespace of its own; with --pid one of process numbers too, with an init. Of the node it sees /dev, /proc, /sys,
 /tmp, /var/tmp, the home and the working folder, and what it is told to bind, also by APPTAINER_BIND. A folder to bind that is not there is the end. The environment
-goes in, but for PATH and LD_LIBRARY_PATH; APPTAINERENV_NAME becomes NAME. The runtime stays as the parent: it passes signals on, and dies of the signal that its
+goes in, but for PATH and LD_LIBRARY_PATH; APPTAINERENV_NAME becomes NAME. Signals that come while the container is made are lost; with a file `hold` beside the stand-in it
+is made when that is gone, and `making.HOST.PID` tells that it is being made. The runtime stays as the parent: it passes signals on, and dies of the signal that its
 command died of (with --pid it ends with 128 + that number)."""
 import ctypes
 import os
 import pwd
 import signal
 import sys
+import time
 
 NEWNS, NEWPID, NEWUSER, NEWIPC = 0x20000, 0x20000000, 0x10000000, 0x8000000
 BIND, REC = 0x1000, 0x4000
+PR_SET_NAME = 15
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -107,8 +110,21 @@ def environment_of(given):
     return own | given["env"] | {"APPTAINER_CONTAINER": given["image"], "APPTAINER_BIND": ",".join(given["binds"])}
 
 
+CAUGHT = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def hold():
+    folder = os.path.dirname(os.path.abspath(__file__))
+    if os.path.exists(os.path.join(folder, "hold")):
+        open(os.path.join(folder, f"making.{os.uname().nodename}.{os.getpid()}"), "w").close()
+        while os.path.exists(os.path.join(folder, "hold")):
+            time.sleep(0.02)
+
+
 def run(given, root):
     """In the container: becomes the command."""
+    for number in CAUGHT:
+        signal.signal(number, signal.SIG_DFL)
     if given["spaces"] & NEWPID:
         mount("proc", make_point(root, "/proc", "/proc"), "proc")
     else:
@@ -123,7 +139,7 @@ def run(given, root):
 
 def wait_for(child, is_init=False):
     """As the command ended so does this process."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+    for number in CAUGHT:
         signal.signal(number, lambda got, frame: os.kill(child, got))
     status = os.waitpid(child, 0)[1]
     if os.WIFEXITED(status):
@@ -139,6 +155,10 @@ def main():
     if not os.path.exists(given["image"]):
         fatal(f'could not open image {given["image"]}: no such file or directory')
     user, group = os.getuid(), os.getgid()
+    checked(libc.prctl(PR_SET_NAME, b"starter"), "prctl")
+    for number in CAUGHT:
+        signal.signal(number, lambda got, frame: None)
+    hold()
     checked(libc.unshare(given["spaces"]), "unshare")
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         with open(f"/proc/self/{name}", "w") as file:

@@ -73,6 +73,29 @@ expect_end 143
 expect_equal "$(grep -c 'told$' "$OUT")" 4 'ranks that were told'
 expect_nothing_left
 
+# A request to end that comes while the containers are made, when Apptainer loses it: their programs get it when they run. On one node by muster itself, on two by shims.
+write_program told <<'TOLD'
+trap 'echo told; exit 0' TERM
+while :; do sleep 0.1; done
+TOLD
+held() { [ "$(ls "$work/bin" | grep -c '^making\.')" = 2 ]; }
+while_opening() { # COMMAND...
+    rm -f "$work"/bin/making.*
+    as_user touch bin/hold
+    start "$@" prefix/bin/muster run -n 2 --grace 20s -- apptainer exec --bind /usr image ./told
+    wait_until 30 held || exit 1
+    "$cluster" on head kill -TERM "$("$cluster" on head pgrep -nf 'bin/muster run -n 2')"
+    wait_until 30 grep -q 'got SIGTERM' "$ERR" || exit 1
+    as_user rm bin/hold
+    expect_end 143
+    expect_not_contains stderr 'did not end within' 'giving them up'
+    expect_nothing_left
+}
+while_opening as_user
+allocate --nodes=2 --ntasks-per-node=1
+while_opening inside
+release
+
 # An image that is not there is refused before anything is queued.
 expect_exit 2 m submit --site generic-slurm --time 5min --gpus 2 --container none.sif -- true
 expect_contains stderr "--container none.sif: there is no such image in $work, where the job would start"

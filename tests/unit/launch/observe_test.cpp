@@ -51,6 +51,11 @@ TEST(abort_notice, rank_and_code_are_read) {
     EXPECT_EQ(find_abort_notice("Abort(1) on node 2: x"), std::nullopt);
     EXPECT_EQ(find_abort_notice("MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD"), std::nullopt);
     EXPECT_EQ(find_abort_notice("I called MPI_Abort"), std::nullopt);
+    EXPECT_EQ(
+        find_abort_notice("MPI_ABORT was invoked on rank 3 in communicator MPI COMMUNICATOR 4 DUP FROM 0\nwith errorcode 7.\n"),
+        std::nullopt);
+    EXPECT_EQ(find_abort_notice("Abort(1)\nrank 0 runs ) on node 2 (rank 0 in comm 0): x"), std::nullopt) << "two lines";
+    EXPECT_EQ(find_abort_notice("Abort(-3) on node 4 (rank 4 in comm 0): x"), (abort_notice{4, -3}));
 }
 
 TEST(process_sight, calls_have_their_names) {
