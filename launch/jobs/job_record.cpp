@@ -142,14 +142,18 @@ std::optional<job_record> find_job_record(std::string const& id, environment con
     if (auto found = read_record(record_path(folder, "pbs", id))) return found;
     if (auto const of_array = slurm_array_of(id); of_array != id)
         if (auto found = read_record(record_path(folder, "slurm", of_array))) return found;
-    auto const of_array = pbs_array_of(id);
-    auto const path =
-        of_array.find('.') == std::string::npos ? record_of_any_server(folder, of_array) : record_path(folder, "pbs", of_array);
-    return path.empty() ? std::nullopt : read_record(path);
+    for (auto const& number : {pbs_array_of(id), as_pbs_array(id)}) {  // of an array the brackets may be left out
+        auto const path =
+            number.find('.') == std::string::npos ? record_of_any_server(folder, number) : record_path(folder, "pbs", number);
+        if (auto found = path.empty() ? std::nullopt : read_record(path)) return found;
+    }
+    return std::nullopt;
 }
 
-std::string full_job_number(std::string const& id, std::optional<job_record> const& record) {
-    if (!record || record->scheduler != "pbs" || id.find('.') != std::string::npos) return id;
+std::string full_job_number(std::string const& asked, std::optional<job_record> const& record) {
+    if (!record || record->scheduler != "pbs") return asked;
+    auto const id = record->id.find("[]") == std::string::npos ? asked : as_pbs_array(asked);
+    if (id.find('.') != std::string::npos) return id;
     auto const server = record->id.find('.');
     return server == std::string::npos ? id : id + record->id.substr(server);
 }

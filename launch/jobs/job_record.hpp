@@ -44,6 +44,6 @@ std::string write_job_record(job_record const& record, environment const& variab
 std::optional<job_record> find_job_record(std::string const& id, environment const& variables);
 
 /// `id` with the server of its record, if PBS' server is left out: the number that %j stands for. Pure.
-std::string full_job_number(std::string const& id, std::optional<job_record> const& record);
+std::string full_job_number(std::string const& asked, std::optional<job_record> const& record);
 
 }  // namespace muster

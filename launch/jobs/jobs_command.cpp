@@ -87,12 +87,13 @@ int cancel_command(std::vector<std::string> const& args, environment const& vari
     auto const jobs = list_jobs(kind, ids, variables);
     int code = 0;
     for (auto const& id : ids) {
-        std::string was;
+        std::string was, number = id;
         bool goes_on = false;
         for (auto const& job : jobs) {
             if (!is_meant(job, id)) continue;
             was += fmt::format("{}{}", was.empty() ? "" : ", ", job.state);
             goes_on = goes_on || job.phase != job_phase::ended;
+            if (kind == queue_kind::pbs && job.id.find('[') != std::string::npos) number = as_pbs_array(id);
         }
         if (!goes_on) {
             print_error("muster", fmt::format("job {}: {}", id,
@@ -101,7 +102,7 @@ int cancel_command(std::vector<std::string> const& args, environment const& vari
             code = 1;
             continue;
         }
-        auto const answer = run_captured(cancel_words(kind, id), variables);
+        auto const answer = run_captured(cancel_words(kind, number), variables);
         if (answer.exit_status == 0) {
             fmt::print("job {} cancelled; it was {}\n", id, was);
         } else {

@@ -59,7 +59,9 @@ class followed_job {
     }
 
     /// One of an array's tasks has a number of its own.
-    bool needs_number() const { return id_.find('_') != std::string::npos || id_.find("[]") != std::string::npos; }
+    bool needs_number() const {
+        return id_.find('_') != std::string::npos || full_job_number(id_, record_).find("[]") != std::string::npos;
+    }
     bool has_tasks() const { return numbers_.size() > 1; }
 
     std::vector<job_files> files() const {
@@ -113,9 +115,13 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     followed_job job(id, record, variables);
     bool const follow = given.flag("follow");
     if (follow || job.needs_number()) job.ask();
-    auto const all = job.files();
-    auto const& files = all.front();
+    auto all = job.files();
     auto const is_silent = [](job_files const& of) { return of.output.empty() && of.run_folders.empty(); };
+    if (!follow && !job.needs_number() && std::all_of(all.begin(), all.end(), is_silent)) {  // an array, perhaps
+        job.ask();
+        all = job.files();
+    }
+    auto const& files = all.front();
     if (!follow && std::all_of(all.begin(), all.end(), is_silent))
         throw error(errc::not_found,
                     fmt::format("job {}: no output in {} (yet); {}", id, files.first_folder,

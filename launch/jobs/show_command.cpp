@@ -92,6 +92,8 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     auto const kind = find_queue(variables);
     auto jobs = list_jobs(kind, ids, variables);
     std::erase_if(jobs, [&](queued_job const& job) { return !is_meant(job, id); });
+    bool const is_array = kind == queue_kind::pbs && !jobs.empty() && jobs.front().id.find('[') != std::string::npos;
+    auto const number = is_array ? as_pbs_array(id) : id;
     auto const raw_id = jobs.size() == 1 ? jobs.front().raw_id : id;
     auto const files = find_job_files(raw_id, record);
     if (jobs.empty() && !record && files.run_folders.empty())
@@ -121,7 +123,7 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     if (record) print_record(*record);
     print_row("output", files.output);
     for (auto const& folder : files.run_folders) print_run(folder, read_object(folder, "run.json"));
-    if (auto const full = describe_job(kind, id, variables); !full.empty())
+    if (auto const full = describe_job(kind, number, variables); !full.empty())
         fmt::print("\nas {} has it\n{}\n", to_string(kind), trim(full));
     return 0;
 }

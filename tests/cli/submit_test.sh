@@ -94,6 +94,10 @@ case " $* " in
         row '5[1].fakeserver' 'F|array_id=5[].fakeserver|stime=x|Exit_status=0'
         row '5[2].fakeserver' 'F|array_id=5[].fakeserver|stime=x|Exit_status=7'
         ;;
+    *' 5 '* | *' 5.fakeserver '*)
+        echo 'qstat: Unknown Job Id 5.fakeserver' >&2
+        exit 153
+        ;;
     *) row 12.fakeserver "$state" ;;
 esac
 SH
@@ -128,8 +132,18 @@ expect_exit 143 pbs watch 12.fakeserver
 expect_exit 7 pbs watch '5[]'
 expect_matches stderr 'job 5\[2\].fakeserver: F, exit code 7'
 expect_not_contains stderr '5[].fakeserver'
+for number in 5 5.fakeserver; do # PBS does not know an array without its brackets
+    expect_exit 7 pbs watch "$number"
+    expect_matches stderr 'job 5\[2\].fakeserver: F, exit code 7'
+    expect_exit 1 pbs cancel "$number"
+    expect_contains stderr 'it has ended already'
+    expect_exit 0 pbs show "$number"
+    expect_matches stdout '^state +5\[1\].fakeserver F$'
+done
 mkdir -p 'muster-runs/5[2].fakeserver/rank.00' && echo second >'muster-runs/5[2].fakeserver/rank.00/stdout'
 expect_exit 0 pbs logs '5[].fakeserver'
+expect_contains stdout 'second'
+expect_exit 0 pbs logs 5
 expect_contains stdout 'second'
 : >"$fakes/calls"
 expect_exit 143 pbs watch 12.fakeserver 12.fakeserver

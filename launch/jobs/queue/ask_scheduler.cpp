@@ -83,8 +83,20 @@ std::vector<std::string> list_words(queue_kind kind, std::vector<std::string> co
     return words;
 }
 
-std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> const& ids, environment const& variables) {
-    auto const user = own_name();
+namespace {
+
+/// Of those that PBS did not find, which does not know an array without its brackets.
+std::vector<std::string> perhaps_arrays(std::vector<std::string> const& ids, std::vector<queued_job> const& found) {
+    std::vector<std::string> arrays;
+    for (auto const& id : ids)
+        if (id.find('[') == std::string::npos &&
+            std::none_of(found.begin(), found.end(), [&](queued_job const& job) { return is_meant(job, id); }))
+            arrays.push_back(as_pbs_array(id));
+    return arrays;
+}
+
+std::vector<queued_job> ask(queue_kind kind, std::vector<std::string> const& ids, std::string const& user,
+                            environment const& variables) {
     auto words = list_words(kind, ids, user);
     auto answer = run_captured(words, variables, answer_limit);
     if (kind == queue_kind::pbs && keeps_no_history(answer.err)) {
@@ -96,7 +108,19 @@ std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> cons
         throw error(errc::unavailable,
                     fmt::format("{} failed (code {}): {}; try again, or ask the site", shell_join(words), answer.exit_status,
                                 without_controls(trim(answer.err.empty() ? answer.out : answer.err))));
-    auto jobs = kind == queue_kind::slurm ? parse_squeue(answer.out) : parse_qstat(answer.out);
+    return kind == queue_kind::slurm ? parse_squeue(answer.out) : parse_qstat(answer.out);
+}
+
+}  // namespace
+
+std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> const& ids, environment const& variables) {
+    auto const user = own_name();
+    auto jobs = ask(kind, ids, user, variables);
+    if (kind == queue_kind::pbs)
+        if (auto const arrays = perhaps_arrays(ids, jobs); !arrays.empty()) try {
+                for (auto& job : ask(kind, arrays, user, variables)) jobs.push_back(std::move(job));
+            } catch (error const&) {  // then it is no array either
+            }
     if (kind == queue_kind::pbs && !ids.empty()) jobs = without_begun_arrays(std::move(jobs));
     if (kind == queue_kind::pbs && ids.empty())
         std::erase_if(jobs, [&](queued_job const& job) { return job.owner.substr(0, job.owner.find('@')) != user; });

@@ -118,6 +118,12 @@ std::string pbs_array_of(std::string const& id) {
     return id.substr(0, open + 1) + id.substr(close);
 }
 
+std::string as_pbs_array(std::string const& id) {
+    if (id.find('[') != std::string::npos) return id;
+    auto const server = std::min(id.find('.'), id.size());
+    return id.substr(0, server) + "[]" + id.substr(server);
+}
+
 std::vector<queued_job> parse_qstat(std::string_view printed) {
     std::vector<queued_job> jobs;
     for (auto const line : split(printed, '\n')) {

@@ -149,7 +149,10 @@ bool is_meant(queued_job const& job, std::string_view asked) {
     };
     if (begins_with(id)) return true;
     auto const array = pbs_array_of(job.id);  // "5[].server" of "5[3].server"
-    return array == asked || begins_with(array);
+    if (array == asked || begins_with(array)) return true;
+    auto plain = array;  // "5.server"
+    if (auto const brackets = plain.find("[]"); brackets != std::string::npos) plain.erase(brackets, 2);
+    return plain == asked || begins_with(plain);
 }
 
 int watch_code(queued_job const& job) noexcept {

@@ -39,10 +39,14 @@ std::vector<queued_job> parse_qstat(std::string_view printed);
 /// "12[].server" of "12[3].server", and "12[]" of "12[3]": the array of PBS that a task belongs to; any other number as it is. Pure.
 std::string pbs_array_of(std::string const& id);
 
+/// "5[].server" of "5.server": the number of an array as PBS writes it. One that has brackets stays as it is. Pure.
+std::string as_pbs_array(std::string const& id);
+
 /// Without the rows of arrays of PBS whose tasks have rows of their own: an array's exit status is 0 whatever its tasks' are. Pure.
 std::vector<queued_job> without_begun_arrays(std::vector<queued_job> jobs);
 
-/// Whether `job` is meant by `asked`: the job itself, a task of that array, or the same job of PBS without its server. Pure.
+/// Whether `job` is meant by `asked`: the job itself, a task of that array (whose brackets of PBS may be left out), or the same
+/// job of PBS without its server. Pure.
 bool is_meant(queued_job const& job, std::string_view asked);
 
 /// The code that `muster watch` ends with: the job's own; 124 if its time was up, 143 if it was cancelled, 137 if memory was full, 125 if a

@@ -101,6 +101,10 @@ TEST(job_record, is_found_by_other_numbers_of_its_job) {
     EXPECT_EQ(found("3"), "");
     EXPECT_EQ(found("56[2].one"), "56[].one");
     EXPECT_EQ(found("56[2]"), "56[].one");
+    EXPECT_EQ(found("56"), "56[].one");
+    EXPECT_EQ(found("56.one"), "56[].one");
+    EXPECT_EQ(found("56.two"), "");
+    EXPECT_EQ(full_job_number("56", find_job_record("56", variables)), "56[].one");
     EXPECT_EQ(found("78"), "");  // of which server?
     EXPECT_EQ(full_job_number("34", find_job_record("34", variables)), "34.one.example");
     EXPECT_EQ(full_job_number("12_1", find_job_record("12_1", variables)), "12_1");

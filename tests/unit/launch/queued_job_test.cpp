@@ -105,6 +105,12 @@ TEST(queued_job, is_read_from_qstat) {
     EXPECT_EQ(runs.owner, "tester@head.lab.example");
     EXPECT_TRUE(is_meant(runs, "85"));
     EXPECT_FALSE(is_meant(runs, "8"));
+    auto const& of_array = find(jobs, "87[2].head");
+    for (auto const* asked : {"87", "87.head", "87[]", "87[].head", "87[2]"}) EXPECT_TRUE(is_meant(of_array, asked)) << asked;
+    for (auto const* asked : {"8", "87.other", "87[3]", "87[1].head"}) EXPECT_FALSE(is_meant(of_array, asked)) << asked;
+    EXPECT_EQ(as_pbs_array("87"), "87[]");
+    EXPECT_EQ(as_pbs_array("87.head.lab"), "87[].head.lab");
+    EXPECT_EQ(as_pbs_array("87[2].head"), "87[2].head");
     EXPECT_EQ(explain_wait(find(jobs, "84.head")), "it is held; release it by qrls");
     EXPECT_EQ(explain_wait(find(jobs, "88.head")), "it waits for another job (afterok:85.head@head)");
     EXPECT_EQ(explain_wait(find(jobs, "89.head")), "its earliest start time has not come (Mon Nov 23 07:52:00 2026)");
@@ -131,8 +137,8 @@ TEST(queued_job, of_an_array_of_pbs) {
     EXPECT_EQ(find(jobs, "90[1].head").status, 143);
     EXPECT_EQ(find(jobs, "90[2].head").status, 0);
     EXPECT_EQ(find(jobs, "90[3].head").status, 143) << "deleted before it ran; the row has the array's exit status";
-    for (auto const* asked : {"90[]", "90[].head", "90[1]", "90[1].head"}) EXPECT_TRUE(is_meant(jobs[0], asked)) << asked;
-    for (auto const* asked : {"90", "9[]", "90[2]", "90[].other"}) EXPECT_FALSE(is_meant(jobs[0], asked)) << asked;
+    for (auto const* asked : {"90", "90.head", "90[]", "90[].head", "90[1]", "90[1].head"}) EXPECT_TRUE(is_meant(jobs[0], asked)) << asked;
+    for (auto const* asked : {"9", "90.other", "9[]", "90[2]", "90[].other"}) EXPECT_FALSE(is_meant(jobs[0], asked)) << asked;
     auto const alone = parse_qstat("Job Id: 4[].head|job_state=Q|array=True\n");
     EXPECT_EQ(without_begun_arrays(alone), alone);
 }
