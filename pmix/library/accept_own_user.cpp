@@ -13,6 +13,7 @@ namespace muster::pmix {
 namespace {
 
 std::atomic<bool> checking{false};
+std::atomic<bool> holding{false};
 
 bool is_own_user(int listener, int connection) {
     // One a thread and listener: the library listens from one thread.
@@ -35,10 +36,19 @@ void check_callers(bool on) noexcept {
     checking.store(on, std::memory_order_release);
 }
 
+callers_held::callers_held() noexcept {
+    holding.store(true);
+}
+callers_held::~callers_held() {
+    holding.store(false);
+    holding.notify_all();
+}
+
 }  // namespace muster::pmix
 
 /// Found before the C library's by the PMIx library, which has no other way to ask who calls.
 extern "C" [[gnu::visibility("default")]] int accept(int listener, sockaddr* address, socklen_t* length) {
+    muster::pmix::holding.wait(true);
     int const fd = accept4(listener, address, length, 0);
     if (fd < 0 || !muster::pmix::checking.load(std::memory_order_acquire) || !muster::pmix::is_tcp(fd)) return fd;
     if (muster::pmix::is_own_user(listener, fd)) return fd;

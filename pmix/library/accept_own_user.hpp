@@ -8,4 +8,12 @@ namespace muster::pmix {
 /// the server before it starts the library.
 void check_callers(bool on) noexcept;
 
+/// While one lives, `accept` waits with the callers: a library that has begun to listen refuses those whose job it was not told of yet.
+struct callers_held {
+    callers_held() noexcept;
+    ~callers_held();
+    callers_held(callers_held const&) = delete;
+    callers_held& operator=(callers_held const&) = delete;
+};
+
 }  // namespace muster::pmix

@@ -1,7 +1,11 @@
 #include "pmix/server/server.hpp"
 
 #include <fmt/format.h>
+#include <pmix_server.h>
+#include <poll.h>
 #include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,34 +13,50 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <optional>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/process/phase_timeline.hpp"
 #include "pmix/library/accept_own_user.hpp"
 #include "pmix/library/completion.hpp"
+#include "pmix/library/library_version.hpp"
+#include "pmix/server/client_variables.hpp"
 #include "pmix/server/dummy_topology.hpp"
+#include "pmix/server/held_listener.hpp"
+#include "pmix/server/library_server.hpp"
 #include "pmix/server/open_mpi_environment.hpp"
 #include "pmix/server/server_core.hpp"
 
 namespace muster::pmix {
 namespace {
 
-constexpr duration start_deadline{10};
-constexpr duration stop_deadline{2};
+constexpr int most_waiting_ranks = 128;
 
-/// The library would take an outer launcher's PMIX_* for its own; only the user's choices for the library itself stay.
-void forget_outer_launcher() {
-    auto const variables = environment::capture();
-    for (auto const& [name, value] : variables)
-        if (name.starts_with("PMIX_") && !name.starts_with("PMIX_MCA_")) unsetenv(name.c_str());
-}
+/// A library's server that is to start when somebody connects.
+struct late_start {
+    held_listener listener;
+    std::string version = library_version();
+    unique_fd either{::epoll_create1(EPOLL_CLOEXEC)};  ///< readable if the listener or the server's own descriptor is
+    std::vector<std::pair<int, int>> exits;            ///< ranks that ended before, with their status: whom it starts for may ask
+    bool failed = false;
 
-/// Parts of the library that one server on one node never uses; each that is not opened saves start time. And a caller that says
-/// nothing holds the library's one thread no longer than a second (version 4 has no limit of its own). The user's choice stays.
-void choose_components() {
-    setenv("PMIX_MCA_gds", "hash", 0);
-    setenv("PMIX_MCA_ptl_base_handshake_wait_time", "1", 0);
-}
+    explicit late_start(int event_fd) {
+        for (int const fd : {listener.fd(), event_fd}) {
+            epoll_event wanted{};
+            wanted.events = EPOLLIN;
+            if (::epoll_ctl(either.get(), EPOLL_CTL_ADD, fd, &wanted) != 0) throw_system("epoll_ctl", "for the PMIx server");
+        }
+    }
+
+    bool is_called() const {
+        pollfd one{listener.fd(), POLLIN, 0};
+        return ::poll(&one, 1, 0) > 0;
+    }
+
+    /// The library has it, or nobody.
+    void give_listener_up() { ::epoll_ctl(either.get(), EPOLL_CTL_DEL, listener.fd(), nullptr); }
+};
 
 struct owned_argv {
     char** list = nullptr;
@@ -72,71 +92,12 @@ struct server::state {
     std::string topology_source = "hwloc";
     std::vector<bool> connected, finalized;
     std::vector<int> ended;  ///< ranks that the library is to forget
+    std::optional<late_start> late;
+    bool is_started = false;  ///< the library's server
 };
 
-namespace {
-
-/// Begins to start it, in a thread.
-std::shared_ptr<completion> start_library(job const& description, pmix_topology_t& topology) {
-    forget_outer_launcher();
-    choose_components();
-    auto keys = std::make_shared<info_list>();
-    keys->add(PMIX_SERVER_TMPDIR, description.session_dir);
-    keys->add(PMIX_SYSTEM_TMPDIR, description.session_dir);
-    keys->add(PMIX_SERVER_NSPACE, description.nspace + ".server");
-    keys->add_rank(PMIX_SERVER_RANK, 0);
-    keys->add(PMIX_HOSTNAME, description.host);
-    keys->add(PMIX_SERVER_TOOL_SUPPORT, false);
-    keys->add(PMIX_IOF_LOCAL_OUTPUT, false);  // output is the launcher's business
-    pmix_value_t value;
-    std::memset(&value, 0, sizeof value);
-    value.type = PMIX_TOPO;
-    value.data.topo = &topology;
-    keys->add_borrowed(PMIX_TOPOLOGY2, value);
-    return call_in_thread([keys] {
-        auto module = upcalls();
-        return PMIx_server_init(&module, keys->data(), keys->size());
-    });
-}
-
-template <typename Meanwhile>
-void register_job(job const& description, Meanwhile const& meanwhile) {
-    auto const done = completion::create();
-    auto const keys = std::make_shared<info_list>(describe_job(description));
-    auto const nspace = make_proc(description.nspace, 0);
-    auto const here = local_ranks_of(description);
-    auto* cookie = done->expect_one();
-    auto status = PMIx_server_register_nspace(nspace.nspace, static_cast<int>(here.size()), keys->data(), keys->size(),
-                                              completion::done, cookie);
-    if (status != PMIX_SUCCESS) completion::done(status, cookie);
-    // Registered one after the other without waiting for each: a wait would cost a thread switch a rank.
-    for (auto rank = here.begin(); rank != here.end() && status == PMIX_SUCCESS; ++rank) {
-        auto const proc = make_proc(description.nspace, static_cast<pmix_rank_t>(*rank));
-        cookie = done->expect_one();
-        status = PMIx_server_register_client(&proc, geteuid(), getegid(), nullptr, completion::done, cookie);
-        if (status != PMIX_SUCCESS) completion::done(status, cookie);
-    }
-    // The keys must live until the library has read them; on a timeout they are left to it.
-    meanwhile(*done);
-    try {
-        done->wait_or_throw(start_deadline, "PMIx_server_register_nspace");
-    } catch (error const& failure) {
-        if (failure.code() == errc::timeout) new std::shared_ptr<info_list>(keys);
-        throw;
-    }
-}
-
-/// Ends the library's server. False if it did not within the deadline: it is left to itself, and what it may still use with it.
-bool stop_library() {
-    bool const stopped = call_with_deadline(stop_deadline, [] { return PMIx_server_finalize(); })->wait(duration{0});
-    if (!stopped) spdlog::warn("PMIx_server_finalize did not return within {}; leaving it", format_duration(stop_deadline));
-    return stopped;
-}
-
-}  // namespace
-
-server::server(job const& description, std::function<void(question const&)> const& meanwhile)
-    : state_(std::make_unique<state>(description)) {
+server::server(job const& description, std::function<void(question const&)> const& meanwhile, library_start when)
+    : state_(std::make_shared<state>(description)) {
     // The library keeps its listening socket's set-up in statics, which a second start would take for still open.
     static bool started = false;
     if (started)
@@ -152,7 +113,30 @@ server::server(job const& description, std::function<void(question const&)> cons
     set_active_core(state_->core.get());
     started = true;
     check_callers(true);
-    auto const started_library = start_library(description, state_->topology);
+    bool const can_wait = when == library_start::at_first_call && !description.spans_nodes() &&
+                          description.world_size <= most_waiting_ranks &&
+                          knows_client_variables(library_version(), environment::capture());
+    prepare_library_environment(can_wait);
+    if (!can_wait) {
+        start(meanwhile);
+        return;
+    }
+    try {
+        state_->late.emplace(state_->core->event_fd());
+        if (meanwhile) meanwhile([] { return false; });
+    } catch (...) {
+        set_active_core(nullptr);
+        throw;
+    }
+    end_phase("ports held, PMIx waits for a caller");
+}
+
+/// Leaves no active core behind if it throws.
+void server::start(std::function<void(question const&)> const& meanwhile, int listener) {
+    auto const& description = state_->core->description;
+    std::optional<callers_held> until_the_job_is_known;
+    if (listener >= 0) until_the_job_is_known.emplace();
+    auto const started_library = start_library(description, state_->topology, listener);
     std::exception_ptr fault;  // thrown once the library is done
     auto const call_meanwhile = [&](completion& running) {
         if (!meanwhile || fault) return;
@@ -164,11 +148,10 @@ server::server(job const& description, std::function<void(question const&)> cons
     };
     call_meanwhile(*started_library);
     try {
-        started_library->wait_or_throw(start_deadline, "PMIx_server_init");
+        started_library->wait_or_throw(library_deadline, "PMIx_server_init");
     } catch (error const& failure) {
         set_active_core(nullptr);
-        if (failure.code() == errc::timeout) [[maybe_unused]]
-            auto* left = state_.release();
+        if (failure.code() == errc::timeout) leave();
         if (fault) std::rethrow_exception(fault);
         throw;
     }
@@ -177,25 +160,42 @@ server::server(job const& description, std::function<void(question const&)> cons
         if (fault) std::rethrow_exception(fault);
         register_job(description, call_meanwhile);
         if (fault) std::rethrow_exception(fault);
+        state_->is_started = true;
     } catch (...) {
         set_active_core(nullptr);
-        if (!stop_library()) [[maybe_unused]]
-            auto* left = state_.release();
+        until_the_job_is_known.reset();  // the library waits for its own thread
+        if (!stop_library()) leave();
         throw;
     }
 }
 
-server::~server() {
-    if (is_left_) {
-        [[maybe_unused]] auto* left = state_.release();  // the library's threads use it
-        return;
+/// Somebody has connected, and waits.
+void server::start_waited_for() {
+    auto& late = *state_->late;
+    late.failed = true;
+    late.give_listener_up();
+    try {
+        start({}, late.listener.fd());
+    } catch (...) {
+        ::shutdown(late.listener.fd(), SHUT_RDWR);  // who waits there, and who comes, is refused
+        throw;
     }
+    late.failed = false;
+    for (auto const& [rank, status] : std::exchange(late.exits, {})) report_exit(rank, status);
+}
+
+/// The library's threads use the state: it is theirs for good.
+void server::leave() {
+    if (!std::exchange(is_left_, true)) new std::shared_ptr<state>(state_);
+}
+
+server::~server() {
+    if (is_left_) return;
     // From here on upcalls find no server and refuse; what was posted before is answered, so that no rank waits for ever.
     set_active_core(nullptr);
     try {
         state_->core->run();
-        if (!stop_library()) [[maybe_unused]]
-            auto* left = state_.release();
+        if (state_->is_started && !stop_library()) leave();
     } catch (std::exception const& failure) {
         spdlog::warn("while ending the PMIx server: {}", failure.what());
     }
@@ -205,6 +205,10 @@ void server::set_client_environment(int rank, environment& variables) {
     auto const& description = state_->core->description;
     expect(rank >= 0 && rank < description.world_size, "a rank of this job");
     auto const proc = make_proc(description.nspace, static_cast<pmix_rank_t>(rank));
+    if (state_->late && !state_->is_started) {
+        set_client_variables(description, rank, state_->late->listener.port(), state_->late->version, variables);
+        return set_open_mpi_environment(description, rank, variables);
+    }
     owned_argv set;
     check(PMIx_server_setup_fork(&proc, &set.list), "PMIx_server_setup_fork");
     for (char** entry = set.list; entry != nullptr && *entry != nullptr; ++entry) {
@@ -215,11 +219,16 @@ void server::set_client_environment(int rank, environment& variables) {
     set_open_mpi_environment(description, rank, variables);
 }
 
+bool server::is_library_started() const noexcept {
+    return state_->is_started;
+}
+
 int server::event_fd() const noexcept {
-    return state_->core->event_fd();
+    return state_->late ? state_->late->either.get() : state_->core->event_fd();
 }
 
 std::vector<server_event> server::poll() {
+    if (state_->late && !state_->is_started && !state_->late->failed && state_->late->is_called()) start_waited_for();
     state_->core->run();
     auto events = std::exchange(state_->core->events, {});
     for (auto const& event : events) {
@@ -256,6 +265,10 @@ void server::take(modex_message const& message) {
 void server::report_exit(int rank, int wait_status) {
     auto const& description = state_->core->description;
     expect(rank >= 0 && rank < description.world_size, "a rank of this job");
+    if (!state_->is_started) {
+        state_->late->exits.emplace_back(rank, wait_status);
+        return;
+    }
     auto const index = static_cast<std::size_t>(rank);
     auto const proc = make_proc(description.nspace, static_cast<pmix_rank_t>(rank));
     // One that never connected and exits with 0 is no client at all: an ordinary program.

@@ -10,6 +10,12 @@
 
 namespace muster::pmix {
 
+/// When the library's server is started.
+enum class library_start {
+    at_once,
+    at_first_call,  ///< where it can be: once a rank connects, so that programs without PMIx do not wait for it (3 ms)
+};
+
 /// An embedded PMIx server. One per process. Not thread safe: everything is called from the thread that made it.
 class server {
   public:
@@ -19,14 +25,17 @@ class server {
     /// outer launcher from this process (the library would follow them). `meanwhile`, if given, is called twice, while the library
     /// starts and while it registers the job, with a question: does it still take time? Neither it nor another thread may read or
     /// change the environment of the process then. Call it before some 900 file descriptors are open: the library's listener uses
-    /// select(). Throws what `meanwhile` throws, library_error naming the PMIx call, errc::timeout if the library does not answer
+    /// select(). At the first call, `poll` starts it (so that this is what blocks, and throws), and `meanwhile` is called once; that
+    /// is done for a job of this node of up to 128 ranks, whose descriptors leave the library some below 900, with a version of the library
+    /// that client_variables.hpp knows; others start at once. Throws what `meanwhile` throws, library_error naming the PMIx call, errc::timeout if the library does not answer
     /// within 10 s, errc::usage on a job without ranks or name, a cpuset that is none, and if this process has or had a server,
     /// since the library starts only one.
-    explicit server(job const& description, std::function<void(question const&)> const& meanwhile = {});
+    explicit server(job const& description, std::function<void(question const&)> const& meanwhile = {},
+                    library_start when = library_start::at_once);
     ~server();  ///< ends the library's server; never blocks for more than 2 s
 
     /// The process is about to end: the destructor will leave the library as it is, since its orderly end takes 1 ms.
-    void leave() noexcept { is_left_ = true; }
+    void leave();
 
     server(server const&) = delete;
     server& operator=(server const&) = delete;
@@ -35,8 +44,12 @@ class server {
     /// wants (open_mpi_environment.hpp). Throws library_error.
     void set_client_environment(int rank, environment& variables);
 
-    int event_fd() const noexcept;     ///< readable while `poll` has something; for an epoll set
-    std::vector<server_event> poll();  ///< all events since the last call; never blocks. Ranks wait for it: call it promptly.
+    bool is_library_started() const noexcept;
+
+    int event_fd() const noexcept;  ///< readable while `poll` has something; for an epoll set
+    /// All events since the last call. Ranks wait for it: call it promptly. Blocks only where it starts the library (at the first
+    /// call), and throws only then, library_error or errc::timeout: no rank can connect any more.
+    std::vector<server_event> poll();
 
     /// Of a job of several nodes: what is to be carried to the servers of the others since the last call; after `poll`.
     server_mail take_mail();
@@ -54,7 +67,9 @@ class server {
 
   private:
     struct state;
-    std::unique_ptr<state> state_;
+    void start(std::function<void(question const&)> const& meanwhile, int listener = -1);
+    void start_waited_for();
+    std::shared_ptr<state> state_;
     bool is_left_ = false;
 };
 

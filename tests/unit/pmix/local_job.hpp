@@ -29,6 +29,35 @@
 
 namespace muster::pmix::test {
 
+#ifdef MUSTER_TEST_BIN
+inline std::string program(std::string const& name) {
+    return std::string(MUSTER_TEST_BIN) + "/" + name;
+}
+inline std::string script(std::string const& name) {
+    return std::string(MUSTER_TEST_PROGRAMS) + "/" + name;
+}
+#else
+inline std::string program(std::string const& name) {
+    return "/nonexistent/" + name;
+}
+inline std::string script(std::string const& name) {
+    return "/nonexistent/" + name;
+}
+#endif
+
+#define SKIP_WITHOUT(path) \
+    if (access((path).c_str(), X_OK) != 0) GTEST_SKIP() << (path) << " was not built: no such MPI here"
+
+inline job small_job(std::string const& dir, int size = 1) {
+    return {.nspace = "small",
+            .host = "localhost",
+            .world_size = size,
+            .session_dir = dir,
+            .executable = "x",
+            .cpusets = {},
+            .shared_memory_dir = {}};
+}
+
 /// A private folder that goes away.
 struct session_dir {
     session_dir() {
@@ -104,7 +133,7 @@ inline bool drain(int fd, std::string& into) {
 }
 
 /// The PMIx library starts one server in the life of a process, so every job runs in a process of its own.
-inline outcome run_job_here(int size, std::vector<std::string> const& command, environment variables) {
+inline outcome run_job_here(int size, std::vector<std::string> const& command, environment variables, library_start when) {
     session_dir const session;
     job const description{.nspace = "test." + std::to_string(getpid()),
                           .host = "localhost",
@@ -114,7 +143,7 @@ inline outcome run_job_here(int size, std::vector<std::string> const& command, e
                           .cpusets = {},
                           .shared_memory_dir = {},
                           .usable_cores = 1};
-    server pmix_server(description);
+    server pmix_server(description, {}, when);
     pmi1_server pmi_server(description);
     scrub_inherited(variables);
     // Leaks that the sanitizer finds in a rank are its MPI library's.
@@ -224,12 +253,13 @@ inline outcome read_outcome(std::istream& from) {
 }
 
 /// Runs `command` as every one of `size` ranks until all have ended; an abort ends the others by SIGKILL.
-inline outcome run_job(int size, std::vector<std::string> const& command, environment variables = environment::capture()) {
+inline outcome run_job(int size, std::vector<std::string> const& command, environment variables = environment::capture(),
+                       library_start when = library_start::at_once) {
     session_dir const results;
     auto const file = results.path + "/outcome";
     EXPECT_TRUE(in_child([&] {
         std::ofstream to(file, std::ios::binary);
-        write_outcome(to, run_job_here(size, command, variables));
+        write_outcome(to, run_job_here(size, command, variables, when));
     }));
     std::ifstream from(file, std::ios::binary);
     return read_outcome(from);

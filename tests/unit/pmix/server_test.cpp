@@ -16,37 +16,11 @@ namespace {
 
 using kind = server_event::kind;
 using test::outcome;
+using test::program;
 using test::run_job;
+using test::script;
+using test::small_job;
 using testing::HasSubstr;
-
-#ifdef MUSTER_TEST_BIN
-std::string program(std::string const& name) {
-    return std::string(MUSTER_TEST_BIN) + "/" + name;
-}
-std::string script(std::string const& name) {
-    return std::string(MUSTER_TEST_PROGRAMS) + "/" + name;
-}
-#else
-std::string program(std::string const& name) {
-    return "/nonexistent/" + name;
-}
-std::string script(std::string const& name) {
-    return "/nonexistent/" + name;
-}
-#endif
-
-#define SKIP_WITHOUT(path) \
-    if (access((path).c_str(), X_OK) != 0) GTEST_SKIP() << (path) << " was not built: no such MPI here"
-
-job small_job(std::string const& dir, int size = 1) {
-    return {.nspace = "small",
-            .host = "localhost",
-            .world_size = size,
-            .session_dir = dir,
-            .executable = "x",
-            .cpusets = {},
-            .shared_memory_dir = {}};
-}
 
 TEST(server, is_one_a_process) {
     EXPECT_TRUE(test::in_child([] {

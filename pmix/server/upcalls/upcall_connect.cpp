@@ -1,6 +1,6 @@
 // Ranks that connect to each other (MPI_Comm_accept and _connect): the library calls once all local ones have.
 #include "pmix/server/server_core.hpp"
-#include "pmix/server/upcalls.hpp"
+#include "pmix/server/upcalls/upcalls.hpp"
 
 namespace muster::pmix {
 

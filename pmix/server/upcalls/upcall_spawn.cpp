@@ -1,6 +1,6 @@
 // A rank asked for more processes (MPI_Comm_spawn).
 #include "pmix/server/server_core.hpp"
-#include "pmix/server/upcalls.hpp"
+#include "pmix/server/upcalls/upcalls.hpp"
 
 namespace muster::pmix {
 

@@ -1,6 +1,6 @@
 // A rank asked for the job to end (MPI_Abort, PMIx_Abort).
 #include "pmix/server/server_core.hpp"
-#include "pmix/server/upcalls.hpp"
+#include "pmix/server/upcalls/upcalls.hpp"
 
 namespace muster::pmix {
 

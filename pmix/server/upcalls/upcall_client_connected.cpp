@@ -1,6 +1,6 @@
 // A rank initialised its PMIx library.
 #include "pmix/server/server_core.hpp"
-#include "pmix/server/upcalls.hpp"
+#include "pmix/server/upcalls/upcalls.hpp"
 
 namespace muster::pmix {
 

@@ -1,5 +1,5 @@
 // Requests to pause, signal or kill ranks. Files to clean up are the library's own business and never come here.
-#include "pmix/server/upcalls.hpp"
+#include "pmix/server/upcalls/upcalls.hpp"
 
 namespace muster::pmix {
 

@@ -1,5 +1,5 @@
 // Events between ranks. The library delivers them to its own clients, and there are no others.
-#include "pmix/server/upcalls.hpp"
+#include "pmix/server/upcalls/upcalls.hpp"
 
 namespace muster::pmix {
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "pmix/server/server_core.hpp"
-#include "pmix/server/upcalls.hpp"
+#include "pmix/server/upcalls/upcalls.hpp"
 
 namespace muster::pmix {
 namespace {
