@@ -28,6 +28,7 @@ engine_job describe_engine_job(run_context const& run, mapping const& map, std::
     job.given = run.given;
     job.map = map;
     job.this_host = short_host_name();
+    job.this_host_in_full = host_name();
     job.shim = {self_program().string(), "shim"};
     job.variables = engine_variables(run.inherited);
     apply_exports(job.variables, options.exports);
@@ -40,6 +41,7 @@ engine_job describe_engine_job(run_context const& run, mapping const& map, std::
     job.network_interface = options.network_interface;
     job.remote_shell = options.remote_shell;
     job.pass_key = options.pass_key;
+    job.lost_after = options.lost_after();
     try {
         if (!options.command.empty()) job.program = find_program(options.command.front(), job.variables, options.working_dir);
     } catch (program_error const&) {

@@ -9,6 +9,7 @@
 
 #include "base/environment.hpp"
 #include "base/process/run_captured.hpp"
+#include "base/units.hpp"
 #include "launch/placement/mapping.hpp"
 #include "launch/scheduler/allocation.hpp"
 
@@ -19,6 +20,7 @@ struct engine_job {
     allocation given;
     mapping map;
     std::string this_host;                     ///< short name of the machine that muster run is on
+    std::string this_host_in_full;             ///< the same as the machine itself says it, which may be short, too
     std::vector<std::string> shim;             ///< argv of the rank shim: absolute path of muster first
     std::vector<std::string> command;          ///< the ranks' program and its arguments, as given
     std::string working_dir;                   ///< of the ranks; empty: this process' own
@@ -30,6 +32,7 @@ struct engine_job {
     std::string network_interface;             ///< --network-interface, or empty
     std::string remote_shell;                  ///< --remote-shell, or empty
     std::string pass_key = "auto";             ///< --pass-key
+    duration lost_after{15};                   ///< a node that is silent for so long is lost
     bool probe = false;                        ///< one shim a node that looks around: no PMIx, no GPU binding
 };
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
@@ -71,9 +72,19 @@ bool has_full_names(std::vector<std::string> const& hosts) {
     return std::any_of(hosts.begin(), hosts.end(), [](auto const& host) { return host.find('.') != std::string::npos; });
 }
 
-/// The mapper compares names literally, and mpirun knows its own host by its short one.
-std::vector<std::string> without_domains(std::vector<std::string> hosts) {
-    for (auto& host : hosts) host = short_name(host);
+/// The mapper compares names literally, and mpirun knows its own host by what that says itself, of which it drops the domain unless it is
+/// to keep those of all hosts. PBS' hosts are found by short names.
+std::vector<std::string> hosts_for_mpirun(engine_job const& job) {
+    auto hosts = rank_hosts(job);
+    auto const is_own = [&](std::string const& host) { return short_name(host) == job.this_host; };
+    std::vector<std::string> others;
+    std::remove_copy_if(hosts.begin(), hosts.end(), std::back_inserter(others), is_own);
+    bool const all_short = job.given.scheduler == scheduler_kind::pbs;
+    for (auto& host : hosts)
+        if (all_short)
+            host = short_name(host);
+        else if (is_own(host))
+            host = has_full_names(others) ? job.this_host_in_full : job.this_host;
     return hosts;
 }
 
@@ -113,7 +124,7 @@ engine_command mpirun_command_of(mpirun_program const& program, engine_job const
     engine_command command{{program.name}, job.variables, {}, wire_up::pmix};
     options add(program, command.argv);
     bool const in_pbs = job.given.scheduler == scheduler_kind::pbs;
-    auto const hosts = in_pbs ? without_domains(rank_hosts(job)) : rank_hosts(job);
+    auto const hosts = hosts_for_mpirun(job);
     auto const path = job.scratch_dir + "/mpirun.hosts";
     command.files.emplace_back(path, as_lines(hosts));
     if (as_root) add.add({"--allow-run-as-root"});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.hpp"
 #include "launch/remote/pbs_remote.hpp"
@@ -53,7 +54,8 @@ engine_command remote_command_line(engine_job const& job, scheduler_sources cons
     if (shell.empty()) shell = in_pbs ? shell_join(std::vector<std::string>{job.shim.front(), "tmrsh"}) : std::string(default_shell);
     if (!job.extra_arguments.empty()) shell += " " + shell_join(job.extra_arguments);
     auto& argv = command.argv;
-    argv.insert(argv.end(), {path, "--shell=" + shell, "--pass-key=" + job.pass_key});
+    argv.insert(argv.end(), {path, "--shell=" + shell, "--pass-key=" + job.pass_key,
+                             fmt::format("--lost-after={:.0f}", std::ceil(job.lost_after.count()))});
     if (!job.network_interface.empty()) argv.push_back("--interface=" + job.network_interface);
     if (in_pbs && job.remote_shell.empty()) argv.push_back("--by-scheduler");
     if (job.probe) argv.push_back("--probe");

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,13 +18,16 @@
 #include "base/cpuset.hpp"
 #include "base/error.hpp"
 #include "base/process/process.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "launch/remote/agent_ticket.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/host_name.hpp"
+#include "launch/system/open_files.hpp"
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signals.hpp"
 #include "launch/wire/launcher_link.hpp"
+#include "launch/wire/mpi_event.hpp"
 #include "launch/wire/run_key.hpp"
 #include "pmix/scrub.hpp"
 
@@ -31,7 +35,8 @@ namespace muster {
 
 namespace {
 
-constexpr duration starter_lost_after{15};
+constexpr std::size_t usual_open_files = 1024;
+constexpr duration starter_lost_after{15};  ///< until it says how long
 constexpr std::size_t largest_order_bytes = 64u << 20;
 constexpr std::array agent_signals{SIGCHLD};
 constexpr int most_waits_for_strays = 500;  ///< of 20 ms
@@ -44,6 +49,7 @@ host_agent::host_agent(environment variables, agent_place place)
       variables_(std::move(variables)),
       place_(std::move(place)),
       started_(std::time(nullptr)) {
+    make_room_for_open_files(usual_open_files);
     ::prctl(PR_SET_NAME, agent_process);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what a killed shim leaves becomes ours
     ::signal(SIGPIPE, SIG_IGN);
@@ -67,7 +73,8 @@ void host_agent::connect() {
     directions.set("MUSTER_LAUNCHER", place_.addresses);
     directions.set("MUSTER_TOKEN", to_text(redeem_ticket(place_.ticket, variables_)));
     auto link = connect_to_launcher(directions);
-    detect_lost_peer(link.socket.get(), starter_lost_after);
+    starter_fd_ = link.socket.get();
+    detect_lost_peer(starter_fd_, starter_lost_after);
     starter_ = std::make_unique<frame_channel>(loop_, std::move(link.socket),
                                                frame_channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
                                                                         [this](std::string const& reason) { on_starter_lost(reason); }},
@@ -92,6 +99,7 @@ void host_agent::on_starter_lost(std::string const& reason) {
 }
 
 void host_agent::on_message(wire::start_shims const& order) try {
+    detect_lost_peer(starter_fd_, order.lost_after);
     if (order.serve_mpi) serve_mpi(order);
     for (std::size_t i = 0; i < order.ranks.size(); ++i) start(order, order.ranks[i], static_cast<int>(i));
     any_started_ = true;
@@ -122,16 +130,32 @@ void host_agent::serve_mpi(wire::start_shims const& order) {
 }
 
 void host_agent::poll_servers() {
-    using kind = pmix::server_event::kind;
-    for (auto const& event : pmix_server_->poll())
-        if (event.what == kind::log) fmt::print(stderr, "{}", event.text);
-    // After that an MPICH waits until it is killed. What it prints tells its shim more, but not all of it is known, and it may go to a file.
-    for (auto const& event : pmi1_server_->poll())
-        if (event.what == kind::aborted) tell(wire::aborting{event.rank, event.code});
+    for (auto const& event : pmix_server_->poll()) pass_on(event);
+    for (auto const& event : pmi1_server_->poll()) pass_on(event);
     auto mail = pmix_server_->take_mail();
     for (auto& part : mail.parts) tell(wire::exchange{part.name, part.nodes, std::move(part.data)});
     for (auto& one : mail.modex) tell(wire::modex{one.node, one.number, one.rank, one.status, std::move(one.data)});
     if (auto part = pmi1_server_->take_part()) tell(wire::exchange{std::string(pmi1_exchange), all_nodes_, std::move(*part)});
+}
+
+/// To the rank's shim, and by it to the launcher. After an abort an MPICH waits until it is killed. What it prints tells its shim more, but
+/// not all of it is known, and it may go to a file.
+void host_agent::pass_on(pmix::server_event const& event) const {
+    using kind = pmix::server_event::kind;
+    if (event.what == kind::log) return fmt::print(stderr, "{}", without_controls(event.text));
+    auto const what = event.what == kind::connected   ? mpi_event::kind::connected
+                      : event.what == kind::finalized ? mpi_event::kind::finalized
+                                                      : mpi_event::kind::aborted;
+    for (auto const& one : shims_)
+        if (one.rank == event.rank) write_event(one.socket.get(), {what, event.code});
+}
+
+/// Its rank has ended: what that had done before waits at the servers at most.
+void host_agent::on_question_of_shim(std::size_t which) {
+    auto& socket = shims_[which].socket;
+    if (read_events(socket.get()).empty()) return loop_.unwatch(socket.get());
+    poll_servers();
+    write_event(socket.get(), {mpi_event::kind::settled});
 }
 
 void host_agent::on_message(wire::exchange const& exchange) {
@@ -173,16 +197,26 @@ void host_agent::start(wire::start_shims const& order, int rank, int local_rank)
         in = std::move(read_end);
         input_ = std::move(write_end);
     }
+    unique_fd own_end, end_of_shim;
+    if (std::array<int, 2> ends{}; pmix_server_) {
+        if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0)
+            throw_system("socketpair", "for a shim");
+        own_end.reset(ends[0]);
+        end_of_shim.reset(ends[1]);
+        own.set(mpi_events_variable, "1");
+    }
     pid_t const pid = start_process({.path = order.shim.front(),
                                      .arguments = &order.shim,
                                      .variables = &own,
                                      .working_dir = "",
                                      .stdin_fd = in ? in.get() : -1,
-                                     .stdout_fd = STDERR_FILENO,
+                                     .stdout_fd = end_of_shim ? end_of_shim.get() : STDERR_FILENO,
                                      .stderr_fd = STDERR_FILENO,
                                      .cores = {},
                                      .own_session = true});
-    shims_.push_back({rank, pid});
+    shims_.push_back({rank, pid, std::move(own_end)});
+    if (auto const which = shims_.size() - 1; shims_[which].socket)
+        loop_.watch_readable(shims_[which].socket.get(), [this, which] { on_question_of_shim(which); });
 }
 
 void host_agent::on_message(wire::input const& input) {

@@ -44,7 +44,8 @@ class host_agent {
   private:
     struct shim {
         int rank = 0;
-        pid_t pid = -1;  ///< -1: it has ended
+        pid_t pid = -1;    ///< -1: it has ended
+        unique_fd socket;  ///< for mpi_event
     };
 
     void connect();
@@ -59,6 +60,8 @@ class host_agent {
     void on_message(wire::modex const& modex);
     void serve_mpi(wire::start_shims const& order);
     void poll_servers();
+    void pass_on(pmix::server_event const& event) const;
+    void on_question_of_shim(std::size_t which);
     void start(wire::start_shims const& order, int rank, int local_rank);
     void write_input();
     void on_signal();
@@ -72,6 +75,7 @@ class host_agent {
     std::time_t started_;
     event_loop loop_;
     std::unique_ptr<frame_channel> starter_;
+    int starter_fd_ = -1;  ///< of `starter_`
     std::string session_dir_;
     unique_fd session_lock_;
     std::optional<pmix::server> pmix_server_;

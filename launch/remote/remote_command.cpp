@@ -34,6 +34,8 @@ remote_order read_order(std::vector<std::string> const& args) {
             order.interface = value("--interface=");
         else if (option.starts_with("--pass-key="))
             order.pass_key = value("--pass-key=");
+        else if (option.starts_with("--lost-after="))
+            order.lost_after = duration(parse_integer(value("--lost-after=")).value_or(0));
         else if (option == "--by-scheduler")
             order.by_scheduler = true;
         else if (option == "--probe")
@@ -41,6 +43,7 @@ remote_order read_order(std::vector<std::string> const& args) {
         else
             throw error(errc::usage, std::string(usage));
     }
+    if (order.lost_after <= duration(0)) throw error(errc::usage, std::string(usage));
     if (order.hosts.empty()) throw error(errc::usage, fmt::format("{} names no host; {}", args.front(), usage));
     return order;
 }

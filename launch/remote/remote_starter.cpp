@@ -28,12 +28,10 @@ namespace muster {
 
 namespace {
 
-constexpr duration agent_lost_after{15};
 constexpr std::size_t calls_at_once = 32;  ///< remote shells whose agents have not come yet
 constexpr std::size_t largest_part_bytes = 64u << 20;
 constexpr std::array starter_signals{SIGCHLD, SIGTERM};
 constexpr duration patience_with_hosts{10};  ///< until the user is told
-constexpr duration patience_with_abort{2};   ///< the launcher, which hears of most aborts from shims, knows more
 
 /// The shims' variables: those that they need to start. The ranks' own come from the launcher, over the shims' connections.
 environment variables_of_shims(environment const& own) {
@@ -49,7 +47,7 @@ remote_starter::remote_starter(environment variables, remote_order order)
     : signals_(take_signals(starter_signals, "the starter")),
       variables_(std::move(variables)),
       order_(std::move(order)),
-      listener_(loop_, order_.hosts.size(), agent_lost_after,
+      listener_(loop_, order_.hosts.size(), order_.lost_after,
                 [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
       nspace_(pmix::make_job_name(short_host_name())),
       hosts_(order_.hosts.size()) {
@@ -203,6 +201,7 @@ void remote_starter::start_shims(std::size_t which) {
     order.nspace = nspace_;
     order.network_interface = order_.interface;
     order.serve_mpi = !order_.probe;
+    order.lost_after = order_.lost_after;
     hosts_[which].link->send(wire::encode(order));
     if (which == input_host_) watch_input();
 }
@@ -223,16 +222,6 @@ void remote_starter::on_message(std::size_t which, wire::failed const& failed) {
     if (!order_.probe) return give_up(what, failed.exit_code);
     hosts_[which].link->send(wire::encode(wire::bye{failed.exit_code}));
     leave_out(hosts_[which], what);
-}
-
-/// By a rank of MPICH, which waits now until it is killed.
-void remote_starter::on_message(std::size_t which, wire::aborting const& aborting) {
-    loop_.after(patience_with_abort, [this, which, aborting] {
-        if (hosts_[which].now != host::state::there) return;
-        int const code = aborting.code & 0xff;
-        give_up(fmt::format("rank {} on {} aborted the job with code {} (MPI_Abort)", aborting.rank, hosts_[which].name, aborting.code),
-                code == 0 ? 1 : code);
-    });
 }
 
 /// The launcher hears of it from the shims, and decides what it means.

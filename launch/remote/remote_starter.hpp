@@ -28,6 +28,7 @@ struct remote_order {
     std::string interface;           ///< --network-interface, or empty
     std::string pass_key;            ///< --pass-key
     std::string working_dir;
+    duration lost_after{15};  ///< a host that is silent for so long is lost
     bool probe = false;  ///< the shims are probes: no MPI, and a host that cannot be reached does not end the others
 };
 
@@ -61,7 +62,6 @@ class remote_starter {
     void on_message(std::size_t which, wire::exchange const& exchange);
     void on_message(std::size_t which, wire::modex const& modex);
     void on_message(std::size_t which, wire::failed const& failed);
-    void on_message(std::size_t which, wire::aborting const& aborting);
     template <typename Other>
     void on_message(std::size_t, Other const&) {}
     void on_lost(std::size_t which, std::string const& reason);

@@ -79,7 +79,7 @@ int embedded_supervisor::run(pmix::server& pmix_server, pmix::pmi1_server& pmi1_
     pmi1_ = &pmi1_server;
     for (auto& rank : ranks_)
         for (auto* stream : {&rank.out, &rank.err}) output_.add(*stream, [this, &rank, stream] { on_output(rank, *stream); });
-    loop_.watch_readable(pmix_->event_fd(), [this] { on_pmi_events(pmix_->poll()); });
+    loop_.watch_readable(pmix_->event_fd(), [this] { poll_pmix(); });
     loop_.watch_readable(pmi1_->event_fd(), [this] { on_pmi_events(pmi1_->poll()); });
     if (options_.start_timeout) loop_.after(*options_.start_timeout, [this] { on_start_timeout(); });
     deadlines_.start();
@@ -121,6 +121,11 @@ void embedded_supervisor::on_signal() {
             kill_all();  // a second request: the grace is over
         }
     }
+}
+
+/// The first rank that connects starts the library's server, which may fail.
+void embedded_supervisor::poll_pmix() try { on_pmi_events(pmix_->poll()); } catch (error const& e) {
+    if (!failed_) start_failed(e.what(), exit_code(e.code()));
 }
 
 void embedded_supervisor::on_pmi_events(std::vector<pmix::server_event> const& events) {
@@ -168,7 +173,7 @@ void embedded_supervisor::on_child() {
                 --running_;
             }
     bool const childless = pid < 0 && errno == ECHILD;
-    on_pmi_events(pmix_->poll());
+    poll_pmix();
     on_pmi_events(pmi1_->poll());
     for (auto* rank : ended) on_rank_end(*rank);
     if (phase_ == phase::leftovers ? childless : running_ == 0) on_ranks_gone();

@@ -52,6 +52,7 @@ class embedded_supervisor {
 
     // what happens (embedded_supervisor.cpp)
     void on_signal();
+    void poll_pmix();
     void on_pmi_events(std::vector<pmix::server_event> const& events);
     void on_pmi_event(pmix::server_event const& event);
     void on_child();

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/error.hpp"
+#include "launch/observe/container_start.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/run/embedded_supervisor.hpp"
 #include "launch/system/end_processes.hpp"
@@ -34,6 +35,7 @@ void embedded_supervisor::stop(int code, int signal_number) {
     phase_ = phase::stopping;
     exit_code_ = code;
     grace_ends_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(options_.grace);
+    signal_opened_containers(loop_, signal_number, *grace_ends_);  // before what is to end is asked to
     signal_ranks(signal_number);
     signal_ranks(SIGCONT);  // a stopped process takes no signal
     auto const terminate = [this] {

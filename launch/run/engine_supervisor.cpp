@@ -44,7 +44,7 @@ engine_supervisor::engine_supervisor(run_context const& run, engine_row const& e
       outcome_(run.outcome),
       engine_(engine),
       gpu_record_(loop_, run.options.output_dir),
-      listener_(loop_, ranks.size(), run.options.heartbeat + duration(10),
+      listener_(loop_, ranks.size(), run.options.lost_after(),
                 [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
       ranks_(std::move(ranks)),
       output_(loop_, writer_, ranks_.size(),

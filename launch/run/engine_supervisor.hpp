@@ -62,6 +62,8 @@ class engine_supervisor {
     void on_message(remote_rank& rank, wire::orphaned const& orphaned);
     void on_message(remote_rank& rank, wire::asked_to_end const& asked);
     void on_message(remote_rank& rank, wire::aborting const& aborting);
+    void on_message(remote_rank& rank, wire::met const& met);
+    void on_message(remote_rank& rank, wire::settled const&);
     void on_message(remote_rank& rank, wire::pong const& pong);
     void on_message(remote_rank& rank, wire::seen const& seen);
     void on_message(remote_rank& rank, wire::gpus_used const& used);
@@ -113,6 +115,7 @@ class engine_supervisor {
     bool blame_daemon();
     bool blame_leaver();
     void note_leaver();
+    void blame_early_end();
     bool blame_watchers();
     void fail_watchers(std::function<bool(remote_rank const&)> const& of);
     void explain_end();

@@ -88,7 +88,39 @@ void engine_supervisor::ask_on_hang(std::vector<int> const& whom, std::function<
     });
 }
 
-/// --start-timeout: ranks meet at MASTER_PORT, which their shims can see; of MPI's own meeting the engine tells nothing.
+void engine_supervisor::on_message(remote_rank& rank, wire::met const& met) {
+    rank.connected = true;
+    rank.finalized = met.left;
+    blame_early_end();
+}
+
+void engine_supervisor::on_message(remote_rank& rank, wire::settled const&) {
+    rank.settled = true;
+    blame_early_end();
+}
+
+/// Only the engine remote tells of MPI's own meeting. A rank that ended well without leaving its world, or without having met it, is waited for
+/// by the others, and no engine ends them.
+void engine_supervisor::blame_early_end() {
+    if (phase_ != phase::running || failed_) return;
+    auto const waiting = ranks_.in_world();
+    for (auto& rank : ranks_) {
+        if (!rank.left_early || !rank.settled) continue;
+        if (rank.connected && !rank.finalized)
+            return fail(rank, "exited with code 0 but without MPI_Finalize, so the others would wait for it forever", 1,
+                        "call MPI_Finalize on every path");
+        if (!rank.connected && waiting > 0 && !options_.allow_singletons)
+            return fail(
+                rank,
+                fmt::format("came up as a singleton or without MPI: it exited with code 0 and never connected, and {} of {} "
+                            "ranks wait for it",
+                            waiting, ranks_.size()),
+                exit_code(errc::singleton),
+                "use an MPI with PMIx or PMI-1 (Open MPI, MPICH) on every rank, or --allow-singletons if that is meant");
+    }
+}
+
+/// --start-timeout: ranks meet at MASTER_PORT, which their shims can see; of MPI's own meeting only the engine remote tells.
 void engine_supervisor::check_meeting() {
     if (phase_ != phase::running || failed_) return;
     inspect_ranks({}, all_of(ranks_.size()), inspection_limit, [this] { check_meeting_at_deadline(); });
@@ -109,9 +141,11 @@ void engine_supervisor::check_meeting_at_deadline() {
         if (row.now == rank_row::life::running && row.met == false)
             missing += fmt::format("{}rank {} on {} (pid {})", missing.empty() ? "" : ", ", row.rank, row.host, row.sight.pid);
     if (missing.empty()) return;
-    if (!std::exchange(start_doubt_, true))
+    bool const in_mpi = ranks_.any_connected();
+    if (!in_mpi && !std::exchange(start_doubt_, true))
         return again(meeting_check_every);  // ranks that leave a world do not do so at one moment
-    expire(fmt::format("{} of {} ranks have connected to MASTER_PORT after --start-timeout {}; missing: {}", met, ranks_.size(),
+    expire(fmt::format("{} of {} ranks have {} after --start-timeout {}; missing: {}", met, ranks_.size(),
+                       in_mpi ? "met (initialised MPI, or connected to MASTER_PORT)" : "connected to MASTER_PORT",
                        format_duration(*options_.start_timeout), missing));
 }
 
@@ -123,7 +157,12 @@ void engine_supervisor::note_unmet() {
         auto rows = ranks_.rows(inspection_);
         std::erase_if(rows, [](rank_row const& row) { return row.now != rank_row::life::running || row.met != false; });
         if (rows.empty()) return;
-        say(fmt::format("note: {} of {} ranks have not connected to MASTER_PORT, and others have:", rows.size(), ranks_.size()));
+        if (ranks_.any_connected())
+            say(fmt::format("note: {} of {} ranks have not met the others (in MPI, or at MASTER_PORT):", rows.size(),
+                            ranks_.size()));
+        else
+            say(fmt::format("note: {} of {} ranks have not connected to MASTER_PORT, and others have:", rows.size(),
+                            ranks_.size()));
         for (auto const& line : describe_ranks(rows)) say(line);
     });
 }
@@ -140,7 +179,7 @@ void engine_supervisor::note_leaver() {
 /// time in which a node must answer: this process may itself have been stopped, and reads first what was answered meanwhile.
 void engine_supervisor::beat() {
     if (phase_ != phase::running) return;
-    auto const third = (options_.heartbeat + duration(10)) / 3;
+    auto const third = options_.lost_after() / 3;
     ranks_.send_all(wire::ping{++beat_});
     loop_.after(third, [this, third] {
         auto const silent = [this](remote_rank const& r) { return r.now == remote_rank::state::running && r.answered < beat_; };
@@ -178,7 +217,7 @@ void engine_supervisor::count_answers() {
     bool const nodes = are_nodes_silent(silent);
     for (auto const* rank : silent) ranks_[rank->job.who.rank].now = remote_rank::state::lost;
     auto const who = ranks_.list(remote_rank::state::lost);
-    auto const time = format_duration((options_.heartbeat + duration(10)) / 1.5);
+    auto const time = format_duration(options_.lost_after() / 1.5);
     bool const one = silent.size() == 1;
     auto const what =
         nodes ? fmt::format("lost {}: nothing there has answered for {}, and other nodes have: without power, cut off or stopped",

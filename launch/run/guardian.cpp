@@ -22,6 +22,7 @@
 #include "base/process/phase_timeline.hpp"
 #include "base/unique_fd.hpp"
 #include "launch/system/end_processes.hpp"
+#include "launch/system/open_files.hpp"
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signals.hpp"
 
@@ -31,6 +32,9 @@ namespace {
 
 /// Beyond the grace that ranks have: a launcher takes signals all the time but for moments.
 constexpr duration time_to_answer{5};
+
+/// Two pipes a rank and what connects to the launcher, for some 1,000 ranks: 32 KiB in the kernel.
+constexpr std::size_t usual_open_files = 4096;
 
 constexpr std::array passed_on{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT};
 
@@ -160,6 +164,8 @@ int run_guarded(duration grace, std::function<int(std::string const&, int)> cons
     }
     if (child == 0) {
         death_write.reset();
+        ::prctl(PR_SET_PDEATHSIG, SIGCONT);  // one that is stopped must see that end, too
+        make_room_for_open_files(usual_open_files);
         end_phase("session folder made, launcher forked");
         ::sigprocmask(SIG_SETMASK, &before, nullptr);
         int const code = finish_output("muster", launcher(session_dir, death_read.get()));

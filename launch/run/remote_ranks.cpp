@@ -117,6 +117,7 @@ std::vector<rank_row> remote_ranks::rows(int inspection) const {
         } else {
             row.sight = rank.sight;
         }
+        if (rank.connected) row.met = true;
         rows.push_back(std::move(row));
     }
     infer_meeting(rows);
@@ -135,6 +136,15 @@ remote_rank const* remote_ranks::find_leaver(int suspect) const {
         }
     }
     return left < others ? leaver : nullptr;
+}
+
+std::size_t remote_ranks::in_world() const {
+    return static_cast<std::size_t>(
+        std::count_if(ranks_.begin(), ranks_.end(), [](auto const& r) { return r.connected && !r.finalized; }));
+}
+
+bool remote_ranks::any_connected() const {
+    return std::any_of(ranks_.begin(), ranks_.end(), [](auto const& r) { return r.connected; });
 }
 
 std::string remote_ranks::list_early_ends() const {

@@ -31,6 +31,9 @@ struct remote_rank {
     bool left_early = false;  ///< ended with code 0 before anything else had gone wrong
     std::string daemon_lost;  ///< name of the engine's daemon on its node, if that died
     bool uses_mpi = false;
+    bool connected = false;  ///< to its world's server of PMIx or PMI-1, where that tells
+    bool finalized = false;
+    bool settled = false;         ///< it has ended, and nothing more comes of the two
     bool cut = false;             ///< its connection was closed at the other end: the shim has ended, its node lives
     bool asked = false;           ///< the engine or the scheduler had asked its shim to end
     bool watcher_killed = false;  ///< its shim's guard was killed, and had not been asked to end before
@@ -77,6 +80,9 @@ class remote_ranks {
     /// A rank of an MPI program that has ended well while most others had not, `suspect` (or -1) left out: it has not called
     /// MPI_Finalize, in which it would have waited for them. They fail because of it, or are killed, or wait. Null if there is none.
     remote_rank const* find_leaver(int suspect) const;
+    /// Those that are in a world of MPI, of which its server has told.
+    std::size_t in_world() const;
+    bool any_connected() const;
     /// Ranks that have ended with code 0, "rank 1 on node2 had ended with code 0 before that"; empty if there is none.
     std::string list_early_ends() const;
 

@@ -196,7 +196,7 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     std::optional<process_starter> processes;
     rendezvous point;
     rank_starter starter{options, where, prepared, program, job.nspace, point, open_files, {}};
-    pmix::server pmix_server(job, [&](pmix::server::question const& takes_time) {
+    auto const meanwhile = [&](pmix::server::question const& takes_time) {
         if (!ports) {
             check_limits(options, size);
             watch.note_memory_kills();
@@ -206,8 +206,8 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
             processes.emplace(size);
         }
         starter.make_ready(takes_time);
-    });
-    end_phase("PMIx server started");
+    };
+    pmix::server pmix_server(job, meanwhile, pmix::library_start::at_first_call);
     stdin_forwarder input(watch.loop());
     ports.reset();
     if (options.print_env) {

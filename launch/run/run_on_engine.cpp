@@ -48,7 +48,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.own_step = own_step;
     common.network_interface = options.network_interface;
     common.grace = options.grace;
-    common.lost_after = options.heartbeat + duration(10);
+    common.lost_after = options.lost_after();
     common.hold_worker_port = size <= most_tensorflow_workers;
     common.file_mask = read_umask();
     // A job script's ulimit holds for all of its nodes. A login node's own limits say nothing of them.

@@ -6,10 +6,13 @@
 
 namespace muster {
 
-std::string short_host_name() {
+std::string host_name() {
     std::array<char, 256> name{};
-    if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-    return std::string(short_name(name.data()));
+    return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+std::string short_host_name() {
+    return std::string(short_name(host_name()));
 }
 
 std::string_view without_user(std::string_view name) noexcept {

@@ -6,6 +6,9 @@
 
 namespace muster {
 
+/// This machine's name as it says it itself: mostly short, on some sites with the domain.
+std::string host_name();
+
 /// This machine's name up to the first dot, as schedulers and people write it.
 std::string short_host_name();
 

@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <fstream>
-#include <iterator>
 #include <set>
 
+#include "base/process/text_file.hpp"
 #include "base/text.hpp"
 #include "launch/system/elf_file.hpp"
 
@@ -117,9 +116,7 @@ std::optional<std::string> mpi_in_maps(std::string_view maps) {
 }
 
 std::optional<std::string> maps_mpi(pid_t pid) {
-    std::ifstream file(fmt::format("/proc/{}/maps", pid), std::ios::binary);
-    std::string const text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    return mpi_in_maps(text);
+    return mpi_in_maps(read_text_file(fmt::format("/proc/{}/maps", pid)));  // it may end meanwhile
 }
 
 }  // namespace muster

@@ -1,6 +1,10 @@
 #include "launch/system/open_files.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "base/error.hpp"
 
@@ -18,6 +22,21 @@ rlimit raise_open_files() {
     rlimit const raised{before.rlim_max, before.rlim_max};
     ::setrlimit(RLIMIT_NOFILE, &raised);
     return before;
+}
+
+void make_room_for_open_files(std::size_t count) noexcept {
+    rlimit before{};
+    if (count == 0 || ::getrlimit(RLIMIT_NOFILE, &before) != 0) return;
+    rlimit const raised{before.rlim_max, before.rlim_max};
+    bool const is_raised = ::setrlimit(RLIMIT_NOFILE, &raised) == 0;
+    auto const most = std::min<rlim_t>(count, is_raised ? raised.rlim_cur : before.rlim_cur);
+    for (int const fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {  // any that is open
+        int const highest = ::fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(most) - 1);
+        if (highest < 0) continue;
+        ::close(highest);  // the table stays as large
+        break;
+    }
+    if (is_raised) ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 more_open_files::more_open_files(std::size_t connections) {

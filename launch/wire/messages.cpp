@@ -179,7 +179,7 @@ void fields(auto& v, is<gpus_used> auto& m) {
 }
 void fields(auto& v, is<start_shims> auto& m) {
     all(v, m.shim, m.variables, m.ranks, m.world_size, m.node_rank, m.hosts, m.ranks_of_hosts, m.nspace, m.network_interface,
-        m.serve_mpi);
+        m.serve_mpi, m.lost_after);
 }
 void fields(auto& v, is<exchange> auto& m) {
     all(v, m.name, m.nodes, m.data);
@@ -192,6 +192,10 @@ void fields(auto& v, is<input> auto& m) {
 }
 void fields(auto&, is<taken> auto&) {}
 void fields(auto&, is<shims_ended> auto&) {}
+void fields(auto& v, is<met> auto& m) {
+    all(v, m.left);
+}
+void fields(auto&, is<settled> auto&) {}
 
 void fields(auto& v, is<examine> auto& m) {
     auto& q = m.what;

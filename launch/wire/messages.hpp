@@ -217,6 +217,7 @@ struct start_shims {
     std::string nspace;
     std::string network_interface;
     bool serve_mpi = true;  ///< PMIx and PMI-1 for the ranks; not for probes
+    duration lost_after{15};
     bool operator==(start_shims const&) const = default;
 };
 
@@ -254,10 +255,21 @@ struct shims_ended {
     bool operator==(shims_ended const&) const = default;
 };
 
+/// The rank has come to its world's server of PMIx or PMI-1, or has left it in order: only where that server is muster's own.
+struct met {
+    bool left = false;
+    bool operator==(met const&) const = default;
+};
+
+/// The rank has ended, and whatever `met` there was of it has been told.
+struct settled {
+    bool operator==(settled const&) const = default;
+};
+
 /// New kinds come last: the place of a kind is its number on the wire.
 using message = std::variant<hello, job, ready, go, started, failed, ended, gone, room, loaded_mpi, orphaned, signal, bye,
                              examine, report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, gpus_used,
-                             start_shims, input, taken, shims_ended, exchange, modex>;
+                             start_shims, input, taken, shims_ended, exchange, modex, met, settled>;
 
 /// As CBOR (RFC 8949). Strings may hold any bytes.
 std::string encode(message const& m);

@@ -66,20 +66,21 @@ kill -INT "$PID"
 expect_end 143
 expect_nothing_left
 
-# muster itself is killed: its parent half, its child half, both at once.
-for victims in guardian launcher both; do
-    start "${run[@]}" -- sh -c 'setsid sleep 1000 & echo ready; exec sleep 100'
+# muster itself is killed: its parent half, its child half, both at once, its parent half while the other one is stopped.
+for victims in guardian launcher both stopped; do
+    start "${run[@]}" -- sh -c 'setsid sleep 1000 & echo ready; exec sleep 1003'
     wait_until 10 out_lines 4
     launcher=$(ps -o pid= --ppid "$PID" | tr -d ' ' | head -n 1)
     case $victims in
         guardian) kill -9 "$PID" ;;
         launcher) kill -9 "$launcher" ;;
         both) kill -STOP "$launcher"; kill -9 "$PID" "$launcher" ;;
+        stopped) kill -STOP "$launcher"; kill -9 "$PID" ;;
     esac
     expect_end 137
     # With both gone nobody is left to look for sessions of their own: the ranks themselves die, as the kernel was told.
     if [ $victims = both ]; then
-        ranks_gone() { ! pgrep -f 'sleep 100$' >/dev/null; }
+        ranks_gone() { ! pgrep -f 'sleep 1003$' >/dev/null; }
         wait_until 5 ranks_gone
         kill -9 $(marked) 2>/dev/null
         rm -rf $(comm -13 <(echo "$shm_before") <(shm_files) | sed 's,^,/dev/shm/,')

@@ -1,18 +1,18 @@
 # muster run over several nodes by its own engine, remote: with host files, over an agent that stands in for ssh (node_rsh.py), and in jobs of PBS, for which
 # pbs_stand_in.py stands in. No mpirun or mpiexec is on the way.
-# timeout: 300
+# timeout: 420
 . "$(dirname "$0")/cluster_lib.sh"
-start_cluster 3 4
+start_cluster 6 4
 install_muster
 for stand_in in node_rsh pbs_stand_in; do
     cp "$MUSTER_SOURCE_DIR/tests/cluster/$stand_in.py" "$work/$stand_in.py" && chmod 755 "$work/$stand_in.py"
     mkdir "$work/$stand_in" && chmod 777 "$work/$stand_in"
-    for node in node1 node2 node3; do
+    for node in node{1..6}; do
         (cd "$work" && exec setsid "$cluster" on "$node" ./$stand_in.py serve "$work/$stand_in" </dev/null >>"$CLUSTER_DIR/log/$stand_in.$node.log" 2>&1) &
         disown
     done
 done
-all_serve() { [ "$(find "$work/node_rsh" "$work/pbs_stand_in" -type s -name 'node?' | wc -l)" = 6 ]; }
+all_serve() { [ "$(find "$work/node_rsh" "$work/pbs_stand_in" -type s -name 'node?' | wc -l)" = 12 ]; }
 wait_until 30 all_serve || exit 1
 export NODE_RSH_FOLDER=$work/node_rsh MUSTER_REMOTE_SHELL=$work/node_rsh.py
 
@@ -126,6 +126,12 @@ sitting
 expect_end 125
 expect_contains stderr 'the watcher of rank 3 on node2 was killed'
 expect_nothing_left
+# One that is stopped can end nothing: its agent's end wakes it.
+sitting --heartbeat 1s
+"$cluster" on node2 kill -STOP "$(cat "$work/sit.watcher.3")"
+expect_end 125
+expect_contains stderr 'the watcher of rank 3 on node2 has not answered'
+expect_nothing_left
 sitting
 "$cluster" on node2 kill -9 "$(parent_of node2 "$(cat "$work/sit.watcher.3")")"
 expect_end 125
@@ -159,12 +165,28 @@ expect_contains stderr 'lost ranks 2-3 on node2'
 expect_nothing_left 30
 node2_is_back() { "$cluster" on node2 bash -c ': </dev/tcp/head/1' 2>&1 | grep -q refused; } # the kernel asks anew who has the address
 wait_until 30 node2_is_back
+# With a longer heartbeat a link may be away for longer: the agents' connections, too.
+sitting --heartbeat 60s
+"$cluster" link node2 down
+sleep 17 # nothing happens that could be waited for; without the option hosts are given up after 15 s
+"$cluster" link node2 up
+wait_until 30 node2_is_back
+expect_true kill -0 "$PID"
+"$cluster" on head kill -TERM "$(launcher)"
+expect_end 143
+expect_equal "$(grep -c saved "$OUT")" 4 "ranks that saved after 17 s without a link: $(cat "$OUT" "$ERR")"
+expect_nothing_left
 spared='^$'
 for node in node1 node2; do as_user env NODE_RSH_FOLDER="$NODE_RSH_FOLDER" ./node_rsh.py $node 'rm -rf /dev/shm/muster-*'; done
 
 # Many hosts at once are checked first; a dead one is named.
 run --preflight -H node1:1,node2:1,node3:1 -- true
 expect_equal "$code" 0 "preflight: $(cat "$ERR")"
+
+# More hosts, ranks dealt out over them.
+six=$(seq -s, -f 'node%g:2' 6)
+run -H "$six" --map-by node -- bash -c 'echo "rank $RANK on $(hostname)"'
+expect_equal "$code $(lines "$OUT")" "0 $(for rank in {0..11}; do echo "rank $rank on node$((rank % 6 + 1))"; done | paste -sd';' | sed 's/;/; /g')" 'ranks on six hosts'
 
 # MPI: each host's server gives its ranks what those of other hosts have told theirs.
 if [ -n "${MUSTER_WORLD_SIZE:-}" ]; then
@@ -173,6 +195,8 @@ if [ -n "${MUSTER_WORLD_SIZE:-}" ]; then
         expect_mpi_exit 0 as_user prefix/bin/muster run --engine remote --timeout 20s -H node2:2,node1:2 --map-by $order -- ./world_size
         expect_equal "$(grep -c '^rank [0-3] of 4' "$OUT")" 4 "an Open MPI program, by $order: $(cat "$OUT" "$ERR")"
     done
+    expect_mpi_exit 0 as_user prefix/bin/muster run --engine remote --timeout 30s -H "$(seq -s, -f 'node%g:1' 6)" -- ./world_size
+    expect_equal "$(grep -c '^rank [0-5] of 6' "$OUT")" 6 "an Open MPI program on six hosts: $(cat "$OUT" "$ERR")"
 fi
 if command -v mpicxx.mpich >/dev/null && mpicxx.mpich -o "$work/mpich_world" "$MUSTER_SOURCE_DIR/tests/cluster/world_size_main.cpp"; then
     chmod 755 "$work/mpich_world"
@@ -201,6 +225,32 @@ ABORT
     [ "$code" != 0 ] && [ "$code" != 124 ] || fail "exit code of an MPICH rank that aborts without a word: $code"
 fi
 
+# A rank that is waited for in MPI is named: one that leaves its world without MPI_Finalize, one that never comes, one that comes late.
+cat >"$lib_dir/leave.cpp" <<'LEAVE'
+#include <mpi.h>
+#include <cstdlib>
+#include <unistd.h>
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 1) _exit(0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    sleep(100);
+}
+LEAVE
+for mpi in mpich openmpi; do
+    command -v mpicxx.$mpi >/dev/null && mpicxx.$mpi -o "$work/leave.$mpi" "$lib_dir/leave.cpp" && chmod 755 "$work/leave.$mpi" || continue
+    expect_mpi_exit 1 as_user prefix/bin/muster run --engine remote --timeout 30s -H node1:1,node2:1 -- ./leave.$mpi
+    expect_contains stderr 'rank 1 on node2' 'exited with code 0 but without MPI_Finalize'
+    run --timeout 30s -H node1:1,node2:1 -- bash -c "[ \$RANK = 0 ] || exit 0; exec ./leave.$mpi"
+    expect_contains stderr 'rank 1 on node2' 'came up as a singleton or without MPI'
+    expect_equal "$code" 125 "exit code where a rank does not come to MPI, $mpi: $(cat "$ERR")"
+    run --start-timeout 5s --timeout 40s -H node1:1,node2:1 -- bash -c "[ \$RANK = 0 ] || exec sleep 100; exec ./leave.$mpi"
+    expect_equal "$code" 124 "exit code where a rank comes late, $mpi"
+    expect_contains stderr '1 of 2 ranks have met (initialised MPI, or connected to MASTER_PORT) after --start-timeout' 'missing: rank 1 on node2' 'rank 0 on node1' 'has met the others'
+done
+
 # In a job of PBS, over TM: no input, no output and no variables go through it. umask and limits are the script's; the key is sealed.
 sed 's/^\([^ ]*\) \(node[12]\)$/\1 \2.lab.example \2/' "$CLUSTER_DIR/etc/hosts" >"$lib_dir/hosts" && cat "$lib_dir/hosts" >"$CLUSTER_DIR/etc/hosts"
 muster_run="prefix/bin/muster run --engine remote --start-timeout 20s"
@@ -215,6 +265,12 @@ rank 3, 1 of 2 on node3, 1 threads, umask 0027, 900 files, b" 'ranks in a job'
 job "node1.lab.example:ncpus=1:mpiprocs=0+node2.lab.example:ncpus=2:ngpus=1:mpiprocs=1+node3:ncpus=2:ngpus=1:mpiprocs=1" \
     "sort -u \$PBS_NODEFILE >mine; PBS_NODEFILE=\$PWD/mine $muster_run -- bash -c 'sleep 0.3; echo \"rank \$RANK on \$(hostname)\"'"
 expect_equal "$code $(said | paste -sd' ')" '0 rank 0 on node2 rank 1 on node3' 'ranks with mpiprocs=0'
+# What muster says to do about such a job. Over mpirun, too, which knows the first host by its short name only.
+for engine in remote $(command -v mpirun.openmpi >/dev/null && echo mpirun); do
+    job "$two" "export NODE_RSH_FOLDER=$NODE_RSH_FOLDER OMPI_MCA_plm_rsh_agent=$work/node_rsh.py MUSTER_REMOTE_SHELL=$work/node_rsh.py
+        prefix/bin/muster run --scheduler hostfile --hostfile \$PBS_NODEFILE --engine $engine --start-timeout 20s -- bash -c 'echo \"rank \$RANK on \$(hostname)\"'"
+    expect_equal "$code $(said | paste -sd' ')" '0 rank 0 on node1 rank 1 on node1 rank 2 on node3 rank 3 on node3' "hosts of PBS as a host file, over $engine: $(cat "$OUT")"
+done
 mkdir -p "$work/my dir" && cp "$MUSTER" "$work/my dir/muster" && chmod -R a+rX "$work/my dir"
 job "$two" "'my dir/muster' run --start-timeout 20s --engine remote -- true"
 expect_equal "$code" 0 "exit code of a muster with a blank in its path: $(cat "$OUT")"

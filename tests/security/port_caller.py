@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A hostile caller of the launcher's ports, for the tests of this folder.
+"""A hostile caller of the launcher's ports, for the tests of this folder. PORT is one of this host, ADDRESS:PORT one of any.
 
 port_caller.py hold N PORT...        holds N connections that say nothing, to the ports in turn, until standard input ends; prints "held"
 port_caller.py flood PER_SECOND PORT...  connects and closes at this rate until standard input ends; prints "flooding", at the end how many
@@ -15,12 +15,17 @@ import sys
 import time
 
 
+def place_of(port):
+    address, _, number = port.rpartition(":")
+    return address or "127.0.0.1", int(number)
+
+
 def connect(port, source=None):
     s = socket.socket()
     s.settimeout(5)
-    if source:
+    if source and place_of(port)[0].startswith("127."):
         s.bind((source, 0))
-    s.connect(("127.0.0.1", port))
+    s.connect(place_of(port))
     return s
 
 
@@ -41,13 +46,13 @@ def hold(count, ports):
 
 def flood(rate, ports):
     print("flooding", flush=True)
-    start, done = time.monotonic(), 0
+    start, done, places = time.monotonic(), 0, [place_of(port) for port in ports]
     while not stdin_ended():
         for _ in range(100):
             s = socket.socket()
             s.setblocking(False)
             try:
-                s.connect(("127.0.0.1", ports[done % len(ports)]))
+                s.connect(places[done % len(places)])
             except OSError:
                 pass
             s.close()
@@ -88,10 +93,10 @@ soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 what, rest = sys.argv[1], sys.argv[2:]
 if what == "hold":
-    hold(int(rest[0]), [int(p) for p in rest[1:]])
+    hold(int(rest[0]), rest[1:])
 elif what == "flood":
-    flood(int(rest[0]), [int(p) for p in rest[1:]])
+    flood(int(rest[0]), rest[1:])
 elif what == "from":
-    caller_from(rest[0], int(rest[1]))
+    caller_from(rest[0], rest[1])
 else:
     pmix(rest[0] if rest else "")

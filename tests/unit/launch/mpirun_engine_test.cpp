@@ -66,6 +66,25 @@ TEST(mpirun_engine, full_host_names_are_kept) {
     EXPECT_TRUE(has_words(mpirun_command_of(version_5, job, false).argv, {"--prtemca", "prte_keep_fqdn_hostnames", "1"}));
 }
 
+TEST(mpirun_engine, its_own_host_has_the_name_that_mpirun_knows) {
+    auto job = job_on({1, 2}, {-1, -1}, scheduler_kind::hostfile);
+    auto const hosts = [&] { return mpirun_command_of(version_4, job, false).files[0].second; };
+    auto const keeps = [&] { return has_words(mpirun_command_of(version_4, job, false).argv, {"orte_keep_fqdn_hostnames"}); };
+    job.this_host_in_full = "n0";
+    job.given.nodes[0].name = "n0.lab.example";
+    EXPECT_EQ(hosts(), "n0\nn1\nn1\n");
+    EXPECT_FALSE(keeps()) << "no name has a domain then";
+    job.given.nodes[1].name = "n1.lab.example";
+    EXPECT_EQ(hosts(), "n0\nn1.lab.example\nn1.lab.example\n");
+    EXPECT_TRUE(keeps());
+    job.this_host_in_full = "n0.lab.example";
+    EXPECT_EQ(hosts(), "n0.lab.example\nn1.lab.example\nn1.lab.example\n");
+    job.given.nodes[1].name = "n1";
+    EXPECT_EQ(hosts(), "n0\nn1\nn1\n") << "mpirun drops its own domain";
+    job.given.nodes[0].name = "10.77.0.1";
+    EXPECT_EQ(hosts(), "10.77.0.1\nn1\nn1\n");
+}
+
 TEST(mpirun_engine, in_a_pbs_job_its_daemons_start_by_pbs) {
     auto const job = job_on({1, 1}, {-1, -1}, scheduler_kind::pbs);
     auto const four = mpirun_command_of(version_4, job, false);

@@ -57,6 +57,18 @@ TEST(remote_ranks, one_that_left_its_world_is_found_while_most_are_still_in_it) 
     EXPECT_EQ(ranks.find_leaver(3), nullptr) << "where others leave too, they are behind MPI_Finalize";
 }
 
+TEST(remote_ranks, have_met_where_their_server_says_so) {
+    auto ranks = make_ranks();
+    for (auto& rank : ranks) rank.now = state::running, rank.inspected = 1, rank.sight.pid = 7;
+    EXPECT_FALSE(ranks.any_connected());
+    EXPECT_EQ(ranks.rows(1)[1].met, std::nullopt);
+    ranks[1].connected = ranks[2].connected = ranks[2].finalized = true;
+    EXPECT_TRUE(ranks.any_connected());
+    EXPECT_EQ(ranks.in_world(), 1u) << "rank 2 has left it";
+    EXPECT_EQ(ranks.rows(1)[1].met, true);
+    EXPECT_EQ(ranks.rows(1)[0].met, false);
+}
+
 TEST(remote_ranks, are_listed_by_node) {
     auto ranks = make_ranks();
     ranks.admit(hello_of(0, "a"));

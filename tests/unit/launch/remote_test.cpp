@@ -1,10 +1,17 @@
 // The parts of a remote start that need no host: the list of hosts, the ticket of an agent, the engine's command.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 
 #include "base/error.hpp"
 #include "launch/engine/remote_engine.hpp"
 #include "launch/remote/agent_ticket.hpp"
 #include "launch/remote/host_ranks.hpp"
+#include "launch/wire/key_file.hpp"
 #include "tests/unit/launch/engine_answers.hpp"
 
 namespace muster {
@@ -43,11 +50,84 @@ TEST(agent_ticket, opens_with_the_jobs_secret_only) {
     EXPECT_THROW(redeem_ticket("", {}), error);
 }
 
+TEST(agent_ticket, is_refused_where_it_is_not_whole) {
+    environment const job{{"PBS_JOBCOOKIE", cookie}};
+    auto const ticket = seal_for_job(make_run_key(), job);
+    for (std::size_t size = 0; size < ticket.size(); ++size)
+        EXPECT_THROW(redeem_ticket(ticket.substr(0, size), job), error) << size;
+    for (std::size_t at = 0; at < ticket.size(); ++at) {
+        auto changed = ticket;
+        changed[at] = changed[at] == '0' ? '1' : '0';
+        EXPECT_THROW(redeem_ticket(changed, job), error) << at;
+    }
+    EXPECT_THROW(redeem_ticket(ticket + "00", job), error);
+    EXPECT_THROW(redeem_ticket("xyz:" + ticket.substr(4), job), error);
+    EXPECT_THROW(redeem_ticket("job:" + to_text(make_run_key()), job), error) << "a key in clear";
+    EXPECT_THROW(seal_for_job(make_run_key(), {{"PBS_JOBCOOKIE", "short"}}), error);
+    EXPECT_THROW(seal_for_job(make_run_key(), {{"PBS_JOBCOOKIE", std::string(65, 'x')}}), error);
+}
+
+/// Of this process, while it lives.
+class standard_input {
+  public:
+    explicit standard_input(std::string const& text) : saved_(::dup(STDIN_FILENO)) {
+        int ends[2];
+        if (::pipe(ends) != 0 || ::write(ends[1], text.data(), text.size()) != static_cast<ssize_t>(text.size())) std::abort();
+        ::dup2(ends[0], STDIN_FILENO);
+        ::close(ends[0]);
+        ::close(ends[1]);
+    }
+    ~standard_input() {
+        ::dup2(saved_, STDIN_FILENO);
+        ::close(saved_);
+    }
+
+  private:
+    int saved_;
+};
+
+TEST(agent_ticket, may_be_on_standard_input_or_in_a_file) {
+    auto const key = make_run_key();
+    {
+        standard_input const in(to_text(key) + "\nwhat follows is not read\n");
+        EXPECT_EQ(redeem_ticket("stdin", {}), key);
+    }
+    for (auto const& text :
+         {std::string(), std::string("\n"), to_text(key).substr(1) + "\n", to_text(key) + "0\n", std::string(1000, '0')}) {
+        standard_input const in(text);
+        EXPECT_THROW(redeem_ticket("stdin", {}), error) << text.size();
+    }
+    auto const folder = std::filesystem::temp_directory_path() / ("muster-ticket-test." + std::to_string(::getpid()));
+    key_file const file(folder.string(), key);
+    EXPECT_EQ(redeem_ticket("file:" + file.path(), {}), key);
+    EXPECT_THROW(redeem_ticket(file.path(), {}), error);
+    ::chmod(file.path().c_str(), 0644);
+    EXPECT_THROW(redeem_ticket("file:" + file.path(), {}), error) << "others can read it";
+    std::filesystem::remove_all(folder);
+}
+
+TEST(remote_engine, is_not_where_its_shell_is_not) {
+    answers with_ssh;
+    with_ssh.said["ssh -V"] = {0, "", "OpenSSH_9.2p1"};
+    auto job = job_on({1, 1}, {-1, -1}, scheduler_kind::hostfile);
+    EXPECT_EQ(remote_unavailable(job, with_ssh.sources()), std::nullopt);
+    EXPECT_EQ(remote_unavailable(job, answers{}.sources()), "there is no ssh on PATH");
+    job.remote_shell = "rsh";
+    EXPECT_EQ(remote_unavailable(job, answers{}.sources()), std::nullopt);
+}
+
+TEST(remote_engine, starts_its_own_hosts_agent_itself) {
+    auto job = job_on({2, 1}, {-1, -1}, scheduler_kind::hostfile);
+    job.given.nodes[0].name = "localhost";
+    EXPECT_EQ(remote_command_line(job, answers{}.sources()).files.at(0).second, "localhost 0-1 here\nn1 2\n");
+}
+
 TEST(remote_engine, calls_each_host_once) {
     auto job = job_on({2, 0, 3}, {-1, -1, -1}, scheduler_kind::hostfile);
     auto const command = remote_command_line(job, answers{}.sources());
-    EXPECT_EQ(command.argv, (words{"/bin/muster", "remote", "/scratch/remote.hosts", "--shell=ssh -x -T -o BatchMode=yes -o ConnectTimeout=10",
-                                   "--pass-key=auto", "--", "/bin/muster", "shim", "a.out"}));
+    EXPECT_EQ(command.argv,
+              (words{"/bin/muster", "remote", "/scratch/remote.hosts", "--shell=ssh -x -T -o BatchMode=yes -o ConnectTimeout=10",
+                     "--pass-key=auto", "--lost-after=15", "--", "/bin/muster", "shim", "a.out"}));
     EXPECT_EQ(command.files.at(0), (std::pair<std::string, std::string>("/scratch/remote.hosts", "n0 0-1\nn2 2-4\n")));
     EXPECT_EQ(command.speaks, wire_up::pmix_and_pmi);
     EXPECT_FALSE(command.own_session);
@@ -56,17 +136,23 @@ TEST(remote_engine, calls_each_host_once) {
     job.remote_shell = "rsh -l me";
     job.extra_arguments = {"-p", "a b"};
     job.network_interface = "ib0";
+    job.lost_after = duration(40.5);
     job.probe = true;
     auto const probe = remote_command_line(job, answers{}.sources());
-    EXPECT_EQ(words(probe.argv.begin() + 3, probe.argv.begin() + 7),
-              (words{"--shell=rsh -l me -p 'a b'", "--pass-key=auto", "--interface=ib0", "--probe"}));
+    EXPECT_EQ(words(probe.argv.begin() + 3, probe.argv.begin() + 8),
+              (words{"--shell=rsh -l me -p 'a b'", "--pass-key=auto", "--lost-after=41", "--interface=ib0", "--probe"}));
     EXPECT_EQ(probe.files.at(0).second, "n0 0\nn2 1\n");
 }
 
 TEST(remote_engine, goes_through_tm_in_a_pbs_job_and_not_past_slurm) {
     auto const pbs = remote_command_line(job_on({1, 1}, {-1, -1}, scheduler_kind::pbs), answers{}.sources());
     EXPECT_EQ(pbs.argv.at(3), "--shell=/bin/muster tmrsh");
-    EXPECT_EQ(pbs.argv.at(5), "--by-scheduler");
+    EXPECT_EQ(pbs.argv.at(6), "--by-scheduler");
+    auto by_ssh = job_on({1, 1}, {-1, -1}, scheduler_kind::pbs);
+    by_ssh.remote_shell = "ssh";
+    auto const argv = remote_command_line(by_ssh, answers{}.sources()).argv;
+    EXPECT_EQ(argv.at(3), "--shell=ssh");
+    EXPECT_EQ(std::count(argv.begin(), argv.end(), "--by-scheduler"), 0);
     EXPECT_TRUE(pbs.own_session) << "SIGTERM of PBS goes to every process of the script's session";
     EXPECT_EQ(remote_unavailable(job_on({1, 1}, {-1, -1}, scheduler_kind::pbs), answers{}.sources()), std::nullopt);
     EXPECT_TRUE(remote_unavailable(job_on({1, 1}, {-1, -1}, scheduler_kind::slurm), answers{}.sources()));

@@ -16,7 +16,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-site shipped(std::string const& name) {
+site shipped_site(std::string const& name) {
     return load_site(name, {MUSTER_SOURCE_DIR "/site-configs"});
 }
 
@@ -32,7 +32,7 @@ script_options options(int gpus, double hours, std::string queue = "", std::stri
 
 std::string refusal(std::string const& where, script_options const& o) {
     try {
-        plan_script(shipped(where), o);
+        plan_script(shipped_site(where), o);
     } catch (error const& e) {
         EXPECT_EQ(exit_code(e.code()), 2);
         return e.what();
@@ -42,7 +42,7 @@ std::string refusal(std::string const& where, script_options const& o) {
 
 TEST(plan_script, shape_of_the_job) {
     auto const shape = [](std::string const& where, script_options const& o) {
-        auto const request = plan_script(shipped(where), o).request;
+        auto const request = plan_script(shipped_site(where), o).request;
         return std::array{request.nodes, request.ranks_per_node, request.cpus_per_rank};
     };
     EXPECT_EQ(shape("polaris", options(8, 1, "debug")), (std::array{2, 4, 16}));
@@ -94,14 +94,14 @@ TEST(plan_script, limits_of_queues_and_the_ones_that_fit) {
 TEST(plan_script, chunks_that_are_gpus_are_a_rank_each) {
     auto asked = options(16, 1, "by-gpu");
     asked.check_limits = false;
-    EXPECT_EQ(plan_script(shipped("sophia"), asked).request.chunks, 16);
-    EXPECT_EQ(plan_script(shipped("sophia"), options(4, 1, "by-gpu")).request.chunks, 4);
+    EXPECT_EQ(plan_script(shipped_site("sophia"), asked).request.chunks, 16);
+    EXPECT_EQ(plan_script(shipped_site("sophia"), options(4, 1, "by-gpu")).request.chunks, 4);
 }
 
 TEST(plan_script, words_for_containers_may_be_none_or_not_known) {
     auto asked = options(1, 1);
     asked.container = "x.sif";
-    site where = shipped("generic-pbs");
+    site where = shipped_site("generic-pbs");
     EXPECT_EQ(plan_script(where, asked).request.container.options, (std::vector<std::string>{"--nv"}));
     where.container_args.emplace();
     EXPECT_TRUE(plan_script(where, asked).request.container.options.empty());
@@ -128,7 +128,7 @@ TEST(plan_script, what_the_site_wants) {
 TEST(plan_script, network_variables_only_on_several_nodes_and_not_if_unwanted) {
     auto const names = [](script_options const& o) {
         std::string all;
-        for (auto const& [name, value] : plan_script(shipped("polaris"), o).request.environment) all += name + " ";
+        for (auto const& [name, value] : plan_script(shipped_site("polaris"), o).request.environment) all += name + " ";
         return all;
     };
     EXPECT_THAT(names(options(8, 1, "debug")), AllOf(HasSubstr("NCCL_NET "), HasSubstr("TMPDIR")));
@@ -144,7 +144,7 @@ TEST(plan_script, a_program_that_starts_muster_run_itself_gets_variables_in_plac
     o.once = true;
     o.early_signal = "USR1@60";
     o.environment = {{"MUSTER_SITE", "mine"}};
-    auto request = plan_script(shipped("polaris"), o).request;
+    auto request = plan_script(shipped_site("polaris"), o).request;
     hand_to_runs(request, {"--bind-to", "numa", "--no-smt", "--tag-output"});
     EXPECT_TRUE(request.once);
     EXPECT_TRUE(request.run_options.empty());
@@ -164,10 +164,10 @@ TEST(plan_script, a_program_that_starts_muster_run_itself_gets_variables_in_plac
 TEST(plan_script, own_constraint_and_filesystems) {
     auto o = options(8, 1, "debug");
     o.filesystems = "home:grand";
-    EXPECT_EQ(plan_script(shipped("polaris"), o).request.filesystems, "home:grand");
+    EXPECT_EQ(plan_script(shipped_site("polaris"), o).request.filesystems, "home:grand");
     o.filesystems.clear();
     o.constraint = "gpu&hbm80g";
-    EXPECT_EQ(plan_script(shipped("perlmutter"), o).request.constraint, "gpu&hbm80g");
+    EXPECT_EQ(plan_script(shipped_site("perlmutter"), o).request.constraint, "gpu&hbm80g");
 }
 
 TEST(parse_script_options, everything) {

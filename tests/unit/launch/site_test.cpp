@@ -18,7 +18,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-fs::path const shipped = fs::path(MUSTER_SOURCE_DIR) / "site-configs";
+fs::path const shipped_sites = fs::path(MUSTER_SOURCE_DIR) / "site-configs";
 
 std::string const least = R"(name = "x"
 description = "d"
@@ -41,7 +41,7 @@ std::string refusal(std::string const& text) {
 
 TEST(site_file, every_shipped_one_parses_and_tells_its_source) {
     std::vector<std::string> names;
-    for (auto const& entry : fs::directory_iterator(shipped)) {
+    for (auto const& entry : fs::directory_iterator(shipped_sites)) {
         if (entry.path().extension() != ".toml") continue;
         auto const read = load_site(entry.path().string(), {});
         EXPECT_FALSE(read.source.empty());
@@ -54,7 +54,7 @@ TEST(site_file, every_shipped_one_parses_and_tells_its_source) {
 }
 
 TEST(site_file, polaris_says_what_its_documentation_says) {
-    auto const polaris = load_site("polaris", {shipped});
+    auto const polaris = load_site("polaris", {shipped_sites});
     EXPECT_EQ(polaris.scheduler, script_kind::pbs);
     EXPECT_EQ(polaris.node.gpus, 4);
     EXPECT_THAT(polaris.node.gpu_cpus, ElementsAre("24-31,56-63", "16-23,48-55", "8-15,40-47", "0-7,32-39"));
@@ -208,7 +208,7 @@ TEST_F(site_folders, a_file_without_end_is_not_read_to_it) {
 TEST(site_search_path, in_order) {
     auto const here = [](environment const& env) {
         auto folders = site_search_path(env);
-        EXPECT_EQ(folders.back(), shipped);
+        EXPECT_EQ(folders.back(), shipped_sites);
         folders.resize(folders.size() - 2);  // installed, source
         return folders;
     };
