@@ -18,7 +18,7 @@ usage() {
     cat <<'TEXT'
 ./bootstrap.sh demo               convert real images, train on 1, 2 and 4 ranks, print the scaling table, write the report
 ./bootstrap.sh test               build as it is installed, and run all tests
-./bootstrap.sh test --sanitize    again under AddressSanitizer and UndefinedBehaviorSanitizer, and the fuzz targets for 10 s each
+./bootstrap.sh test --sanitize    again under AddressSanitizer and UndefinedBehaviorSanitizer, and the fuzz targets for 5 s each
 ./bootstrap.sh build [PRESET]     release (the default), dev or tsan, into build/PRESET
 ./bootstrap.sh install --prefix DIR
 ./bootstrap.sh deps [build|demo|test]...   only the Debian packages (all of them without a word)

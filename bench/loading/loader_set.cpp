@@ -20,7 +20,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 /// Adds seconds while it runs.
-class stopwatch {
+class loading_watch {
   public:
     void start() { began_ = clock::now(); }
     void stop() { seconds_ += std::chrono::duration<double>(clock::now() - began_).count(); }
@@ -83,7 +83,7 @@ std::size_t loader_set::check(batch const& given) const {
 }
 
 double loader_set::deliver(loader& from, std::uint64_t epoch) {
-    stopwatch watch;
+    loading_watch watch;
     std::size_t delivered = 0;
     watch.start();
     auto range = from.epoch(epoch);
@@ -100,7 +100,7 @@ double loader_set::deliver(loader& from, std::uint64_t epoch) {
 }
 
 double loader_set::deliver_ahead(loader& from, std::uint64_t epoch) {
-    stopwatch watch;
+    loading_watch watch;
     std::size_t timed = 0;
     watch.start();
     for (batch const& given : from.epoch(epoch)) timed += given.count;
@@ -112,7 +112,7 @@ double loader_set::deliver_ahead(loader& from, std::uint64_t epoch) {
 }
 
 double loader_set::copy_in_batches() {
-    stopwatch watch;
+    loading_watch watch;
     std::size_t const size = data_.image_bytes();
     for (std::size_t first = 0; first < data_.size(); first += batch_) {
         std::size_t const count = std::min(batch_, data_.size() - first);
@@ -126,7 +126,7 @@ double loader_set::copy_in_batches() {
 }
 
 double loader_set::copy_at_once() {
-    stopwatch watch;
+    loading_watch watch;
     watch.start();
     std::memcpy(target_.bytes().data(), source_.bytes().data(), bytes_);
     watch.stop();

@@ -16,6 +16,7 @@
 #include "bench/scaling/run_point.hpp"
 #include "bench/study/study_schedule.hpp"
 #include "bench/tools/checked_json.hpp"
+#include "bench/tools/ranks_text.hpp"
 
 namespace muster {
 
@@ -30,10 +31,6 @@ constexpr int most_failures = 120;
 constexpr std::string_view not_handed_on[]{"submit", "submit-options", "wait",     "collect",   "dry-run",
                                            "output", "expect",         "baseline", "tolerance", "collectives",
                                            "fresh",  "retry",          "no-html",  "muster",    "name"};
-
-std::string ranks_text(int ranks) {
-    return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
-}
 
 /// Of "muster-bench scale …".
 option_words read_line(std::string const& line) {

@@ -12,6 +12,7 @@
 #include "bench/simulate/run_simulator.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/gradient_sets.hpp"
+#include "bench/tools/ranks_text.hpp"
 #include "bench/tools/statistics.hpp"
 
 namespace muster {
@@ -103,10 +104,6 @@ double simulated_step_us(local_validation const& all, int ranks, double compute_
     job.backward_s = compute_s * 2 / 3;
     job.input_s = input_s;
     return run_simulator(job, variables).step_s * 1e6;
-}
-
-std::string ranks_text(int ranks) {
-    return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
 }
 
 /// Twice: with compute and input of the fewest ranks, and with those of the very run, whose ranks slow each other down.

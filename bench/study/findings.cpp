@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "bench/communication/bucket_times.hpp"
 #include "bench/study/scaling_table.hpp"
+#include "bench/tools/ranks_text.hpp"
 
 namespace muster {
 
@@ -19,10 +20,6 @@ constexpr double worth_telling = 0.05;
 
 std::string percent(double part) {
     return fmt::format("{:.{}f}%", 100 * part, part < 0.1 ? 1 : 0);
-}
-
-std::string ranks_text(int ranks) {
-    return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
 }
 
 /// The largest that has enough cores and a judged metric.
