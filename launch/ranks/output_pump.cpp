@@ -17,7 +17,7 @@ void output_pump::watch(entry& one) {
 void output_pump::on_readable(entry& one) {
     auto& stream = *one.stream;
     one.on_output();
-    if (!stream.read_some(sink_)) unwatch_ended(stream);
+    if (stream.read_some(sink_) == stream_read::end) unwatch_ended(stream);
     if (!flush_pending_ && stream.awaits_flush()) {
         flush_pending_ = true;
         loop_.after(partial_patience, [this] { flush_partials(); });

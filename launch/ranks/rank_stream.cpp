@@ -71,14 +71,16 @@ rank_stream::rank_stream(int target, line_format how, output_file file)
     write_ = std::move(write_end);
 }
 
-bool rank_stream::read_some(output_sink& sink) {
+stream_read rank_stream::read_some(output_sink& sink) {
     thread_local std::array<char, read_bytes> buffer;
-    auto const n = ::read(read_.get(), buffer.data(), buffer.size());
-    if (n < 0) return errno == EAGAIN || errno == EINTR;
+    ssize_t n = 0;
+    do n = ::read(read_.get(), buffer.data(), buffer.size());
+    while (n < 0 && errno == EINTR);
+    if (n < 0) return errno == EAGAIN ? stream_read::nothing : stream_read::end;
     if (n == 0) {
         sink.write(target_, lines_.finish());
         ended_ = true;
-        return false;
+        return stream_read::end;
     }
     std::string_view const bytes(buffer.data(), static_cast<std::size_t>(n));
     if (file_.fd && !write_file(file_.fd.get(), bytes)) {
@@ -88,7 +90,7 @@ bool rank_stream::read_some(output_sink& sink) {
         file_.fd.reset();
     }
     sink.write(target_, lines_.push(bytes));
-    return true;
+    return stream_read::bytes;
 }
 
 bool rank_stream::flush_stale_partial(output_sink& sink) {
@@ -99,13 +101,11 @@ bool rank_stream::flush_stale_partial(output_sink& sink) {
 
 void rank_stream::read_for_now(output_sink& sink) {
     for (int i = 0; i < reads_for_now && open(); ++i)
-        if (!read_some(sink)) return;
+        if (read_some(sink) != stream_read::bytes) return;
 }
 
 void rank_stream::read_all(output_sink& sink) {
-    while (open()) {
-        errno = 0;
-        if (!read_some(sink) || errno == EAGAIN) return;
+    while (open() && read_some(sink) == stream_read::bytes) {
     }
 }
 

@@ -17,6 +17,9 @@ struct output_file {
     std::string name;  ///< "rank 3's output to logs/rank.03/stdout"
 };
 
+/// What one read of a stream gave: bytes, nothing for now, or its end.
+enum class stream_read { bytes, nothing, end };
+
 /// One stream of one rank. Reads never block.
 class rank_stream {
   public:
@@ -30,9 +33,8 @@ class rank_stream {
     void close() noexcept { read_.reset(); }
     bool open() const noexcept { return read_ && !ended_; }
 
-    /// Reads what is there, once, and passes it on. False when the stream has ended: then the last line is passed on too and it
-    /// is to be closed.
-    bool read_some(output_sink& sink);
+    /// Reads what is there, once, and passes it on. At the stream's end the last line is passed on too, and it is to be closed.
+    stream_read read_some(output_sink& sink);
     /// Reads until there is nothing more for now or the stream ends.
     void read_all(output_sink& sink);
     /// Reads what fits in a pipe or two and no more: a rank may write faster than we read.

@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "base/error.hpp"
 #include "launch/ranks/output_writer.hpp"
@@ -30,6 +32,26 @@ struct output_dir : testing::Test {
     output_dir() { fs::create_directory(folder); }
     ~output_dir() override { fs::remove_all(folder); }
 };
+
+/// As a connection whose socket is full leaves errno.
+struct full_socket final : output_sink {
+    std::string taken;
+    void write(int, std::string block) override {
+        taken += block;
+        errno = EAGAIN;
+    }
+    void note(std::string) override {}
+    bool congested() const override { return false; }
+};
+
+TEST(rank_stream, all_is_read_whatever_its_sink_meets) {
+    rank_stream stream(STDOUT_FILENO, {.tag = "", .raw = true}, {});
+    std::string const written(150'000, 'x');  // more than one read takes, less than the pipe holds
+    ASSERT_EQ(::write(stream.child_fd(), written.data(), written.size()), static_cast<ssize_t>(written.size()));
+    full_socket sink;
+    stream.read_all(sink);
+    EXPECT_EQ(sink.taken.size(), written.size());
+}
 
 TEST_F(output_dir, links_and_pipes_of_others_are_not_written_to) {
     std::ofstream(folder / "precious") << "precious";
