@@ -41,6 +41,7 @@ identity identity_of(simulation_job const& job, int rank) {
 comm_options options_for(identity const& who) {
     comm_options options;
     options.deadline = duration{0};  // deadlines are of real time
+    options.shared_bytes = 0;  // what goes through memory takes no simulated time, and a rank that waits for it lets no other on
     options.backend = who.node_count > 1 && who.world_size > who.node_count ? "hierarchical" : "mpi";
     return options;
 }
