@@ -174,7 +174,9 @@ cd ..
 # A run folder for each run, with all that is needed to repeat it.
 mkdir runs && cd runs || exit 1
 export MY_TOKEN=hidden
-expect_exit 3 "$MUSTER" run -q -n 2 --output-dir 'logs/%j' -x SHOWN=1 -x OTHER_TOKEN=hidden -- sh -c 'echo "$RANK $SHOWN"; [ "$RANK" = 0 ] || exit 3'
+mkfifo written # rank 1 fails once rank 0, which its end ends, has written
+expect_exit 3 "$MUSTER" run -q -n 2 --output-dir 'logs/%j' -x SHOWN=1 -x OTHER_TOKEN=hidden -- \
+    sh -c 'echo "$RANK $SHOWN"; if [ "$RANK" = 0 ]; then echo >written; else read -r _ <written; exit 3; fi'
 expect_exit 0 "$MUSTER" run -q -n 1 --output-dir 'logs/%j' -- true
 expect_equal "$(ls logs | wc -l)" 2 'run folders'
 folder=$(dirname "$(grep -l SHOWN logs/*/run.json)")

@@ -269,7 +269,8 @@ expect_equal "$code $(said | paste -sd' ')" '0 rank 0 on node2 rank 1 on node3' 
 for engine in remote $(command -v mpirun.openmpi >/dev/null && echo mpirun); do
     job "$two" "export NODE_RSH_FOLDER=$NODE_RSH_FOLDER OMPI_MCA_plm_rsh_agent=$work/node_rsh.py MUSTER_REMOTE_SHELL=$work/node_rsh.py
         prefix/bin/muster run --scheduler hostfile --hostfile \$PBS_NODEFILE --engine $engine --start-timeout 20s -- bash -c 'echo \"rank \$RANK on \$(hostname)\"'"
-    expect_equal "$code $(said | paste -sd' ')" '0 rank 0 on node1 rank 1 on node1 rank 2 on node3 rank 3 on node3' "hosts of PBS as a host file, over $engine: $(cat "$OUT")"
+    # mpirun may warn of a process group that its child has made before it.
+    expect_equal "$code $(said | grep -v 'Warning: setpgid' | paste -sd' ')" '0 rank 0 on node1 rank 1 on node1 rank 2 on node3 rank 3 on node3' "hosts of PBS as a host file, over $engine: $(cat "$OUT")"
 done
 mkdir -p "$work/my dir" && cp "$MUSTER" "$work/my dir/muster" && chmod -R a+rX "$work/my dir"
 job "$two" "'my dir/muster' run --start-timeout 20s --engine remote -- true"
