@@ -193,8 +193,8 @@ void embedded_supervisor::on_rank_end(child_rank& rank) {
     } else if (auto const fault = find_end_fault(status, memory_verdict_of(status, memory_))) {
         suspect(rank, *fault);
     } else if (rank.connected && !rank.finalized) {
-        fail(rank, "exited with code 0 but without MPI_Finalize, so the others would wait for it forever", 1,
-             "call MPI_Finalize on every path");
+        auto const left = left_without_finalize();
+        fail(rank, left.what, left.exit_code, left.advice);
     } else if (auto const alone = singleton_fault(rank); !alone.empty()) {
         fail_singleton(rank, alone);
     } else if (running_ > 0 && !rank.finalized) {

@@ -137,9 +137,7 @@ std::string embedded_supervisor::singleton_fault(child_rank const& rank) {
     // One that has left its world, as muster's own collectives do at once, waits for nobody in it.
     auto const met = std::count_if(ranks_.begin(), ranks_.end(), [](child_rank const& r) { return r.connected && !r.finalized; });
     if (met == 0) return {};
-    return fmt::format(
-        "came up as a singleton or without MPI: it exited with code 0 and never connected, and {} of {} ranks wait for it", met,
-        ranks_.size());
+    return never_met_mpi(static_cast<std::size_t>(met), ranks_.size());
 }
 
 /// A rank that ended before the first one met its world is decided on now.
@@ -150,8 +148,7 @@ void embedded_supervisor::check_ended_ranks() {
 }
 
 void embedded_supervisor::fail_singleton(child_rank& rank, std::string const& fault) {
-    fail(rank, fault, exit_code(errc::singleton),
-         "use an MPI with PMIx or PMI-1 (Open MPI, MPICH) on every rank, or --allow-singletons if that is meant");
+    fail(rank, fault, exit_code(errc::singleton), std::string(singleton_advice()));
 }
 
 }  // namespace muster

@@ -106,17 +106,12 @@ void engine_supervisor::blame_early_end() {
     auto const waiting = ranks_.in_world();
     for (auto& rank : ranks_) {
         if (!rank.left_early || !rank.settled) continue;
-        if (rank.connected && !rank.finalized)
-            return fail(rank, "exited with code 0 but without MPI_Finalize, so the others would wait for it forever", 1,
-                        "call MPI_Finalize on every path");
+        if (rank.connected && !rank.finalized) {
+            auto const left = left_without_finalize();
+            return fail(rank, left.what, left.exit_code, left.advice);
+        }
         if (!rank.connected && waiting > 0 && !options_.allow_singletons)
-            return fail(
-                rank,
-                fmt::format("came up as a singleton or without MPI: it exited with code 0 and never connected, and {} of {} "
-                            "ranks wait for it",
-                            waiting, ranks_.size()),
-                exit_code(errc::singleton),
-                "use an MPI with PMIx or PMI-1 (Open MPI, MPICH) on every rank, or --allow-singletons if that is meant");
+            return fail(rank, never_met_mpi(waiting, ranks_.size()), exit_code(errc::singleton), std::string(singleton_advice()));
     }
 }
 
