@@ -31,6 +31,15 @@ struct collective {
 };
 std::string_view to_string(collective::kind what) noexcept;
 
+/// Makes `to` the allreduce or reducescatter `from`, whose other parts, which allocate, it leaves.
+inline void set_reduction(collective& to, collective const& from) noexcept {
+    to.what = from.what;
+    to.in = from.in;
+    to.out = from.out;
+    to.how = from.how;
+    to.scale = from.scale;
+}
+
 /// A rank that keeps a collective from finishing.
 struct late_rank {
     int rank = 0;

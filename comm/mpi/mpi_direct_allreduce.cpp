@@ -34,11 +34,7 @@ constexpr std::size_t line_bytes = 64;
 void direct_allreduce::start(direct_world const& world, unsigned sequence, collective const& what) {
     world_ = world;
     sequence_ = sequence;
-    what_.what = what.what;
-    what_.in = what.in;
-    what_.out = what.out;
-    what_.how = what.how;
-    what_.scale = what.scale;
+    set_reduction(what_, what);
     std::uint64_t const hash = hash_of_reduction(what);
     tag_ = make_tag(traffic::reduce, sequence, hash, world.largest_tag);
     gather_tag_ = tag_of_traffic(tag_, traffic::gather);

@@ -20,11 +20,7 @@ constexpr int last_probes = 16;
 void node_allreduce::start(direct_world const& world, unsigned sequence, collective const& what) noexcept {
     world_ = world;
     sequence_ = sequence;
-    what_.what = what.what;
-    what_.in = what.in;
-    what_.out = what.out;
-    what_.how = what.how;
-    what_.scale = what.scale;
+    set_reduction(what_, what);
     hash_ = hash_of_reduction(what);
     number_ = ++world.node->started;
     next_ = 0;
