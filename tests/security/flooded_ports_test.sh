@@ -33,20 +33,11 @@ start_run() {
     wait_until 20 grep -q waiting "$lib_dir/run.out"
     begin_attack $(ports_of login alice)
 }
-# The launcher is the child of the first muster, its guardian, which also passes signals on.
-guardian() { pgrep -U "${uid_of[alice]}" -x muster | head -n 1; }
-end_run() {
-    ( sleep 25; pkill -KILL -U "${uid_of[alice]}" -x muster ) >/dev/null 2>&1 &
-    local watchdog=$!
-    wait "$run"
-    rc=$?
-    kill "$watchdog" 2>/dev/null
-}
 
 # Output and a normal end.
 start_run 'echo said'
 on login alice touch "$common/go"
-end_run
+end_run 25
 end_attack
 expect_equal "$rc" 0 'the exit code of a flooded run'
 expect_equal "$(grep -cx said "$lib_dir/run.out")" 2 'the lines of a flooded run'
@@ -54,14 +45,14 @@ expect_true [ "$(grep -c refused "$lib_dir/run.err")" -le 8 ]
 
 # A time limit.
 start_run 'echo said' --timeout 6s
-end_run
+end_run 25
 end_attack
 expect_equal "$rc" 124 'the exit code of a flooded run after its time limit'
 
 # Ctrl-C.
 start_run 'echo said'
 kill -INT "$(guardian)"
-end_run
+end_run 25
 end_attack
 expect_equal "$rc" 130 'the exit code of a flooded run after Ctrl-C'
 
@@ -76,5 +67,5 @@ for port in $(ports_of login alice); do
     done
 done
 on login alice touch "$common/go"
-end_run
+end_run 25
 expect_equal "$rc" 0 'the exit code'

@@ -84,3 +84,14 @@ clear_away() {
 }
 
 at_end() { [ ${#hosts[@]} = 0 ] || clear_away; }
+
+# The launcher is the child of the first muster, its guardian, which also passes signals on.
+guardian() { pgrep -U "${uid_of[alice]}" -x muster | head -n 1; }
+# end_run SECONDS: waits for $run, which a watchdog ends if it hangs; its exit code becomes $rc.
+end_run() {
+    ( sleep "$1"; pkill -KILL -U "${uid_of[alice]}" -x muster ) >/dev/null 2>&1 &
+    local watchdog=$!
+    wait "$run"
+    rc=$?
+    kill "$watchdog" 2>/dev/null
+}

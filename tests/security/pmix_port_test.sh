@@ -15,10 +15,6 @@ start_run() {
 }
 waiting='echo waiting; until [ -e go ]; do sleep 0.05; done'
 go() { on login alice touch "$common/go"; }
-end_run() {
-    wait "$run"
-    rc=$?
-}
 
 # joins WHAT NAMESPACE PORT: mallory says that she is alice, as PMIx' clients may.
 joins() {
@@ -40,7 +36,7 @@ for name in "$guessed" "$true_name"; do
     done
 done
 go
-end_run
+end_run 60
 expect_equal "$rc" 0 "alice's exit code (her ranks are no MPI programs)"
 expect_not_contains "$lib_dir/run.err" mallory
 
@@ -51,7 +47,7 @@ on login mallory python3 "$bin/port_caller.py" hold 40 $(ports_of login alice) <
 exec 9>"$lib_dir/hold"
 wait_until 20 grep -q held "$lib_dir/held"
 go
-end_run
+end_run 60
 exec 9>&-
 expect_equal "$rc" 0 "alice's exit code beside 40 silent connections"
 expect_equal "$(grep -cx 0 "$lib_dir/run.out")" 2 "the number of ranks that came through PMIx_Init"

@@ -53,29 +53,23 @@ start_run() {
 }
 two_listen() { [ "$(ports_of login alice | wc -l)" -ge 2 ]; }
 all_wait() { [ "$(grep -c waiting "$lib_dir/run.out")" = 2 ]; }
-guardian() { pgrep -U "${uid_of[alice]}" -x muster | head -n 1; }
-end_run() {
-    ( sleep 40; pkill -KILL -U "${uid_of[alice]}" -x muster ) >/dev/null 2>&1 &
-    local watchdog=$!
-    wait "$run"
-    rc=$?
-    kill "$watchdog" 2>/dev/null
-    end_attacks
-}
 
 start_run 'echo said'
 on login alice touch "$common/go"
-end_run
+end_run 40
+end_attacks
 expect_equal "$rc" 0 "the exit code of a flooded run: $(cat "$lib_dir/run.err")"
 expect_equal "$(grep -cx said "$lib_dir/run.out")" 2 'the lines of a flooded run'
 
 start_run 'echo said' --timeout 20s
-end_run
+end_run 40
+end_attacks
 expect_equal "$rc" 124 "the exit code of a flooded run after its time limit: $(cat "$lib_dir/run.err")"
 
 start_run 'echo said'
 kill -INT "$(guardian)"
-end_run
+end_run 40
+end_attacks
 expect_equal "$rc" 130 'the exit code of a flooded run after Ctrl-C'
 
 # Nobody is let in from this host or another, as a rank or as an agent; what others may read of alice's processes holds no key.
@@ -116,5 +110,6 @@ if on node mallory unshare -U --map-user="${uid_of[alice]}" true 2>/dev/null && 
     expect_equal "$asked" 2 'the ranks that mallory wanted to be'
 fi
 on login alice touch "$common/go"
-end_run
+end_run 40
+end_attacks
 expect_equal "$rc" 0 "the exit code of a run that mallory wanted to join: $(cat "$lib_dir/run.err")"
