@@ -42,6 +42,17 @@ unique_fd call(int port) {
     return socket;
 }
 
+/// A server that starts its library at the first call, and what it gives to one rank.
+struct late_server {
+    explicit late_server(int size, int rank = 0) : of(small_job(session.path, size), {}, library_start::at_first_call) {
+        of.set_client_environment(rank, variables);
+    }
+    unique_fd called() const { return call(port_in(variables)); }
+    test::session_dir session;
+    environment variables;
+    server of;
+};
+
 TEST(client_variables, are_what_the_library_itself_sets) {
     SKIP_WITHOUT_LATE_START();
     EXPECT_TRUE(test::in_child([] {
@@ -65,18 +76,15 @@ TEST(client_variables, are_known_of_one_version_with_its_own_parts) {
 TEST(late_start, programs_without_pmix_do_not_start_the_library) {
     SKIP_WITHOUT_LATE_START();
     EXPECT_TRUE(test::in_child([] {
-        test::session_dir const session;
-        server late(small_job(session.path, 1), {}, library_start::at_first_call);
-        environment variables;
-        late.set_client_environment(0, variables);
-        EXPECT_EQ(variables.get("OMPI_COMM_WORLD_SIZE"), "1");
-        auto const rank = test::start({"/bin/true"}, variables);
+        late_server late(1);
+        EXPECT_EQ(late.variables.get("OMPI_COMM_WORLD_SIZE"), "1");
+        auto const rank = test::start({"/bin/true"}, late.variables);
         int status = -1;
         ASSERT_EQ(waitpid(rank.pid, &status, 0), rank.pid);
-        EXPECT_TRUE(late.poll().empty());
-        late.report_exit(0, status);
-        late.forget_ended();
-        EXPECT_FALSE(late.is_library_started());
+        EXPECT_TRUE(late.of.poll().empty());
+        late.of.report_exit(0, status);
+        late.of.forget_ended();
+        EXPECT_FALSE(late.of.is_library_started());
     }));
 }
 
@@ -97,40 +105,34 @@ TEST_P(late_worlds, come_together) {
 TEST(late_start, ranks_that_ended_before_are_told_of) {
     SKIP_WITHOUT_LATE_START();
     EXPECT_TRUE(test::in_child([] {
-        test::session_dir const session;
-        server late(small_job(session.path, 2), {}, library_start::at_first_call);
-        environment variables;
-        late.set_client_environment(1, variables);
-        late.report_exit(0, 9);
-        late.report_exit(1, 0);
-        auto const caller = call(port_in(variables));
+        late_server late(2, 1);
+        late.of.report_exit(0, 9);
+        late.of.report_exit(1, 0);
+        auto const caller = late.called();
         ASSERT_TRUE(caller);
-        late.poll();
-        EXPECT_TRUE(late.is_library_started());
-        late.forget_ended();
+        late.of.poll();
+        EXPECT_TRUE(late.of.is_library_started());
+        late.of.forget_ended();
     }));
 }
 
 TEST(late_start, one_that_fails_is_told_once_and_refuses_callers) {
     SKIP_WITHOUT_LATE_START();
     EXPECT_TRUE(test::in_child([] {
-        test::session_dir const session;
-        server late(small_job(session.path, 1), {}, library_start::at_first_call);
-        environment variables;
-        late.set_client_environment(0, variables);
-        EXPECT_TRUE(late.poll().empty()) << "nobody has called";
+        late_server late(1);
+        EXPECT_TRUE(late.of.poll().empty()) << "nobody has called";
         setenv("PMIX_MCA_psec", "no-such-part", 1);
-        auto const first = call(port_in(variables));
+        auto const first = late.called();
         ASSERT_TRUE(first);
-        pollfd called{late.event_fd(), POLLIN, 0};
+        pollfd called{late.of.event_fd(), POLLIN, 0};
         EXPECT_EQ(::poll(&called, 1, 10'000), 1);
-        EXPECT_THROW(late.poll(), error);
-        EXPECT_TRUE(late.poll().empty());
-        EXPECT_FALSE(call(port_in(variables)));
+        EXPECT_THROW(late.of.poll(), error);
+        EXPECT_TRUE(late.of.poll().empty());
+        EXPECT_FALSE(late.called());
         char byte = 0;
         EXPECT_LE(::recv(first.get(), &byte, 1, 0), 0) << "who waited is not kept waiting";
         EXPECT_EQ(::poll(&called, 1, 0), 0);
-        late.report_exit(0, 1);
+        late.of.report_exit(0, 1);
     }));
 }
 
