@@ -150,12 +150,13 @@ void host_agent::pass_on(pmix::server_event const& event) const {
         if (one.rank == event.rank) write_event(one.socket.get(), {what, event.code});
 }
 
-/// Its rank has ended: what that had done before waits at the servers at most.
+/// Its rank has ended: what that had done before waits at the servers at most. Or it asks whether this process runs.
 void host_agent::on_question_of_shim(std::size_t which) {
     auto& socket = shims_[which].socket;
-    if (read_events(socket.get()).empty()) return loop_.unwatch(socket.get());
+    auto const questions = read_events(socket.get());
+    if (questions.empty()) return loop_.unwatch(socket.get());
     poll_servers();
-    write_event(socket.get(), {mpi_event::kind::settled});
+    for (auto const& question : questions) write_event(socket.get(), question);
 }
 
 void host_agent::on_message(wire::exchange const& exchange) {

@@ -164,6 +164,7 @@ class engine_supervisor {
     std::vector<int> asked_about_;
     std::function<void()> after_inspection_;
     int beat_ = 0;  ///< number of the last ping
+    int agents_count_since_ = 0;  ///< number of the ping from which on agents must answer
     bool start_timeout_due_ = false;
     bool start_doubt_ = false;
     bool leaver_noted_ = false;

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "launch/observe/hang_command.hpp"
 #include "launch/ranks/rank_name.hpp"
+#include "launch/remote/host_agent.hpp"
 #include "launch/run/engine_supervisor.hpp"
 #include "launch/watch/rank_table.hpp"
 
@@ -17,6 +18,7 @@ namespace muster {
 namespace {
 
 constexpr duration inspection_limit{3};
+constexpr int most_missed_by_agents = 2;  ///< as with shims, two thirds of the time in which a node must answer
 
 }  // namespace
 
@@ -176,7 +178,10 @@ void engine_supervisor::beat() {
     if (phase_ != phase::running) return;
     auto const third = options_.lost_after() / 3;
     ranks_.send_all(wire::ping{++beat_});
-    loop_.after(third, [this, third] {
+    auto const due = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(third);
+    loop_.after(third, [this, third, due] {
+        // The job was suspended, perhaps, and not all of its hosts go on at the same moment.
+        if (duration(event_loop::clock::now() - due) > third) agents_count_since_ = beat_ + 1;
         auto const silent = [this](remote_rank const& r) { return r.now == remote_rank::state::running && r.answered < beat_; };
         if (std::any_of(ranks_.begin(), ranks_.end(), silent))
             loop_.after(third, [this] { count_answers(); });
@@ -187,6 +192,12 @@ void engine_supervisor::beat() {
 
 void engine_supervisor::on_message(remote_rank& rank, wire::pong const& pong) {
     rank.answered = pong.number;
+    int const missed = std::min(pong.agent_missed, pong.number - agents_count_since_);
+    if (missed < most_missed_by_agents || phase_ != phase::running || rank.now != remote_rank::state::running) return;
+    auto const there = ranks_.list([&rank](remote_rank const& other) { return other.node == rank.node; });
+    fail(fmt::format("{}, which had started {}, has not answered for {}: stopped, perhaps{}", agent_process, there,
+                     format_duration(options_.lost_after() / 1.5), ending()),
+         exit_code(errc::peer_failed));
 }
 
 /// Whether of no rank on a node of `silent` ones anything has been heard: then it is the node rather than its watchers.

@@ -71,6 +71,7 @@ int rank_shim::run() {
     connect();
     introduce();
     loop_.run();
+    wake_agent();
     return exit_code_;
 }
 
@@ -152,7 +153,10 @@ void rank_shim::on_message(wire::signal const& signal) {
 }
 
 void rank_shim::on_message(wire::ping const& ping) {
-    tell(wire::pong{ping.number});
+    tell(wire::pong{ping.number, agent_missed_});
+    if (!mpi_events_) return;
+    ++agent_missed_;
+    write_event(mpi_events_.get(), {mpi_event::kind::ping});
 }
 
 void rank_shim::on_message(wire::inspect const& inspect) {
@@ -335,6 +339,8 @@ void rank_shim::on_mpi_events() {
             tell(wire::aborting{job_.who.rank, event.code});
         else if (event.what == mpi_event::kind::settled)
             tell(wire::settled{});
+        else if (event.what == mpi_event::kind::ping)
+            agent_missed_ = 0;
         else
             tell(wire::met{event.what == mpi_event::kind::finalized});
 }
@@ -349,6 +355,12 @@ void rank_shim::follow_suspension() {
     if (stopped != suspended_) signal_descendants(stopped ? SIGSTOP : SIGCONT);
     suspended_ = stopped;
     loop_.after(suspension_check, [this] { follow_suspension(); });
+}
+
+/// The run is over for this host, and a stopped agent would stay there.
+void rank_shim::wake_agent() const {
+    if (parents_.daemon_name == agent_process && !parent_is_gone() && is_stopped(parents_.daemon))
+        ::kill(parents_.daemon, SIGCONT);
 }
 
 void rank_shim::say(std::string const& text) {

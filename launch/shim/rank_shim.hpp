@@ -76,6 +76,7 @@ class rank_shim {
     void detect_mpi();
     void on_mpi_events();
     void follow_suspension();
+    void wake_agent() const;
 
     // what is done about it
     void end_rank(int signal_number);
@@ -132,6 +133,7 @@ class rank_shim {
     bool brief_ = false;      ///< the last output is waited for only for a moment
     bool suspended_ = false;  ///< the rank was stopped because the job is (follow_suspension)
     int kills_ = 0;
+    int agent_missed_ = 0;  ///< pings that the agent has not answered
     int exit_code_ = 0;
 };
 

@@ -161,7 +161,7 @@ void fields(auto& v, is<ping> auto& m) {
     all(v, m.number);
 }
 void fields(auto& v, is<pong> auto& m) {
-    all(v, m.number);
+    all(v, m.number, m.agent_missed);
 }
 void fields(auto& v, is<inspect> auto& m) {
     all(v, m.number, m.command);

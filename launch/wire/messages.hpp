@@ -143,6 +143,7 @@ struct ping {
 };
 struct pong {
     int number = 0;
+    int agent_missed = 0;  ///< pings before this one that a remote run's agent on the host has left without an answer
     bool operator==(pong const&) const = default;
 };
 

@@ -1,4 +1,4 @@
-// Carries what a host's agent tells a shim of its rank's MPI, over a socket that the shim has as its descriptor 1.
+// Carries what a host's agent tells a shim of its rank's MPI, and that it runs, over a socket that the shim has as its descriptor 1.
 #pragma once
 
 #include <vector>
@@ -12,6 +12,7 @@ struct mpi_event {
         finalized,  ///< it has finalised it
         aborted,    ///< it asks for the whole job to end with `code`, and may wait until it is killed
         settled,    ///< of a shim: the rank has ended; the answer: all that it did before has been told
+        ping,       ///< of a shim; the answer: the agent runs
     };
     kind what = kind::connected;
     int code = 0;

@@ -132,6 +132,13 @@ sitting --heartbeat 1s
 expect_end 125
 expect_contains stderr 'the watcher of rank 3 on node2 has not answered'
 expect_nothing_left
+# So does a stopped agent's watchers' end the agent.
+sitting --heartbeat 1s
+"$cluster" on node2 kill -STOP "$(parent_of node2 "$(cat "$work/sit.watcher.3")")"
+expect_end 125
+expect_contains stderr 'muster-agent, which had started ranks 2-3 on node2, has not answered' 'ending 4 ranks'
+expect_equal "$(grep -c saved "$OUT")" 4 "ranks that saved beside a stopped agent: $(cat "$OUT" "$ERR")"
+expect_nothing_left
 sitting
 "$cluster" on node2 kill -9 "$(parent_of node2 "$(cat "$work/sit.watcher.3")")"
 expect_end 125

@@ -54,7 +54,7 @@ TEST(wire_messages, come_back_as_they_were) {
         asked_to_end{15},
         aborting{5, 42},
         ping{7},
-        pong{7},
+        pong{7, 2},
         inspect{8, "py-spy dump --pid {pid}"},
         seen{8, {4711, 'S', "futex", 1.5, true, 2.5, "step 5", true, "a stack"}},
         start_shims{{"/opt/muster", "shim"},
