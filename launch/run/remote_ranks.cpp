@@ -13,6 +13,10 @@
 
 namespace muster {
 
+remote_ranks::remote_ranks(std::vector<remote_rank> ranks) : ranks_(std::move(ranks)) {
+    for (auto const& rank : ranks_) planned_host_.emplace(rank.node, rank.job.who.host);
+}
+
 std::string remote_ranks::objection_to(wire::hello const& hello, std::string_view engine) const {
     int const size = static_cast<int>(ranks_.size());
     if (hello.version != version())
@@ -28,12 +32,22 @@ std::string remote_ranks::objection_to(wire::hello const& hello, std::string_vie
                            rank.job.who.host, hello.host);
     auto const host = host_of_node_.find(rank.node);
     auto const node = node_of_host_.find(hello.host);
-    if ((host != host_of_node_.end() && host->second != hello.host) || (node != node_of_host_.end() && node->second != rank.node))
+    bool const shares_host = node != node_of_host_.end() && node->second != rank.node;
+    if (shares_host && engine == "remote") return explain_host_of_two_nodes(node->second, rank.node, hello.host);
+    if (shares_host || (host != host_of_node_.end() && host->second != hello.host))
         return fmt::format(
             "{} put rank {} on {}, where the plan has ranks of another node; compare muster plan with the command that --dry-run "
             "prints",
             engine, hello.rank, hello.host);
     return {};
+}
+
+/// Each host is called by its name in the plan, so two nodes on one host are two names of it: an alias, or an address.
+std::string remote_ranks::explain_host_of_two_nodes(int node, int other, std::string const& host) const {
+    auto const of_both = [&](remote_rank const& rank) { return rank.node == node || rank.node == other; };
+    auto const& name = planned_host_.at(node);
+    return fmt::format("{} and {} are two names of one host, {}; write {}:{} instead of both", name, planned_host_.at(other),
+                       host, name, std::count_if(ranks_.begin(), ranks_.end(), of_both));
 }
 
 remote_rank& remote_ranks::admit(wire::hello const& hello) {

@@ -47,7 +47,8 @@ struct remote_rank {
 /// All ranks of a run in order of rank, and the hosts that their shims named.
 class remote_ranks {
   public:
-    explicit remote_ranks(std::vector<remote_rank> ranks) : ranks_(std::move(ranks)) {}
+    /// Of each rank with the host's name as the plan has it.
+    explicit remote_ranks(std::vector<remote_rank> ranks);
 
     auto begin() noexcept { return ranks_.begin(); }
     auto end() noexcept { return ranks_.end(); }
@@ -87,7 +88,10 @@ class remote_ranks {
     std::string list_early_ends() const;
 
   private:
+    std::string explain_host_of_two_nodes(int node, int other, std::string const& host) const;
+
     std::vector<remote_rank> ranks_;
+    std::map<int, std::string> planned_host_;  ///< by node
     std::map<int, std::string> host_of_node_;  ///< of the shims that have connected
     std::map<std::string, int> node_of_host_;
 };

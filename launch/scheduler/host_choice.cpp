@@ -35,6 +35,25 @@ std::string names_of(allocation const& job) {
     return shortened(compress_hosts(names));
 }
 
+/// `host` is what both mean. In a job a host without slots has those of the job.
+[[noreturn]] void refuse_two_names(host_entry const& a, host_entry const& b, std::string_view host, bool in_job) {
+    auto const slots = in_job && !a.slots && !b.slots ? "" : fmt::format(":{}", a.slots.value_or(1) + b.slots.value_or(1));
+    throw error(errc::usage, fmt::format("{} and {} are two names of one host, {}; write {}{} instead of both", a.name, b.name,
+                                         host, a.name, slots));
+}
+
+/// Each would be a node of its own, and the second one's ranks come up on the first.
+void check_for_two_names(std::span<host_entry const> entries) {
+    std::unordered_map<std::string, std::vector<host_entry const*>> known;
+    for (auto const& entry : entries) {
+        auto const name = without_user(entry.name);
+        auto& alike = known[short_key(name)];
+        for (auto const* other : alike)
+            if (same_host(without_user(other->name), name)) refuse_two_names(*other, entry, short_name(name), false);
+        alike.push_back(&entry);
+    }
+}
+
 void apply(host_entry const& entry, allocation const& job, node& n) {
     if (entry.slots) {
         if (*entry.slots > std::max(n.slots, n.cpus.value_or(*entry.slots)) && n.gpus.value_or(0) == 0)
@@ -77,7 +96,7 @@ allocation choose_hosts(allocation const& job, std::span<host_entry const> chose
     for (std::size_t i = 0; i < job.nodes.size(); ++i) places[short_key(without_user(job.nodes[i].name))].push_back(i);
     allocation some = job;
     some.nodes.clear();
-    std::vector<bool> taken(job.nodes.size());
+    std::vector<host_entry const*> taken(job.nodes.size());
     for (auto const& entry : chosen) {
         std::string const name(without_user(entry.name));
         std::optional<std::size_t> found;
@@ -87,8 +106,8 @@ allocation choose_hosts(allocation const& job, std::span<host_entry const> chose
             throw error(errc::usage, fmt::format("{} is not in job {} ({}), whose nodes are {}; name some of these, or give "
                                                  "--scheduler hostfile to use hosts outside the job",
                                                  name, job.job_id, to_string(job.scheduler), names_of(job)));
-        if (taken[*found]) throw error(errc::usage, fmt::format("{} is named twice, in two spellings; name it once", name));
-        taken[*found] = true;
+        if (taken[*found] != nullptr) refuse_two_names(*taken[*found], entry, job.nodes[*found].name, true);
+        taken[*found] = &entry;
         some.nodes.push_back(job.nodes[*found]);
         apply(entry, job, some.nodes.back());
     }
@@ -103,7 +122,9 @@ std::optional<std::string> hostfile_unavailable(scheduler_sources const&, alloca
 allocation read_hostfile(scheduler_sources const& sources, allocation_choice const& choice) {
     allocation given;
     given.scheduler = scheduler_kind::hostfile;
-    for (auto& entry : named_hosts(sources, choice)) {
+    auto entries = named_hosts(sources, choice);
+    check_for_two_names(entries);
+    for (auto& entry : entries) {
         std::string const address(without_user(entry.name));
         int const slots = entry.slots.value_or(std::max(entry.gpus.value_or(1), 1));
         given.nodes.push_back({std::move(entry.name), address, slots, entry.gpus, std::nullopt, entry.slots.has_value()});

@@ -44,6 +44,13 @@ TEST(remote_ranks, only_the_shims_of_the_plan_are_admitted) {
     EXPECT_NE(ranks.objection_to(other, "srun").find("has muster 0.0.1"), std::string::npos);
 }
 
+TEST(remote_ranks, a_host_of_two_names_is_told) {
+    auto ranks = make_ranks();
+    ranks.admit(hello_of(0, "a"));
+    EXPECT_EQ(ranks.objection_to(hello_of(2, "a"), "remote"),
+              "node0 and node1 are two names of one host, a; write node0:4 instead of both");
+}
+
 TEST(remote_ranks, one_that_left_its_world_is_found_while_most_are_still_in_it) {
     auto ranks = make_ranks();
     EXPECT_EQ(ranks.find_leaver(-1), nullptr);

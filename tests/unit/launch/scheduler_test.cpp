@@ -135,6 +135,14 @@ TEST(hosts_named, outside_of_a_job) {
                 HasSubstr("--scheduler local is this node"));
 }
 
+TEST(hosts_named, one_host_under_two_names_is_refused) {
+    EXPECT_EQ(cluster{}.failure({.hosts = "node1,node2:2,node1.lab"}),
+              "node1 and node1.lab are two names of one host, node1; write node1:2 instead of both");
+    EXPECT_THAT(cluster{}.failure({.hosts = "a.lab:4,u@A:2"}),
+                HasSubstr("a.lab and u@A are two names of one host, A; write a.lab:6"));
+    EXPECT_EQ(cluster{}.read({.hosts = "n1.east,n1.west,10.0.0.1,10.0.0.2"}).nodes.size(), 4u);
+}
+
 TEST(hosts_named, inside_a_job_choose_among_its_nodes) {
     auto const given = slurm_job().read({.hosts = "NODE2.lab.example,node1:2"});
     EXPECT_EQ(given.scheduler, scheduler_kind::slurm);
@@ -144,7 +152,9 @@ TEST(hosts_named, inside_a_job_choose_among_its_nodes) {
               "node7 is not in job 42 (slurm), whose nodes are node[1-2]; name some of these, or give --scheduler hostfile to "
               "use hosts "
               "outside the job");
-    EXPECT_THAT(slurm_job().failure({.hosts = "node1,node1.lab"}), HasSubstr("is named twice"));
+    EXPECT_EQ(slurm_job().failure({.hosts = "node1,node1.lab"}),
+              "node1 and node1.lab are two names of one host, node1; write node1 instead of both");
+    EXPECT_THAT(slurm_job().failure({.hosts = "node1.a:1,node1.b:2"}), HasSubstr("write node1.a:3 instead of both"));
     EXPECT_EQ(names_of(slurm_job().read({.scheduler = scheduler_kind::hostfile, .hosts = "node7"})),
               std::vector<std::string>{"node7"});
     auto job = slurm_job();
