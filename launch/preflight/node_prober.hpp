@@ -60,6 +60,7 @@ class node_prober {
     // the engines that start them (node_prober_engines.cpp)
     void start_engine(std::vector<std::size_t> const& whom);
     void on_exit(probe_engine& engine);
+    void on_unreached(probe_engine const& engine, std::size_t which, std::string const& why);
     void on_engine_end(probe_engine const& engine);
     void queue(std::size_t which);
     void start_queued();

@@ -37,7 +37,17 @@ void node_prober::start_engine(std::vector<std::size_t> const& whom) {
         directions_.emplace(listener_.key(), listener_.port(), directions_request(job, run_.options, engine_->name));
     for (auto const& [name, value] : directions_->variables()) command.variables.set(name, value);
     write_files(command);
-    engines_.push_back(std::make_unique<probe_engine>(loop_, command, files_, whom, [this](probe_engine& e) { on_exit(e); }));
+    engines_.push_back(std::make_unique<probe_engine>(
+        loop_, command, files_, whom, [this](probe_engine& e) { on_exit(e); },
+        [this](probe_engine const& e, std::size_t which, std::string const& why) { on_unreached(e, which, why); }));
+}
+
+/// The engine has told that no probe will come from there, and the others are on their way.
+void node_prober::on_unreached(probe_engine const& engine, std::size_t which, std::string const& why) {
+    auto& one = slots_[which];
+    if (phase_ != phase::probing || one.now != state::absent || &engine_of(one) != &engine) return;
+    give_up(one, why + engine.quote_lines(one.found.name));
+    go_on();
 }
 
 void node_prober::on_exit(probe_engine& engine) {

@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "launch/remote/unreached_host.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/wire/node_report.hpp"
 
@@ -25,8 +26,8 @@ constexpr std::size_t most_said_bytes = 64u << 10;
 }  // namespace
 
 probe_engine::probe_engine(event_loop& loop, engine_command const& command, more_open_files const& files,
-                           std::vector<std::size_t> slots, exit_callback on_exit)
-    : loop_(loop), slots_(std::move(slots)), on_exit_(std::move(on_exit)) {
+                           std::vector<std::size_t> slots, exit_callback on_exit, unreached_callback on_unreached)
+    : loop_(loop), slots_(std::move(slots)), on_exit_(std::move(on_exit)), on_unreached_(std::move(on_unreached)) {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_system("pipe2", "for the engine's output");
     output_.reset(ends[0]);
@@ -49,11 +50,30 @@ void probe_engine::on_output() {
     ssize_t const count = ::read(output_.get(), bytes.data(), bytes.size());
     if (count > 0) {
         said_.append(bytes.data(), static_cast<std::size_t>(count));
-        if (said_.size() > most_said_bytes) said_.erase(0, said_.size() - most_said_bytes);
+        take_unreached();
+        if (said_.size() <= most_said_bytes) return;
+        auto const surplus = said_.size() - most_said_bytes;
+        said_.erase(0, surplus);
+        read_ -= std::min(read_, surplus);
     } else if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
         loop_.unwatch(output_.get());
         reap();
     }
+}
+
+/// What the starter of the engine remote says of single hosts is taken out of what it has said.
+void probe_engine::take_unreached() {
+    std::vector<unreached_host> all;
+    for (std::size_t end; (end = said_.find('\n', read_)) != std::string::npos;) {
+        auto one = parse_unreached_host(std::string_view(said_).substr(read_, end - read_));
+        if (one && one->number < slots_.size()) {
+            said_.erase(read_, end + 1 - read_);
+            all.push_back(std::move(*one));
+        } else {
+            read_ = end + 1;
+        }
+    }
+    for (auto const& one : all) on_unreached_(*this, slots_[one.number], one.why);
 }
 
 /// Its output has ended, so it is about to.
@@ -86,6 +106,25 @@ std::string probe_engine::quote(std::string const& node) const {
     end_paragraph();
     auto const& chosen = about.empty() ? last : about;
     return chosen.empty() ? "" : ": " + join(chosen, " ");
+}
+
+std::string probe_engine::quote_lines(std::string const& node) const {
+    constexpr std::size_t most_lines = 4;
+    auto const name = short_name(without_user(node));
+    auto const is_of_name = [](char c) {
+        return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
+    };
+    std::vector<std::string> about;
+    for (auto const line : split(said_, '\n')) {
+        auto const at = line.find(name);
+        auto const behind = at + name.size();
+        if (at == std::string_view::npos || (at > 0 && is_of_name(line[at - 1])) ||
+            (behind < line.size() && is_of_name(line[behind])))
+            continue;
+        about.emplace_back(trim(line));
+    }
+    if (about.size() > most_lines) about.erase(about.begin(), about.end() - most_lines);
+    return about.empty() ? "" : ": " + join(about, " ");
 }
 
 void probe_engine::kill(int signal_number) const {

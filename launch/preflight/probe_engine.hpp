@@ -20,11 +20,13 @@ namespace muster {
 class probe_engine {
   public:
     using exit_callback = std::function<void(probe_engine&)>;
+    using unreached_callback = std::function<void(probe_engine const&, std::size_t slot, std::string const& why)>;
 
     /// Starts `command` for the probes of these numbers. `on_exit` is called once, from the loop, when the process has ended and
-    /// so has its output. Throws errc::system, program_error.
+    /// so has its output; `on_unreached` for each probe of which the engine says before that it will not come (unreached_host). Throws
+    /// errc::system, program_error.
     probe_engine(event_loop& loop, engine_command const& command, more_open_files const& files, std::vector<std::size_t> slots,
-                 exit_callback on_exit);
+                 exit_callback on_exit, unreached_callback on_unreached);
     ~probe_engine();
     probe_engine(probe_engine const&) = delete;
     probe_engine& operator=(probe_engine const&) = delete;
@@ -36,20 +38,25 @@ class probe_engine {
 
     /// ": " and what it printed about this node, else its last lines; two lines at most, empty if it printed nothing.
     std::string quote(std::string const& node) const;
+    /// ": " and the lines that name this node, the last four; empty if there are none.
+    std::string quote_lines(std::string const& node) const;
 
     /// To its whole process group, also if that is stopped. Nothing if it has ended.
     void kill(int signal_number) const;
 
   private:
     void on_output();
+    void take_unreached();
     void reap();
 
     event_loop& loop_;
     std::vector<std::size_t> slots_;
     exit_callback on_exit_;
+    unreached_callback on_unreached_;
     pid_t pid_ = -1;
     unique_fd output_;
     std::string said_;
+    std::size_t read_ = 0;  ///< so many bytes of it have been looked at
     bool ended_ = false;
     int status_ = 0;
 };

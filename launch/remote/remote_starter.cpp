@@ -18,6 +18,7 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "launch/remote/agent_ticket.hpp"
+#include "launch/remote/unreached_host.hpp"
 #include "launch/system/exit_status.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/system/open_files.hpp"
@@ -156,10 +157,10 @@ void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_
     if (which >= hosts_.size() || hosts_[which].now != host::state::called) return;
     auto& one = hosts_[which];
     if (hello.version != version()) {
-        auto const what = fmt::format("{} has muster {}, and this is muster {}; install the same version on every node", hello.host,
-                                      hello.version, version());
-        if (!order_.probe) return give_up(what, exit_code(errc::unavailable));
-        return leave_out(one, what);
+        auto const what = fmt::format("has muster {}, and this is muster {}", hello.version, version());
+        if (order_.probe) return leave_out(which, what);
+        return give_up(fmt::format("{} {}; install the same version on every node", hello.host, what),
+                       exit_code(errc::unavailable));
     }
     one.now = host::state::there;
     one.link = std::move(link);
@@ -176,9 +177,9 @@ void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_
 }
 
 /// Of a probe: the others are to be looked at all the same.
-void remote_starter::leave_out(host& one, std::string const& why) {
-    say("error: " + why);
-    one.now = host::state::lost;
+void remote_starter::leave_out(std::size_t which, std::string const& why) {
+    fmt::print(stderr, "{}\n", to_line({which, why}));
+    hosts_[which].now = host::state::lost;
     exit_code_ = exit_code(errc::unavailable);
     loop_.after(duration(0), [this] {
         call_some();
@@ -218,10 +219,9 @@ void remote_starter::on_message(std::size_t which, wire::shims_ended const&) {
 
 /// An agent could not start its shims.
 void remote_starter::on_message(std::size_t which, wire::failed const& failed) {
-    auto const what = fmt::format("on {}: {}", hosts_[which].name, failed.what);
-    if (!order_.probe) return give_up(what, failed.exit_code);
+    if (!order_.probe) return give_up(fmt::format("on {}: {}", hosts_[which].name, failed.what), failed.exit_code);
     hosts_[which].link->send(wire::encode(wire::bye{failed.exit_code}));
-    leave_out(hosts_[which], what);
+    leave_out(which, "could not start a probe: " + failed.what);
 }
 
 /// The launcher hears of it from the shims, and decides what it means.
@@ -255,12 +255,17 @@ void remote_starter::on_child() {
             if (hosts_[i].shell != pid) continue;
             hosts_[i].shell = -1;
             if (hosts_[i].now != host::state::called) continue;
-            auto const shell = order_.hosts[i].here ? std::string("muster agent") : order_.shell.front();
-            auto const what = fmt::format("{} to {} {} before an agent of muster was there; try: {} {} true", shell,
-                                          order_.hosts[i].name, describe_end(status), shell_join(order_.shell),
-                                          order_.hosts[i].name);
-            if (!order_.probe) return give_up(what, exit_code(errc::unavailable));
-            leave_out(hosts_[i], what);
+            auto const& place = order_.hosts[i];
+            auto const shell = place.here            ? std::string("muster agent")
+                               : order_.by_scheduler ? "pbs_tmrsh"
+                                                     : order_.shell.front();
+            auto const end = describe_call_end(status, order_.shim.front());
+            if (order_.probe)
+                leave_out(i, fmt::format("could not be reached: {} {}", shell, end));
+            else
+                return give_up(fmt::format("no agent of muster came from {}: {} {}; try: {} {} true", place.name, shell, end,
+                                           shell_join(order_.shell), place.name),
+                               exit_code(errc::unavailable));
         }
 }
 

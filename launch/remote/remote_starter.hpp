@@ -65,7 +65,7 @@ class remote_starter {
     template <typename Other>
     void on_message(std::size_t, Other const&) {}
     void on_lost(std::size_t which, std::string const& reason);
-    void leave_out(host& one, std::string const& why);
+    void leave_out(std::size_t which, std::string const& why);
     void start_shims(std::size_t which);
     void on_signal();
     void on_child();

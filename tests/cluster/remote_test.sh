@@ -189,6 +189,10 @@ for node in node1 node2; do as_user env NODE_RSH_FOLDER="$NODE_RSH_FOLDER" ./nod
 # Many hosts at once are checked first; a dead one is named.
 run --preflight -H node1:1,node2:1,node3:1 -- true
 expect_equal "$code" 0 "preflight: $(cat "$ERR")"
+run --preflight -H node1:1,nowhere:1,node2:1 -- true
+expect_equal "$code" 125 'exit code of preflight with a host that is not there'
+expect_matches stderr '^muster: nowhere: it could not be reached: .*node_rsh.py exited with code 255: .*nowhere'
+expect_contains stderr '1 of 3 nodes did not pass preflight: nowhere'
 
 # More hosts, ranks dealt out over them.
 six=$(seq -s, -f 'node%g:2' 6)
@@ -279,6 +283,10 @@ for engine in remote $(command -v mpirun.openmpi >/dev/null && echo mpirun); do
     # mpirun may warn of a process group that its child has made before it.
     expect_equal "$code $(said | grep -v 'Warning: setpgid' | paste -sd' ')" '0 rank 0 on node1 rank 1 on node1 rank 2 on node3 rank 3 on node3' "hosts of PBS as a host file, over $engine: $(cat "$OUT")"
 done
+# Where muster is on the first host only.
+job "$two" "cp prefix/bin/muster /tmp/own; for option in --quiet --preflight; do /tmp/own run \$option --engine remote -- true; done; rm /tmp/own"
+expect_contains stdout 'no agent of muster came from node3: pbs_tmrsh exited with code 127; is muster at /tmp/own there?' \
+    'node3: it could not be reached: pbs_tmrsh exited with code 127; is muster at /tmp/own there?'
 mkdir -p "$work/my dir" && cp "$MUSTER" "$work/my dir/muster" && chmod -R a+rX "$work/my dir"
 job "$two" "'my dir/muster' run --start-timeout 20s --engine remote -- true"
 expect_equal "$code" 0 "exit code of a muster with a blank in its path: $(cat "$OUT")"

@@ -11,6 +11,7 @@
 #include "launch/engine/remote_engine.hpp"
 #include "launch/remote/agent_ticket.hpp"
 #include "launch/remote/host_ranks.hpp"
+#include "launch/remote/unreached_host.hpp"
 #include "launch/wire/key_file.hpp"
 #include "tests/unit/launch/engine_answers.hpp"
 
@@ -104,6 +105,17 @@ TEST(agent_ticket, may_be_on_standard_input_or_in_a_file) {
     ::chmod(file.path().c_str(), 0644);
     EXPECT_THROW(redeem_ticket("file:" + file.path(), {}), error) << "others can read it";
     std::filesystem::remove_all(folder);
+}
+
+TEST(remote_starter, tells_of_a_host_that_it_does_not_reach) {
+    unreached_host const host{12, "could not be reached: ssh\nexited with code 255"};
+    EXPECT_EQ(parse_unreached_host(to_line(host)), (unreached_host{12, "could not be reached: ssh exited with code 255"}));
+    for (auto const* other : {"", "ssh: connect to host node1 port 22: No route to host", "muster: no probe on host x: why",
+                              "muster: no probe on host 3", "muster: no probe on host -1: why"})
+        EXPECT_EQ(parse_unreached_host(other), std::nullopt) << other;
+    EXPECT_EQ(describe_call_end(255 << 8, "/opt/muster"), "exited with code 255");
+    EXPECT_EQ(describe_call_end(127 << 8, "/opt/muster"), "exited with code 127; is muster at /opt/muster there?");
+    EXPECT_EQ(describe_call_end(9, "/opt/muster"), "was killed by signal 9 (SIGKILL)");
 }
 
 TEST(remote_engine, is_not_where_its_shell_is_not) {

@@ -1,0 +1,27 @@
+// A host that a remote start has not reached, as its starter tells a launcher that probes: so that nobody waits for it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster {
+
+struct unreached_host {
+    std::size_t number = 0;  ///< in the order of the starter's hosts
+    std::string why;         ///< "could not be reached: ssh exited with code 255"
+    bool operator==(unreached_host const&) const = default;
+};
+
+/// The line on standard error, without its end. Pure.
+std::string to_line(unreached_host const& host);
+
+/// Reads that; nothing for any other line. Pure.
+std::optional<unreached_host> parse_unreached_host(std::string_view line);
+
+/// What is to be said of a remote shell that ended with this status of waitpid before an agent was there: "exited with code 127; is muster
+/// at /opt/muster there?". Shells have 126 and 127 for a program that they cannot run. Pure.
+std::string describe_call_end(int wait_status, std::string_view muster);
+
+}  // namespace muster
