@@ -62,12 +62,17 @@ bool starts_proxies_by_srun(mpiexec_program const& program, engine_job const& jo
 
 void add_hydra_launcher(mpiexec_program const& program, engine_job const& job, engine_command& command) {
     auto& argv = command.argv;
-    if (job.given.scheduler == scheduler_kind::pbs) {
+    auto const shell = shell_split(job.remote_shell, "--remote-shell");
+    bool const by_srun = starts_proxies_by_srun(program, job);
+    if (!shell.empty() && !by_srun && !command.variables.has("HYDRA_LAUNCHER_EXEC")) {
+        argv.insert(argv.end(), {"-launcher", "ssh", "-launcher-exec", shell.front()});
+        if (shell.size() > 1) command.variables.set("HYDRA_LAUNCHER_EXTRA_ARGS", join(std::span(shell).subspan(1), " "));
+    } else if (job.given.scheduler == scheduler_kind::pbs) {
         auto const agent = job.scratch_dir + "/tmrsh";
         command.files.emplace_back(agent, tmrsh_script(job.shim.front()));
         argv.insert(argv.end(), {"-launcher", "rsh", "-launcher-exec", "/bin/sh"});
         command.variables.set("HYDRA_LAUNCHER_EXTRA_ARGS", agent);
-    } else if (starts_proxies_by_srun(program, job)) {
+    } else if (by_srun) {
         argv.insert(argv.end(), {"-launcher", "slurm"});
     } else {
         argv.insert(argv.end(), {"-launcher", "ssh"});

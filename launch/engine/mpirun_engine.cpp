@@ -88,17 +88,26 @@ std::vector<std::string> hosts_for_mpirun(engine_job const& job) {
     return hosts;
 }
 
+/// By a variable, which gives way to the user's own words. Under Slurm mpirun starts its daemons by srun.
+void use_remote_shell(engine_job const& job, bool prrte, engine_command& command) {
+    auto& variables = command.variables;
+    for (auto const* const name : {"OMPI_MCA_plm_rsh_agent", "OMPI_MCA_plm_ssh_agent", "PRTE_MCA_plm_ssh_agent"})
+        if (variables.has(name)) return;
+    variables.set(prrte ? "PRTE_MCA_plm_ssh_agent" : "OMPI_MCA_plm_rsh_agent", job.remote_shell);
+}
+
 /// Its daemons are started by PBS, which ends what is left of a task's session as soon as the task's first process ends: they
 /// must stay that process. mpirun itself is in a session of its own, since PBS sends SIGTERM to every process of the script's
 /// session at qdel and at the time limit, and mpirun would kill its ranks one second later, whatever the grace.
 void prepare_for_pbs(engine_job const& job, bool prrte, options& add, engine_command& command) {
     add.set("plm", "plm", prrte ? "ssh" : "rsh");
+    command.own_session = true;
+    if (!job.remote_shell.empty()) return;
     auto const agent = job.scratch_dir + "/tmrsh";
     command.files.emplace_back(agent, tmrsh_script(job.shim.front(), true));
     add.set("plm_rsh_agent", "plm_ssh_agent", "sh " + agent);
     add.set("plm_rsh_no_tree_spawn", "plm_ssh_no_tree_spawn", "1");
     add.set("orte_leave_session_attached", "prte_leave_session_attached", "1");
-    command.own_session = true;
 }
 
 }  // namespace
@@ -132,6 +141,7 @@ engine_command mpirun_command_of(mpirun_program const& program, engine_job const
     add.add({"--hostfile", path, "--map-by", "seq", "-np", std::to_string(hosts.size()), "--bind-to", "none"});
     if (job.probe) add.add({"--stdin", "none"});
     if (has_full_names(hosts)) add.set("orte_keep_fqdn_hostnames", "prte_keep_fqdn_hostnames", "1");
+    if (!job.remote_shell.empty()) use_remote_shell(job, program.prrte, command);
     if (in_pbs) prepare_for_pbs(job, program.prrte, add, command);
     if (!job.network_interface.empty()) {
         add.set("oob_tcp_if_include", "prte_if_include", job.network_interface);

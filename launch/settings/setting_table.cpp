@@ -59,7 +59,7 @@ constexpr setting rows[]{
     {"engine-args", 0, "mpi-args", "WORDS", kind::list, "", "run doctor", group::engine, use::everywhere, "",
      "words to add to the engine's command line, quoted as for a shell", 1, ' '},
     {"remote-shell", 0, "", "WORDS", kind::text, "", "run doctor", group::engine, use::everywhere, "",
-     "program of the engine remote that runs a command on a host: ssh or its like, with its options, quoted as for a shell"},
+     "program that runs a command on a host, for remote, mpirun and mpiexec: ssh or its like, with its options, quoted as for a shell"},
     {"pass-key", 0, "", "WAY", kind::text, "auto file environment", "run doctor", group::engine, use::everywhere, "auto",
      "how nodes get the run's key: file (in the home, if they share it), environment (by the engine), or auto"},
     {"nested", 0, "", "", kind::flag, "", running, group::engine, use::everywhere, "",

@@ -56,6 +56,10 @@ expect_engine() {
     expect_equal "$(lines "$OUT")" 'none 2 none; none 2 none' "variables over $1"
     expect_contains "$ERR" 'shims read the key of this run from'
     expect_equal "$(find "$CLUSTER_DIR/home/.cache/muster" -type f)" '' 'files of keys that are left'
+    COMMAND="--remote-shell over $1"
+    as_user env -u OMPI_MCA_plm_rsh_agent -u HYDRA_LAUNCHER_EXEC prefix/bin/muster run --remote-shell "$work/agent -q" -H node1:1,node2:1 --engine "$1" -- hostname \
+        >"$OUT" 2>"$ERR" </dev/null
+    expect_equal "$(lines "$OUT")" 'node1; node2' "hosts called by --remote-shell over $1: $(cat "$ERR")"
 }
 
 write_program sit <<'SIT'

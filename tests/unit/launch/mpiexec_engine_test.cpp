@@ -80,6 +80,26 @@ TEST(mpiexec_engine, hydra_starts_its_daemons_as_the_scheduler_wants_it) {
     EXPECT_EQ(slurm.variables, (environment{{"SLURM_JOB_ID", "42"}, {"SLURM_OVERLAP", "1"}, {"SLURM_GRES", "gpu:4"}}));
 }
 
+TEST(mpiexec_engine, hydra_starts_its_daemons_by_the_users_remote_shell) {
+    for (auto const scheduler : {scheduler_kind::hostfile, scheduler_kind::pbs}) {
+        auto job = job_on({1, 1}, {-1, -1}, scheduler);
+        job.remote_shell = "'my rsh' -l me";
+        auto const command = mpiexec_command(job, hydra().sources());
+        EXPECT_EQ(words(command.argv.begin() + 1, command.argv.begin() + 5),
+                  (words{"-launcher", "ssh", "-launcher-exec", "my rsh"}));
+        EXPECT_EQ(command.variables, (environment{{"HYDRA_LAUNCHER_EXTRA_ARGS", "-l me"}}));
+    }
+    auto job = job_on({1, 1}, {-1, -1}, scheduler_kind::hostfile);
+    job.remote_shell = "rsh";
+    job.variables = {{"HYDRA_LAUNCHER_EXEC", "/bin/agent"}, {"HYDRA_LAUNCHER_EXTRA_ARGS", "-v"}};
+    auto const own = mpiexec_command(job, hydra().sources());
+    EXPECT_EQ(own.variables, job.variables);
+    EXPECT_EQ(own.argv.at(3), "-f");
+    job = job_on({1, 1}, {4, 4});
+    job.remote_shell = "rsh";
+    EXPECT_EQ(mpiexec_command(job, hydra().sources()).argv.at(2), "slurm");
+}
+
 TEST(mpiexec_engine, pals_by_its_documentation) {
     auto const command = mpiexec_command(job_on({4, 0, 4}, {4, 4, 4}, scheduler_kind::pbs), pals().sources());
     EXPECT_EQ(command.argv, (words{"mpiexec", "--hostfile", "/scratch/mpiexec.hosts", "-n", "8", "--ppn", "4", "--cpu-bind",

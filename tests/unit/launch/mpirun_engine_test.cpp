@@ -97,6 +97,23 @@ TEST(mpirun_engine, in_a_pbs_job_its_daemons_start_by_pbs) {
     EXPECT_FALSE(mpirun_command_of(version_4, job_on({1, 1}, {-1, -1}, scheduler_kind::hostfile), false).own_session);
 }
 
+TEST(mpirun_engine, its_daemons_start_by_the_users_remote_shell) {
+    auto job = job_on({1, 1}, {-1, -1}, scheduler_kind::hostfile);
+    job.remote_shell = "rsh -l me";
+    EXPECT_EQ(mpirun_command_of(version_4, job, false).variables, (environment{{"OMPI_MCA_plm_rsh_agent", "rsh -l me"}}));
+    EXPECT_EQ(mpirun_command_of(version_5, job, false).variables, (environment{{"PRTE_MCA_plm_ssh_agent", "rsh -l me"}}));
+    job.given.scheduler = scheduler_kind::pbs;
+    auto const pbs = mpirun_command_of(version_4, job, false);
+    EXPECT_TRUE(has_words(pbs.argv, {"--mca", "plm", "rsh"}));
+    EXPECT_FALSE(has_words(pbs.argv, {"plm_rsh_agent"}));
+    EXPECT_TRUE(pbs.own_session);
+    for (auto const* own : {"OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"}) {
+        job.variables = {{own, "my agent"}};
+        EXPECT_EQ(mpirun_command_of(version_4, job, false).variables, job.variables);
+        EXPECT_EQ(mpirun_command_of(version_5, job, false).variables, job.variables);
+    }
+}
+
 TEST(mpirun_engine, in_a_pbs_job_hosts_have_their_short_names) {
     auto job = job_on({1, 1}, {-1, -1}, scheduler_kind::pbs);
     job.given.nodes[0].name = "n0.lab.example";
