@@ -19,6 +19,7 @@
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "launch/commands/doctor_job.hpp"
+#include "launch/commands/finding.hpp"
 #include "launch/commands/real_settings.hpp"
 #include "launch/hardware/discover_topology.hpp"
 #include "launch/help/help.hpp"
@@ -41,14 +42,11 @@ constexpr std::uint64_t shm_wanted_bytes = 64u << 20;
 constexpr rlim_t files_wanted = 1024;
 constexpr std::size_t widest_page = 80;
 
-void examine_machine(std::vector<finding>& all, environment const& variables, bool verbose) {
+void examine_machine(std::vector<finding>& all, environment const& variables, std::optional<int> gpus_of_job, bool verbose) {
     try {
         auto const t = discover_topology(short_host_name(), current_affinity(), variables);
         all.push_back({state::ok, "cores", fmt::format("{} usable, CPUs {}", t.cores.size(), t.allowed().to_list()), ""});
-        if (t.gpus.empty())
-            all.push_back({state::note, "GPUs",
-                           "none: " + t.gpu_note + (verbose && !t.gpu_detail.empty() ? fmt::format(" ({})", t.gpu_detail) : ""),
-                           "a slot is a core then; on a GPU node install or load the NVIDIA driver"});
+        if (t.gpus.empty()) all.push_back(describe_no_gpu(t, gpus_of_job, verbose));
         for (auto const& g : t.gpus)
             all.push_back(
                 {state::ok, fmt::format("GPU {}", g.index), fmt::format("{} {} {} NUMA {}", g.name, g.uuid, g.pci, g.numa), ""});
@@ -181,12 +179,14 @@ int print_all(std::vector<finding> const& examined, node_survey const* survey, s
 
 std::vector<finding> examine(run_options const& options, environment const& variables) {
     std::vector<finding> all{{state::ok, "muster", fmt::format("{}, PMIx {}", version(), pmix::library_version()), ""}};
-    examine_machine(all, variables, options.verbose);
+    std::vector<finding> job;
+    auto const gpus_of_job = examine_job(job, options, variables);
+    examine_machine(all, variables, gpus_of_job, options.verbose);
     examine_space(all, "/dev/shm");
     examine_space(all, "/tmp");
     examine_limits(all);
     examine_host_name(all);
-    examine_job(all, options, variables);
+    all.insert(all.end(), job.begin(), job.end());
     examine_programs(all, variables);
     return all;
 }

@@ -7,14 +7,17 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "launch/commands/finding.hpp"
 #include "launch/engine/describe_engine_job.hpp"
 #include "launch/engine/engine_table.hpp"
 #include "launch/engine/srun_engine.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/check_nodes.hpp"
 #include "launch/preflight/probed_node.hpp"
+#include "launch/scheduler/preferred_scheduler.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 
 namespace muster {
@@ -28,14 +31,28 @@ bool is_here_alone(allocation const& given) {
 }
 
 /// What Slurm's PMIx plugin is needed for, only where there is an srun that may start ranks.
-void examine_slurm(std::vector<finding>& all, scheduler_sources const& sources, scheduler_kind kind) {
-    if (kind != scheduler_kind::slurm && kind != scheduler_kind::local) return;
+void examine_slurm(std::vector<finding>& all, scheduler_sources const& sources) {
     auto const said = sources.run_command({"srun", "--mpi=list"});
     if (said.exit_status == 127) return;
     auto const plugins = parse_mpi_list(said.out + "\n" + said.err);
     bool const pmix = std::any_of(plugins.begin(), plugins.end(), [](auto const& name) { return name.starts_with("pmix"); });
     all.push_back({pmix ? state::ok : state::note, "Slurm's MPI plugins", plugins.empty() ? "none" : join(plugins, ", "),
                    pmix ? "" : "use --engine mpirun for Open MPI programs, or ask the site for Slurm with PMIx"});
+}
+
+/// Outside of a job: of the scheduler that this machine belongs to.
+void examine_scheduler(std::vector<finding>& all, scheduler_sources const& sources, scheduler_kind kind) {
+    bool const in_job = kind != scheduler_kind::local;
+    if (kind == scheduler_kind::slurm || (!in_job && !prefers_pbs(sources.variables))) return examine_slurm(all, sources);
+    if (!in_job)
+        all.push_back(describe_pbs(find_program_or_nothing("qsub", sources.variables),
+                                   find_program_or_nothing("qstat", sources.variables)));
+}
+
+/// Of a job; outside of one nobody has promised any.
+std::optional<int> gpus_of_this_node(allocation const& given) {
+    auto const here = std::find_if(given.nodes.begin(), given.nodes.end(), is_this_host);
+    return given.scheduler == scheduler_kind::local || here == given.nodes.end() ? std::nullopt : here->gpus;
 }
 
 void examine_engines(std::vector<finding>& all, run_context const& run) {
@@ -149,7 +166,7 @@ json json_of(node_survey const& survey, int number) {
 
 }  // namespace
 
-void examine_job(std::vector<finding>& all, run_options const& options, environment const& variables) {
+std::optional<int> examine_job(std::vector<finding>& all, run_options const& options, environment const& variables) {
     auto const sources = real_sources(variables, [&] { return node_of(discover_here(variables)); });
     try {
         run_context run{options, variables, sources, ""};
@@ -157,10 +174,12 @@ void examine_job(std::vector<finding>& all, run_options const& options, environm
         auto const& given = run.given;
         all.push_back({state::ok, "job",
                        given.scheduler == scheduler_kind::local ? "none: ranks run on this node alone" : describe(given), ""});
-        examine_slurm(all, sources, given.scheduler);
+        examine_scheduler(all, sources, given.scheduler);
         examine_engines(all, run);
+        return gpus_of_this_node(given);
     } catch (error const& e) {
         all.push_back({state::missing, "job", e.what(), ""});
+        return std::nullopt;
     }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,9 @@
 
 namespace muster {
 
-/// Which scheduler's job this is, which engines can start ranks on its nodes, and why others cannot. Asks the engines' programs.
-void examine_job(std::vector<finding>& all, run_options const& options, environment const& variables);
+/// Which scheduler's job this is, which engines can start ranks on its nodes, and why others cannot. Asks the engines' programs. Returns
+/// the GPUs that the job has on this node, where the scheduler says it.
+std::optional<int> examine_job(std::vector<finding>& all, run_options const& options, environment const& variables);
 
 /// Examines every node of the allocation. `options.command` may be empty. Throws what reading the allocation and probing throw.
 node_survey survey_allocation(run_options const& options, environment const& variables, std::string const& scratch_dir);

@@ -77,6 +77,7 @@ topology discover_topology(std::string const& host, cpuset const& allowed, envir
     t.gpus = std::move(seen.gpus);
     t.gpu_note = std::move(seen.note);
     t.gpu_detail = std::move(seen.detail);
+    t.gpus_hidden_by = std::move(seen.hidden_by);
     machine.finish();
     t.cores = read_cores(handle.get(), &allowed);
     if (kept != nullptr) *kept = std::move(handle);

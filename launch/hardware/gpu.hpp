@@ -49,6 +49,7 @@ struct gpu_list {
     std::vector<gpu> gpus;  ///< in order of index
     std::string note;       ///< "NVML, driver 535.54" or "no NVIDIA driver here"
     std::string detail;     ///< what the loader of libraries reported, for --verbose; mostly empty
+    std::string hidden_by;  ///< the variable that leaves no GPU visible: "CUDA_VISIBLE_DEVICES=NoDevFiles"; mostly empty
     bool operator==(gpu_list const&) const = default;
 };
 
@@ -63,7 +64,8 @@ std::vector<gpu> select_gpus(std::vector<gpu> const& all, std::string_view visib
 bool means_no_gpu(std::string_view visible_devices) noexcept;
 
 /// Those of `found` that this process' variables leave visible: CUDA_VISIBLE_DEVICES, or ROCR_VISIBLE_DEVICES and then
-/// HIP_VISIBLE_DEVICES for AMD, ZE_AFFINITY_MASK for Intel; the note then names the value. Throws as select_gpus does.
+/// HIP_VISIBLE_DEVICES for AMD, ZE_AFFINITY_MASK for Intel; the note then names the value. Where none was found a variable may be the
+/// reason, and `hidden_by` names it. Throws as select_gpus does.
 gpu_list visible_gpus(gpu_list const& found, environment const& variables);
 
 /// The GPUs that a scheduler's job says this process has where no driver shows any: of CUDA_VISIBLE_DEVICES,

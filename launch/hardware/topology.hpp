@@ -34,6 +34,7 @@ struct topology {
     std::vector<nic> nics;
     std::string gpu_note;    ///< why there are no GPUs, or where they were read from
     std::string gpu_detail;  ///< what the loader of libraries reported, for --verbose; mostly empty
+    std::string gpus_hidden_by;  ///< the variable that leaves none visible; mostly empty
     int gpus_in_node = 0;    ///< GPUs (and slices) that are here; `gpus` may be fewer
     cpuset allowed() const;
     bool operator==(topology const&) const = default;

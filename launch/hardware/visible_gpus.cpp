@@ -104,13 +104,20 @@ std::vector<gpu> select_gpus(std::vector<gpu> const& all, std::string_view visib
 
 gpu_list visible_gpus(gpu_list const& found, environment const& variables) {
     gpu_list seen = found;
+    auto const note_hiding = [&](std::string_view name, std::string_view value) {
+        if (means_no_gpu(value))
+            seen.hidden_by = value.empty() ? fmt::format("{}, which is empty", name) : fmt::format("{}={}", name, value);
+    };
     if (found.gpus.empty()) {
         // Without any GPU a value that names one cannot hold.
         if (auto const value = variables.get("CUDA_VISIBLE_DEVICES")) select_gpus({}, *value);
+        for (auto const* name : {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"})
+            if (auto const value = variables.get(name)) note_hiding(name, *value);
         return seen;
     }
     auto const note = [&](std::string_view name, std::string_view value) {
         seen.note += fmt::format(", within {}={}", name, value);
+        note_hiding(name, value);
     };
     auto const vendor = found.gpus.front().vendor;
     if (vendor != gpu_vendor::amd) {

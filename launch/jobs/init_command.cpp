@@ -15,8 +15,8 @@
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"
-#include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/jobs/starter_files.hpp"
+#include "launch/scheduler/preferred_scheduler.hpp"
 
 namespace muster {
 

@@ -13,6 +13,16 @@ namespace muster {
 
 namespace {
 
+/// A job without GPUs on a node that has some is mostly one that has not asked for them.
+std::string describe_no_gpu(topology const& machine, bool in_job) {
+    auto const slots = in_job ? "slots are those of the job" : "slots are cores";
+    if (machine.gpus_hidden_by.empty()) return fmt::format("no GPU, so {}: {}", slots, machine.gpu_note);
+    auto const whose =
+        machine.gpus_in_node > 0 ? fmt::format("the GPUs of {}", machine.host) : std::string("GPUs, if there are any,");
+    return fmt::format("{} are hidden from this {} by {}, so {}: {}", whose, in_job ? "job" : "process", machine.gpus_hidden_by,
+                       slots, machine.gpu_note);
+}
+
 /// The note on GPUs, once for all nodes that say the same.
 void add_notes(plan& p, placement_request const& wanted) {
     std::set<std::string> said;
@@ -23,7 +33,7 @@ void add_notes(plan& p, placement_request const& wanted) {
     for (auto const& shape : p.shapes) {
         auto const& machine = shape.machine;
         if (machine.gpus.empty())
-            add(fmt::format("no GPU, so slots are cores: {}", machine.gpu_note));
+            add(describe_no_gpu(machine, p.given.scheduler != scheduler_kind::local));
         else if (!machine.gpus.front().known_to_driver)
             add(fmt::format("GPUs {}", machine.gpu_note));
         for (auto const& note : binding_notes(machine, wanted, shape.bindings)) add(note);

@@ -107,6 +107,19 @@ expect_true test "$(widest)" -le 80
 COLUMNS=80 "$MUSTER" doctor >"$OUT" 2>"$ERR"
 expect_true test "$(widest)" -le 80
 
+# In a PBS job what hides GPUs is named. A machine of PBS is told nothing of Slurm's plugins, though Slurm's programs may lie there.
+hostname >"$lib_dir/nodes"
+expect_exit 0 env PBS_JOBID=7 PBS_NODEFILE="$lib_dir/nodes" CUDA_VISIBLE_DEVICES= "$MUSTER" plan
+expect_contains stderr 'are hidden from this job by CUDA_VISIBLE_DEVICES, which is empty'
+mkdir "$lib_dir/fakes"
+printf '#!/bin/sh\necho pmix\n' >"$lib_dir/fakes/srun" && chmod +x "$lib_dir/fakes/srun"
+printf 'PBS_EXEC=/opt/pbs\n' >"$lib_dir/pbs.conf"
+if [ ! -e /etc/slurm/slurm.conf ] && [ ! -e /run/slurm/conf/slurm.conf ]; then
+    expect_exit 0 env -u SLURM_CONF PBS_CONF_FILE="$lib_dir/pbs.conf" PATH="$lib_dir/fakes:$PATH" "$MUSTER" doctor
+    expect_not_contains stdout "Slurm's MPI plugins"
+    expect_matches stdout '^(ok|note) +PBS '
+fi
+
 # What the loader says of a missing driver is for --verbose alone.
 "$MUSTER" doctor >"$OUT" 2>"$ERR"
 expect_not_contains stdout 'cannot open shared object file'

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
+#include "launch/scheduler/preferred_scheduler.hpp"
 
 namespace muster {
 
@@ -20,19 +21,6 @@ constexpr std::chrono::milliseconds answer_limit{60'000};
 std::string own_name() {
     auto const* who = ::getpwuid(::geteuid());
     return who != nullptr ? who->pw_name : std::to_string(::geteuid());
-}
-
-/// Slurm's programs may lie on a cluster of PBS, where they have no configuration. One that comes from the controller itself is
-/// kept under /run.
-bool slurm_is_configured(environment const& variables) {
-    if (variables.has("SLURM_CONF")) return true;
-    constexpr std::array paths{"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf",
-                               "/usr/local/etc/slurm.conf"};
-    return std::any_of(paths.begin(), paths.end(), [](auto const* path) { return ::access(path, F_OK) == 0; });
-}
-
-bool pbs_is_configured(environment const& variables) {
-    return ::access(variables.get_or("PBS_CONF_FILE", "/etc/pbs.conf").c_str(), R_OK) == 0;
 }
 
 /// -x also lists jobs that have ended. A server that keeps no history of them then says nothing even of those that have not.
@@ -50,10 +38,6 @@ bool is_unknown_job(std::string_view said) noexcept {
 
 std::string_view to_string(queue_kind kind) noexcept {
     return kind == queue_kind::slurm ? "slurm" : "pbs";
-}
-
-bool prefers_pbs(environment const& variables) {
-    return pbs_is_configured(variables) && !slurm_is_configured(variables);
 }
 
 queue_kind find_queue(environment const& variables) {

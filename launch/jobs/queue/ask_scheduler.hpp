@@ -14,11 +14,8 @@ namespace muster {
 enum class queue_kind { slurm, pbs };
 std::string_view to_string(queue_kind kind) noexcept;
 
-/// Whether PBS has a configuration on this machine and Slurm has none: which of two that are both on PATH is meant.
-bool prefers_pbs(environment const& variables);
-
 /// The scheduler whose commands are on PATH. Of both it is Slurm, since there is a package of qsub and qstat that talk to Slurm,
-/// unless PBS has a configuration here and Slurm has none. Throws errc::unavailable where there are none.
+/// unless PBS is preferred (preferred_scheduler.hpp). Throws errc::unavailable where there are none.
 queue_kind find_queue(environment const& variables);
 
 /// The command that lists `ids`, ended ones too while the scheduler remembers them; without ids the user's own that have not ended.

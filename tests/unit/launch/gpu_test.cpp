@@ -105,6 +105,12 @@ TEST(visible_gpus, read_the_variable_of_the_vendor) {
     EXPECT_EQ(visible_gpus(intel, {{"ZE_AFFINITY_MASK", "0.0,0.1"}}).gpus.size(), 4u);
     EXPECT_THROW(visible_gpus({}, {{"CUDA_VISIBLE_DEVICES", "0"}}), error);
     EXPECT_TRUE(visible_gpus({}, {{"CUDA_VISIBLE_DEVICES", ""}}).gpus.empty());
+    for (auto const& found : {nvidia, gpu_list{}}) {
+        EXPECT_EQ(visible_gpus(found, {{"CUDA_VISIBLE_DEVICES", ""}}).hidden_by, "CUDA_VISIBLE_DEVICES, which is empty");
+        EXPECT_EQ(visible_gpus(found, {{"CUDA_VISIBLE_DEVICES", "NoDevFiles"}}).hidden_by, "CUDA_VISIBLE_DEVICES=NoDevFiles");
+        EXPECT_EQ(visible_gpus(found, {{"ZE_AFFINITY_MASK", ""}}).hidden_by, "");
+    }
+    EXPECT_EQ(seen.hidden_by, "");
 }
 
 TEST(visible_gpus, of_amd_count_within_what_is_visible_below) {

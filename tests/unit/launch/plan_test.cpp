@@ -11,6 +11,7 @@
 namespace muster {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -25,6 +26,23 @@ allocation job(int nodes, std::optional<int> gpus) {
 
 bool is_first(node const& n) {
     return n.name == "n0";
+}
+
+TEST(plan, tells_what_hides_the_gpus) {
+    auto machine = machine_of("polaris");
+    machine.gpus.clear();
+    machine.host = "n0";
+    machine.gpu_note = "NVML";
+    machine.gpus_in_node = 4;
+    auto const notes = [&] { return make_plan(job(1, std::nullopt), {}, {machine, std::nullopt, {}}).notes; };
+    EXPECT_THAT(notes(), Contains("no GPU, so slots are those of the job: NVML"));
+    machine.gpus_hidden_by = "CUDA_VISIBLE_DEVICES, which is empty";
+    EXPECT_THAT(notes(),
+                Contains("the GPUs of n0 are hidden from this job by CUDA_VISIBLE_DEVICES, which is empty, so slots are those "
+                         "of the job: NVML"));
+    machine.gpus_in_node = 0;
+    EXPECT_THAT(notes(),
+                Contains(HasSubstr("GPUs, if there are any, are hidden from this job by CUDA_VISIBLE_DEVICES, which is empty")));
 }
 
 TEST(plan, knows_this_node_only_by_itself) {

@@ -1,0 +1,32 @@
+#include "launch/commands/finding.hpp"
+
+#include <fmt/format.h>
+
+namespace muster {
+
+using state = finding::state;
+
+finding describe_no_gpu(topology const& machine, std::optional<int> asked, bool verbose) {
+    auto const& hidden_by = machine.gpus_hidden_by;
+    auto found = fmt::format("none{}: {}", hidden_by.empty() ? "" : fmt::format(" visible ({})", hidden_by), machine.gpu_note);
+    if (verbose && !machine.gpu_detail.empty()) found += fmt::format(" ({})", machine.gpu_detail);
+    auto const unhide = "take out what sets that variable, in the job's script or the shell's start files";
+    if (asked.value_or(0) > 0)
+        return {
+            state::missing, "GPUs", fmt::format("the job has {} on {}, and here are {}", *asked, machine.host, found),
+            hidden_by.empty() ? "see nvidia-smi -L; if it shows none either, ask for another node and tell the site" : unhide};
+    return {state::note, "GPUs", found,
+            hidden_by.empty() ? "a slot is a core then; on a GPU node install or load the NVIDIA driver"
+                              : fmt::format("a slot is a core then; if GPUs are wanted, {}", unhide)};
+}
+
+finding describe_pbs(std::string const& qsub, std::string const& qstat) {
+    if (!qsub.empty() && !qstat.empty()) return {state::ok, "PBS", fmt::format("{}, {}", qsub, qstat), ""};
+    return {state::note, "PBS",
+            fmt::format("no {} on PATH", !qsub.empty()    ? "qstat"
+                                         : !qstat.empty() ? "qsub"
+                                                          : "qsub, no qstat"),
+            "add PBS_EXEC/bin to PATH (see /etc/pbs.conf): muster submit, jobs and watch use them"};
+}
+
+}  // namespace muster
