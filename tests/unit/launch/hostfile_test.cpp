@@ -62,6 +62,16 @@ TEST(host_files, faults_are_shown_with_a_caret) {
     EXPECT_NE(placed_fault("").find("it names no host"), std::string::npos);
 }
 
+TEST(host_files, take_no_ipv6_address) {
+    auto const why = "an IPv6 address cannot stand here; write the host's name, as in node1:2";
+    EXPECT_EQ(fault("a\nfe80::1 slots=2\n"), fmt::format("hosts:2:1: {}\n  fe80::1 slots=2\n  ^", why));
+    EXPECT_EQ(fault("[::1]:2", false), fmt::format("-H: {}\n  [::1]:2\n  ^", why));
+    for (auto const* text : {"a,fe80::1:2", "a,[fe80::1%eth0]:2", "a,fe80::1%eth0", "a,[::1"})
+        EXPECT_EQ(placed_fault(text, false).find(fmt::format("1:3: {}", why)), 0u) << text;
+    EXPECT_EQ(placed_fault("u@::1", false).find(fmt::format("1:3: {}", why)), 0u);
+    EXPECT_EQ(fault("n[1-2]:2,10.0.0.1:4", false), "");
+}
+
 TEST(lists_of_hosts, of_mpirun_and_horovodrun) {
     EXPECT_EQ(parse_hosts("a:4,b:4", "-H"), (entries{{"a", 4, {}}, {"b", 4, {}}}));
     EXPECT_EQ(parse_hosts("a, u@b ,a", "-H"), (entries{{"a", 2, {}}, {"u@b", {}, {}}}));
