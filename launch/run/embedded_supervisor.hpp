@@ -115,6 +115,7 @@ class embedded_supervisor {
     int suspect_ = -1;                ///< this rank's end is held until its cause is known
     std::optional<end_fault> suspected_;
     int early_end_ = -1;  ///< the first rank that ended well while others ran
+    std::optional<std::vector<rank_row>> unmet_;  ///< of the first look
     std::vector<rank_row> early_inspection_;
     memory_kills memory_;  ///< before the ranks were started
     int master_port_ = 0;

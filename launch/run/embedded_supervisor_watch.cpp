@@ -143,9 +143,13 @@ void embedded_supervisor::on_start_timeout() {
 /// A world that has not come together after a while is told, and goes on.
 void embedded_supervisor::note_unmet() {
     if (phase_ != phase::running || failed_) return;
-    auto rows = inspect_ranks();
-    std::erase_if(rows, [](rank_row const& row) { return row.now != rank_row::life::running || row.met != false; });
+    auto rows = find_unmet(inspect_ranks(), unmet_ ? &*unmet_ : nullptr);
     if (rows.empty()) return;
+    if (!unmet_) {
+        unmet_ = std::move(rows);
+        loop_.after(meeting_doubt, [this] { note_unmet(); });
+        return;
+    }
     say(fmt::format("note: {} of {} ranks have not met the others (in MPI, or at MASTER_PORT):", rows.size(), ranks_.size()));
     for (auto const& line : describe_ranks(rows)) say(line);
 }

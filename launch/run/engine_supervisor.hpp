@@ -167,6 +167,7 @@ class engine_supervisor {
     int agents_count_since_ = 0;  ///< number of the ping from which on agents must answer
     bool start_timeout_due_ = false;
     bool start_doubt_ = false;
+    std::optional<std::vector<rank_row>> unmet_;  ///< of the first look
     bool leaver_noted_ = false;
     bool waited_for_engine_ = false;
     bool cancelled_ = false;

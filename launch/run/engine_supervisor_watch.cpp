@@ -151,9 +151,12 @@ void engine_supervisor::note_unmet() {
     if (phase_ != phase::running || failed_) return;
     inspect_ranks({}, all_of(ranks_.size()), inspection_limit, [this] {
         if (phase_ != phase::running || failed_) return;
-        auto rows = ranks_.rows(inspection_);
-        std::erase_if(rows, [](rank_row const& row) { return row.now != rank_row::life::running || row.met != false; });
+        auto rows = find_unmet(ranks_.rows(inspection_), unmet_ ? &*unmet_ : nullptr);
         if (rows.empty()) return;
+        if (!unmet_) {
+            unmet_ = std::move(rows);
+            return void(loop_.after(meeting_doubt, [this] { note_unmet(); }));
+        }
         if (ranks_.any_connected())
             say(fmt::format("note: {} of {} ranks have not met the others (in MPI, or at MASTER_PORT):", rows.size(),
                             ranks_.size()));

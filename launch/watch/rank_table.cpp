@@ -110,4 +110,13 @@ void infer_meeting(std::vector<rank_row>& rows) {
         if (row.now == rank_row::life::running) row.met = any ? std::optional(met(row)) : std::nullopt;
 }
 
+std::vector<rank_row> find_unmet(std::vector<rank_row> rows, std::vector<rank_row> const* before) {
+    std::erase_if(rows, [before](rank_row const& row) {
+        bool const has_ended = row.now != rank_row::life::running || row.sight.state == 'Z' || row.sight.state == 'X';
+        auto const is_same = [&row](rank_row const& other) { return other.rank == row.rank; };
+        return has_ended || row.met != false || (before != nullptr && std::none_of(before->begin(), before->end(), is_same));
+    });
+    return rows;
+}
+
 }  // namespace muster

@@ -40,6 +40,22 @@ TEST(rank_table, whether_ranks_met_is_said_only_where_one_has) {
     EXPECT_EQ(rows[1].met, true);
 }
 
+TEST(rank_table, ranks_that_end_are_not_missing) {
+    std::vector<rank_row> rows{row(0, 'S', true), row(1, 'R', false), row(2, 'Z', false), row(3, 'S', false), row(4, 'S', false)};
+    rows[4].now = rank_row::life::ended;
+    infer_meeting(rows);
+    auto const first = find_unmet(rows, nullptr);
+    ASSERT_EQ(first.size(), 2u);
+    EXPECT_EQ(first[0].rank, 1);
+    EXPECT_EQ(first[1].rank, 3);
+    rows[1].now = rank_row::life::ended;  // it had met the others, and has left them
+    EXPECT_EQ(find_unmet(rows, &first).size(), 1u);
+    EXPECT_EQ(find_unmet(rows, &first).front().rank, 3);
+    rows[3] = row(3, 'S', true);
+    rows[0].met = false;
+    EXPECT_TRUE(find_unmet(rows, &first).empty()) << "one that has just left its world may be about to end";
+}
+
 TEST(rank_table, a_large_world_is_told_by_groups_the_odd_ones_first) {
     std::vector<rank_row> rows;
     for (int r = 0; r < 64; ++r) rows.push_back(row(r, r == 9 ? 'T' : 'S', true));
