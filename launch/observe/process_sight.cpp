@@ -202,14 +202,25 @@ process_sight process_table::inspect(pid_t rank, int port) const {
     auto const tree = tree_of(rank);
     for (auto const each : tree) sight.cpu_s += entries_.at(each).cpu_s;
     if (port <= 0) return sight;
-    auto wanted = sockets_at_port(read_of(pid, "net/tcp"), port);
-    auto const wanted6 = sockets_at_port(read_of(pid, "net/tcp6"), port);
-    wanted.insert(wanted.end(), wanted6.begin(), wanted6.end());
-    if (wanted.empty()) return sight;
+    std::vector<unsigned long> held;
     for (auto const each : tree)
-        for (auto const inode : sockets_of(each))
-            if (std::find(wanted.begin(), wanted.end(), inode) != wanted.end()) sight.at_port = true;
+        for (auto const inode : sockets_of(each)) held.push_back(inode);
+    if (held.empty()) return sight;
+    auto const& wanted = sockets_at(pid, port);
+    sight.at_port = std::any_of(held.begin(), held.end(),
+                                [&](auto inode) { return std::find(wanted.begin(), wanted.end(), inode) != wanted.end(); });
     return sight;
+}
+
+/// Where many connections come and go the kernel takes a good part of a second for its list of them, and all ranks of a node mostly share it.
+std::vector<unsigned long> const& process_table::sockets_at(pid_t pid, int port) const {
+    std::error_code fault;
+    auto const network = fs::read_symlink(fmt::format("/proc/{}/ns/net", pid), fault).string();
+    auto const [known, is_new] = sockets_.try_emplace({fault ? std::to_string(pid) : network, port});
+    if (is_new)
+        for (auto const* list : {"net/tcp", "net/tcp6"})
+            for (auto const inode : sockets_at_port(read_of(pid, list), port)) known->second.push_back(inode);
+    return known->second;
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace muster {
@@ -27,7 +28,7 @@ struct process_sight {
 /// "running", "asleep in futex", "stopped", "in an uninterruptible wait in nfs_wait".
 std::string describe_state(process_sight const& sight);
 
-/// All processes of this machine, read once.
+/// All processes of this machine, read once, as are the connections of a network namespace. One thread.
 class process_table {
   public:
     process_table();
@@ -43,8 +44,11 @@ class process_table {
     };
     std::vector<pid_t> tree_of(pid_t root) const;
     pid_t working_process(pid_t rank) const;
+    std::vector<unsigned long> const& sockets_at(pid_t pid, int port) const;
     std::map<pid_t, entry> entries_;
     std::multimap<pid_t, pid_t> children_;
+    /// By network namespace and port, once asked for.
+    mutable std::map<std::pair<std::string, int>, std::vector<unsigned long>> sockets_;
 };
 
 /// Fills in what the last lines of a rank's output tell.

@@ -1,10 +1,13 @@
 // Tests of what is seen of ranks from outside: memory, processes, notices of MPI.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <string>
 
+#include "base/unique_fd.hpp"
 #include "launch/observe/abort_notice.hpp"
 #include "launch/observe/memory_kills.hpp"
 #include "launch/observe/process_sight.hpp"
@@ -75,6 +78,23 @@ TEST(process_sight, sockets_of_a_port_are_connected_to_it_or_listen_there) {
         "   3: 0100007F:9C41 0100007F:733C 02 00000000:00000000 00:00000000 00000000     0        0 104 1 f 20 4 30 10 -1\n";
     EXPECT_EQ(sockets_at_port(tcp, 29500), (std::vector<unsigned long>{101, 102}));
     EXPECT_EQ(sockets_at_port(tcp, 29501), (std::vector<unsigned long>{}));
+}
+
+TEST(process_sight, connections_are_read_once) {
+    unique_fd const socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in here{};
+    here.sin_family = AF_INET;
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof here;
+    auto* const address = reinterpret_cast<sockaddr*>(&here);
+    ASSERT_EQ(::bind(socket.get(), address, size), 0);
+    ASSERT_EQ(::getsockname(socket.get(), address, &size), 0);
+    int const port = ntohs(here.sin_port);
+    process_table const table;
+    EXPECT_FALSE(table.inspect(::getpid(), port).at_port);
+    ASSERT_EQ(::listen(socket.get(), 1), 0);
+    EXPECT_TRUE(process_table().inspect(::getpid(), port).at_port);
+    EXPECT_FALSE(table.inspect(::getpid(), port).at_port) << "as they were: for many ranks they are not read again";
 }
 
 TEST(process_sight, this_process_is_seen) {
