@@ -76,6 +76,12 @@ TEST(read_allocation, gpus_of_other_nodes_are_not_guessed_where_tasks_differ) {
     EXPECT_THAT(gpus(), ElementsAre(4, std::nullopt, std::nullopt));
     variables.set("SLURM_STEP_TASKS_PER_NODE", "4(x3)");
     EXPECT_THAT(gpus(), ElementsAre(4, 4, 4));
+    // As a task of another node sees it.
+    variables.set("SLURM_STEP_TASKS_PER_NODE", "4,1(x2)");
+    variables.set("SLURMD_NODENAME", "n2");
+    variables.set("SLURM_GPUS_ON_NODE", "1");
+    variables.unset("SLURMD_TRES_BIND");
+    EXPECT_THAT(gpus(), ElementsAre(std::nullopt, 1, std::nullopt));
 }
 
 std::vector<std::string> names_of(allocation const& a) {
