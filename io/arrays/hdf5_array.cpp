@@ -24,8 +24,7 @@ hdf5_array::hdf5_array(std::string const& path, std::string const& object)
         throw error(errc::invalid_data,
                     fmt::format("{}: {}; choose another array, or write this one anew with h5py", name(), what));
     };
-    if (form.external) refuse("keeps its elements in other files (HDF5 external storage), which are not read");
-    if (form.is_virtual) refuse("is put together from other datasets (HDF5 virtual layout), which are not read");
+    if (auto const why = hdf5::why_not_read(form); !why.empty()) refuse(why);
     auto const type = hdf5::element_of(where_, handle_);
     if (!type) refuse("holds no integers of 1 to 8 bytes, float32 or float64");
     std::uint64_t bytes = bytes_of(*type);

@@ -136,6 +136,8 @@ void dataset::verify(std::function<void(std::uint64_t)> const& progress) const {
             hdf5::place const at{info_.path, where.object + "/" + names[i]};
             hdf5::dataset const handle = hdf5::open_dataset(where, group_, names[i]);
             hdf5::dataset_form const form = hdf5::form_of(at, handle);
+            if (auto const why = hdf5::why_not_read(form); !why.empty())
+                throw error(errc::invalid_data, fmt::format("{}: {}: {}; convert it again", info_.path, at.object, why));
             if (form.extent.size() != 1 || form.extent[0] != blocks || hdf5::element_of(at, handle) != element_type::u64)
                 throw error(errc::invalid_data, fmt::format("{}: {}: expected {} checksums of 8 bytes; convert it again",
                                                             info_.path, at.object, blocks));

@@ -144,24 +144,12 @@ void dataset::read_info(hdf5::file const& file, hdf5::group const& group) {
     if (least && largest) info_.values = {*least, *largest, true};
 }
 
-namespace {
-
-/// Whoever made the file names the files that elements outside it lie in; the reader's own might be among them.
-void require_inside(hdf5::place const& at, hdf5::dataset_form const& form) {
-    if (form.external)
-        invalid(at.file, at.object, "keeps its elements in other files (HDF5 external storage), which are not read");
-    if (form.is_virtual)
-        invalid(at.file, at.object, "is put together from other datasets (HDF5 virtual layout), which are not read");
-}
-
-}  // namespace
-
 void dataset::check_labels(hdf5::group const& group) {
     hdf5::place const where{info_.path, "/" + info_.split};
     hdf5::place const at{info_.path, where.object + "/labels"};
     labels_ = hdf5::open_dataset(where, group, format::labels);
     hdf5::dataset_form const form = hdf5::form_of(at, labels_);
-    require_inside(at, form);
+    if (auto const why = hdf5::why_not_read(form); !why.empty()) invalid(info_.path, at.object, why);
     if (form.extent.size() != 1)
         invalid(info_.path, at.object, fmt::format("has {} dimensions, expected 1 (N)", form.extent.size()));
     if (hdf5::element_of(at, labels_) != info_.label_type)
@@ -178,7 +166,7 @@ void dataset::check_forms(hdf5::group const& group) {
     hdf5::place const at{info_.path, where.object + "/images"};
     images_ = hdf5::open_dataset(where, group, format::images);
     hdf5::dataset_form const images = hdf5::form_of(at, images_);
-    require_inside(at, images);
+    if (auto const why = hdf5::why_not_read(images); !why.empty()) invalid(info_.path, at.object, why);
     if (images.extent.size() != 4)
         invalid(info_.path, at.object, fmt::format("has {} dimensions, expected 4 (N x C x H x W)", images.extent.size()));
     auto const type = hdf5::element_of(at, images_);

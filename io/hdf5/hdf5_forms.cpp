@@ -81,6 +81,12 @@ dataset_form form_of(place const& where, dataset const& handle) {
     return form;
 }
 
+std::string_view why_not_read(dataset_form const& form) noexcept {
+    if (form.external) return "keeps its elements in other files (HDF5 external storage), which are not read";
+    if (form.is_virtual) return "is put together from other datasets (HDF5 virtual layout), which are not read";
+    return {};
+}
+
 std::optional<element_type> element_of(place const& where, dataset const& handle) {
     datatype const stored(checked(where, "H5Dget_type", [&] { return H5Dget_type(handle.get()); }));
     quiet const silence;

@@ -135,6 +135,16 @@ END
         expect_exit 125 "$STAGE" $command outside.h5
         expect_contains stderr "outside.h5: /train/images: keeps its elements in other files (HDF5 external storage)"
     done
+    cp renamed.h5 sums_outside.h5
+    "$python" - <<'END'
+import h5py
+with h5py.File("sums_outside.h5", "r+") as file:
+    shape = file["train/image_checksums"].shape
+    del file["train/image_checksums"]
+    file.create_dataset("train/image_checksums", shape, "u8", external=[("private", 0, 8 * shape[0])])
+END
+    expect_exit 125 "$STAGE" verify sums_outside.h5
+    expect_contains stderr "sums_outside.h5: /train/image_checksums: keeps its elements in other files (HDF5 external storage)"
     # A byte flipped in a file of chunks is named by the chunk and where that lies.
     expect_exit 0 "$STAGE" convert --images images --labels labels -o chunked.h5 --chunk 500
     "$python" - <<'END'
