@@ -130,7 +130,9 @@ void add_bad_news(study const& s, std::vector<scaling_row> const& rows, std::vec
     auto const worst = std::ranges::find_if(causes, [](auto const& each) { return each.why != cause::oversubscribed; });
     if (worst == causes.end()) return;
     report_json tile{{"kind", "cause"}, {"cause", to_string(worst->why)}, {"ranks", worst->ranks}};
-    tile[is_share(worst->why) ? "share" : "ranks_of_core"] = worst->figure;
+    // What does not shrink is no share of the time where more ranks are slower.
+    bool const has_figure = worst->why != cause::serial_part || worst->figure < 1;
+    if (has_figure) tile[is_share(worst->why) ? "share" : "ranks_of_core"] = worst->figure;
     tiles.push_back(tile);
 }
 

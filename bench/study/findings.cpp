@@ -283,7 +283,9 @@ void add_serial_part(study const& results, std::vector<scaling_row> const& rows,
          s.spread.low,
          s.spread.high,
          text,
-         weak ? "look at start-up, input and communication above" : "give each rank more work a step, or see the causes above",
+         weak          ? "look at start-up, input and communication"
+         : all.empty() ? "give each rank more work a step"
+                       : "give each rank more work a step, or look at the other causes",
          {{"base_ranks", base->ranks}, {"limit", s.median > 0 ? 1 / s.median : 0}}});
 }
 

@@ -18,31 +18,16 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Of all processes but this one that ran last on a CPU which this process may use.
+/// Of all processes but this one.
 std::map<int, process_work> work_of_all() {
     std::map<int, process_work> out;
-    auto const allowed = allowed_cpus();
     std::error_code fault;
     for (std::filesystem::directory_iterator at("/proc", fault), end; !fault && at != end; at.increment(fault)) {
         auto const pid = parse_integer(at->path().filename().string());
         if (!pid || *pid == ::getpid()) continue;
         auto work = read_process_work(read_text_file(at->path().string() + "/stat"));
-        if (work && (allowed.empty() || allowed.contains(work->cpu))) out.emplace(static_cast<int>(*pid), std::move(*work));
+        if (work) out.emplace(static_cast<int>(*pid), std::move(*work));
     }
-    return out;
-}
-
-std::vector<busy_process> busiest_of(std::map<int, process_work> const& before, std::map<int, process_work> const& after,
-                                     double seconds) {
-    std::vector<busy_process> out;
-    double const ticks_per_s = static_cast<double>(::sysconf(_SC_CLK_TCK));
-    for (auto const& [pid, work] : after) {
-        auto const found = before.find(pid);
-        double const ticks = work.ticks - (found == before.end() ? 0 : found->second.ticks);
-        if (double const cpus = ticks / ticks_per_s / seconds; cpus >= 0.1) out.push_back({work.name, pid, cpus});
-    }
-    std::stable_sort(out.begin(), out.end(), [](auto const& a, auto const& b) { return a.cpus > b.cpus; });
-    if (out.size() > 5) out.resize(5);
     return out;
 }
 
@@ -142,6 +127,20 @@ void refuse_crowd(given_options const& given, machine_load const& load) {
         throw error(errc::usage, fmt::format("--strict: {}; end them or wait", crowd_text(load)));
 }
 
+std::vector<busy_process> busiest_of(std::map<int, process_work> const& before, std::map<int, process_work> const& after,
+                                     cpuset const& cpus, double seconds, double ticks_per_s) {
+    std::vector<busy_process> out;
+    for (auto const& [pid, work] : after) {
+        if (!cpus.empty() && !cpus.contains(work.cpu)) continue;
+        auto const found = before.find(pid);  // it may have worked elsewhere then
+        double const ticks = work.ticks - (found == before.end() ? 0 : found->second.ticks);
+        if (double const used = ticks / ticks_per_s / seconds; used >= 0.1) out.push_back({work.name, pid, used});
+    }
+    std::stable_sort(out.begin(), out.end(), [](auto const& a, auto const& b) { return a.cpus > b.cpus; });
+    if (out.size() > 5) out.resize(5);
+    return out;
+}
+
 std::optional<process_work> read_process_work(std::string_view stat) {
     auto const open = stat.find('('), close = stat.rfind(')');  // the name may hold both
     if (open == stat.npos || close == stat.npos || close < open) return {};
@@ -158,7 +157,7 @@ crowd_watch::crowd_watch() : before_(work_of_all()), began_(clock::now()) {
     load_.average = load_average();
     load_.cpus = std::max(1, static_cast<int>(others_.cpus()));
     load_.before = std::clamp(others_.before(), 0.0, static_cast<double>(load_.cpus));
-    load_.busiest = busiest_of(before_, work_of_all(), seconds);
+    load_.busiest = busiest_of(before_, work_of_all(), allowed_cpus(), seconds, static_cast<double>(::sysconf(_SC_CLK_TCK)));
     load_.clock_before_mhz = clock_now_mhz();
     stolen_before_ = stolen_now();
     measured_from_ = clock::now();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/command/given_options.hpp"
+#include "base/cpuset.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/other_work.hpp"
 
@@ -67,6 +68,11 @@ struct process_work {
     int cpu = 0;
 };
 std::optional<process_work> read_process_work(std::string_view stat);
+
+/// Of `after`, those that worked last on one of `cpus` (on any, if there are none) and did a tenth of a CPU's work or more since
+/// `before`, at most five, the busiest first. Pure.
+std::vector<busy_process> busiest_of(std::map<int, process_work> const& before, std::map<int, process_work> const& after,
+                                     cpuset const& cpus, double seconds, double ticks_per_s);
 
 /// CPU seconds that the hypervisor gave to others ("steal") since the machine started, of these CPUs, by the text of /proc/stat and
 /// the clock ticks a second. Pure.

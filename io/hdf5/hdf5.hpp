@@ -113,8 +113,8 @@ struct dataset_form {
     bool big_endian = false;
 };
 dataset_form form_of(place const& where, dataset const& handle);
-/// Why the elements are not read: they lie elsewhere than in this dataset, and whoever made it says where, so the reader's own files might
-/// be among that. Empty if they are read.
+/// Why the elements are not read: they lie elsewhere than in this dataset, and whoever made it says where, so the reader's own
+/// files might be among that. Empty if they are read.
 std::string_view why_not_read(dataset_form const& form) noexcept;
 
 /// The type of the elements, in either byte order; nothing if it is none of ours.

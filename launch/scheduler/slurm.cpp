@@ -147,8 +147,8 @@ std::optional<int> guess_gpus(environment const& variables, bool step, std::size
     if (!here || variables.has("SLURM_HET_SIZE")) return std::nullopt;
     if (auto const total = variables.get("SLURM_GPUS"))
         return count_gres_gpus(*total, "SLURM_GPUS", true) == *here * static_cast<int>(nodes) ? here : std::nullopt;
-    // A step's tasks are not told of that request, but may be of what it led to: "4,1(x2)" tasks with a GPU each. SLURMD_TRES_BIND is
-    // not set on every node.
+    // A step's tasks are not told of that request, but may be of what it led to: "4,1(x2)" tasks with a GPU each. SLURMD_TRES_BIND
+    // is not set on every node.
     if (step && variables.get_or("SLURM_STEP_TASKS_PER_NODE", "").find(',') != std::string::npos) return std::nullopt;
     for (auto const* uneven : {"SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_GPUS_PER_SOCKET"})
         if (variables.has(uneven)) return std::nullopt;

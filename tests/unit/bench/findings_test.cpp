@@ -87,6 +87,7 @@ TEST(findings, ranks_that_gain_nothing_have_no_limit) {
     auto const all = find_causes(study_of(work_series::strong, [](int n) { return 80.0 + n; }));
     ASSERT_EQ(all.size(), 1u);
     EXPECT_THAT(all[0].text, HasSubstr("up to 8 ranks, more ranks are no faster than 1 rank"));
+    EXPECT_EQ(all[0].advice, "give each rank more work a step");
 }
 
 TEST(findings, of_work_that_is_not_known_no_law_is_told) {

@@ -264,6 +264,12 @@ TEST(report_html, has_tiles_of_the_largest_number_of_ranks_that_is_not_oversubsc
     EXPECT_THAT(text, HasSubstr("4.50train_s of 2 ranks (4.00 to 5.00 (range))"));
 }
 
+TEST(report_html, names_no_share_of_the_time_where_more_ranks_are_slower) {
+    auto s = plain_study({1, 2}, {{4, 4, 4}, {6, 6, 6}});
+    s.plan.series = work_series::strong;
+    EXPECT_THAT(without_tags(page_of(s)), HasSubstr("serial partat 2 ranks: see why it stops"));
+}
+
 TEST(report_html, names_the_value_of_each_figure) {
     auto const page = page_of(sample_study());
     EXPECT_THAT(page, HasSubstr("<span data-value=\"/studies/0/rows/1/speedup/value\" data-digits=\"2\">1.78</span>"));

@@ -11,6 +11,7 @@
 namespace muster {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 struct heard {
@@ -82,6 +83,14 @@ TEST(read_process_work, of_names_with_anything_in_them) {
     EXPECT_EQ(work->ticks, 121);
     EXPECT_EQ(work->cpu, 3);
     for (auto const* text : {"", "17 (a", "17 (a) R 1", ")("}) EXPECT_FALSE(read_process_work(text)) << text;
+}
+
+TEST(busiest_of, counts_only_the_work_between_both_looks) {
+    std::map<int, process_work> const before{{1, {"moved", 5000, 1}}, {2, {"left", 100, 0}}, {3, {"idle", 900, 0}}};
+    std::map<int, process_work> const after{
+        {1, {"moved", 5010, 0}}, {2, {"left", 150, 1}}, {3, {"idle", 901, 0}}, {4, {"new", 20, 0}}};
+    EXPECT_THAT(busiest_of(before, after, cpuset::from_list("0"), 0.25, 100),
+                ElementsAre(busy_process{"new", 4, 0.8}, busy_process{"moved", 1, 0.4}));
 }
 
 TEST(machine_load, is_crowded_beyond_a_tenth) {
