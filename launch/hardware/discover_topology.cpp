@@ -1,8 +1,11 @@
 #include "launch/hardware/discover_topology.hpp"
 
-#include <cerrno>
+#include <algorithm>
+#include <functional>
+#include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/process/start_thread.hpp"
@@ -31,43 +34,48 @@ gpu_list find_gpus(environment const& variables, bool& known_to_driver) {
     return {{}, found.note + "; " + by_kernel.note, found.detail};
 }
 
-/// hwloc reads hundreds of small files: in a thread of its own, while the GPUs are asked.
-class loading {
+/// A thread that does something until this is destroyed, which waits for it.
+class beside {
   public:
-    explicit loading(hwloc_topology_t of) {
-        auto const load = [this, of] { fault_ = ::hwloc_topology_load(of) != 0 ? (errno != 0 ? errno : -1) : 0; };
+    explicit beside(std::function<void()> const& work) {
+        if (!work) return;
         try {
-            thread_ = start_thread("for hwloc", load);
+            thread_ = start_thread("for what is done while this machine is looked at", work);
         } catch (error const&) {
-            load();  // no thread is left
+            work();  // no thread is left
         }
     }
-    ~loading() {
+    ~beside() {
         if (thread_.joinable()) thread_.join();
     }
-    loading(loading const&) = delete;
-    loading& operator=(loading const&) = delete;
-
-    /// Throws library_error.
-    void finish() {
-        if (thread_.joinable()) thread_.join();
-        if (fault_ != 0) throw library_error("hwloc", "hwloc_topology_load", fault_, "cannot read this machine");
-    }
+    beside(beside const&) = delete;
+    beside& operator=(beside const&) = delete;
 
   private:
-    int fault_ = 0;
     std::thread thread_;
 };
+
+/// A variable of hwloc's may name another machine than this one, or less of it.
+bool asks_hwloc(environment const& variables) {
+    return std::any_of(variables.begin(), variables.end(), [](auto const& one) { return one.first.starts_with("HWLOC_"); });
+}
+
+std::vector<core> find_cores(cpuset const& allowed, environment const& variables, hwloc_handle& handle) {
+    if (auto by_kernel = asks_hwloc(variables) ? std::nullopt : sysfs().read_cores(allowed)) return std::move(*by_kernel);
+    if (!handle) handle = make_hwloc(hwloc_depth::cores);
+    load_here(handle.get());
+    return read_cores(handle.get(), &allowed);
+}
 
 }  // namespace
 
 topology discover_topology(std::string const& host, cpuset const& allowed, environment const& variables, hwloc_handle* kept,
                            std::function<void()> const& meanwhile) {
-    auto handle = make_hwloc(kept != nullptr ? hwloc_depth::caches : hwloc_depth::cores);
-    loading machine(handle.get());
-    if (meanwhile) meanwhile();
+    auto handle = kept != nullptr ? make_hwloc(hwloc_depth::caches) : hwloc_handle();  // it changes the environment
+    beside const other_work(meanwhile);
     topology t;
     t.host = host;
+    t.cores = find_cores(allowed, variables, handle);
     t.nics = sysfs().read_nics();
     bool known_to_driver = false;
     auto found = find_gpus(variables, known_to_driver);
@@ -78,8 +86,6 @@ topology discover_topology(std::string const& host, cpuset const& allowed, envir
     t.gpu_note = std::move(seen.note);
     t.gpu_detail = std::move(seen.detail);
     t.gpus_hidden_by = std::move(seen.hidden_by);
-    machine.finish();
-    t.cores = read_cores(handle.get(), &allowed);
     if (kept != nullptr) *kept = std::move(handle);
     return t;
 }

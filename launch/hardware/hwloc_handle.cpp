@@ -2,8 +2,7 @@
 
 #include <stdlib.h>
 
-#include <algorithm>
-#include <tuple>
+#include <cerrno>
 
 #include "base/error.hpp"
 
@@ -38,6 +37,12 @@ hwloc_handle make_hwloc(hwloc_depth depth) {
     return handle;
 }
 
+void load_here(hwloc_topology_t t) {
+    // EBUSY: it is.
+    if (::hwloc_topology_load(t) != 0 && errno != EBUSY)
+        throw library_error("hwloc", "hwloc_topology_load", errno, "cannot read this machine");
+}
+
 cpuset cpus_of(hwloc_obj_t object) {
     cpuset set;
     if (object->cpuset == nullptr) return set;
@@ -61,8 +66,7 @@ std::vector<core> read_cores(hwloc_topology_t t, cpuset const* allowed) {
         if (allowed != nullptr) c.cpus = intersect(c.cpus, *allowed);
         if (!c.cpus.empty()) found.push_back(std::move(c));
     }
-    auto const order = [](core const& c) { return std::tuple(c.package, c.numa, c.cpus.cpus.front()); };
-    std::sort(found.begin(), found.end(), [&](core const& a, core const& b) { return order(a) < order(b); });
+    put_in_order(found);
     return found;
 }
 

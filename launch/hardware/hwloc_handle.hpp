@@ -26,6 +26,9 @@ enum class hwloc_depth {
 /// Not yet loaded. Throws library_error.
 hwloc_handle make_hwloc(hwloc_depth depth);
 
+/// Reads this machine, unless that was done. Throws library_error.
+void load_here(hwloc_topology_t t);
+
 /// The cores within `allowed`, or all. An object without a core of its own counts as one.
 std::vector<core> read_cores(hwloc_topology_t t, cpuset const* allowed);
 

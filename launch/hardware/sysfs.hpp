@@ -1,6 +1,7 @@
 // The devices of a node as Linux shows them below /sys and /proc.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,10 @@ class sysfs {
     /// order; AMD's in the order of its driver, which ROCR_VISIBLE_DEVICES counts in. The note says what was seen but cannot be
     /// used. NVIDIA's UUIDs are from /proc/driver/nvidia, AMD's from the driver's topology (kfd); MIG slices are not seen here.
     gpu_list read_gpus() const;
+
+    /// The cores that hold CPUs of `allowed`, in order. Nothing where these files do not tell all of it, or the memory of a NUMA
+    /// node is kept from this process. Reads two small files a core, where hwloc reads some thirty a CPU.
+    std::optional<std::vector<core>> read_cores(cpuset const& allowed) const;
 
     /// Network interfaces with a device behind them, by name; of a bond's members the bond. Interfaces that are down are left
     /// out, except those of InfiniBand and Slingshot, which work without an address.

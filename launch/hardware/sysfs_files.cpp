@@ -38,8 +38,12 @@ std::uint32_t read_hex(std::string const& path) {
 }
 
 cpuset read_cpus(std::string const& path) {
+    return list_in(read_text(path));
+}
+
+cpuset list_in(std::string_view text) {
     try {
-        return cpuset::from_list(read_text(path));
+        return cpuset::from_list(text);
     } catch (parse_error const&) {
         return {};
     }

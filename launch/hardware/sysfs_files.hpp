@@ -17,6 +17,8 @@ int read_number(std::string const& path, int otherwise);
 /// "0x10de"; 0 if it is none.
 std::uint32_t read_hex(std::string const& path);
 cpuset read_cpus(std::string const& path);
+/// "0-3,8"; empty if it is none.
+cpuset list_in(std::string_view text);
 /// The name that a link points to, such as a device's driver.
 std::string link_name(std::string const& path);
 /// Names in a folder, sorted.

@@ -17,6 +17,9 @@ struct core {
     bool operator==(core const&) const = default;
 };
 
+/// In order of package, NUMA node and number.
+void put_in_order(std::vector<core>& cores);
+
 /// A network interface with a device behind it (no bridges, no veth, no loopback).
 struct nic {
     std::string name;

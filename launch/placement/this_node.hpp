@@ -12,8 +12,7 @@
 
 namespace muster {
 
-/// This machine as this process may use it, and in `kept`, if given, what hwloc knows; `meanwhile` as in discover_topology, whose
-/// errors it throws.
+/// This machine as this process may use it; `kept` and `meanwhile` as in discover_topology, whose errors it throws.
 topology discover_here(environment const& variables, hwloc_handle* kept = nullptr, std::function<void()> const& meanwhile = {});
 
 /// What this machine offers by itself: a slot for each GPU, or each core that is not among those that `wanted` reserves.

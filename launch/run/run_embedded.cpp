@@ -188,7 +188,10 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     pmix::open_library();  // where it is missing, that is told before anything is begun
     end_phase("program found, ranks placed");
     auto job = describe_job(where, run.session_dir, program);
-    job.topology = hwloc.get();
+    job.topology = [&hwloc]() -> void* {
+        load_here(hwloc.get());
+        return hwloc.get();
+    };
     // First, since it blocks the signals it reads: a thread started before could take them away.
     embedded_supervisor watch(run, program);
     std::optional<pmix::pmi1_server> pmi1_server;

@@ -107,9 +107,7 @@ server::server(job const& description, std::function<void(question const&)> cons
                                              PMIX_MAX_NSLEN - sizeof ".server"));
     if (description.world_size < 1)
         throw error(errc::usage, fmt::format("a world of {} ranks; use 1 or more", description.world_size));
-    if (description.topology == nullptr) state_->dummy = make_dummy_topology();
-    state_->topology.source = state_->topology_source.data();
-    state_->topology.topology = description.topology != nullptr ? description.topology : state_->dummy.get();
+    if (!description.topology) state_->dummy = make_dummy_topology();
     set_active_core(state_->core.get());
     started = true;
     check_callers(true);
@@ -136,6 +134,13 @@ void server::start(std::function<void(question const&)> const& meanwhile, int li
     auto const& description = state_->core->description;
     std::optional<callers_held> until_the_job_is_known;
     if (listener >= 0) until_the_job_is_known.emplace();
+    state_->topology.source = state_->topology_source.data();
+    try {
+        state_->topology.topology = description.topology ? description.topology() : state_->dummy.get();
+    } catch (...) {
+        set_active_core(nullptr);
+        throw;
+    }
     auto const started_library = start_library(description, state_->topology, listener);
     std::exception_ptr fault;  // thrown once the library is done
     auto const call_meanwhile = [&](completion& running) {

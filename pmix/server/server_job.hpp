@@ -1,6 +1,7 @@
 // The job that a PMIx or PMI-1 server serves, and the events that it reports to the launcher.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,9 @@ struct job {
     std::vector<job_node> nodes = {};  ///< all nodes of a job of several; empty: this one has all ranks
     int node = 0;                 ///< which of them this is
     int usable_cores = 0;      ///< how many processors the ranks may use together; 0: those of the cpusets, or of this process
-    void* topology = nullptr;  ///< an hwloc_topology_t of this machine, borrowed for the server's life; nullptr: none is known
+    /// Gives an hwloc_topology_t of this machine, borrowed for the server's life; called once, when the library's server starts,
+    /// whose start then throws what it throws. Empty: none is known.
+    std::function<void*()> topology = {};
 
     bool spans_nodes() const noexcept { return nodes.size() > 1; }
 };

@@ -29,6 +29,14 @@ TEST(topologies, stay_within_what_is_allowed) {
     EXPECT_EQ(t.allowed(), one);
 }
 
+TEST(topologies, are_what_a_variable_of_hwloc_says) {
+    environment const variables{{"HWLOC_COMPONENTS", "synthetic"}, {"HWLOC_SYNTHETIC", "package:2 core:1 pu:1"}};
+    for (auto const& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
+    auto const t = discover_topology("here", cpuset{{0, 1}}, variables);
+    for (auto const& [name, value] : variables) ::unsetenv(name.c_str());
+    EXPECT_EQ(t.cores, (std::vector<core>{{{{0}}, 0, 0}, {{{1}}, 0, 1}}));
+}
+
 TEST(topologies, from_files_that_are_none) {
     EXPECT_THROW(load_topology("/no/such.xml"), error);
     auto const path = std::filesystem::temp_directory_path() / ("muster-topology-" + std::to_string(::getpid()) + ".xml");
