@@ -141,15 +141,25 @@ std::optional<int> gpus_everywhere(environment const& variables, bool step, std:
     return std::nullopt;
 }
 
+/// A step's tasks are not told that GPUs were asked for by task, but of what that led to: "4,1(x2)" tasks with so many GPUs each.
+/// SLURMD_TRES_BIND says it on some nodes only.
+bool may_be_by_task(environment const& variables, int gpus_here, std::size_t nodes) {
+    auto const text = variables.get_or("SLURM_STEP_TASKS_PER_NODE", "");
+    if (text.find(',') == std::string::npos) return false;  // as many everywhere
+    if (variables.get_or("SLURMD_TRES_BIND", "").find("gpu:per_task") != std::string::npos) return true;
+    auto const node = variables.get_int("SLURM_NODEID");
+    if (!node || *node < 0 || static_cast<std::size_t>(*node) >= nodes) return true;
+    auto const tasks = expand_counts(text, nodes, "SLURM_STEP_TASKS_PER_NODE");
+    return gpus_here % std::max(tasks[static_cast<std::size_t>(*node)], 1) == 0;
+}
+
 /// Where scontrol does not answer: a request by node (--gres) is the same for all; by job or by task it may not be.
 std::optional<int> guess_gpus(environment const& variables, bool step, std::size_t nodes) {
     auto const here = gpus_here(variables, step);
     if (!here || variables.has("SLURM_HET_SIZE")) return std::nullopt;
     if (auto const total = variables.get("SLURM_GPUS"))
         return count_gres_gpus(*total, "SLURM_GPUS", true) == *here * static_cast<int>(nodes) ? here : std::nullopt;
-    // A step's tasks are not told of that request, but may be of what it led to: "4,1(x2)" tasks with a GPU each. SLURMD_TRES_BIND
-    // is not set on every node.
-    if (step && variables.get_or("SLURM_STEP_TASKS_PER_NODE", "").find(',') != std::string::npos) return std::nullopt;
+    if (step && may_be_by_task(variables, *here, nodes)) return std::nullopt;
     for (auto const* uneven : {"SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_GPUS_PER_SOCKET"})
         if (variables.has(uneven)) return std::nullopt;
     return here;

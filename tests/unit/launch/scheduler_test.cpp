@@ -79,6 +79,7 @@ TEST(read_allocation, gpus_of_other_nodes_are_not_guessed_where_tasks_differ) {
     // As a task of another node sees it.
     variables.set("SLURM_STEP_TASKS_PER_NODE", "4,1(x2)");
     variables.set("SLURMD_NODENAME", "n2");
+    variables.set("SLURM_NODEID", "1");
     variables.set("SLURM_GPUS_ON_NODE", "1");
     variables.unset("SLURMD_TRES_BIND");
     EXPECT_THAT(gpus(), ElementsAre(std::nullopt, 1, std::nullopt));
