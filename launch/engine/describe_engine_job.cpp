@@ -3,6 +3,7 @@
 #include "base/process/process.hpp"
 #include "base/process/self_program.hpp"
 #include "launch/ranks/exports.hpp"
+#include "launch/scheduler/slurm_job.hpp"
 #include "launch/system/absolute_path.hpp"
 #include "launch/system/host_name.hpp"
 #include "pmix/scrub.hpp"
@@ -41,6 +42,8 @@ engine_job describe_engine_job(run_context const& run, mapping const& map, std::
     job.network_interface = options.network_interface;
     job.remote_shell = options.remote_shell;
     job.pass_key = options.pass_key;
+    if ((job.pass_key == "auto" || job.pass_key == "munge") && job.given.scheduler == scheduler_kind::slurm)
+        job.munge_socket = munge_socket(run.sources.run_command({"scontrol", "show", "config"}).out);
     job.lost_after = options.lost_after();
     try {
         if (!options.command.empty()) job.program = find_program(options.command.front(), job.variables, options.working_dir);
@@ -54,6 +57,7 @@ shim_directions_request directions_request(engine_job const& job, run_options co
     shim_directions_request request;
     request.interface = options.network_interface;
     request.pass_key = parse_key_way(options.pass_key);
+    request.munge_socket = job.munge_socket;
     request.engine = engine;
     request.variables = job.variables;
     request.needed = {job.shim.front(), absolute_path(options.working_dir.empty() ? "." : options.working_dir)};

@@ -32,6 +32,7 @@ struct engine_job {
     std::string network_interface;             ///< --network-interface, or empty
     std::string remote_shell;                  ///< --remote-shell, or empty
     std::string pass_key = "auto";             ///< --pass-key
+    std::optional<std::string> munge_socket;   ///< see shim_directions_request
     duration lost_after{15};                   ///< a node that is silent for so long is lost
     bool probe = false;                        ///< one shim a node that looks around: no PMIx, no GPU binding
 };

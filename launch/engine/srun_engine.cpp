@@ -11,6 +11,7 @@
 #include "launch/engine/mpi_family.hpp"
 #include "launch/engine/program_version.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
+#include "launch/scheduler/slurm_job.hpp"
 
 namespace muster {
 
@@ -104,15 +105,6 @@ mpi_choice ask_for_plugin(engine_job const& job, scheduler_sources const& source
     if (job.probe) return choose_plugin(job, sources, {});
     auto const said = sources.run_command({"srun", "--mpi=list"});
     return choose_plugin(job, sources, parse_mpi_list(said.out + "\n" + said.err));
-}
-
-/// Whether anything there binds tasks at all. Where nothing does, srun would answer --cpu-bind with a complaint.
-bool binds_tasks(scheduler_sources const& sources) {
-    auto const said = sources.run_command({"scontrol", "show", "config"});
-    for (auto const line : split(said.out, '\n'))
-        if (line.starts_with("TaskPlugin ") || line.starts_with("TaskPlugin="))
-            return trim(line.substr(line.find('=') + 1)) != "task/none";
-    return true;
 }
 
 bool has_too_few_cpus(engine_job const& job) {
@@ -268,7 +260,8 @@ engine_command srun_command(engine_job const& job, scheduler_sources const& sour
     add_layout(job, command);
     add_resources(job, version, command);
     auto& argv = command.argv;
-    if (binds_tasks(sources)) argv.push_back("--cpu-bind=none");                  // the shim does
+    // The shim binds. Where nothing does otherwise, srun would answer this with a complaint.
+    if (binds_tasks(sources.run_command({"scontrol", "show", "config"}).out)) argv.push_back("--cpu-bind=none");
     argv.push_back(job.probe ? "--kill-on-bad-exit=0" : "--kill-on-bad-exit=1");  // one bad node says nothing of the others
     argv.insert(argv.end(), {"--wait=0", "--export=ALL", job.probe ? "--input=none" : "--input=0"});
     argv.insert(argv.end(), job.extra_arguments.begin(), job.extra_arguments.end());

@@ -8,7 +8,8 @@
 #include <cerrno>
 
 #include "base/error.hpp"
-#include "launch/wire/key_file.hpp"
+#include "launch/wire/munge_credential.hpp"
+#include "launch/wire/shim_directions.hpp"
 
 namespace muster {
 
@@ -29,8 +30,8 @@ std::string to_hex(std::array<unsigned char, Size> const& bytes) {
 template <std::size_t Size>
 bool from_hex(std::string_view text, std::array<unsigned char, Size>& bytes) {
     std::size_t length = 0;
-    return text.size() == 2 * Size && ::sodium_hex2bin(bytes.data(), Size, text.data(), text.size(), nullptr, &length, nullptr) == 0 &&
-           length == Size;
+    return text.size() == 2 * Size &&
+           ::sodium_hex2bin(bytes.data(), Size, text.data(), text.size(), nullptr, &length, nullptr) == 0 && length == Size;
 }
 
 std::string cookie_of(environment const& variables) {
@@ -46,7 +47,8 @@ std::string cookie_of(environment const& variables) {
 std::array<unsigned char, crypto_secretbox_KEYBYTES> sealing_key(environment const& variables) {
     auto const cookie = cookie_of(variables);
     std::array<unsigned char, crypto_secretbox_KEYBYTES> key{};
-    ::crypto_generichash(key.data(), key.size(), reinterpret_cast<unsigned char const*>(cookie.data()), cookie.size(), nullptr, 0);
+    ::crypto_generichash(key.data(), key.size(), reinterpret_cast<unsigned char const*>(cookie.data()), cookie.size(), nullptr,
+                         0);
     return key;
 }
 
@@ -80,7 +82,7 @@ std::string seal_for_job(run_key const& key, environment const& variables) {
 
 run_key redeem_ticket(std::string const& ticket, environment const& variables) {
     if (ticket == "stdin") return parse_run_key(first_line_of_stdin());
-    if (ticket.starts_with("file:")) return read_key_file(ticket.substr(5));
+    if (ticket.starts_with("file:") || ticket.starts_with(munge_mark)) return take_key(ticket);
     sealed_key sealed;
     std::string_view text = ticket;
     constexpr auto nonce_digits = 2 * sizeof(sealed.nonce);
@@ -88,8 +90,10 @@ run_key redeem_ticket(std::string const& ticket, environment const& variables) {
         !from_hex(text.substr(job_prefix.size() + nonce_digits), sealed.box))
         throw error(errc::usage, "muster agent is what muster run starts on each host; start ranks with: muster run");
     run_key key;
-    if (::crypto_secretbox_open_easy(key.bytes.data(), sealed.box.data(), sealed.box.size(), sealed.nonce.data(), sealing_key(variables).data()) != 0)
-        throw error(errc::unavailable, "this agent's ticket was sealed in another PBS job (PBS_JOBCOOKIE differs); start ranks with: muster run");
+    if (::crypto_secretbox_open_easy(key.bytes.data(), sealed.box.data(), sealed.box.size(), sealed.nonce.data(),
+                                     sealing_key(variables).data()) != 0)
+        throw error(errc::unavailable,
+                    "this agent's ticket was sealed in another PBS job (PBS_JOBCOOKIE differs); start ranks with: muster run");
     return key;
 }
 

@@ -13,7 +13,7 @@ namespace muster {
 /// nobody else, so that it may stand on a command line. Throws errc::unavailable without that variable.
 std::string seal_for_job(run_key const& key, environment const& variables);
 
-/// The key that a ticket tells: "stdin" (the first line there), "file:PATH", "job:…". Throws errc::usage for any other, errc::parse,
+/// The key that a ticket tells: "stdin" (the first line there), "file:PATH", "munge:…", "job:…". Throws errc::usage for any other, errc::parse,
 /// errc::system, and errc::unavailable without the cookie that it was sealed with.
 run_key redeem_ticket(std::string const& ticket, environment const& variables);
 

@@ -23,6 +23,7 @@
 #include "launch/system/host_name.hpp"
 #include "launch/system/open_files.hpp"
 #include "launch/system/signals.hpp"
+#include "launch/wire/munge_credential.hpp"
 #include "pmix/library/random_bits.hpp"
 
 namespace muster {
@@ -66,9 +67,8 @@ remote_starter::remote_starter(environment variables, remote_order order)
         if (!one.here) request.other_node = without_user(one.name);
     directions_.emplace(listener_.key(), listener_.port(), request);
     auto const& token = directions_->variables().at(1).second;
-    ticket_ = token.starts_with("file:")  ? token
-              : order_.by_scheduler ? seal_for_job(listener_.key(), variables_)
-                                    : "stdin";
+    bool const for_command_lines = token.starts_with("file:") || token.starts_with(munge_mark);
+    ticket_ = for_command_lines ? token : order_.by_scheduler ? seal_for_job(listener_.key(), variables_) : "stdin";
 }
 
 remote_starter::~remote_starter() = default;
@@ -108,16 +108,20 @@ void remote_starter::note_absent() {
     std::vector<std::string> absent;
     for (std::size_t i = 0; i < hosts_.size(); ++i)
         if (hosts_[i].now == host::state::called) absent.push_back(order_.hosts[i].name);
-    if (!absent.empty()) say(fmt::format("note: {} has been called, and no agent has come yet from {}", order_.shell.front(), join(absent, ", ")));
+    if (!absent.empty())
+        say(fmt::format("note: {} has been called, and no agent has come yet from {}", order_.shell.front(), join(absent, ", ")));
 }
 
 /// The words behind the host are one line for a shell there, of whatever kind.
 void remote_starter::call(std::size_t which) {
     auto& one = hosts_[which];
     auto const& place = order_.hosts[which];
-    std::vector<std::string> agent{order_.shim.front(),          "agent",
-                                   std::to_string(which),        std::to_string(hosts_.size()),
-                                   directions_->variables().at(0).second, ticket_};
+    std::vector<std::string> agent{order_.shim.front(),
+                                   "agent",
+                                   std::to_string(which),
+                                   std::to_string(hosts_.size()),
+                                   directions_->variables().at(0).second,
+                                   ticket_};
     std::vector<std::string> argv;
     if (place.here) {
         if (ticket_.starts_with("job:")) agent.back() = "stdin";
@@ -170,10 +174,11 @@ void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_
     one.name = hello.host;
     if (order_.probe)
         start_shims(which);
-    else if ((all_there_ = std::all_of(hosts_.begin(), hosts_.end(),
-                                       [](host const& each) { return each.now == host::state::there; })))
+    else if ((all_there_ =
+                  std::all_of(hosts_.begin(), hosts_.end(), [](host const& each) { return each.now == host::state::there; })))
         for (std::size_t i = 0; i < hosts_.size(); ++i) start_shims(i);
-    loop_.after(duration(0), [this] { call_some(); });  // out of the listener's hands, which would take its errors for the caller's
+    loop_.after(duration(0),
+                [this] { call_some(); });  // out of the listener's hands, which would take its errors for the caller's
 }
 
 /// Of a probe: the others are to be looked at all the same.
@@ -227,7 +232,8 @@ void remote_starter::on_message(std::size_t which, wire::failed const& failed) {
 /// The launcher hears of it from the shims, and decides what it means.
 void remote_starter::on_lost(std::size_t which, std::string const& reason) {
     if (hosts_[which].now != host::state::there) return;
-    if (reason != frame_channel::closed_by_peer) say(fmt::format("error: the connection to the agent on {} is lost: {}", hosts_[which].name, reason));
+    if (reason != frame_channel::closed_by_peer)
+        say(fmt::format("error: the connection to the agent on {} is lost: {}", hosts_[which].name, reason));
     hosts_[which].now = host::state::lost;
     exit_code_ = exit_code(errc::peer_failed);
     if (!order_.probe && !all_there_)

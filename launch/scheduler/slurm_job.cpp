@@ -74,6 +74,15 @@ void read_nodes(std::vector<std::string_view> const& words, slurm_job& job) {
     }
 }
 
+/// Of a line "GresTypes               = gpu,nic".
+std::optional<std::string_view> configured(std::string_view config, std::string_view name) {
+    for (auto const line : split(config, '\n')) {
+        auto const equals = line.find('=');
+        if (equals != std::string_view::npos && trim(line.substr(0, equals)) == name) return trim(line.substr(equals + 1));
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 int count_gres_gpus(std::string_view text, std::string_view from, bool only_gpus) {
@@ -117,13 +126,20 @@ slurm_job parse_scontrol_job(std::string_view text, std::string_view id) {
 }
 
 bool knows_gpus(std::string_view config) {
-    for (auto const line : split(config, '\n')) {
-        auto const words = words_of(line);
-        if (words.size() < 3 || words[0] != "GresTypes" || words[1] != "=") continue;
-        for (auto const type : split(words[2], ','))
-            if (type == "gpu") return true;
-    }
-    return false;
+    auto const types = split(configured(config, "GresTypes").value_or(""), ',');
+    return std::find(types.begin(), types.end(), "gpu") != types.end();
+}
+
+bool binds_tasks(std::string_view config) {
+    return configured(config, "TaskPlugin") != "task/none";
+}
+
+std::optional<std::string> munge_socket(std::string_view config) {
+    if (configured(config, "AuthType") != "auth/munge") return std::nullopt;
+    constexpr std::string_view prefix = "socket=";
+    for (auto const part : split(configured(config, "AuthInfo").value_or(""), ','))
+        if (part.starts_with(prefix)) return std::string(part.substr(prefix.size()));
+    return "";
 }
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// Reads what `scontrol -d -o show job` prints about a job.
+// Reads what `scontrol` prints: about a job (-d -o show job), and of the configuration (show config).
 #pragma once
 
 #include <chrono>
@@ -29,5 +29,11 @@ int count_gres_gpus(std::string_view text, std::string_view origin, bool only_gp
 
 /// Whether `scontrol show config` says that this Slurm knows GPUs at all (GresTypes).
 bool knows_gpus(std::string_view config);
+
+/// Whether it says that anything binds tasks (TaskPlugin); true where it does not say.
+bool binds_tasks(std::string_view config);
+
+/// Where it says that users are known by munge (AuthType): the socket of munged that it names (AuthInfo), or "" for munge's own.
+std::optional<std::string> munge_socket(std::string_view config);
 
 }  // namespace muster

@@ -27,7 +27,7 @@ struct run_options {
     std::vector<std::string> engine_args;  ///< --engine-args (--mpi-args), one word each
     std::string network_interface;
     std::string remote_shell;       ///< --remote-shell; empty: ssh, or TM in a PBS job
-    std::string pass_key = "auto";  ///< --pass-key: auto, file or environment
+    std::string pass_key = "auto";  ///< --pass-key: auto, munge, file or environment
     bool nested = false;            ///< start ranks also where this is one task of several
     bool dry_run = false;           ///< print the engine's command and start nothing
     std::optional<int> print_env;   ///< print the environment of this rank and start nothing

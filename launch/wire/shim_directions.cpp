@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "launch/wire/local_bridge.hpp"
+#include "launch/wire/munge_credential.hpp"
 
 namespace muster {
 
@@ -47,8 +48,9 @@ std::string folder_for_key(shim_directions_request const& request, std::string& 
 key_way parse_key_way(std::string_view text) {
     if (text == "auto") return key_way::automatic;
     if (text == "file") return key_way::file;
+    if (text == "munge") return key_way::munge;
     if (text == "environment") return key_way::environment;
-    throw error(errc::usage, fmt::format("--pass-key {} is unknown; use auto, file or environment", text));
+    throw error(errc::usage, fmt::format("--pass-key {} is unknown; use auto, munge, file or environment", text));
 }
 
 shim_directions::shim_directions(run_key const& key, int port, shim_directions_request const& request) {
@@ -81,7 +83,26 @@ void shim_directions::take_unique(std::vector<interface_address>& own) {
     own.erase(first_common, own.end());
 }
 
+/// Empty where munge is not the way; a note says why, if it might have been.
+std::string shim_directions::seal(run_key const& key, shim_directions_request const& request) {
+    bool const asked = request.pass_key == key_way::munge;
+    bool const usual = request.pass_key == key_way::automatic && request.munge_socket && request.engine != "remote";
+    if (!asked && !usual) return {};
+    try {
+        return seal_by_munge(key, request.munge_socket.value_or(""));
+    } catch (error const& e) {
+        if (asked) throw;
+        notes_.push_back(e.what());
+        return {};
+    }
+}
+
 void shim_directions::pass_key(run_key const& key, shim_directions_request const& request) {
+    if (auto const sealed = seal(key, request); !sealed.empty()) {
+        notes_.push_back(fmt::format("shims get the key of this run from {}, sealed by munge for this user", request.engine));
+        variables_.emplace_back("MUSTER_TOKEN", sealed);
+        return;
+    }
     std::string why;
     if (auto const folder = folder_for_key(request, why); !folder.empty()) try {
             file_ = std::make_unique<key_file>(folder, key);
@@ -97,6 +118,7 @@ void shim_directions::pass_key(run_key const& key, shim_directions_request const
 }
 
 run_key take_key(std::string const& token) {
+    if (token.starts_with(munge_mark)) return open_by_munge(token);
     if (!token.starts_with(file_mark)) return parse_run_key(token);
     return read_key_file(token.substr(file_mark.size()));
 }

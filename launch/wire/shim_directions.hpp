@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,8 +16,10 @@ namespace muster {
 
 /// --pass-key: how the key gets to the nodes.
 enum class key_way {
-    automatic,   ///< in a file where that is known to work and the engine's own wire is open to others, else in the environment
+    automatic,  ///< by munge where the scheduler has it; in a file where that is known to work and the engine's own wire is open to others;
+                ///< else in the environment
     file,        ///< in the user's home, which all nodes share
+    munge,       ///< in MUSTER_TOKEN, as a credential that only this user can open
     environment  ///< in MUSTER_TOKEN, as the engine passes it on
 };
 /// Throws errc::usage.
@@ -28,7 +31,9 @@ struct shim_directions_request {
     std::string engine;               ///< its name
     environment variables;            ///< of the launcher: where its home is
     std::vector<std::string> needed;  ///< paths that every node must have: of the program muster, the working directory
-    std::string other_node;           ///< what one of the other nodes is called, or empty: addresses on the way there come first
+    std::optional<std::string>
+        munge_socket;        ///< by which the scheduler knows its users; empty: munge's own; nothing: it has no munge
+    std::string other_node;  ///< what one of the other nodes is called, or empty: addresses on the way there come first
 };
 
 /// For as long as shims may come: holds the file of the key, if there is one.
@@ -37,7 +42,8 @@ class shim_directions {
     /// Throws errc::usage for an interface without addresses, errc::system.
     shim_directions(run_key const& key, int port, shim_directions_request const& request);
 
-    /// MUSTER_LAUNCHER: "ADDRESS:PORT,ADDRESS:PORT"; MUSTER_TOKEN: the key itself, or "file:PATH".
+    /// MUSTER_LAUNCHER: "ADDRESS:PORT,ADDRESS:PORT"; MUSTER_TOKEN: the key itself, "file:PATH", or
+    /// "munge:SOCKET:CREDENTIAL".
     std::vector<std::pair<std::string, std::string>> const& variables() const noexcept { return variables_; }
     /// What --verbose says of it.
     std::vector<std::string> const& notes() const noexcept { return notes_; }
@@ -45,6 +51,7 @@ class shim_directions {
   private:
     void list_addresses(int port, shim_directions_request const& request);
     void take_unique(std::vector<interface_address>& own);
+    std::string seal(run_key const& key, shim_directions_request const& request);
     void pass_key(run_key const& key, shim_directions_request const& request);
 
     std::vector<std::pair<std::string, std::string>> variables_;
@@ -52,7 +59,7 @@ class shim_directions {
     std::unique_ptr<key_file> file_;
 };
 
-/// The key that MUSTER_TOKEN holds or names. Throws errc::parse, errc::system.
+/// The key that MUSTER_TOKEN holds or names. Throws errc::parse, errc::system, errc::unavailable.
 run_key take_key(std::string const& token);
 
 }  // namespace muster

@@ -11,10 +11,11 @@ begin_attack() {
     : >"$lib_dir/held" >"$lib_dir/flooded"
     on login mallory prlimit --nofile=4096 python3 "$bin/port_caller.py" hold 1200 "$@" <"$lib_dir/hold" >"$lib_dir/held" &
     exec 8>"$lib_dir/hold"
+    wait_until 60 grep -q held "$lib_dir/held" # before the flood, behind which 1,200 would queue for long
     on login mallory python3 "$bin/port_caller.py" flood 10000 "$@" <"$lib_dir/flood" >"$lib_dir/flooded" &
     flooder=$!
     exec 9>"$lib_dir/flood"
-    wait_until 60 grep -q held "$lib_dir/held"
+    wait_until 20 grep -q flooding "$lib_dir/flooded"
 }
 end_attack() {
     exec 8>&- 9>&-

@@ -23,12 +23,13 @@ exec 7<>"$lib_dir/never"
 attack() {
     local host=$1
     shift
-    : >"$lib_dir/held"
+    : >"$lib_dir/held" >"$lib_dir/flooded"
     on "$host" mallory prlimit --nofile=4096 python3 "$bin/port_caller.py" hold 1200 "$@" <"$lib_dir/never" >"$lib_dir/held" &
     disown
-    on "$host" mallory python3 "$bin/port_caller.py" flood 10000 "$@" <"$lib_dir/never" >/dev/null &
-    disown
     wait_until 60 grep -q held "$lib_dir/held" || exit 1
+    on "$host" mallory python3 "$bin/port_caller.py" flood 10000 "$@" <"$lib_dir/never" >"$lib_dir/flooded" &
+    disown
+    wait_until 20 grep -q flooding "$lib_dir/flooded" || exit 1
 }
 end_attacks() {
     local pid

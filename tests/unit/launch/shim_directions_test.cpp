@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "launch/wire/local_bridge.hpp"
+#include "tests/thrown_message.hpp"
 
 namespace muster {
 namespace {
@@ -86,6 +87,28 @@ TEST_F(shim_directions_test, a_key_file_that_is_not_there_says_what_to_do) {
     } catch (error const& e) {
         EXPECT_NE(std::string(e.what()).find("--pass-key environment"), std::string::npos) << e.what();
     }
+}
+
+// Without a munged that could be asked: cluster.pass_key has a real one.
+TEST_F(shim_directions_test, without_munged_munge_is_refused_if_asked_for_and_told_if_not) {
+    request.munge_socket = home + "/no-munged";
+    shim_directions const directions(key, 4711, request);
+    EXPECT_EQ(token_of(directions), to_text(key));
+    bool told = false;
+    for (auto const& note : directions.notes()) told = told || note.find("munge cannot seal the key of this run: ") == 0;
+    EXPECT_TRUE(told);
+    request.pass_key = key_way::munge;
+    EXPECT_EQ(message_of(errc::unavailable, [&] { shim_directions(key, 4711, request); }).find("munge cannot seal the key of this run: "), 0u);
+    request.pass_key = key_way::automatic;
+    request.engine = "remote";
+    EXPECT_EQ(shim_directions(key, 4711, request).notes().size(), directions.notes().size() - 1) << "its wire needs no munge";
+}
+
+TEST_F(shim_directions_test, tokens_of_other_forms_are_refused) {
+    for (auto const* token : {"", "munge:", "munge:MUNGE", "munge::MUNG:x", "mung:MUNGE:x", "4711"})
+        EXPECT_THROW(take_key(token), error) << token;
+    EXPECT_NE(message_of(errc::unavailable, [&] { take_key("munge:" + home + "/no-munged:MUNGE:AwQ=:"); }).find("munge cannot open the key of this run: "),
+              std::string::npos);
 }
 
 TEST_F(shim_directions_test, the_folder_of_keys_is_the_users_cache) {

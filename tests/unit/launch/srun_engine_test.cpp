@@ -9,6 +9,7 @@
 #include "launch/engine/mpi_family.hpp"
 #include "launch/engine/mpirun_engine.hpp"
 #include "launch/engine/program_version.hpp"
+#include "launch/scheduler/slurm_job.hpp"
 #include "tests/unit/launch/engine_answers.hpp"
 
 namespace muster {
@@ -209,6 +210,15 @@ TEST(srun_engine, binding_is_forbidden_only_where_something_binds) {
     EXPECT_THAT(srun_command(job_on({1, 1}, {0, 0}), a.sources()).argv, testing::Contains("--cpu-bind=none"));
     a.said.erase("scontrol show config");
     EXPECT_THAT(srun_command(job_on({1, 1}, {0, 0}), a.sources()).argv, testing::Contains("--cpu-bind=none"));
+}
+
+TEST(slurm_configuration, names_the_munged_by_which_users_are_known) {
+    EXPECT_EQ(munge_socket("AuthInfo                = (null)\nAuthType                = auth/munge\n"), "");
+    EXPECT_EQ(munge_socket("AuthInfo                = cred_expire=5,socket=/run/m.socket,ttl=3\nAuthType                = auth/munge\n"),
+              "/run/m.socket");
+    EXPECT_EQ(munge_socket("AuthType                = auth/slurm\n"), std::nullopt);
+    EXPECT_EQ(munge_socket("AuthAltTypes            = auth/munge\nAuthTypes=auth/munge\n"), std::nullopt);
+    EXPECT_EQ(munge_socket(""), std::nullopt);
 }
 
 TEST(srun_engine, options_follow_the_version) {
