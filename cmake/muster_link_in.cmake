@@ -20,6 +20,7 @@ function(muster_link_in program)
   find_library(MUSTER_SODIUM_ARCHIVE libsodium.a HINTS ${sodium_LIBDIR})
   if(MUSTER_SODIUM_ARCHIVE)
     target_link_libraries(${program} PRIVATE ${MUSTER_SODIUM_ARCHIVE})
+    target_link_options(${program} PRIVATE LINKER:--undefined=crypto_hash_sha256) # base, which uses it, comes behind this archive
   endif()
   target_link_options(${program} PRIVATE -static-libstdc++ -static-libgcc)
 endfunction()

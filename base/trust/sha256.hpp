@@ -1,4 +1,4 @@
-// The hash SHA-256 of a text: makes names that tell nothing of what they were made from. Source: FIPS 180-4.
+// The hash SHA-256 of a text: makes names that tell nothing of what they were made from. By libsodium.
 #pragma once
 
 #include <array>
