@@ -89,7 +89,8 @@ at_end() { [ ${#hosts[@]} = 0 ] || clear_away; }
 guardian() { pgrep -U "${uid_of[alice]}" -x muster | head -n 1; }
 # end_run SECONDS: waits for $run, which a watchdog ends if it hangs; its exit code becomes $rc.
 end_run() {
-    ( sleep "$1"; pkill -KILL -U "${uid_of[alice]}" -x muster ) >/dev/null 2>&1 &
+    # Without the test's other descriptors: an attacker's pipe that this held open too would not end with the attack.
+    ( exec 7>&- 8>&- 9>&-; trap 'kill "$!"; exit' TERM; sleep "$1" & wait; pkill -KILL -U "${uid_of[alice]}" -x muster ) >/dev/null 2>&1 &
     local watchdog=$!
     wait "$run"
     rc=$?

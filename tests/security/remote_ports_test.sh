@@ -62,7 +62,7 @@ end_attacks
 expect_equal "$rc" 0 "the exit code of a flooded run: $(cat "$lib_dir/run.err")"
 expect_equal "$(grep -cx said "$lib_dir/run.out")" 2 'the lines of a flooded run'
 
-start_run 'echo said' --timeout 20s
+start_run 'echo said' --timeout 12s
 end_run 40
 end_attacks
 expect_equal "$rc" 124 "the exit code of a flooded run after its time limit: $(cat "$lib_dir/run.err")"
