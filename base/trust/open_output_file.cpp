@@ -85,4 +85,13 @@ unique_fd output_folder::open_file(std::string_view name, std::string_view hint,
     return open_in(fd_.get(), std::string(name).c_str(), fmt::format("{}/{}", path_, name), hint, mode);
 }
 
+void output_folder::remove_file(std::string_view name) const noexcept {
+    ::unlinkat(fd_.get(), std::string(name).c_str(), 0);
+}
+
+void output_folder::rename_file(std::string_view from, std::string_view to) const {
+    if (::renameat(fd_.get(), std::string(from).c_str(), fd_.get(), std::string(to).c_str()) != 0)
+        throw_system("rename", fmt::format("{}/{}", path_, from));
+}
+
 }  // namespace muster

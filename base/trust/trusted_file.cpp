@@ -59,14 +59,22 @@ std::string writer_fault(struct stat const& found, file_reader const& reader, st
     throw error(errc::config, fmt::format("cannot read the {} {}: {}; make it a readable file or move it away", what, path, why));
 }
 
-}  // namespace
+unique_fd open_to_read(std::string const& path) {
+    return unique_fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+}
 
-std::optional<std::string> read_small_file(std::string const& path, std::string_view what) {
-    unique_fd const file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
-    if (!file && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
-    if (!file) refuse_to_read(what, path, std::strerror(errno));
+/// Of the last open().
+bool is_missing() {
+    return errno == ENOENT || errno == ENOTDIR;
+}
+
+struct stat state_of(unique_fd const& file, std::string const& path, std::string_view what) {
     struct stat found {};
     if (::fstat(file.get(), &found) != 0) refuse_to_read(what, path, std::strerror(errno));
+    return found;
+}
+
+std::string read_whole(unique_fd const& file, struct stat const& found, std::string const& path, std::string_view what) {
     if (S_ISDIR(found.st_mode)) refuse_to_read(what, path, "it is a folder");
     if (!S_ISREG(found.st_mode)) refuse_to_read(what, path, "it is a pipe, a socket or a device");
     std::string text(longest_settings_bytes + 1, '\0');
@@ -84,13 +92,67 @@ std::optional<std::string> read_small_file(std::string const& path, std::string_
     return text;
 }
 
+constexpr int most_links = 40;  // as the kernel's own limit
+
+/// Why a link on the way to `path` may lead to where another user wants; "" if none does.
+std::string fault_of_links(std::string const& path, uid_t reader) {
+    namespace fs = std::filesystem;
+    std::error_code fault;
+    auto todo = fs::absolute(path, fault);
+    fs::path way;
+    int links = 0;
+    for (auto part = todo.begin(); part != todo.end();) {
+        way /= *part++;
+        struct stat found {};
+        if (::lstat(way.c_str(), &found) != 0) return {};
+        if (!S_ISLNK(found.st_mode)) continue;
+        if (found.st_uid != reader && found.st_uid != 0)
+            return fmt::format("the link {} belongs to {}", way.string(), name_of_user(found.st_uid));
+        if (++links > most_links) return "too many links lead to it";
+        auto next = way.parent_path() / fs::read_symlink(way, fault);  // an absolute one takes the place of all before it
+        for (; part != todo.end(); ++part) next /= *part;
+        todo = next;
+        part = todo.begin();
+        way.clear();
+    }
+    return {};
+}
+
+}  // namespace
+
+std::optional<std::string> read_small_file(std::string const& path, std::string_view what) {
+    auto const file = open_to_read(path);
+    if (!file && is_missing()) return std::nullopt;
+    if (!file) refuse_to_read(what, path, std::strerror(errno));
+    return read_whole(file, state_of(file, path, what), path, what);
+}
+
+trusted_text read_trusted_file(std::string const& path, std::string_view what) {
+    auto const file = open_to_read(path);
+    int const problem = file ? 0 : errno;
+    if (!file && is_missing()) return {};
+    if (auto why = distrust(path); !why.empty()) return {std::nullopt, std::move(why)};
+    if (!file) refuse_to_read(what, path, std::strerror(problem));
+    auto const opened = state_of(file, path, what);
+    struct stat named {};
+    if (::stat(path.c_str(), &named) != 0 || named.st_dev != opened.st_dev || named.st_ino != opened.st_ino)
+        return {std::nullopt, "another file was moved to its name meanwhile"};
+    file_reader reader{::geteuid(), std::nullopt};
+    if ((opened.st_mode & S_IWGRP) != 0) reader.private_group = private_group_of(reader.user);
+    if (auto why = writer_fault(opened, reader, "it"); !why.empty()) return {std::nullopt, std::move(why)};
+    return {read_whole(file, opened, path, what), {}};
+}
+
 std::string distrust(struct stat const& file, struct stat const& folder, file_reader const& reader) {
     if (auto fault = writer_fault(file, reader, "it"); !fault.empty()) return fault;
-    // In a sticky folder nobody else can move another file to this name.
-    return (folder.st_mode & S_ISVTX) != 0 ? std::string() : writer_fault(folder, reader, "its folder");
+    // In a sticky folder nobody but its owner can move another file to this name.
+    auto owner_alone = folder;
+    if ((folder.st_mode & S_ISVTX) != 0) owner_alone.st_mode &= ~mode_t{0022};
+    return writer_fault(owner_alone, reader, "its folder");
 }
 
 std::string distrust(std::string const& path) {
+    if (auto why = fault_of_links(path, ::geteuid()); !why.empty()) return why;
     std::error_code fault;
     auto const real = std::filesystem::canonical(path, fault);
     struct stat file {
@@ -99,7 +161,7 @@ std::string distrust(std::string const& path) {
     file_reader reader{::geteuid(), std::nullopt};
     if (((file.st_mode | folder.st_mode) & S_IWGRP) != 0) reader.private_group = private_group_of(reader.user);
     if (auto why = distrust(file, folder, reader); !why.empty()) return why;
-    // A link in such a folder can be another user's, too.
+    // A link that is the user's own can be moved away in a folder that others may write to.
     auto const here = std::filesystem::absolute(path, fault).parent_path();
     struct stat link {};
     if (::lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode) || ::stat(here.c_str(), &folder) != 0) return {};

@@ -217,7 +217,8 @@ void print(exchange const& all, measurement const& asked, std::vector<timed_exch
         fmt::print("{}\n", out.dump(1));
         return;
     }
-    fmt::print("{} ranks, backend {}, fusion {}, cycle {}, {} repetitions\n\n{:52}{:>12}{:>12}{:>12}\n", all.size(),
+    if (all.size() == 1) fmt::print(stderr, "note: one rank alone reduces nothing; write: muster run -n 2 -- muster-bench exchange\n");
+    fmt::print("{}, backend {}, fusion {}, cycle {}, {} repetitions\n\n{:52}{:>12}{:>12}{:>12}\n", all.size() == 1 ? std::string("1 rank") : fmt::format("{} ranks", all.size()),
                all.backend(), format_bytes(asked.options.fusion_bytes), format_duration(asked.options.cycle_time),
                asked.repetitions, "", "median us", "smallest", "largest");
     for (auto const& each : rows) {

@@ -71,7 +71,8 @@ int completion_command(std::vector<std::string> const& args, environment const& 
     else if (shell == "jobs")
         print_lines(jobs_of_user(variables));
     else
-        throw error(errc::usage, "muster completion: the shell is missing; give bash, zsh or fish");
+        throw error(errc::usage, shell.empty() ? std::string("muster completion: the shell is missing; give bash, zsh or fish")
+                                               : fmt::format("muster completion: there is none for {}; give bash, zsh or fish", shell));
     return 0;
 }
 

@@ -1,6 +1,10 @@
 #include "launch/commands/real_settings.hpp"
 
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "base/trust/trusted_file.hpp"
 #include "launch/site/site.hpp"
@@ -17,8 +21,22 @@ settings_sources real_settings(environment const& variables) {
         sources.user_file = (fs::path(folder) / "muster" / "muster.toml").string();
     else if (auto const home = variables.get_or("HOME", ""); !home.empty())
         sources.user_file = (fs::path(home) / ".config" / "muster" / "muster.toml").string();
-    sources.read_file = [](std::string const& path) { return read_small_file(path, "settings file"); };
-    sources.distrust = [](std::string const& path) { return distrust(path); };
+    // What was judged is what is read, however often: somebody may move another file to that name meanwhile.
+    auto const judged = std::make_shared<std::map<std::string, std::optional<std::string>>>();
+    sources.read_file = [judged](std::string const& path) {
+        auto const known = judged->find(path);
+        return known != judged->end() ? known->second : read_small_file(path, "settings file");
+    };
+    sources.distrust = [judged](std::string const& path) {
+        auto found = read_trusted_file(path, "settings file");
+        judged->insert_or_assign(path, std::move(found.text));
+        return found.distrust;
+    };
+    sources.distrust_named = [](std::string const& path) {
+        std::error_code fault;
+        auto why = distrust(path);
+        return !why.empty() || std::filesystem::exists(path, fault) ? why : "there is no such file";
+    };
     sources.load_site = [folders = site_search_path(variables)](std::string const& name) {
         auto const where = load_site(name, folders);
         return site_settings{where.name, where.settings};

@@ -52,8 +52,7 @@ std::string record_of_any_server(std::string const& folder, std::string const& i
 /// Nothing for one that is not there, is not to be trusted or is damaged.
 std::optional<job_record> read_record(std::string const& path) {
     try {
-        if (!distrust(path).empty()) return std::nullopt;
-        auto const text = read_small_file(path, "record of a job");
+        auto const text = read_trusted_file(path, "record of a job").text;
         return text ? std::optional(parse_job_record(*text, path)) : std::nullopt;
     } catch (error const&) {
         return std::nullopt;

@@ -19,9 +19,10 @@ namespace {
 
 /// It says what runs, and so must be nobody else's.
 std::optional<std::string> read_trusted_record(std::string const& path) {
-    if (auto const why = distrust(path); !why.empty())
-        throw error(errc::config, fmt::format("{}: not read: {}; copy the folder to a place of your own", path, why));
-    return read_small_file(path, "record of a run");
+    auto found = read_trusted_file(path, "record of a run");
+    if (!found.distrust.empty())
+        throw error(errc::config, fmt::format("{}: not read: {}; copy the folder to a place of your own", path, found.distrust));
+    return std::move(found.text);
 }
 
 }  // namespace

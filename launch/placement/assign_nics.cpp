@@ -41,8 +41,9 @@ void assign_nics(topology const& t, std::vector<binding>& ranks) {
             int best = 0;
             for (auto const* card : cards) best = std::max(best, nearness(*card, rank));
             if ((best > 0) != near) continue;
-            auto const same_gpu = std::find_if(ranks.begin(), ranks.end(), [&](binding const& other) {
-                return rank.device && other.nic && other.device == rank.device;
+            // Only ranks with a GPU look at all others: there are few of these, and may be 100,000 of those without one.
+            auto const same_gpu = !rank.device ? ranks.end() : std::find_if(ranks.begin(), ranks.end(), [&](binding const& other) {
+                return other.nic && other.device == rank.device;
             });
             if (same_gpu != ranks.end()) {
                 rank.nic = same_gpu->nic;

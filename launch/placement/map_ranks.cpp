@@ -265,7 +265,7 @@ mapping map_ranks(allocation const& given, placement_request const& wanted) {
     for (std::size_t i = 0; i < r.nodes.size(); ++i) m.ranks_per_node[r.nodes[i]] = static_cast<int>(r.capacity[i]);
     bool const by_count = wanted.ranks && !wanted.nodes && !wanted.ranks_per_node;
     if (auto const used = static_cast<std::size_t>(m.nodes_used());
-        m.note.empty() && given.fixed && by_count && used < r.nodes.size())
+        m.note.empty() && given.fixed && by_count && static_cast<std::size_t>(ranks) > used && used < r.nodes.size())
         m.note = fmt::format("{} fit on {} of the {} nodes of {}, and the others have none; --map-by node spreads them",
                              plural(ranks, "rank"), used, r.nodes.size(), where(given));
     return m;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -44,7 +43,7 @@ void replace_file(std::string const& path, std::string const& text) {
         output_folder const folder(path);
         auto const name = fmt::format("{}.new", gpu_use_file);
         write_all(folder.open_file(name).get(), text, name, "free space");
-        std::filesystem::rename(fmt::format("{}/{}", path, name), fmt::format("{}/{}", path, gpu_use_file));
+        folder.rename_file(name, gpu_use_file);
     } catch (std::exception const&) {
         return;  // it is told of what matters on this file system: the ranks' output and run.json
     }

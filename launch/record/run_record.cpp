@@ -165,9 +165,8 @@ void run_record::begin(std::vector<binding> const* bindings) {
         }
         places_.push_back(std::move(line));
     }
-    std::error_code fault;
-    fs::remove(fs::path(folder_) / gpu_use_file, fault);  // of a former run
     output_folder const folder(folder_, "check --output-dir");
+    folder.remove_file(gpu_use_file);  // of a former run
     write_whole(folder, "environment", variables_.shell_lines(), 0600);
     write_whole(folder, "run.json", text());
 }
@@ -184,7 +183,7 @@ void run_record::end(int code, run_outcome const& outcome) {
         // Beside it first: who reads it meanwhile must not find half of it.
         output_folder const folder(folder_, "check --output-dir");
         write_whole(folder, "run.json.new", text());
-        fs::rename(folder_ + "/run.json.new", folder_ + "/run.json");
+        folder.rename_file("run.json.new", "run.json");
     } catch (std::exception const& e) {
         fmt::print(stderr, "muster: note: how the run ended is not in {}/run.json: {}\n", folder_, e.what());
     }

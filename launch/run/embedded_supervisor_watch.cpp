@@ -178,7 +178,7 @@ void embedded_supervisor::note_early_end() {
             std::find_if(early_inspection_.begin(), early_inspection_.end(), [&](auto const& r) { return r.rank == row.rank; });
         if (before == early_inspection_.end() || row.sight.cpu_s - before->sight.cpu_s > idle_cpu_s) return;
     }
-    say(fmt::format("note: {} ended with code 0, and {} that had met it may wait for it:",
+    say(fmt::format("note: {} ended with code 0, and {} may wait for it:",
                     name_of(ranks_[static_cast<std::size_t>(early_end_)]), count_of_ranks(rows.size())));
     for (auto const& line : describe_ranks(rows)) say(line);
 }

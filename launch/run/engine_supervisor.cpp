@@ -244,7 +244,8 @@ void engine_supervisor::on_signal() {
             ranks_.send_all(wire::signal{s, false});
         } else if (phase_ == phase::gathering || phase_ == phase::running) {
             if (s != SIGTERM || !options_.quiet)
-                say(fmt::format("got SIG{}: ending {}", ::sigabbrev_np(s), count_of_ranks(ranks_.running())));
+                say(fmt::format("got SIG{}{}", ::sigabbrev_np(s),
+                                ranks_.running() == 0 ? "" : ": ending " + count_of_ranks(ranks_.running())));
             failed_ = true;
             stop(128 + s, s);
             if (s == SIGTERM) explain_end();

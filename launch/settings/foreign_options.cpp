@@ -144,6 +144,15 @@ std::pair<setting const*, bool> find_meant(std::string_view command, option_word
     return {nullptr, false};
 }
 
+/// Commands that write or submit a job count GPUs.
+void refuse_number_of_nodes(std::string_view command, option_word const& parts, std::string const& word) {
+    bool const counts_gpus = command == "script" || command == "submit" || command == "alloc";
+    if (!counts_gpus || (parts.name != "N" && parts.name != "nodes" && parts.name != "nnodes")) return;
+    throw error(errc::usage, fmt::format("muster {} takes no {}: the number of nodes follows from --gpus N and --gpus-per-node N; "
+                                         "write these",
+                                         command, word.substr(0, word.find('='))));
+}
+
 }  // namespace
 
 rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std::string> const& args) {
@@ -154,7 +163,9 @@ rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std
         auto const [row, negated] = find_meant(command, parts);
         bool const by_letter = row != nullptr && parts.dashes == 1 && !is_called(row->aliases, parts);
         // -np is an alias of mpirun's and not -n with the value p; likewise no foreign word is a letter with its value.
-        if (auto const* other = row == nullptr || by_letter ? find_foreign(parts) : nullptr; other != nullptr) {
+        bool const may_be_word = row == nullptr || (by_letter && parts.name.size() > 1);
+        if (row == nullptr || row->name == "nnodes") refuse_number_of_nodes(command, parts, args[i]);
+        if (auto const* other = may_be_word ? find_foreign(parts) : nullptr; other != nullptr) {
             if (!other->answer.empty())
                 throw error(errc::usage, fmt::format("{} is an option of {}: {}", args[i].substr(0, args[i].find('=')),
                                                      other->tool, other->answer));

@@ -105,10 +105,10 @@ void check_project_file(settings_result& result, settings_sources const& sources
                  [&](std::string const& name) { return is_from(result, name, setting_layer::project_file); });
     if (!told.empty()) result.notes.push_back(fmt::format("settings from ./{}: {}", sources.project_file, join(told, ", ")));
     for (std::string const name : naming_files) {
-        if (!sources.distrust || !is_relative_file(name, result.text(name))) continue;
+        if (!sources.distrust_named || !is_relative_file(name, result.text(name))) continue;
         if (!is_from(result, name, setting_layer::project_file) && !is_from(result, name, setting_layer::job_file)) continue;
-        if (auto const why = sources.distrust(result.text(name)); !why.empty())
-            throw error(errc::config, fmt::format("{}: {} names {}, which is not read: {}; copy it to a file of your own",
+        if (auto const why = sources.distrust_named(result.text(name)); !why.empty())
+            throw error(errc::config, fmt::format("{}: {} names {}, which is not read: {}; name a file of your own",
                                                   result.get(name).where, name, result.text(name), why));
     }
 }

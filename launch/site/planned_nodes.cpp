@@ -48,7 +48,7 @@ void take_site_machine(std::string const& site_name, std::string const& gpus, en
             where.name, file));
         if (!where.unknown.empty())
             found.notes.push_back(fmt::format("not known of {}: {}", where.name, join(where.unknown, "; ")));
-    } else if (where.node.gpus || where.node.cores) {
+    } else if (where.name != "workstation") {
         found.notes.push_back(fmt::format(
             "this machine is shown, and no node of {}: there is no file of one; --topology FILE.xml takes one that lstopo wrote",
             where.name));

@@ -101,7 +101,7 @@ int check(std::vector<std::string> const& args) {
     if (faults.empty())
         fmt::print("{}: the site {}, no error\n", file, parse_site(*text, file).name);
     else
-        fmt::print(stderr, "muster: {} {}; mend them and check again\n", faults.size(), faults.size() == 1 ? "fault" : "faults");
+        fmt::print(stderr, "muster: {}; check again\n", faults.size() == 1 ? "1 fault: mend it" : fmt::format("{} faults: mend them", faults.size()));
     return faults.empty() ? 0 : exit_of_faults;
 }
 

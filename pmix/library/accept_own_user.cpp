@@ -1,6 +1,7 @@
 #include "pmix/library/accept_own_user.hpp"
 
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,6 +12,9 @@
 
 namespace muster::pmix {
 namespace {
+
+/// A caller that says nothing holds the library's one thread no longer: version 4 reads its greeting without a limit of its own.
+constexpr timeval greeting_limit{5, 0};
 
 std::atomic<bool> checking{false};
 std::atomic<bool> holding{false};
@@ -51,7 +55,10 @@ extern "C" [[gnu::visibility("default")]] int accept(int listener, sockaddr* add
     muster::pmix::holding.wait(true);
     int const fd = accept4(listener, address, length, 0);
     if (fd < 0 || !muster::pmix::checking.load(std::memory_order_acquire) || !muster::pmix::is_tcp(fd)) return fd;
-    if (muster::pmix::is_own_user(listener, fd)) return fd;
+    if (muster::pmix::is_own_user(listener, fd)) {
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &muster::pmix::greeting_limit, sizeof muster::pmix::greeting_limit);
+        return fd;
+    }
     close(fd);
     errno = ECONNABORTED;  // the one failure after which a server goes on accepting
     return -1;

@@ -28,11 +28,9 @@ void forget_outer_launcher() {
         if (name.starts_with("PMIX_") && !name.starts_with("PMIX_MCA_")) unsetenv(name.c_str());
 }
 
-/// Parts of the library that one server on one node never uses; each that is not opened saves start time. And a caller that says
-/// nothing holds the library's one thread no longer than a second (version 4 has no limit of its own). The user's choice stays.
+/// Parts of the library that one server on one node never uses; each that is not opened saves start time. The user's choice stays.
 void choose_components() {
     setenv("PMIX_MCA_gds", client_parts.gds, 0);
-    setenv("PMIX_MCA_ptl_base_handshake_wait_time", "1", 0);
 }
 
 }  // namespace

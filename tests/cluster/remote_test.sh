@@ -283,6 +283,7 @@ for engine in remote $(command -v mpirun.openmpi >/dev/null && echo mpirun); do
     # mpirun may warn of a process group that its child has made before it.
     expect_equal "$code $(said | grep -v 'Warning: setpgid' | paste -sd' ')" '0 rank 0 on node1 rank 1 on node1 rank 2 on node3 rank 3 on node3' "hosts of PBS as a host file, over $engine: $(cat "$OUT")"
 done
+"$cluster" on node3 sh -c 'rm -rf /tmp/ompi.*' # of mpirun's daemon, which TM ends with mpirun, sooner or later than it has cleaned up
 # Where muster is on the first host only.
 job "$two" "cp prefix/bin/muster /tmp/own; for option in --quiet --preflight; do /tmp/own run \$option --engine remote -- true; done; rm /tmp/own"
 expect_contains stdout 'no agent of muster came from node3: pbs_tmrsh exited with code 127; is muster at /tmp/own there?' \

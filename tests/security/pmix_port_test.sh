@@ -51,3 +51,15 @@ end_run 60
 exec 9>&-
 expect_equal "$rc" 0 "alice's exit code beside 40 silent connections"
 expect_equal "$(grep -cx 0 "$lib_dir/run.out")" 2 "the number of ranks that came through PMIx_Init"
+
+# 4. A connection of alice's own that says nothing, as from a scan of ports: the PMIx library reads from it first, and then from the ranks.
+start_run -n 2 --timeout 60s -- bash -c "$waiting; python3 $bin/port_caller.py pmix"
+mkfifo "$lib_dir/own"
+on login alice python3 "$bin/port_caller.py" hold 2 $(ports_of login alice) <"$lib_dir/own" >"$lib_dir/held" &
+exec 9>"$lib_dir/own"
+wait_until 20 grep -q held "$lib_dir/held"
+go
+end_run 90
+exec 9>&-
+expect_equal "$rc" 0 "alice's exit code beside her own silent connections"
+expect_equal "$(grep -cx 0 "$lib_dir/run.out")" 2 "the number of ranks that came through PMIx_Init beside these"

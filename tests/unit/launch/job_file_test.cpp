@@ -109,6 +109,7 @@ TEST(job_file, is_below_the_command_line_and_above_other_files) {
 TEST(job_file, of_another_user_is_not_obeyed) {
     auto sources = sources_of({{"muster.toml", "[job]\ngpus = 2\n"}, {"own.toml", "[job]\nsite = \"./evil.toml\"\n"}});
     sources.distrust = [](std::string const& path) { return path == "own.toml" ? "" : "it belongs to the user mallory"; };
+    sources.distrust_named = sources.distrust;
     EXPECT_FALSE(resolve_settings("submit", {}, sources).given("gpus"));
     try {
         resolve_settings("submit", {"--file", "muster.toml"}, sources);

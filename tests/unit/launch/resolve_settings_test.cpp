@@ -70,7 +70,7 @@ TEST(project_file, is_named_where_it_can_run_programs) {
 
 TEST(project_file, names_no_file_of_another_user) {
     auto sources = sources_of({}, {{"muster.toml", "hostfile = \"hosts\"\n"}});
-    sources.distrust = [](std::string const& path) { return path == "hosts" ? "it belongs to the user mallory" : ""; };
+    sources.distrust_named = [](std::string const& path) { return path == "hosts" ? "it belongs to the user mallory" : ""; };
     EXPECT_THAT(failure("run", {"true"}, sources), AllOf(HasSubstr("muster.toml:1: hostfile names hosts"), HasSubstr("mallory")));
     EXPECT_EQ(failure("run", {"--hostfile", "other", "true"}, sources), "no error") << "overruled";
 }
