@@ -15,7 +15,8 @@ int count_threads(topology const& machine) {
 placement_request with_share(placement_request wanted, allocation const& given, node const& one) {
     if (given.scheduler != scheduler_kind::pbs) return wanted;
     wanted.share.may_be_part = given.shares_nodes;
-    if (!one.gpus_counted) wanted.share.gpus = one.gpus;
+    // What a site's file says of its nodes, which are given whole, is held against the node, too.
+    if (!one.gpus_counted || !given.shares_nodes) wanted.share.gpus = one.gpus;
     wanted.share.cpus = one.cpus;
     return wanted;
 }

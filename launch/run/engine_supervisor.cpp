@@ -72,6 +72,7 @@ engine_supervisor::~engine_supervisor() = default;
 void engine_supervisor::direct_shims(engine_command& command, engine_job const& job) {
     directions_.emplace(listener_.key(), listener_.port(), directions_request(job, options_, engine_.name));
     for (auto const& [name, value] : directions_->variables()) command.variables.set(name, value);
+    if (!directions_->warning().empty()) say("note: " + directions_->warning());
     if (!options_.verbose) return;
     for (auto const& note : directions_->notes()) say(note);
 }

@@ -98,6 +98,12 @@ void engine_supervisor::decide_cause() {
 /// The scheduler itself says that it ends the job.
 bool engine_supervisor::blame_job() {
     auto const end = ask_job_end(given_, inherited_, patient_question);
+    // A job that outlives its nodes (salloc --no-kill) goes on, but srun ends the step on all of them.
+    if (end == job_end::going_on)
+        if (auto const lost = give_up_down_nodes(patient_question); !lost.empty()) {
+            fail(describe(job_end::node_failed, given_) + lost + ending(), exit_code(errc::peer_failed));
+            return true;
+        }
     auto const why = describe(end, given_);
     if (why.empty()) return false;
     if (end != job_end::node_failed) {
@@ -134,8 +140,8 @@ bool engine_supervisor::blame_engine() {
 bool engine_supervisor::blame_daemon() {
     if (first_orphan_ < 0) return false;
     auto const& orphan = ranks_[first_orphan_];
-    fail(fmt::format("{} on {} died, which had started {}{}", orphan.daemon_lost, ranks_.host_of(orphan), ranks_.name_of(orphan),
-                     ending()),
+    auto const its = ranks_.list([&](remote_rank const& rank) { return rank.node == orphan.node; });
+    fail(fmt::format("{} on {} died, which had started {}{}", orphan.daemon_lost, ranks_.host_of(orphan), its, ending()),
          exit_code(errc::peer_failed));
     return true;
 }

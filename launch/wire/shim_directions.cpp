@@ -93,6 +93,8 @@ std::string shim_directions::seal(run_key const& key, shim_directions_request co
     } catch (error const& e) {
         if (asked) throw;
         notes_.push_back(e.what());
+        // Somebody may keep munged busy; srun itself would not come far without it.
+        if (request.engine != "srun") warning_ = fmt::format("{}; trying another way than munge", e.what());
         return {};
     }
 }

@@ -48,6 +48,9 @@ class shim_directions {
     /// What --verbose says of it.
     std::vector<std::string> const& notes() const noexcept { return notes_; }
 
+    /// What is said without --verbose, too: that the key goes a less protected way than this job would allow. Else empty.
+    std::string const& warning() const noexcept { return warning_; }
+
   private:
     void list_addresses(int port, shim_directions_request const& request);
     void take_unique(std::vector<interface_address>& own);
@@ -56,6 +59,7 @@ class shim_directions {
 
     std::vector<std::pair<std::string, std::string>> variables_;
     std::vector<std::string> notes_;
+    std::string warning_;
     std::unique_ptr<key_file> file_;
 };
 

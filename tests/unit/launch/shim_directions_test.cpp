@@ -1,5 +1,6 @@
 #include "launch/wire/shim_directions.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -97,6 +98,7 @@ TEST_F(shim_directions_test, without_munged_munge_is_refused_if_asked_for_and_to
     bool told = false;
     for (auto const& note : directions.notes()) told = told || note.find("munge cannot seal the key of this run: ") == 0;
     EXPECT_TRUE(told);
+    EXPECT_THAT(directions.warning(), testing::EndsWith("; trying another way than munge"));
     request.pass_key = key_way::munge;
     EXPECT_EQ(message_of(errc::unavailable, [&] { shim_directions(key, 4711, request); }).find("munge cannot seal the key of this run: "), 0u);
     request.pass_key = key_way::automatic;
