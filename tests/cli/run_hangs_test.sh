@@ -69,7 +69,7 @@ start "$MUSTER" run -n 3 --timeout 20s -- python3 meet.py -1 leave
 wait_until 18 grep -q 'note: rank 2 on' "$ERR"
 kill -TERM "$PID"
 expect_end 143
-expect_matches stderr 'note: rank 2 on .* ended with code 0, and 2 ranks that had met it may wait for it' "^muster: rank 0 on $host, pid"
+expect_matches stderr 'note: rank 2 on .* ended with code 0, and 2 ranks may wait for it' "^muster: rank 0 on $host, pid"
 expect_exit 5 "$MUSTER" run -n 3 -- sh -c '[ $RANK = 1 ] && { : >left; exit 0; }; [ $RANK = 2 ] && { while ! [ -e left ]; do sleep 0.02; done; sleep 0.3; exit 5; }; exec sleep 100'
 expect_contains stderr "rank 1 on $host had ended with code 0 before that"
 expect_nothing_left
