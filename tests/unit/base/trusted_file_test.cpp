@@ -46,6 +46,8 @@ TEST(distrust, refuses_what_others_can_have_written) {
     EXPECT_EQ(judge(made_by(self, S_IFREG | 0646), home), "others may write to it (mode 646)");
     EXPECT_EQ(judge(made_by(self, S_IFREG | 0644), made_by(self, S_IFDIR | 0775)), "others may write to its folder (mode 775)");
     EXPECT_THAT(judge(made_by(self, S_IFREG | 0644), made_by(other, S_IFDIR | 0755)), HasSubstr("its folder belongs to"));
+    EXPECT_EQ(judge(made_by(self, S_IFREG | 0644), made_by(0, S_IFDIR | 01777)), "");
+    EXPECT_THAT(judge(made_by(self, S_IFREG | 0644), made_by(other, S_IFDIR | 01777)), HasSubstr("its folder belongs to"));
 }
 
 struct small_files : testing::Test {
@@ -87,6 +89,13 @@ TEST_F(small_files, of_another_user_are_known_by_a_link_too) {
     EXPECT_EQ(distrust((folder / "link").string()), "");
     ASSERT_EQ(::lchown((folder / "link").c_str(), other, other), 0);
     EXPECT_THAT(distrust((folder / "link").string()), HasSubstr("belongs to"));
+    std::filesystem::create_symlink("link", folder / "first");  // the user's own, which goes on over it
+    EXPECT_THAT(distrust((folder / "first").string()), HasSubstr("/link belongs to"));
+    EXPECT_EQ(read_trusted_file((folder / "own").string(), "settings file").text, "x");
+    EXPECT_EQ(read_trusted_file((folder / "first").string(), "settings file").text, std::nullopt);
+    auto const none = read_trusted_file((folder / "none").string(), "settings file");
+    EXPECT_EQ(none.text, std::nullopt);
+    EXPECT_EQ(none.distrust, "");
 }
 
 }  // namespace

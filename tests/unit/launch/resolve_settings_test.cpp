@@ -75,6 +75,15 @@ TEST(project_file, names_no_file_of_another_user) {
     EXPECT_EQ(failure("run", {"--hostfile", "other", "true"}, sources), "no error") << "overruled";
 }
 
+TEST(foreign_options, leave_muster_its_own_letter_and_say_that_jobs_count_gpus) {
+    auto const sources = sources_of({}, {});
+    EXPECT_EQ(resolve_settings("script", {"--gpus", "8", "-t", "1h", "--", "true"}, sources).text("time"), "1h");
+    EXPECT_THAT(failure("run", {"-t", "1", "true"}, sources), HasSubstr("-t is an option of torchrun"));
+    for (std::string const word : {"-N", "--nodes", "--nnodes"})
+        EXPECT_THAT(failure("script", {word, "2", "--", "true"}, sources), HasSubstr("muster script takes no " + word + ": the number of nodes follows"));
+    EXPECT_THAT(failure("run", {"-N", "2", "true"}, sources), HasSubstr("--nnodes"));
+}
+
 TEST(setting_table, names_are_unique_and_every_row_is_complete) {
     std::set<std::string> configurable;
     for (auto const& row : settings()) {
