@@ -111,7 +111,7 @@ case ${1:-} in
         case ${2:-} in
             '') run_tests ;;
             --sanitize) run_sanitizers ;;
-            *) die "test: no option '$2'; use test or test --sanitize" ;;
+            *) say "test: no option '$2'; use test or test --sanitize"; exit 2 ;;
         esac
         ;;
     install)

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -100,6 +102,20 @@ TEST(programs, are_found_as_a_shell_finds_them) {
     EXPECT_EQ(status("/no/such"), 127);
     EXPECT_EQ(status("/etc"), 126);
     EXPECT_EQ(status("/etc/passwd"), 126);
+}
+
+TEST(programs, python_is_called_python3_where_that_is_there) {
+    std::string name = (std::filesystem::temp_directory_path() / "muster-path.XXXXXX").string();
+    std::filesystem::path const folder = ::mkdtemp(name.data());
+    std::filesystem::create_symlink("/bin/sh", folder / "python3");
+    std::string said;
+    try {
+        find_program("python", {{"PATH", folder.string()}}, "");
+    } catch (program_error const& e) {
+        said = e.what();
+    }
+    std::filesystem::remove_all(folder);
+    EXPECT_NE(said.find("there is python3: write that"), std::string::npos) << said;
 }
 
 TEST(programs, that_are_not_there_are_nothing) {

@@ -61,6 +61,9 @@ TEST(node_shares, gpus_of_the_job_that_nobody_sees_are_told) {
     machine.gpus.clear();
     EXPECT_THAT(share_note(machine, part(4, 64, false)), HasSubstr("the job has 4 GPUs there, and none is to be seen"));
     EXPECT_EQ(share_note(machine, part(0, 64, false)), "");
+    auto given = pbs_job_of(4, 64, false);  // as a site's file says of its nodes
+    given.nodes[0].gpus_counted = true;
+    EXPECT_THAT(share_note(machine, with_share({}, given, given.nodes[0])), HasSubstr("the job has 4 GPUs there, and none is to be seen"));
 }
 
 }  // namespace
