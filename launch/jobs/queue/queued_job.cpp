@@ -88,6 +88,11 @@ constexpr wait_words slurm_words[]{
     {"NodeDown", "a node that it needs is down"},
     {"Cleaning", "it was put back into the queue, and its former run is being cleaned up"},
     {"Prolog", "its nodes are being prepared"},
+    {"user env retrieval failed",
+     "it is held: --export=NAME=VALUE and --get-user-env ask for the login environment, which `su - user` could not read on its "
+     "node; cancel it, and submit it with the variables in your own environment and --export=ALL"},
+    {"launch failed requeued held",
+     "it could not be started on its nodes, and is held; release it by scontrol release, or ask the site"},
 };
 
 /// "QOSMaxGRESPerUser", "AssocGrpNodeLimit": who limits, how, and what.
