@@ -4,6 +4,7 @@
 #   slurm_cluster.sh up                 start it; sweeps away what a crashed one has left
 #   slurm_cluster.sh run CMD [ARG..]    run CMD on the login node `head` as an ordinary user, in $PWD
 #   slurm_cluster.sh on NODE CMD..      the same on node1, node2, ...
+#   slurm_cluster.sh operator CMD..     on the login node as root, who is Slurm's operator here
 #   slurm_cluster.sh link NODE up|down  cut a node's network link, and mend it
 #   slurm_cluster.sh crash NODE         power loss: cut the link, kill everything there
 #   slurm_cluster.sh boot NODE          start a crashed node again
@@ -256,6 +257,12 @@ into() { # NODE CMD...
         bash -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "$@"
 }
 
+as_operator() { # CMD...
+    local pid
+    pid=$(init_of head) || die "head is not up"
+    exec nsenter -t "$pid" -m -u -i -n -p -- env SLURM_CONF="$dir/etc/slurm.conf" "$@"
+}
+
 # Of the cluster's user, in one node: processes (node_rsh.py and pbs_stand_in.py aside) and files where programs leave theirs.
 left_in() {
     local init pid found=0
@@ -328,6 +335,7 @@ case ${1:-} in
     down) down ;;
     run) shift && into head "$@" ;;
     on) shift && into "$@" ;;
+    operator) shift && as_operator "$@" ;;
     status) (into head sinfo -N -o '%N %T %C %G %E'); (into head squeue) ;;
     link)
         init_of "$2" >/dev/null || die "$2 is not up"
