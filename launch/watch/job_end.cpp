@@ -86,8 +86,8 @@ job_end ask_pbs(std::string const& id, environment const& variables, std::chrono
 job_end ask_job_end(allocation const& given, environment const& variables, std::chrono::milliseconds patience) {
     auto why = job_end::unknown;
     if (given.scheduler == scheduler_kind::slurm && !given.job_id.empty())
-        why = parse_job_end(run_captured({"scontrol", "-o", "show", "job", given.job_id}, variables, patience).out,
-                            static_cast<int>(parse_integer(variables.get_or("SLURM_RESTART_COUNT", "")).value_or(0)));
+        why =
+            parse_job_end(run_captured({"scontrol", "-o", "show", "job", given.job_id}, variables, patience).out, given.restarts);
     if (why == job_end::requeued && !ask_down_nodes(given, variables, patience).empty())
         why = job_end::node_failed;  // and so it was
     if (given.scheduler == scheduler_kind::pbs && !given.job_id.empty()) why = ask_pbs(given.job_id, variables, patience);
