@@ -169,6 +169,9 @@ std::optional<int> guess_gpus(environment const& variables, bool step, std::size
     if (step && may_be_by_task(variables, *here, nodes)) return std::nullopt;
     for (auto const* uneven : {"SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_GPUS_PER_SOCKET"})
         if (variables.has(uneven)) return std::nullopt;
+    // What --gpus-per-task has become since 23.11: "gres/gpu:1", later "gres/gpu=1", and "gres/gpu:per_task:1".
+    if (variables.get_or("SLURM_TRES_PER_TASK", "").find("gres/gpu") != std::string::npos) return std::nullopt;
+    if (variables.get_or("SLURM_TRES_BIND", "").find("gpu:per_task") != std::string::npos) return std::nullopt;
     return here;
 }
 
