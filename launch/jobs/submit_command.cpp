@@ -24,6 +24,7 @@
 #include "launch/jobs/job_plan.hpp"
 #include "launch/jobs/job_record.hpp"
 #include "launch/jobs/queue/job_number.hpp"
+#include "launch/jobs/submission_variables.hpp"
 #include "launch/record/run_record.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/system/host_name.hpp"
@@ -141,7 +142,7 @@ std::vector<std::string> link_words(job_plan const& plan, std::string const& pat
     auto words = plan.submit;
     if (link > 1) {
         std::erase_if(words, [](auto const& word) { return word == "--hold" || word == "-h"; });  // it waits for the first
-        auto const number = fmt::format("MUSTER_CHAIN_LINK={}", link);
+        auto const number = fmt::format("MUSTER_CHAIN_START={}", link);
         if (plan.request.kind == script_kind::slurm) {
             words.insert(words.begin(), {"env", number});
             words.insert(words.end(), {"--dependency=afterany:" + former, "--export=ALL"});
@@ -276,8 +277,9 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
     }
     auto const path = first_script_path(plan);
     write_script(plan, path);
-    if (checks) test_only(plan, path, variables, json);
-    auto const [ids, script] = submit_links(plan, path, args, variables);
+    auto const of_job = submission_variables(variables);
+    if (checks) test_only(plan, path, of_job, json);
+    auto const [ids, script] = submit_links(plan, path, args, of_job);
     if (json) {
         fmt::print("{}\n", json_of(plan, ids, script).dump(2, ' ', false, ordered_json::error_handler_t::replace));
         return 0;

@@ -125,7 +125,7 @@ job_end ask_job_end(allocation const& given, environment const& variables, std::
     if (given.scheduler == scheduler_kind::slurm && !given.job_id.empty())
         why = parse_job_end(
             record_of(run_captured(slurm_words(slurm_ask::job_record, {given.job_id}), variables, patience).out, given.job_id),
-            static_cast<int>(parse_integer(variables.get_or("SLURM_RESTART_COUNT", "")).value_or(0)));
+            given.restarts);
     if (why == job_end::requeued && !ask_down_nodes(given, variables, patience).empty())
         why = job_end::node_failed;  // and so it was
     if (given.scheduler == scheduler_kind::pbs && !given.job_id.empty()) why = ask_pbs(given.job_id, variables, patience);

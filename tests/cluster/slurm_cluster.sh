@@ -56,7 +56,7 @@ init_of() {
 }
 
 # Whether this Slurm is MAJOR.MINOR ("23.02") or later.
-is_from() { printf '%s\n%s\n' "$1" "$(sinfo --version | grep -oE '[0-9]+\.[0-9]+' | head -n 1)" | sort -VC; }
+is_from() { printf '%s\n%s\n' "$1" "$(PATH=$PATH:/usr/sbin slurmctld -V | grep -oE '[0-9]+\.[0-9]+' | head -n 1)" | sort -VC; }
 
 # Poll a condition: no event is to be had for what Slurm's daemons do.
 wait_for() { # SECONDS COMMAND...
@@ -149,8 +149,8 @@ write_files() {
     : >"$dir/etc/plugstack.conf"
     printf '#!/bin/sh\nfor name in CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES GPU_DEVICE_ORDINAL ZE_AFFINITY_MASK; do echo "unset $name"; done\n' >"$dir/etc/task_prolog"
     chmod 755 "$dir/etc/task_prolog"
-    # 22.05 does not know "disabled", but looks at nothing where the version is named.
-    if is_from 23.02; then echo CgroupPlugin=disabled; else echo CgroupPlugin=cgroup/v1; fi >"$dir/etc/cgroup.conf"
+    # Up to 23.11 it does not know "disabled", but looks at nothing where the version is named.
+    if is_from 24.05; then echo CgroupPlugin=disabled; else echo CgroupPlugin=cgroup/v1; fi >"$dir/etc/cgroup.conf"
 }
 
 # ---------------------------------------------------------------- namespaces
