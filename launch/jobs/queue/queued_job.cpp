@@ -123,6 +123,9 @@ constexpr wait_words slurm_reasons[]{
     {"user env retrieval failed",
      "it is held: --export=NAME=VALUE and --get-user-env ask for the login environment, which `su - user` could not read on its "
      "node; cancel it, and submit it with the variables in your own environment and --export=ALL"},
+    {"job requeued in held state", "it was put back into the queue and is held; release it by scontrol release"},
+    {"Nodes required for job are DOWN",
+     "nodes that it needs are down, drained, or kept for jobs of partitions with a higher priority"},
     {"launch failed requeued held",
      "it could not be started on its nodes, and is held; release it by scontrol release, or ask the site"},
 };
