@@ -7,7 +7,7 @@ build_packages=(g++ cmake ninja-build pkg-config libpmix-dev libopenmpi-dev open
     libtomlplusplus-dev libhwloc-dev libsodium-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libkainjow-mustache-dev libxxhash-dev zlib1g-dev
     libminizip-dev libpng-dev libjpeg-dev libarchive-dev python3 libpython3-dev)
 demo_packages=(dataset-fashion-mnist)
-test_packages=(libgtest-dev libgmock-dev mpich libmpich-dev python3-numpy python3-mpi4py python3-torch python3-h5py-mpi slurm-wlm munge
+test_packages=(libgtest-dev libgmock-dev mpich libmpich-dev python3-numpy python3-mpi4py python3-torch python3-h5py python3-h5py-mpi slurm-wlm munge
     iproute2 procps util-linux libsimgrid-dev)
 data=/usr/share/datasets/fashion-mnist
 
