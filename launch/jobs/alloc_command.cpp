@@ -14,6 +14,7 @@
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_plan.hpp"
 #include "launch/jobs/script_directives.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 
 namespace muster {
 
@@ -34,7 +35,7 @@ std::string variable_list(environment const& shell) {
 std::vector<std::string> alloc_words(job_plan const& plan, environment const& shell) {
     std::vector<std::string> words;
     if (plan.request.kind == script_kind::slurm)
-        words = {"salloc"};
+        words = slurm_words(slurm_ask::allocate);
     else
         words = {"qsub", "-I"};
     auto const asked = script_directives(plan.script, plan.request.kind == script_kind::slurm ? "#SBATCH " : "#PBS ");

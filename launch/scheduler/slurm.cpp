@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/epoch.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/scheduler_rows.hpp"
@@ -162,6 +163,9 @@ std::optional<int> guess_gpus(environment const& variables, bool step, std::size
     if (step && may_be_by_task(variables, *here, nodes)) return std::nullopt;
     for (auto const* uneven : {"SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_GPUS_PER_SOCKET"})
         if (variables.has(uneven)) return std::nullopt;
+    // What --gpus-per-task has become since 23.11: "gres/gpu:1", later "gres/gpu=1", and "gres/gpu:per_task:1".
+    if (variables.get_or("SLURM_TRES_PER_TASK", "").find("gres/gpu") != std::string::npos) return std::nullopt;
+    if (variables.get_or("SLURM_TRES_BIND", "").find("gpu:per_task") != std::string::npos) return std::nullopt;
     return here;
 }
 
@@ -172,14 +176,14 @@ slurm_job ask_scontrol(scheduler_sources const& sources, std::string const& job_
     // A whole array answers to the number of its last task: name the one task.
     if (auto const task = variables.get("SLURM_ARRAY_TASK_ID"))
         if (auto const array = variables.get("SLURM_ARRAY_JOB_ID")) id = fmt::format("{}_{}", *array, *task);
-    std::vector<std::string> const question{"env", "SLURM_TIME_FORMAT=%s", "scontrol", "-d", "-o", "show", "job", id};
+    auto const question = slurm_words(slurm_ask::job_in_detail, {id});
     auto const answer = sources.run_command(question);
     if (answer.exit_status != 0) return {};
     auto job = parse_scontrol_job(answer.out, own);
     if (!job.found) tell_of_no_answer(sources, question, "its answer has nothing of this job");
     // No GPU at all: either the job has none, or this Slurm does not know GPUs, and then only the nodes can tell.
     if (!job.asked_gpus && std::all_of(job.gpus.begin(), job.gpus.end(), [](auto const& g) { return g.second == 0; }) &&
-        !knows_gpus(sources.run_command({"scontrol", "show", "config"}).out))
+        !knows_gpus(sources.run_command(slurm_words(slurm_ask::config)).out))
         job.gpus.clear();
     return job;
 }

@@ -65,12 +65,23 @@ void read_nodes(std::vector<std::string_view> const& words, slurm_job& job) {
         auto const gres = value_of(words[i + 3], "GRES");
         if (!nodes || !gres) continue;
         if (!value_of(words[i + 1], "CPU_IDs") || !value_of(words[i + 2], "Mem")) continue;
-        int const gpus = count_gres_gpus(*gres, origin);
-        for (auto& name : expand_hostlist(*nodes, origin)) {
-            int& sum = job.gpus[std::move(name)];
-            sum = std::min(sum + gpus, most_gpus);
+        try {
+            int const gpus = count_gres_gpus(*gres, origin);
+            for (auto& name : expand_hostlist(*nodes, origin)) {
+                int& sum = job.gpus[std::move(name)];
+                sum = std::min(sum + gpus, most_gpus);
+            }
+        } catch (error const&) {  // a form that is not known: the nodes themselves will tell
         }
         if (job.gpus.size() > max_hosts) throw error(errc::parse, fmt::format("{}: more than {} nodes", origin, max_hosts));
+    }
+}
+
+bool asks_for_gpus(std::string_view gres) {
+    try {
+        return count_gres_gpus(gres, origin) > 0;
+    } catch (error const&) {
+        return gres.find("gpu") != std::string_view::npos;
     }
 }
 
@@ -92,7 +103,9 @@ int count_gres_gpus(std::string_view text, std::string_view from, bool only_gpus
         std::size_t end = start;
         for (int depth = 0; end < text.size() && (depth > 0 || text[end] != ','); ++end)
             depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
-        auto fields = split(text.substr(start, std::min(text.find('(', start), end) - start), ':');
+        auto item = std::string(text.substr(start, std::min(text.find('(', start), end) - start));
+        std::replace(item.begin(), item.end(), '=', ':');  // "gres/gpu=4", as TRES are written since 24.05
+        auto fields = split(item, ':');
         if (fields.front() == "gres") fields.erase(fields.begin());
         bool const is_gpu = !fields.empty() && (fields.front() == "gpu" || fields.front() == "gres/gpu");
         if (only_gpus || is_gpu) {
@@ -116,8 +129,7 @@ slurm_job parse_scontrol_job(std::string_view text, std::string_view id) {
         auto const own = value_of(words.front(), "JobId");
         if (!own || (*own != id && first_value(words, "HetJobId") != id)) continue;
         job.found = true;
-        if (auto const asked = first_value(words, "JOB_GRES"); asked && count_gres_gpus(*asked, origin) > 0)
-            job.asked_gpus = true;
+        if (auto const asked = first_value(words, "JOB_GRES"); asked && asks_for_gpus(*asked)) job.asked_gpus = true;
         if (auto const end = first_value(words, "EndTime"))
             if (auto const when = parse_time(*end)) job.ends_at = std::min(job.ends_at.value_or(*when), *when);
         read_nodes(words, job);
@@ -130,8 +142,10 @@ bool knows_gpus(std::string_view config) {
     return std::find(types.begin(), types.end(), "gpu") != types.end();
 }
 
+/// "task/none" up to 23.02, "(null)" later.
 bool binds_tasks(std::string_view config) {
-    return configured(config, "TaskPlugin") != "task/none";
+    auto const plugin = configured(config, "TaskPlugin");
+    return plugin != "task/none" && plugin != "(null)" && plugin != "";
 }
 
 std::optional<std::string> munge_socket(std::string_view config) {

@@ -4,6 +4,7 @@
 #   slurm_cluster.sh up                 start it; sweeps away what a crashed one has left
 #   slurm_cluster.sh run CMD [ARG..]    run CMD on the login node `head` as an ordinary user, in $PWD
 #   slurm_cluster.sh on NODE CMD..      the same on node1, node2, ...
+#   slurm_cluster.sh operator CMD..     on the login node as root, who is Slurm's operator here
 #   slurm_cluster.sh link NODE up|down  cut a node's network link, and mend it
 #   slurm_cluster.sh crash NODE         power loss: cut the link, kill everything there
 #   slurm_cluster.sh boot NODE          start a crashed node again
@@ -15,7 +16,10 @@
 # A node is one network, UTS, PID, IPC and mount namespace with its own /tmp and /dev/shm. Its init is a bash; killing that kills the node. The bridge
 # between the nodes lies in the head's network namespace: the machine's own network and files stay as they are. Jobs run as a user of the
 # cluster's own, uid 7777. What lies under /tmp is unseen on the nodes except $CLUSTER_DIR and the folders of $CLUSTER_SHARED.
+#
+# It takes the Slurm on PATH (22.05 or later), or that of MUSTER_TEST_SLURM, the folder that another one was installed into.
 set -u
+: "${CLUSTER_SLURM:=${MUSTER_TEST_SLURM:-}}"
 : "${CLUSTER_DIR:=/tmp/muster-cluster}" # all state; absolute, short enough for socket names
 : "${CLUSTER_NODES:=2}"
 : "${CLUSTER_GPUS:=4}" # a node
@@ -30,6 +34,7 @@ set -u
 : "${CLUSTER_KILL_WAIT:=10}" # s from SIGTERM to SIGKILL
 : "${CLUSTER_CONF:=}" # more lines for slurm.conf
 : "${CLUSTER_START_TIMEOUT:=60}"
+[ -z "$CLUSTER_SLURM" ] || export PATH=$CLUSTER_SLURM/bin:$CLUSTER_SLURM/sbin:$PATH
 user=tester uid=7777
 self=$(readlink -f "$0")
 dir=$CLUSTER_DIR
@@ -49,6 +54,9 @@ init_of() {
     read -r pid 2>/dev/null <"$dir/run/$1.init" || return 1
     [ "/proc/$pid/ns/net" -ef "/run/netns/$CLUSTER_PREFIX-$1" ] && echo "$pid"
 }
+
+# Whether this Slurm is MAJOR.MINOR ("23.02") or later.
+is_from() { printf '%s\n%s\n' "$1" "$(sinfo --version | grep -oE '[0-9]+\.[0-9]+' | head -n 1)" | sort -VC; }
 
 # Poll a condition: no event is to be had for what Slurm's daemons do.
 wait_for() { # SECONDS COMMAND...
@@ -78,7 +86,7 @@ write_gpus() {
     done
 }
 
-# linuxproc and cgroup/v1 by name: the namespaces have no cgroup file system to look at. cred_expire: a requeued job waits that long.
+# linuxproc, and no cgroups: the namespaces have no file system of them to look at. cred_expire: a requeued job waits that long.
 write_slurm_conf() {
     cat <<CONF
 ClusterName=muster
@@ -127,7 +135,7 @@ CONF
 
 write_files() {
     mkdir -p "$dir"/{etc,run,log,state,spool,munge,dev,work,home,tmp} || return 1
-    rm -rf "${dir:?}"/{run,log,state,spool,munge,dev}/*
+    rm -rf "${dir:?}"/{run,log,state,spool,munge,dev}/* "${dir:?}"/munge.*
     chmod 755 "$dir" "$dir"/{etc,run,log,spool,munge,dev}
     chmod 700 "$dir/state"
     chmod 1777 "$dir/work"
@@ -141,7 +149,8 @@ write_files() {
     : >"$dir/etc/plugstack.conf"
     printf '#!/bin/sh\nfor name in CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES GPU_DEVICE_ORDINAL ZE_AFFINITY_MASK; do echo "unset $name"; done\n' >"$dir/etc/task_prolog"
     chmod 755 "$dir/etc/task_prolog"
-    echo CgroupPlugin=cgroup/v1 >"$dir/etc/cgroup.conf"
+    # 22.05 does not know "disabled", but looks at nothing where the version is named.
+    if is_from 23.02; then echo CgroupPlugin=disabled; else echo CgroupPlugin=cgroup/v1; fi >"$dir/etc/cgroup.conf"
 }
 
 # ---------------------------------------------------------------- namespaces
@@ -172,6 +181,17 @@ start_node() {
     disown
 }
 
+# Each node has a munged of its own below the same name: from 23.11 on Slurm refuses a credential that its munged has decoded before.
+start_munged() {
+    if [ "$1" != head ]; then
+        mkdir -p "$dir/munge.$1" && chmod 755 "$dir/munge.$1" && cp -p "$dir/munge/key" "$dir/munge.$1/" && mount --bind "$dir/munge.$1" "$dir/munge"
+    fi
+    rm -f "$dir/munge/socket"
+    munged --foreground --force --key-file="$dir/munge/key" --socket="$dir/munge/socket" --pid-file="$dir/munge/pid" \
+        --log-file="$dir/log/munged.$1.log" --seed-file="$dir/munge/seed" --num-threads=2 &
+    until [ -S "$dir/munge/socket" ]; do sleep 0.02; done
+}
+
 # Process 1 of a node.
 be_node() {
     local name=$1 shared
@@ -184,13 +204,11 @@ be_node() {
     mount --move "$dir/tmp" /tmp
     mount -t sysfs sysfs /sys 2>/dev/null
     for file in hosts passwd group; do mount --bind "$dir/etc/$file" "/etc/$file"; done
-    export SLURM_CONF=$dir/etc/slurm.conf HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+    export SLURM_CONF=$dir/etc/slurm.conf HOME=/root PATH=${CLUSTER_SLURM:+$CLUSTER_SLURM/bin:$CLUSTER_SLURM/sbin:}/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     unset "${!CLUSTER_@}" "${!MUSTER_@}" MUSTER OLDPWD TMPDIR
     cd /
+    start_munged "$name"
     if [ "$name" = head ]; then
-        munged --foreground --force --key-file="$dir/munge/key" --socket="$dir/munge/socket" --pid-file="$dir/run/munged.pid" \
-            --log-file="$dir/log/munged.log" --seed-file="$dir/munge/seed" --num-threads=2 &
-        until [ -S "$dir/munge/socket" ]; do sleep 0.02; done
         { slurmctld -D -c >/dev/null 2>"$dir/log/slurmctld.err"; : >"$dir/run/head.dead"; } &
     else
         { slurmd -D -N "$name" >/dev/null 2>"$dir/log/slurmd.$name.err"; : >"$dir/run/$name.dead"; } &
@@ -237,6 +255,12 @@ into() { # NODE CMD...
     exec nsenter -t "$pid" -m -u -i -n -p -- setpriv --pdeathsig=TERM --reuid=$uid --regid=$uid --clear-groups \
         env -u TMPDIR SLURM_CONF="$dir/etc/slurm.conf" HOME="$dir/home" USER=$user LOGNAME=$user \
         bash -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "$@"
+}
+
+as_operator() { # CMD...
+    local pid
+    pid=$(init_of head) || die "head is not up"
+    exec nsenter -t "$pid" -m -u -i -n -p -- env SLURM_CONF="$dir/etc/slurm.conf" "$@"
 }
 
 # Of the cluster's user, in one node: processes (node_rsh.py and pbs_stand_in.py aside) and files where programs leave theirs.
@@ -303,7 +327,7 @@ up() {
 down() {
     lock
     sweep || die "some processes would not end"
-    rm -rf "${dir:?}"/{etc,run,spool,state,munge,dev,tmp,home,work}
+    rm -rf "${dir:?}"/{etc,run,spool,state,munge,dev,tmp,home,work} "${dir:?}"/munge.*
 }
 
 case ${1:-} in
@@ -311,6 +335,7 @@ case ${1:-} in
     down) down ;;
     run) shift && into head "$@" ;;
     on) shift && into "$@" ;;
+    operator) shift && as_operator "$@" ;;
     status) (into head sinfo -N -o '%N %T %C %G %E'); (into head squeue) ;;
     link)
         init_of "$2" >/dev/null || die "$2 is not up"

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/preferred_scheduler.hpp"
 
 namespace muster {
@@ -41,7 +42,7 @@ std::string_view to_string(queue_kind kind) noexcept {
 }
 
 queue_kind find_queue(environment const& variables) {
-    bool const slurm = !find_program_or_nothing("squeue", variables).empty();
+    bool const slurm = !find_program_or_nothing(slurm_program(slurm_ask::jobs_of_user), variables).empty();
     bool const pbs = !find_program_or_nothing("qstat", variables).empty();
     if (pbs && (!slurm || prefers_pbs(variables))) return queue_kind::pbs;
     if (slurm) return queue_kind::slurm;
@@ -50,17 +51,10 @@ queue_kind find_queue(environment const& variables) {
 }
 
 std::vector<std::string> list_words(queue_kind kind, std::vector<std::string> const& ids, std::string const& user) {
-    std::vector<std::string> words;
-    if (kind == queue_kind::slurm) {
-        words = {"squeue", "-h"};
-        if (ids.empty())
-            words.insert(words.end(), {"-u", user});
-        else
-            words.insert(words.end(), {"-t", "all", "-j", join(ids, ",")});
-        words.insert(words.end(), {"-O", squeue_format});
-        return words;
-    }
-    words = {"qstat", "-f", "-F", "dsv"};
+    if (kind == queue_kind::slurm)
+        return ids.empty() ? slurm_words(slurm_ask::jobs_of_user, {user, squeue_format})
+                           : slurm_words(slurm_ask::jobs_by_number, {join(ids, ","), squeue_format});
+    std::vector<std::string> words{"qstat", "-f", "-F", "dsv"};
     if (ids.empty()) return words;  // of all users: qstat selects by user only where it prints a table
     words.insert(words.begin() + 1, {"-x", "-t"});
     words.insert(words.end(), ids.begin(), ids.end());
@@ -97,7 +91,8 @@ std::vector<queued_job> ask(queue_kind kind, std::vector<std::string> const& ids
 
 }  // namespace
 
-std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> const& ids, environment const& variables) {
+std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> const& ids, environment const& all_variables) {
+    auto const variables = kind == queue_kind::slurm ? without_slurm_views(all_variables) : all_variables;
     auto const user = own_name();
     auto jobs = ask(kind, ids, user, variables);
     if (kind == queue_kind::pbs)
@@ -112,11 +107,11 @@ std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> cons
 }
 
 std::vector<std::string> cancel_words(queue_kind kind, std::string const& id) {
-    return {kind == queue_kind::slurm ? "scancel" : "qdel", id};
+    return kind == queue_kind::slurm ? slurm_words(slurm_ask::cancel, {id}) : std::vector<std::string>{"qdel", id};
 }
 
 std::string describe_job(queue_kind kind, std::string const& id, environment const& variables) {
-    auto answer = kind == queue_kind::slurm ? run_captured({"scontrol", "show", "job", id}, variables, answer_limit)
+    auto answer = kind == queue_kind::slurm ? run_captured(slurm_words(slurm_ask::job_for_people, {id}), variables, answer_limit)
                                             : run_captured({"qstat", "-x", "-f", id}, variables, answer_limit);
     if (keeps_no_history(answer.err)) answer = run_captured({"qstat", "-f", id}, variables, answer_limit);
     return answer.exit_status == 0 ? answer.out : std::string();

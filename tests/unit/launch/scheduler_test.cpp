@@ -85,6 +85,25 @@ TEST(read_allocation, gpus_of_other_nodes_are_not_guessed_where_tasks_differ) {
     EXPECT_THAT(gpus(), ElementsAre(std::nullopt, 1, std::nullopt));
 }
 
+TEST(read_allocation, gpus_by_task_are_not_taken_for_gpus_by_node) {
+    auto const guess = [](std::string const& name, std::string const& value) {
+        environment variables{{"SLURM_JOB_ID", "42"}, {"SLURM_JOB_NODELIST", "n[1-2]"}, {"SLURM_GPUS_ON_NODE", "4"}};
+        variables.set(name, value);
+        scheduler_sources const no_answers{variables, [](auto const&) { return std::nullopt; },
+                                           [](auto const&) {
+                                               return command_output{1, "", ""};
+                                           },
+                                           [] { return node{}; }};
+        return read_allocation(no_answers, {}).nodes.at(0).gpus;
+    };
+    EXPECT_EQ(guess("SLURM_GPUS_PER_TASK", "1"), std::nullopt);
+    EXPECT_EQ(guess("SLURM_TRES_PER_TASK", "gres/gpu:1"), std::nullopt) << "23.11";
+    EXPECT_EQ(guess("SLURM_TRES_PER_TASK", "cpu=2,gres/gpu=1"), std::nullopt) << "later";
+    EXPECT_EQ(guess("SLURM_TRES_BIND", "gres/gpu:per_task:1"), std::nullopt);
+    EXPECT_EQ(guess("SLURM_TRES_PER_TASK", "cpu=2"), 4);
+    EXPECT_EQ(guess("SLURM_TRES_BIND", "gres/gpu:single:1"), 4);
+}
+
 std::vector<std::string> names_of(allocation const& a) {
     std::vector<std::string> names;
     for (auto const& n : a.nodes) names.push_back(n.name);
@@ -205,6 +224,18 @@ TEST(scontrol, only_the_job_that_was_asked_for) {
     EXPECT_FALSE(parse_scontrol_job("slurm_load_jobs error: Invalid job id specified\n", "9").found);
 }
 
+TEST(scontrol, a_strange_field_loses_no_node) {
+    auto const job = parse_scontrol_job(
+        "JobId=9 SLUID=sABC JobName=x EndTime=1000 NewField=(1|2) JOB_GRES=gpu:N/A(?) Nodes=a CPU_IDs=0 Mem=0 "
+        "GRES=gpu:99999999999999999999 "
+        "Nodes=b[1-2] CPU_IDs=N/A Mem=4294967294 GRES=gpu:2(IDX:0-1) Nodes=c[ CPU_IDs=0 Mem=0 GRES=gpu:1 "
+        "Nodes=d CPU_IDs=0 Mem=0 GRES=gres/gpu:a100=3(IDX:0-2) Nodes=e CPU_IDs=0 Mem=0 GRES=\n",
+        "9");
+    EXPECT_TRUE(job.found && job.asked_gpus);
+    EXPECT_EQ(job.gpus, (std::map<std::string, int>{{"b1", 2}, {"b2", 2}, {"d", 3}, {"e", 0}}));
+    EXPECT_EQ(job.ends_at, std::chrono::system_clock::from_time_t(1000));
+}
+
 TEST(scontrol, components_of_a_heterogeneous_job_are_added_up) {
     auto const job = parse_scontrol_job(
         "JobId=5 HetJobId=5 EndTime=2000 Nodes=a CPU_IDs=0 Mem=0 GRES=gpu:1\n"
@@ -218,6 +249,7 @@ TEST(scontrol, lists_of_resources) {
     EXPECT_EQ(count_gres_gpus("gpu:4(IDX:0-3)", "x"), 4);
     EXPECT_EQ(count_gres_gpus("gpu:a100:2(IDX:0,2),gpu:h100:1,nic:7", "x"), 3);
     EXPECT_EQ(count_gres_gpus("gres:gpu:2", "x"), 2);
+    EXPECT_EQ(count_gres_gpus("gres/gpu=4,gres/gpu:a100=2,cpu=8", "x"), 6);
     EXPECT_EQ(count_gres_gpus("gpu", "x"), 1);
     EXPECT_EQ(count_gres_gpus("(null)", "x"), 0);
     EXPECT_EQ(count_gres_gpus("", "x"), 0);
