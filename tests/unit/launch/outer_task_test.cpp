@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.hpp"
+
 namespace muster {
 namespace {
 
@@ -23,6 +25,21 @@ TEST(outer_task, of_each_launcher) {
     EXPECT_EQ(find_outer_task({{"PMI_RANK", "2"}, {"PMI_SIZE", "3"}, {"HYDI_CONTROL_FD", "5"}}), (outer_task{"mpiexec", 2, 3}));
     EXPECT_EQ(find_outer_task({{"MUSTER_RANK", "1"}, {"MUSTER_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_SIZE", "2"}}),
               (outer_task{"muster run", 1, 2}));
+}
+
+TEST(outer_task, of_flux_run) {
+    environment const task{{"FLUX_JOB_ID", "f3"}, {"FLUX_TASK_RANK", "1"}, {"PMI_FD", "9"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "4"}};
+    EXPECT_EQ(find_outer_task(task), (outer_task{"flux run", 1, 4}));
+    EXPECT_EQ(find_outer_task(with(task, {{"PALS_RANKID", "1"}})), (outer_task{"flux run", 1, 4}));
+    try {
+        refuse_outer_task(task);
+        ADD_FAILURE() << "it was not refused";
+    } catch (error const& e) {
+        EXPECT_EQ(e.what(),
+                  std::string("this is task 1 of 4 of a flux run, and each of them would start the whole job; start muster once, "
+                              "in the script of flux batch or the shell of flux alloc, or give --nested if each is to start "
+                              "ranks of its own"));
+    }
 }
 
 TEST(outer_task, not_where_a_process_stands_alone) {
