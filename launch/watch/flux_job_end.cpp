@@ -1,5 +1,7 @@
 #include "launch/watch/flux_job_end.hpp"
 
+#include <array>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -12,6 +14,9 @@ namespace muster {
 namespace {
 
 using nlohmann::json;
+
+/// The log is written some 0.05 s behind the signals.
+constexpr std::array pauses{timespec{0, 0}, timespec{0, 100'000'000}, timespec{0, 200'000'000}};
 
 /// The types of RFC 21 that end a job from outside; "exec" is a fault of the job's own.
 job_end end_of_exception(std::string const& type) {
@@ -44,8 +49,14 @@ job_end ask_flux_job_end(allocation const& given, environment const& variables, 
     if (given.job_id.empty()) return job_end::unknown;
     std::vector<std::string> question{"flux", "job", "eventlog", "--format=json", given.job_id};
     if (!variables.has("FLUX_JOB_ID")) question.insert(question.begin() + 1, "--parent");
-    auto const answer = run_captured(question, variables, patience);
-    return answer.exit_status == 0 ? parse_flux_events(answer.out) : job_end::unknown;
+    auto end = job_end::unknown;
+    for (auto const pause : pauses) {
+        ::nanosleep(&pause, nullptr);
+        auto const answer = run_captured(question, variables, patience);
+        end = answer.exit_status == 0 ? parse_flux_events(answer.out) : job_end::unknown;
+        if (end != job_end::going_on) break;
+    }
+    return end;
 }
 
 std::vector<std::string> parse_flux_hosts(std::string_view printed) {

@@ -13,7 +13,8 @@ namespace muster {
 /// text without events says nothing. Pure.
 job_end parse_flux_events(std::string_view events);
 
-/// Asks the instance that the job is one of: of a job's script that is its parent. Takes `patience` at most. Never throws for what Flux does.
+/// Asks the instance that the job is one of: of a job's script that is its parent. Asks again, for 0.3 s, while the job
+/// seems to go on. Takes `patience` for each question at most. Never throws for what Flux does.
 job_end ask_flux_job_end(allocation const& given, environment const& variables, std::chrono::milliseconds patience);
 
 /// The hosts that `flux resource status` calls offline, as R spells them. Pure.

@@ -18,7 +18,6 @@ namespace muster {
 namespace {
 
 constexpr std::chrono::milliseconds answer_limit{60'000};
-constexpr char const* system_instance = "/run/flux/local";  ///< its socket
 
 std::string own_name() {
     auto const* who = ::getpwuid(::geteuid());
@@ -52,7 +51,7 @@ queue_kind find_queue(environment const& variables) {
     bool const slurm = !find_program_or_nothing("squeue", variables).empty();
     bool const pbs = !find_program_or_nothing("qstat", variables).empty();
     bool const flux = !find_program_or_nothing("flux", variables).empty();
-    if (flux && (!variables.get_or("FLUX_URI", "").empty() || ::access(system_instance, F_OK) == 0)) return queue_kind::flux;
+    if (flux && prefers_flux(variables)) return queue_kind::flux;
     if (pbs && (!slurm || prefers_pbs(variables))) return queue_kind::pbs;
     if (slurm) return queue_kind::slurm;
     if (flux) return queue_kind::flux;
