@@ -86,6 +86,7 @@ std::string hosts_json(allocation const& given) {
             {"name", n.name}, {"address", n.address}, {"slots", n.slots}, {"gpus", nullptr}, {"cpus", nullptr}};
         if (n.gpus) one["gpus"] = *n.gpus;
         if (n.cpus) one["cpus"] = *n.cpus;
+        if (!n.gpu_ids.empty()) one["gpu_ids"] = n.gpu_ids;
         all["nodes"].push_back(std::move(one));
     }
     return all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

@@ -95,7 +95,9 @@ bool inside_mpi_launcher(environment const& variables) {
 std::string launcher_of(identity const& who, environment const& variables) {
     if (who.from == identity::source::muster) return "muster run";
     if (variables.has("OMPI_COMM_WORLD_SIZE")) return "mpirun";
-    if (variables.has("HYDI_CONTROL_FD") || variables.has("PALS_RANKID")) return "mpiexec";
+    if (variables.has("HYDI_CONTROL_FD")) return "mpiexec";
+    if (variables.has("FLUX_TASK_RANK")) return "flux run";  // at some sites with variables of PALS for Cray MPICH
+    if (variables.has("PALS_RANKID")) return "mpiexec";
     return variables.has("SLURM_STEP_ID") || variables.has("SLURM_STEPID") ? "srun" : "mpiexec";
 }
 
@@ -160,11 +162,14 @@ std::string slurm_step_of(environment const& variables) {
 void refuse_outer_task(environment const& variables) {
     auto const task = find_outer_task(variables);
     if (!task) return;
-    bool const own = task->launcher == "muster run";
+    bool const own = task->launcher == "muster run", of_flux = task->launcher == "flux run";
+    auto const where = own       ? std::string("outside of it")
+                       : of_flux ? "in the script of flux batch or the shell of flux alloc"
+                                 : "without " + task->launcher;
     throw error(errc::usage, fmt::format("this is {} {} of {} of {} {}, and each of them would start the whole job; start muster "
                                          "once, {}, or give --nested if each is to start ranks of its own",
-                                         own ? "rank" : "task", task->number, task->count, own ? "a" : "an", task->launcher,
-                                         own ? "outside of it" : "without " + task->launcher));
+                                         own ? "rank" : "task", task->number, task->count, own || of_flux ? "a" : "an",
+                                         task->launcher, where));
 }
 
 }  // namespace muster

@@ -15,6 +15,7 @@
 #include "base/text.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/system/end_processes.hpp"
+#include "launch/watch/job_end.hpp"
 
 namespace muster {
 
@@ -94,7 +95,8 @@ int embedded_supervisor::run(pmix::server& pmix_server, pmix::pmi1_server& pmi1_
 void embedded_supervisor::on_signal() {
     signalfd_siginfo info{};
     while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-        int const s = static_cast<int>(info.ssi_signo);
+        int const sent = static_cast<int>(info.ssi_signo);
+        int const s = meaning_of(sent, given_);
         if (s == SIGCHLD) {
             on_child();
         } else if (requests_.is_repeat(s)) {
@@ -109,11 +111,13 @@ void embedded_supervisor::on_signal() {
             signal_ranks(s);
         } else if (phase_ == phase::running) {
             if (s != SIGTERM || !options_.quiet)
-                say(fmt::format("got SIG{}: ending {}", ::sigabbrev_np(s), count_of_ranks(static_cast<std::size_t>(running_))));
+                say(fmt::format("got SIG{}: ending {}", ::sigabbrev_np(sent),
+                                count_of_ranks(static_cast<std::size_t>(running_))));
             failed_ = true;
             suspect_ = -1;
             stop(128 + s, s);
             if (s == SIGTERM) explain_end();
+            if (s == SIGTERM && given_.scheduler == scheduler_kind::flux) requests_.take_as_known(s);
             requests_.extend(s);                 // the scheduler may have been slow to answer
             if (running_ == 0) on_ranks_gone();  // they died of the same signal
         } else {

@@ -24,6 +24,7 @@ namespace muster {
 
 void rank_shim::place() {
     auto const& who = job_.who;
+    variables_ = with_given_gpus(std::move(variables_), job_.place.share);
     machine_ = discover_topology(who.host, current_affinity(), variables_);
     auto const local = static_cast<std::size_t>(who.local_rank);
     auto const bindings = bind_ranks(machine_, job_.place, who.local_size);
