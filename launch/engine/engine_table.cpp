@@ -36,13 +36,15 @@ bool has_pals(scheduler_sources const& sources) {
 /// Why the engine remote, though it could start the ranks, comes behind those of an MPI library; nothing if it does not.
 std::optional<std::string> reason_to_wait(engine_job const& job, scheduler_sources const& sources) {
     auto const scheduler = job.given.scheduler;
-    if (scheduler != scheduler_kind::hostfile && scheduler != scheduler_kind::pbs)
+    bool const by_flux = scheduler == scheduler_kind::flux && job.remote_shell.empty();
+    if (scheduler != scheduler_kind::hostfile && scheduler != scheduler_kind::pbs && scheduler != scheduler_kind::flux)
         return fmt::format("nobody has tried it in a job of {}", to_string(scheduler));
     if (scheduler == scheduler_kind::hostfile && job.remote_shell.empty())
         for (auto const* const name : {"OMPI_MCA_plm_rsh_agent", "OMPI_MCA_plm_ssh_agent", "PRTE_MCA_plm_ssh_agent", "HYDRA_LAUNCHER_EXEC"})
             if (sources.variables.has(name))
                 return fmt::format("{} names another remote shell than ssh; --remote-shell names it to muster, too", name);
     if (has_pals(sources)) return "PALS' mpiexec is here, which knows this machine's network";
+    if (by_flux) return std::nullopt;  // an MPI's own launcher would come by ssh, or by the same flux exec
     if (auto const mpi = find_mpi(job, sources); mpi.family != mpi_family::none)
         return fmt::format("{} uses {}, whose own launcher comes first", job.program, mpi.library);
     return std::nullopt;

@@ -6,9 +6,10 @@
 #include <cmath>
 
 #include "base/text.hpp"
-#include "launch/remote/pbs_remote.hpp"
 #include "launch/placement/this_node.hpp"
+#include "launch/remote/flux_remote.hpp"
 #include "launch/remote/host_ranks.hpp"
+#include "launch/remote/pbs_remote.hpp"
 
 namespace muster {
 
@@ -40,6 +41,7 @@ std::vector<host_ranks> hosts_of(engine_job const& job) {
 std::optional<std::string> remote_unavailable(engine_job const& job, scheduler_sources const& sources) {
     if (job.given.scheduler == scheduler_kind::slurm)
         return "in a Slurm job ssh would lead past Slurm's limits and out of its sight; srun starts ranks there";
+    if (job.given.scheduler == scheduler_kind::flux && job.remote_shell.empty()) return flux_exec_unavailable(sources);
     bool const by_ssh = job.given.scheduler != scheduler_kind::pbs && job.remote_shell.empty();
     if (by_ssh && sources.run_command({"ssh", "-V"}).exit_status == 127) return "there is no ssh on PATH";
     return std::nullopt;
@@ -51,6 +53,7 @@ engine_command remote_command_line(engine_job const& job, scheduler_sources cons
     auto const path = job.scratch_dir + "/remote.hosts";
     command.files.emplace_back(path, to_lines(hosts_of(job)));
     auto shell = job.remote_shell;
+    if (shell.empty() && job.given.scheduler == scheduler_kind::flux) shell = shell_join(fluxrsh_words(job.shim.front()));
     if (shell.empty()) shell = in_pbs ? shell_join(std::vector<std::string>{job.shim.front(), "tmrsh"}) : std::string(default_shell);
     if (!job.extra_arguments.empty()) shell += " " + shell_join(job.extra_arguments);
     auto& argv = command.argv;

@@ -38,6 +38,8 @@ std::string likely_site(settings_result const& given, environment const& variabl
     if (given.given("site")) return given.text("site");
     bool const slurm = !find_program_or_nothing(slurm_program(slurm_ask::submit), variables).empty();
     bool const pbs = !find_program_or_nothing("qsub", variables).empty();
+    bool const flux = !find_program_or_nothing("flux", variables).empty();
+    if (flux && (prefers_flux(variables) || (!slurm && !pbs))) return "generic-flux";
     if (!slurm && !pbs) return "workstation";
     return pbs && (!slurm || prefers_pbs(variables)) ? "generic-pbs" : "generic-slurm";
 }

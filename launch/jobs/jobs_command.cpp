@@ -15,6 +15,7 @@
 #include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/jobs/queue/job_number.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
+#include "launch/scheduler/flux_resources.hpp"
 
 namespace muster {
 
@@ -77,7 +78,9 @@ std::vector<std::string> job_numbers(std::vector<std::string> const& words, std:
     for (auto const& word : words)
         if (!is_job_number(word))
             throw error(errc::usage, fmt::format("'{}' is no number of a job; muster jobs lists yours", without_controls(word)));
-    return words;
+    std::vector<std::string> numbers;
+    for (auto const& word : words) numbers.push_back(plain_flux_id(word));
+    return numbers;
 }
 
 int cancel_command(std::vector<std::string> const& args, environment const& variables) {

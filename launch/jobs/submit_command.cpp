@@ -141,11 +141,15 @@ std::string kept_script_path(job_plan const& plan, std::string const& id) {
 std::vector<std::string> link_words(job_plan const& plan, std::string const& path, int link, std::string const& former) {
     auto words = plan.submit;
     if (link > 1) {
-        std::erase_if(words, [](auto const& word) { return word == "--hold" || word == "-h"; });  // it waits for the first
+        std::erase_if(words, [](auto const& word) {
+            return word == "--hold" || word == "-h" || word == "--urgency=0";
+        });  // it waits for the first
         auto const number = fmt::format("MUSTER_CHAIN_START={}", link);
         if (plan.request.kind == script_kind::slurm) {
             words.insert(words.begin(), {"env", number});
             words.insert(words.end(), {"--dependency=afterany:" + former, "--export=ALL"});
+        } else if (plan.request.kind == script_kind::flux) {
+            words.insert(words.end(), {"--dependency=afterany:" + former, "--env=" + number});
         } else {
             words.insert(words.end(), {"-W", "depend=afterany:" + former, "-v", number});
         }

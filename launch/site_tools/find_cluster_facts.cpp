@@ -12,6 +12,7 @@
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/site_tools/cluster_facts.hpp"
 #include "launch/system/host_name.hpp"
+#include "launch/scheduler/preferred_scheduler.hpp"
 
 namespace muster {
 
@@ -52,6 +53,14 @@ std::optional<cluster_facts> ask_pbs(environment const& variables) {
     return facts;
 }
 
+std::optional<cluster_facts> ask_flux(environment const& variables) {
+    auto const format = [](std::string_view fields) { return fmt::format("--format={}", fields); };
+    auto const nodes = ask({"flux", "resource", "list", "--states=free,allocated,down", "--no-header", format(flux_resource_format)}, variables);
+    if (!nodes) return std::nullopt;
+    auto const queues = ask({"flux", "queue", "list", "--no-header", format(flux_queue_format)}, variables);
+    return read_flux_facts(*nodes, queues.value_or(""));
+}
+
 /// This machine alone, as NVML and hwloc see it.
 cluster_facts look_here(environment const& variables) {
     cluster_facts facts{.scheduler = script_kind::local, .name = short_host_name(), .source = "hwloc and NVML on this machine"};
@@ -68,9 +77,12 @@ cluster_facts look_here(environment const& variables) {
 }  // namespace
 
 cluster_facts find_cluster_facts(environment const& variables) {
-    // Slurm first: a host with Slurm's own qsub and pbsnodes is no PBS cluster.
+    if (prefers_flux(variables))
+        if (auto facts = ask_flux(variables)) return *facts;
+    // Slurm before PBS: a host with Slurm's own qsub and pbsnodes is no PBS cluster.
     if (auto facts = ask_slurm(variables)) return *facts;
     if (auto facts = ask_pbs(variables)) return *facts;
+    if (auto facts = ask_flux(variables)) return *facts;
     return look_here(variables);
 }
 

@@ -1,6 +1,7 @@
 #include "launch/watch/job_end.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 
@@ -10,6 +11,7 @@
 #include "base/text.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
+#include "launch/watch/flux_job_end.hpp"
 
 namespace muster {
 
@@ -56,8 +58,10 @@ bool is_down(std::string_view state) {
     return false;
 }
 
+/// Flux sends its signal at the very end, by a clock of its own that began a moment earlier or later.
 bool time_is_up(allocation const& given) {
-    return given.ends_at && std::chrono::system_clock::now() >= *given.ends_at;
+    auto const slack = std::chrono::seconds(given.scheduler == scheduler_kind::flux ? 2 : 0);
+    return given.ends_at && std::chrono::system_clock::now() >= *given.ends_at - slack;
 }
 
 }  // namespace
@@ -93,6 +97,7 @@ std::vector<std::string> parse_down_nodes(std::string_view records) {
 
 std::vector<std::string> ask_down_nodes(allocation const& given, environment const& variables,
                                         std::chrono::milliseconds patience) {
+    if (given.scheduler == scheduler_kind::flux) return ask_flux_down_nodes(variables, patience);
     if (given.scheduler != scheduler_kind::slurm) return {};
     std::vector<std::string> names;
     for (auto const& node : given.nodes) names.push_back(node.name);
@@ -129,11 +134,18 @@ job_end ask_job_end(allocation const& given, environment const& variables, std::
     if (why == job_end::requeued && !ask_down_nodes(given, variables, patience).empty())
         why = job_end::node_failed;  // and so it was
     if (given.scheduler == scheduler_kind::pbs && !given.job_id.empty()) why = ask_pbs(given.job_id, variables, patience);
+    if (given.scheduler == scheduler_kind::flux) why = ask_flux_job_end(given, variables, patience);
     // Slurm looks at the limits every half minute, PBS every ten seconds; what comes later than the limit comes because of it.
     bool const may_be_time = why == job_end::unknown || (why == job_end::cancelled && given.scheduler == scheduler_kind::slurm) ||
-                             (why == job_end::going_on && given.scheduler == scheduler_kind::pbs);
+                             (why == job_end::going_on && given.scheduler == scheduler_kind::pbs) ||
+                             (why == job_end::going_on && given.scheduler == scheduler_kind::flux);
     if (may_be_time && time_is_up(given)) why = job_end::out_of_time;
     return why;
+}
+
+int meaning_of(int signal_number, allocation const& given) noexcept {
+    bool const ends = signal_number == SIGALRM || signal_number == SIGHUP;
+    return ends && given.scheduler == scheduler_kind::flux ? SIGTERM : signal_number;
 }
 
 std::string describe(job_end why, allocation const& given) {

@@ -263,13 +263,13 @@ as_operator() { # CMD...
     exec nsenter -t "$pid" -m -u -i -n -p -- env SLURM_CONF="$dir/etc/slurm.conf" "$@"
 }
 
-# Of the cluster's user, in one node: processes (node_rsh.py and pbs_stand_in.py aside) and files where programs leave theirs.
+# Of the cluster's user, in one node: processes (node_rsh.py, pbs_stand_in.py and flux_stand_in.py aside) and files where programs leave theirs.
 left_in() {
     local init pid found=0
     init=$(init_of "$1") || return 0
     for pid in $(ip netns pids "$CLUSTER_PREFIX-$1" 2>/dev/null); do
         grep -qs "^Uid:[[:space:]]$uid[[:space:]]" "/proc/$pid/status" && ! grep -qs '^State:[[:space:]]*[ZX]' "/proc/$pid/status" || continue
-        ! grep -qaF -e node_rsh.py -e pbs_stand_in.py "/proc/$pid/cmdline" 2>/dev/null || continue
+        ! grep -qaF -e node_rsh.py -e pbs_stand_in.py -e flux_stand_in.py "/proc/$pid/cmdline" 2>/dev/null || continue
         echo "$1: process $(awk '/^NSpid:/ { print $NF }' "/proc/$pid/status" 2>/dev/null): $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | head -c 200)"
         found=1
     done

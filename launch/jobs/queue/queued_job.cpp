@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/text.hpp"
+#include "launch/jobs/queue/flux_jobs.hpp"
 #include "launch/system/exit_status.hpp"
 
 namespace muster {
@@ -197,14 +198,15 @@ bool is_meant(queued_job const& job, std::string_view asked) {
 
 int watch_code(queued_job const& job) noexcept {
     if (is_one_of(job.state, {"TIMEOUT", "DEADLINE"})) return 124;
-    if (is_one_of(job.state, {"CANCELLED", "PREEMPTED", "REVOKED"})) return 143;
+    if (is_one_of(job.state, {"CANCELLED", "CANCELED", "PREEMPTED", "REVOKED"})) return 143;
     if (job.state == "OUT_OF_MEMORY") return 137;
     if (is_one_of(job.state, {"NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL"})) return 125;
-    if (job.state == "FAILED" && job.status == 0) return 125;
+    if (job.state == "FAILED" && (job.status == 0 || job.reason.starts_with("node-failure"))) return 125;
     return job.status.value_or(125);
 }
 
 std::string explain_wait(queued_job const& job) {
+    if (is_waiting_in_flux(job.state)) return explain_flux_wait(job);
     auto const& reason = job.reason;
     if (reason.empty()) return "the scheduler gives no reason yet";
     if (job.state.size() == 1) return explain_pbs_wait(reason);

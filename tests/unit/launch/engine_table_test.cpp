@@ -1,6 +1,7 @@
 #include "launch/engine/engine_table.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/error.hpp"
 #include "tests/unit/launch/engine_answers.hpp"
@@ -66,6 +67,22 @@ TEST(engine, another_mpi_is_no_way_into_a_second_component) {
     a.variables = {};
     a.said.clear();
     EXPECT_NE(failure(job_on({1, 1}, {4, 4}), a).find("module load openmpi"), std::string::npos);
+}
+
+TEST(engine, in_Flux_it_is_flux_exec) {
+    answers a;
+    a.said["flux getattr security.owner"] = {0, std::to_string(::geteuid()) + "\n", ""};
+    a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4.txt"), ""};
+    auto job = job_on({1, 1}, {4, 4}, scheduler_kind::flux);
+    EXPECT_EQ(choose_engine(job, a.sources(), "").name, "remote") << "no ssh is needed";
+    auto const command = shell_text(choose_engine(job, a.sources(), "").command(job, a.sources()), {});
+    EXPECT_NE(command.find("fluxrsh'"), std::string::npos) << command;
+    EXPECT_EQ(command.find("--by-scheduler"), std::string::npos) << "standard input gets there";
+    auto const by_mpirun = shell_text(choose_engine(job, a.sources(), "mpirun").command(job, a.sources()), {});
+    EXPECT_NE(by_mpirun.find("exec /bin/muster fluxrsh \"$@\""), std::string::npos) << by_mpirun;
+    EXPECT_NE(by_mpirun.find("plm_rsh_no_tree_spawn 1"), std::string::npos) << by_mpirun;
+    a.said["flux getattr security.owner"] = {0, "987654\n", ""};
+    EXPECT_NE(failure(job, a, "remote").find("user 987654"), std::string::npos);
 }
 
 TEST(engine, pals_where_pbs_has_it) {
