@@ -21,6 +21,8 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "launch/remote/agent_ticket.hpp"
+#include "launch/remote/host_ranks.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/system/open_files.hpp"
@@ -39,7 +41,7 @@ constexpr std::size_t usual_open_files = 1024;
 constexpr duration starter_lost_after{15};  ///< until it says how long
 constexpr std::size_t largest_order_bytes = 64u << 20;
 constexpr std::array agent_signals{SIGCHLD};
-constexpr int most_waits_for_strays = 500;  ///< of 20 ms
+constexpr int most_waits_for_strays = 500;          ///< of 20 ms
 constexpr std::string_view pmi1_exchange = "pmi1";  ///< its barrier; fences have other names
 
 }  // namespace
@@ -75,10 +77,11 @@ void host_agent::connect() {
     auto link = connect_to_launcher(directions);
     starter_fd_ = link.socket.get();
     detect_lost_peer(starter_fd_, starter_lost_after);
-    starter_ = std::make_unique<frame_channel>(loop_, std::move(link.socket),
-                                               frame_channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
-                                                                        [this](std::string const& reason) { on_starter_lost(reason); }},
-                                               largest_order_bytes);
+    starter_ =
+        std::make_unique<frame_channel>(loop_, std::move(link.socket),
+                                        frame_channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
+                                                                 [this](std::string const& reason) { on_starter_lost(reason); }},
+                                        largest_order_bytes);
     starter_->secure(std::move(link.session));
     wire::hello hello;
     hello.version = version();
@@ -94,14 +97,18 @@ void host_agent::on_frame(std::string_view frame) {
 }
 
 void host_agent::on_starter_lost(std::string const& reason) {
-    if (reason != frame_channel::closed_by_peer) fmt::print(stderr, "muster: {}: the connection to muster run is lost: {}\n", short_host_name(), reason);
+    if (reason != frame_channel::closed_by_peer)
+        fmt::print(stderr, "muster: {}: the connection to muster run is lost: {}\n", short_host_name(), reason);
     loop_.stop();
 }
 
 void host_agent::on_message(wire::start_shims const& order) try {
     detect_lost_peer(starter_fd_, order.lost_after);
-    if (order.serve_mpi) serve_mpi(order);
-    for (std::size_t i = 0; i < order.ranks.size(); ++i) start(order, order.ranks[i], static_cast<int>(i));
+    hosts_ = static_cast<std::size_t>(place_.count);
+    auto const ranks_of_hosts = unpack_ranks(order.ranks, hosts_, order.world_size);
+    if (order.serve_mpi) serve_mpi(order, ranks_of_hosts);
+    auto const& ranks = ranks_of_hosts.at(static_cast<std::size_t>(place_.number));
+    for (std::size_t i = 0; i < ranks.size(); ++i) start(order, ranks, static_cast<int>(i));
     any_started_ = true;
     sweep_session_dirs();  // of agents that were killed
 } catch (error const& e) {
@@ -109,7 +116,7 @@ void host_agent::on_message(wire::start_shims const& order) try {
 }
 
 /// The servers that MPI meets its world by, as the launcher has them on one node; those of all hosts give each other what ranks tell.
-void host_agent::serve_mpi(wire::start_shims const& order) {
+void host_agent::serve_mpi(wire::start_shims const& order, std::vector<std::vector<int>> const& ranks_of_hosts) {
     session_dir_ = make_session_dir(session_lock_);
     pmix::job job;
     job.nspace = order.nspace;
@@ -117,12 +124,10 @@ void host_agent::serve_mpi(wire::start_shims const& order) {
     job.session_dir = session_dir_;
     job.executable = order.shim.front();
     job.usable_cores = static_cast<int>(current_affinity().cpus.size());
-    for (std::size_t i = 0; i < order.hosts.size(); ++i) {
-        job.nodes.push_back({order.hosts[i], order.ranks_of_hosts.at(i)});
-        all_nodes_.push_back(static_cast<int>(i));
-    }
-    job.node = order.node_rank;
-    job.host = order.hosts.at(static_cast<std::size_t>(order.node_rank));
+    auto const names = expand_hostlist(order.hosts, "the run's hosts");
+    for (std::size_t i = 0; i < hosts_; ++i) job.nodes.push_back({names.at(i), ranks_of_hosts[i]});
+    job.node = place_.number;
+    job.host = names.at(static_cast<std::size_t>(place_.number));
     pmix_server_.emplace(job);
     pmi1_server_.emplace(job);
     for (int const fd : {pmix_server_->event_fd(), pmi1_server_->event_fd()})
@@ -133,9 +138,10 @@ void host_agent::poll_servers() {
     for (auto const& event : pmix_server_->poll()) pass_on(event);
     for (auto const& event : pmi1_server_->poll()) pass_on(event);
     auto mail = pmix_server_->take_mail();
-    for (auto& part : mail.parts) tell(wire::exchange{part.name, part.nodes, std::move(part.data)});
+    for (auto& part : mail.parts)
+        tell(wire::exchange{part.name, part.nodes.size() == hosts_ ? "" : cpuset{part.nodes}.to_list(), std::move(part.data)});
     for (auto& one : mail.modex) tell(wire::modex{one.node, one.number, one.rank, one.status, std::move(one.data)});
-    if (auto part = pmi1_server_->take_part()) tell(wire::exchange{std::string(pmi1_exchange), all_nodes_, std::move(*part)});
+    if (auto part = pmi1_server_->take_part()) tell(wire::exchange{std::string(pmi1_exchange), "", std::move(*part)});
 }
 
 /// To the rank's shim, and by it to the launcher. After an abort an MPICH waits until it is killed. What it prints tells its shim more, but
@@ -174,7 +180,8 @@ void host_agent::on_message(wire::modex const& modex) {
     poll_servers();
 }
 
-void host_agent::start(wire::start_shims const& order, int rank, int local_rank) {
+void host_agent::start(wire::start_shims const& order, std::vector<int> const& ranks, int local_rank) {
+    int const rank = ranks[static_cast<std::size_t>(local_rank)];
     environment own = variables_;
     pmix::scrub_inherited(own);
     for (auto const& [name, value] : order.variables) own.set(name, value);
@@ -188,9 +195,9 @@ void host_agent::start(wire::start_shims const& order, int rank, int local_rank)
     set("MUSTER_RANK", rank);
     set("MUSTER_WORLD_SIZE", order.world_size);
     set("MUSTER_LOCAL_RANK", local_rank);
-    set("MUSTER_LOCAL_SIZE", static_cast<int>(order.ranks.size()));
-    set("MUSTER_NODE_RANK", order.node_rank);
-    set("MUSTER_NODE_COUNT", static_cast<int>(order.hosts.size()));
+    set("MUSTER_LOCAL_SIZE", static_cast<int>(ranks.size()));
+    set("MUSTER_NODE_RANK", place_.number);
+    set("MUSTER_NODE_COUNT", place_.count);
     unique_fd in;
     if (rank == 0) {
         auto [read_end, write_end] = make_pipe();

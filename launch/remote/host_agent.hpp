@@ -58,11 +58,11 @@ class host_agent {
     void on_message(Other const&) {}
     void on_message(wire::exchange const& exchange);
     void on_message(wire::modex const& modex);
-    void serve_mpi(wire::start_shims const& order);
+    void serve_mpi(wire::start_shims const& order, std::vector<std::vector<int>> const& ranks_of_hosts);
     void poll_servers();
     void pass_on(pmix::server_event const& event) const;
     void on_question_of_shim(std::size_t which);
-    void start(wire::start_shims const& order, int rank, int local_rank);
+    void start(wire::start_shims const& order, std::vector<int> const& ranks, int local_rank);
     void write_input();
     void on_signal();
     void end_strays() const;
@@ -80,7 +80,7 @@ class host_agent {
     unique_fd session_lock_;
     std::optional<pmix::server> pmix_server_;
     std::optional<pmix::pmi1_server> pmi1_server_;
-    std::vector<int> all_nodes_;
+    std::size_t hosts_ = 0;  ///< of the run
     std::vector<shim> shims_;
     unique_fd input_;      ///< of rank 0, if it is here and has not closed it
     std::string pending_;  ///< what it has not taken of one block

@@ -19,6 +19,7 @@
 #include "base/version.hpp"
 #include "launch/remote/agent_ticket.hpp"
 #include "launch/remote/unreached_host.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/system/exit_status.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/system/open_files.hpp"
@@ -194,22 +195,30 @@ void remote_starter::leave_out(std::size_t which, std::string const& why) {
 
 /// Once all agents are there: where one host cannot be reached no rank is placed, and that host alone is to blame.
 void remote_starter::start_shims(std::size_t which) {
+    if (!start_order_) start_order_ = std::make_shared<std::string const>(wire::encode(order_for_agents()));
+    hosts_[which].link->send(start_order_);
+    if (which == input_host_) watch_input();
+}
+
+/// Each agent finds its own ranks in it by its number.
+wire::start_shims remote_starter::order_for_agents() const {
     wire::start_shims order;
     order.shim = order_.shim;
     order.variables = variables_of_shims(variables_);
-    order.ranks = order_.hosts[which].ranks;
     order.world_size = count_ranks(order_.hosts);
-    order.node_rank = static_cast<int>(which);
+    std::vector<std::string> names;
+    std::vector<std::vector<int>> ranks;
     for (std::size_t i = 0; i < hosts_.size(); ++i) {
-        order.hosts.push_back(hosts_[i].name);
-        order.ranks_of_hosts.push_back(order_.hosts[i].ranks);
+        names.push_back(hosts_[i].name);
+        ranks.push_back(order_.hosts[i].ranks);
     }
+    if (!order_.probe) order.hosts = compress_hosts(names);  // of a probe not all are known, and no MPI asks
+    order.ranks = pack_ranks(ranks);
     order.nspace = nspace_;
     order.network_interface = order_.interface;
     order.serve_mpi = !order_.probe;
     order.lost_after = order_.lost_after;
-    hosts_[which].link->send(wire::encode(order));
-    if (which == input_host_) watch_input();
+    return order;
 }
 
 void remote_starter::on_frame(std::size_t which, std::string_view frame) {

@@ -29,7 +29,7 @@ struct remote_order {
     std::string pass_key;            ///< --pass-key
     std::string working_dir;
     duration lost_after{15};  ///< a host that is silent for so long is lost
-    bool probe = false;  ///< the shims are probes: no MPI, and a host that cannot be reached does not end the others
+    bool probe = false;       ///< the shims are probes: no MPI, and a host that cannot be reached does not end the others
 };
 
 /// What mpirun is to orted: one process, started by the launcher as its engine, whose standard input is rank 0's. What ranks write goes
@@ -67,6 +67,7 @@ class remote_starter {
     void on_lost(std::size_t which, std::string const& reason);
     void leave_out(std::size_t which, std::string const& why);
     void start_shims(std::size_t which);
+    wire::start_shims order_for_agents() const;
     void on_signal();
     void on_child();
     void read_input();
@@ -87,10 +88,12 @@ class remote_starter {
     std::optional<rlimit> inherited_files_;  ///< what the remote shells get
     struct gathering {
         std::size_t parts = 0;
+        std::vector<int> nodes;  ///< that take part; none: all
         std::string data;
     };
-    std::map<std::string, gathering> exchanges_;  ///< that wait for the parts of more hosts
-    std::size_t input_host_ = 0;    ///< that of rank 0
+    std::map<std::string, gathering> exchanges_;      ///< that wait for the parts of more hosts
+    std::shared_ptr<std::string const> start_order_;  ///< the same for all agents
+    std::size_t input_host_ = 0;                      ///< that of rank 0
     bool all_there_ = false;
     bool input_ended_ = false;
     bool asked_to_end_ = false;

@@ -206,15 +206,14 @@ struct gpus_used {
     bool operator==(gpus_used const&) const = default;
 };
 
-/// From the starter of a remote run to a host's agent: start these shims. Each gets MUSTER_RANK and its like besides.
+/// From the starter of a remote run to the hosts' agents, the same to all: start the shims of your host. Each gets MUSTER_RANK and its
+/// like besides.
 struct start_shims {
     std::vector<std::string> shim;  ///< argv
     environment variables;          ///< beside the agent's own
-    std::vector<int> ranks;         ///< of this host, in order of local rank
     int world_size = 0;
-    int node_rank = 0;
-    std::vector<std::string> hosts;                 ///< of all nodes
-    std::vector<std::vector<int>> ranks_of_hosts;  ///< the same of each
+    std::string hosts;       ///< of all nodes, in the order of the agents' numbers: "n[1-1000]"
+    std::vector<int> ranks;  ///< the ranks of each, as pack_ranks writes them (host_ranks.hpp)
     std::string nspace;
     std::string network_interface;
     bool serve_mpi = true;  ///< PMIx and PMI-1 for the ranks; not for probes
@@ -225,7 +224,7 @@ struct start_shims {
 /// From an agent: its part of an exchange among these hosts' servers of PMIx or PMI-1; from the starter: the parts of all.
 struct exchange {
     std::string name;
-    std::vector<int> nodes;
+    std::string nodes;  ///< that take part, "0-3,7"; empty: all
     std::string data;
     bool operator==(exchange const&) const = default;
 };
