@@ -25,11 +25,12 @@
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
 #include "launch/system/open_files.hpp"
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signals.hpp"
+#include "launch/wire/agent_frame.hpp"
 #include "launch/wire/launcher_link.hpp"
-#include "launch/wire/mpi_event.hpp"
 #include "launch/wire/run_key.hpp"
 #include "pmix/scrub.hpp"
 
@@ -40,6 +41,8 @@ namespace {
 constexpr std::size_t usual_open_files = 1024;
 constexpr duration starter_lost_after{15};  ///< until it says how long
 constexpr std::size_t largest_order_bytes = 64u << 20;
+constexpr std::size_t largest_frame_bytes = 64u << 20;
+constexpr duration last_words{0.5};  ///< for what shims have said when this process ends
 constexpr std::array agent_signals{SIGCHLD};
 constexpr int most_waits_for_strays = 500;          ///< of 20 ms
 constexpr std::string_view pmi1_exchange = "pmi1";  ///< its barrier; fences have other names
@@ -67,6 +70,7 @@ host_agent::~host_agent() {
 int host_agent::run() {
     connect();
     loop_.run();
+    if (launcher_) launcher_->flush(last_words);
     return exit_code_;
 }
 
@@ -90,6 +94,59 @@ void host_agent::connect() {
     hello.world_size = place_.count;
     hello.pid = ::getpid();
     tell(hello);
+}
+
+/// So that the launcher knows of this host as soon as it is there.
+void host_agent::on_message(wire::meet_launcher const& meeting) try {
+    auto link = connect_to_launcher(meeting.variables);
+    int const fd = link.socket.get();
+    detect_lost_peer(fd, meeting.lost_after);
+    launcher_fd_ = fd;
+    launcher_ =
+        std::make_unique<frame_channel>(loop_, std::move(link.socket),
+                                        frame_channel::callbacks{[this](std::string_view frame) { on_launcher_frame(frame); },
+                                                                 [this](std::string const&) { on_launcher_lost(); }},
+                                        largest_frame_bytes);
+    launcher_->secure(std::move(link.session));
+    wire::hello hello;
+    hello.version = version();
+    hello.host = short_host_name();
+    hello.world_size = place_.count;
+    hello.pid = ::getpid();
+    hello.agent = place_.number;
+    launcher_->send(wire::encode(hello));
+} catch (error const& e) {
+    tell(wire::failed{e.what(), exit_code(e.code())});
+}
+
+/// The job is for all ranks here and is fitted to each; all else goes to whom it is for, as it is.
+void host_agent::on_launcher_frame(std::string_view frame) {
+    if (auto const one = wire::read_rank_frame(frame)) {
+        for (auto& shim : shims_)
+            if (shim.link && (one->rank == wire::rank_frame::all || one->rank == shim.rank)) shim.link->send(one->bytes);
+        return;
+    }
+    auto message = wire::decode(frame);
+    if (auto* const job = std::get_if<wire::job>(&message)) give_job(std::move(*job));
+}
+
+void host_agent::give_job(wire::job job) {
+    try {
+        job.own_address = reachable_address(job.address, job.network_interface, launcher_fd_);
+    } catch (error const&) {
+        job.own_address.clear();  // each shim says what is wrong with the interface
+    }
+    for (std::size_t i = 0; i < shims_.size(); ++i) {
+        job.who.rank = shims_[i].rank;
+        job.who.local_rank = static_cast<int>(i);
+        if (shims_[i].link) shims_[i].link->send(wire::encode(job));
+    }
+}
+
+/// The shims see it, and try for themselves.
+void host_agent::on_launcher_lost() {
+    for (auto& shim : shims_)
+        if (shim.link) shim.link->close();
 }
 
 void host_agent::on_frame(std::string_view frame) {
@@ -153,16 +210,22 @@ void host_agent::pass_on(pmix::server_event const& event) const {
                       : event.what == kind::finalized ? mpi_event::kind::finalized
                                                       : mpi_event::kind::aborted;
     for (auto const& one : shims_)
-        if (one.rank == event.rank) write_event(one.socket.get(), {what, event.code});
+        if (one.rank == event.rank && one.link) one.link->send(encode(mpi_event{what, event.code}));
 }
 
-/// Its rank has ended: what that had done before waits at the servers at most. Or it asks whether this process runs.
-void host_agent::on_question_of_shim(std::size_t which) {
-    auto& socket = shims_[which].socket;
-    auto const questions = read_events(socket.get());
-    if (questions.empty()) return loop_.unwatch(socket.get());
-    poll_servers();
-    for (auto const& question : questions) write_event(socket.get(), question);
+/// For the launcher; or a question: its rank has ended, and what that had done before waits at the servers at most, or does this process run?
+void host_agent::on_shim_frame(std::size_t which, std::string_view frame) {
+    auto const& one = shims_[which];
+    if (auto const question = read_event(frame)) {
+        if (pmix_server_) poll_servers();
+        if (one.link) one.link->send(encode(*question));
+    } else if (launcher_) {
+        launcher_->send(wire::encode(wire::rank_frame{one.rank, frame}));
+    }
+}
+
+void host_agent::on_shim_gone(std::size_t which) {
+    if (launcher_) launcher_->send(wire::encode(wire::rank_frame{shims_[which].rank, {}, wire::rank_frame::kind::closed}));
 }
 
 void host_agent::on_message(wire::exchange const& exchange) {
@@ -205,14 +268,9 @@ void host_agent::start(wire::start_shims const& order, std::vector<int> const& r
         in = std::move(read_end);
         input_ = std::move(write_end);
     }
-    unique_fd own_end, end_of_shim;
-    if (std::array<int, 2> ends{}; pmix_server_) {
-        if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0)
-            throw_system("socketpair", "for a shim");
-        own_end.reset(ends[0]);
-        end_of_shim.reset(ends[1]);
-        own.set(mpi_events_variable, "1");
-    }
+    shims_.push_back({rank, -1, nullptr});
+    unique_fd const end_of_shim = launcher_ ? open_link(shims_.size() - 1) : unique_fd();
+    if (end_of_shim) own.set(agent_socket_variable, "1");
     pid_t const pid = start_process({.path = order.shim.front(),
                                      .arguments = &order.shim,
                                      .variables = &own,
@@ -222,9 +280,20 @@ void host_agent::start(wire::start_shims const& order, std::vector<int> const& r
                                      .stderr_fd = STDERR_FILENO,
                                      .cores = {},
                                      .own_session = true});
-    shims_.push_back({rank, pid, std::move(own_end)});
-    if (auto const which = shims_.size() - 1; shims_[which].socket)
-        loop_.watch_readable(shims_[which].socket.get(), [this, which] { on_question_of_shim(which); });
+    shims_.back().pid = pid;
+}
+
+/// The shim's end of the socket between it and this process.
+unique_fd host_agent::open_link(std::size_t which) {
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) throw_system("socketpair", "for a shim");
+    unique_fd end_of_shim(ends[1]);
+    shims_[which].link = std::make_unique<frame_channel>(
+        loop_, unique_fd(ends[0]),
+        frame_channel::callbacks{[this, which](std::string_view frame) { on_shim_frame(which, frame); },
+                                 [this, which](std::string const&) { on_shim_gone(which); }},
+        largest_frame_bytes);
+    return end_of_shim;
 }
 
 void host_agent::on_message(wire::input const& input) {

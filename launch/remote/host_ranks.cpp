@@ -26,9 +26,10 @@ struct run {
 /// The ranks from `begin` on that are equally far from each other.
 run take_run(std::vector<int> const& ranks, std::size_t begin) {
     run one{.first = ranks[begin], .ranks = 1};
-    if (begin + 1 < ranks.size()) one.step = ranks[begin + 1] - ranks[begin];
+    if (begin + 1 < ranks.size() && ranks[begin + 1] > ranks[begin]) one.step = ranks[begin + 1] - ranks[begin];
     while (begin + static_cast<std::size_t>(one.ranks) < ranks.size() &&
-           ranks[begin + static_cast<std::size_t>(one.ranks)] == one.first + one.ranks * one.step)
+           ranks[begin + static_cast<std::size_t>(one.ranks)] ==
+               static_cast<std::int64_t>(one.first) + static_cast<std::int64_t>(one.ranks) * one.step)
         ++one.ranks;
     if (one.ranks == 1) one.step = 1;
     return one;

@@ -47,7 +47,9 @@ class remote_starter {
         enum class state { waiting, called, there, over, lost };
         state now = state::waiting;
         pid_t shell = -1;  ///< of its remote shell; -1: none runs
-        std::string name;  ///< as it says itself
+        event_loop::clock::time_point called_at{};
+        bool noted = false;  ///< as absent
+        std::string name;    ///< as it says itself
         std::unique_ptr<frame_channel> link;
     };
 
@@ -73,6 +75,7 @@ class remote_starter {
     void read_input();
     void watch_input();
     void give_up(std::string const& why, int code);
+    void stop_once_quiet();
     void end_if_over();
     void say(std::string const& line);
 
@@ -95,6 +98,7 @@ class remote_starter {
     std::shared_ptr<std::string const> start_order_;  ///< the same for all agents
     std::size_t input_host_ = 0;                      ///< that of rank 0
     bool all_there_ = false;
+    bool giving_up_ = false;  ///< agents that come are told to end
     bool input_ended_ = false;
     bool asked_to_end_ = false;
     int exit_code_ = 0;

@@ -26,8 +26,10 @@ struct hello {
     int rank = -1;        ///< as the engine numbers it; -1: a probe
     int world_size = 0;
     long pid = 0;
-    std::string step;   ///< what the engine calls all of this, for ending it from outside: "4242.0"
-    std::string fault;  ///< why it cannot go on (the engine's variables contradict each other); empty: all is well
+    std::string step;    ///< what the engine calls all of this, for ending it from outside: "4242.0"
+    std::string fault;   ///< why it cannot go on (the engine's variables contradict each other); empty: all is well
+    int agent = -1;      ///< of a host's agent, which carries its shims' messages: its number; -1: a shim
+    bool again = false;  ///< of a shim whose agent carries nothing any more
     bool operator==(hello const&) const = default;
 };
 
@@ -45,7 +47,8 @@ struct job {
     std::string python_package;        ///< folders of the launcher's installation (python_folders), or empty
     std::string python_horovod;
     std::string network_interface;
-    std::string address;  ///< what the other nodes call this rank's node, with the site's rule applied
+    std::string address;      ///< what the other nodes call this rank's node, with the site's rule applied
+    std::string own_address;  ///< where other nodes reach this one, as its agent has found; empty: the shim looks
     duration grace{5};
     duration lost_after{15};
     bool hold_worker_port = false;   ///< the world is small enough for TF_CONFIG
@@ -221,6 +224,13 @@ struct start_shims {
     bool operator==(start_shims const&) const = default;
 };
 
+/// From the starter to an agent that has come: how it and its shims reach the launcher, whose connection it is to share out.
+struct meet_launcher {
+    environment variables;  ///< MUSTER_LAUNCHER, MUSTER_TOKEN
+    duration lost_after{15};
+    bool operator==(meet_launcher const&) const = default;
+};
+
 /// From an agent: its part of an exchange among these hosts' servers of PMIx or PMI-1; from the starter: the parts of all.
 struct exchange {
     std::string name;
@@ -269,7 +279,7 @@ struct settled {
 /// New kinds come last: the place of a kind is its number on the wire.
 using message = std::variant<hello, job, ready, go, started, failed, ended, gone, room, loaded_mpi, orphaned, signal, bye,
                              examine, report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, gpus_used,
-                             start_shims, input, taken, shims_ended, exchange, modex, met, settled>;
+                             start_shims, input, taken, shims_ended, exchange, modex, met, settled, meet_launcher>;
 
 /// As CBOR (RFC 8949). Strings may hold any bytes.
 std::string encode(message const& m);

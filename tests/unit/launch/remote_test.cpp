@@ -82,7 +82,9 @@ TEST(agent_ticket, opens_with_the_jobs_secret_only) {
     auto other = cookie;
     other.back() = 'E';
     EXPECT_THROW(redeem_ticket(ticket, {{"PBS_JOBCOOKIE", other}}), error);
-    EXPECT_THROW(redeem_ticket(ticket.substr(0, ticket.size() - 1) + (ticket.back() == '0' ? "1" : "0"), {{"PBS_JOBCOOKIE", cookie}}), error);
+    EXPECT_THROW(
+        redeem_ticket(ticket.substr(0, ticket.size() - 1) + (ticket.back() == '0' ? "1" : "0"), {{"PBS_JOBCOOKIE", cookie}}),
+        error);
     EXPECT_THROW(redeem_ticket("job:", {{"PBS_JOBCOOKIE", cookie}}), error);
     EXPECT_THROW(redeem_ticket(ticket, {}), error);
     EXPECT_THROW(seal_for_job(key, {}), error);
