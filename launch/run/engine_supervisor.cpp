@@ -286,7 +286,7 @@ void engine_supervisor::on_engine_end() {
         int const code = shell_code(*engine_status_);
         // It has named the host that is to blame; the others are those that were on their way.
         if (!absent.empty() && engine_.name == "remote")
-            fail(fmt::format("no rank was started: {} {}, for the reason above{}", engine_.name, what, advice_on_names()),
+            fail(fmt::format("no rank was started: {} {}, for the reason above", engine_.name, what),
                  exit_code(errc::unavailable));
         else if (!absent.empty())
             fail(fmt::format("{} {} before {} of {} ranks came up ({}); its own message is above; {}", engine_.name, what,
@@ -298,20 +298,14 @@ void engine_supervisor::on_engine_end() {
     });
 }
 
-/// "; no address is known here of node9: correct the name", or nothing.
-std::string engine_supervisor::advice_on_names() const {
+/// The engine's own message may be long, and the cause stand in its first line.
+std::string engine_supervisor::advice_on_absent() const {
     constexpr std::size_t most_names = 3;  // each may take some seconds
     std::set<std::string> hosts;
     for (auto const& rank : ranks_)
-        if (rank.now == remote_rank::state::absent && hosts.size() < most_names && !ranks_.has_agent(rank))
-            hosts.insert(rank.job.who.host);
+        if (rank.now == remote_rank::state::absent && hosts.size() < most_names) hosts.insert(rank.job.who.host);
     std::erase_if(hosts, has_address);
-    return hosts.empty() ? "" : fmt::format("; no address is known here of {}: correct the name", fmt::join(hosts, ", "));
-}
-
-/// The engine's own message may be long, and the cause stand in its first line.
-std::string engine_supervisor::advice_on_absent() const {
-    if (auto const names = advice_on_names(); !names.empty()) return names.substr(2);
+    if (!hosts.empty()) return fmt::format("no address is known here of {}: correct the name", fmt::join(hosts, ", "));
     return "check that every node has this muster at the same path, and see the command with --dry-run";
 }
 

@@ -85,7 +85,6 @@ class engine_supervisor {
     void on_child();
     void on_engine_end();
     std::string advice_on_absent() const;
-    std::string advice_on_names() const;
     void on_guardian_gone();
     void on_reader_gone();
     void on_writer_event();

@@ -68,6 +68,7 @@ class made_up_hosts {
   private:
     struct host {
         int number = 0;
+        unique_fd caller;  ///< until the starter has answered: it takes the end of a shell for that of its agent
         std::unique_ptr<frame_channel> starter, launcher;
         std::vector<int> ranks;
         bool over = false;
@@ -99,7 +100,7 @@ class made_up_hosts {
 
     /// "NUMBER COUNT ADDRESSES KEY"
     void on_call() {
-        unique_fd const caller(::accept4(calls_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        unique_fd caller(::accept4(calls_.get(), nullptr, nullptr, SOCK_CLOEXEC));
         std::string text(4096, '\0');
         auto const got = ::recv(caller.get(), text.data(), text.size(), 0);
         if (got <= 0) return;
@@ -115,12 +116,14 @@ class made_up_hosts {
         hello.rank = one.number;
         hello.world_size = static_cast<int>(parse_integer(words.at(1)).value());
         one.starter->send(wire::encode(hello));
-        [[maybe_unused]] auto const said = ::send(caller.get(), "k", 1, MSG_NOSIGNAL);
+        one.caller = std::move(caller);
     }
 
     void on_starter(host& one, std::string_view frame) {
         auto const message = wire::decode(frame);
         if (auto const* const meeting = std::get_if<wire::meet_launcher>(&message)) {
+            [[maybe_unused]] auto const said = ::send(one.caller.get(), "k", 1, MSG_NOSIGNAL);
+            one.caller.reset();
             one.launcher = open(meeting->variables, one, from_launcher_, &made_up_hosts::on_launcher);
             auto hello = hello_of(one);
             hello.agent = one.number;
@@ -225,7 +228,6 @@ int call(std::string const& command) {
     auto const text = fmt::format("{} {} {} {}", agent[1], agent[2], agent[3], trim(key));
     if (::send(to.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) return 3;
     char played = 0;
-    // The shell of a host ends with its agent.
     return ::recv(to.get(), &played, 1, 0) == 1 ? 0 : 4;
 }
 

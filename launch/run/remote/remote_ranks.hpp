@@ -84,9 +84,6 @@ class remote_ranks {
     wire::job job_of(remote_rank const& rank) const;
     remote_host& host(int number) { return hosts_.at(static_cast<std::size_t>(number)); }
     std::size_t hosts() const noexcept { return hosts_.size(); }
-    bool has_agent(remote_rank const& rank) const noexcept {
-        return hosts_[static_cast<std::size_t>(rank.job.who.node_rank)].link != nullptr;
-    }
     /// How much output each shim may send ahead.
     std::size_t window() const noexcept { return ranks_.empty() ? 0 : ranks_.front().job.output_window; }
     bool is_on(int rank, int number) const noexcept;
