@@ -36,6 +36,7 @@ constexpr std::size_t calls_at_once = 32;  ///< remote shells whose agents have 
 constexpr std::size_t largest_part_bytes = 64u << 20;
 constexpr std::array starter_signals{SIGCHLD, SIGTERM};
 constexpr duration patience_with_hosts{10};     ///< from its call until the user is told of one
+constexpr duration between_losses{0.2};  ///< those of a moment are told in one line
 constexpr duration patience_with_late_ones{2};  ///< with agents on their way, once the start is given up
 
 /// The shims' variables: those that they need to start. The ranks' own come from the launcher, over the shims' connections.
@@ -77,11 +78,12 @@ remote_starter::remote_starter(environment variables, remote_order order)
 remote_starter::~remote_starter() = default;
 
 int remote_starter::run() {
-    more_open_files const files(2 * hosts_.size());
+    more_open_files const files(hosts_.size());
     inherited_files_ = files.inherited();
     call_some();
     loop_.after(patience_with_hosts, [this] { note_absent(); });
     loop_.run();
+    say_lost();
     wait_for_local_agent();
     return asked_to_end_ ? 128 + SIGTERM : exit_code_;
 }
@@ -259,8 +261,11 @@ void remote_starter::on_message(std::size_t which, wire::failed const& failed) {
 void remote_starter::on_lost(std::size_t which, std::string const& reason) {
     if (hosts_[which].now != host::state::there) return;
     if (giving_up_) return void(hosts_[which].now = host::state::lost);
-    if (reason != frame_channel::closed_by_peer)
-        say(fmt::format("error: the connection to the agent on {} is lost: {}", hosts_[which].name, reason));
+    if (reason != frame_channel::closed_by_peer) {
+        if (lost_.empty()) loop_.after(between_losses, [this] { say_lost(); });
+        if (lost_.empty()) lost_why_ = reason;
+        lost_.push_back(hosts_[which].name);
+    }
     hosts_[which].now = host::state::lost;
     exit_code_ = exit_code(errc::peer_failed);
     if (!order_.probe && !all_there_)
@@ -268,6 +273,14 @@ void remote_starter::on_lost(std::size_t which, std::string const& reason) {
                                    hosts_[which].name),
                        exit_code_);
     end_if_over();
+}
+
+/// A switch that fails takes many hosts at one moment.
+void remote_starter::say_lost() {
+    if (lost_.empty()) return;
+    say(fmt::format("error: the {} on {} {} lost: {}", lost_.size() == 1 ? "connection to the agent" : "connections to the agents",
+                    list_some(lost_, "hosts"), lost_.size() == 1 ? "is" : "are", lost_why_));
+    lost_.clear();
 }
 
 void remote_starter::on_signal() {

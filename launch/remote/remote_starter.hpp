@@ -74,6 +74,7 @@ class remote_starter {
     void on_child();
     void read_input();
     void watch_input();
+    void say_lost();
     void give_up(std::string const& why, int code);
     void stop_once_quiet();
     void end_if_over();
@@ -97,6 +98,8 @@ class remote_starter {
     std::map<std::string, gathering> exchanges_;      ///< that wait for the parts of more hosts
     std::shared_ptr<std::string const> start_order_;  ///< the same for all agents
     std::size_t input_host_ = 0;                      ///< that of rank 0
+    std::vector<std::string> lost_;  ///< hosts of which nothing has been said yet
+    std::string lost_why_;           ///< of the first
     bool all_there_ = false;
     bool giving_up_ = false;  ///< agents that come are told to end
     bool input_ended_ = false;

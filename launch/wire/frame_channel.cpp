@@ -66,9 +66,8 @@ void frame_channel::set_callbacks(callbacks what_to_do, std::size_t largest_fram
 }
 
 void frame_channel::close() noexcept {
-    if (writer_) loop_.unwatch(writer_.get());
     if (socket_) loop_.unwatch(socket_.get());
-    writer_.reset();
+    waits_for_room_ = false;
     socket_.reset();
 }
 
@@ -132,7 +131,7 @@ void frame_channel::send(std::string_view frame) {
 void frame_channel::send(std::shared_ptr<std::string const> frame) {
     if (!open()) return;
     waiting_.push_back({std::move(frame), session_ != nullptr});
-    if (!writer_) write_some();
+    if (!waits_for_room_) write_some();
 }
 
 /// The next bytes for the socket: a few short frames, or a piece of a long one.
@@ -172,13 +171,12 @@ bool frame_channel::write_ready() {
 void frame_channel::write_some() {
     while (open() && !sent_all() && write_ready()) {
     }
-    if (sent_all() && writer_) {
-        loop_.unwatch(writer_.get());
-        writer_.reset();
-    } else if (!sent_all() && !writer_ && open()) {
-        writer_.reset(::fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
-        if (writer_) loop_.watch_writable(writer_.get(), [this] { write_some(); });
-    }
+    if (!open() || sent_all() == !waits_for_room_) return;
+    waits_for_room_ = !waits_for_room_;
+    if (waits_for_room_)
+        loop_.watch_room(socket_.get(), [this] { write_some(); });
+    else
+        loop_.unwatch_room(socket_.get());
 }
 
 void frame_channel::flush(duration limit) noexcept {

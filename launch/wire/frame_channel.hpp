@@ -61,7 +61,7 @@ class frame_channel {
 
     event_loop& loop_;
     unique_fd socket_;
-    unique_fd writer_;  ///< the same socket, watched for room: the loop knows one callback a descriptor
+    bool waits_for_room_ = false;
     std::shared_ptr<callbacks const> do_;
     std::size_t largest_frame_;
     std::unique_ptr<secure_session> session_;  ///< none: frames go in clear
