@@ -112,7 +112,8 @@ int main(int argc, char** argv) {
         share_one_heap();
         open_standard_descriptors();
         auto const inherited = environment::capture();
-        auto const variables = without_submitters_task(inherited, slurm_step_of(inherited));
+        auto const step = slurm_step_of(inherited);
+        auto const variables = without_submitters_task(inherited, step, job_script_variables(inherited, step));
         init_log(variables.get_or("MUSTER_LOG", "warning"));
         end_phase("libraries loaded");
         command_set set({.name = "muster",

@@ -43,6 +43,7 @@ struct peer {
     std::string name;
     std::vector<std::string> before;  ///< command up to the number of ranks
     std::vector<std::string> after;   ///< between that and the program
+    environment variables;
 };
 
 struct measured {
@@ -71,16 +72,26 @@ std::string mpi_start_program() {
 }
 
 std::vector<peer> find_peers(std::string const& muster_path, environment const& variables) {
-    std::vector<peer> peers{{fmt::format("muster {}", version()), {muster_path, "run", "-q", "-n"}, {"--"}}};
+    std::vector<peer> peers{{fmt::format("muster {}", version()), {muster_path, "run", "-q", "-n"}, {"--"}, variables}};
     if (auto const path = find_program_or_nothing("mpirun.openmpi", variables); !path.empty()) {
-        peer p{"mpirun (" + mpi_library_version() + ")", {path, "--oversubscribe"}, {}};
+        peer p{"mpirun (" + mpi_library_version() + ")", {path, "--oversubscribe"}, {}, variables};
         if (::getuid() == 0) p.before.emplace_back("--allow-run-as-root");
         p.before.emplace_back("-n");
         peers.push_back(p);
     }
     if (auto const path = find_program_or_nothing("mpiexec.hydra", variables); !path.empty())
-        peers.push_back({"mpiexec.hydra", {path, "-n"}, {}});
+        peers.push_back({"mpiexec.hydra", {path, "-n"}, {}, variables});
     return peers;
+}
+
+/// Without what salloc and sbatch have set for an srun that is given nothing else: SLURM_CPUS_PER_TASK, SLURM_TRES_BIND,
+/// SLURM_DISTRIBUTION and their like would make of this step another one than muster's. It asks Slurm for the job by its number.
+environment variables_of_srun(environment variables) {
+    auto const job = variables.get_or("SLURM_JOB_ID", ""), conf = variables.get_or("SLURM_CONF", "");
+    for (auto const* const prefix : {"SLURM_", "SRUN_"}) variables.unset_prefix(prefix);
+    if (!job.empty()) variables.set("SLURM_JOB_ID", job);
+    if (!conf.empty()) variables.set("SLURM_CONF", conf);
+    return variables;
 }
 
 /// muster, and srun with the layout that muster chooses: as many ranks on each node.
@@ -94,8 +105,11 @@ std::vector<peer> slurm_peers(std::string const& muster_path, int ranks, environ
     if (ranks % nodes != 0)
         throw error(errc::usage, fmt::format("{} ranks on {} nodes: give a multiple of {}", ranks, nodes, nodes));
     auto const each = std::to_string(ranks / nodes);
-    return {{fmt::format("muster {}", version()), {muster_path, "run", "-q", "--ranks-per-node", each, "-n"}, {"--"}},
-            {"srun", {path, "-Q", "--mpi=pmix", "--overlap", "--nodes=" + *told, "--ntasks-per-node=" + each, "-n"}, {}}};
+    return {{fmt::format("muster {}", version()), {muster_path, "run", "-q", "--ranks-per-node", each, "-n"}, {"--"}, variables},
+            {"srun",
+             {path, "-Q", "--mpi=pmix", "--overlap", "--nodes=" + *told, "--ntasks-per-node=" + each, "-n"},
+             {},
+             variables_of_srun(variables)}};
 }
 
 std::vector<std::string> command_of(peer const& p, int ranks, std::string const& program) {
@@ -107,8 +121,7 @@ std::vector<std::string> command_of(peer const& p, int ranks, std::string const&
 }
 
 /// One rank in the middle prints a line and kills itself while the others sleep: wall time from its line to the end of the run.
-void compare_deaths(int ranks, std::vector<peer> peers, int repeats, environment const& variables,
-                    nlohmann::ordered_json& records) {
+void compare_deaths(int ranks, std::vector<peer> peers, int repeats, nlohmann::ordered_json& records) {
     peers.back().before.insert(peers.back().before.end() - 1, "--kill-on-bad-exit=1");  // srun's option for the same
     auto const script = fmt::format("[ \"$SLURM_PROCID\" = {} ] || exec sleep 1000; sleep 1; echo dying; kill -9 $$", ranks / 2);
     std::map<std::string, std::vector<double>> times;
@@ -116,7 +129,7 @@ void compare_deaths(int ranks, std::vector<peer> peers, int repeats, environment
         for (auto const& p : peers) {
             auto command = command_of(p, ranks, "sh");
             command.insert(command.end(), {"-c", script});
-            auto const r = run_timed_from_output(command, variables, deadline);
+            auto const r = run_timed_from_output(command, p.variables, deadline);
             if (r.timed_out || r.wall.count() == 0) {
                 fmt::print(stderr, "muster-bench: note: {} ended with exit code {}: {}\n", p.name, r.exit_code,
                            r.timed_out ? "it hung" : "the rank did not run");
@@ -162,7 +175,7 @@ bool compare(std::string const& title, std::string const& program, int ranks, bo
             if (i > 0) results["bare"].wall_s.push_back(wall.count());
         }
         for (auto const& p : peers) {
-            auto const r = run_timed(command_of(p, ranks, program), variables, deadline);
+            auto const r = run_timed(command_of(p, ranks, program), p.variables, deadline);
             if (i == 0 && r.exit_code == 0) continue;
             record(results[p.name], r);
             records.push_back({{"what", title},
@@ -242,11 +255,12 @@ void compare_output(std::string const& muster_path, int mib, int repeats, enviro
     fmt::print("{} MiB of lines, medians of {} runs taking turns (1 MB = 1e6 bytes)\n{}\n", mib, repeats, align_columns(rows));
 }
 
-int endure(peer const& muster_peer, std::vector<int> const& ranks, int runs, environment const& variables) {
+int endure(peer const& muster_peer, std::vector<int> const& ranks, int runs) {
     int bad = 0;
     for (int const n : ranks) {
         measured m;
-        for (int i = 0; i < runs; ++i) record(m, run_timed(command_of(muster_peer, n, "/bin/true"), variables, deadline));
+        for (int i = 0; i < runs; ++i)
+            record(m, run_timed(command_of(muster_peer, n, "/bin/true"), muster_peer.variables, deadline));
         bad += m.failed + m.hung;
         auto const s = m.wall_s.empty() ? summary{} : summarise(m.wall_s);
         fmt::print("{} runs of {} ranks: {} hung, {} failed; median {:.1f} ms, longest {:.1f} ms\n", runs, n, m.hung, m.failed,
@@ -298,7 +312,7 @@ int launch_command(given_options const& given, environment const& variables) {
     auto const peers = find_peers(muster_path, variables);
     crowd_watch const crowd;
     refuse_crowd(given, crowd.load(false));
-    if (given.has("endurance")) return endure(peers.front(), ranks, count_of(given, "endurance"), variables);
+    if (given.has("endurance")) return endure(peers.front(), ranks, count_of(given, "endurance"));
 
     auto const machine = describe_machine();
     bool const slurm = given.has("slurm");
@@ -320,7 +334,7 @@ int launch_command(given_options const& given, environment const& variables) {
                 table("MPI_Init + MPI_Finalize", program, n, slurm ? slurm_peers(muster_path, n, variables) : open_mpi_peers);
     }
     if (slurm)
-        compare_deaths(ranks.front(), slurm_peers(muster_path, ranks.front(), variables), repeats, variables, records);
+        compare_deaths(ranks.front(), slurm_peers(muster_path, ranks.front(), variables), repeats, records);
     else if (int const mib = count_of(given, "output-mib", 0); mib > 0)
         compare_output(muster_path, mib, std::min(repeats, 5), variables, records);
     auto const load = crowd.load(!slurm);

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
+#include "launch/scheduler/slurm_components.hpp"
 
 namespace muster {
 
@@ -74,7 +75,7 @@ std::optional<int> gpus_on_each(engine_job const& job) {
 }
 
 std::optional<std::string> beyond_first_component(engine_job const& job, environment const& variables) {
-    auto const size = variables.get_int("SLURM_HET_SIZE").value_or(1);
+    int const size = count_slurm_components(variables);
     auto const name = "SLURM_JOB_NODELIST_HET_GROUP_0";
     if (job.given.scheduler != scheduler_kind::slurm || size < 2 || !variables.has(name)) return std::nullopt;
     auto const list = expand_hostlist(variables.get_or(name, ""), name);

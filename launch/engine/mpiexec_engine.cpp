@@ -9,9 +9,9 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/engine/mpi_family.hpp"
-#include "launch/remote/pbs_remote.hpp"
 #include "launch/engine/program_version.hpp"
 #include "launch/engine/srun_engine.hpp"
+#include "launch/remote/pbs_remote.hpp"
 
 namespace muster {
 
@@ -60,10 +60,25 @@ bool starts_proxies_by_srun(mpiexec_program const& program, engine_job const& jo
            std::find(program.launchers.begin(), program.launchers.end(), "slurm") != program.launchers.end();
 }
 
+/// From 23.11 on every Slurm job has these variables, for a Hydra that starts its proxies by srun. Another launcher would be given
+/// srun's option: `ssh -x --external-launcher node2 hydra_pmi_proxy`. What the user has set besides stays.
+void drop_words_for_srun(environment& variables) {
+    std::vector<std::string> kept;
+    auto const words = variables.get_or("HYDRA_LAUNCHER_EXTRA_ARGS", "");
+    for (auto const word : split(words, ' '))
+        if (!word.empty() && word != "--external-launcher") kept.emplace_back(word);
+    if (kept.empty())
+        variables.unset("HYDRA_LAUNCHER_EXTRA_ARGS");
+    else
+        variables.set("HYDRA_LAUNCHER_EXTRA_ARGS", join(kept, " "));
+    if (variables.get_or("HYDRA_BOOTSTRAP", "") == "slurm") variables.unset("HYDRA_BOOTSTRAP");
+}
+
 void add_hydra_launcher(mpiexec_program const& program, engine_job const& job, engine_command& command) {
     auto& argv = command.argv;
     auto const shell = shell_split(job.remote_shell, "--remote-shell");
     bool const by_srun = starts_proxies_by_srun(program, job);
+    if (!by_srun) drop_words_for_srun(command.variables);
     if (!shell.empty() && !by_srun && !command.variables.has("HYDRA_LAUNCHER_EXEC")) {
         argv.insert(argv.end(), {"-launcher", "ssh", "-launcher-exec", shell.front()});
         if (shell.size() > 1) command.variables.set("HYDRA_LAUNCHER_EXTRA_ARGS", join(std::span(shell).subspan(1), " "));

@@ -1,8 +1,12 @@
 #include "launch/engine/outer_task.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/process/text_file.hpp"
@@ -17,6 +21,63 @@ namespace {
 /// What Slurm sets for each job's own script or shell.
 constexpr std::array set_anew{"SLURM_NTASKS", "SLURM_NPROCS",  "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_MPI_TYPE",
                               "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID",          "SLURM_GTIDS",          "SLURM_TASK_PID"};
+
+/// What slurmd sets for the tasks on its node, and no salloc.
+constexpr std::array set_by_slurmd{"SLURM_TASK_PID",       "SLURM_PROCID",       "SLURM_LOCALID",       "SLURM_NODEID",
+                                   "SLURM_GTIDS",          "SLURMD_NODENAME",    "SLURM_CPUS_ON_NODE",  "SLURM_GPUS_ON_NODE",
+                                   "SLURM_JOB_GPUS",       "SLURM_STEP_GPUS",    "SLURM_RESTART_COUNT", "CUDA_VISIBLE_DEVICES",
+                                   "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"};
+
+/// Variables that launchers set for their tasks, and nobody else.
+constexpr std::array of_launchers{"OMPI_COMM_WORLD_", "PMIX_", "PMI_", "PMI2_", "HYDI_", "PALS_", "PRTE_", "MUSTER_"};
+
+bool is_of_launcher(std::string_view name) {
+    return std::any_of(of_launchers.begin(), of_launchers.end(),
+                       [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+/// 0: not to be seen. "12 (bash) S 9 …": it is the second word behind the name, which may hold anything.
+std::int64_t parent_of(std::int64_t pid) {
+    auto const stat = read_text_file(fmt::format("/proc/{}/stat", pid));
+    auto const words = split(std::string_view(stat).substr(std::min(stat.rfind(')') + 1, stat.size())), ' ');
+    return words.size() > 2 ? parse_integer(words[2]).value_or(0) : 0;
+}
+
+/// Those that it was started with; empty where they may not be seen.
+environment variables_of_process(std::int64_t pid) {
+    environment variables;
+    if (pid < 1) return variables;
+    for (auto const entry : split(read_text_file(fmt::format("/proc/{}/environ", pid)), '\0'))
+        if (auto const equals = entry.find('='); equals != std::string_view::npos && equals > 0)
+            variables.set(entry.substr(0, equals), entry.substr(equals + 1));
+    return variables;
+}
+
+/// Takes out what the job's script already had of a launcher's task, unless a launcher within the job has set any of it anew.
+environment without_former_launcher(environment variables, environment const& script) {
+    auto kept = script;
+    pmix::scrub_inherited(kept);
+    std::vector<std::string> former;
+    bool launcher = false;
+    for (auto const& [name, value] : script) {
+        if (kept.has(name) || std::find(set_anew.begin(), set_anew.end(), name) != set_anew.end()) continue;
+        if (variables.get(name) != value && is_of_launcher(name)) return variables;
+        launcher = launcher || is_of_launcher(name);
+        if (variables.get(name) == value) former.push_back(name);
+    }
+    if (launcher)
+        for (auto const& name : former) variables.unset(name);
+    return variables;
+}
+
+/// A PBS job submitted by qsub -V from within a Slurm job is no part of that.
+void drop_slurm_job(environment& variables, environment const& script) {
+    if (!script.has("SLURM_JOB_ID")) return;
+    for (auto const& [name, value] : script)
+        if ((name.starts_with("SLURM_JOB") || name.starts_with("SLURM_STEP") || name.starts_with("SLURM_NODE")) &&
+            variables.get(name) == value)
+            variables.unset(name);
+}
 
 /// The step that the variables speak of.
 std::string told_step(environment const& variables) {
@@ -52,8 +113,11 @@ std::optional<outer_task> find_outer_task(environment const& variables) {
     }
 }
 
-environment without_submitters_task(environment variables, std::string const& slurm_step) {
+environment without_submitters_task(environment variables, std::string const& slurm_step, environment const& script) {
+    if (script.size() > 0) variables = without_former_launcher(std::move(variables), script);
+    if (slurm_step.empty() && script.has("PBS_JOBID")) drop_slurm_job(variables, script);
     if (slurm_step.empty() || slurm_step == told_step(variables)) return variables;
+    bool const others_job = !slurm_step.starts_with(variables.get_or("SLURM_JOB_ID", "") + ".");
     if (inside_mpi_launcher(variables)) {
         variables.unset_prefix("SLURM_STEP");
         return variables;
@@ -62,18 +126,27 @@ environment without_submitters_task(environment variables, std::string const& sl
     pmix::scrub_inherited(variables);
     for (auto const name : set_anew)
         if (auto const value = given.get(name)) variables.set(name, *value);
+    if (others_job)
+        for (auto const name : set_by_slurmd) variables.unset(name);
     return variables;
+}
+
+environment job_script_variables(environment const& variables, std::string const& slurm_step) {
+    if (slurm_step.ends_with(".batch"))
+        return variables_of_process(parse_integer(variables.get_or("SLURM_TASK_PID", "")).value_or(0));
+    if (!variables.has("PBS_JOBID")) return {};
+    for (auto pid = parent_of(std::int64_t{::getpid()}), child = std::int64_t{::getpid()}; pid > 1;
+         child = pid, pid = parent_of(pid))
+        if (trim(read_text_file(fmt::format("/proc/{}/comm", pid))) == "pbs_mom") return variables_of_process(child);
+    return {};
 }
 
 std::string slurm_step_of(environment const& variables) {
     auto const task = parse_integer(variables.get_or("SLURM_TASK_PID", ""));
     if (!task || *task < 1) return "";
-    // "12 (bash) S 9 …": the parent is the second word behind the name, which may hold anything.
-    auto const stat = read_text_file(fmt::format("/proc/{}/stat", *task));
-    auto const words = split(std::string_view(stat).substr(stat.rfind(')') + 1), ' ');
-    auto const parent = words.size() > 2 ? parse_integer(words[2]) : std::nullopt;
-    if (!parent) return "";
-    auto const title = read_text_file(fmt::format("/proc/{}/cmdline", *parent));
+    auto const parent = parent_of(*task);
+    if (parent < 1) return "";
+    auto const title = read_text_file(fmt::format("/proc/{}/cmdline", parent));
     auto const open = title.find("slurmstepd: [");
     auto const close = title.find(']', open);
     if (open == std::string::npos || close == std::string::npos) return "";

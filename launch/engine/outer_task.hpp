@@ -23,9 +23,16 @@ std::optional<outer_task> find_outer_task(environment const& variables);
 /// Throws errc::usage in such a task, with the way out.
 void refuse_outer_task(environment const& variables);
 
-/// sbatch and salloc pass on the variables of the task that they were called in. If `slurm_step`, "7.0" or "7.batch", is not the
-/// step that the variables speak of, those of the step and of its tasks are taken out. Pure.
-environment without_submitters_task(environment variables, std::string const& slurm_step);
+/// The variables of this process without those that the job was submitted with and that speak of another job's task. sbatch, salloc
+/// and qsub -V pass on the variables of the task that they are called in. `slurm_step`, "7.0" or "7.batch", is the step that Slurm
+/// has started this process in: if the variables speak of another one, those of the step and of its tasks go; if they speak of
+/// another job (a shell of salloc within a job), also what slurmd has told of that one. `script` are the variables that the job's own
+/// script was started with: what they say of a launcher's task is not this job's. Either may be empty: not known. Pure.
+environment without_submitters_task(environment variables, std::string const& slurm_step, environment const& script = {});
+
+/// The variables that the scheduler has started this job's script or interactive shell with; empty: not to be seen, or this process
+/// is not on the node where it runs. Looks at processes: Slurm's is SLURM_TASK_PID in a batch step, PBS's the child of pbs_mom.
+environment job_script_variables(environment const& variables, std::string const& slurm_step);
 
 /// The step that Slurm has started this process in, from the title of its slurmstepd; empty: none, or not to be seen.
 std::string slurm_step_of(environment const& variables);

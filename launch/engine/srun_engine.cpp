@@ -24,26 +24,29 @@ constexpr std::array orders{
     // the layout
     "SLURM_DISTRIBUTION"sv, "SLURM_DIST_PLANESIZE"sv, "SLURM_HOSTFILE"sv, "SLURM_NTASKS_PER_NODE"sv, "SLURM_NTASKS_PER_CORE"sv,
     "SLURM_NTASKS_PER_SOCKET"sv, "SLURM_NTASKS_PER_GPU"sv, "SLURM_NTASKS_PER_TRES"sv, "SLURM_SPREAD_JOB"sv,
-    "SLURM_USE_MIN_NODES"sv, "SLURM_OVERCOMMIT"sv,
+    "SLURM_USE_MIN_NODES"sv, "SLURM_OVERCOMMIT"sv, "SLURM_NSOCKETS_PER_NODE"sv, "SLURM_NCORES_PER_SOCKET"sv,
+    "SRUN_SEGMENT_SIZE"sv, "SLURM_SPREAD_SEGMENTS"sv, "SLURM_CONSOLIDATE_SEGMENTS"sv, "SLURM_ARBITRARY_NODELIST"sv,
     // processors and memory: the step gets all that the job has, and the shim divides it
-    "SRUN_CPUS_PER_TASK"sv, "SLURM_CPUS_PER_GPU"sv, "SLURM_TRES_PER_TASK"sv, "SLURM_EXACT"sv, "SLURM_EXCLUSIVE"sv,
-    "SLURM_WHOLE"sv, "SLURM_HINT"sv, "SLURM_CORE_SPEC"sv, "SLURM_THREAD_SPEC"sv, "SLURM_THREADS_PER_CORE"sv,
+    "SLURM_CPUS_PER_TASK"sv, "SRUN_CPUS_PER_TASK"sv, "SLURM_CPUS_PER_GPU"sv, "SLURM_TRES_PER_TASK"sv, "SLURM_EXACT"sv,
+    "SLURM_EXCLUSIVE"sv, "SLURM_WHOLE"sv, "SLURM_HINT"sv, "SLURM_CORE_SPEC"sv, "SLURM_THREAD_SPEC"sv, "SLURM_THREADS_PER_CORE"sv,
     "SLURM_MEM_PER_CPU"sv, "SLURM_MEM_PER_GPU"sv, "SLURM_MEM_PER_NODE"sv, "SLURM_CPU_BIND"sv, "SLURM_CPU_BIND_LIST"sv,
     "SLURM_CPU_BIND_TYPE"sv, "SLURM_CPU_BIND_VERBOSE"sv, "SLURM_MEM_BIND"sv, "SLURM_MEM_BIND_LIST"sv, "SLURM_MEM_BIND_PREFER"sv,
     "SLURM_MEM_BIND_SORT"sv, "SLURM_MEM_BIND_TYPE"sv, "SLURM_MEM_BIND_VERBOSE"sv,
-    // GPUs: by the task they would hide from a rank those of its neighbours
-    "SLURM_GPUS"sv, "SLURM_GPUS_PER_NODE"sv, "SLURM_GPUS_PER_SOCKET"sv, "SLURM_GPUS_PER_TASK"sv, "SLURM_GPU_BIND"sv,
-    "SLURM_GRES"sv, "SLURM_STEP_GRES"sv, "SLURM_GRES_FLAGS"sv,
+    // GPUs: by the task they would hide from a rank those of its neighbours. From 23.11 on SLURM_TRES_BIND says what
+    // SLURM_GPUS_PER_TASK and SLURM_GPU_BIND said before.
+    "SLURM_TRES_BIND"sv, "SLURM_GPUS"sv, "SLURM_GPUS_PER_NODE"sv, "SLURM_GPUS_PER_SOCKET"sv, "SLURM_GPUS_PER_TASK"sv,
+    "SLURM_GPU_BIND"sv, "SLURM_GRES"sv, "SLURM_STEP_GRES"sv, "SLURM_GRES_FLAGS"sv,
     // input, output, end
-    "SLURM_STDINMODE"sv, "SLURM_STDOUTMODE"sv, "SLURM_STDERRMODE"sv, "SLURM_LABELIO"sv, "SLURM_UNBUFFEREDIO"sv,
-    "SLURM_OPEN_MODE"sv, "SLURM_WAIT"sv, "SLURM_KILL_BAD_EXIT"sv, "SLURM_NO_KILL"sv, "SLURM_IMMEDIATE"sv, "SLURM_DEPENDENCY"sv,
-    "SLURM_TIMELIMIT"sv, "SLURM_SIGNAL"sv,
-    // the rest
-    "SLURM_MPI_TYPE"sv, "SLURM_EXPORT_ENV"sv, "SRUN_EXPORT_ENV"sv, "SLURM_REMOTE_CWD"sv, "SLURM_WORKING_DIR"sv};
+    "SRUN_INPUT"sv, "SRUN_OUTPUT"sv, "SRUN_ERROR"sv, "SLURM_STDINMODE"sv, "SLURM_STDOUTMODE"sv, "SLURM_STDERRMODE"sv,
+    "SLURM_LABELIO"sv, "SLURM_UNBUFFEREDIO"sv, "SLURM_OPEN_MODE"sv, "SLURM_WAIT"sv, "SLURM_KILL_BAD_EXIT"sv, "SLURM_NO_KILL"sv,
+    "SLURM_IMMEDIATE"sv, "SLURM_DEPENDENCY"sv, "SLURM_TIMELIMIT"sv, "SLURM_SIGNAL"sv, "SLURM_EXIT_ERROR"sv,
+    "SLURM_EXIT_IMMEDIATE"sv, "SLURM_TEST_EXEC"sv,
+    // the rest; srun 25.05 breaks down over SLURM_EXTERNAL_LAUNCHER=1
+    "SLURM_EXTERNAL_LAUNCHER"sv, "SLURM_SRUN_MULTI"sv, "SLURM_MPI_TYPE"sv, "SLURM_EXPORT_ENV"sv, "SRUN_EXPORT_ENV"sv,
+    "SLURM_REMOTE_CWD"sv, "SLURM_WORKING_DIR"sv};
 
 constexpr program_version first_with_overlap{20, 11};
-constexpr program_version first_without_inherited_cpus{22, 5};  ///< from here on SLURM_CPUS_PER_TASK is no order any more
-constexpr program_version first_with_task_sharing{23, 11};
+constexpr program_version taken_for_granted{22, 5};  ///< where srun does not tell its version
 
 /// The plugin that --mpi takes, or why there is none.
 struct mpi_choice {
@@ -140,20 +143,21 @@ bool is_block(engine_job const& job, std::vector<std::string> const& hosts) {
     return true;
 }
 
-/// Every rank's node is said outright (a file of one host a rank, arbitrary distribution): numbers alone are not always obeyed.
-/// But Slurm's PMI-2 then tells MPICH that each rank is alone on its node, so that gets numbers where they are enough.
+/// Every rank's node is said outright (a file of one host a rank, arbitrary distribution): numbers alone are not always obeyed. srun
+/// counts the file's nodes itself, and from 23.11 on refuses to be given their number too ("--nodes is incompatible with
+/// --distribution=arbitrary"). But Slurm's PMI-2 then tells MPICH that each rank is alone on its node, so that gets numbers where they are enough.
 void add_layout(engine_job const& job, engine_command& command) {
     auto& argv = command.argv;
     int const nodes = job.map.nodes_used();
-    argv.push_back(fmt::format("--nodes={}", nodes));
     argv.push_back(fmt::format("--ntasks={}", ranks_of(job)));
     if (auto const each = ranks_on_each(job)) argv.push_back(fmt::format("--ntasks-per-node={}", *each));
     auto const hosts = rank_hosts(job);
     if (nodes == 1) {
-        argv.push_back("--nodelist=" + hosts.front());
+        argv.insert(argv.end(), {"--nodes=1", "--nodelist=" + hosts.front()});
     } else if (command.speaks == wire_up::pmi && is_block(job, hosts)) {
         auto names = hosts;
         names.erase(std::unique(names.begin(), names.end()), names.end());
+        argv.push_back(fmt::format("--nodes={}", nodes));
         argv.insert(argv.end(), {"--distribution=block", "--nodelist=" + join(names, ",")});
     } else {
         if (command.speaks == wire_up::pmi && ranks_of(job) > nodes)
@@ -200,9 +204,6 @@ void add_resources(engine_job const& job, program_version const& version, engine
         argv.push_back(fmt::format("--gpus={}", *sum));
     else if (each && *each > 0)
         argv.push_back(fmt::format("--gres=gpu:{}", *each));
-    else
-        return;
-    if (version >= first_with_task_sharing) argv.push_back("--gres-flags=allow-task-sharing");
 }
 
 }  // namespace
@@ -250,7 +251,7 @@ std::optional<std::string> srun_unavailable(engine_job const& job, scheduler_sou
 }
 
 engine_command srun_command(engine_job const& job, scheduler_sources const& sources) {
-    auto const version = find_version(sources.run_command({"srun", "--version"}).out).value_or(first_without_inherited_cpus);
+    auto const version = find_version(sources.run_command({"srun", "--version"}).out).value_or(taken_for_granted);
     auto const mpi = ask_for_plugin(job, sources);
     if (!mpi.refusal.empty()) throw error(errc::unavailable, "srun cannot start the ranks: " + mpi.refusal);
     engine_command command{
@@ -267,7 +268,6 @@ engine_command srun_command(engine_job const& job, scheduler_sources const& sour
     argv.insert(argv.end(), job.extra_arguments.begin(), job.extra_arguments.end());
     argv.insert(argv.end(), job.shim.begin(), job.shim.end());
     unset_srun_orders(command.variables);
-    if (version < first_without_inherited_cpus) command.variables.unset("SLURM_CPUS_PER_TASK");
     return command;
 }
 

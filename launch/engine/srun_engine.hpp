@@ -22,8 +22,9 @@ std::vector<std::string> parse_mpi_list(std::string_view text);
 /// neither wait for the step that we may be in, nor be told of tasks and GPUs by the job's own variables. Pure.
 void order_daemons_step(engine_job const& job, std::string const& left_out, environment& variables);
 
-/// Takes out the variables by which sbatch, salloc or an outer srun would give orders to an srun that has its own. Those that
-/// only tell, and that programs read (SLURM_JOB_ID, SLURM_JOB_NODELIST, SLURM_CPUS_PER_TASK …), stay. Pure.
+/// Takes out the variables by which sbatch, salloc, an outer srun or the user would give orders to an srun that has its own, of any
+/// version from 20.02 to 26.05. Those that only tell (SLURM_JOB_ID, SLURM_JOB_NODELIST …) stay. The ranks have all of them: muster
+/// sends them the job's environment itself, past srun. Pure.
 void unset_srun_orders(environment& variables);
 
 }  // namespace muster

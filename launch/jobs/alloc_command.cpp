@@ -14,6 +14,7 @@
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_plan.hpp"
 #include "launch/jobs/script_directives.hpp"
+#include "launch/jobs/submission_variables.hpp"
 
 namespace muster {
 
@@ -68,7 +69,7 @@ int alloc_command(std::vector<std::string> const& args, environment const& varia
         throw error(errc::usage, "qsub -I takes no program; leave it out, and start it in the shell");
     auto site = given.text("site");
     if (site.find('/') != std::string::npos) site = std::filesystem::absolute(site).string();
-    auto const shell = shell_variables(variables, plan, site);
+    auto const shell = shell_variables(submission_variables(variables), plan, site);
     auto const words = alloc_words(plan, shell);
     fmt::print(stderr, "muster: {}\n", describe(plan.request));
     for (auto const& note : plan.notes) fmt::print(stderr, "muster: note: {}\n", note);

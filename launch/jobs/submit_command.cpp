@@ -24,6 +24,7 @@
 #include "launch/jobs/job_plan.hpp"
 #include "launch/jobs/job_record.hpp"
 #include "launch/jobs/queue/job_number.hpp"
+#include "launch/jobs/submission_variables.hpp"
 #include "launch/record/run_record.hpp"
 #include "launch/system/host_name.hpp"
 
@@ -133,16 +134,20 @@ std::string kept_script_path(job_plan const& plan, std::string const& id) {
     return fmt::format("{}/{}.sh", plan.files_folder, id);
 }
 
-/// The command that submits one job; `link` is its place in a chain, from 1, and `former` the job before it.
+/// The command that submits one job; `link` is its place in a chain, from 1, and `former` the job before it. To sbatch the place goes
+/// as a variable: --export=ALL,NAME=VALUE makes Slurm ask for the user's login environment on the node (`su - user`), and from 25.05 on
+/// hold the job where that fails.
 std::vector<std::string> link_words(job_plan const& plan, std::string const& path, int link, std::string const& former) {
     auto words = plan.submit;
     if (link > 1) {
         std::erase_if(words, [](auto const& word) { return word == "--hold" || word == "-h"; });  // it waits for the first
-        auto const number = fmt::format("MUSTER_CHAIN_LINK={}", link);
-        if (plan.request.kind == script_kind::slurm)
-            words.insert(words.end(), {"--dependency=afterany:" + former, "--export=ALL," + number});
-        else
+        auto const number = fmt::format("MUSTER_CHAIN_START={}", link);
+        if (plan.request.kind == script_kind::slurm) {
+            words.insert(words.begin(), {"env", number});
+            words.insert(words.end(), {"--dependency=afterany:" + former, "--export=ALL"});
+        } else {
             words.insert(words.end(), {"-W", "depend=afterany:" + former, "-v", number});
+        }
     }
     words.push_back(path);
     return words;
@@ -180,16 +185,16 @@ void print_actions(job_plan const& plan, bool checks, bool json) {
     fmt::print("# {}. note for muster watch, logs, show and rerun that the run writes to {}\n", ++n, plan.run_folder);
 }
 
-std::string submit_script(std::vector<std::string> const& words, environment const& variables) {
+std::string submit_script(std::string const& program, std::vector<std::string> const& words, environment const& variables) {
     auto const& path = words.back();
     auto const answer = run_captured(words, variables, submit_limit);
     if (answer.exit_status != 0)
-        throw error(errc::usage, fmt::format("{} refuses the job: {}; its script is {}", words.front(), said_by(answer), path));
+        throw error(errc::usage, fmt::format("{} refuses the job: {}; its script is {}", program, said_by(answer), path));
     auto const id = parse_job_number(answer.out);
     if (!id)
         throw error(errc::parse,
-                    fmt::format("{} ended well, and printed no number of a job: '{}'; look for the job with muster jobs",
-                                words.front(), without_controls(trim(answer.out))));
+                    fmt::format("{} ended well, and printed no number of a job: '{}'; look for the job with muster jobs", program,
+                                without_controls(trim(answer.out))));
     return *id;
 }
 
@@ -233,7 +238,7 @@ submitted_jobs submit_links(job_plan const& plan, std::string const& path, std::
     for (int link = 1; link <= links; ++link) {
         auto const words = link_words(plan, done.script, link, done.ids.empty() ? std::string() : done.ids.back());
         try {
-            done.ids.push_back(submit_script(words, variables));
+            done.ids.push_back(submit_script(plan.submit.front(), words, variables));
         } catch (error const& e) {
             if (done.ids.empty()) throw;
             auto const queued = join(done.ids, " ");
@@ -271,8 +276,9 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
     }
     auto const path = first_script_path(plan);
     write_script(plan, path);
-    if (checks) test_only(plan, path, variables, json);
-    auto const [ids, script] = submit_links(plan, path, args, variables);
+    auto const of_job = submission_variables(variables);
+    if (checks) test_only(plan, path, of_job, json);
+    auto const [ids, script] = submit_links(plan, path, args, of_job);
     if (json) {
         fmt::print("{}\n", json_of(plan, ids, script).dump(2, ' ', false, ordered_json::error_handler_t::replace));
         return 0;

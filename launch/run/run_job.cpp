@@ -54,6 +54,15 @@ allocation find_allocation(run_context const& run) {
     return given;
 }
 
+/// Takes out what another job has left.
+void correct(environment& variables, allocation const& given) {
+    for (auto const& [name, value] : given.corrections)
+        if (value)
+            variables.set(name, *value);
+        else
+            variables.unset(name);
+}
+
 /// The number that %j stands for; outside a job this process' own.
 std::string job_number(run_context const& run) {
     return run.given.job_id.empty() ? std::to_string(::getpid()) : run.given.job_id;
@@ -101,8 +110,9 @@ local_placement place_on_this_node(run_context const& run, topology machine) {
 
 }  // namespace
 
-int run_job(run_options const& asked, environment const& inherited, std::string const& session_dir, int guardian_fd) {
+int run_job(run_options const& asked, environment const& all_variables, std::string const& session_dir, int guardian_fd) {
     run_options options = asked;
+    environment inherited = all_variables;
     std::optional<topology> machine;  // looked at once, where it is needed
     hwloc_handle hwloc;
     auto const look_here = [&]() -> topology& {
@@ -115,6 +125,7 @@ int run_job(run_options const& asked, environment const& inherited, std::string 
     });
     run_context run{options, inherited, sources, session_dir, guardian_fd};
     run.given = find_allocation(run);
+    correct(inherited, run.given);
     end_phase("allocation read, node looked at");
     if (!options.dry_run && !options.print_env) run.given = check_nodes(run);
     run.map = map_ranks(run.given, options.place);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace muster {
@@ -30,6 +31,9 @@ struct allocation {
     std::optional<std::chrono::system_clock::time_point> ends_at;
     bool fixed = false;         ///< a scheduler owns it: never use more than it gave
     bool shares_nodes = false;  ///< other jobs may be on its nodes
+    int restarts = 0;           ///< how often the job was put back into the queue
+    /// Variables of this process that another job has left, which this one was submitted from: their right values; nothing: none.
+    std::vector<std::pair<std::string, std::optional<std::string>>> corrections = {};
     bool operator==(allocation const&) const = default;
 };
 

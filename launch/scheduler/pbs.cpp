@@ -78,8 +78,11 @@ std::vector<node> read_nodes(scheduler_sources const& sources, std::string const
     return parse_node_file(*text, path);
 }
 
-void add_torque_gpus(scheduler_sources const& sources, std::vector<node>& nodes) {
+/// "/var/spool/torque/aux/12.servergpu". Torque sets it for jobs that ask for GPUs only: another job's file may be named by what qsub
+/// -V has passed on.
+void add_torque_gpus(scheduler_sources const& sources, std::string const& job_id, std::vector<node>& nodes) {
     auto const path = sources.variables.get("PBS_GPUFILE");
+    if (path && path->find(job_id) == path->npos) return;
     auto const text = path ? sources.read_file(*path) : std::nullopt;
     if (!text || trim(*text).empty()) return;
     auto const listed = parse_node_file(*text, *path, true);
@@ -112,7 +115,7 @@ allocation read_pbs(scheduler_sources const& sources, allocation_choice const&) 
         auto const file = read_nodes(sources, *path);
         if (job) given.nodes = join_with_job(file, *job, given.job_id, *path);
         if (given.nodes.empty()) given.nodes = file;
-        if (!job) add_torque_gpus(sources, given.nodes);
+        if (!job) add_torque_gpus(sources, given.job_id, given.nodes);
         return given;
     }
     if (!job)

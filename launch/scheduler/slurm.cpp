@@ -1,15 +1,18 @@
-// A Slurm job, out of its variables and one question to scontrol. Works in a batch script, a salloc shell (which has no GPU
+// A Slurm job, out of its variables and one question to scontrol, which is believed where the two differ. Works in a batch script, a salloc shell (which has no GPU
 // variables at all, and may run on a login node), inside a step, in an array and in a heterogeneous job.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/scheduler/epoch.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/scheduler_rows.hpp"
+#include "launch/scheduler/slurm_components.hpp"
+#include "launch/scheduler/slurm_corrections.hpp"
 #include "launch/scheduler/slurm_job.hpp"
 
 namespace muster {
@@ -18,27 +21,8 @@ namespace {
 
 constexpr std::int64_t first_special_step = 0xffff'fff0;  ///< above: batch, interactive, extern; not a user's step
 
-/// A variable of the job, or of one component of a heterogeneous job: `suffix` is "" or "_HET_GROUP_1".
-struct component {
-    environment const& variables;
-    std::string suffix;
-
-    std::string name(std::string_view base) const { return fmt::format("{}{}", base, suffix); }
-    std::optional<std::string> get(std::string_view base) const { return variables.get(name(base)); }
-};
-
-std::vector<component> components_of(environment const& variables) {
-    int const size = variables.get_int("SLURM_HET_SIZE").value_or(1);
-    if (size <= 1) return {{variables, ""}};
-    std::vector<component> all;
-    for (int i = 0; i < size && variables.has(fmt::format("SLURM_JOB_NODELIST_HET_GROUP_{}", i)); ++i)
-        all.push_back({variables, fmt::format("_HET_GROUP_{}", i)});
-    if (all.empty()) all.push_back({variables, ""});
-    return all;
-}
-
 /// Whoever has changed one of the two, the ranks of the others would wait for nodes that have none.
-void check_number_of(std::vector<std::string> const& hosts, component const& part, std::string_view list) {
+void check_number_of(std::vector<std::string> const& hosts, slurm_component const& part, std::string_view list) {
     auto const said = part.variables.get_int(part.name("SLURM_JOB_NUM_NODES"));
     if (!said || *said == static_cast<int>(hosts.size()) || part.variables.has("SLURM_STEP_NODELIST")) return;
     throw error(errc::placement, fmt::format("job {} (slurm): {}={}, but {}={} names {}; set both to the nodes to be used, or "
@@ -47,7 +31,7 @@ void check_number_of(std::vector<std::string> const& hosts, component const& par
                                              part.name(list), part.get(list).value_or(""), hosts.size()));
 }
 
-std::vector<std::string> hosts_of(component const& part) {
+std::vector<std::string> hosts_of(slurm_component const& part) {
     for (auto const* base : {"SLURM_JOB_NODELIST", "SLURM_NODELIST"})
         if (auto const list = part.get(base); list && !list->empty()) {
             auto hosts = expand_hostlist(*list, part.name(base));
@@ -60,16 +44,36 @@ std::vector<std::string> hosts_of(component const& part) {
                                          part.variables.get_or("SLURM_JOB_ID", "?"), part.name("SLURM_JOB_NODELIST")));
 }
 
-std::vector<int> counts_of(component const& part, std::string_view base, std::size_t nodes) {
+std::vector<int> counts_of(slurm_component const& part, std::string_view base, std::size_t nodes) {
     auto const text = part.get(base);
     return text ? expand_counts(*text, nodes, part.name(base)) : std::vector<int>();
 }
 
+/// What the user asked for, as far as the variables tell it of this very job.
+struct asked_shape {
+    bool tasks = false;  ///< a number of tasks, of the job or of each node
+    int cpus_per_task = 1;
+};
+
+/// sbatch and salloc set these only for a job that asks for such a thing; without it the variables are those of the job that it was
+/// submitted from, if any. SLURM_TASKS_PER_NODE is always this job's.
+asked_shape shape_of(slurm_component const& part, std::vector<int> const& tasks, slurm_job const& job) {
+    asked_shape asked;
+    auto const number = [&](std::string_view base) { return part.variables.get_int(part.name(base)); };
+    auto const all = number("SLURM_NTASKS"), each = number("SLURM_NTASKS_PER_NODE");
+    asked.tasks = (all && *all == std::accumulate(tasks.begin(), tasks.end(), std::int64_t{0})) ||
+                  (each && std::all_of(tasks.begin(), tasks.end(), [&](int n) { return n == *each; }));
+    // Slurm's record is of the first component.
+    asked.cpus_per_task =
+        (part.suffix.empty() ? job.cpus_per_task : std::nullopt).value_or(number("SLURM_CPUS_PER_TASK").value_or(1));
+    return asked;
+}
+
 /// Tasks where the user asked for tasks, else as many ranks as there are CPUs for.
-int slots_of(component const& part, std::optional<int> tasks, std::optional<int> cpus) {
-    if (tasks && (part.get("SLURM_NTASKS") || part.get("SLURM_NTASKS_PER_NODE"))) return std::max(*tasks, 1);
+int slots_of(asked_shape const& asked, std::optional<int> tasks, std::optional<int> cpus) {
+    if (tasks && asked.tasks) return std::max(*tasks, 1);
     if (!cpus) return std::max(tasks.value_or(1), 1);
-    return std::max(*cpus / std::max(part.variables.get_int(part.name("SLURM_CPUS_PER_TASK")).value_or(1), 1), 1);
+    return std::max(*cpus / std::max(asked.cpus_per_task, 1), 1);
 }
 
 /// The step that muster itself runs in, unless it is the job's own script or interactive shell.
@@ -82,17 +86,18 @@ bool inside_step(environment const& variables) {
 
 /// The nodes of all components in order; one that is in several is one node with the sum of what they gave. Inside a step
 /// SLURM_TASKS_PER_NODE speaks of the step's nodes, not of these.
-std::vector<node> job_nodes(environment const& variables, bool step) {
+std::vector<node> job_nodes(environment const& variables, bool step, slurm_job const& job) {
     std::vector<node> nodes;
     std::map<std::string, std::size_t> places;
-    for (auto const& part : components_of(variables)) {
+    for (auto const& part : slurm_components(variables)) {
         auto const hosts = hosts_of(part);
         auto const tasks = step ? std::vector<int>() : counts_of(part, "SLURM_TASKS_PER_NODE", hosts.size());
         auto const cpus = counts_of(part, "SLURM_JOB_CPUS_PER_NODE", hosts.size());
+        auto const asked = shape_of(part, tasks, job);
         for (std::size_t i = 0; i < hosts.size(); ++i) {
             std::optional<int> const own_tasks = tasks.empty() ? std::nullopt : std::optional(tasks[i]);
             std::optional<int> const own_cpus = cpus.empty() ? std::nullopt : std::optional(cpus[i]);
-            node n{hosts[i], hosts[i], slots_of(part, own_tasks, own_cpus), std::nullopt, own_cpus};
+            node n{hosts[i], hosts[i], slots_of(asked, own_tasks, own_cpus), std::nullopt, own_cpus};
             auto const [place, is_new] = places.try_emplace(hosts[i], nodes.size());
             if (is_new) {
                 nodes.push_back(std::move(n));
@@ -131,14 +136,16 @@ std::optional<int> gpus_here(environment const& variables, bool step) {
     return static_cast<int>(split(*list, ',').size());
 }
 
-/// What the variables alone say of all nodes; nothing if they speak of some only.
+/// What the variables alone say of all nodes; nothing if they speak of some only, or if two of them contradict each other: one is
+/// then another job's.
 std::optional<int> gpus_everywhere(environment const& variables, bool step, std::size_t nodes) {
-    if (variables.has("SLURM_HET_SIZE")) return std::nullopt;
-    if (nodes == 1)
-        if (auto const here = gpus_here(variables, step)) return here;
-    if (step) return std::nullopt;
-    if (auto const each = variables.get("SLURM_GPUS_PER_NODE")) return count_gres_gpus(*each, "SLURM_GPUS_PER_NODE", true);
-    return std::nullopt;
+    if (count_slurm_components(variables) > 1) return std::nullopt;
+    auto const here = gpus_here(variables, step);
+    if (nodes == 1 && here) return here;
+    auto const each = step ? std::nullopt : variables.get("SLURM_GPUS_PER_NODE");
+    if (!each) return std::nullopt;
+    int const count = count_gres_gpus(*each, "SLURM_GPUS_PER_NODE", true);
+    return here.value_or(count) == count ? std::optional(count) : std::nullopt;
 }
 
 /// A step's tasks are not told that GPUs were asked for by task, but of what that led to: "4,1(x2)" tasks with so many GPUs each.
@@ -156,27 +163,24 @@ bool may_be_by_task(environment const& variables, int gpus_here, std::size_t nod
 /// Where scontrol does not answer: a request by node (--gres) is the same for all; by job or by task it may not be.
 std::optional<int> guess_gpus(environment const& variables, bool step, std::size_t nodes) {
     auto const here = gpus_here(variables, step);
-    if (!here || variables.has("SLURM_HET_SIZE")) return std::nullopt;
+    if (!here || count_slurm_components(variables) > 1) return std::nullopt;
     if (auto const total = variables.get("SLURM_GPUS"))
         return count_gres_gpus(*total, "SLURM_GPUS", true) == *here * static_cast<int>(nodes) ? here : std::nullopt;
     if (step && may_be_by_task(variables, *here, nodes)) return std::nullopt;
     for (auto const* uneven : {"SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_GPUS_PER_SOCKET"})
         if (variables.has(uneven)) return std::nullopt;
+    // What --gpus-per-task has become since 23.11: "gres/gpu:1", later "gres/gpu=1", and "gres/gpu:per_task:1".
+    if (variables.get_or("SLURM_TRES_PER_TASK", "").find("gres/gpu") != std::string::npos) return std::nullopt;
+    if (variables.get_or("SLURM_TRES_BIND", "").find("gpu:per_task") != std::string::npos) return std::nullopt;
     return here;
 }
 
-slurm_job ask_scontrol(scheduler_sources const& sources, std::string const& job_id) {
-    auto const& variables = sources.variables;
-    std::string id = variables.get_or("SLURM_JOB_ID_HET_GROUP_0", job_id);
-    std::string const own = id;
-    // A whole array answers to the number of its last task: name the one task.
-    if (auto const task = variables.get("SLURM_ARRAY_TASK_ID"))
-        if (auto const array = variables.get("SLURM_ARRAY_JOB_ID")) id = fmt::format("{}_{}", *array, *task);
-    std::vector<std::string> const question{"env", "SLURM_TIME_FORMAT=%s", "scontrol", "-d", "-o", "show", "job", id};
+slurm_job ask_scontrol(scheduler_sources const& sources, std::string const& asked, std::string const& id, bool tell) {
+    std::vector<std::string> const question{"env", "SLURM_TIME_FORMAT=%s", "scontrol", "-d", "-o", "show", "job", asked};
     auto const answer = sources.run_command(question);
     if (answer.exit_status != 0) return {};
-    auto job = parse_scontrol_job(answer.out, own);
-    if (!job.found) tell_of_no_answer(sources, question, "its answer has nothing of this job");
+    auto job = parse_scontrol_job(answer.out, id);
+    if (!job.found && tell) tell_of_no_answer(sources, question, "its answer has nothing of this job");
     // No GPU at all: either the job has none, or this Slurm does not know GPUs, and then only the nodes can tell.
     if (!job.asked_gpus && std::all_of(job.gpus.begin(), job.gpus.end(), [](auto const& g) { return g.second == 0; }) &&
         !knows_gpus(sources.run_command({"scontrol", "show", "config"}).out))
@@ -184,23 +188,32 @@ slurm_job ask_scontrol(scheduler_sources const& sources, std::string const& job_
     return job;
 }
 
-void set_gpus(allocation& given, scheduler_sources const& sources, bool step) {
+/// Slurm's own record. The variables do not do instead, however much they say: sbatch and salloc pass on what the job that they are
+/// called in has, and set anew only what the new job asks for.
+slurm_job ask_scontrol(scheduler_sources const& sources, std::string const& job_id) {
     auto const& variables = sources.variables;
-    auto const everywhere = gpus_everywhere(variables, step, given.nodes.size());
-    slurm_job job;
-    if (!everywhere || !given.ends_at) job = ask_scontrol(sources, given.job_id);
-    if (!given.ends_at) given.ends_at = job.ends_at;
-    auto const guess = job.found ? std::nullopt : guess_gpus(variables, step, given.nodes.size());
+    auto const id = count_slurm_components(variables) > 1 ? variables.get_or("SLURM_JOB_ID_HET_GROUP_0", job_id) : job_id;
+    // A whole array answers to the number of its last task: name the one task. It may be one of another array.
+    if (auto const task = variables.get("SLURM_ARRAY_TASK_ID"))
+        if (auto const array = variables.get("SLURM_ARRAY_JOB_ID"))
+            if (auto job = ask_scontrol(sources, fmt::format("{}_{}", *array, *task), id, false); job.found) return job;
+    return ask_scontrol(sources, id, id, true);
+}
+
+void set_gpus(allocation& given, environment const& variables, slurm_job const& job, bool step) {
+    auto const count = given.nodes.size();
+    auto const told = gpus_everywhere(variables, step, count);
+    auto const guess = told || job.found ? told : guess_gpus(variables, step, count);
     for (auto& n : given.nodes) {
         auto const found = job.gpus.find(n.name);
-        n.gpus = everywhere ? everywhere : found != job.gpus.end() ? std::optional(found->second) : guess;
+        n.gpus = found != job.gpus.end() ? std::optional(found->second) : guess;
     }
     // A step may have fewer GPUs of this node than the job.
     auto const here = step ? gpus_here(variables, true) : std::nullopt;
     auto const name = variables.get("SLURMD_NODENAME");
     if (here && name)
         for (auto& n : given.nodes)
-            if (n.name == *name) n.gpus = here;
+            if (n.name == *name) n.gpus = job.gpus.contains(n.name) ? std::min(*here, n.gpus.value_or(*here)) : here;
 }
 
 }  // namespace
@@ -217,10 +230,15 @@ allocation read_slurm(scheduler_sources const& sources, allocation_choice const&
     given.job_id = variables.get_or("SLURM_JOB_ID", "");
     given.fixed = true;
     bool const step = inside_step(variables);
-    given.nodes = job_nodes(variables, step);
+    auto const job = ask_scontrol(sources, given.job_id);
+    given.nodes = job_nodes(variables, step, job);
     if (step) given.nodes = step_nodes(variables, given.nodes);
-    if (auto const end = parse_integer(variables.get_or("SLURM_JOB_END_TIME", ""))) given.ends_at = from_epoch(*end);
-    set_gpus(given, sources, step);
+    given.ends_at = job.ends_at;
+    if (auto const end = parse_integer(variables.get_or("SLURM_JOB_END_TIME", "")); end && !job.found)
+        given.ends_at = from_epoch(*end);
+    given.restarts = job.restarts.value_or(variables.get_int("SLURM_RESTART_COUNT").value_or(0));
+    set_gpus(given, variables, job, step);
+    given.corrections = slurm_corrections(variables, job, step);
     return given;
 }
 

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <vector>
 
+#include "base/cpuset.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/scheduler/epoch.hpp"
@@ -57,6 +58,11 @@ std::optional<time_point> parse_time(std::string_view text) {
     return from_epoch(::mktime(&when));
 }
 
+std::optional<int> small_number(std::optional<std::string_view> text) {
+    auto const number = parse_integer(text.value_or(""));
+    return number && *number >= 0 && *number <= most_gpus ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+
 /// "Nodes=n[1-2] CPU_IDs=0-3 Mem=0 GRES=gpu:4(IDX:0-3)": four words that come together, so that no job's name looks like it by
 /// accident.
 void read_nodes(std::vector<std::string_view> const& words, slurm_job& job) {
@@ -65,12 +71,28 @@ void read_nodes(std::vector<std::string_view> const& words, slurm_job& job) {
         auto const gres = value_of(words[i + 3], "GRES");
         if (!nodes || !gres) continue;
         if (!value_of(words[i + 1], "CPU_IDs") || !value_of(words[i + 2], "Mem")) continue;
-        int const gpus = count_gres_gpus(*gres, origin);
-        for (auto& name : expand_hostlist(*nodes, origin)) {
-            int& sum = job.gpus[std::move(name)];
-            sum = std::min(sum + gpus, most_gpus);
+        try {
+            int const gpus = count_gres_gpus(*gres, origin);
+            auto const ids = gres_gpu_ids(*gres);
+            for (auto& name : expand_hostlist(*nodes, origin)) {
+                if (!ids.empty()) {
+                    auto& known = job.gpu_ids[name];
+                    known.insert(known.end(), ids.begin(), ids.end());
+                }
+                int& sum = job.gpus[std::move(name)];
+                sum = std::min(sum + gpus, most_gpus);
+            }
+        } catch (error const&) {  // a form that is not known: the nodes themselves will tell
         }
         if (job.gpus.size() > max_hosts) throw error(errc::parse, fmt::format("{}: more than {} nodes", origin, max_hosts));
+    }
+}
+
+bool asks_for_gpus(std::string_view gres) {
+    try {
+        return count_gres_gpus(gres, origin) > 0;
+    } catch (error const&) {
+        return gres.find("gpu") != std::string_view::npos;
     }
 }
 
@@ -92,7 +114,9 @@ int count_gres_gpus(std::string_view text, std::string_view from, bool only_gpus
         std::size_t end = start;
         for (int depth = 0; end < text.size() && (depth > 0 || text[end] != ','); ++end)
             depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
-        auto fields = split(text.substr(start, std::min(text.find('(', start), end) - start), ':');
+        auto item = std::string(text.substr(start, std::min(text.find('(', start), end) - start));
+        std::replace(item.begin(), item.end(), '=', ':');  // "gres/gpu=4", as TRES are written since 24.05
+        auto fields = split(item, ':');
         if (fields.front() == "gres") fields.erase(fields.begin());
         bool const is_gpu = !fields.empty() && (fields.front() == "gpu" || fields.front() == "gres/gpu");
         if (only_gpus || is_gpu) {
@@ -108,6 +132,31 @@ int count_gres_gpus(std::string_view text, std::string_view from, bool only_gpus
     return static_cast<int>(sum);
 }
 
+std::vector<int> gres_gpu_ids(std::string_view text) {
+    constexpr std::string_view sign = "(IDX:";
+    std::vector<int> ids;
+    std::size_t start = 0;
+    while (start < text.size()) {
+        auto const open = text.find('(', start);
+        auto const close = text.find(')', open);
+        if (close == std::string_view::npos) break;
+        auto const name = text.substr(start, open - start);
+        bool const is_gpu = name.starts_with("gpu:") || name.starts_with("gres:gpu:") || name.starts_with("gres/gpu:");
+        auto const list = text.substr(open, close - open);
+        start = close + 1;
+        if (start < text.size() && text[start] == ',') ++start;
+        if (!is_gpu || !list.starts_with(sign)) continue;
+        try {
+            auto const own = cpuset::from_list(list.substr(sign.size())).cpus;
+            ids.insert(ids.end(), own.begin(), own.end());
+        } catch (parse_error const&) {
+            return {};
+        }
+    }
+    std::sort(ids.begin(), ids.end());
+    return ids;
+}
+
 slurm_job parse_scontrol_job(std::string_view text, std::string_view id) {
     slurm_job job;
     for (auto const line : split(text, '\n')) {
@@ -116,12 +165,20 @@ slurm_job parse_scontrol_job(std::string_view text, std::string_view id) {
         auto const own = value_of(words.front(), "JobId");
         if (!own || (*own != id && first_value(words, "HetJobId") != id)) continue;
         job.found = true;
-        if (auto const asked = first_value(words, "JOB_GRES"); asked && count_gres_gpus(*asked, origin) > 0)
-            job.asked_gpus = true;
+        if (auto const asked = first_value(words, "JOB_GRES")) {
+            if (asks_for_gpus(*asked)) job.asked_gpus = true;
+            for (auto const part : {"shard", "mps"}) job.shares_gpus = job.shares_gpus || asked->find(part) != asked->npos;
+        }
         if (auto const end = first_value(words, "EndTime"))
             if (auto const when = parse_time(*end)) job.ends_at = std::min(job.ends_at.value_or(*when), *when);
+        if (*own == id) {
+            if (auto const array = first_value(words, "ArrayJobId")) job.array_job = *array;
+            job.restarts = small_number(first_value(words, "Restarts"));
+            job.cpus_per_task = small_number(first_value(words, "CPUs/Task"));
+        }
         read_nodes(words, job);
     }
+    for (auto& [name, ids] : job.gpu_ids) std::sort(ids.begin(), ids.end());
     return job;
 }
 
@@ -130,8 +187,10 @@ bool knows_gpus(std::string_view config) {
     return std::find(types.begin(), types.end(), "gpu") != types.end();
 }
 
+/// "task/none" up to 23.02, "(null)" later.
 bool binds_tasks(std::string_view config) {
-    return configured(config, "TaskPlugin") != "task/none";
+    auto const plugin = configured(config, "TaskPlugin");
+    return plugin != "task/none" && plugin != "(null)" && plugin != "";
 }
 
 std::optional<std::string> munge_socket(std::string_view config) {

@@ -6,26 +6,37 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace muster {
 
 struct slurm_job {
-    bool found = false;               ///< the answer names the job that was asked for
-    bool asked_gpus = false;          ///< JOB_GRES names GPUs
-    std::map<std::string, int> gpus;  ///< by node; 0 where the answer names the node and no GPU of it
+    bool found = false;                               ///< the answer names the job that was asked for
+    bool asked_gpus = false;                          ///< JOB_GRES names GPUs
+    bool shares_gpus = false;                         ///< JOB_GRES names parts of GPUs (shard, mps)
+    std::map<std::string, int> gpus;                  ///< by node; 0 where the answer names the node and no GPU of it
+    std::map<std::string, std::vector<int>> gpu_ids;  ///< by node, where each of its GPUs has a number (IDX)
     std::optional<std::chrono::system_clock::time_point> ends_at;  ///< of the component that ends first
+    std::optional<int> restarts;                                   ///< how often it was put back into the queue
+    std::optional<int> cpus_per_task;  ///< of the job's own record; nothing: not said, or not a number (N/A)
+    std::string array_job;             ///< number of the array that it is a task of; empty: of none
     bool operator==(slurm_job const&) const = default;
 };
 
 /// Reads the records of job `id` and of the other components of its heterogeneous job, if it is one; GPUs of a node that is in
 /// several components are added up. Records of other jobs (other tasks of an array) are passed over. Times are taken as seconds
 /// since 1970 (SLURM_TIME_FORMAT=%s) or as local time ("2026-11-21T08:29:00"); "Unknown" is none. Pure but for the time zone.
-/// Anything unknown is passed over; throws parse_error where a host list or a number of GPUs is damaged.
+/// Anything unknown is passed over: of nodes whose list or whose GPUs it does not understand, nothing is told. Throws errc::parse where it
+/// names more nodes than a job can have.
 slurm_job parse_scontrol_job(std::string_view text, std::string_view id);
 
 /// How many GPUs a Slurm list of resources names: "gpu:4(IDX:0-3)", "gpu:a100:2(IDX:0,2),gpu:h100:1,nic:1". With `only_gpus` the
 /// list is of GPUs alone, as SLURM_GPUS_PER_NODE: "4", "a100:2,h100:1". Throws parse_error.
 int count_gres_gpus(std::string_view text, std::string_view origin, bool only_gpus = false);
+
+/// The numbers of the GPUs in such a list, in rising order: 0, 2, 3 of "gpu:a100:2(IDX:0,2),gpu:h100:1(IDX:3)". Empty where it
+/// has none or damaged ones.
+std::vector<int> gres_gpu_ids(std::string_view text);
 
 /// Whether `scontrol show config` says that this Slurm knows GPUs at all (GresTypes).
 bool knows_gpus(std::string_view config);

@@ -18,11 +18,11 @@ namespace muster {
 namespace {
 
 /// Variables that begin with MUSTER_ and are no settings: what muster tells ranks and itself.
-constexpr std::array known_variables{"MUSTER_NSPACE",       "MUSTER_HOST",         "MUSTER_RANK",         "MUSTER_WORLD_SIZE",
-                                     "MUSTER_LOCAL_RANK",   "MUSTER_LOCAL_SIZE",   "MUSTER_NODE_RANK",    "MUSTER_NODE_COUNT",
-                                     "MUSTER_CPUS",         "MUSTER_LOG",          "MUSTER_SITE_PATH",    "MUSTER_LAUNCHER",
-                                     "MUSTER_TOKEN",        "MUSTER_OWN_DEFAULTS", "MUSTER_ARRAY_INDEX",  "MUSTER_CHAIN_LINK",
-                                     "MUSTER_CHAIN_LENGTH", "MUSTER_SYNC_DIR",     "MUSTER_ARTIFACTS_DIR"};
+constexpr std::array known_variables{"MUSTER_NSPACE",       "MUSTER_HOST",         "MUSTER_RANK",        "MUSTER_WORLD_SIZE",
+                                     "MUSTER_LOCAL_RANK",   "MUSTER_LOCAL_SIZE",   "MUSTER_NODE_RANK",   "MUSTER_NODE_COUNT",
+                                     "MUSTER_CPUS",         "MUSTER_LOG",          "MUSTER_SITE_PATH",   "MUSTER_LAUNCHER",
+                                     "MUSTER_TOKEN",        "MUSTER_OWN_DEFAULTS", "MUSTER_ARRAY_INDEX", "MUSTER_CHAIN_LINK",
+                                     "MUSTER_CHAIN_LENGTH", "MUSTER_CHAIN_START",  "MUSTER_SYNC_DIR",    "MUSTER_ARTIFACTS_DIR"};
 
 bool is_known_variable(std::string const& name) {
     return name.starts_with("MUSTER_GPU_") ||
@@ -83,8 +83,8 @@ bool is_trusted(settings_result& result, settings_sources const& sources, std::s
 }
 
 /// The settings by which a file can run programs of its writer's choice.
-constexpr std::array telling{"env",  "engine-args", "remote-shell", "site", "template", "setup", "module",
-                             "venv", "conda",       "container", "container-args", "stage-in", "artifacts"};
+constexpr std::array telling{"env",  "engine-args", "remote-shell", "site",           "template", "setup",    "module",
+                             "venv", "conda",       "container",    "container-args", "stage-in", "artifacts"};
 /// Those that name a file; one beside ./muster.toml can have been put there by another user.
 constexpr std::array naming_files{"site", "template", "hostfile"};
 

@@ -14,28 +14,35 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t sinfo_columns = 9;  ///< and the nodes' names
+constexpr std::size_t sinfo_columns = 10;  ///< the last are the nodes' names
+constexpr std::size_t least_columns = 4;   ///< down to the number of nodes: less is no row
 
 /// The nodes of each shape, by their place among the shapes.
 using shape_nodes = std::vector<std::set<std::string>>;
 
-/// "4", "8+": the least of what the nodes of a row have.
+/// "4", "8+": the least of what the nodes of a row have. Slurm writes 2048 as "2K".
 std::optional<int> count_in(std::string_view text) {
     text = trim(text);
     if (!text.empty() && text.back() == '+') text.remove_suffix(1);
+    int const unit = !text.empty() && text.back() == 'K' ? 1024 : 1;
+    if (unit > 1) text.remove_suffix(1);
     auto const number = parse_integer(text);
-    return number && *number > 0 && *number <= 1'000'000 ? std::optional(static_cast<int>(*number)) : std::nullopt;
+    return number && *number > 0 && *number <= 1'000'000 / unit ? std::optional(static_cast<int>(*number) * unit) : std::nullopt;
 }
 
 /// The GPUs of "gpu:a100:4(S:0-1),nvme:1" and their model.
 void read_gres(std::string_view gres, node_facts& node) {
     for (auto item : split(gres, ',')) {
         item = trim(item);
-        if (!item.starts_with("gpu:")) continue;
+        if (item.starts_with("gres/")) item.remove_prefix(5);
         item = item.substr(0, item.find('('));
-        auto const words = split(item, ':');
-        node.gpus += count_in(words.back()).value_or(0);
-        if (words.size() == 3) node.gpu_model = std::string(words[1]);
+        auto words = split(item, ':');
+        if (words.front() != "gpu") continue;
+        // "gpu" and "gpu:a100" are one; "gpu:0" is none.
+        bool const counted = words.size() > 1 && parse_integer(words.back());
+        node.gpus += counted ? count_in(words.back()).value_or(0) : 1;
+        if (counted) words.pop_back();
+        if (words.size() >= 2) node.gpu_model = std::string(words[1]);
     }
 }
 
@@ -61,7 +68,7 @@ void read_queue(std::vector<std::string_view> const& row, cluster_facts& facts) 
     queue.unlimited_time = trim(row[1]) == "infinite";
     try {
         if (!queue.unlimited_time) queue.max_walltime = parse_duration(trim(row[1]));
-    } catch (parse_error const&) {  // "n/a"
+    } catch (error const&) {  // "n/a"
     }
     // No job is larger than the partition.
     auto const nodes = queue.max_nodes.value_or(0) + count_in(row[3]).value_or(0);
@@ -78,10 +85,11 @@ void limit_nodes(std::vector<std::string_view> const& row, cluster_facts& facts)
 
 /// The names in a row; none where they are not told.
 std::vector<std::string> names_in(std::vector<std::string_view> const& row) {
-    if (row.size() <= sinfo_columns || trim(row[sinfo_columns]).empty()) return {};
+    auto const names = trim(row[sinfo_columns - 1]);
+    if (names.empty()) return {};
     try {
-        return expand_hostlist(trim(row[sinfo_columns]), "sinfo");
-    } catch (parse_error const&) {  // "(null)"
+        return expand_hostlist(names, "sinfo");
+    } catch (error const&) {  // "(null)"
         return {};
     }
 }
@@ -126,8 +134,10 @@ cluster_facts read_slurm_facts(std::string_view sinfo, std::string_view config) 
     cluster_facts facts{.scheduler = script_kind::slurm, .source = "sinfo and scontrol show config"};
     std::vector<std::vector<std::string_view>> rows;
     for (auto const line : split(sinfo, '\n'))
-        if (auto row = split(line, '|'); row.size() == sinfo_columns || row.size() == sinfo_columns + 1)
+        if (auto row = split(line, '|'); row.size() >= least_columns) {
+            row.resize(std::max(row.size(), sinfo_columns));  // what is not told is empty
             rows.push_back(std::move(row));
+        }
     shape_nodes nodes;
     for (auto const& row : rows) {
         read_queue(row, facts);

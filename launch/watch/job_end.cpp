@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/process/text_file.hpp"
@@ -19,6 +21,40 @@ std::string_view value_of(std::string_view record, std::string_view key) {
     return {};
 }
 
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) noexcept {
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// From the state on: before it stands the job's name, which may hold any words. Slurm puts the reason right behind the state.
+std::string_view from_state(std::string_view record) {
+    constexpr std::string_view state = "JobState=", reason = "Reason=";
+    std::size_t first = std::string_view::npos;
+    for (auto at = record.find(state); at != std::string_view::npos; at = record.find(state, at + 1)) {
+        if (at > 0 && record[at - 1] != ' ') continue;
+        first = std::min(first, at);
+        auto const end = record.find(' ', at);
+        if (end != std::string_view::npos && record.substr(end + 1).starts_with(reason)) return record.substr(at);
+    }
+    return first == std::string_view::npos ? std::string_view{} : record.substr(first);
+}
+
+/// The last task of an array has the array's number: Slurm then prints a line for each task.
+std::string_view record_of(std::string_view printed, std::string const& id) {
+    auto const beginning = fmt::format("JobId={} ", id);
+    for (auto const line : split(printed, '\n'))
+        if (line.starts_with(beginning)) return line;
+    return printed;
+}
+
+/// "DOWN*+DRAIN", "IDLE+COMPLETING+NOT_RESPONDING": a star says that it does not respond; flags that are not known here say nothing.
+bool is_down(std::string_view state) {
+    for (auto word : split(state, '+')) {
+        while (!word.empty() && (word.back() < 'A' || word.back() > 'Z')) word.remove_suffix(1);  // *, ~, #, !, %, $, @, ^, -
+        if (is_one_of(word, {"DOWN", "FAIL", "FAILING", "ERROR", "NOT_RESPONDING"})) return true;
+    }
+    return false;
+}
+
 bool time_is_up(allocation const& given) {
     return given.ends_at && std::chrono::system_clock::now() >= *given.ends_at;
 }
@@ -27,29 +63,29 @@ bool time_is_up(allocation const& given) {
 
 /// A job that is being ended is COMPLETING until its last process is gone; its reason is set before the first signal is sent.
 job_end parse_job_end(std::string_view record, int restarts) {
-    auto const state = value_of(record, "JobState"), reason = value_of(record, "Reason");
+    record = from_state(record);
+    auto const words = value_of(record, "JobState"), reason = value_of(record, "Reason");
+    auto const state = words.substr(0, words.find_first_of("+,"));
     auto const preempted_at = value_of(record, "PreemptTime");
     if (state.empty()) return job_end::unknown;
-    if (state == "RUNNING" || state == "SUSPENDED" || state == "CONFIGURING") return job_end::going_on;
+    if (is_one_of(state, {"RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "SIGNALING", "STOPPED"})) return job_end::going_on;
     if (state == "TIMEOUT" || state == "DEADLINE" || reason == "TimeLimit") return job_end::out_of_time;
     if (state == "PREEMPTED" || (!preempted_at.empty() && preempted_at != "None")) return job_end::preempted;
-    if (state == "NODE_FAIL" || reason == "NodeDown" || reason == "NodeFail") return job_end::node_failed;
+    if (is_one_of(state, {"NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED"}) || reason == "NodeDown" || reason == "NodeFail")
+        return job_end::node_failed;
     if (state == "OUT_OF_MEMORY" || reason == "OutOfMemory") return job_end::out_of_memory;
-    if (parse_integer(value_of(record, "Restarts")).value_or(restarts) > restarts || state == "PENDING" || state == "REQUEUED" ||
-        state == "REQUEUE_HOLD" || state == "SPECIAL_EXIT")
+    if (parse_integer(value_of(record, "Restarts")).value_or(restarts) > restarts ||
+        is_one_of(state, {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT", "EXPEDITING"}))
         return job_end::requeued;
-    if (state == "COMPLETING" || state == "CANCELLED") return job_end::cancelled;
+    if (is_one_of(state, {"COMPLETING", "CANCELLED", "REVOKED"})) return job_end::cancelled;
     return job_end::unknown;
 }
 
-/// "State=DOWN*+DRAIN": a star says that it does not respond.
 std::vector<std::string> parse_down_nodes(std::string_view records) {
     std::vector<std::string> down;
     for (auto const record : split(records, '\n')) {
         auto const name = value_of(record, "NodeName"), state = value_of(record, "State");
-        if (!name.empty() &&
-            (state.starts_with("DOWN") || state.starts_with("FAIL") || state.find("NOT_RESPONDING") != state.npos))
-            down.emplace_back(name);
+        if (!name.empty() && is_down(state)) down.emplace_back(name);
     }
     return down;
 }
@@ -86,8 +122,9 @@ job_end ask_pbs(std::string const& id, environment const& variables, std::chrono
 job_end ask_job_end(allocation const& given, environment const& variables, std::chrono::milliseconds patience) {
     auto why = job_end::unknown;
     if (given.scheduler == scheduler_kind::slurm && !given.job_id.empty())
-        why = parse_job_end(run_captured({"scontrol", "-o", "show", "job", given.job_id}, variables, patience).out,
-                            static_cast<int>(parse_integer(variables.get_or("SLURM_RESTART_COUNT", "")).value_or(0)));
+        why = parse_job_end(
+            record_of(run_captured({"scontrol", "-o", "show", "job", given.job_id}, variables, patience).out, given.job_id),
+            given.restarts);
     if (why == job_end::requeued && !ask_down_nodes(given, variables, patience).empty())
         why = job_end::node_failed;  // and so it was
     if (given.scheduler == scheduler_kind::pbs && !given.job_id.empty()) why = ask_pbs(given.job_id, variables, patience);

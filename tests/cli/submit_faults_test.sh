@@ -76,7 +76,7 @@ expect_equal "$(stat -c %a muster-runs/1.fakeserver.sh "$records/pbs-1.fakeserve
 # Of a chain that is refused half-way the jobs that are queued are recorded.
 expect_exit 2 pbs submit "${options[@]}" --chain 3 -- true
 expect_contains stderr 'job 2 of the 3 of the chain: qsub refuses the job: qsub: would exceed queue limit' 'muster cancel 2.fakeserver' \
-    "or submit what is missing by qsub -j oe -o $PWD/muster-runs/ -W depend=afterany:2.fakeserver -v MUSTER_CHAIN_LINK=2 $PWD/muster-runs/2.fakeserver.sh"
+    "or submit what is missing by qsub -j oe -o $PWD/muster-runs/ -W depend=afterany:2.fakeserver -v MUSTER_CHAIN_START=2 $PWD/muster-runs/2.fakeserver.sh"
 expect_true test -e "$records/pbs-2.fakeserver.json" -a -e muster-runs/2.fakeserver.sh
 
 # A question that fails once ends nothing, and is told once.

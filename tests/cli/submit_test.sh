@@ -149,7 +149,12 @@ expect_contains stdout 'second'
 expect_exit 143 pbs watch 12.fakeserver 12.fakeserver
 expect_equal "$(grep -c '^qstat' "$fakes/calls")" 1 'questions about two jobs'
 expect_exit 0 "$MUSTER" submit --file job.toml --dry-run --chain 2 --venv venv
-expect_contains stdout "qsub -j oe -o $PWD/muster-runs/ -W depend=afterany:ID1 -v MUSTER_CHAIN_LINK=2 $PWD/muster-runs/ID1.sh" '. venv/bin/activate'
+expect_contains stdout "qsub -j oe -o $PWD/muster-runs/ -W depend=afterany:ID1 -v MUSTER_CHAIN_START=2 $PWD/muster-runs/ID1.sh" '. venv/bin/activate'
+# To sbatch a chain's number goes as a variable: --export with NAME=VALUE asks for a login environment.
+expect_exit 0 "$MUSTER" submit --file job.toml --site generic-slurm --dry-run --chain 3
+expect_contains stdout "env MUSTER_CHAIN_START=2 sbatch --parsable --output=$PWD/muster-runs/%j.out --dependency=afterany:ID1 --export=ALL $PWD/muster-runs/ID1.sh" \
+    "env MUSTER_CHAIN_START=3 sbatch --parsable --output=$PWD/muster-runs/%j.out --dependency=afterany:ID2 --export=ALL $PWD/muster-runs/ID1.sh"
+expect_not_contains stdout --export=ALL,
 expect_exit 2 "$MUSTER" submit --file job.toml --dry-run --stage-in none.h5:/tmp/data
 expect_contains stderr 'there is no none.h5 here'
 expect_exit 0 pbs alloc --site generic-pbs --gpus 2 --time 1h --dry-run

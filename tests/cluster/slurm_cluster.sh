@@ -15,7 +15,10 @@
 # A node is one network, UTS, PID, IPC and mount namespace with its own /tmp and /dev/shm. Its init is a bash; killing that kills the node. The bridge
 # between the nodes lies in the head's network namespace: the machine's own network and files stay as they are. Jobs run as a user of the
 # cluster's own, uid 7777. What lies under /tmp is unseen on the nodes except $CLUSTER_DIR and the folders of $CLUSTER_SHARED.
+#
+# It takes the Slurm on PATH (22.05 or later), or that of MUSTER_TEST_SLURM, the folder that another one was installed into.
 set -u
+: "${CLUSTER_SLURM:=${MUSTER_TEST_SLURM:-}}"
 : "${CLUSTER_DIR:=/tmp/muster-cluster}" # all state; absolute, short enough for socket names
 : "${CLUSTER_NODES:=2}"
 : "${CLUSTER_GPUS:=4}" # a node
@@ -30,6 +33,7 @@ set -u
 : "${CLUSTER_KILL_WAIT:=10}" # s from SIGTERM to SIGKILL
 : "${CLUSTER_CONF:=}" # more lines for slurm.conf
 : "${CLUSTER_START_TIMEOUT:=60}"
+[ -z "$CLUSTER_SLURM" ] || export PATH=$CLUSTER_SLURM/bin:$CLUSTER_SLURM/sbin:$PATH
 user=tester uid=7777
 self=$(readlink -f "$0")
 dir=$CLUSTER_DIR
@@ -49,6 +53,9 @@ init_of() {
     read -r pid 2>/dev/null <"$dir/run/$1.init" || return 1
     [ "/proc/$pid/ns/net" -ef "/run/netns/$CLUSTER_PREFIX-$1" ] && echo "$pid"
 }
+
+# Whether this Slurm is MAJOR.MINOR ("23.02") or later.
+is_from() { printf '%s\n%s\n' "$1" "$(sinfo --version | grep -oE '[0-9]+\.[0-9]+' | head -n 1)" | sort -VC; }
 
 # Poll a condition: no event is to be had for what Slurm's daemons do.
 wait_for() { # SECONDS COMMAND...
@@ -78,7 +85,7 @@ write_gpus() {
     done
 }
 
-# linuxproc and cgroup/v1 by name: the namespaces have no cgroup file system to look at. cred_expire: a requeued job waits that long.
+# linuxproc, and no cgroups: the namespaces have no file system of them to look at. cred_expire: a requeued job waits that long.
 write_slurm_conf() {
     cat <<CONF
 ClusterName=muster
@@ -127,7 +134,7 @@ CONF
 
 write_files() {
     mkdir -p "$dir"/{etc,run,log,state,spool,munge,dev,work,home,tmp} || return 1
-    rm -rf "${dir:?}"/{run,log,state,spool,munge,dev}/*
+    rm -rf "${dir:?}"/{run,log,state,spool,munge,dev}/* "${dir:?}"/munge.*
     chmod 755 "$dir" "$dir"/{etc,run,log,spool,munge,dev}
     chmod 700 "$dir/state"
     chmod 1777 "$dir/work"
@@ -141,7 +148,8 @@ write_files() {
     : >"$dir/etc/plugstack.conf"
     printf '#!/bin/sh\nfor name in CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES GPU_DEVICE_ORDINAL ZE_AFFINITY_MASK; do echo "unset $name"; done\n' >"$dir/etc/task_prolog"
     chmod 755 "$dir/etc/task_prolog"
-    echo CgroupPlugin=cgroup/v1 >"$dir/etc/cgroup.conf"
+    # 22.05 does not know "disabled", but looks at nothing where the version is named.
+    if is_from 23.02; then echo CgroupPlugin=disabled; else echo CgroupPlugin=cgroup/v1; fi >"$dir/etc/cgroup.conf"
 }
 
 # ---------------------------------------------------------------- namespaces
@@ -172,6 +180,17 @@ start_node() {
     disown
 }
 
+# Each node has a munged of its own below the same name: from 23.11 on Slurm refuses a credential that its munged has decoded before.
+start_munged() {
+    if [ "$1" != head ]; then
+        mkdir -p "$dir/munge.$1" && chmod 755 "$dir/munge.$1" && cp -p "$dir/munge/key" "$dir/munge.$1/" && mount --bind "$dir/munge.$1" "$dir/munge"
+    fi
+    rm -f "$dir/munge/socket"
+    munged --foreground --force --key-file="$dir/munge/key" --socket="$dir/munge/socket" --pid-file="$dir/munge/pid" \
+        --log-file="$dir/log/munged.$1.log" --seed-file="$dir/munge/seed" --num-threads=2 &
+    until [ -S "$dir/munge/socket" ]; do sleep 0.02; done
+}
+
 # Process 1 of a node.
 be_node() {
     local name=$1 shared
@@ -184,13 +203,11 @@ be_node() {
     mount --move "$dir/tmp" /tmp
     mount -t sysfs sysfs /sys 2>/dev/null
     for file in hosts passwd group; do mount --bind "$dir/etc/$file" "/etc/$file"; done
-    export SLURM_CONF=$dir/etc/slurm.conf HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+    export SLURM_CONF=$dir/etc/slurm.conf HOME=/root PATH=${CLUSTER_SLURM:+$CLUSTER_SLURM/bin:$CLUSTER_SLURM/sbin:}/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     unset "${!CLUSTER_@}" "${!MUSTER_@}" MUSTER OLDPWD TMPDIR
     cd /
+    start_munged "$name"
     if [ "$name" = head ]; then
-        munged --foreground --force --key-file="$dir/munge/key" --socket="$dir/munge/socket" --pid-file="$dir/run/munged.pid" \
-            --log-file="$dir/log/munged.log" --seed-file="$dir/munge/seed" --num-threads=2 &
-        until [ -S "$dir/munge/socket" ]; do sleep 0.02; done
         { slurmctld -D -c >/dev/null 2>"$dir/log/slurmctld.err"; : >"$dir/run/head.dead"; } &
     else
         { slurmd -D -N "$name" >/dev/null 2>"$dir/log/slurmd.$name.err"; : >"$dir/run/$name.dead"; } &
@@ -303,7 +320,7 @@ up() {
 down() {
     lock
     sweep || die "some processes would not end"
-    rm -rf "${dir:?}"/{etc,run,spool,state,munge,dev,tmp,home,work}
+    rm -rf "${dir:?}"/{etc,run,spool,state,munge,dev,tmp,home,work} "${dir:?}"/munge.*
 }
 
 case ${1:-} in

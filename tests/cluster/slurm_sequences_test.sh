@@ -28,9 +28,9 @@ array=$job
 script chain.sh --chain 3 --gpus 1 --job-name links -- bash -c 'echo x >>steps; test "$(wc -l <steps)" -ge 2'
 submit_script chain.sh
 first=$job
-submit_script chain.sh --dependency=afterany:"$first" --export=ALL,MUSTER_CHAIN_LINK=2
+MUSTER_CHAIN_START=2 submit_script chain.sh --dependency=afterany:"$first" --export=ALL
 second=$job
-submit_script chain.sh --dependency=afterany:"$second" --export=ALL,MUSTER_CHAIN_LINK=3
+MUSTER_CHAIN_START=3 submit_script chain.sh --dependency=afterany:"$second" --export=ALL
 finish_job
 expect_equal "$code" 0:0 'exit code of the third job'
 expect_contains stdout 'job 3 of 3: the program has ended with 0 already'

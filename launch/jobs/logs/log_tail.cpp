@@ -21,10 +21,25 @@ namespace {
 
 constexpr std::size_t longest_line_bytes = std::size_t{1} << 20;
 
+/// Slurm's daemons begin a line with the time, from 25.05 on always, before that where the site says so (LogTimeFormat):
+/// "[2026-11-25T03:30:15.478] error: *** JOB 50 ON node1 CANCELLED AT ... ***". Other forms of the time are "2026-11-25T03:30:15+00:00",
+/// "Nov 25 03:30:15", "Wed, 25 Nov 2026 03:30:15 +0000" and a number, behind which only the stars tell it from a rank's line.
+bool is_dated_slurm_line(std::string_view line) {
+    auto const end = line.find("] ");
+    if (!line.starts_with('[') || end == std::string_view::npos) return false;
+    auto const time = line.substr(1, end - 1), said = line.substr(end + 2);
+    bool const has_clock = time.find_first_not_of("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz:.,+- ") ==
+                               std::string_view::npos &&
+                           std::count(time.begin(), time.end(), ':') >= 2;
+    bool const is_number = !time.empty() && std::all_of(time.begin(), time.end(), is_digit);
+    if (is_number) return said.starts_with("error: *** ");
+    return has_clock && (said.starts_with("error: ") || said.starts_with("fatal: "));
+}
+
 /// What of the job's output is not the ranks'.
 bool is_own_line(std::string_view line) {
     return line.starts_with("muster: ") || line.starts_with("slurmstepd: ") || line.starts_with("srun: ") ||
-           line.starts_with("=>> PBS: ");
+           line.starts_with("=>> PBS: ") || is_dated_slurm_line(line);
 }
 
 }  // namespace

@@ -13,39 +13,70 @@ namespace muster {
 namespace {
 
 constexpr std::size_t squeue_fields = 10;
+constexpr std::size_t least_fields = 3;  ///< both numbers and the state: less is no row
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) noexcept {
     return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-job_phase slurm_phase(std::string_view state) noexcept {
-    if (is_one_of(state, {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD", "CONFIGURING"}))
+/// A state that squeue lists and that is not known here ends no job: one that has ended is forgotten by Slurm some minutes later, and
+/// is over then. One that has used time runs.
+job_phase slurm_phase(std::string_view state, std::string_view used) noexcept {
+    if (is_one_of(state, {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD", "CONFIGURING",
+                          "EXPEDITING"}))
         return job_phase::waiting;
     if (is_one_of(state, {"RUNNING", "SUSPENDED", "STOPPED", "COMPLETING", "STAGE_OUT", "SIGNALING", "RESIZING"}))
         return job_phase::running;
-    return job_phase::ended;
+    if (is_one_of(state, {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE",
+                          "OUT_OF_MEMORY", "LAUNCH_FAILED", "RECONFIG_FAIL", "REVOKED"}))
+        return job_phase::ended;
+    return used.find_first_of("123456789") == std::string_view::npos ? job_phase::waiting : job_phase::running;
 }
 
 std::string unless_none(std::string_view text) {
     text = trim(text);
-    return is_one_of(text, {"None", "N/A", "(null)", "Unknown", "n/a"}) ? std::string() : std::string(text);
+    return is_one_of(text, {"None", "N/A", "(null)", "Unknown", "n/a", "INVALID", "NOT_SET"}) ? std::string() : std::string(text);
 }
 
+/// The exit code as a shell has it: of "3:0" and "0:9", code and signal (23.02 and later), or of "768", a wait status (up to 22.05).
+/// Nothing for anything else, as where Slurm does not know it.
+std::optional<int> read_exit_code(std::string_view text) {
+    text = trim(text);
+    auto const number = [](std::string_view digits, std::int64_t most) {
+        auto const value = parse_integer(digits);
+        return value && *value >= 0 && *value <= most ? value : std::nullopt;
+    };
+    if (auto const colon = text.find(':'); colon != std::string_view::npos) {
+        auto const code = number(text.substr(0, colon), 255), signal = number(text.substr(colon + 1), 127);
+        if (!code || !signal) return std::nullopt;
+        return static_cast<int>(*signal > 0 ? 128 + *signal : *code);
+    }
+    auto const status = number(text, 0xffff);
+    return status ? std::optional(shell_code(static_cast<int>(*status))) : std::nullopt;
+}
+
+bool begins_with_digit(std::string_view text) noexcept {
+    return !text.empty() && is_digit(text.front());
+}
+
+/// A row is what begins with the job's number: whatever its other fields hold, the job is there.
 std::optional<queued_job> read_squeue_line(std::string_view line) {
     std::array<std::string_view, squeue_fields> fields;
-    for (std::size_t i = 0; i < squeue_fields; ++i) {
-        auto const end = i + 1 < squeue_fields ? line.find('|') : line.size();
-        if (end == std::string_view::npos) return std::nullopt;
-        fields[i] = line.substr(0, end);
-        line.remove_prefix(std::min(end + 1, line.size()));
+    std::size_t count = 0;
+    for (bool more = true; more && count < squeue_fields; ++count) {
+        auto const end = count + 1 < squeue_fields ? line.find('|') : std::string_view::npos;
+        fields[count] = trim(line.substr(0, end));
+        more = end != std::string_view::npos;
+        line.remove_prefix(more ? end + 1 : line.size());
     }
-    auto const status = parse_integer(trim(fields[3]));
-    if (!parse_integer(trim(fields[0])) || !status) return std::nullopt;
+    if (count < least_fields || !(begins_with_digit(fields[0]) || begins_with_digit(fields[1]))) return std::nullopt;
+    // Of "CANCELLED by 7777" the first word.
+    auto const state = fields[2].substr(0, fields[2].find_first_of(" ,+"));
     queued_job job{.id = unless_none(fields[1]),
                    .raw_id = unless_none(fields[0]),
-                   .name = std::string(trim(fields[9])),
-                   .state = std::string(trim(fields[2])),
-                   .phase = slurm_phase(trim(fields[2])),
+                   .name = std::string(fields[9]),
+                   .state = state.empty() ? "UNKNOWN" : std::string(state),
+                   .phase = slurm_phase(state, fields[6]),
                    .reason = unless_none(fields[4]),
                    .nodes = unless_none(fields[5]),
                    .used = unless_none(fields[6]),
@@ -54,7 +85,8 @@ std::optional<queued_job> read_squeue_line(std::string_view line) {
                    .owner = {},
                    .status = {}};
     if (job.id.empty()) job.id = job.raw_id;
-    if (job.phase == job_phase::ended) job.status = shell_code(static_cast<int>(*status & 0xffff));
+    if (job.raw_id.empty()) job.raw_id = job.id;
+    if (job.phase == job_phase::ended) job.status = read_exit_code(fields[3]);
     return job;
 }
 
@@ -88,6 +120,11 @@ constexpr wait_words slurm_words[]{
     {"NodeDown", "a node that it needs is down"},
     {"Cleaning", "it was put back into the queue, and its former run is being cleaned up"},
     {"Prolog", "its nodes are being prepared"},
+    {"user env retrieval failed",
+     "it is held: --export=NAME=VALUE and --get-user-env ask for the login environment, which `su - user` could not read on its "
+     "node; cancel it, and submit it with the variables in your own environment and --export=ALL"},
+    {"launch failed requeued held",
+     "it could not be started on its nodes, and is held; release it by scontrol release, or ask the site"},
 };
 
 /// "QOSMaxGRESPerUser", "AssocGrpNodeLimit": who limits, how, and what.

@@ -53,6 +53,20 @@ TEST(slurm_facts, a_node_in_several_partitions_counts_once) {
     EXPECT_THAT(facts.shapes, ElementsAre(node_facts{10, 4, "", 64, 64}, node_facts{2, 0, "", 64, 64}));
 }
 
+TEST(slurm_facts, a_strange_field_loses_no_row) {
+    auto const facts = read_slurm_facts(
+        "a|n/a|?|2||||||\n"
+        "b|1:00:00|1-2K|2K|64|2|32|1|gpu:a100|n[1-2]|a new column|another\n"
+        "c|1:00:00|1-4|4\n"
+        "d|UNLIMITED|1-infinite|3|64+|2+|32+|1+|gres/gpu:h100:0(S:0),gpu:tesla:0(IDX:N/A)|(null)\n",
+        "TaskPlugin = (null)\n");
+    ASSERT_EQ(facts.queues.size(), 4u);
+    EXPECT_EQ(facts.queues[1].max_nodes, 2048);
+    EXPECT_EQ(facts.queues[2].max_nodes, 4);
+    EXPECT_EQ(facts.shapes.front().gpus, 1) << "gpu:a100 is one";
+    EXPECT_EQ(facts.shapes.front().gpu_model, "a100");
+}
+
 TEST(slurm_facts, of_nothing) {
     auto const facts = read_slurm_facts("", "");
     EXPECT_TRUE(facts.queues.empty());

@@ -17,6 +17,13 @@ TEST(job_end, a_record_of_scontrol_tells_why) {
     EXPECT_EQ(parse_job_end("JobId=2 JobState=PENDING Reason=BeginTime PreemptTime=None"), job_end::requeued);
     EXPECT_EQ(parse_job_end("JobId=2 JobState=COMPLETING Reason=None Restarts=1 PreemptTime=None"), job_end::requeued);
     EXPECT_EQ(parse_job_end("JobId=2 JobState=COMPLETING Reason=None Restarts=1 PreemptTime=None", 1), job_end::cancelled);
+    EXPECT_EQ(parse_job_end("JobId=2 JobState=EXPEDITING Reason=None PreemptTime=None"), job_end::requeued) << "from 25.11 on";
+    EXPECT_EQ(parse_job_end("JobId=2 SLUID=sEVC1 JobName=x JobState=COMPLETING Reason=TimeLimit"), job_end::out_of_time)
+        << "26.05";
+    EXPECT_EQ(parse_job_end("JobId=2 JobState=HOVERING Reason=None PreemptTime=None"), job_end::unknown);
+    EXPECT_EQ(parse_job_end("JobId=2 JobState=SIGNALING Reason=None PreemptTime=None"), job_end::going_on);
+    EXPECT_EQ(parse_job_end("JobId=2 JobName=a JobState=TIMEOUT b UserId=x(1) JobState=RUNNING Reason=None"), job_end::going_on)
+        << "a name can hold any words";
     EXPECT_EQ(parse_job_end("slurm_load_jobs error: Invalid job id specified"), job_end::unknown);
     EXPECT_EQ(parse_job_end(""), job_end::unknown);
 }
@@ -26,6 +33,11 @@ TEST(job_end, nodes_that_are_down_are_found) {
         parse_down_nodes("NodeName=n1 Arch=x State=ALLOCATED ThreadsPerCore=1\nNodeName=n2 State=DOWN* Reason=Not responding\n"
                          "NodeName=n3 State=MIXED+DRAIN\nNodeName=n4 State=DOWN+DRAIN\nNodeName=n5 State=IDLE+NOT_RESPONDING\n"),
         (std::vector<std::string>{"n2", "n4", "n5"}));
+    // As of a node whose power has gone on 25.05, flags that are new, and those that only sound alike.
+    EXPECT_EQ(
+        parse_down_nodes("NodeName=n1 State=IDLE+COMPLETING+NOT_RESPONDING\nNodeName=n2 State=MIXED+BLOCKED+EXTERNAL\n"
+                         "NodeName=n3 State=DOWN~+POWERED_DOWN\nNodeName=n4 State=IDLE+POWERING_DOWN\nNodeName=n5 State=\n"),
+        (std::vector<std::string>{"n1", "n3"}));
     EXPECT_TRUE(parse_down_nodes("slurm_load_node error: Unable to contact slurm controller").empty());
     EXPECT_TRUE(ask_down_nodes({}, {}).empty());
 }

@@ -225,6 +225,33 @@ TEST(log_tail, gives_each_line_once) {
     EXPECT_THAT(seen, ElementsAre(seen_line{0, "last"}));
 }
 
+// Of the job's output only what is not the ranks': theirs is read from their own files.
+TEST(log_tail, shows_what_slurm_itself_says_in_the_forms_of_all_versions) {
+    scratch_folder const folder;
+    folder.write("7/rank.00/stdout", "a\n");
+    std::vector<std::string> const slurms{
+        "slurmstepd: error: *** JOB 50 ON node1 CANCELLED AT 2026-11-25T03:30:15 ***",
+        "[2026-11-25T03:30:15.478] error: *** JOB 50 ON node1 CANCELLED AT 2026-11-25T03:30:15 ***",
+        "[2026-11-25T03:30:15] error: Detected 1 oom_kill event in StepId=50.0. Some of the step tasks have been OOM Killed.",
+        "[2026-11-25T03:30:15.478+00:00] fatal: x",
+        "[2026-11-25T03:30:15Z] error: x",
+        "[Nov 25 03:30:15] error: x",
+        "[Wed, 25 Nov 2026 03:30:15 +0000] error: x",
+        "[6342] error: *** STEP 50.0 ON node1 CANCELLED ***",
+        "srun: error: x"};
+    std::string text;
+    for (auto const& line : slurms) text += line + "\n";
+    folder.write("7.out",
+                 text + "[0] error: of a rank\n[0] a\n[2026-11-25 03:30:15,478] INFO a\nerror: a\n[a:b:c] a\n[] error: *** a\n");
+    std::vector<std::string> seen;
+    log_tail tail({}, [&](std::string const&, int rank, std::string const& line) {
+        if (rank < 0) seen.push_back(line);
+    });
+    tail.follow("7", {(folder.path / "7.out").string(), {(folder.path / "7").string()}, ""});
+    tail.finish();
+    EXPECT_EQ(seen, slurms);
+}
+
 TEST(starter_script, is_the_one_of_the_readme) {
     std::ifstream file(std::string(MUSTER_SOURCE_DIR) + "/README.md");
     std::stringstream text;

@@ -100,6 +100,29 @@ TEST(mpiexec_engine, hydra_starts_its_daemons_by_the_users_remote_shell) {
     EXPECT_EQ(mpiexec_command(job, hydra().sources()).argv.at(2), "slurm");
 }
 
+// From 23.11 on every job of Slurm has words for a Hydra that starts its proxies by srun; ssh would take them for its own.
+TEST(mpiexec_engine, words_for_srun_are_given_to_srun_alone) {
+    auto job = job_on({1, 1}, {4, 4});
+    job.variables = {{"SLURM_JOB_ID", "42"}, {"HYDRA_BOOTSTRAP", "slurm"}, {"HYDRA_LAUNCHER_EXTRA_ARGS", "--external-launcher"}};
+    EXPECT_EQ(mpiexec_command(job, hydra().sources()).variables.get("HYDRA_LAUNCHER_EXTRA_ARGS"), "--external-launcher");
+    auto without_slurm = hydra();
+    auto& said = without_slurm.said["mpiexec --version"].out;
+    said.replace(said.find(" slurm "), 7, " ");
+    for (auto const* shell : {"", "rsh", "rsh -l me"}) {
+        job.remote_shell = shell;
+        auto const command = mpiexec_command(job, without_slurm.sources());
+        EXPECT_EQ(command.argv.at(2), "ssh") << shell;
+        EXPECT_FALSE(command.variables.has("HYDRA_BOOTSTRAP")) << shell;
+        EXPECT_EQ(command.variables.get_or("HYDRA_LAUNCHER_EXTRA_ARGS", "none"),
+                  std::string(shell) == "rsh -l me" ? "-l me" : "none")
+            << shell;
+    }
+    job.remote_shell = "";
+    job.variables.set("HYDRA_LAUNCHER_EXTRA_ARGS", "-p 2222 --external-launcher");
+    EXPECT_EQ(mpiexec_command(job, without_slurm.sources()).variables.get("HYDRA_LAUNCHER_EXTRA_ARGS"), "-p 2222")
+        << "the user's";
+}
+
 TEST(mpiexec_engine, pals_by_its_documentation) {
     auto const command = mpiexec_command(job_on({4, 0, 4}, {4, 4, 4}, scheduler_kind::pbs), pals().sources());
     EXPECT_EQ(command.argv, (words{"mpiexec", "--hostfile", "/scratch/mpiexec.hosts", "-n", "8", "--ppn", "4", "--cpu-bind",

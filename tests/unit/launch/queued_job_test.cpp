@@ -61,6 +61,60 @@ TEST(queued_job, has_a_code_to_end_with) {
     EXPECT_EQ(watch_code(ended("NODE_FAIL", 0)), 125);
 }
 
+// From 23.02 on squeue writes code and signal, where 22.05 writes a wait status.
+TEST(queued_job, has_its_exit_code_in_the_forms_of_all_versions) {
+    auto const status = [](std::string const& code) {
+        auto const jobs = parse_squeue("31|31|FAILED|" + code + "|None|1|0:01|10:00|2026-11-25T03:13:30|s.sh\n");
+        EXPECT_EQ(jobs.size(), 1u) << code;
+        return jobs.empty() ? std::optional(-1) : jobs[0].status;
+    };
+    EXPECT_EQ(status("0:0"), 0);
+    EXPECT_EQ(status("3:0"), 3);
+    EXPECT_EQ(status("0:9"), 137);
+    EXPECT_EQ(status("0:15"), 143);
+    EXPECT_EQ(status("768"), 3);
+    EXPECT_EQ(status("9"), 137);
+    for (auto const* strange : {"", " ", "4294967294", "-1", "0:4294967294", "3:", ":9", "3:0:1", "N/A", "SUCCESS", "256:0"})
+        EXPECT_EQ(status(strange), std::nullopt) << strange;
+    EXPECT_EQ(parse_squeue("31|31|RUNNING|0:0|None|1|0:01|10:00|2026-11-25T03:13:30|s.sh\n").at(0).status, std::nullopt);
+}
+
+TEST(queued_job, is_not_lost_for_a_strange_field) {
+    auto const row = [](std::string const& line) {
+        auto const jobs = parse_squeue(line + "\n");
+        EXPECT_EQ(jobs.size(), 1u) << line;
+        return jobs.empty() ? queued_job{} : jobs[0];
+    };
+    EXPECT_EQ(row("31|31|||||||").id, "31");
+    EXPECT_EQ(row("31|31|||||||").state, "UNKNOWN");
+    EXPECT_EQ(row("31|31|RUNNING").phase, job_phase::running) << "columns that are missing";
+    EXPECT_EQ(row("31||RUNNING|x|y|z|1:00|?|?|").id, "31");
+    EXPECT_EQ(row("|31_4|RUNNING|x|y|z|1:00|?|?|n").raw_id, "31_4");
+    EXPECT_EQ(row("31|31|RUNNING|0:0|None|1|0:01|10:00|N/A|a|b|c").name, "a|b|c");
+    EXPECT_EQ(row("31+1|31+1|RUNNING|0:0|None|1|0:01|10:00|N/A|het").raw_id, "31+1");
+    EXPECT_EQ(row("31|31|RUNNING|0:0|None|NO_VAL|INVALID|NOT_SET|4294967294|n").used, "");
+}
+
+// A state of a Slurm that is newer than this program.
+TEST(queued_job, of_an_unknown_state_goes_on) {
+    auto const phase = [](std::string const& state, std::string const& used) {
+        return parse_squeue("31|31|" + state + "|0:0|None|1|" + used + "|10:00|N/A|x\n").at(0).phase;
+    };
+    EXPECT_EQ(phase("EXPEDITING", "0:00"), job_phase::waiting);
+    EXPECT_EQ(phase("HOVERING", "0:00"), job_phase::waiting);
+    EXPECT_EQ(phase("HOVERING", "0:07"), job_phase::running);
+    EXPECT_EQ(phase("?", ""), job_phase::waiting);
+    EXPECT_EQ(phase("CANCELLED by 7777", "0:07"), job_phase::ended);
+    for (auto const* over : {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE",
+                             "OUT_OF_MEMORY", "REVOKED", "LAUNCH_FAILED", "RECONFIG_FAIL"})
+        EXPECT_EQ(phase(over, "0:07"), job_phase::ended) << over;
+    for (auto const* goes_on : {"RUNNING", "SUSPENDED", "STOPPED", "COMPLETING", "STAGE_OUT", "SIGNALING", "RESIZING"})
+        EXPECT_EQ(phase(goes_on, "0:07"), job_phase::running) << goes_on;
+    for (auto const* waits :
+         {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD", "CONFIGURING"})
+        EXPECT_EQ(phase(waits, "0:07"), job_phase::waiting) << waits;
+}
+
 TEST(queued_job, tells_why_it_waits) {
     auto const wait = [](std::string const& reason) {
         return explain_wait(parse_squeue("1|1|PENDING|0|" + reason + "|1|0:00|5:00|N/A|x\n").at(0));
@@ -75,6 +129,7 @@ TEST(queued_job, tells_why_it_waits) {
               "them end (QOSMaxJobsPerUserLimit)");
     EXPECT_THAT(wait("AssocGrpGRES"), HasSubstr("your account has reached the limit of all of its jobs together, in GPUs"));
     EXPECT_THAT(wait("QOSMinGRES"), HasSubstr("at least"));
+    EXPECT_THAT(wait("user env retrieval failed requeued held"), HasSubstr("--export=ALL"));
     EXPECT_EQ(wait("SomethingNew"), "SomethingNew");
     EXPECT_EQ(wait("None"), "the scheduler gives no reason yet");
 }
@@ -137,7 +192,8 @@ TEST(queued_job, of_an_array_of_pbs) {
     EXPECT_EQ(find(jobs, "90[1].head").status, 143);
     EXPECT_EQ(find(jobs, "90[2].head").status, 0);
     EXPECT_EQ(find(jobs, "90[3].head").status, 143) << "deleted before it ran; the row has the array's exit status";
-    for (auto const* asked : {"90", "90.head", "90[]", "90[].head", "90[1]", "90[1].head"}) EXPECT_TRUE(is_meant(jobs[0], asked)) << asked;
+    for (auto const* asked : {"90", "90.head", "90[]", "90[].head", "90[1]", "90[1].head"})
+        EXPECT_TRUE(is_meant(jobs[0], asked)) << asked;
     for (auto const* asked : {"9", "90.other", "9[]", "90[2]", "90[].other"}) EXPECT_FALSE(is_meant(jobs[0], asked)) << asked;
     auto const alone = parse_qstat("Job Id: 4[].head|job_state=Q|array=True\n");
     EXPECT_EQ(without_begun_arrays(alone), alone);
@@ -175,7 +231,7 @@ TEST(queued_job, of_pbs_has_any_text_in_its_attributes) {
 
 TEST(queued_job, of_damaged_answers_is_none_or_an_error) {
     EXPECT_TRUE(parse_squeue("").empty());
-    EXPECT_TRUE(parse_squeue("1|1|RUNNING|\n|||||||||\n").empty());
+    EXPECT_TRUE(parse_squeue("1|1\n|||||||||\nslurm_load_jobs|error|Unable to contact\n").empty());
     EXPECT_TRUE(parse_qstat("").empty());
     EXPECT_EQ(parse_qstat("Job Id: \nJob Id: 1.s\nJob Id: |||\n").size(), 1u);
     EXPECT_THROW(parse_qstat("qstat: broken"), parse_error);

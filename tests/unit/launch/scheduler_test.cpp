@@ -85,6 +85,25 @@ TEST(read_allocation, gpus_of_other_nodes_are_not_guessed_where_tasks_differ) {
     EXPECT_THAT(gpus(), ElementsAre(std::nullopt, 1, std::nullopt));
 }
 
+TEST(read_allocation, gpus_by_task_are_not_taken_for_gpus_by_node) {
+    auto const guess = [](std::string const& name, std::string const& value) {
+        environment variables{{"SLURM_JOB_ID", "42"}, {"SLURM_JOB_NODELIST", "n[1-2]"}, {"SLURM_GPUS_ON_NODE", "4"}};
+        variables.set(name, value);
+        scheduler_sources const no_answers{variables, [](auto const&) { return std::nullopt; },
+                                           [](auto const&) {
+                                               return command_output{1, "", ""};
+                                           },
+                                           [] { return node{}; }};
+        return read_allocation(no_answers, {}).nodes.at(0).gpus;
+    };
+    EXPECT_EQ(guess("SLURM_GPUS_PER_TASK", "1"), std::nullopt);
+    EXPECT_EQ(guess("SLURM_TRES_PER_TASK", "gres/gpu:1"), std::nullopt) << "23.11";
+    EXPECT_EQ(guess("SLURM_TRES_PER_TASK", "cpu=2,gres/gpu=1"), std::nullopt) << "later";
+    EXPECT_EQ(guess("SLURM_TRES_BIND", "gres/gpu:per_task:1"), std::nullopt);
+    EXPECT_EQ(guess("SLURM_TRES_PER_TASK", "cpu=2"), 4);
+    EXPECT_EQ(guess("SLURM_TRES_BIND", "gres/gpu:single:1"), 4);
+}
+
 std::vector<std::string> names_of(allocation const& a) {
     std::vector<std::string> names;
     for (auto const& n : a.nodes) names.push_back(n.name);
@@ -117,17 +136,14 @@ TEST(schedulers, can_be_forced) {
               "--scheduler hostfile: neither --hostfile nor -H is given");
 }
 
-TEST(schedulers, scontrol_is_not_asked_where_the_variables_tell_all) {
+TEST(schedulers, what_scontrol_says_counts_above_the_variables) {
     auto job = slurm_job();
     job.variables.set("SLURM_GPUS_PER_NODE", "a100:2,h100:1");
     job.variables.set("SLURM_JOB_END_TIME", "1795240000");
     auto const given = job.read({});
-    EXPECT_EQ(job.questions, 0);
-    EXPECT_EQ(given.nodes[1].gpus, 3);
-    EXPECT_EQ(given.ends_at, std::chrono::system_clock::from_time_t(1795240000));
-    job.variables.unset("SLURM_GPUS_PER_NODE");
-    EXPECT_EQ(job.read({}).nodes[1].gpus, 2);
     EXPECT_EQ(job.questions, 1);
+    EXPECT_EQ(given.nodes[1].gpus, 2);
+    EXPECT_EQ(given.ends_at, std::chrono::system_clock::from_time_t(1795249740));
 }
 
 TEST(hosts_named, outside_of_a_job) {
@@ -205,6 +221,18 @@ TEST(scontrol, only_the_job_that_was_asked_for) {
     EXPECT_FALSE(parse_scontrol_job("slurm_load_jobs error: Invalid job id specified\n", "9").found);
 }
 
+TEST(scontrol, a_strange_field_loses_no_node) {
+    auto const job = parse_scontrol_job(
+        "JobId=9 SLUID=sABC JobName=x EndTime=1000 NewField=(1|2) JOB_GRES=gpu:N/A(?) Nodes=a CPU_IDs=0 Mem=0 "
+        "GRES=gpu:99999999999999999999 "
+        "Nodes=b[1-2] CPU_IDs=N/A Mem=4294967294 GRES=gpu:2(IDX:0-1) Nodes=c[ CPU_IDs=0 Mem=0 GRES=gpu:1 "
+        "Nodes=d CPU_IDs=0 Mem=0 GRES=gres/gpu:a100=3(IDX:0-2) Nodes=e CPU_IDs=0 Mem=0 GRES=\n",
+        "9");
+    EXPECT_TRUE(job.found && job.asked_gpus);
+    EXPECT_EQ(job.gpus, (std::map<std::string, int>{{"b1", 2}, {"b2", 2}, {"d", 3}, {"e", 0}}));
+    EXPECT_EQ(job.ends_at, std::chrono::system_clock::from_time_t(1000));
+}
+
 TEST(scontrol, components_of_a_heterogeneous_job_are_added_up) {
     auto const job = parse_scontrol_job(
         "JobId=5 HetJobId=5 EndTime=2000 Nodes=a CPU_IDs=0 Mem=0 GRES=gpu:1\n"
@@ -218,6 +246,7 @@ TEST(scontrol, lists_of_resources) {
     EXPECT_EQ(count_gres_gpus("gpu:4(IDX:0-3)", "x"), 4);
     EXPECT_EQ(count_gres_gpus("gpu:a100:2(IDX:0,2),gpu:h100:1,nic:7", "x"), 3);
     EXPECT_EQ(count_gres_gpus("gres:gpu:2", "x"), 2);
+    EXPECT_EQ(count_gres_gpus("gres/gpu=4,gres/gpu:a100=2,cpu=8", "x"), 6);
     EXPECT_EQ(count_gres_gpus("gpu", "x"), 1);
     EXPECT_EQ(count_gres_gpus("(null)", "x"), 0);
     EXPECT_EQ(count_gres_gpus("", "x"), 0);

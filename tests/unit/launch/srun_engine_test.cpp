@@ -1,5 +1,6 @@
 #include "launch/engine/srun_engine.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +44,7 @@ TEST(srun_engine, an_even_layout) {
     job.program = "/usr/bin/true";
     auto const command = srun_command(job, slurm_22_05().sources());
     EXPECT_EQ(command.argv,
-              (std::vector<std::string>{"srun", "--job-name=true", "--mpi=pmix", "--nodes=2", "--ntasks=8", "--ntasks-per-node=4",
+              (std::vector<std::string>{"srun", "--job-name=true", "--mpi=pmix", "--ntasks=8", "--ntasks-per-node=4",
                                         "--distribution=arbitrary", "--nodelist=/scratch/srun.hosts", "--overlap", "--mem=0",
                                         "--gres=gpu:4", "--kill-on-bad-exit=1", "--wait=0", "--export=ALL", "--input=0",
                                         "/bin/muster", "shim", "a.out"}));
@@ -58,7 +59,7 @@ TEST(srun_engine, uneven_by_node_and_partly_used_nodes) {
     job.map.order = map_policy::node;
     auto const command = srun_command(job, slurm_22_05().sources());
     EXPECT_EQ(command.files.at(0).second, "n0\nn1\nn3\nn1\nn3\nn1\nn1\n");
-    EXPECT_THAT(command.argv, testing::Contains("--nodes=3"));
+    EXPECT_THAT(command.argv, testing::Not(testing::Contains(testing::StartsWith("--nodes")))) << "refused from 23.11 on";
     EXPECT_THAT(command.argv, testing::Contains("--ntasks=7"));
     EXPECT_THAT(command.argv, testing::Contains("--gres=gpu:4"));
     EXPECT_THAT(command.argv, testing::Not(testing::Contains(testing::StartsWith("--ntasks-per-node"))));
@@ -67,7 +68,7 @@ TEST(srun_engine, uneven_by_node_and_partly_used_nodes) {
 TEST(srun_engine, one_node_needs_no_file) {
     auto const command = srun_command(job_on({0, 3}, {2, 4}), slurm_22_05().sources());
     EXPECT_TRUE(command.files.empty());
-    EXPECT_THAT(command.argv, testing::Contains("--nodelist=n1"));
+    EXPECT_THAT(command.argv, testing::IsSupersetOf({"--nodes=1", "--nodelist=n1"}));
     EXPECT_THAT(command.argv, testing::Not(testing::Contains("--distribution=arbitrary")));
     EXPECT_THAT(command.argv, testing::Contains("--gres=gpu:4"));
 }
@@ -101,7 +102,10 @@ TEST(srun_engine, gpus_of_nodes_that_differ_are_asked_for_by_their_sum) {
 
 TEST(srun_engine, a_step_of_daemons_has_the_gpus_of_their_nodes) {
     auto const orders = [](engine_job const& job, std::string const& left_out) {
-        environment variables{{"SLURM_GPUS", "9"}, {"SLURM_NTASKS_PER_NODE", "1"}};
+        environment variables{{"SLURM_GPUS", "9"},
+                              {"SLURM_NTASKS_PER_NODE", "1"},
+                              {"SLURM_CPUS_PER_TASK", "2"},
+                              {"SLURM_TRES_BIND", "gres/gpu:per_task:1"}};
         order_daemons_step(job, left_out, variables);
         return variables;
     };
@@ -118,13 +122,14 @@ TEST(srun_engine, mpich_is_told_who_shares_a_node_where_numbers_are_enough) {
     job.variables = {{"SLURM_JOB_NODELIST", "n[0-3]"}};
     job.extra_arguments = {"--mpi=pmi2"};
     auto const layout = [&] { return srun_command(job, slurm_22_05().sources()); };
-    EXPECT_THAT(layout().argv,
-                testing::IsSupersetOf({"--distribution=block", "--nodelist=n0,n1", "--ntasks-per-node=4", "--ntasks=8"}));
+    EXPECT_THAT(layout().argv, testing::IsSupersetOf({"--distribution=block", "--nodelist=n0,n1", "--nodes=2",
+                                                      "--ntasks-per-node=4", "--ntasks=8"}));
     EXPECT_TRUE(layout().files.empty());
     EXPECT_EQ(layout().note, "");
     auto const by_file = [&](std::string const& why) {
         auto const command = layout();
         EXPECT_THAT(command.argv, Contains("--distribution=arbitrary")) << why;
+        EXPECT_THAT(command.argv, testing::Not(Contains(testing::StartsWith("--nodes")))) << why;
         EXPECT_THAT(command.note, testing::HasSubstr("MPI_Comm_split_type")) << why;
     };
     job.given.nodes[1].cpus = 1;
@@ -208,13 +213,19 @@ TEST(srun_engine, binding_is_forbidden_only_where_something_binds) {
     a.said["scontrol show config"].out =
         "TaskPlugin              = task/cgroup,task/affinity\nTaskPluginParam         = (null type)\n";
     EXPECT_THAT(srun_command(job_on({1, 1}, {0, 0}), a.sources()).argv, testing::Contains("--cpu-bind=none"));
+    for (auto const* none : {"task/none", "(null)", ""}) {
+        a.said["scontrol show config"].out = fmt::format("TaskPlugin              = {}\n", none);
+        EXPECT_THAT(srun_command(job_on({1, 1}, {0, 0}), a.sources()).argv, testing::Not(testing::Contains("--cpu-bind=none")))
+            << none;
+    }
     a.said.erase("scontrol show config");
     EXPECT_THAT(srun_command(job_on({1, 1}, {0, 0}), a.sources()).argv, testing::Contains("--cpu-bind=none"));
 }
 
 TEST(slurm_configuration, names_the_munged_by_which_users_are_known) {
     EXPECT_EQ(munge_socket("AuthInfo                = (null)\nAuthType                = auth/munge\n"), "");
-    EXPECT_EQ(munge_socket("AuthInfo                = cred_expire=5,socket=/run/m.socket,ttl=3\nAuthType                = auth/munge\n"),
+    EXPECT_EQ(munge_socket(
+                  "AuthInfo                = cred_expire=5,socket=/run/m.socket,ttl=3\nAuthType                = auth/munge\n"),
               "/run/m.socket");
     EXPECT_EQ(munge_socket("AuthType                = auth/slurm\n"), std::nullopt);
     EXPECT_EQ(munge_socket("AuthAltTypes            = auth/munge\nAuthTypes=auth/munge\n"), std::nullopt);
@@ -224,22 +235,28 @@ TEST(slurm_configuration, names_the_munged_by_which_users_are_known) {
 TEST(srun_engine, options_follow_the_version) {
     auto a = slurm_22_05();
     auto job = job_on({4, 4}, {4, 4});
-    job.variables = {{"SLURM_CPUS_PER_TASK", "8"}, {"SRUN_CPUS_PER_TASK", "8"}};
-    EXPECT_EQ(srun_command(job, a.sources()).variables, (environment{{"SLURM_CPUS_PER_TASK", "8"}}));
+    job.variables = {{"SLURM_CPUS_PER_TASK", "8"}, {"SRUN_CPUS_PER_TASK", "8"}, {"SLURM_JOB_ID", "42"}};
+    auto const plain = srun_command(job, a.sources());
     a.said["srun --version"].out = "slurm 20.02.7\n";
-    auto const old = srun_command(job, a.sources());
-    EXPECT_THAT(old.argv, testing::Not(testing::Contains("--overlap")));
-    EXPECT_EQ(old.variables, environment{});
-    a.said["srun --version"].out = "slurm 23.11.1\n";
-    EXPECT_THAT(srun_command(job, a.sources()).argv, testing::Contains("--gres-flags=allow-task-sharing"));
-    a.said["srun --version"].out = "slurm 23.02.7\n";
-    EXPECT_THAT(srun_command(job, a.sources()).argv, testing::Not(testing::Contains("--gres-flags=allow-task-sharing")));
+    EXPECT_THAT(srun_command(job, a.sources()).argv, testing::Not(testing::Contains("--overlap")));
+    for (auto const* version :
+         {"slurm-wlm 22.05.8", "slurm 23.02.7", "slurm 23.11.0", "slurm 23.11.11", "slurm 24.05.8", "slurm 25.05.8",
+          "slurm 25.11.7", "slurm 26.05.3", "slurm 26.11.0-0rc1", "slurm of a site's own"}) {
+        a.said["srun --version"].out = std::string(version) + "\n";
+        EXPECT_EQ(srun_command(job, a.sources()), plain) << version;
+    }
+    EXPECT_EQ(plain.variables, (environment{{"SLURM_JOB_ID", "42"}}));
+    EXPECT_THAT(plain.argv, testing::Not(testing::Contains(testing::StartsWith("--gres-flags"))))
+        << "23.11.0 does not know its word";
 }
 
 TEST(srun_engine, inherited_orders_are_taken_out_and_facts_stay) {
     environment variables{{"SLURM_JOB_ID", "42"},           {"SLURM_GPUS_PER_TASK", "1"}, {"SLURM_DISTRIBUTION", "cyclic"},
                           {"SLURM_TRES_PER_TASK", "x"},     {"SLURM_CPU_BIND", "cores"},  {"SLURM_NTASKS_PER_NODE", "1"},
                           {"SLURM_JOB_NODELIST", "n[0-1]"}, {"SLURM_MEM_PER_CPU", "1"},   {"SLURM_HOSTFILE", "/x"}};
+    for (auto const* name : {"SLURM_CPUS_PER_TASK", "SLURM_TRES_BIND", "SLURM_GPU_BIND", "SRUN_OUTPUT", "SRUN_ERROR",
+                             "SRUN_INPUT", "SLURM_EXTERNAL_LAUNCHER", "SRUN_SEGMENT_SIZE", "SLURM_EXIT_ERROR"})
+        variables.set(name, "1");
     unset_srun_orders(variables);
     EXPECT_EQ(variables, (environment{{"SLURM_JOB_ID", "42"}, {"SLURM_JOB_NODELIST", "n[0-1]"}}));
 }
