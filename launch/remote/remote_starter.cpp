@@ -17,8 +17,10 @@
 #include "base/process/self_program.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "launch/ranks/rank_name.hpp"
 #include "launch/remote/agent_ticket.hpp"
 #include "launch/remote/unreached_host.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/system/exit_status.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/system/open_files.hpp"
@@ -33,7 +35,9 @@ namespace {
 constexpr std::size_t calls_at_once = 32;  ///< remote shells whose agents have not come yet
 constexpr std::size_t largest_part_bytes = 64u << 20;
 constexpr std::array starter_signals{SIGCHLD, SIGTERM};
-constexpr duration patience_with_hosts{10};  ///< until the user is told
+constexpr duration patience_with_hosts{10};     ///< from its call until the user is told of one
+constexpr duration between_losses{0.2};  ///< those of a moment are told in one line
+constexpr duration patience_with_late_ones{2};  ///< with agents on their way, once the start is given up
 
 /// The shims' variables: those that they need to start. The ranks' own come from the launcher, over the shims' connections.
 environment variables_of_shims(environment const& own) {
@@ -74,16 +78,18 @@ remote_starter::remote_starter(environment variables, remote_order order)
 remote_starter::~remote_starter() = default;
 
 int remote_starter::run() {
-    more_open_files const files(2 * hosts_.size());
+    more_open_files const files(hosts_.size());
     inherited_files_ = files.inherited();
     call_some();
     loop_.after(patience_with_hosts, [this] { note_absent(); });
     loop_.run();
+    say_lost();
     wait_for_local_agent();
     return asked_to_end_ ? 128 + SIGTERM : exit_code_;
 }
 
 void remote_starter::call_some() {
+    if (giving_up_) return;
     auto on_the_way = static_cast<std::size_t>(
         std::count_if(hosts_.begin(), hosts_.end(), [](host const& one) { return one.now == host::state::called; }));
     for (std::size_t i = 0; i < hosts_.size() && on_the_way < calls_at_once; ++i)
@@ -107,11 +113,19 @@ void remote_starter::wait_for_local_agent() {
 }
 
 void remote_starter::note_absent() {
+    if (all_there_ || giving_up_) return;
+    auto const now = event_loop::clock::now();
     std::vector<std::string> absent;
-    for (std::size_t i = 0; i < hosts_.size(); ++i)
-        if (hosts_[i].now == host::state::called) absent.push_back(order_.hosts[i].name);
+    for (std::size_t i = 0; i < hosts_.size(); ++i) {
+        auto& one = hosts_[i];
+        if (one.now != host::state::called || one.noted || duration(now - one.called_at) < patience_with_hosts) continue;
+        one.noted = true;
+        absent.push_back(order_.hosts[i].name);
+    }
     if (!absent.empty())
-        say(fmt::format("note: {} has been called, and no agent has come yet from {}", order_.shell.front(), join(absent, ", ")));
+        say(fmt::format("note: called by {} {} ago or more, and no agent has come yet from {}", order_.shell.front(),
+                        format_duration(patience_with_hosts), list_some(absent, "hosts")));
+    loop_.after(patience_with_hosts / 4, [this] { note_absent(); });
 }
 
 /// The words behind the host are one line for a shell there, of whatever kind.
@@ -156,11 +170,16 @@ void remote_starter::call(std::size_t which) {
                                .open_files = inherited_files_,
                                .death_signal = place.here ? 0 : SIGKILL});  // the agent sees by itself when this process is gone
     one.now = host::state::called;
+    one.called_at = event_loop::clock::now();
 }
 
 void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
     auto const which = static_cast<std::size_t>(hello.rank);
     if (which >= hosts_.size() || hosts_[which].now != host::state::called) return;
+    if (giving_up_) {  // it is told to end, and says nothing
+        hosts_[which].now = host::state::over;
+        return stop_once_quiet();
+    }
     auto& one = hosts_[which];
     if (hello.version != version()) {
         auto const what = fmt::format("has muster {}, and this is muster {}", hello.version, version());
@@ -174,6 +193,7 @@ void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_
                              [this, which](std::string const& reason) { on_lost(which, reason); }},
                             largest_part_bytes);
     one.name = hello.host;
+    if (!order_.probe) one.link->send(wire::encode(wire::meet_launcher{variables_of_shims(variables_), order_.lost_after}));
     if (order_.probe)
         start_shims(which);
     else if ((all_there_ =
@@ -196,22 +216,30 @@ void remote_starter::leave_out(std::size_t which, std::string const& why) {
 
 /// Once all agents are there: where one host cannot be reached no rank is placed, and that host alone is to blame.
 void remote_starter::start_shims(std::size_t which) {
+    if (!start_order_) start_order_ = std::make_shared<std::string const>(wire::encode(order_for_agents()));
+    hosts_[which].link->send(start_order_);
+    if (which == input_host_) watch_input();
+}
+
+/// Each agent finds its own ranks in it by its number.
+wire::start_shims remote_starter::order_for_agents() const {
     wire::start_shims order;
     order.shim = order_.shim;
     order.variables = variables_of_shims(variables_);
-    order.ranks = order_.hosts[which].ranks;
     order.world_size = count_ranks(order_.hosts);
-    order.node_rank = static_cast<int>(which);
+    std::vector<std::string> names;
+    std::vector<std::vector<int>> ranks;
     for (std::size_t i = 0; i < hosts_.size(); ++i) {
-        order.hosts.push_back(hosts_[i].name);
-        order.ranks_of_hosts.push_back(order_.hosts[i].ranks);
+        names.push_back(hosts_[i].name);
+        ranks.push_back(order_.hosts[i].ranks);
     }
+    if (!order_.probe) order.hosts = compress_hosts(names);  // of a probe not all are known, and no MPI asks
+    order.ranks = pack_ranks(ranks);
     order.nspace = nspace_;
     order.network_interface = order_.interface;
     order.serve_mpi = !order_.probe;
     order.lost_after = order_.lost_after;
-    hosts_[which].link->send(wire::encode(order));
-    if (which == input_host_) watch_input();
+    return order;
 }
 
 void remote_starter::on_frame(std::size_t which, std::string_view frame) {
@@ -234,8 +262,12 @@ void remote_starter::on_message(std::size_t which, wire::failed const& failed) {
 /// The launcher hears of it from the shims, and decides what it means.
 void remote_starter::on_lost(std::size_t which, std::string const& reason) {
     if (hosts_[which].now != host::state::there) return;
-    if (reason != frame_channel::closed_by_peer)
-        say(fmt::format("error: the connection to the agent on {} is lost: {}", hosts_[which].name, reason));
+    if (giving_up_) return void(hosts_[which].now = host::state::lost);
+    if (reason != frame_channel::closed_by_peer) {
+        if (lost_.empty()) loop_.after(between_losses, [this] { say_lost(); });
+        if (lost_.empty()) lost_why_ = reason;
+        lost_.push_back(hosts_[which].name);
+    }
     hosts_[which].now = host::state::lost;
     exit_code_ = exit_code(errc::peer_failed);
     if (!order_.probe && !all_there_)
@@ -243,6 +275,14 @@ void remote_starter::on_lost(std::size_t which, std::string const& reason) {
                                    hosts_[which].name),
                        exit_code_);
     end_if_over();
+}
+
+/// A switch that fails takes many hosts at one moment.
+void remote_starter::say_lost() {
+    if (lost_.empty()) return;
+    say(fmt::format("error: the {} on {} {} lost: {}", lost_.size() == 1 ? "connection to the agent" : "connections to the agents",
+                    list_some(lost_, "hosts"), lost_.size() == 1 ? "is" : "are", lost_why_));
+    lost_.clear();
 }
 
 void remote_starter::on_signal() {
@@ -263,24 +303,41 @@ void remote_starter::on_child() {
             if (hosts_[i].shell != pid) continue;
             hosts_[i].shell = -1;
             if (hosts_[i].now != host::state::called) continue;
+            if (giving_up_) {
+                hosts_[i].now = host::state::lost;
+                stop_once_quiet();
+                continue;
+            }
             auto const& place = order_.hosts[i];
             auto const shell = place.here            ? std::string("muster agent")
                                : order_.by_scheduler ? "pbs_tmrsh"
                                                      : order_.shell.front();
             auto const end = describe_call_end(status, order_.shim.front());
-            if (order_.probe)
+            if (order_.probe) {
                 leave_out(i, fmt::format("could not be reached: {} {}", shell, end));
-            else
-                return give_up(fmt::format("no agent of muster came from {}: {} {}; try: {} {} true", place.name, shell, end,
-                                           shell_join(order_.shell), place.name),
-                               exit_code(errc::unavailable));
+                continue;
+            }
+            hosts_[i].now = host::state::lost;
+            give_up(fmt::format("no agent of muster came from {}: {} {}; try: {} {} true", place.name, shell, end,
+                                shell_join(order_.shell), place.name),
+                    exit_code(errc::unavailable));
         }
 }
 
 void remote_starter::give_up(std::string const& why, int code) {
+    if (std::exchange(giving_up_, true)) return;
     say("error: " + why);
     exit_code_ = code;
-    loop_.stop();
+    for (auto& one : hosts_)
+        if (one.link) one.link->send(wire::encode(wire::bye{0}));
+    loop_.after(patience_with_late_ones, [this] { loop_.stop(); });
+    stop_once_quiet();
+}
+
+/// An agent that finds nobody here would complain of the network.
+void remote_starter::stop_once_quiet() {
+    if (std::any_of(hosts_.begin(), hosts_.end(), [](host const& one) { return one.now == host::state::called; })) return;
+    loop_.after(duration(0.05), [this] { loop_.stop(); });  // for the last word to the last of them
 }
 
 void remote_starter::end_if_over() {
