@@ -168,6 +168,9 @@ void set_sequence(data& values, script_request const& request) {
     values.set("has_chain", request.chain > 0);
     values.set("chain", std::to_string(request.chain));
     values.set("chain_file", fmt::format(".muster-chain/{}.done", request.job_name));
+    bool const may_restart = request.requeue && request.kind == script_kind::slurm;
+    values.set("may_restart", may_restart);
+    values.set("marks_end", may_restart && request.chain == 0 && !request.once);
     bool const said = std::find(request.directives.begin(), request.directives.end(), "-r y") != request.directives.end();
     values.set("requeue", request.requeue && !said);
     set_directive(values, "signal", request.kind == script_kind::slurm ? request.signal : std::string(), directive_text::name);

@@ -121,7 +121,8 @@ int hosts_command(std::vector<std::string> const& args, environment const& varia
     print_notes(values);
     if (!values.command.empty())
         throw error(errc::usage, fmt::format("muster hosts takes no argument '{}'; leave it out", values.command.front()));
-    auto const& format = find_format(values.flag("json") ? "json" : values.text("format"));
+    std::string const wanted = values.flag("json") ? "json" : values.text("format");
+    auto const& format = find_format(wanted);
     std::vector<std::string> tried;
     auto const sources = telling_sources(real_sources(variables, [&] { return node_of(discover_here(variables)); }),
                                          [](std::string const& what) { fmt::print(stderr, "muster: note: {}\n", what); });

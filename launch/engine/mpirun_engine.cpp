@@ -13,6 +13,7 @@
 #include "launch/engine/srun_engine.hpp"
 #include "launch/remote/flux_remote.hpp"
 #include "launch/remote/pbs_remote.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/system/host_name.hpp"
 
 namespace muster {
@@ -135,7 +136,8 @@ std::optional<mpirun_program> read_mpirun_version(std::string const& name, std::
 std::optional<std::string> mpirun_unavailable(engine_job const& job, scheduler_sources const& sources) {
     auto const found = find_mpirun(sources);
     if (!found.program) return found.refusal;
-    if (job.given.scheduler == scheduler_kind::slurm && sources.run_command({"srun", "--version"}).exit_status == 127)
+    if (job.given.scheduler == scheduler_kind::slurm &&
+        sources.run_command(slurm_words(slurm_ask::srun_version)).exit_status == 127)
         return "in a Slurm job mpirun needs srun, which is not on PATH";
     return beyond_first_component(job, sources.variables);
 }

@@ -15,6 +15,7 @@
 #include "launch/jobs/job_plan.hpp"
 #include "launch/jobs/script_directives.hpp"
 #include "launch/jobs/submission_variables.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 
 namespace muster {
 
@@ -36,7 +37,7 @@ std::vector<std::string> alloc_words(job_plan const& plan, environment const& sh
     std::vector<std::string> words;
     auto const kind = plan.request.kind;
     if (kind == script_kind::slurm)
-        words = {"salloc"};
+        words = slurm_words(slurm_ask::allocate);
     else if (kind == script_kind::flux)
         words = {"flux", "alloc"};
     else

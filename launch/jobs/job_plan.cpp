@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "launch/commands/script_command.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/system/absolute_path.hpp"
 
@@ -45,7 +46,7 @@ bool keeps_pbs_output(job_plan const& plan) {
 
 std::vector<std::string> submit_words(job_plan const& plan) {
     if (plan.request.kind == script_kind::slurm) {
-        std::vector<std::string> words{"sbatch", "--parsable"};
+        auto words = slurm_words(slurm_ask::submit);
         if (!names_output(plan.request)) words.push_back("--output=" + slurm_pattern(plan.files_folder));
         if (plan.hold) words.emplace_back("--hold");
         return words;

@@ -14,6 +14,7 @@
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/jobs/queue/job_number.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/flux_resources.hpp"
 
 namespace muster {
@@ -105,7 +106,7 @@ int cancel_command(std::vector<std::string> const& args, environment const& vari
             code = 1;
             continue;
         }
-        auto const answer = run_captured(cancel_words(kind, number), variables);
+        auto const answer = run_captured(cancel_words(kind, number), without_slurm_views(variables));
         if (answer.exit_status == 0) {
             fmt::print("job {} cancelled; it was {}\n", id, was);
         } else {

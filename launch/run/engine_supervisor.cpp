@@ -196,12 +196,12 @@ void engine_supervisor::on_message(remote_rank& rank, wire::gpus_used const& use
     gpu_record_.note(ranks_.host_of(rank), used.gpus);
 }
 
-void engine_supervisor::on_message(remote_rank& rank, wire::loaded_mpi const& loaded) {
+void engine_supervisor::on_message(remote_rank& rank, wire::used_mpi const& used) {
     rank.uses_mpi = true;
     if (options_.allow_singletons || ranks_.size() < 2) return;
-    if (auto const family = family_of(loaded.library); is_foreign(family, speaks_))
+    if (auto const family = family_of(used.library); is_foreign(family, speaks_))
         fail(rank,
-             fmt::format("came up as a singleton, in a world of size 1: it uses {}, which does not work with {}", loaded.library,
+             fmt::format("came up as a singleton, in a world of size 1: it uses {}, which does not work with {}", used.library,
                          engine_.name),
              exit_code(errc::singleton), fmt::format("use {}, or --allow-singletons if that is meant", engines_for(family)));
 }

@@ -58,7 +58,7 @@ class engine_supervisor {
     void on_message(remote_rank& rank, wire::failed const& failed);
     void on_message(remote_rank& rank, wire::ended const& ended);
     void on_message(remote_rank& rank, wire::gone const& gone);
-    void on_message(remote_rank& rank, wire::loaded_mpi const& loaded);
+    void on_message(remote_rank& rank, wire::used_mpi const& used);
     void on_message(remote_rank& rank, wire::orphaned const& orphaned);
     void on_message(remote_rank& rank, wire::asked_to_end const& asked);
     void on_message(remote_rank& rank, wire::aborting const& aborting);
@@ -163,7 +163,7 @@ class engine_supervisor {
     int inspection_ = 0;  ///< number of the last inspection of the ranks
     std::vector<int> asked_about_;
     std::function<void()> after_inspection_;
-    int beat_ = 0;  ///< number of the last ping
+    int beat_ = 0;                ///< number of the last ping
     int agents_count_since_ = 0;  ///< number of the ping from which on agents must answer
     bool start_timeout_due_ = false;
     bool start_doubt_ = false;

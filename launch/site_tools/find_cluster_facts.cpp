@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "launch/hardware/discover_topology.hpp"
 #include "launch/placement/this_node.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/site_tools/cluster_facts.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/scheduler/preferred_scheduler.hpp"
@@ -28,8 +29,7 @@ std::optional<std::string> ask(std::vector<std::string> const& command, environm
 std::vector<std::string> accounts_of(environment const& variables) {
     auto const user = variables.get_or("USER", "");
     if (user.empty()) return {};
-    auto const told =
-        ask({"sacctmgr", "-n", "-P", "show", "associations", "user=" + std::string(user), "format=account"}, variables);
+    auto const told = ask(slurm_words(slurm_ask::accounts, {std::string(user)}), variables);
     std::set<std::string> accounts;
     for (auto const line : split(told.value_or(""), '\n'))
         if (auto const name = trim(line); !name.empty()) accounts.emplace(name);
@@ -37,9 +37,9 @@ std::vector<std::string> accounts_of(environment const& variables) {
 }
 
 std::optional<cluster_facts> ask_slurm(environment const& variables) {
-    auto const sinfo = ask({"sinfo", "-h", "-e", "-o", std::string(sinfo_format)}, variables);
+    auto const sinfo = ask(slurm_words(slurm_ask::partitions, {std::string(sinfo_format)}), without_slurm_views(variables));
     if (!sinfo) return std::nullopt;
-    auto facts = read_slurm_facts(*sinfo, ask({"scontrol", "show", "config"}, variables).value_or(""));
+    auto facts = read_slurm_facts(*sinfo, ask(slurm_words(slurm_ask::config), variables).value_or(""));
     facts.accounts = accounts_of(variables);
     return facts;
 }

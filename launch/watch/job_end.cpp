@@ -9,6 +9,7 @@
 #include "base/process/run_captured.hpp"
 #include "base/process/text_file.hpp"
 #include "base/text.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/watch/flux_job_end.hpp"
 
@@ -100,7 +101,7 @@ std::vector<std::string> ask_down_nodes(allocation const& given, environment con
     if (given.scheduler != scheduler_kind::slurm) return {};
     std::vector<std::string> names;
     for (auto const& node : given.nodes) names.push_back(node.name);
-    return parse_down_nodes(run_captured({"scontrol", "-o", "show", "node", compress_hosts(names)}, variables, patience).out);
+    return parse_down_nodes(run_captured(slurm_words(slurm_ask::node_records, {compress_hosts(names)}), variables, patience).out);
 }
 
 /// PBS notes who ended a job before it sends the first signal; a job that goes on says nothing of that.
@@ -128,7 +129,7 @@ job_end ask_job_end(allocation const& given, environment const& variables, std::
     auto why = job_end::unknown;
     if (given.scheduler == scheduler_kind::slurm && !given.job_id.empty())
         why = parse_job_end(
-            record_of(run_captured({"scontrol", "-o", "show", "job", given.job_id}, variables, patience).out, given.job_id),
+            record_of(run_captured(slurm_words(slurm_ask::job_record, {given.job_id}), variables, patience).out, given.job_id),
             given.restarts);
     if (why == job_end::requeued && !ask_down_nodes(given, variables, patience).empty())
         why = job_end::node_failed;  // and so it was

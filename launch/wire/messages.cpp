@@ -142,7 +142,7 @@ void fields(auto& v, is<room> auto& m) {
 void fields(auto& v, is<orphaned> auto& m) {
     all(v, m.parent);
 }
-void fields(auto& v, is<loaded_mpi> auto& m) {
+void fields(auto& v, is<used_mpi> auto& m) {
     all(v, m.library);
 }
 void fields(auto& v, is<signal> auto& m) {

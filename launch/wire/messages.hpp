@@ -111,10 +111,10 @@ struct room {
     bool operator==(room const&) const = default;
 };
 
-/// The rank has loaded this MPI library.
-struct loaded_mpi {
+/// The rank has initialised MPI, of this library, as far as can be seen.
+struct used_mpi {
     std::string library;
-    bool operator==(loaded_mpi const&) const = default;
+    bool operator==(used_mpi const&) const = default;
 };
 
 /// What started the shim has died (slurmstepd, orted): the rank is being ended.
@@ -213,7 +213,7 @@ struct start_shims {
     std::vector<int> ranks;         ///< of this host, in order of local rank
     int world_size = 0;
     int node_rank = 0;
-    std::vector<std::string> hosts;                 ///< of all nodes
+    std::vector<std::string> hosts;                ///< of all nodes
     std::vector<std::vector<int>> ranks_of_hosts;  ///< the same of each
     std::string nspace;
     std::string network_interface;
@@ -268,9 +268,9 @@ struct settled {
 };
 
 /// New kinds come last: the place of a kind is its number on the wire.
-using message = std::variant<hello, job, ready, go, started, failed, ended, gone, room, loaded_mpi, orphaned, signal, bye,
-                             examine, report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, gpus_used,
-                             start_shims, input, taken, shims_ended, exchange, modex, met, settled>;
+using message = std::variant<hello, job, ready, go, started, failed, ended, gone, room, used_mpi, orphaned, signal, bye, examine,
+                             report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, gpus_used, start_shims,
+                             input, taken, shims_ended, exchange, modex, met, settled>;
 
 /// As CBOR (RFC 8949). Strings may hold any bytes.
 std::string encode(message const& m);

@@ -11,6 +11,7 @@
 #include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "launch/jobs/queue/flux_jobs.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/preferred_scheduler.hpp"
 
 namespace muster {
@@ -48,7 +49,7 @@ std::string_view to_string(queue_kind kind) noexcept {
 }
 
 queue_kind find_queue(environment const& variables) {
-    bool const slurm = !find_program_or_nothing("squeue", variables).empty();
+    bool const slurm = !find_program_or_nothing(slurm_program(slurm_ask::jobs_of_user), variables).empty();
     bool const pbs = !find_program_or_nothing("qstat", variables).empty();
     bool const flux = !find_program_or_nothing("flux", variables).empty();
     if (flux && prefers_flux(variables)) return queue_kind::flux;
@@ -61,16 +62,10 @@ queue_kind find_queue(environment const& variables) {
 }
 
 std::vector<std::string> list_words(queue_kind kind, std::vector<std::string> const& ids, std::string const& user) {
+    if (kind == queue_kind::slurm)
+        return ids.empty() ? slurm_words(slurm_ask::jobs_of_user, {user, squeue_format})
+                           : slurm_words(slurm_ask::jobs_by_number, {join(ids, ","), squeue_format});
     std::vector<std::string> words;
-    if (kind == queue_kind::slurm) {
-        words = {"squeue", "-h"};
-        if (ids.empty())
-            words.insert(words.end(), {"-u", user});
-        else
-            words.insert(words.end(), {"-t", "all", "-j", join(ids, ",")});
-        words.insert(words.end(), {"-O", squeue_format});
-        return words;
-    }
     if (kind == queue_kind::flux) {  // the user's own where no id is given, and of all states where one is
         words = {"flux", "jobs", "--no-header", fmt::format("--format={}", flux_jobs_format)};
         words.insert(words.end(), ids.begin(), ids.end());
@@ -114,7 +109,8 @@ std::vector<queued_job> ask(queue_kind kind, std::vector<std::string> const& ids
 
 }  // namespace
 
-std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> const& ids, environment const& variables) {
+std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> const& ids, environment const& all_variables) {
+    auto const variables = kind == queue_kind::slurm ? without_slurm_views(all_variables) : all_variables;
     auto const user = own_name();
     auto jobs = ask(kind, ids, user, variables);
     if (kind == queue_kind::pbs)
@@ -130,7 +126,7 @@ std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> cons
 
 std::vector<std::string> cancel_words(queue_kind kind, std::string const& id) {
     if (kind == queue_kind::flux) return {"flux", "cancel", id};
-    return {kind == queue_kind::slurm ? "scancel" : "qdel", id};
+    return kind == queue_kind::slurm ? slurm_words(slurm_ask::cancel, {id}) : std::vector<std::string>{"qdel", id};
 }
 
 std::string describe_job(queue_kind kind, std::string const& id, environment const& variables) {
@@ -138,7 +134,7 @@ std::string describe_job(queue_kind kind, std::string const& id, environment con
         auto const events = run_captured({"flux", "job", "eventlog", id}, variables, answer_limit);
         return events.exit_status == 0 ? events.out : std::string();
     }
-    auto answer = kind == queue_kind::slurm ? run_captured({"scontrol", "show", "job", id}, variables, answer_limit)
+    auto answer = kind == queue_kind::slurm ? run_captured(slurm_words(slurm_ask::job_for_people, {id}), variables, answer_limit)
                                             : run_captured({"qstat", "-x", "-f", id}, variables, answer_limit);
     if (keeps_no_history(answer.err)) answer = run_captured({"qstat", "-f", id}, variables, answer_limit);
     return answer.exit_status == 0 ? answer.out : std::string();
