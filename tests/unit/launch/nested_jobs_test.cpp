@@ -124,7 +124,9 @@ TEST(nested_jobs, the_inner_job_finds_what_it_has_whatever_the_outer_one_is) {
             EXPECT_EQ(nested, alone);
             for (auto const* name : {"SLURM_HET_SIZE", "SLURM_JOB_ID_HET_GROUP_1", "SLURM_ARRAY_TASK_ID", "SLURM_RESTART_COUNT"})
                 EXPECT_EQ(own.get(name), inner.variables.get(name)) << name;
-            if (alone.nodes.front().gpus == 0) EXPECT_EQ(own.get("CUDA_VISIBLE_DEVICES"), std::nullopt);
+            if (alone.nodes.front().gpus == 0) {
+                EXPECT_EQ(own.get("CUDA_VISIBLE_DEVICES"), std::nullopt);
+            }
         }
     }
 }
