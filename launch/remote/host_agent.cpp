@@ -91,6 +91,7 @@ void host_agent::connect() {
     hello.version = version();
     hello.host = short_host_name();
     hello.rank = place_.number;
+    if (place_.number < 0) hello.step = variables_.get_or("SLURMD_NODENAME", "");
     hello.world_size = place_.count;
     hello.pid = ::getpid();
     tell(hello);
@@ -98,6 +99,8 @@ void host_agent::connect() {
 
 /// So that the launcher knows of this host as soon as it is there.
 void host_agent::on_message(wire::meet_launcher const& meeting) try {
+    place_.number = meeting.number;
+    if (meeting.variables.begin() == meeting.variables.end()) return;
     auto link = connect_to_launcher(meeting.variables);
     int const fd = link.socket.get();
     detect_lost_peer(fd, meeting.lost_after);

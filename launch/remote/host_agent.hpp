@@ -24,7 +24,7 @@ inline constexpr char agent_process[] = "muster-agent";
 
 /// Which of the hosts this is.
 struct agent_place {
-    int number = 0;
+    int number = 0;  ///< below 0: the starter tells it, by the node that Slurm says this is
     int count = 0;
     std::string addresses;  ///< of the starter, "ADDRESS:PORT,ADDRESS:PORT"
     std::string ticket;     ///< agent_ticket.hpp

@@ -36,7 +36,7 @@ constexpr std::size_t calls_at_once = 32;  ///< remote shells whose agents have 
 constexpr std::size_t largest_part_bytes = 64u << 20;
 constexpr std::array starter_signals{SIGCHLD, SIGTERM};
 constexpr duration patience_with_hosts{10};     ///< from its call until the user is told of one
-constexpr duration between_losses{0.2};  ///< those of a moment are told in one line
+constexpr duration between_losses{0.2};         ///< those of a moment are told in one line
 constexpr duration patience_with_late_ones{2};  ///< with agents on their way, once the start is given up
 
 /// The shims' variables: those that they need to start. The ranks' own come from the launcher, over the shims' connections.
@@ -64,7 +64,8 @@ remote_starter::remote_starter(environment variables, remote_order order)
     shim_directions_request request;
     request.interface = order_.interface;
     request.pass_key = parse_key_way(order_.pass_key);
-    request.engine = order_.by_scheduler ? "pbs_tmrsh" : "remote";
+    request.engine = order_.by_scheduler ? "pbs_tmrsh" : order_.at_once ? "srun" : "remote";
+    request.munge_socket = order_.munge_socket;
     request.variables = variables_;
     request.needed = {order_.shim.front(), order_.working_dir};
     for (auto const& one : order_.hosts)
@@ -80,7 +81,10 @@ remote_starter::~remote_starter() = default;
 int remote_starter::run() {
     more_open_files const files(hosts_.size());
     inherited_files_ = files.inherited();
-    call_some();
+    if (order_.at_once)
+        call_all();
+    else
+        call_some();
     loop_.after(patience_with_hosts, [this] { note_absent(); });
     loop_.run();
     say_lost();
@@ -128,16 +132,15 @@ void remote_starter::note_absent() {
     loop_.after(patience_with_hosts / 4, [this] { note_absent(); });
 }
 
+std::vector<std::string> remote_starter::agent_words(std::string const& number) const {
+    return {order_.shim.front(), "agent", number, std::to_string(hosts_.size()), directions_->variables().at(0).second, ticket_};
+}
+
 /// The words behind the host are one line for a shell there, of whatever kind.
 void remote_starter::call(std::size_t which) {
     auto& one = hosts_[which];
     auto const& place = order_.hosts[which];
-    std::vector<std::string> agent{order_.shim.front(),
-                                   "agent",
-                                   std::to_string(which),
-                                   std::to_string(hosts_.size()),
-                                   directions_->variables().at(0).second,
-                                   ticket_};
+    auto agent = agent_words(std::to_string(which));
     std::vector<std::string> argv;
     if (place.here) {
         if (ticket_.starts_with("job:")) agent.back() = "stdin";
@@ -150,31 +153,55 @@ void remote_starter::call(std::size_t which) {
             agent.insert(agent.begin(), {"env", "LD_LIBRARY_PATH=" + std::string(*libraries)});
         argv.push_back("exec " + shell_join(agent));
     }
-    auto [read_end, write_end] = make_pipe();
-    auto const key = to_text(listener_.key()) + "\n";
-    bool const gets_key = ticket_ == "stdin" || agent.back() == "stdin";
-    if (gets_key && ::write(write_end.get(), key.data(), key.size()) != static_cast<ssize_t>(key.size()))
-        throw_system("write", "to a pipe of the remote shell");
-    environment own = variables_;
-    for (auto const name : {"MUSTER_LAUNCHER", "MUSTER_TOKEN"}) own.unset(name);
-    one.shell = start_process({.path = find_program(argv.front(), variables_, ""),
-                               .arguments = &argv,
-                               .variables = &own,
-                               .working_dir = "",
-                               .stdin_fd = gets_key ? read_end.get() : -1,
-                               .stdout_fd = STDERR_FILENO,
-                               .stderr_fd = STDERR_FILENO,
-                               .cores = {},
-                               .own_group = false,
-                               .own_session = place.here,
-                               .open_files = inherited_files_,
-                               .death_signal = place.here ? 0 : SIGKILL});  // the agent sees by itself when this process is gone
+    // The agent sees by itself when this process is gone.
+    one.shell = start_shell(argv, agent.back() == "stdin", place.here, place.here ? 0 : SIGKILL);
     one.now = host::state::called;
     one.called_at = event_loop::clock::now();
 }
 
+/// One srun, which gives its standard input to the agents of all nodes, and its variables.
+void remote_starter::call_all() {
+    auto argv = order_.shell;
+    auto const agent = agent_words("slurm");
+    argv.insert(argv.end(), agent.begin(), agent.end());
+    shell_of_all_ = start_shell(argv, ticket_ == "stdin", false, SIGKILL);
+    for (auto& one : hosts_) {
+        one.now = host::state::called;
+        one.called_at = event_loop::clock::now();
+    }
+}
+
+pid_t remote_starter::start_shell(std::vector<std::string> const& argv, bool gets_key, bool own_session, int death_signal) {
+    auto [read_end, write_end] = make_pipe();
+    auto const key = to_text(listener_.key()) + "\n";
+    if (gets_key && ::write(write_end.get(), key.data(), key.size()) != static_cast<ssize_t>(key.size()))
+        throw_system("write", "to a pipe of the remote shell");
+    environment own = variables_;
+    for (auto const name : {"MUSTER_LAUNCHER", "MUSTER_TOKEN"}) own.unset(name);
+    return start_process({.path = find_program(argv.front(), variables_, ""),
+                          .arguments = &argv,
+                          .variables = &own,
+                          .working_dir = "",
+                          .stdin_fd = gets_key ? read_end.get() : -1,
+                          .stdout_fd = STDERR_FILENO,
+                          .stderr_fd = STDERR_FILENO,
+                          .cores = {},
+                          .own_group = false,
+                          .own_session = own_session,
+                          .open_files = inherited_files_,
+                          .death_signal = death_signal});
+}
+
+/// Of an agent that says only what Slurm calls its node, by that name.
+std::size_t remote_starter::place_of(wire::hello const& hello) const {
+    if (!order_.at_once || hello.rank >= 0) return static_cast<std::size_t>(hello.rank);
+    auto const found =
+        std::find_if(order_.hosts.begin(), order_.hosts.end(), [&](auto const& one) { return one.name == hello.step; });
+    return static_cast<std::size_t>(found - order_.hosts.begin());
+}
+
 void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
-    auto const which = static_cast<std::size_t>(hello.rank);
+    auto const which = place_of(hello);
     if (which >= hosts_.size() || hosts_[which].now != host::state::called) return;
     if (giving_up_) {  // it is told to end, and says nothing
         hosts_[which].now = host::state::over;
@@ -193,7 +220,8 @@ void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_
                              [this, which](std::string const& reason) { on_lost(which, reason); }},
                             largest_part_bytes);
     one.name = hello.host;
-    if (!order_.probe) one.link->send(wire::encode(wire::meet_launcher{variables_of_shims(variables_), order_.lost_after}));
+    one.link->send(wire::encode(wire::meet_launcher{
+        static_cast<int>(which), order_.probe ? environment() : variables_of_shims(variables_), order_.lost_after}));
     if (order_.probe)
         start_shims(which);
     else if ((all_there_ =
@@ -280,8 +308,9 @@ void remote_starter::on_lost(std::size_t which, std::string const& reason) {
 /// A switch that fails takes many hosts at one moment.
 void remote_starter::say_lost() {
     if (lost_.empty()) return;
-    say(fmt::format("error: the {} on {} {} lost: {}", lost_.size() == 1 ? "connection to the agent" : "connections to the agents",
-                    list_some(lost_, "hosts"), lost_.size() == 1 ? "is" : "are", lost_why_));
+    say(fmt::format("error: the {} on {} {} lost: {}",
+                    lost_.size() == 1 ? "connection to the agent" : "connections to the agents", list_some(lost_, "hosts"),
+                    lost_.size() == 1 ? "is" : "are", lost_why_));
     lost_.clear();
 }
 
@@ -298,7 +327,8 @@ void remote_starter::on_signal() {
 
 void remote_starter::on_child() {
     int status = 0;
-    for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;)
+    for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+        if (pid == shell_of_all_) on_shell_of_all_ended(status);
         for (std::size_t i = 0; i < hosts_.size(); ++i) {
             if (hosts_[i].shell != pid) continue;
             hosts_[i].shell = -1;
@@ -322,6 +352,27 @@ void remote_starter::on_child() {
                                 shell_join(order_.shell), place.name),
                     exit_code(errc::unavailable));
         }
+    }
+}
+
+/// That of all hosts at once: those whose agents have not come will not come. Which of them is to blame it has said itself.
+void remote_starter::on_shell_of_all_ended(int status) {
+    shell_of_all_ = -1;
+    auto const end = describe_call_end(status, order_.shim.front());
+    std::vector<std::string> absent;
+    for (std::size_t i = 0; i < hosts_.size(); ++i) {
+        if (hosts_[i].now != host::state::called) continue;
+        absent.push_back(order_.hosts[i].name);
+        if (order_.probe)
+            leave_out(i, fmt::format("could not be reached: {} {}", order_.shell.front(), end));
+        else
+            hosts_[i].now = host::state::lost;
+    }
+    if (!absent.empty() && !order_.probe && !giving_up_)
+        give_up(fmt::format("no agent of muster came from {}: {} {}", list_some(absent, "hosts"), order_.shell.front(), end),
+                exit_code(errc::unavailable));
+    else if (giving_up_)
+        stop_once_quiet();
 }
 
 void remote_starter::give_up(std::string const& why, int code) {

@@ -22,11 +22,13 @@ namespace muster {
 
 struct remote_order {
     std::vector<host_ranks> hosts;
-    std::vector<std::string> shell;  ///< of "SHELL HOST COMMAND…": ssh and its options, or muster tmrsh
-    bool by_scheduler = false;       ///< the shell gives no standard input (TM)
-    std::vector<std::string> shim;   ///< argv
-    std::string interface;           ///< --network-interface, or empty
-    std::string pass_key;            ///< --pass-key
+    std::vector<std::string> shell;                ///< of "SHELL HOST COMMAND…": ssh and its options, or muster tmrsh
+    bool by_scheduler = false;                     ///< the shell gives no standard input (TM)
+    bool at_once = false;                          ///< the shell is an srun, which runs its command on all hosts
+    std::optional<std::string> munge_socket = {};  ///< of that Slurm, see shim_directions_request
+    std::vector<std::string> shim;                 ///< argv
+    std::string interface;                         ///< --network-interface, or empty
+    std::string pass_key;                          ///< --pass-key
     std::string working_dir;
     duration lost_after{15};  ///< a host that is silent for so long is lost
     bool probe = false;       ///< the shims are probes: no MPI, and a host that cannot be reached does not end the others
@@ -55,6 +57,11 @@ class remote_starter {
 
     void call_some();
     void call(std::size_t which);
+    void call_all();
+    pid_t start_shell(std::vector<std::string> const& argv, bool gets_key, bool own_session, int death_signal);
+    std::vector<std::string> agent_words(std::string const& number) const;
+    std::size_t place_of(wire::hello const& hello) const;
+    void on_shell_of_all_ended(int status);
     void note_absent();
     void wait_for_local_agent();
     void on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
@@ -89,6 +96,7 @@ class remote_starter {
     std::string ticket_;
     std::string nspace_;
     std::vector<host> hosts_;
+    pid_t shell_of_all_ = -1;
     std::optional<rlimit> inherited_files_;  ///< what the remote shells get
     struct gathering {
         std::size_t parts = 0;
@@ -98,8 +106,8 @@ class remote_starter {
     std::map<std::string, gathering> exchanges_;      ///< that wait for the parts of more hosts
     std::shared_ptr<std::string const> start_order_;  ///< the same for all agents
     std::size_t input_host_ = 0;                      ///< that of rank 0
-    std::vector<std::string> lost_;  ///< hosts of which nothing has been said yet
-    std::string lost_why_;           ///< of the first
+    std::vector<std::string> lost_;                   ///< hosts of which nothing has been said yet
+    std::string lost_why_;                            ///< of the first
     bool all_there_ = false;
     bool giving_up_ = false;  ///< agents that come are told to end
     bool input_ended_ = false;

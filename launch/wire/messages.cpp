@@ -185,7 +185,7 @@ void fields(auto& v, is<exchange> auto& m) {
     all(v, m.name, m.nodes, m.data);
 }
 void fields(auto& v, is<meet_launcher> auto& m) {
-    all(v, m.variables, m.lost_after);
+    all(v, m.number, m.variables, m.lost_after);
 }
 void fields(auto& v, is<modex> auto& m) {
     all(v, m.node, m.number, m.rank, m.status, m.data);

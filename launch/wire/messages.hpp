@@ -226,7 +226,8 @@ struct start_shims {
 
 /// From the starter to an agent that has come: how it and its shims reach the launcher, whose connection it is to share out.
 struct meet_launcher {
-    environment variables;  ///< MUSTER_LAUNCHER, MUSTER_TOKEN
+    int number = 0;         ///< of this agent: it may have been called without
+    environment variables;  ///< MUSTER_LAUNCHER, MUSTER_TOKEN; none for a probe's agent, whose shims call by themselves
     duration lost_after{15};
     bool operator==(meet_launcher const&) const = default;
 };

@@ -72,7 +72,7 @@ TEST(wire_messages, come_back_as_they_were) {
         taken{},
         shims_ended{},
         met{true},
-        meet_launcher{environment({{"MUSTER_TOKEN", "key"}}), duration(40)},
+        meet_launcher{3, environment({{"MUSTER_TOKEN", "key"}}), duration(40)},
         settled{},
         gpus_used{{{"0", "A100", 87, 80u << 20, 40u << 20, 312}, {"1/3", "A100 \xff", -1, 0, 0, -1}}},
     };

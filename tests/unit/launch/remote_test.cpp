@@ -197,7 +197,7 @@ TEST(remote_engine, calls_each_host_once) {
     EXPECT_EQ(probe.files.at(0).second, "n0 0\nn2 1\n");
 }
 
-TEST(remote_engine, goes_through_tm_in_a_pbs_job_and_not_past_slurm) {
+TEST(remote_engine, goes_through_tm_in_a_pbs_job) {
     auto const pbs = remote_command_line(job_on({1, 1}, {-1, -1}, scheduler_kind::pbs), answers{}.sources());
     EXPECT_EQ(pbs.argv.at(3), "--shell=/bin/muster tmrsh");
     EXPECT_EQ(pbs.argv.at(6), "--by-scheduler");
@@ -208,7 +208,30 @@ TEST(remote_engine, goes_through_tm_in_a_pbs_job_and_not_past_slurm) {
     EXPECT_EQ(std::count(argv.begin(), argv.end(), "--by-scheduler"), 0);
     EXPECT_TRUE(pbs.own_session) << "SIGTERM of PBS goes to every process of the script's session";
     EXPECT_EQ(remote_unavailable(job_on({1, 1}, {-1, -1}, scheduler_kind::pbs), answers{}.sources()), std::nullopt);
-    EXPECT_TRUE(remote_unavailable(job_on({1, 1}, {-1, -1}, scheduler_kind::slurm), answers{}.sources()));
+}
+
+TEST(remote_engine, starts_all_agents_by_one_srun_in_a_slurm_job) {
+    answers with_srun;
+    with_srun.said["srun --version"] = {0, "slurm 22.05.8\n", ""};
+    auto job = job_on({2, 2}, {-1, -1}, scheduler_kind::slurm);
+    EXPECT_EQ(remote_unavailable(job, with_srun.sources()), std::nullopt);
+    EXPECT_EQ(remote_unavailable(job, answers{}.sources()), "there is no srun on PATH");
+    job.munge_socket = "/run/munge/socket";
+    job.extra_arguments = {"--slurmd-debug=info"};
+    auto const command = remote_command_line(job, with_srun.sources());
+    auto const& argv = command.argv;
+    auto const shell = std::find_if(argv.begin(), argv.end(), [](auto const& word) { return word.starts_with("--shell="); });
+    ASSERT_NE(shell, argv.end());
+    EXPECT_EQ(shell->rfind("--shell=srun ", 0), 0u) << *shell;
+    for (auto const* word : {" --ntasks=2", " --mpi=none", " --input=all", " --kill-on-bad-exit=0", " --slurmd-debug=info"})
+        EXPECT_NE(shell->find(word), std::string::npos) << word << " in " << *shell;
+    EXPECT_EQ(shell->find("shim"), std::string::npos) << *shell;
+    EXPECT_EQ(std::count(argv.begin(), argv.end(), "--at-once"), 1);
+    EXPECT_EQ(std::count(argv.begin(), argv.end(), "--munge-socket=/run/munge/socket"), 1);
+    EXPECT_EQ(words(argv.end() - 3, argv.end()), (words{"/bin/muster", "shim", "a.out"}));
+    job.remote_shell = "rsh";
+    auto const by_rsh = remote_command_line(job, with_srun.sources()).argv;
+    EXPECT_EQ(std::count(by_rsh.begin(), by_rsh.end(), "--at-once"), 0);
 }
 
 }  // namespace
