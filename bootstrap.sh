@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 to a working muster. `./bootstrap.sh` alone lists the commands.
+# From a fresh Debian 12 or 13 to a working muster. `./bootstrap.sh` alone lists the commands.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -7,7 +7,7 @@ build_packages=(g++ cmake ninja-build pkg-config libpmix-dev libopenmpi-dev open
     libtomlplusplus-dev libhwloc-dev libsodium-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libkainjow-mustache-dev libxxhash-dev zlib1g-dev
     libminizip-dev libpng-dev libjpeg-dev libarchive-dev python3 libpython3-dev)
 demo_packages=(dataset-fashion-mnist)
-test_packages=(libgtest-dev libgmock-dev mpich libmpich-dev python3-numpy python3-mpi4py python3-torch python3-h5py-mpi slurm-wlm munge
+test_packages=(libgtest-dev libgmock-dev mpich libmpich-dev python3-numpy python3-mpi4py python3-torch python3-h5py python3-h5py-mpi slurm-wlm munge
     iproute2 procps util-linux libsimgrid-dev)
 data=/usr/share/datasets/fashion-mnist
 
@@ -18,10 +18,12 @@ usage() {
     cat <<'TEXT'
 ./bootstrap.sh demo               convert real images, train on 1, 2 and 4 ranks, print the scaling table, write the report
 ./bootstrap.sh test               build as it is installed, and run all tests
+./bootstrap.sh test --only REGEX  of these only the tests whose names match
 ./bootstrap.sh test --sanitize    again under AddressSanitizer and UndefinedBehaviorSanitizer, and the fuzz targets for 5 s each
+./bootstrap.sh test --system debian-13 [--only REGEX]   in a Debian 13 that it makes in a folder (tests/systems/debian-13.sh), as root
 ./bootstrap.sh build [PRESET]     release (the default), dev or tsan, into build/PRESET
 ./bootstrap.sh install --prefix DIR
-./bootstrap.sh deps [build|demo|test]...   only the Debian packages (all of them without a word)
+./bootstrap.sh deps [build|demo|test]...   only the Debian packages (all of them without a word); packages instead of deps prints their names
 
 As root, missing Debian packages are installed; as a normal user they are listed, and nothing else happens.
 TEXT
@@ -29,17 +31,25 @@ TEXT
 
 is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# deps GROUP...: makes sure of the packages of these groups.
-deps() {
-    local group package wanted=() missing=()
+# packages GROUP...: the names of the packages of these groups.
+packages() {
+    local group
     for group; do
         case $group in
-            build) wanted+=("${build_packages[@]}") ;;
-            demo) wanted+=("${demo_packages[@]}") ;;
-            test) wanted+=("${test_packages[@]}") ;;
-            *) die "deps: no group '$group'; use build, demo or test" ;;
+            build) printf '%s\n' "${build_packages[@]}" ;;
+            demo) printf '%s\n' "${demo_packages[@]}" ;;
+            test) printf '%s\n' "${test_packages[@]}" ;;
+            system) echo mmdebstrap ;;
+            *) die "no group of packages '$group'; use build, demo or test" ;;
         esac
     done
+}
+
+# deps GROUP...: makes sure of the packages of these groups.
+deps() {
+    local package names wanted missing=()
+    names=$(packages "$@") || exit 1
+    mapfile -t wanted <<<"$names"
     if ! command -v dpkg-query >/dev/null; then
         say "no dpkg here: going on as if these, or what corresponds to them, were installed: ${wanted[*]}"
         return
@@ -89,11 +99,20 @@ demo() {
 # Most tests wait most of their time, for processes, deadlines and Slurm: twice as many at once as there are cores. A test of n ranks takes the place of n.
 at_once() { echo $((2 * $(nproc))); }
 
-# test: everything, in the build that is installed.
+# test [--only REGEX]: everything, in the build that is installed.
 run_tests() {
     deps build demo test
     build release
-    ctest --preset release --parallel "$(at_once)"
+    ctest --preset release --parallel "$(at_once)" ${2:+--tests-regex "$2"}
+}
+
+# test --system NAME [--only REGEX]: the same there.
+run_tests_on() {
+    local system=tests/systems/$1.sh
+    [ -x "$system" ] || { say "test: no system '$1'; use debian-13"; exit 2; }
+    deps system
+    shift
+    exec "$system" test "$@"
 }
 
 # test --sanitize: what can go wrong in memory.
@@ -104,14 +123,16 @@ run_sanitizers() {
 }
 
 case ${1:-} in
-    deps) shift; [ $# -gt 0 ] || set -- build demo test; deps "$@" ;;
+    deps | packages) command=$1; shift; [ $# -gt 0 ] || set -- build demo test; "$command" "$@" ;;
     build) deps build; build "${2:-release}" ;;
     demo) demo ;;
     test)
         case ${2:-} in
             '') run_tests ;;
+            --only) [ -n "${3:-}" ] || { say "test: write --only REGEX"; exit 2; }; run_tests --only "$3" ;;
+            --system) run_tests_on "${3:-}" "${@:4}" ;;
             --sanitize) run_sanitizers ;;
-            *) say "test: no option '$2'; use test or test --sanitize"; exit 2 ;;
+            *) say "test: no option '$2'; use test, test --only, test --sanitize or test --system"; exit 2 ;;
         esac
         ;;
     install)

@@ -46,9 +46,15 @@ function(muster_precompile target)
   endif()
 endfunction()
 
+# GCC 13 and later take precompiled headers only with the same settings of these, which go by the level of optimisation.
+set(same_for_headers "")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(same_for_headers -munroll-only-small-loops -mvzeroupper)
+endif()
+
 # muster_cold(<target>): less optimised in a release, where the time goes into files, processes and waiting: that compiles faster.
 function(muster_cold target)
-  target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+  target_compile_options(${target} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1;${same_for_headers}>")
 endfunction()
 
 # muster_unity(<target> [TOGETHER]): with MUSTER_UNITY the sources of one folder are compiled together, ten at most; with TOGETHER those of several, 20 at most. So

@@ -73,6 +73,8 @@ void set_shape(data& values, script_request const& request) {
     if (request.kind == script_kind::local) return;
     values.set("walltime", checked_walltime(request));
     values.set("minutes", std::to_string(static_cast<long>(std::ceil(request.walltime.count() / 60))));
+    auto const seconds = static_cast<long>(std::ceil(request.walltime.count()));
+    values.set("flux_time", seconds % 60 == 0 ? fmt::format("{}m", seconds / 60) : fmt::format("{}s", seconds));
 }
 
 void set_directives(data& values, script_request const& request) {
@@ -97,6 +99,7 @@ std::string_view job_variable(script_kind kind) noexcept {
         case script_kind::slurm: return "$SLURM_JOB_ID";
         case script_kind::pbs: return "${PBS_JOBID%%.*}";
         case script_kind::cobalt: return "$COBALT_JOBID";
+        case script_kind::flux: return R"(${FLUX_ENCLOSING_ID/#$'\306\222'/f})";  // with an ASCII f, as muster writes it
         case script_kind::local: break;
     }
     return "$$";
@@ -133,12 +136,16 @@ void set_sequence(data& values, script_request const& request) {
     bool const arrays = request.kind == script_kind::slurm || request.kind == script_kind::pbs;
     auto const array = request.sweep.empty() ? request.array : fmt::format("0-{}", request.sweep.size() - 1);
     if (!array.empty() && !arrays)
-        throw error(errc::usage, fmt::format("{} has no arrays of jobs; leave out --array and --sweep", to_string(request.kind)));
+        throw error(errc::usage, fmt::format("{} has no arrays of jobs; leave out --array and --sweep{}", to_string(request.kind),
+                                             request.kind == script_kind::flux ? ", and submit a job for each number" : ""));
     if (!batch && (!request.after.empty() || request.chain > 0 || request.requeue))
         throw error(errc::usage,
                     "without a scheduler no job waits for another or starts again; leave out --after, --chain and --requeue");
     if (request.requeue && request.kind == script_kind::cobalt)
         throw error(errc::usage, "Cobalt does not start a job again; leave out --requeue");
+    if (request.requeue && request.kind == script_kind::flux)
+        throw error(errc::usage,
+                    "Flux does not start a job again; leave out --requeue, and give --chain N for jobs that follow one another");
     if (request.after_kind != "ok" && request.kind == script_kind::cobalt)
         throw error(errc::usage, fmt::format("Cobalt knows no --after {}:ID; give the ID alone", request.after_kind));
     set_directive(values, "array", array, directive_text::array);
@@ -151,10 +158,19 @@ void set_sequence(data& values, script_request const& request) {
     values.set("sweep", join(sweep, " "));
     values.set("ranks_word", sweep.empty() ? std::to_string(std::int64_t{request.nodes} * request.ranks_per_node) : "\"$ranks\"");
     values.set("has_after", !request.after.empty());
+    std::vector<std::string> each;
+    if (request.kind == script_kind::flux)
+        for (auto const& id : request.after)
+            each.push_back(
+                fmt::format("after{}:{}", request.after_kind, directive_value("job to wait for", id, directive_text::job)));
+    values.set("after_each", list_of(each));
     values.set("after", request.after.empty() ? std::string() : after_text(request));
     values.set("has_chain", request.chain > 0);
     values.set("chain", std::to_string(request.chain));
     values.set("chain_file", fmt::format(".muster-chain/{}.done", request.job_name));
+    bool const may_restart = request.requeue && request.kind == script_kind::slurm;
+    values.set("may_restart", may_restart);
+    values.set("marks_end", may_restart && request.chain == 0 && !request.once);
     bool const said = std::find(request.directives.begin(), request.directives.end(), "-r y") != request.directives.end();
     values.set("requeue", request.requeue && !said);
     set_directive(values, "signal", request.kind == script_kind::slurm ? request.signal : std::string(), directive_text::name);
@@ -264,6 +280,7 @@ std::string_view to_string(script_kind kind) noexcept {
         case script_kind::slurm: return "slurm";
         case script_kind::pbs: return "pbs";
         case script_kind::cobalt: return "cobalt";
+        case script_kind::flux: return "flux";
         case script_kind::local: return "local";
     }
     return "unknown";

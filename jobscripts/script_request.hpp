@@ -11,9 +11,9 @@
 namespace muster {
 
 /// Which scheduler a script is for; `local` is a machine without one.
-enum class script_kind { slurm, pbs, cobalt, local };
+enum class script_kind { slurm, pbs, cobalt, flux, local };
 
-/// "slurm", "pbs", "cobalt", "local": also the name of the template.
+/// "slurm", "pbs", "cobalt", "flux", "local": also the name of the template.
 std::string_view to_string(script_kind kind) noexcept;
 
 /// How a Slurm job asks for its GPUs.
@@ -43,11 +43,11 @@ struct script_request {
     std::string account;  ///< empty: no such directive; so for every text below
     std::string queue;    ///< PBS or Cobalt queue; Slurm partition or quality of service
     bool queue_is_qos = false;
-    std::string constraint;                            ///< Slurm
+    std::string constraint;                            ///< Slurm; Flux: what its nodes must have (--requires)
     gpu_request gpus_by = gpu_request::gpus_per_node;  ///< Slurm
     std::string chunk;                                 ///< PBS: resources added to each chunk of select, as in "system=polaris"
     int chunks = 0;                                    ///< PBS: what select counts, where that is not nodes; it divides the ranks
-    bool whole_nodes = false;             ///< PBS: nodes are given whole, so that a chunk counts neither cores nor GPUs
+    bool whole_nodes = false;             ///< PBS, Flux: nodes are given whole, so that neither cores nor GPUs are counted
     std::string place;                    ///< PBS
     std::string filesystems;              ///< PBS
     std::string attributes;               ///< Cobalt's --attrs

@@ -20,15 +20,16 @@
 #include "launch/commands/hosts_command.hpp"
 #include "launch/commands/man_command.hpp"
 #include "launch/commands/plan_command.hpp"
-#include "launch/remote/remote_command.hpp"
 #include "launch/commands/run_command.hpp"
 #include "launch/commands/script_command.hpp"
 #include "launch/commands/shim_command.hpp"
 #include "launch/engine/outer_task.hpp"
-#include "launch/remote/pbs_remote.hpp"
 #include "launch/help/command_table.hpp"
 #include "launch/help/version_text.hpp"
 #include "launch/jobs/job_commands.hpp"
+#include "launch/remote/flux_remote.hpp"
+#include "launch/remote/pbs_remote.hpp"
+#include "launch/remote/remote_command.hpp"
 #include "launch/site_tools/site_command.hpp"
 
 namespace {
@@ -42,14 +43,14 @@ constexpr struct {
     std::string_view name;
     command_function run;
 } functions[]{
-    {"run", run_command},       {"plan", plan_command},     {"hosts", hosts_command},
-    {"script", script_command}, {"doctor", doctor_command}, {"config", config_command},
-    {"shim", shim_command},     {"tmrsh", tmrsh_command},   {"completion", completion_command},
-    {"man", man_command},       {"site", site_command},     {"submit", submit_command},
-    {"alloc", alloc_command},   {"jobs", jobs_command},     {"show", show_command},
-    {"cancel", cancel_command}, {"watch", watch_command},   {"logs", logs_command},
-    {"rerun", rerun_command},   {"init", init_command},     {"remote", remote_command},
-    {"agent", agent_command},
+    {"run", run_command},       {"plan", plan_command},       {"hosts", hosts_command},
+    {"script", script_command}, {"doctor", doctor_command},   {"config", config_command},
+    {"shim", shim_command},     {"tmrsh", tmrsh_command},     {"completion", completion_command},
+    {"man", man_command},       {"site", site_command},       {"submit", submit_command},
+    {"alloc", alloc_command},   {"jobs", jobs_command},       {"show", show_command},
+    {"cancel", cancel_command}, {"watch", watch_command},     {"logs", logs_command},
+    {"rerun", rerun_command},   {"init", init_command},       {"remote", remote_command},
+    {"agent", agent_command},   {"fluxrsh", fluxrsh_command},
 };
 
 /// Descriptors 0 to 2 must be open, or the first pipe made would become a rank's standard output by accident. One that was closed

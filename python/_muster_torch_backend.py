@@ -1,19 +1,23 @@
 """Registers the backend "muster" with torch.distributed, where `import torch` finds it (entry point torch.backends, torch 2.5 and later).
 
 Not a part of the package `muster`, whose import loads its library: every `import torch` comes by here. Nothing of muster is loaded before a process group of this
-backend is made, and nothing here raises: an exception would break `import torch`.
+backend is made, and nothing here raises: an exception would break `import torch`. What else a rank lacks to use torch.distributed is seen to, too.
 """
 
 from __future__ import annotations
+
+import os
 
 
 def register() -> None:
     """Makes `init_process_group("muster")` possible. Does nothing where that is so already, or where torch has no torch.distributed. Never raises."""
     try:
+        import torch
         import torch.distributed as dist
 
         if not dist.is_available() or hasattr(dist.Backend, "MUSTER"):
             return
+        _do_without_libuv(dist, torch.__version__.partition("+")[2])
         try:
             dist.Backend.register_backend("muster", _create, extended_api=True, devices=["cpu", "cuda"])
         except TypeError:  # torch 1.13: a backend has all devices
@@ -22,6 +26,22 @@ def register() -> None:
         import warnings
 
         warnings.warn(f'the torch.distributed backend "muster" could not be registered: {error!r}', RuntimeWarning, stacklevel=2)
+
+
+def _do_without_libuv(dist, build: str) -> None:
+    """Sets USE_LIBUV=0 in a rank of a world where it is unset and nothing else works: since 2.4 torch's store wants libuv, and raises where it was built without, as
+    Debian's is. Which torch that is only its store tells; PyTorch's own builds, whose names are cpu, cu132 and so on, have it."""
+    if "MASTER_ADDR" not in os.environ or "USE_LIBUV" in os.environ or build.startswith(("cpu", "cu", "rocm", "xpu")):
+        return
+    try:
+        import datetime
+
+        dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False, timeout=datetime.timedelta(seconds=1), use_libuv=True)
+    except TypeError:  # before torch 2.2: there is no libuv
+        pass
+    except Exception as error:  # noqa: BLE001  whatever else is wrong with a store, its user is told by the store
+        if "without libuv" in str(error):
+            os.environ["USE_LIBUV"] = "0"
 
 
 def _create(options, backend_options=None):

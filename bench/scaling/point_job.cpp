@@ -42,7 +42,8 @@ void tell_notes(std::string const& printed, std::vector<std::string>& told) {
 
 std::string state_of(checked_json const& job) {
     auto out = job.at("state").text();
-    auto const& code = job.at("exit_code").value();
+    auto const exit_code = job.at("exit_code");
+    auto const& code = exit_code.value();
     if (code.is_number() && code != 0) out += fmt::format(", exit code {}", code.dump());
     return out;
 }

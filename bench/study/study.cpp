@@ -253,9 +253,10 @@ study read_study_header(checked_json const& from) {
     auto const variables = from.at("variables");
     if (!variables.value().is_object()) variables.fail("is no object of names and values");
     for (auto const& [name, value] : variables.value().items()) s.variables.emplace_back(name, variables.at(name).text());
-    if (from.has("software"))
-        for (auto const& [name, value] : from.at("software").value().items())
-            s.software.emplace_back(name, from.at("software").at(name).text());
+    if (from.has("software")) {
+        auto const software = from.at("software");
+        for (auto const& [name, value] : software.value().items()) s.software.emplace_back(name, software.at(name).text());
+    }
     s.plan = read_plan(from.at("plan"));
     for (auto const& p : from.at("points").items()) s.points.push_back(read_point(p));
     return s;

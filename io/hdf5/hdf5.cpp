@@ -91,7 +91,7 @@ struct selection {
 
 selection select(place const& where, dataset const& handle, hyperslab rows) {
     dataspace file_space = space_of(where, handle);
-    std::vector<hsize_t> count = extent_of(where, file_space);
+    std::vector<hsize_t> count = sizes(extent_of(where, file_space));
     expect(!count.empty() && rows.end() <= count[0], "rows inside the dataset");
     std::vector<hsize_t> start(count.size(), 0);
     start[0] = rows.first;
@@ -107,6 +107,21 @@ selection select(place const& where, dataset const& handle, hyperslab rows) {
         });
     }
     return {std::move(file_space), std::move(memory_space)};
+}
+
+// HDF5 1.12 has changed what an object's information holds; by its plain name a call is of one form or another as HDF5 was built.
+#if H5_VERSION_GE(1, 12, 0)
+using object_info = H5O_info2_t;
+#else
+using object_info = H5O_info_t;
+#endif
+
+herr_t basic_info(hid_t parent, std::string const& name, object_info& info) {
+#if H5_VERSION_GE(1, 12, 0)
+    return H5Oget_info_by_name3(parent, name.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT);
+#else
+    return H5Oget_info_by_name2(parent, name.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT);
+#endif
 }
 
 /// A link out of the file, or by name, is not followed: whoever made the file chose where it leads.
@@ -213,9 +228,8 @@ std::vector<std::string> group_names(place const& where, file const& parent) {
         H5L_info_t link{};
         checked(where, "H5Lget_info", [&] { return H5Lget_info(parent.get(), name.c_str(), &link, H5P_DEFAULT); });
         if (link.type != H5L_TYPE_HARD) continue;
-        H5O_info_t object{};
-        checked(within(where, name), "H5Oget_info_by_name2",
-                [&] { return H5Oget_info_by_name2(parent.get(), name.c_str(), &object, H5O_INFO_BASIC, H5P_DEFAULT); });
+        object_info object{};
+        checked(within(where, name), "H5Oget_info_by_name", [&] { return basic_info(parent.get(), name, object); });
         if (object.type == H5O_TYPE_GROUP) names.push_back(name);
     }
     return names;
@@ -264,9 +278,8 @@ bool has_dataset(place const& where, file const& parent) {
         if (H5Lexists(parent.get(), where.object.substr(0, slash).c_str(), H5P_DEFAULT) <= 0) return false;
         if (slash == std::string::npos) break;
     }
-    H5O_info_t object{};
-    return H5Oget_info_by_name2(parent.get(), where.object.c_str(), &object, H5O_INFO_BASIC, H5P_DEFAULT) >= 0 &&
-           object.type == H5O_TYPE_DATASET;
+    object_info object{};
+    return basic_info(parent.get(), where.object, object) >= 0 && object.type == H5O_TYPE_DATASET;
 }
 
 void close(place const& where, dataset&& handle) {

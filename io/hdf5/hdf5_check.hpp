@@ -1,6 +1,7 @@
 // Checked HDF5 calls: turns printing off and a failure into hdf5_error.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,6 @@ auto checked(place const& where, std::string_view call, Function&& function) {
 
 /// The space of a dataset's elements, and its extent in each dimension.
 dataspace space_of(place const& where, dataset const& handle);
-std::vector<unsigned long long> extent_of(place const& where, dataspace const& space);
+std::vector<std::uint64_t> extent_of(place const& where, dataspace const& space);
 
 }  // namespace muster::hdf5

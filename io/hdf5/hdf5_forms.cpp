@@ -10,7 +10,7 @@ namespace muster::hdf5 {
 
 namespace {
 
-static_assert(std::is_same_v<hsize_t, unsigned long long>);
+static_assert(std::is_unsigned_v<hsize_t> && sizeof(hsize_t) == sizeof(std::uint64_t));
 
 H5Z_filter_t first_filter(place const& where, property_list const& list) {
     unsigned flags = 0;
@@ -25,11 +25,11 @@ dataspace space_of(place const& where, dataset const& handle) {
     return dataspace(checked(where, "H5Dget_space", [&] { return H5Dget_space(handle.get()); }));
 }
 
-std::vector<unsigned long long> extent_of(place const& where, dataspace const& space) {
+std::vector<std::uint64_t> extent_of(place const& where, dataspace const& space) {
     int const rank = checked(where, "H5Sget_simple_extent_ndims", [&] { return H5Sget_simple_extent_ndims(space.get()); });
     std::vector<hsize_t> extent(static_cast<std::size_t>(rank));
     checked(where, "H5Sget_simple_extent_dims", [&] { return H5Sget_simple_extent_dims(space.get(), extent.data(), nullptr); });
-    return extent;
+    return {extent.begin(), extent.end()};
 }
 
 std::vector<stored_chunk> stored_chunks(place const& where, dataset const& handle) {
@@ -58,12 +58,11 @@ void write_chunk(place const& where, dataset const& handle, std::uint64_t first_
 
 dataset_form form_of(place const& where, dataset const& handle) {
     dataset_form form;
-    std::vector<hsize_t> const extent = extent_of(where, space_of(where, handle));
-    form.extent.assign(extent.begin(), extent.end());
+    form.extent = extent_of(where, space_of(where, handle));
     property_list const list(checked(where, "H5Dget_create_plist", [&] { return H5Dget_create_plist(handle.get()); }));
     auto const layout = checked(where, "H5Pget_layout", [&] { return H5Pget_layout(list.get()); });
     if (layout == H5D_CHUNKED) {
-        std::vector<hsize_t> chunk(extent.size());
+        std::vector<hsize_t> chunk(form.extent.size());
         checked(where, "H5Pget_chunk", [&] { return H5Pget_chunk(list.get(), static_cast<int>(chunk.size()), chunk.data()); });
         form.chunk.assign(chunk.begin(), chunk.end());
     }

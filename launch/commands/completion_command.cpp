@@ -10,6 +10,7 @@
 #include "launch/commands/real_settings.hpp"
 #include "launch/help/completion.hpp"
 #include "launch/help/help.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/site/site.hpp"
 
 namespace muster {
@@ -32,7 +33,7 @@ std::vector<std::string> job_ids(std::string_view text) {
 std::vector<std::string> jobs_of_user(environment const& variables) {
     auto const user = std::string(variables.get_or("USER", ""));
     if (user.empty()) return {};
-    auto const slurm = run_captured({"squeue", "-h", "-u", user, "-o", "%i"}, variables, patience);
+    auto const slurm = run_captured(slurm_words(slurm_ask::job_numbers, {user}), without_slurm_views(variables), patience);
     if (slurm.exit_status == 0) return job_ids(slurm.out);
     return job_ids(run_captured({"qstat", "-u", user}, variables, patience).out);
 }
@@ -71,8 +72,9 @@ int completion_command(std::vector<std::string> const& args, environment const& 
     else if (shell == "jobs")
         print_lines(jobs_of_user(variables));
     else
-        throw error(errc::usage, shell.empty() ? std::string("muster completion: the shell is missing; give bash, zsh or fish")
-                                               : fmt::format("muster completion: there is none for {}; give bash, zsh or fish", shell));
+        throw error(errc::usage, shell.empty()
+                                     ? std::string("muster completion: the shell is missing; give bash, zsh or fish")
+                                     : fmt::format("muster completion: there is none for {}; give bash, zsh or fish", shell));
     return 0;
 }
 

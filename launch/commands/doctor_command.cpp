@@ -14,7 +14,9 @@
 #include "base/cpuset.hpp"
 #include "base/error.hpp"
 #include "base/process/process.hpp"
+#include "base/process/run_captured.hpp"
 #include "base/process/self_program.hpp"
+#include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
@@ -98,19 +100,29 @@ constexpr program_row programs[]{
     {"nvidia-smi", "NVIDIA's driver tools", "install the driver if this is a GPU node"},
 };
 
+/// A program beside this one is started: its libraries may be missing, or be those of another system.
+finding examine_own(char const* name, environment const& variables) {
+    auto const path = self_program().parent_path() / name;
+    std::error_code fault;
+    if (!fs::exists(path, fault))
+        return {state::note, name, "not beside muster",
+                "build with MPI and parallel HDF5: apt-get install libopenmpi-dev libhdf5-openmpi-dev"};
+    auto const said = run_captured({path.string(), "--version"}, variables);
+    if (said.exit_status == 0) return {state::ok, name, path.string(), ""};
+    auto const why = trim(said.err.substr(0, said.err.find('\n')));
+    return {state::missing, name,
+            fmt::format("does not start (code {}){}{}", said.exit_status, why.empty() ? "" : ": ",
+                        why.empty() ? std::string_view(path.native()) : why),
+            "install what its message names, or build muster on this system"};
+}
+
 void examine_programs(std::vector<finding>& all, environment const& variables) {
     for (auto const& p : programs) {
         auto const path = find_program_or_nothing(p.name, variables);
         all.push_back({path.empty() ? state::note : state::ok, p.name,
                        path.empty() ? fmt::format("no {} ({})", p.name, p.what) : path, path.empty() ? p.without : ""});
     }
-    std::error_code fault;
-    auto const own = self_program().parent_path();
-    for (auto const* name : {"muster-stage", "muster-bench"}) {
-        bool const there = fs::exists(own / name, fault);
-        all.push_back({there ? state::ok : state::note, name, there ? (own / name).string() : "not beside muster",
-                       there ? "" : "build with MPI and parallel HDF5: apt-get install libopenmpi-dev libhdf5-openmpi-dev"});
-    }
+    for (auto const* name : {"muster-stage", "muster-bench"}) all.push_back(examine_own(name, variables));
 }
 
 std::string_view mark(state how) {

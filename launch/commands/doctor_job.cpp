@@ -17,6 +17,7 @@
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/check_nodes.hpp"
 #include "launch/preflight/probed_node.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/preferred_scheduler.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 
@@ -32,7 +33,7 @@ bool is_here_alone(allocation const& given) {
 
 /// What Slurm's PMIx plugin is needed for, only where there is an srun that may start ranks.
 void examine_slurm(std::vector<finding>& all, scheduler_sources const& sources) {
-    auto const said = sources.run_command({"srun", "--mpi=list"});
+    auto const said = sources.run_command(slurm_words(slurm_ask::mpi_plugins));
     if (said.exit_status == 127) return;
     auto const plugins = parse_mpi_list(said.out + "\n" + said.err);
     bool const pmix = std::any_of(plugins.begin(), plugins.end(), [](auto const& name) { return name.starts_with("pmix"); });

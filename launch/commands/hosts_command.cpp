@@ -86,6 +86,7 @@ std::string hosts_json(allocation const& given) {
             {"name", n.name}, {"address", n.address}, {"slots", n.slots}, {"gpus", nullptr}, {"cpus", nullptr}};
         if (n.gpus) one["gpus"] = *n.gpus;
         if (n.cpus) one["cpus"] = *n.cpus;
+        if (!n.gpu_ids.empty()) one["gpu_ids"] = n.gpu_ids;
         all["nodes"].push_back(std::move(one));
     }
     return all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
@@ -120,7 +121,8 @@ int hosts_command(std::vector<std::string> const& args, environment const& varia
     print_notes(values);
     if (!values.command.empty())
         throw error(errc::usage, fmt::format("muster hosts takes no argument '{}'; leave it out", values.command.front()));
-    auto const& format = find_format(values.flag("json") ? "json" : values.text("format"));
+    std::string const wanted = values.flag("json") ? "json" : values.text("format");
+    auto const& format = find_format(wanted);
     std::vector<std::string> tried;
     auto const sources = telling_sources(real_sources(variables, [&] { return node_of(discover_here(variables)); }),
                                          [](std::string const& what) { fmt::print(stderr, "muster: note: {}\n", what); });

@@ -3,6 +3,7 @@
 #include "base/process/process.hpp"
 #include "base/process/self_program.hpp"
 #include "launch/ranks/exports.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/slurm_job.hpp"
 #include "launch/system/absolute_path.hpp"
 #include "launch/system/host_name.hpp"
@@ -43,7 +44,7 @@ engine_job describe_engine_job(run_context const& run, mapping const& map, std::
     job.remote_shell = options.remote_shell;
     job.pass_key = options.pass_key;
     if ((job.pass_key == "auto" || job.pass_key == "munge") && job.given.scheduler == scheduler_kind::slurm)
-        job.munge_socket = munge_socket(run.sources.run_command({"scontrol", "show", "config"}).out);
+        job.munge_socket = munge_socket(run.sources.run_command(slurm_words(slurm_ask::config)).out);
     job.lost_after = options.lost_after();
     try {
         if (!options.command.empty()) job.program = find_program(options.command.front(), job.variables, options.working_dir);

@@ -11,6 +11,7 @@
 #include "launch/engine/mpi_family.hpp"
 #include "launch/engine/program_version.hpp"
 #include "launch/engine/srun_engine.hpp"
+#include "launch/remote/flux_remote.hpp"
 #include "launch/remote/pbs_remote.hpp"
 
 namespace muster {
@@ -82,9 +83,10 @@ void add_hydra_launcher(mpiexec_program const& program, engine_job const& job, e
     if (!shell.empty() && !by_srun && !command.variables.has("HYDRA_LAUNCHER_EXEC")) {
         argv.insert(argv.end(), {"-launcher", "ssh", "-launcher-exec", shell.front()});
         if (shell.size() > 1) command.variables.set("HYDRA_LAUNCHER_EXTRA_ARGS", join(std::span(shell).subspan(1), " "));
-    } else if (job.given.scheduler == scheduler_kind::pbs) {
-        auto const agent = job.scratch_dir + "/tmrsh";
-        command.files.emplace_back(agent, tmrsh_script(job.shim.front()));
+    } else if (job.given.scheduler == scheduler_kind::pbs || job.given.scheduler == scheduler_kind::flux) {
+        bool const in_pbs = job.given.scheduler == scheduler_kind::pbs;
+        auto const agent = job.scratch_dir + (in_pbs ? "/tmrsh" : "/fluxrsh");
+        command.files.emplace_back(agent, in_pbs ? tmrsh_script(job.shim.front()) : fluxrsh_script(job.shim.front()));
         argv.insert(argv.end(), {"-launcher", "rsh", "-launcher-exec", "/bin/sh"});
         command.variables.set("HYDRA_LAUNCHER_EXTRA_ARGS", agent);
     } else if (by_srun) {

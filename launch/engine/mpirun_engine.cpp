@@ -9,9 +9,11 @@
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
-#include "launch/remote/pbs_remote.hpp"
 #include "launch/engine/program_version.hpp"
 #include "launch/engine/srun_engine.hpp"
+#include "launch/remote/flux_remote.hpp"
+#include "launch/remote/pbs_remote.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/system/host_name.hpp"
 
 namespace muster {
@@ -96,18 +98,28 @@ void use_remote_shell(engine_job const& job, bool prrte, engine_command& command
     variables.set(prrte ? "PRTE_MCA_plm_ssh_agent" : "OMPI_MCA_plm_rsh_agent", job.remote_shell);
 }
 
+/// A script in the place of ssh, which is on this node alone and lives as long as the daemon that it has started.
+void use_agent(std::string const& path, std::string script, options& add, engine_command& command) {
+    command.files.emplace_back(path, std::move(script));
+    add.set("plm_rsh_agent", "plm_ssh_agent", "sh " + path);
+    add.set("plm_rsh_no_tree_spawn", "plm_ssh_no_tree_spawn", "1");
+    add.set("orte_leave_session_attached", "prte_leave_session_attached", "1");
+}
+
 /// Its daemons are started by PBS, which ends what is left of a task's session as soon as the task's first process ends: they
 /// must stay that process. mpirun itself is in a session of its own, since PBS sends SIGTERM to every process of the script's
 /// session at qdel and at the time limit, and mpirun would kill its ranks one second later, whatever the grace.
 void prepare_for_pbs(engine_job const& job, bool prrte, options& add, engine_command& command) {
     add.set("plm", "plm", prrte ? "ssh" : "rsh");
     command.own_session = true;
+    if (job.remote_shell.empty()) use_agent(job.scratch_dir + "/tmrsh", tmrsh_script(job.shim.front(), true), add, command);
+}
+
+/// Its daemons are started by flux exec.
+void prepare_for_flux(engine_job const& job, bool prrte, options& add, engine_command& command) {
     if (!job.remote_shell.empty()) return;
-    auto const agent = job.scratch_dir + "/tmrsh";
-    command.files.emplace_back(agent, tmrsh_script(job.shim.front(), true));
-    add.set("plm_rsh_agent", "plm_ssh_agent", "sh " + agent);
-    add.set("plm_rsh_no_tree_spawn", "plm_ssh_no_tree_spawn", "1");
-    add.set("orte_leave_session_attached", "prte_leave_session_attached", "1");
+    add.set("plm", "plm", prrte ? "ssh" : "rsh");
+    use_agent(job.scratch_dir + "/fluxrsh", fluxrsh_script(job.shim.front()), add, command);
 }
 
 }  // namespace
@@ -124,7 +136,8 @@ std::optional<mpirun_program> read_mpirun_version(std::string const& name, std::
 std::optional<std::string> mpirun_unavailable(engine_job const& job, scheduler_sources const& sources) {
     auto const found = find_mpirun(sources);
     if (!found.program) return found.refusal;
-    if (job.given.scheduler == scheduler_kind::slurm && sources.run_command({"srun", "--version"}).exit_status == 127)
+    if (job.given.scheduler == scheduler_kind::slurm &&
+        sources.run_command(slurm_words(slurm_ask::srun_version)).exit_status == 127)
         return "in a Slurm job mpirun needs srun, which is not on PATH";
     return beyond_first_component(job, sources.variables);
 }
@@ -143,6 +156,7 @@ engine_command mpirun_command_of(mpirun_program const& program, engine_job const
     if (has_full_names(hosts)) add.set("orte_keep_fqdn_hostnames", "prte_keep_fqdn_hostnames", "1");
     if (!job.remote_shell.empty()) use_remote_shell(job, program.prrte, command);
     if (in_pbs) prepare_for_pbs(job, program.prrte, add, command);
+    if (job.given.scheduler == scheduler_kind::flux) prepare_for_flux(job, program.prrte, add, command);
     if (!job.network_interface.empty()) {
         add.set("oob_tcp_if_include", "prte_if_include", job.network_interface);
         if (program.prrte)

@@ -53,20 +53,21 @@ environment variables_of_process(std::int64_t pid) {
     return variables;
 }
 
-/// Takes out what the job's script already had of a launcher's task, unless a launcher within the job has set any of it anew.
-environment without_former_launcher(environment variables, environment const& script) {
+/// Takes out what the job's script already had of a step and of a launcher's task; of the latter nothing where a launcher within the
+/// job has set any of it anew.
+environment without_former_task(environment variables, environment const& script) {
     auto kept = script;
     pmix::scrub_inherited(kept);
     std::vector<std::string> former;
-    bool launcher = false;
+    bool launcher_within = false;
     for (auto const& [name, value] : script) {
         if (kept.has(name) || std::find(set_anew.begin(), set_anew.end(), name) != set_anew.end()) continue;
-        if (variables.get(name) != value && is_of_launcher(name)) return variables;
-        launcher = launcher || is_of_launcher(name);
-        if (variables.get(name) == value) former.push_back(name);
+        bool const same = variables.get(name) == value;
+        launcher_within = launcher_within || (!same && is_of_launcher(name));
+        if (same) former.push_back(name);
     }
-    if (launcher)
-        for (auto const& name : former) variables.unset(name);
+    for (auto const& name : former)
+        if (!launcher_within || name.starts_with("SLURM_")) variables.unset(name);
     return variables;
 }
 
@@ -94,7 +95,9 @@ bool inside_mpi_launcher(environment const& variables) {
 std::string launcher_of(identity const& who, environment const& variables) {
     if (who.from == identity::source::muster) return "muster run";
     if (variables.has("OMPI_COMM_WORLD_SIZE")) return "mpirun";
-    if (variables.has("HYDI_CONTROL_FD") || variables.has("PALS_RANKID")) return "mpiexec";
+    if (variables.has("HYDI_CONTROL_FD")) return "mpiexec";
+    if (variables.has("FLUX_TASK_RANK")) return "flux run";  // at some sites with variables of PALS for Cray MPICH
+    if (variables.has("PALS_RANKID")) return "mpiexec";
     return variables.has("SLURM_STEP_ID") || variables.has("SLURM_STEPID") ? "srun" : "mpiexec";
 }
 
@@ -114,8 +117,10 @@ std::optional<outer_task> find_outer_task(environment const& variables) {
 }
 
 environment without_submitters_task(environment variables, std::string const& slurm_step, environment const& script) {
-    if (script.size() > 0) variables = without_former_launcher(std::move(variables), script);
-    if (slurm_step.empty() && script.has("PBS_JOBID")) drop_slurm_job(variables, script);
+    if (script.size() > 0) {
+        if (slurm_step.empty() && script.has("PBS_JOBID")) drop_slurm_job(variables, script);
+        return without_former_task(std::move(variables), script);
+    }
     if (slurm_step.empty() || slurm_step == told_step(variables)) return variables;
     bool const others_job = !slurm_step.starts_with(variables.get_or("SLURM_JOB_ID", "") + ".");
     if (inside_mpi_launcher(variables)) {
@@ -132,7 +137,7 @@ environment without_submitters_task(environment variables, std::string const& sl
 }
 
 environment job_script_variables(environment const& variables, std::string const& slurm_step) {
-    if (slurm_step.ends_with(".batch"))
+    if (slurm_step == variables.get_or("SLURM_JOB_ID", "") + ".batch")
         return variables_of_process(parse_integer(variables.get_or("SLURM_TASK_PID", "")).value_or(0));
     if (!variables.has("PBS_JOBID")) return {};
     for (auto pid = parent_of(std::int64_t{::getpid()}), child = std::int64_t{::getpid()}; pid > 1;
@@ -157,11 +162,14 @@ std::string slurm_step_of(environment const& variables) {
 void refuse_outer_task(environment const& variables) {
     auto const task = find_outer_task(variables);
     if (!task) return;
-    bool const own = task->launcher == "muster run";
+    bool const own = task->launcher == "muster run", of_flux = task->launcher == "flux run";
+    auto const where = own       ? std::string("outside of it")
+                       : of_flux ? "in the script of flux batch or the shell of flux alloc"
+                                 : "without " + task->launcher;
     throw error(errc::usage, fmt::format("this is {} {} of {} of {} {}, and each of them would start the whole job; start muster "
                                          "once, {}, or give --nested if each is to start ranks of its own",
-                                         own ? "rank" : "task", task->number, task->count, own ? "a" : "an", task->launcher,
-                                         own ? "outside of it" : "without " + task->launcher));
+                                         own ? "rank" : "task", task->number, task->count, own || of_flux ? "a" : "an",
+                                         task->launcher, where));
 }
 
 }  // namespace muster

@@ -10,7 +10,7 @@ namespace muster {
 
 /// One of several tasks.
 struct outer_task {
-    std::string launcher;  ///< "srun", "mpirun", "mpiexec", "muster run"
+    std::string launcher;  ///< "srun", "flux run", "mpirun", "mpiexec", "muster run"
     int number = 0;
     int count = 0;
     bool operator==(outer_task const&) const = default;

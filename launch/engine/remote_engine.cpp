@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "launch/engine/srun_engine.hpp"
 #include "launch/placement/this_node.hpp"
+#include "launch/remote/flux_remote.hpp"
 #include "launch/remote/host_ranks.hpp"
 #include "launch/remote/pbs_remote.hpp"
 
@@ -36,9 +37,9 @@ std::vector<host_ranks> hosts_of(engine_job const& job) {
     return hosts;
 }
 
-/// By ssh it would lead past Slurm's limits, and out of its sight.
+/// Another shell would lead past Slurm's limits, and out of its sight.
 bool is_by_srun(engine_job const& job) {
-    return job.given.scheduler == scheduler_kind::slurm && job.remote_shell.empty();
+    return job.given.scheduler == scheduler_kind::slurm;
 }
 
 /// One srun, which starts what is put behind it once a node, with all that the job has there, and gives it its standard input.
@@ -59,6 +60,7 @@ std::optional<std::string> remote_unavailable(engine_job const& job, scheduler_s
         if (sources.run_command({"srun", "--version"}).exit_status == 127) return "there is no srun on PATH";
         return std::nullopt;
     }
+    if (job.given.scheduler == scheduler_kind::flux && job.remote_shell.empty()) return flux_exec_unavailable(sources);
     bool const by_ssh = job.given.scheduler != scheduler_kind::pbs && job.remote_shell.empty();
     if (by_ssh && sources.run_command({"ssh", "-V"}).exit_status == 127) return "there is no ssh on PATH";
     return std::nullopt;
@@ -71,6 +73,7 @@ engine_command remote_command_line(engine_job const& job, scheduler_sources cons
     auto const path = job.scratch_dir + "/remote.hosts";
     command.files.emplace_back(path, to_lines(hosts_of(job)));
     auto shell = job.remote_shell;
+    if (shell.empty() && job.given.scheduler == scheduler_kind::flux) shell = shell_join(fluxrsh_words(job.shim.front()));
     if (shell.empty())
         shell = in_pbs ? shell_join(std::vector<std::string>{job.shim.front(), "tmrsh"}) : std::string(default_shell);
     if (by_srun) {

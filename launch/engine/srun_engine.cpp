@@ -10,6 +10,7 @@
 #include "launch/engine/engine_job.hpp"
 #include "launch/engine/mpi_family.hpp"
 #include "launch/engine/program_version.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/slurm_job.hpp"
 
@@ -106,7 +107,7 @@ wire_up speech_of(std::string_view plugin) {
 
 mpi_choice ask_for_plugin(engine_job const& job, scheduler_sources const& sources) {
     if (job.probe) return choose_plugin(job, sources, {});
-    auto const said = sources.run_command({"srun", "--mpi=list"});
+    auto const said = sources.run_command(slurm_words(slurm_ask::mpi_plugins));
     return choose_plugin(job, sources, parse_mpi_list(said.out + "\n" + said.err));
 }
 
@@ -171,12 +172,14 @@ void add_layout(engine_job const& job, engine_command& command) {
     if (has_too_few_cpus(job)) argv.push_back("--overcommit");
 }
 
-/// Those of the nodes, but of `left_out`.
+/// Those of the nodes, but of `left_out`. Where the user has named slots, the nodes may have more than these, and Slurm could give the
+/// step the right sum in the wrong places: a step that asks for none has all that the job has (but not of a job by --gpus).
 std::optional<int> sum_of_gpus(engine_job const& job, std::string const& left_out = {}) {
     int sum = 0;
     for (int const n : used_nodes(job)) {
         auto const& node = job.given.nodes.at(static_cast<std::size_t>(n));
         if (!node.gpus || node.gpus_counted) return std::nullopt;
+        if (node.slots_named && !job.variables.has("SLURM_GPUS")) return std::nullopt;
         if (node.name != left_out) sum += *node.gpus;
     }
     return sum;
@@ -243,7 +246,7 @@ std::optional<std::string> srun_unavailable(engine_job const& job, scheduler_sou
     if (job.given.scheduler != scheduler_kind::slurm)
         return fmt::format("the nodes come from {}, not from Slurm", to_string(job.given.scheduler));
     if (auto const beyond = beyond_first_component(job, sources.variables)) return beyond;
-    auto const version = sources.run_command({"srun", "--version"});
+    auto const version = sources.run_command(slurm_words(slurm_ask::srun_version));
     if (version.exit_status == 127) return "there is no srun on PATH";
     if (version.exit_status != 0) return fmt::format("srun --version failed ({}): {}", version.exit_status, first_line(version));
     if (auto const choice = ask_for_plugin(job, sources); !choice.refusal.empty()) return choice.refusal;
@@ -251,18 +254,18 @@ std::optional<std::string> srun_unavailable(engine_job const& job, scheduler_sou
 }
 
 engine_command srun_command(engine_job const& job, scheduler_sources const& sources) {
-    auto const version = find_version(sources.run_command({"srun", "--version"}).out).value_or(taken_for_granted);
+    auto const version = find_version(sources.run_command(slurm_words(slurm_ask::srun_version)).out).value_or(taken_for_granted);
     auto const mpi = ask_for_plugin(job, sources);
     if (!mpi.refusal.empty()) throw error(errc::unavailable, "srun cannot start the ranks: " + mpi.refusal);
     engine_command command{
-        {"srun", "--job-name=" + step_name(job), "--mpi=" + mpi.plugin}, job.variables, {}, speech_of(mpi.plugin), mpi.note};
+        slurm_words(slurm_ask::step, {step_name(job), mpi.plugin}), job.variables, {}, speech_of(mpi.plugin), mpi.note};
     for (auto const& argument : job.extra_arguments)
         if (argument.starts_with("--mpi=")) command.speaks = speech_of(argument.substr(6));
     add_layout(job, command);
     add_resources(job, version, command);
     auto& argv = command.argv;
     // The shim binds. Where nothing does otherwise, srun would answer this with a complaint.
-    if (binds_tasks(sources.run_command({"scontrol", "show", "config"}).out)) argv.push_back("--cpu-bind=none");
+    if (binds_tasks(sources.run_command(slurm_words(slurm_ask::config)).out)) argv.push_back("--cpu-bind=none");
     argv.push_back(job.probe ? "--kill-on-bad-exit=0" : "--kill-on-bad-exit=1");  // one bad node says nothing of the others
     argv.insert(argv.end(), {"--wait=0", "--export=ALL", job.probe ? "--input=none" : "--input=0"});
     argv.insert(argv.end(), job.extra_arguments.begin(), job.extra_arguments.end());
@@ -272,7 +275,7 @@ engine_command srun_command(engine_job const& job, scheduler_sources const& sour
 }
 
 std::vector<std::string> srun_cancel(std::string const& step) {
-    return {"scancel", step};
+    return slurm_words(slurm_ask::cancel, {step});
 }
 
 }  // namespace muster

@@ -12,10 +12,11 @@ namespace {
 
 /// The scheduler whose job this process is in, as people call it; nothing outside of a job.
 std::optional<std::string_view> scheduler_name(environment const& variables) {
-    static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> signs{{{"SLURM_JOB_ID", "Slurm"},
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> signs{{{"SLURM_JOB_ID", "Slurm"},
                                                                                          {"PBS_JOBID", "PBS"},
                                                                                          {"COBALT_JOBID", "Cobalt"},
                                                                                          {"LSB_JOBID", "LSF"},
+                                                                                         {"FLUX_URI", "Flux"},
                                                                                          {"FLUX_JOB_ID", "Flux"},
                                                                                          {"SLURM_JOBID", "Slurm"}}};
     for (auto const& [variable, name] : signs)

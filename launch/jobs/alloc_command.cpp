@@ -15,6 +15,7 @@
 #include "launch/jobs/job_plan.hpp"
 #include "launch/jobs/script_directives.hpp"
 #include "launch/jobs/submission_variables.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 
 namespace muster {
 
@@ -34,11 +35,16 @@ std::string variable_list(environment const& shell) {
 
 std::vector<std::string> alloc_words(job_plan const& plan, environment const& shell) {
     std::vector<std::string> words;
-    if (plan.request.kind == script_kind::slurm)
-        words = {"salloc"};
+    auto const kind = plan.request.kind;
+    if (kind == script_kind::slurm)
+        words = slurm_words(slurm_ask::allocate);
+    else if (kind == script_kind::flux)
+        words = {"flux", "alloc"};
     else
         words = {"qsub", "-I"};
-    auto const asked = script_directives(plan.script, plan.request.kind == script_kind::slurm ? "#SBATCH " : "#PBS ");
+    auto const asked = script_directives(plan.script, kind == script_kind::slurm  ? "#SBATCH "
+                                                      : kind == script_kind::flux ? "#FLUX: "
+                                                                                  : "#PBS ");
     words.insert(words.end(), asked.begin(), asked.end());
     if (plan.request.kind == script_kind::pbs) words.insert(words.end(), {"-v", variable_list(shell)});
     words.insert(words.end(), plan.request.command.begin(), plan.request.command.end());

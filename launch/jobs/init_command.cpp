@@ -16,6 +16,7 @@
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/starter_files.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/preferred_scheduler.hpp"
 
 namespace muster {
@@ -35,8 +36,10 @@ bool write_new(fs::path const& path, std::string_view text) {
 
 std::string likely_site(settings_result const& given, environment const& variables) {
     if (given.given("site")) return given.text("site");
-    bool const slurm = !find_program_or_nothing("sbatch", variables).empty();
+    bool const slurm = !find_program_or_nothing(slurm_program(slurm_ask::submit), variables).empty();
     bool const pbs = !find_program_or_nothing("qsub", variables).empty();
+    bool const flux = !find_program_or_nothing("flux", variables).empty();
+    if (flux && (prefers_flux(variables) || (!slurm && !pbs))) return "generic-flux";
     if (!slurm && !pbs) return "workstation";
     return pbs && (!slurm || prefers_pbs(variables)) ? "generic-pbs" : "generic-slurm";
 }

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "launch/commands/script_command.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/system/absolute_path.hpp"
 
@@ -22,9 +23,17 @@ std::string slurm_pattern(std::string const& folder) {
     return pattern + "/%j.out";
 }
 
+/// To Flux -o is an option of its shell.
 bool names_output(script_request const& request) {
-    return std::any_of(request.directives.begin(), request.directives.end(),
-                       [](auto const& d) { return d.starts_with("-o") || d.starts_with("--output"); });
+    return std::any_of(request.directives.begin(), request.directives.end(), [&](auto const& d) {
+        return (d.starts_with("-o") && request.kind != script_kind::flux) || d.starts_with("--output");
+    });
+}
+
+/// Flux reads {{id}} and its like in the name of an output file, and has no way to write two braces otherwise.
+bool keeps_flux_output(job_plan const& plan) {
+    return plan.request.kind == script_kind::flux && !names_output(plan.request) &&
+           plan.files_folder.find("{{") == std::string::npos;
 }
 
 /// PBS names the file itself in a folder that ends in a slash: ID.OU. It takes no other characters than these in a path.
@@ -37,9 +46,15 @@ bool keeps_pbs_output(job_plan const& plan) {
 
 std::vector<std::string> submit_words(job_plan const& plan) {
     if (plan.request.kind == script_kind::slurm) {
-        std::vector<std::string> words{"sbatch", "--parsable"};
+        auto words = slurm_words(slurm_ask::submit);
         if (!names_output(plan.request)) words.push_back("--output=" + slurm_pattern(plan.files_folder));
         if (plan.hold) words.emplace_back("--hold");
+        return words;
+    }
+    if (plan.request.kind == script_kind::flux) {
+        std::vector<std::string> words{"flux", "batch"};
+        if (keeps_flux_output(plan)) words.push_back(fmt::format("--output={}/{{{{id.f58plain}}}}.out", plan.files_folder));
+        if (plan.hold) words.emplace_back("--urgency=0");
         return words;
     }
     std::vector<std::string> words{"qsub"};
@@ -62,7 +77,9 @@ void refuse_unscheduled(std::string const& site, script_kind kind) {
 
 std::string job_plan::output_of(std::string const& id) const {
     if (keeps_pbs_output(*this)) return fmt::format("{}/{}.OU", files_folder, id);
-    if (request.kind != script_kind::slurm || names_output(request)) return {};
+    if (request.kind == script_kind::flux ? !keeps_flux_output(*this)
+                                          : request.kind != script_kind::slurm || names_output(request))
+        return {};
     return fmt::format("{}/{}.out", files_folder, id);
 }
 

@@ -139,6 +139,7 @@ std::optional<job_record> find_job_record(std::string const& id, environment con
     if (folder.empty() || !is_file_name(id)) return std::nullopt;
     if (auto found = read_record(record_path(folder, "slurm", id))) return found;
     if (auto found = read_record(record_path(folder, "pbs", id))) return found;
+    if (auto found = read_record(record_path(folder, "flux", id))) return found;
     if (auto const of_array = slurm_array_of(id); of_array != id)
         if (auto found = read_record(record_path(folder, "slurm", of_array))) return found;
     for (auto const& number : {pbs_array_of(id), as_pbs_array(id)}) {  // of an array the brackets may be left out

@@ -13,7 +13,7 @@ namespace muster {
 /// A file `muster.job/1` in $XDG_STATE_HOME (or ~/.local/state) /muster/jobs, named SCHEDULER-ID.json, with mode 0600.
 struct job_record {
     std::string id;
-    std::string scheduler;  ///< "slurm" or "pbs"
+    std::string scheduler;  ///< "slurm", "pbs" or "flux"
     std::string site;
     std::string name;
     std::string submitted_at;  ///< local time with its offset

@@ -14,6 +14,8 @@
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/jobs/queue/job_number.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
+#include "launch/scheduler/flux_resources.hpp"
 
 namespace muster {
 
@@ -76,7 +78,9 @@ std::vector<std::string> job_numbers(std::vector<std::string> const& words, std:
     for (auto const& word : words)
         if (!is_job_number(word))
             throw error(errc::usage, fmt::format("'{}' is no number of a job; muster jobs lists yours", without_controls(word)));
-    return words;
+    std::vector<std::string> numbers;
+    for (auto const& word : words) numbers.push_back(plain_flux_id(word));
+    return numbers;
 }
 
 int cancel_command(std::vector<std::string> const& args, environment const& variables) {
@@ -102,7 +106,7 @@ int cancel_command(std::vector<std::string> const& args, environment const& vari
             code = 1;
             continue;
         }
-        auto const answer = run_captured(cancel_words(kind, number), variables);
+        auto const answer = run_captured(cancel_words(kind, number), without_slurm_views(variables));
         if (answer.exit_status == 0) {
             fmt::print("job {} cancelled; it was {}\n", id, was);
         } else {

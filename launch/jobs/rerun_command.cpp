@@ -31,6 +31,7 @@ constexpr std::size_t most_named = 6;
 bool is_passing(std::string_view name) {
     constexpr std::string_view prefixes[]{"SLURM",
                                           "PBS_",
+                                          "FLUX_",
                                           "MUSTER_",
                                           "PMI",
                                           "OMPI_",

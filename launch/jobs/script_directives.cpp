@@ -17,6 +17,8 @@ bool is_batch_only(std::string_view prefix, std::string const& first) {
     // To salloc -J is the job's name.
     if (prefix.starts_with("#SBATCH") && (first.starts_with("-J") || first.starts_with("-r"))) return false;
     auto const name = first.substr(0, first.find('='));
+    // Flux's short options are others.
+    if (prefix.starts_with("#FLUX")) return name == "--output" || name == "--error" || name == "--input";
     return std::any_of(batch_only.begin(), batch_only.end(), [&](std::string_view known) {
         return name == known || (known.size() == 2 && name.size() > 2 && name[1] != '-' && name.starts_with(known));
     });

@@ -7,7 +7,7 @@
 
 namespace muster {
 
-/// The words behind `prefix` ("#SBATCH ", "#PBS ") in the head of `script`, without those that only a batch job has (output files,
+/// The words behind `prefix` ("#SBATCH ", "#PBS ", "#FLUX: ") in the head of `script`, without those that only a batch job has (output files,
 /// requeueing, arrays). Pure. Throws parse_error for a quote that is not closed.
 std::vector<std::string> script_directives(std::string_view script, std::string_view prefix);
 

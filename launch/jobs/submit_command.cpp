@@ -26,6 +26,7 @@
 #include "launch/jobs/queue/job_number.hpp"
 #include "launch/jobs/submission_variables.hpp"
 #include "launch/record/run_record.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/system/host_name.hpp"
 
 namespace muster {
@@ -70,7 +71,7 @@ std::string said_by(command_output const& answer) {
 /// sbatch's own word on whether and when the job could run.
 void test_only(job_plan const& plan, std::string const& path, environment const& variables, bool quiet) {
     if (plan.request.kind != script_kind::slurm) return;
-    auto const answer = run_captured({"sbatch", "--test-only", path}, variables, submit_limit);
+    auto const answer = run_captured(slurm_words(slurm_ask::test_submit, {path}), variables, submit_limit);
     if (answer.exit_status != 0) {
         std::error_code fault;
         fs::remove(path, fault);
@@ -140,11 +141,15 @@ std::string kept_script_path(job_plan const& plan, std::string const& id) {
 std::vector<std::string> link_words(job_plan const& plan, std::string const& path, int link, std::string const& former) {
     auto words = plan.submit;
     if (link > 1) {
-        std::erase_if(words, [](auto const& word) { return word == "--hold" || word == "-h"; });  // it waits for the first
+        std::erase_if(words, [](auto const& word) {
+            return word == "--hold" || word == "-h" || word == "--urgency=0";
+        });  // it waits for the first
         auto const number = fmt::format("MUSTER_CHAIN_START={}", link);
         if (plan.request.kind == script_kind::slurm) {
             words.insert(words.begin(), {"env", number});
             words.insert(words.end(), {"--dependency=afterany:" + former, "--export=ALL"});
+        } else if (plan.request.kind == script_kind::flux) {
+            words.insert(words.end(), {"--dependency=afterany:" + former, "--env=" + number});
         } else {
             words.insert(words.end(), {"-W", "depend=afterany:" + former, "-v", number});
         }
@@ -161,7 +166,7 @@ void print_actions(job_plan const& plan, bool checks, bool json) {
     std::vector<std::vector<std::string>> further;
     for (int link = 2; link <= links_of(plan); ++link)
         further.push_back(link_words(plan, kept, link, fmt::format("ID{}", link - 1)));
-    std::vector<std::string> const test{"sbatch", "--test-only", path};
+    auto const test = slurm_words(slurm_ask::test_submit, {path});
     bool const tests = checks && plan.request.kind == script_kind::slurm;
     if (json) {
         auto actions = ordered_json::array();

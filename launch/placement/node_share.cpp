@@ -13,12 +13,21 @@ int count_threads(topology const& machine) {
 }  // namespace
 
 placement_request with_share(placement_request wanted, allocation const& given, node const& one) {
+    wanted.share.gpu_ids = one.gpu_ids;
     if (given.scheduler != scheduler_kind::pbs) return wanted;
     wanted.share.may_be_part = given.shares_nodes;
     // What a site's file says of its nodes, which are given whole, is held against the node, too.
     if (!one.gpus_counted || !given.shares_nodes) wanted.share.gpus = one.gpus;
     wanted.share.cpus = one.cpus;
     return wanted;
+}
+
+environment with_given_gpus(environment variables, node_part const& share) {
+    if (share.gpu_ids.empty()) return variables;
+    for (auto const* const name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"})
+        variables.set(name, share.gpu_ids);
+    for (auto const* const name : {"HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"}) variables.unset(name);
+    return variables;
 }
 
 bool is_gpu_share_unclear(topology const& machine, placement_request const& wanted) {

@@ -43,6 +43,7 @@ struct node_part {
     bool may_be_part = false;  ///< other jobs may be on the node, and the scheduler does not say what is whose
     std::optional<int> gpus;
     std::optional<int> cpus;  ///< hardware threads
+    std::string gpu_ids;      ///< "1,3": those, in the place of what variables of this process name; empty: it does not say
     bool operator==(node_part const&) const = default;
 };
 

@@ -15,7 +15,7 @@
 #include "base/text.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/system/end_processes.hpp"
-#include "launch/system/mpi_library.hpp"
+#include "launch/watch/job_end.hpp"
 
 namespace muster {
 
@@ -25,11 +25,13 @@ namespace {
 constexpr duration forget_after{0.05};
 
 /// When ranks that have not connected are searched for an MPI library that started alone.
-constexpr std::array mpi_checks{duration(0.5), duration(2), duration(5), duration(15)};
+/// Closer than any MPI_Init of Open MPI is long, and then ever further apart.
+constexpr std::array mpi_checks{duration(0.1), duration(0.2), duration(0.35), duration(0.5),
+                                duration(1),   duration(2),   duration(5),    duration(15)};
 
 }  // namespace
 
-embedded_supervisor::embedded_supervisor(run_context const& run, std::string executable)
+embedded_supervisor::embedded_supervisor(run_context const& run)
     : signals_(take_signals(launcher_signals(), "the launcher")),
       options_(run.options),
       given_(run.given),
@@ -46,8 +48,6 @@ embedded_supervisor::embedded_supervisor(run_context const& run, std::string exe
                       else
                           signal_ranks(signal_number);
                   }}),
-      executable_(std::move(executable)),
-
       guardian_fd_(run.guardian_fd),
       wall_start_(std::time(nullptr)),
       start_(event_loop::clock::now()) {
@@ -95,7 +95,8 @@ int embedded_supervisor::run(pmix::server& pmix_server, pmix::pmi1_server& pmi1_
 void embedded_supervisor::on_signal() {
     signalfd_siginfo info{};
     while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-        int const s = static_cast<int>(info.ssi_signo);
+        int const sent = static_cast<int>(info.ssi_signo);
+        int const s = meaning_of(sent, given_);
         if (s == SIGCHLD) {
             on_child();
         } else if (requests_.is_repeat(s)) {
@@ -110,11 +111,13 @@ void embedded_supervisor::on_signal() {
             signal_ranks(s);
         } else if (phase_ == phase::running) {
             if (s != SIGTERM || !options_.quiet)
-                say(fmt::format("got SIG{}: ending {}", ::sigabbrev_np(s), count_of_ranks(static_cast<std::size_t>(running_))));
+                say(fmt::format("got SIG{}: ending {}", ::sigabbrev_np(sent),
+                                count_of_ranks(static_cast<std::size_t>(running_))));
             failed_ = true;
             suspect_ = -1;
             stop(128 + s, s);
             if (s == SIGTERM) explain_end();
+            if (s == SIGTERM && given_.scheduler == scheduler_kind::flux) requests_.take_as_known(s);
             requests_.extend(s);                 // the scheduler may have been slow to answer
             if (running_ == 0) on_ranks_gone();  // they died of the same signal
         } else {
@@ -216,16 +219,19 @@ void embedded_supervisor::detect_mpi() {
 }
 
 void embedded_supervisor::detect_mpi(child_rank& rank) {
-    if (rank.running() && !rank.connected && rank.mpi_library.empty()) rank.mpi_library = maps_mpi(rank.pid).value_or("");
+    if (!rank.running() || rank.connected || rank.mpi.uses_mpi_elsewhere()) return;
+    rank.mpi = look_for_mpi(rank.pid);
+    rank.looked_at = event_loop::clock::now();
 }
 
 void embedded_supervisor::on_output(child_rank& rank, rank_stream& stream) {
     rank.last_written = &stream;
     rank.last_output = event_loop::clock::now();
     deadlines_.note_output();
-    if (rank.spoke || ranks_.size() < 2) return;
-    rank.spoke = true;  // a rank that prints the size of its world has loaded MPI by now
-    detect_mpi(rank);
+    if (ranks_.size() < 2) return;
+    // A rank that prints the size of its world has initialised MPI by now; one that has MPI may do so later.
+    bool const again = !rank.mpi.library.empty() && rank.last_output - rank.looked_at > mpi_look_again_after;
+    if (!std::exchange(rank.spoke, true) || again) detect_mpi(rank);
 }
 
 void embedded_supervisor::say(std::string const& line) {

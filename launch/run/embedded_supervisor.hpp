@@ -28,9 +28,8 @@ namespace muster {
 /// descendants not) -> done.
 class embedded_supervisor {
   public:
-    /// Blocks the signals it handles and reads them from a descriptor. `executable` is what the ranks run, for naming the MPI
-    /// that it is linked with. `run` must outlive this.
-    embedded_supervisor(run_context const& run, std::string executable);
+    /// Blocks the signals it handles and reads them from a descriptor. `run` must outlive this.
+    explicit embedded_supervisor(run_context const& run);
     ~embedded_supervisor();
 
     event_loop& loop() noexcept { return loop_; }
@@ -72,7 +71,7 @@ class embedded_supervisor {
     void drain_output();
     void check_output();
     void on_writer_event();
-    std::string singleton_fault(child_rank const& rank);
+    std::string singleton_fault(child_rank const& rank) const;
     void check_ended_ranks();
     void fail_singleton(child_rank& rank, std::string const& fault);
     void on_output(child_rank& rank, rank_stream& stream);
@@ -103,8 +102,6 @@ class embedded_supervisor {
     run_deadlines deadlines_;
     pmix::server* pmix_ = nullptr;
     pmix::pmi1_server* pmi1_ = nullptr;
-    std::string executable_;
-    std::optional<std::string> linked_mpi_;  ///< the MPI library of the executable ("" if none), once it was looked for
     int guardian_fd_;
     phase phase_ = phase::running;
     int exit_code_ = 0;
@@ -114,7 +111,7 @@ class embedded_supervisor {
     bool start_doubt_ = false;        ///< ranks were missing when last looked at
     int suspect_ = -1;                ///< this rank's end is held until its cause is known
     std::optional<end_fault> suspected_;
-    int early_end_ = -1;  ///< the first rank that ended well while others ran
+    int early_end_ = -1;                          ///< the first rank that ended well while others ran
     std::optional<std::vector<rank_row>> unmet_;  ///< of the first look
     std::vector<rank_row> early_inspection_;
     memory_kills memory_;  ///< before the ranks were started

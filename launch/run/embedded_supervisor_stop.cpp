@@ -12,7 +12,6 @@
 #include "launch/ranks/rank_name.hpp"
 #include "launch/run/embedded_supervisor.hpp"
 #include "launch/system/end_processes.hpp"
-#include "launch/system/mpi_library.hpp"
 #include "launch/system/session_dir.hpp"
 
 namespace muster {
@@ -123,17 +122,15 @@ void embedded_supervisor::drain_output() {
     });
 }
 
-/// What to say of a rank that ended well but never met its world; empty if it is fine. Either it uses MPI, or others do and wait
+/// What to say of a rank that ended well but never met its world; empty if it is fine. Either it has initialised MPI, or others have and wait
 /// for it.
-std::string embedded_supervisor::singleton_fault(child_rank const& rank) {
+std::string embedded_supervisor::singleton_fault(child_rank const& rank) const {
     if (options_.allow_singletons || rank.connected || ranks_.size() < 2) return {};
-    if (!linked_mpi_) linked_mpi_ = links_mpi(executable_).value_or("");
-    std::string const& library = rank.mpi_library.empty() ? *linked_mpi_ : rank.mpi_library;
-    if (!library.empty())
+    if (rank.mpi.uses_mpi_elsewhere())
         return fmt::format(
             "came up as a singleton: it uses {} but never connected to the other {} ranks, so its result is that of one rank "
             "alone",
-            library, ranks_.size() - 1);
+            rank.mpi.library, ranks_.size() - 1);
     // One that has left its world, as muster's own collectives do at once, waits for nobody in it.
     auto const met = std::count_if(ranks_.begin(), ranks_.end(), [](child_rank const& r) { return r.connected && !r.finalized; });
     if (met == 0) return {};

@@ -201,12 +201,12 @@ void engine_supervisor::on_message(remote_rank& rank, wire::gpus_used const& use
     gpu_record_.note(ranks_.host_of(rank), used.gpus);
 }
 
-void engine_supervisor::on_message(remote_rank& rank, wire::loaded_mpi const& loaded) {
+void engine_supervisor::on_message(remote_rank& rank, wire::used_mpi const& used) {
     rank.uses_mpi = true;
     if (options_.allow_singletons || ranks_.size() < 2) return;
-    if (auto const family = family_of(loaded.library); is_foreign(family, speaks_))
+    if (auto const family = family_of(used.library); is_foreign(family, speaks_))
         fail(rank,
-             fmt::format("came up as a singleton, in a world of size 1: it uses {}, which does not work with {}", loaded.library,
+             fmt::format("came up as a singleton, in a world of size 1: it uses {}, which does not work with {}", used.library,
                          engine_.name),
              exit_code(errc::singleton), fmt::format("use {}, or --allow-singletons if that is meant", engines_for(family)));
 }
@@ -235,7 +235,8 @@ void engine_supervisor::on_link_lost(remote_rank& rank, std::string const& reaso
 void engine_supervisor::on_signal() {
     signalfd_siginfo info{};
     while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-        int const s = static_cast<int>(info.ssi_signo);
+        int const sent = static_cast<int>(info.ssi_signo);
+        int const s = meaning_of(sent, given_);
         if (s == SIGCHLD) {
             on_child();
         } else if (requests_.is_repeat(s)) {
@@ -250,11 +251,12 @@ void engine_supervisor::on_signal() {
             ranks_.send_all(wire::signal{s, false});
         } else if (phase_ == phase::gathering || phase_ == phase::running) {
             if (s != SIGTERM || !options_.quiet)
-                say(fmt::format("got SIG{}{}", ::sigabbrev_np(s),
+                say(fmt::format("got SIG{}{}", ::sigabbrev_np(sent),
                                 ranks_.running() == 0 ? "" : ": ending " + count_of_ranks(ranks_.running())));
             failed_ = true;
             stop(128 + s, s);
             if (s == SIGTERM) explain_end();
+            if (s == SIGTERM && given_.scheduler == scheduler_kind::flux) requests_.take_as_known(s);
             requests_.extend(s);  // the scheduler may have been slow to answer
         } else {
             kill_all();  // a second request: the grace is over

@@ -60,7 +60,7 @@ class engine_supervisor {
     void on_message(remote_rank& rank, wire::failed const& failed);
     void on_message(remote_rank& rank, wire::ended const& ended);
     void on_message(remote_rank& rank, wire::gone const& gone);
-    void on_message(remote_rank& rank, wire::loaded_mpi const& loaded);
+    void on_message(remote_rank& rank, wire::used_mpi const& used);
     void on_message(remote_rank& rank, wire::orphaned const& orphaned);
     void on_message(remote_rank& rank, wire::asked_to_end const& asked);
     void on_message(remote_rank& rank, wire::aborting const& aborting);

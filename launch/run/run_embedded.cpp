@@ -193,7 +193,7 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
         return hwloc.get();
     };
     // First, since it blocks the signals it reads: a thread started before could take them away.
-    embedded_supervisor watch(run, program);
+    embedded_supervisor watch(run);
     std::optional<pmix::pmi1_server> pmi1_server;
     std::optional<held_ports> ports;
     std::optional<process_starter> processes;

@@ -21,6 +21,7 @@ struct node {
     std::optional<int> cpus;    ///< hardware threads of it that belong to the job; nothing: not said
     bool slots_named = false;   ///< the user has named the slots: its GPUs need not be counted
     bool gpus_counted = false;  ///< its GPUs were counted on the node itself: the scheduler knows nothing of them
+    std::string gpu_ids;  ///< which of its GPUs belong to the job, as CUDA_VISIBLE_DEVICES would say it ("1,3"); empty: not said
     bool operator==(node const&) const = default;
 };
 

@@ -1,5 +1,6 @@
-// A Flux instance (flux batch, flux alloc) or a job in one. Read as documented; no Flux has been tried.
+// A Flux instance (flux batch, flux alloc, flux start) or a job in one. Read from R, which the instance itself or its parent has.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -8,9 +9,23 @@
 
 namespace muster {
 
+namespace {
+
+/// The user that the instance belongs to; nothing where Flux does not answer.
+std::optional<std::int64_t> instance_owner(scheduler_sources const& sources) {
+    auto const answer = sources.run_command({"flux", "getattr", "security.owner"});
+    return answer.exit_status == 0 ? parse_integer(trim(answer.out)) : std::nullopt;
+}
+
+}  // namespace
+
+/// A shell that `flux proxy` has opened has FLUX_URI too, and that of a system instance is no job: its nodes are everybody's.
 std::optional<std::string> flux_unavailable(scheduler_sources const& sources, allocation_choice const&) {
-    if (sources.variables.has("FLUX_URI")) return std::nullopt;
-    return "FLUX_URI is not set";
+    if (!sources.variables.has("FLUX_URI")) return "FLUX_URI is not set";
+    if (sources.variables.has("FLUX_JOB_ID") || sources.variables.has("FLUX_ENCLOSING_ID")) return std::nullopt;
+    auto const owner = instance_owner(sources);
+    if (!owner || *owner == static_cast<std::int64_t>(::geteuid())) return std::nullopt;
+    return fmt::format("FLUX_URI leads to a whole instance, which belongs to user {}; this is no job in it", *owner);
 }
 
 allocation read_flux(scheduler_sources const& sources, allocation_choice const&) {
@@ -22,8 +37,8 @@ allocation read_flux(scheduler_sources const& sources, allocation_choice const&)
         throw error(errc::unavailable, fmt::format("{} failed ({}): {}; load Flux's commands, or give -H", join(command, " "),
                                                    answer.exit_status, trim(answer.err)));
     auto resources = parse_flux_resources(answer.out, join(command, " "));
-    return {scheduler_kind::flux, job ? *job : sources.variables.get_or("FLUX_ENCLOSING_ID", ""), std::move(resources.nodes),
-            resources.ends_at, true};
+    auto const id = job ? std::string(*job) : sources.variables.get_or("FLUX_ENCLOSING_ID", "");
+    return {scheduler_kind::flux, plain_flux_id(id), std::move(resources.nodes), resources.ends_at, true};
 }
 
 }  // namespace muster

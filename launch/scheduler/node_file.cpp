@@ -49,6 +49,7 @@ std::vector<node> parse_node_file(std::string_view text, std::string_view origin
     for (auto const line : split(text, '\n')) {
         auto host = trim(line.substr(0, line.find('#')));
         if (host.empty()) continue;
+        auto const line_of_gpu = host;
         auto const single = gpu_entries ? host_of_gpu(host) : std::nullopt;
         if (single) host = *single;
         auto const place = known.place_of(host, nodes);
@@ -61,7 +62,10 @@ std::vector<node> parse_node_file(std::string_view text, std::string_view origin
         }
         auto& n = nodes[place];
         ++n.slots;
-        if (single) n.gpus = n.gpus.value_or(0) + 1;
+        if (single) {
+            n.gpus = n.gpus.value_or(0) + 1;
+            n.gpu_ids += fmt::format("{}{}", n.gpu_ids.empty() ? "" : ",", line_of_gpu.substr(single->size() + 4));
+        }
     }
     if (nodes.empty()) throw parse_error(origin, text, 0, "it names no host");
     return nodes;

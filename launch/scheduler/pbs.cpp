@@ -90,6 +90,7 @@ void add_torque_gpus(scheduler_sources const& sources, std::string const& job_id
     for (auto& n : nodes) {
         auto const* const found = gpus.find(n.name);
         n.gpus = found != nullptr ? found->gpus.value_or(0) : 0;
+        n.gpu_ids = found != nullptr ? found->gpu_ids : "";
     }
 }
 

@@ -27,4 +27,8 @@ bool prefers_pbs(environment const& variables) {
     return pbs_is_configured(variables) && !slurm_is_configured(variables);
 }
 
+bool prefers_flux(environment const& variables) {
+    return !variables.get_or("FLUX_URI", "").empty() || ::access("/run/flux/local", F_OK) == 0;
+}
+
 }  // namespace muster

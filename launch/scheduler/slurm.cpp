@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/epoch.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/scheduler_rows.hpp"
@@ -176,14 +177,14 @@ std::optional<int> guess_gpus(environment const& variables, bool step, std::size
 }
 
 slurm_job ask_scontrol(scheduler_sources const& sources, std::string const& asked, std::string const& id, bool tell) {
-    std::vector<std::string> const question{"env", "SLURM_TIME_FORMAT=%s", "scontrol", "-d", "-o", "show", "job", asked};
+    auto const question = slurm_words(slurm_ask::job_in_detail, {asked});
     auto const answer = sources.run_command(question);
     if (answer.exit_status != 0) return {};
     auto job = parse_scontrol_job(answer.out, id);
     if (!job.found && tell) tell_of_no_answer(sources, question, "its answer has nothing of this job");
     // No GPU at all: either the job has none, or this Slurm does not know GPUs, and then only the nodes can tell.
     if (!job.asked_gpus && std::all_of(job.gpus.begin(), job.gpus.end(), [](auto const& g) { return g.second == 0; }) &&
-        !knows_gpus(sources.run_command({"scontrol", "show", "config"}).out))
+        !knows_gpus(sources.run_command(slurm_words(slurm_ask::config)).out))
         job.gpus.clear();
     return job;
 }

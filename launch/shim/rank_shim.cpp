@@ -15,12 +15,12 @@
 #include "base/process/process.hpp"
 #include "launch/observe/container_start.hpp"
 #include "launch/observe/hang_command.hpp"
+#include "launch/observe/mpi_use.hpp"
 #include "launch/observe/process_sight.hpp"
 #include "launch/ranks/output_writer.hpp"
 #include "launch/remote/host_agent.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/host_name.hpp"
-#include "launch/system/mpi_library.hpp"
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signals.hpp"
 #include "launch/wire/launcher_link.hpp"
@@ -402,8 +402,16 @@ void rank_shim::on_parent_gone() {
 
 void rank_shim::detect_mpi() {
     if (phase_ != phase::running || job_.who.world_size < 2) return;
-    for (pid_t const pid : descendants())  // the program may be below a script
-        if (auto const library = maps_mpi(pid)) return tell(wire::loaded_mpi{*library});
+    if (mpi_told_) return;
+    looked_at_ = event_loop::clock::now();
+    has_mpi_ = false;
+    for (pid_t const pid : descendants()) {  // the program may be below a script
+        auto const sight = look_for_mpi(pid);
+        has_mpi_ = has_mpi_ || !sight.library.empty();
+        if (!sight.uses_mpi()) continue;
+        mpi_told_ = true;
+        return tell(wire::used_mpi{sight.library});
+    }
 }
 
 /// An agent that answers again carries all as before; the connection beside it has not been used for anything that counts.

@@ -108,7 +108,7 @@ class rank_shim {
     unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
     environment variables_;
     shim_parents parents_;
-    pid_t parent_;  ///< the guard, or the daemon
+    pid_t parent_;          ///< the guard, or the daemon
     std::time_t started_;
     event_loop loop_;
     std::unique_ptr<frame_channel> agent_;   ///< of the engine remote: carries what this process and the launcher tell each other
@@ -136,10 +136,13 @@ class rank_shim {
     int master_port_ = 0;
     rank_stream* last_written_ = nullptr;  ///< the stream that the rank wrote to last
     event_loop::clock::time_point last_output_{};
-    bool asked_to_end_ = false;  ///< by the engine or the scheduler
-    bool dismissed_ = false;     ///< by the launcher
+    event_loop::clock::time_point looked_at_{};  ///< for MPI
+    bool asked_to_end_ = false;                  ///< by the engine or the scheduler
+    bool dismissed_ = false;                     ///< by the launcher
     bool abort_told_ = false;
     bool spoke_ = false;      ///< the rank has written something
+    bool has_mpi_ = false;    ///< some process of the rank has loaded an MPI library
+    bool mpi_told_ = false;   ///< the launcher knows that one uses it
     bool brief_ = false;      ///< the last output is waited for only for a moment
     bool suspended_ = false;  ///< the rank was stopped because the job is (follow_suspension)
     int kills_ = 0;

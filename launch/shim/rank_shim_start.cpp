@@ -24,6 +24,7 @@ namespace muster {
 
 void rank_shim::place() {
     auto const& who = job_.who;
+    variables_ = with_given_gpus(std::move(variables_), job_.place.share);
     machine_ = discover_topology(who.host, current_affinity(), variables_);
     auto const local = static_cast<std::size_t>(who.local_rank);
     auto const bindings = bind_ranks(machine_, job_.place, who.local_size);
@@ -108,8 +109,9 @@ void rank_shim::start(wire::go const& go) {
 void rank_shim::note_output(rank_stream& stream) {
     last_written_ = &stream;
     last_output_ = event_loop::clock::now();
-    // A rank that prints the size of its world has loaded MPI by now, and one in a container may be over before the next look.
-    if (!std::exchange(spoke_, true)) loop_.after(duration(0), [this] { detect_mpi(); });
+    // A rank that prints the size of its world has initialised MPI by now, and one in a container may be over before the next look.
+    bool const again = has_mpi_ && !mpi_told_ && last_output_ - looked_at_ > mpi_look_again_after;
+    if (!std::exchange(spoke_, true) || again) loop_.after(duration(0), [this] { detect_mpi(); });
     if (&stream == &*err_ && !abort_told_) loop_.after(duration(0), [this] { report_abort(); });
 }
 

@@ -29,10 +29,10 @@ std::vector<std::pair<std::string, std::string>> read_environment(toml_document 
 }
 
 script_kind read_scheduler(toml_reader const& root) {
-    constexpr std::array<std::string_view, 4> schedulers{"slurm", "pbs", "cobalt", "local"};
+    constexpr std::array<std::string_view, 5> schedulers{"slurm", "pbs", "cobalt", "flux", "local"};
     root.required_text("scheduler");
     auto const name = root.choice("scheduler", schedulers);
-    for (auto const kind : {script_kind::slurm, script_kind::pbs, script_kind::cobalt})
+    for (auto const kind : {script_kind::slurm, script_kind::pbs, script_kind::cobalt, script_kind::flux})
         if (to_string(kind) == name) return kind;
     return script_kind::local;
 }

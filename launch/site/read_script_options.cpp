@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "launch/scheduler/flux_resources.hpp"
 #include "launch/site/script_plan.hpp"
 
 namespace muster {
@@ -60,7 +61,7 @@ void read_after(std::string const& text, script_options& options) {
             break;
         }
     for (auto const id : split(ids, ',')) {
-        options.after.emplace_back(trim(id));
+        options.after.push_back(plain_flux_id(trim(id)));
         if (options.after.back().empty())
             throw error(
                 errc::usage,

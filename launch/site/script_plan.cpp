@@ -62,7 +62,8 @@ int cpus_per_rank(site const& where, script_options const& options, shape const&
     }
     if (where.header.cpus_per_gpu) return *where.header.cpus_per_gpu;
     if (where.node.cpus) return std::max(1, *where.node.cpus / where.node.gpus.value_or(on.per_node));
-    if (where.scheduler == script_kind::slurm || (where.scheduler == script_kind::pbs && !where.header.whole_nodes))
+    if (where.scheduler == script_kind::slurm ||
+        ((where.scheduler == script_kind::pbs || where.scheduler == script_kind::flux) && !where.header.whole_nodes))
         notes.push_back(fmt::format(
             "the site file of {} has no number of cores in a node, so one is asked for each rank; give --cpus-per-gpu for more",
             where.name));
@@ -210,11 +211,12 @@ script_plan plan_script(site const& where, script_options const& options) {
     if (!scheduled && (!options.account.empty() || !options.queue.empty()))
         plan.notes.push_back(fmt::format("{} has no scheduler: --account and --queue are left out", where.name));
     if (options.cpus_per_gpu && where.scheduler != script_kind::slurm &&
-        (where.header.whole_nodes || where.scheduler != script_kind::pbs))
+        (where.header.whole_nodes || (where.scheduler != script_kind::pbs && where.scheduler != script_kind::flux)))
         throw error(errc::usage,
                     fmt::format("--cpus-per-gpu has no meaning at {}, whose nodes are given whole; leave it out", where.name));
-    if (!options.constraint.empty() && where.scheduler != script_kind::slurm)
-        throw error(errc::usage, fmt::format("--constraint is for Slurm, and {} has {}", where.name, to_string(where.scheduler)));
+    if (!options.constraint.empty() && where.scheduler != script_kind::slurm && where.scheduler != script_kind::flux)
+        throw error(errc::usage,
+                    fmt::format("--constraint is for Slurm and Flux, and {} has {}", where.name, to_string(where.scheduler)));
     if (!options.filesystems.empty() && where.scheduler != script_kind::pbs)
         throw error(errc::usage, fmt::format("--filesystems is for PBS, and {} has {}", where.name, to_string(where.scheduler)));
     request.queue_is_qos = where.header.queue_is_qos;

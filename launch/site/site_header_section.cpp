@@ -31,18 +31,19 @@ namespace {
 
 /// Refuses keys of `header` that belong to another scheduler, since they would be without effect.
 void check_scheduler(toml_reader const& in, script_kind scheduler) {
-    constexpr std::array<std::pair<std::string_view, script_kind>, 8> owners{{{"queue_option", script_kind::slurm},
-                                                                              {"gpus_by", script_kind::slurm},
-                                                                              {"constraint", script_kind::slurm},
-                                                                              {"whole_nodes", script_kind::pbs},
-                                                                              {"chunk", script_kind::pbs},
-                                                                              {"place", script_kind::pbs},
-                                                                              {"filesystems", script_kind::pbs},
-                                                                              {"attributes", script_kind::cobalt}}};
-    for (auto const& [key, owner] : owners)
-        if (owner != scheduler && in.has(key))
-            in.refuse_key(
-                key, fmt::format("'{}' is for {}, and this site's scheduler is {}", key, to_string(owner), to_string(scheduler)));
+    using enum script_kind;
+    constexpr std::array<std::pair<std::string_view, std::array<script_kind, 2>>, 8> owners{{{"queue_option", {slurm, slurm}},
+                                                                                             {"gpus_by", {slurm, flux}},
+                                                                                             {"constraint", {slurm, flux}},
+                                                                                             {"whole_nodes", {pbs, flux}},
+                                                                                             {"chunk", {pbs, pbs}},
+                                                                                             {"place", {pbs, pbs}},
+                                                                                             {"filesystems", {pbs, pbs}},
+                                                                                             {"attributes", {cobalt, cobalt}}}};
+    for (auto const& [key, of] : owners)
+        if (of[0] != scheduler && of[1] != scheduler && in.has(key))
+            in.refuse_key(key, fmt::format("'{}' is for {}{}, and this site's scheduler is {}", key, to_string(of[0]),
+                                           of[1] == of[0] ? "" : fmt::format(" and {}", to_string(of[1])), to_string(scheduler)));
 }
 
 }  // namespace

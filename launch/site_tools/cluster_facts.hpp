@@ -59,6 +59,12 @@ cluster_facts read_slurm_facts(std::string_view sinfo, std::string_view config);
 /// From `pbsnodes -a -F json` and `qmgr -c "print server"`. Throws errc::parse if the former is no JSON. Pure.
 cluster_facts read_pbs_facts(std::string_view pbsnodes, std::string_view qmgr);
 
+/// From `flux resource list` with flux_resource_format and `flux queue list` with flux_queue_format; an instance without queues prints a line
+/// without a name. Pure.
+inline constexpr std::string_view flux_resource_format = "{nnodes}|{ncores}|{ngpus}";
+inline constexpr std::string_view flux_queue_format = "{queue}|{queuem}|{limits.timelimit}|{limits.max.nnodes}";
+cluster_facts read_flux_facts(std::string_view resources, std::string_view queues);
+
 /// What this machine's scheduler tells, and, of this machine itself, NVML and hwloc. Runs the scheduler's programs.
 cluster_facts find_cluster_facts(environment const& variables);
 

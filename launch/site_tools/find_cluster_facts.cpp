@@ -9,8 +9,10 @@
 #include "base/text.hpp"
 #include "launch/hardware/discover_topology.hpp"
 #include "launch/placement/this_node.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/site_tools/cluster_facts.hpp"
 #include "launch/system/host_name.hpp"
+#include "launch/scheduler/preferred_scheduler.hpp"
 
 namespace muster {
 
@@ -27,8 +29,7 @@ std::optional<std::string> ask(std::vector<std::string> const& command, environm
 std::vector<std::string> accounts_of(environment const& variables) {
     auto const user = variables.get_or("USER", "");
     if (user.empty()) return {};
-    auto const told =
-        ask({"sacctmgr", "-n", "-P", "show", "associations", "user=" + std::string(user), "format=account"}, variables);
+    auto const told = ask(slurm_words(slurm_ask::accounts, {std::string(user)}), variables);
     std::set<std::string> accounts;
     for (auto const line : split(told.value_or(""), '\n'))
         if (auto const name = trim(line); !name.empty()) accounts.emplace(name);
@@ -36,9 +37,9 @@ std::vector<std::string> accounts_of(environment const& variables) {
 }
 
 std::optional<cluster_facts> ask_slurm(environment const& variables) {
-    auto const sinfo = ask({"sinfo", "-h", "-e", "-o", std::string(sinfo_format)}, variables);
+    auto const sinfo = ask(slurm_words(slurm_ask::partitions, {std::string(sinfo_format)}), without_slurm_views(variables));
     if (!sinfo) return std::nullopt;
-    auto facts = read_slurm_facts(*sinfo, ask({"scontrol", "show", "config"}, variables).value_or(""));
+    auto facts = read_slurm_facts(*sinfo, ask(slurm_words(slurm_ask::config), variables).value_or(""));
     facts.accounts = accounts_of(variables);
     return facts;
 }
@@ -50,6 +51,14 @@ std::optional<cluster_facts> ask_pbs(environment const& variables) {
     auto facts = read_pbs_facts(*nodes, server.value_or(""));
     if (!server) facts.unknown.push_back("the queues and their limits: qmgr -c 'print server' said nothing");
     return facts;
+}
+
+std::optional<cluster_facts> ask_flux(environment const& variables) {
+    auto const format = [](std::string_view fields) { return fmt::format("--format={}", fields); };
+    auto const nodes = ask({"flux", "resource", "list", "--states=free,allocated,down", "--no-header", format(flux_resource_format)}, variables);
+    if (!nodes) return std::nullopt;
+    auto const queues = ask({"flux", "queue", "list", "--no-header", format(flux_queue_format)}, variables);
+    return read_flux_facts(*nodes, queues.value_or(""));
 }
 
 /// This machine alone, as NVML and hwloc see it.
@@ -68,9 +77,12 @@ cluster_facts look_here(environment const& variables) {
 }  // namespace
 
 cluster_facts find_cluster_facts(environment const& variables) {
-    // Slurm first: a host with Slurm's own qsub and pbsnodes is no PBS cluster.
+    if (prefers_flux(variables))
+        if (auto facts = ask_flux(variables)) return *facts;
+    // Slurm before PBS: a host with Slurm's own qsub and pbsnodes is no PBS cluster.
     if (auto facts = ask_slurm(variables)) return *facts;
     if (auto facts = ask_pbs(variables)) return *facts;
+    if (auto facts = ask_flux(variables)) return *facts;
     return look_here(variables);
 }
 

@@ -61,7 +61,9 @@ std::string header_text(cluster_facts const& facts) {
     auto text = "\n[header]\n" + account_text(facts);
     bool const slurm = facts.scheduler == script_kind::slurm;
     if (slurm) text += "gpus_by = \"gres\" # understood by every Slurm; gpus-per-node is newer\nqueue_option = \"partition\"\n";
-    if (!slurm) text += "place = \"scatter\" # one chunk a host, so that a chunk is a node\n";
+    bool const flux = facts.scheduler == script_kind::flux;
+    if (flux && (facts.shapes.empty() || facts.shapes.front().gpus == 0)) text += "gpus_by = \"none\" # Flux knows of no GPU\n";
+    if (!slurm && !flux) text += "place = \"scatter\" # one chunk a host, so that a chunk is a node\n";
     for (auto const& queue : facts.queues)
         if (queue.is_default && !find_fault(queue.name, directive_text::name))
             text += fmt::format("default_queue = {}\n", toml_text(queue.name));

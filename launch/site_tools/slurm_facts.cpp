@@ -88,7 +88,7 @@ std::vector<std::string> names_in(std::vector<std::string_view> const& row) {
     auto const names = trim(row[sinfo_columns - 1]);
     if (names.empty()) return {};
     try {
-        return expand_hostlist(names, "sinfo");
+        return expand_hostlist(names, "sinfo %N");
     } catch (error const&) {  // "(null)"
         return {};
     }

@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t most_segments = 1024;
 constexpr std::size_t most_dynamic_bytes = std::size_t{64} << 10U;
 constexpr std::size_t most_names = 1024;
+constexpr std::size_t most_symbols = 65536;
 constexpr std::size_t longest_name = 4096;
 constexpr std::size_t most_name_bytes = std::size_t{512} << 10U;  // of all names together: they may all be one long string
 
@@ -110,41 +111,94 @@ std::optional<elf_dynamic> read_elf_dynamic(byte_reader const& read) {
     return result;
 }
 
-std::optional<elf_dynamic> read_elf_dynamic(std::span<std::byte const> bytes) {
-    return read_elf_dynamic([bytes](std::uint64_t offset, std::span<std::byte> into) {
+std::optional<std::uint64_t> find_elf_object(byte_reader const& read, std::string_view name) {
+    auto const header = read_one<Elf64_Ehdr>(read, 0);
+    if (!header || !is_supported(*header) || header->e_shentsize != sizeof(Elf64_Shdr)) return std::nullopt;
+    auto const segments = read_many<Elf64_Phdr>(read, header->e_phoff, header->e_phnum);
+    auto const sections = read_many<Elf64_Shdr>(read, header->e_shoff, std::min<std::size_t>(header->e_shnum, most_segments));
+    if (!segments || !sections) return std::nullopt;
+    auto const first = std::find_if(segments->begin(), segments->end(), [](auto const& s) { return s.p_type == PT_LOAD; });
+    auto const table = std::find_if(sections->begin(), sections->end(), [](auto const& s) { return s.sh_type == SHT_DYNSYM; });
+    if (first == segments->end() || table == sections->end() || table->sh_link >= sections->size()) return std::nullopt;
+    auto const count = std::min<std::uint64_t>(table->sh_size / sizeof(Elf64_Sym), most_symbols);
+    auto const symbols = read_many<Elf64_Sym>(read, table->sh_offset, count);
+    if (!symbols) return std::nullopt;
+    auto const strings = (*sections)[table->sh_link].sh_offset;
+    std::string const wanted = std::string(name) + '\0';
+    for (auto const& symbol : *symbols) {
+        if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx == SHN_UNDEF) continue;
+        auto const there = read_many<char>(read, strings + symbol.st_name, wanted.size());
+        if (there && std::equal(wanted.begin(), wanted.end(), there->begin())) return symbol.st_value - first->p_vaddr;
+    }
+    return std::nullopt;
+}
+
+namespace {
+
+byte_reader reader_of(std::span<std::byte const> bytes) {
+    return [bytes](std::uint64_t offset, std::span<std::byte> into) {
         if (offset > bytes.size() || into.size() > bytes.size() - offset) return false;
         std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), into.size(), into.begin());
         return true;
-    });
+    };
 }
 
-std::optional<elf_dynamic> read_elf_dynamic(std::string const& path) {
+/// The pages that names and tables lie in, one at a time: names are read byte by byte.
+class paged_file {
+  public:
     // Not a pipe or a terminal, which would make the reader wait.
-    unique_fd const file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-    if (!file) return std::nullopt;
-    // The pages that names and tables lie in, one at a time: names are read byte by byte.
-    constexpr std::size_t page = 4096;
-    std::vector<std::byte> cache;
-    std::uint64_t cached_at = 0;
-    auto const read_page = [&](std::uint64_t at) {
-        cache.resize(page);
-        auto const count = at > INT64_MAX ? -1 : pread(file.get(), cache.data(), page, static_cast<off_t>(at));
-        cache.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
-        cached_at = at;
-    };
-    return read_elf_dynamic([&](std::uint64_t offset, std::span<std::byte> into) {
+    explicit paged_file(std::string const& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
+    bool is_open() const noexcept { return static_cast<bool>(file_); }
+
+    bool read(std::uint64_t offset, std::span<std::byte> into) {
         while (!into.empty()) {
             auto const at = offset - offset % page;
-            if (cache.empty() || cached_at != at) read_page(at);
+            if (cache_.empty() || cached_at_ != at) read_page(at);
             auto const within = static_cast<std::size_t>(offset - at);
-            if (within >= cache.size()) return false;
-            auto const count = std::min(into.size(), cache.size() - within);
-            std::copy_n(cache.begin() + static_cast<std::ptrdiff_t>(within), count, into.begin());
+            if (within >= cache_.size()) return false;
+            auto const count = std::min(into.size(), cache_.size() - within);
+            std::copy_n(cache_.begin() + static_cast<std::ptrdiff_t>(within), count, into.begin());
             into = into.subspan(count);
             offset += count;
         }
         return true;
-    });
+    }
+
+  private:
+    static constexpr std::size_t page = 4096;
+
+    void read_page(std::uint64_t at) {
+        cache_.resize(page);
+        auto const count = at > INT64_MAX ? -1 : pread(file_.get(), cache_.data(), page, static_cast<off_t>(at));
+        cache_.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+        cached_at_ = at;
+    }
+
+    unique_fd file_;
+    std::vector<std::byte> cache_;
+    std::uint64_t cached_at_ = 0;
+};
+
+}  // namespace
+
+std::optional<elf_dynamic> read_elf_dynamic(std::span<std::byte const> bytes) {
+    return read_elf_dynamic(reader_of(bytes));
+}
+
+std::optional<elf_dynamic> read_elf_dynamic(std::string const& path) {
+    paged_file file(path);
+    if (!file.is_open()) return std::nullopt;
+    return read_elf_dynamic([&](std::uint64_t offset, std::span<std::byte> into) { return file.read(offset, into); });
+}
+
+std::optional<std::uint64_t> find_elf_object(std::span<std::byte const> bytes, std::string_view name) {
+    return find_elf_object(reader_of(bytes), name);
+}
+
+std::optional<std::uint64_t> find_elf_object(std::string const& path, std::string_view name) {
+    paged_file file(path);
+    if (!file.is_open()) return std::nullopt;
+    return find_elf_object([&](std::uint64_t offset, std::span<std::byte> into) { return file.read(offset, into); }, name);
 }
 
 }  // namespace muster

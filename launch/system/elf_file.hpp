@@ -1,4 +1,4 @@
-// Reads the dynamic section of an ELF file, which names the libraries that a program needs.
+// Reads what an ELF file tells the dynamic loader: the libraries that a program needs, and where a library keeps a variable.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace muster {
@@ -30,5 +31,14 @@ std::optional<elf_dynamic> read_elf_dynamic(std::span<std::byte const> bytes);
 
 /// The same for a file; nothing where it cannot be read.
 std::optional<elf_dynamic> read_elf_dynamic(std::string const& path);
+
+/// How far behind the beginning of a loaded library a variable of that name lies, of those that it lets others see; nothing where
+/// there is none, for what is no 64-bit little-endian ELF file, for one without section headers, and for a damaged one: never throws
+/// on any bytes, looks at 65,536 symbols at most.
+std::optional<std::uint64_t> find_elf_object(byte_reader const& read, std::string_view name);
+
+/// The same for bytes in memory, and for a file.
+std::optional<std::uint64_t> find_elf_object(std::span<std::byte const> bytes, std::string_view name);
+std::optional<std::uint64_t> find_elf_object(std::string const& path, std::string_view name);
 
 }  // namespace muster

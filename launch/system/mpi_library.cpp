@@ -1,6 +1,5 @@
 #include "launch/system/mpi_library.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,8 +7,6 @@
 #include <deque>
 #include <set>
 
-#include "base/process/text_file.hpp"
-#include "base/text.hpp"
 #include "launch/system/elf_file.hpp"
 
 namespace muster {
@@ -64,9 +61,9 @@ std::vector<std::string> search_folders(elf_dynamic const& file, std::string con
     return folders;
 }
 
-/// libmuster_io.so has an HDF5 with MPI, and does not initialise MPI to read a dataset: that MPI is there says nothing then.
+/// libmuster_io.so has an HDF5 with MPI, and does not initialise MPI to read a dataset; Debian's libtorch has a backend that few use.
 bool brings_mpi(std::string_view file_name) noexcept {
-    return file_name.starts_with("libmuster_io.so");
+    return file_name.starts_with("libmuster_io.so") || file_name.starts_with("libtorch");
 }
 
 }  // namespace
@@ -98,25 +95,6 @@ std::optional<std::string> links_mpi(std::string const& executable, std::vector<
         }
     }
     return std::nullopt;
-}
-
-std::optional<std::string> mpi_in_maps(std::string_view maps) {
-    std::optional<std::string> found;
-    bool brought = false;
-    bool imported = false;
-    for (auto const line : split(maps, '\n')) {
-        auto const slash = line.find('/');
-        if (slash == std::string_view::npos) continue;
-        auto const path = line.substr(slash);
-        if (!found && is_mpi_library(name_of(path))) found = std::string(path);
-        brought = brought || brings_mpi(name_of(path));
-        imported = imported || path.find("/mpi4py/MPI.") != std::string_view::npos;
-    }
-    return brought && !imported ? std::nullopt : found;
-}
-
-std::optional<std::string> maps_mpi(pid_t pid) {
-    return mpi_in_maps(read_text_file(fmt::format("/proc/{}/maps", pid)));  // it may end meanwhile
 }
 
 }  // namespace muster

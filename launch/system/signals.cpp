@@ -35,6 +35,7 @@ bool is_notice(int signal_number) noexcept {
 }
 
 bool signal_requests::is_repeat(int signal_number) {
+    if (signal_number == known_) return true;
     auto const now = std::chrono::steady_clock::now();
     auto const [last, first_time] = last_.try_emplace(signal_number, now);
     bool const repeat = !first_time && now - last->second < repeat_window;

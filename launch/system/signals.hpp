@@ -32,9 +32,12 @@ class signal_requests {
     bool is_repeat(int signal_number);
     /// Answering the request took long: what has come meanwhile, and comes within 0.2 s from now, is the same request.
     void extend(int signal_number) { last_[signal_number] = std::chrono::steady_clock::now(); }
+    /// From now on this signal is no new request: the scheduler sends it again and again for the same reason.
+    void take_as_known(int signal_number) { known_ = signal_number; }
 
   private:
     std::map<int, std::chrono::steady_clock::time_point> last_;
+    int known_ = 0;
 };
 
 /// Blocks them in this thread: from now on they come through the returned descriptor (a signalfd, close-on-exec, non-blocking)

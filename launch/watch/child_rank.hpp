@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "launch/observe/mpi_use.hpp"
 #include "launch/placement/binding.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/ranks/rank_stream.hpp"
@@ -26,7 +27,8 @@ struct child_rank {
     bool spoke = false;                   ///< has written something
     rank_stream* last_written = nullptr;  ///< the stream that it wrote to last
     std::chrono::steady_clock::time_point last_output{};
-    std::string mpi_library{};  ///< the MPI library seen in its memory map, if that was read
+    mpi_sight mpi{};  ///< of the last look
+    std::chrono::steady_clock::time_point looked_at{};
     rank_stream out;
     rank_stream err;
 

@@ -65,7 +65,9 @@ std::string_view singleton_advice() noexcept {
 }
 
 bool may_be_sent_to_all(int wait_status) noexcept {
-    return WIFSIGNALED(wait_status) && (WTERMSIG(wait_status) == SIGTERM || WTERMSIG(wait_status) == SIGKILL);
+    if (!WIFSIGNALED(wait_status)) return false;
+    int const number = WTERMSIG(wait_status);
+    return number == SIGTERM || number == SIGKILL || number == SIGALRM || number == SIGHUP;
 }
 
 }  // namespace muster

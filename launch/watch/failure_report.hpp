@@ -44,8 +44,8 @@ std::string_view singleton_advice() noexcept;
 /// From a status of waitpid and what the kernel's counts say of memory; nothing for exit code 0.
 std::optional<end_fault> find_end_fault(int wait_status, memory_verdict memory = memory_verdict::unknown);
 
-/// Whether a process was ended by SIGTERM or SIGKILL, which a scheduler or an engine sends to all of a job's processes: then the
-/// rank need not be the cause.
+/// Whether a process was ended by SIGTERM, SIGKILL, SIGALRM or SIGHUP, which a scheduler or an engine sends to all of a job's processes, as at
+/// the end of its time: then the rank need not be the cause.
 bool may_be_sent_to_all(int wait_status) noexcept;
 
 }  // namespace muster

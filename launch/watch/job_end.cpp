@@ -1,6 +1,7 @@
 #include "launch/watch/job_end.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 
@@ -8,7 +9,9 @@
 #include "base/process/run_captured.hpp"
 #include "base/process/text_file.hpp"
 #include "base/text.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
+#include "launch/watch/flux_job_end.hpp"
 
 namespace muster {
 
@@ -55,8 +58,10 @@ bool is_down(std::string_view state) {
     return false;
 }
 
+/// Flux sends its signal at the very end, by a clock of its own that began a moment earlier or later.
 bool time_is_up(allocation const& given) {
-    return given.ends_at && std::chrono::system_clock::now() >= *given.ends_at;
+    auto const slack = std::chrono::seconds(given.scheduler == scheduler_kind::flux ? 2 : 0);
+    return given.ends_at && std::chrono::system_clock::now() >= *given.ends_at - slack;
 }
 
 }  // namespace
@@ -92,10 +97,11 @@ std::vector<std::string> parse_down_nodes(std::string_view records) {
 
 std::vector<std::string> ask_down_nodes(allocation const& given, environment const& variables,
                                         std::chrono::milliseconds patience) {
+    if (given.scheduler == scheduler_kind::flux) return ask_flux_down_nodes(variables, patience);
     if (given.scheduler != scheduler_kind::slurm) return {};
     std::vector<std::string> names;
     for (auto const& node : given.nodes) names.push_back(node.name);
-    return parse_down_nodes(run_captured({"scontrol", "-o", "show", "node", compress_hosts(names)}, variables, patience).out);
+    return parse_down_nodes(run_captured(slurm_words(slurm_ask::node_records, {compress_hosts(names)}), variables, patience).out);
 }
 
 /// PBS notes who ended a job before it sends the first signal; a job that goes on says nothing of that.
@@ -123,16 +129,23 @@ job_end ask_job_end(allocation const& given, environment const& variables, std::
     auto why = job_end::unknown;
     if (given.scheduler == scheduler_kind::slurm && !given.job_id.empty())
         why = parse_job_end(
-            record_of(run_captured({"scontrol", "-o", "show", "job", given.job_id}, variables, patience).out, given.job_id),
+            record_of(run_captured(slurm_words(slurm_ask::job_record, {given.job_id}), variables, patience).out, given.job_id),
             given.restarts);
     if (why == job_end::requeued && !ask_down_nodes(given, variables, patience).empty())
         why = job_end::node_failed;  // and so it was
     if (given.scheduler == scheduler_kind::pbs && !given.job_id.empty()) why = ask_pbs(given.job_id, variables, patience);
+    if (given.scheduler == scheduler_kind::flux) why = ask_flux_job_end(given, variables, patience);
     // Slurm looks at the limits every half minute, PBS every ten seconds; what comes later than the limit comes because of it.
     bool const may_be_time = why == job_end::unknown || (why == job_end::cancelled && given.scheduler == scheduler_kind::slurm) ||
-                             (why == job_end::going_on && given.scheduler == scheduler_kind::pbs);
+                             (why == job_end::going_on && given.scheduler == scheduler_kind::pbs) ||
+                             (why == job_end::going_on && given.scheduler == scheduler_kind::flux);
     if (may_be_time && time_is_up(given)) why = job_end::out_of_time;
     return why;
+}
+
+int meaning_of(int signal_number, allocation const& given) noexcept {
+    bool const ends = signal_number == SIGALRM || signal_number == SIGHUP;
+    return ends && given.scheduler == scheduler_kind::flux ? SIGTERM : signal_number;
 }
 
 std::string describe(job_end why, allocation const& given) {

@@ -28,17 +28,21 @@ job_end end_of_pbs_job(pbs_job const& job);
 /// How long a scheduler is asked: while a request to end waits, and where its word decides who is blamed, since it may be busy.
 inline constexpr std::chrono::milliseconds brief_question{1000}, patient_question{3000};
 
-/// Asks the scheduler; of those that cannot be asked (all but Slurm and PBS) only the known end of the job's time tells. Takes twice
+/// Asks the scheduler; of those that cannot be asked (all but Slurm, PBS and Flux) only the known end of the job's time tells. Takes twice
 /// `patience` at most. Never throws for what the scheduler does.
 job_end ask_job_end(allocation const& given, environment const& variables, std::chrono::milliseconds patience = brief_question);
 
 /// Those of the nodes that a record each of `scontrol -o show node` calls down. Pure.
 std::vector<std::string> parse_down_nodes(std::string_view records);
 
-/// The job's nodes that the scheduler has lost, as `given` spells them; of those that cannot be asked (all but Slurm) none. Takes
+/// The job's nodes that the scheduler has lost, as `given` spells them; of those that cannot be asked (all but Slurm and Flux) none. Takes
 /// `patience` at most. Never throws for what the scheduler does.
 std::vector<std::string> ask_down_nodes(allocation const& given, environment const& variables,
                                         std::chrono::milliseconds patience = brief_question);
+
+/// A signal that came to a job as what it asks for: SIGTERM. Flux sends SIGALRM at the end of a job's time, SIGTERM when it is cancelled or
+/// goes on after that, and its broker adds SIGHUP to each of these (flux-core 0.88). Pure.
+int meaning_of(int signal_number, allocation const& given) noexcept;
 
 /// "job 12 was cancelled"; empty where nothing ends the job.
 std::string describe(job_end why, allocation const& given);

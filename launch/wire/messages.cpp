@@ -114,7 +114,8 @@ void fields(auto& v, is<job> auto& m) {
     all(v, w.nspace, w.rank, w.world_size, w.local_rank, w.local_size, w.node_rank, w.node_count, w.host, w.from);
     auto& p = m.place;
     all(v, p.ranks, p.nodes, p.ranks_per_node, p.map_by, p.slots_per_node, p.ranks_per_gpu, p.bind_to, p.cpus_per_rank,
-        p.gpus_seen, p.smt, p.cpu_map, p.gpu_map, p.gpu_cpus, p.reserved_cpus, p.share.may_be_part, p.share.gpus, p.share.cpus);
+        p.gpus_seen, p.smt, p.cpu_map, p.gpu_map, p.gpu_cpus, p.reserved_cpus, p.share.may_be_part, p.share.gpus, p.share.cpus,
+        p.share.gpu_ids);
     all(v, m.command, m.working_dir, m.variables, m.exports, m.output_dir, m.output_window, m.own_step, m.python_package,
         m.python_horovod, m.network_interface, m.address, m.own_address, m.grace, m.lost_after, m.hold_worker_port, m.file_mask);
     v.list(m.limits);
@@ -141,7 +142,7 @@ void fields(auto& v, is<room> auto& m) {
 void fields(auto& v, is<orphaned> auto& m) {
     all(v, m.parent);
 }
-void fields(auto& v, is<loaded_mpi> auto& m) {
+void fields(auto& v, is<used_mpi> auto& m) {
     all(v, m.library);
 }
 void fields(auto& v, is<signal> auto& m) {

@@ -114,10 +114,10 @@ struct room {
     bool operator==(room const&) const = default;
 };
 
-/// The rank has loaded this MPI library.
-struct loaded_mpi {
+/// The rank has initialised MPI, of this library, as far as can be seen.
+struct used_mpi {
     std::string library;
-    bool operator==(loaded_mpi const&) const = default;
+    bool operator==(used_mpi const&) const = default;
 };
 
 /// What started the shim has died (slurmstepd, orted): the rank is being ended.
@@ -278,7 +278,7 @@ struct settled {
 };
 
 /// New kinds come last: the place of a kind is its number on the wire.
-using message = std::variant<hello, job, ready, go, started, failed, ended, gone, room, loaded_mpi, orphaned, signal, bye,
+using message = std::variant<hello, job, ready, go, started, failed, ended, gone, room, used_mpi, orphaned, signal, bye,
                              examine, report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, gpus_used,
                              start_shims, input, taken, shims_ended, exchange, modex, met, settled, meet_launcher>;
 

@@ -21,6 +21,11 @@ void info_list::add_borrowed(char const* key, pmix_value_t const& value) {
     entry.value = value;
 }
 
+void info_list::add_procs(char const* key, std::span<pmix_proc_t const> value) {
+    pmix_data_array_t array{PMIX_PROC, value.size(), const_cast<pmix_proc_t*>(value.data())};
+    load(key, &array, PMIX_DATA_ARRAY);  // which copies it
+}
+
 void info_list::add_array(char const* key, info_list&& nested) {
     // The library frees nested arrays with free(), so they must come from malloc.
     auto const bytes = nested.entries_.size() * sizeof(pmix_info_t);

@@ -37,6 +37,8 @@ class info_list {
     void add_size(char const* key, std::size_t value) { load(key, &value, PMIX_SIZE); }
     void add_rank(char const* key, pmix_rank_t value) { load(key, &value, PMIX_PROC_RANK); }
     void add_proc(char const* key, pmix_proc_t const& value) { load(key, &value, PMIX_PROC); }
+    /// A copy of so many processes.
+    void add_procs(char const* key, std::span<pmix_proc_t const> value);
     /// A node or process map as PMIx_generate_regex made it.
     void add_regex(char const* key, char const* value) { load(key, value, PMIX_REGEX); }
     /// Takes `value`'s bytes as they are: for types that are passed by pointer and stay the caller's.

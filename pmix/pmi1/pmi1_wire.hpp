@@ -25,7 +25,7 @@ struct pmi1_message {
     bool operator==(pmi1_message const&) const = default;
 };
 
-/// Takes apart a line without its end. Nothing on a word without "=" or with an empty name, on a NUL byte, and on a line that is
+/// Takes apart a line without its end; the value of `message` is all that follows. Nothing on a word without "=" or with an empty name, on a NUL byte, and on a line that is
 /// empty or too long. Pure; any bytes may be given.
 std::optional<pmi1_message> parse_pmi1(std::string_view line);
 

@@ -107,6 +107,17 @@ expect_true test "$(widest)" -le 80
 COLUMNS=80 "$MUSTER" doctor >"$OUT" 2>"$ERR"
 expect_true test "$(widest)" -le 80
 
+# A program beside muster that cannot be loaded is missing, though its file is there.
+mkdir "$lib_dir/beside"
+cp "$MUSTER" "$lib_dir/beside/muster"
+if [ -x "$MUSTER_BIN/muster-stage" ] && LC_ALL=C sed 's/libmpi\.so\./libnot.so./g' "$MUSTER_BIN/muster-stage" >"$lib_dir/beside/muster-stage"; then
+    chmod +x "$lib_dir/beside/muster-stage"
+    expect_exit 1 "$lib_dir/beside/muster" doctor
+    expect_matches stdout '^MISSING +muster-stage +does not start \(code 127\).*'
+    expect_exit 0 "$MUSTER" doctor
+    expect_matches stdout '^ok +muster-stage '
+fi
+
 # In a PBS job what hides GPUs is named. A machine of PBS is told nothing of Slurm's plugins, though Slurm's programs may lie there.
 hostname >"$lib_dir/nodes"
 expect_exit 0 env PBS_JOBID=7 PBS_NODEFILE="$lib_dir/nodes" CUDA_VISIBLE_DEVICES= "$MUSTER" plan

@@ -31,4 +31,15 @@ if [ -x "$MUSTER_BIN/hello_mpich" ]; then
     expect_exit 125 "$MUSTER" run -q -n 2 --timeout 60s -- env -u PMI_PORT -u PMI_ID -u PMI_FD "$MUSTER_BIN/hello_mpich"
     expect_exit 0 "$MUSTER" run -q -n 2 --allow-singletons -- sh -c "$alone" "$MUSTER_BIN/hello_mpich"
     expect_equal "$(grep -c '^rank 0 of 1' "$OUT")" 2 "singletons"
+    [ ! -x "$MUSTER_BIN/hello_openmpi" ] || expect_exit 125 "$MUSTER" run -q -n 2 --timeout 60s -- sh -c "$alone" "$MUSTER_BIN/hello_openmpi"
+fi
+
+# A rank that has MPI and never initialises it is none: a program that ends with its first words, Python that only loads the library.
+for hello in "$MUSTER_BIN"/hello_openmpi "$MUSTER_BIN"/hello_mpich; do
+    [ ! -x "$hello" ] || expect_exit 0 "$MUSTER" run -q -n 2 --timeout 60s -- "$hello" --version
+    [ ! -x "$hello" ] || expect_exit 0 "$MUSTER" run -q -n 2 --timeout 60s -- "$hello" --wait
+done
+[ ! -x "$MUSTER_BIN/muster-bench" ] || expect_exit 0 "$MUSTER" run -q -n 2 --timeout 60s -- "$MUSTER_BIN/muster-bench" collectives-here --help
+if $debian_python -c 'import mpi4py' 2>/dev/null; then
+    expect_exit 0 "$MUSTER" run -q -n 2 --timeout 60s -- $debian_python -c 'import time, mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print("loaded"); time.sleep(0.6)'
 fi

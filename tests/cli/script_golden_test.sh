@@ -27,6 +27,9 @@ golden lumi-g-1-node --site lumi-g --gpus 8 --time 1h --account proj -- python t
 golden generic-slurm-1-node --site generic-slurm --gpus 2 --time 5min -- ./a.out
 golden generic-slurm-2-nodes --site generic-slurm --gpus 8 --gpus-per-node 4 --cpus-per-gpu 6 --time 2-12:00:00 --account a --queue gpu -- ./a.out
 golden generic-pbs-2-nodes --site generic-pbs --gpus 8 --gpus-per-node 4 --cpus-per-gpu 8 --time 90min --account a --queue workq -- ./a.out '$(id)' '`id`' $'two\nlines'
+golden generic-flux-2-nodes --site generic-flux --gpus 8 --gpus-per-node 4 --cpus-per-gpu 8 --time 90min --account a --queue pbatch --constraint gpu -- ./a.out '$(id)' '`id`' $'two\nlines'
+golden tuolumne-2-nodes --site tuolumne --gpus 8 --time 1:30:30 --account bank --queue pbatch -- python train.py
+golden el-capitan-1-node --site el-capitan --gpus 4 --time 1h -- python train.py
 golden workstation --site workstation --gpus 2 -- python train.py
 golden workstation-time --site workstation --gpus 2 --time 90s -- python train.py
 golden thetagpu-2-nodes --site thetagpu --gpus 16 --time 12h --account proj -- python train.py
@@ -43,6 +46,7 @@ everything=(--module cuda/12 --setup 'module use /opt/it' --venv "my venv" --con
     --after any:12,13 --job-name all --time 10min --gpus 8 -- python3 train.py)
 golden test-cluster-everything --site test-cluster --chain 3 --requeue "${everything[@]}"
 golden polaris-everything --site polaris --queue debug --account proj --chain 3 --requeue "${everything[@]}"
+golden generic-flux-everything --site generic-flux --gpus-per-node 4 --chain 3 "${everything[@]}"
 golden test-cluster-sweep --site test-cluster --sweep 1,2,4,8 --time 10min -- python train.py
 golden polaris-sweep --site polaris --sweep 1,2,4,8 --time 10min --queue debug --account proj -- python train.py
 golden test-cluster-array --site test-cluster --array '0-9%2' --gpus 2 --time 10min -- python train.py

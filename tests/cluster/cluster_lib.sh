@@ -1,6 +1,8 @@
 # Sourced by every tests/cluster/*_test.sh: tests/cli/lib.sh, a Slurm cluster of the test's own, and jobs on it.
 . "$(dirname "${BASH_SOURCE[0]}")/../cli/lib.sh"
 cluster=$MUSTER_SOURCE_DIR/tests/cluster/slurm_cluster.sh
+# Another Slurm than the one on PATH.
+[ -z "${MUSTER_TEST_SLURM:-}" ] || export PATH=$MUSTER_TEST_SLURM/bin:$MUSTER_TEST_SLURM/sbin:$PATH
 
 # start_cluster NODES GPUS: in /tmp, or in $CLUSTER_PARENT; ends the test as skipped, with the reason, where there can be none. The cluster is gone when the test ends, in whatever way.
 start_cluster() {

@@ -10,7 +10,6 @@ command -v mpirun >/dev/null || skip 'one of the outer jobs is a rank of mpirun,
 write_program find_hosts <<'FIND'
 if prefix/bin/muster hosts --format json >"found.$1.json" 2>"found.$1.err"; then
     grep -E '"(slots|gpus|cpus|scheduler)"' "found.$1.json" >"found.$1.tmp"
-    prefix/bin/muster run --dry-run --scheduler slurm -- true >/dev/null 2>>"found.$1.err" || echo "run: $(cat "found.$1.err")" >>"found.$1.tmp"
 else
     cat "found.$1.err" >"found.$1.tmp"
 fi
@@ -45,31 +44,26 @@ outer() { # NAME COMMAND...: COMMAND submits the inner jobs
     as_user env OUTER="$1" "${@:2}" >"$work/outer.$1" 2>&1 || fail "the outer job $1: $(cat "$work/outer.$1")"
 }
 kinds=("${!asks[@]}")
-script() { # LINES...: a program that is a batch script
-    printf '#!/bin/bash\n%s\n' "$*" | write_program "outer_script.$1"
-}
-outer login ./submit_inner "${kinds[@]}"
-script cpus "./submit_inner ${kinds[*]}"
-sed -i '2s/.*/.\/submit_inner '"${kinds[*]}"'/' "$work/outer_script.cpus"
-for name in by_node by_gres array het; do cp "$work/outer_script.cpus" "$work/outer_script.$name"; chmod 755 "$work/outer_script.$name"; done
-outer cpus sbatch -W -N1 -n3 -c2 -t 2 outer_script.cpus
-outer by_node sbatch -W -N1 --gpus-per-node=1 -t 2 outer_script.by_node
-outer by_gres sbatch -W -N1 --gres=gpu:3 -t 2 outer_script.by_gres
-outer array sbatch -W --array=3 -N1 --gpus-per-node=3 -t 2 outer_script.array
-outer het sbatch -W -t 2 -N1 -n1 : -N1 -n2 --gres=gpu:1 outer_script.het
-outer salloc salloc -Q -N1 --gpus-per-node=4 ./submit_inner "${kinds[@]}"
-outer step srun -N1 -n1 --gpus-per-task=2 ./submit_inner "${kinds[@]}"
+write_program outer.sh <<<"exec ./submit_inner ${kinds[*]}"
 write_program on_rank_0 <<'RANK'
 [ "${RANK:-${OMPI_COMM_WORLD_RANK:-}}" != 0 ] || exec ./submit_inner "$@"
 until [ -e "done.$OUTER" ]; do sleep 0.1; done
 RANK
-outer rank salloc -Q -N2 --gres=gpu:2 prefix/bin/muster run -n 4 -- ./on_rank_0 "${kinds[@]}"
+outer login ./submit_inner "${kinds[@]}"
+outer cpus sbatch -W -N1 -n3 -c2 -t 2 outer.sh
+outer by_node sbatch -W -N1 --gpus-per-node=1 -t 2 outer.sh
+outer by_gres sbatch -W -N1 --gres=gpu:3 -t 2 outer.sh
+outer array sbatch -W --array=3 -N1 --gpus-per-node=3 -t 2 outer.sh
+outer het sbatch -W -t 2 -N1 -n1 : -N1 -n2 --gres=gpu:1 outer.sh
+outer salloc salloc -Q -N1 --gpus-per-node=4 ./submit_inner "${kinds[@]}"
+outer step srun -N1 -n1 --gpus-per-task=2 ./submit_inner "${kinds[@]}"
+outer rank salloc -Q -N1 -n4 prefix/bin/muster run -n 4 -- ./on_rank_0 "${kinds[@]}"
 outer mpirun salloc -Q -N1 -n2 mpirun -n 2 -x OUTER ./on_rank_0 "${kinds[@]}"
 
 [ ! -e "$work/refused" ] || fail "sbatch refused: $(cat "$work/refused")"
 outers=(cpus by_node by_gres array het salloc step rank mpirun)
 kinds+=(salloc)
-all_found() { [ "$(ls "$work" | grep -c '^found\.[a-z]*\.[a-z_0-9]*$')" = $(((${#outers[@]} + 1) * ${#kinds[@]})) ]; }
+all_found() { [ "$(ls "$work" | grep -c '^found\.[a-z_0-9]*\.[a-z_0-9]*$')" = $(((${#outers[@]} + 1) * ${#kinds[@]})) ]; }
 wait_until 120 all_found || {
     as_user squeue
     ls "$work"

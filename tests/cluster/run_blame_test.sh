@@ -70,7 +70,7 @@ expect_true as_user sbatch -Q -p high -N2 -w node1,node2 --exclusive --wrap true
 expect_job_end "job $job was preempted by another job"
 
 # Slurm gives a node up before muster misses it: the node's ranks are named, also where Slurm puts the job back into the queue.
-as_operator() { nsenter -t "$(cat "$CLUSTER_DIR/run/head.init")" -m -u -i -n -p env SLURM_CONF="$CLUSTER_DIR/etc/slurm.conf" scontrol "$@"; }
+as_operator() { "$cluster" operator scontrol "$@"; }
 slurmd_of() {
     local pid
     for pid in $(ip netns pids "$CLUSTER_PREFIX-$1"); do [ "$(cat "/proc/$pid/comm" 2>/dev/null)" != slurmd ] || echo "$pid"; done

@@ -4,6 +4,7 @@
 #   slurm_cluster.sh up                 start it; sweeps away what a crashed one has left
 #   slurm_cluster.sh run CMD [ARG..]    run CMD on the login node `head` as an ordinary user, in $PWD
 #   slurm_cluster.sh on NODE CMD..      the same on node1, node2, ...
+#   slurm_cluster.sh operator CMD..     on the login node as root, who is Slurm's operator here
 #   slurm_cluster.sh link NODE up|down  cut a node's network link, and mend it
 #   slurm_cluster.sh crash NODE         power loss: cut the link, kill everything there
 #   slurm_cluster.sh boot NODE          start a crashed node again
@@ -55,7 +56,7 @@ init_of() {
 }
 
 # Whether this Slurm is MAJOR.MINOR ("23.02") or later.
-is_from() { printf '%s\n%s\n' "$1" "$(sinfo --version | grep -oE '[0-9]+\.[0-9]+' | head -n 1)" | sort -VC; }
+is_from() { printf '%s\n%s\n' "$1" "$(PATH=$PATH:/usr/sbin slurmctld -V | grep -oE '[0-9]+\.[0-9]+' | head -n 1)" | sort -VC; }
 
 # Poll a condition: no event is to be had for what Slurm's daemons do.
 wait_for() { # SECONDS COMMAND...
@@ -148,8 +149,8 @@ write_files() {
     : >"$dir/etc/plugstack.conf"
     printf '#!/bin/sh\nfor name in CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES GPU_DEVICE_ORDINAL ZE_AFFINITY_MASK; do echo "unset $name"; done\n' >"$dir/etc/task_prolog"
     chmod 755 "$dir/etc/task_prolog"
-    # 22.05 does not know "disabled", but looks at nothing where the version is named.
-    if is_from 23.02; then echo CgroupPlugin=disabled; else echo CgroupPlugin=cgroup/v1; fi >"$dir/etc/cgroup.conf"
+    # Up to 23.11 it does not know "disabled", but looks at nothing where the version is named.
+    if is_from 24.05; then echo CgroupPlugin=disabled; else echo CgroupPlugin=cgroup/v1; fi >"$dir/etc/cgroup.conf"
 }
 
 # ---------------------------------------------------------------- namespaces
@@ -256,13 +257,19 @@ into() { # NODE CMD...
         bash -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "$@"
 }
 
-# Of the cluster's user, in one node: processes (node_rsh.py and pbs_stand_in.py aside) and files where programs leave theirs.
+as_operator() { # CMD...
+    local pid
+    pid=$(init_of head) || die "head is not up"
+    exec nsenter -t "$pid" -m -u -i -n -p -- env SLURM_CONF="$dir/etc/slurm.conf" "$@"
+}
+
+# Of the cluster's user, in one node: processes (node_rsh.py, pbs_stand_in.py and flux_stand_in.py aside) and files where programs leave theirs.
 left_in() {
     local init pid found=0
     init=$(init_of "$1") || return 0
     for pid in $(ip netns pids "$CLUSTER_PREFIX-$1" 2>/dev/null); do
         grep -qs "^Uid:[[:space:]]$uid[[:space:]]" "/proc/$pid/status" && ! grep -qs '^State:[[:space:]]*[ZX]' "/proc/$pid/status" || continue
-        ! grep -qaF -e node_rsh.py -e pbs_stand_in.py "/proc/$pid/cmdline" 2>/dev/null || continue
+        ! grep -qaF -e node_rsh.py -e pbs_stand_in.py -e flux_stand_in.py "/proc/$pid/cmdline" 2>/dev/null || continue
         echo "$1: process $(awk '/^NSpid:/ { print $NF }' "/proc/$pid/status" 2>/dev/null): $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | head -c 200)"
         found=1
     done
@@ -328,6 +335,7 @@ case ${1:-} in
     down) down ;;
     run) shift && into head "$@" ;;
     on) shift && into "$@" ;;
+    operator) shift && as_operator "$@" ;;
     status) (into head sinfo -N -o '%N %T %C %G %E'); (into head squeue) ;;
     link)
         init_of "$2" >/dev/null || die "$2 is not up"

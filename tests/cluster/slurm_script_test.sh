@@ -20,7 +20,8 @@ expect_equal "$code" 0:0 'exit code of the job'
 node=$(job_field "$job" BatchHost)
 expect_equal "$(grep '^rank' "$OUT" | sort)" "rank 0 of 2 local 0 of 2 on $node by tester
 rank 1 of 2 local 1 of 2 on $node by tester" 'what the ranks say'
-expect_equal "$(job_field "$job" NumNodes) $(job_field "$job" NumTasks) $(job_field "$job" TresPerNode) $(job_field "$job" JobName)" \
+# "gres:gpu:2", from 23.11 on "gres/gpu:2", later "gres/gpu=2".
+expect_equal "$(job_field "$job" NumNodes) $(job_field "$job" NumTasks) $(job_field "$job" TresPerNode | tr /= ::) $(job_field "$job" JobName)" \
     '1 2 gres:gpu:2 world' 'what Slurm was asked for'
 
 # The world that MPI sees.

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 
+#include "bench/simulate/simulator/simgrid_platform.hpp"
+
 namespace muster {
 
 namespace {
 
 namespace s4u = simgrid::s4u;
-using simgrid::kernel::routing::NetPoint;
+namespace platform = simgrid_platform;
+using platform::NetPoint;
 
 constexpr double host_flops = 1e9;  // compute is injected as time
 
@@ -17,19 +20,19 @@ constexpr double host_flops = 1e9;  // compute is injected as time
 /// gateways. So a route is found in tables of a node's size: one graph of all ranks took longer than all else from 100 ranks on.
 class builder {
   public:
-    explicit builder(platform_model const& model) : model_(model), cluster_(s4u::create_star_zone("cluster")), unlimited_(1e18) {}
+    builder(s4u::Engine& engine, platform_model const& model) : model_(model), cluster_(platform::star_zone(engine, "cluster")) {}
 
     std::vector<s4u::Host*> build(int ranks) {
         int const nodes = (ranks + model_.ranks_a_node - 1) / model_.ranks_a_node;
         std::vector<s4u::Host*> hosts;
         for (int node = 0; node < nodes; ++node) {
-            auto* const zone = s4u::create_full_zone(fmt::format("node{}", node))->set_parent(cluster_);
+            auto* const zone = platform::full_zone(cluster_, fmt::format("node{}", node));
             int const here = std::min(model_.ranks_a_node, ranks - node * model_.ranks_a_node);
             std::vector<s4u::Host*> mine;
             for (int local = 0; local < here; ++local)
-                mine.push_back(zone->create_host(fmt::format("node{}-rank{}", node, local), host_flops)->seal());
+                mine.push_back(platform::add_host(zone, fmt::format("node{}-rank{}", node, local), host_flops));
             inside(zone, mine);
-            auto* const gateway = zone->create_router(fmt::format("node{}-gateway", node));
+            auto* const gateway = platform::add_router(zone, fmt::format("node{}-gateway", node));
             outside(zone, node, mine, gateway);
             zone->seal();
             join(zone, node, gateway);
@@ -44,9 +47,7 @@ class builder {
         s4u::Link *out, *in;
     };
     static cable lay(s4u::NetZone* zone, std::string const& name, double gbs, double latency_us) {
-        auto const one = [&](char const* way) {
-            return zone->create_link(name + way, gbs * 1e9)->set_latency(latency_us * 1e-6)->seal();
-        };
+        auto const one = [&](char const* way) { return platform::add_link(zone, name + way, gbs * 1e9, latency_us * 1e-6); };
         return {one("-up"), one("-down")};
     }
 
@@ -88,25 +89,24 @@ class builder {
     /// The network has no contention of its own.
     void join(s4u::NetZone* zone, int node, NetPoint* gateway) {
         auto const both = lay(cluster_, fmt::format("node{}-network", node), unlimited_ / 1e9, 0);
-        cluster_->add_route(zone->get_netpoint(), nullptr, gateway, nullptr, {s4u::LinkInRoute(both.out)}, false);
-        cluster_->add_route(nullptr, zone->get_netpoint(), nullptr, gateway, {s4u::LinkInRoute(both.in)}, false);
+        platform::join(cluster_, zone, gateway, both.out, both.in);
     }
 
     static void route(s4u::NetZone* zone, NetPoint* from, NetPoint* to, std::vector<s4u::Link*> const& links) {
-        std::vector<s4u::LinkInRoute> way;
+        platform::way way;
         for (auto* link : links) way.emplace_back(link);
-        zone->add_route(from, to, nullptr, nullptr, way, false);
+        platform::add_route(zone, from, to, way);
     }
 
     platform_model const& model_;
     s4u::NetZone* cluster_;
-    double unlimited_;
+    double unlimited_ = 1e18;
 };
 
 }  // namespace
 
-std::vector<simgrid::s4u::Host*> build_platform(platform_model const& model, int ranks) {
-    return builder(model).build(ranks);
+std::vector<simgrid::s4u::Host*> build_platform(simgrid::s4u::Engine& engine, platform_model const& model, int ranks) {
+    return builder(engine, model).build(ranks);
 }
 
 }  // namespace muster

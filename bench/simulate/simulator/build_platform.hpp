@@ -9,6 +9,6 @@
 namespace muster {
 
 /// The hosts of the ranks, in their order; the first ranks_a_node of them are on the first node.
-std::vector<simgrid::s4u::Host*> build_platform(platform_model const& model, int ranks);
+std::vector<simgrid::s4u::Host*> build_platform(simgrid::s4u::Engine& engine, platform_model const& model, int ranks);
 
 }  // namespace muster

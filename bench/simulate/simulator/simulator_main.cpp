@@ -10,7 +10,6 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <simgrid/kernel/resource/NetworkModelIntf.hpp>
 #include <simgrid/s4u.hpp>
 #include <string>
 
@@ -19,6 +18,7 @@
 #include "bench/simulate/simulator/build_platform.hpp"
 #include "bench/simulate/simulator/rank_program.hpp"
 #include "bench/simulate/simulator/ring_allreduce.hpp"
+#include "bench/simulate/simulator/simgrid_platform.hpp"
 #include "bench/simulate/simulator/simulated_time.hpp"
 #include "bench/tools/checked_json.hpp"
 
@@ -49,15 +49,15 @@ void use_one_processor() {
 /// What a message takes beyond its bytes at the port's rate is latency, however much of it there is for its size.
 void time_messages_as_measured(platform_model const& model, s4u::Engine& engine) {
     if (model.messages.empty()) return;
-    engine.get_netzone_root()->get_network_model()->set_lat_factor_cb(
-        [&model](double bytes, s4u::Host const*, s4u::Host const*, auto const&, auto const&) {
+    simgrid_platform::set_latency_factor(
+        engine, [&model](double bytes, s4u::Host const*, s4u::Host const*, auto const&, auto const&) {
             double const beyond_us = message_us(model.messages, bytes) - bytes / model.port_gbs / 1e3;
             return std::max(beyond_us, 0.0) / model.local_latency_us;
         });
 }
 
 simulation_result simulate(simulation_job const& job, s4u::Engine& engine) {
-    auto const hosts = build_platform(job.platform, job.ranks);
+    auto const hosts = build_platform(engine, job.platform, job.ranks);
     time_messages_as_measured(job.platform, engine);
     SMPI_init();
     let_payloads_go();

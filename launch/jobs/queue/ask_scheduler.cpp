@@ -10,6 +10,8 @@
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
+#include "launch/jobs/queue/flux_jobs.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/preferred_scheduler.hpp"
 
 namespace muster {
@@ -28,36 +30,45 @@ bool keeps_no_history(std::string_view said) noexcept {
     return said.find("not configured to maintain job history") != std::string_view::npos;
 }
 
-/// Slurm and PBS end with an error if a number is not known (any more); that is no failure of the question.
+/// Slurm and PBS end with an error, and Flux says so on stderr, if a number is not known (any more); that is no failure of the question.
 bool is_unknown_job(std::string_view said) noexcept {
     return said.find("Invalid job id") != std::string_view::npos || said.find("Unknown Job") != std::string_view::npos ||
-           said.find("has finished") != std::string_view::npos;
+           said.find("has finished") != std::string_view::npos ||
+           (said.starts_with("JobID ") && said.find(" unknown") != std::string_view::npos);
 }
 
 }  // namespace
 
 std::string_view to_string(queue_kind kind) noexcept {
-    return kind == queue_kind::slurm ? "slurm" : "pbs";
+    switch (kind) {
+        case queue_kind::slurm: return "slurm";
+        case queue_kind::pbs: return "pbs";
+        case queue_kind::flux: return "flux";
+    }
+    return "unknown";
 }
 
 queue_kind find_queue(environment const& variables) {
-    bool const slurm = !find_program_or_nothing("squeue", variables).empty();
+    bool const slurm = !find_program_or_nothing(slurm_program(slurm_ask::jobs_of_user), variables).empty();
     bool const pbs = !find_program_or_nothing("qstat", variables).empty();
+    bool const flux = !find_program_or_nothing("flux", variables).empty();
+    if (flux && prefers_flux(variables)) return queue_kind::flux;
     if (pbs && (!slurm || prefers_pbs(variables))) return queue_kind::pbs;
     if (slurm) return queue_kind::slurm;
-    throw error(errc::unavailable,
-                "neither squeue nor qstat is on PATH, so there is no scheduler to ask; do this on a login node of the cluster");
+    if (flux) return queue_kind::flux;
+    throw error(
+        errc::unavailable,
+        "neither squeue nor qstat nor flux is on PATH, so there is no scheduler to ask; do this on a login node of the cluster");
 }
 
 std::vector<std::string> list_words(queue_kind kind, std::vector<std::string> const& ids, std::string const& user) {
+    if (kind == queue_kind::slurm)
+        return ids.empty() ? slurm_words(slurm_ask::jobs_of_user, {user, squeue_format})
+                           : slurm_words(slurm_ask::jobs_by_number, {join(ids, ","), squeue_format});
     std::vector<std::string> words;
-    if (kind == queue_kind::slurm) {
-        words = {"squeue", "-h"};
-        if (ids.empty())
-            words.insert(words.end(), {"-u", user});
-        else
-            words.insert(words.end(), {"-t", "all", "-j", join(ids, ",")});
-        words.insert(words.end(), {"-O", squeue_format});
+    if (kind == queue_kind::flux) {  // the user's own where no id is given, and of all states where one is
+        words = {"flux", "jobs", "--no-header", fmt::format("--format={}", flux_jobs_format)};
+        words.insert(words.end(), ids.begin(), ids.end());
         return words;
     }
     words = {"qstat", "-f", "-F", "dsv"};
@@ -92,12 +103,14 @@ std::vector<queued_job> ask(queue_kind kind, std::vector<std::string> const& ids
         throw error(errc::unavailable,
                     fmt::format("{} failed (code {}): {}; try again, or ask the site", shell_join(words), answer.exit_status,
                                 without_controls(trim(answer.err.empty() ? answer.out : answer.err))));
+    if (kind == queue_kind::flux) return parse_flux_jobs(answer.out);
     return kind == queue_kind::slurm ? parse_squeue(answer.out) : parse_qstat(answer.out);
 }
 
 }  // namespace
 
-std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> const& ids, environment const& variables) {
+std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> const& ids, environment const& all_variables) {
+    auto const variables = kind == queue_kind::slurm ? without_slurm_views(all_variables) : all_variables;
     auto const user = own_name();
     auto jobs = ask(kind, ids, user, variables);
     if (kind == queue_kind::pbs)
@@ -112,11 +125,16 @@ std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> cons
 }
 
 std::vector<std::string> cancel_words(queue_kind kind, std::string const& id) {
-    return {kind == queue_kind::slurm ? "scancel" : "qdel", id};
+    if (kind == queue_kind::flux) return {"flux", "cancel", id};
+    return kind == queue_kind::slurm ? slurm_words(slurm_ask::cancel, {id}) : std::vector<std::string>{"qdel", id};
 }
 
 std::string describe_job(queue_kind kind, std::string const& id, environment const& variables) {
-    auto answer = kind == queue_kind::slurm ? run_captured({"scontrol", "show", "job", id}, variables, answer_limit)
+    if (kind == queue_kind::flux) {
+        auto const events = run_captured({"flux", "job", "eventlog", id}, variables, answer_limit);
+        return events.exit_status == 0 ? events.out : std::string();
+    }
+    auto answer = kind == queue_kind::slurm ? run_captured(slurm_words(slurm_ask::job_for_people, {id}), variables, answer_limit)
                                             : run_captured({"qstat", "-x", "-f", id}, variables, answer_limit);
     if (keeps_no_history(answer.err)) answer = run_captured({"qstat", "-f", id}, variables, answer_limit);
     return answer.exit_status == 0 ? answer.out : std::string();

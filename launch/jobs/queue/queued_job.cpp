@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/text.hpp"
+#include "launch/jobs/queue/flux_jobs.hpp"
 #include "launch/system/exit_status.hpp"
 
 namespace muster {
@@ -96,7 +97,7 @@ struct wait_words {
 };
 
 /// The first that fits holds. From squeue's manual, "JOB REASON CODES".
-constexpr wait_words slurm_words[]{
+constexpr wait_words slurm_reasons[]{
     {"Resources", "it is next, and waits until enough nodes are free"},
     {"Priority", "jobs with a higher priority are before it"},
     {"DependencyNeverSatisfied", "the job that it depends on did not end as it must; this job will never start: cancel it"},
@@ -123,6 +124,9 @@ constexpr wait_words slurm_words[]{
     {"user env retrieval failed",
      "it is held: --export=NAME=VALUE and --get-user-env ask for the login environment, which `su - user` could not read on its "
      "node; cancel it, and submit it with the variables in your own environment and --export=ALL"},
+    {"job requeued in held state", "it was put back into the queue and is held; release it by scontrol release"},
+    {"Nodes required for job are DOWN",
+     "nodes that it needs are down, drained, or kept for jobs of partitions with a higher priority"},
     {"launch failed requeued held",
      "it could not be started on its nodes, and is held; release it by scontrol release, or ask the site"},
 };
@@ -194,18 +198,19 @@ bool is_meant(queued_job const& job, std::string_view asked) {
 
 int watch_code(queued_job const& job) noexcept {
     if (is_one_of(job.state, {"TIMEOUT", "DEADLINE"})) return 124;
-    if (is_one_of(job.state, {"CANCELLED", "PREEMPTED", "REVOKED"})) return 143;
+    if (is_one_of(job.state, {"CANCELLED", "CANCELED", "PREEMPTED", "REVOKED"})) return 143;
     if (job.state == "OUT_OF_MEMORY") return 137;
     if (is_one_of(job.state, {"NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL"})) return 125;
-    if (job.state == "FAILED" && job.status == 0) return 125;
+    if (job.state == "FAILED" && (job.status == 0 || job.reason.starts_with("node-failure"))) return 125;
     return job.status.value_or(125);
 }
 
 std::string explain_wait(queued_job const& job) {
+    if (is_waiting_in_flux(job.state)) return explain_flux_wait(job);
     auto const& reason = job.reason;
     if (reason.empty()) return "the scheduler gives no reason yet";
     if (job.state.size() == 1) return explain_pbs_wait(reason);
-    for (auto const& row : slurm_words)
+    for (auto const& row : slurm_reasons)
         if (reason.starts_with(row.beginning)) return fmt::format("{} ({})", row.meaning, without_controls(reason));
     if (reason.starts_with("QOS") || reason.starts_with("Assoc"))
         return fmt::format("{} ({})", explain_limit(reason), without_controls(reason));

@@ -11,7 +11,7 @@ namespace muster {
 enum class job_phase { waiting, running, ended };
 
 struct queued_job {
-    std::string id;      ///< "12", of an array's task "12_3"; "12.pbs"
+    std::string id;      ///< "12", of an array's task "12_3"; "12.pbs"; of Flux "f6tw1Mjm"
     std::string raw_id;  ///< the number that %j stands for: Slurm gives an array's task one of its own
     std::string name;
     std::string state;  ///< the scheduler's own word: "RUNNING", "Q"

@@ -25,6 +25,8 @@ pmix_status_t upcall_group(pmix_group_operation_t operation, char[], pmix_proc_t
     core->post([=, members = std::move(members)](server_core& mine) {
         auto results = std::make_unique<info_list>();
         // A number never used before in this job: it can serve as the generation.
+        // A client of PMIx 5 takes the members from the answer.
+        if (operation == PMIX_GROUP_CONSTRUCT) results->add_procs(PMIX_GROUP_MEMBERSHIP, members);
         if (numbered) results->add_size(PMIX_GROUP_CONTEXT_ID, mine.next_context_id++);
         auto* entries = results->data();
         auto const count = results->size();

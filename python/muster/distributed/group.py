@@ -9,13 +9,13 @@ import torch
 import torch.distributed as dist
 import _muster_native as native
 from muster.distributed import communicators
+from muster.distributed.lost_works import loses_works
 from muster.distributed.reductions import TYPES
 from muster.distributed.work import Ended, Work
 from muster.errors import CollectiveError
 
 _SHORT = {native.F32: "f32", native.F64: "f64", native.F16: "f16", native.BF16: "bf16", native.I32: "i32", native.I64: "i64", native.U8: "u8", native.I8: "i8"}
 _LARGE = 1 << 20  # bytes
-_KEEPS_WORKS = not hasattr(torch.distributed, "BackendConfig") and torch.__version__.startswith("1.")
 
 
 class _Names:
@@ -76,6 +76,7 @@ class Group(dist.ProcessGroup):
         self._names: Dict[Tuple[str, int, int], _Names] = {}
         self._calls = 0
         self._coalescing: Optional[List[Work]] = None
+        self._keeps_works = loses_works()
         self._kept: Deque[Work] = deque()
         self._others: Optional[Dict[str, Any]] = None
 
@@ -214,7 +215,7 @@ class Group(dist.ProcessGroup):
 
     def _begun(self, what: str, requests: Sequence[Any], result: List[torch.Tensor], finish: Optional[Callable[[], None]] = None, options=None) -> Work:
         work = Work(self, what, requests, result, finish, options) if requests else Ended(self, result)
-        if _KEEPS_WORKS:  # torch 1.13 holds only the C++ part of what it is given, whose wait() never returns without this one
+        if self._keeps_works:  # C++ holds its own half alone, whose wait() never returns without this one
             self._kept.append(work)
             while len(self._kept) > 4096 and self._kept[0].is_completed():
                 self._kept.popleft()

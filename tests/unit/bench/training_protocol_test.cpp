@@ -13,7 +13,7 @@ namespace muster {
 namespace {
 
 TEST(training_protocol, is_found_by_name_and_others_are_told_with_all_names) {
-    auto const& published = training_protocol_named("published");
+    auto const published = training_protocol_named("published");
     EXPECT_EQ(published.epochs, 32);
     EXPECT_TRUE(published.averages_loss);
     EXPECT_EQ(training_protocol_named("strong").series, work_series::strong);

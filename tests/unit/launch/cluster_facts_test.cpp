@@ -134,6 +134,35 @@ TEST(site_file_text, can_be_read_and_says_what_it_does_not_know) {
     EXPECT_THAT(text, AllOf(HasSubstr("# gpu_model = \"?\" # not known"), HasSubstr("# max_walltime = \"?\" # not known")));
 }
 
+// As flux-core 0.88.0 printed them, with two queues and with none.
+TEST(flux_facts, nodes_and_queues) {
+    auto const facts = read_flux_facts("2|4|4\n1|2|2\n0|0|0\n", "pbatch|pbatch*|86400.0|2\npdebug|pdebug|3600.0|1\nwarning\n");
+    EXPECT_EQ(facts.scheduler, script_kind::flux);
+    EXPECT_THAT(facts.shapes, ElementsAre(node_facts{.count = 3, .gpus = 2, .cores = 2}));
+    EXPECT_THAT(facts.queues, ElementsAre(queue_facts{.name = "pbatch", .is_default = true, .max_nodes = 2, .max_walltime = duration(86400)},
+                                          queue_facts{.name = "pdebug", .max_nodes = 1, .max_walltime = duration(3600)}));
+    auto const text = site_file_text(facts, "mine", "2026-11-25");
+    auto const read = parse_site(text, "mine.toml");
+    EXPECT_EQ(read.scheduler, script_kind::flux) << text;
+    EXPECT_EQ(read.node.gpus, 2);
+    EXPECT_EQ(read.node.cores, 2);
+    EXPECT_EQ(read.header.default_queue, "pbatch");
+    EXPECT_TRUE(read.queues.at(1).limits.are_known());
+}
+
+TEST(flux_facts, without_queues_without_GPUs_and_of_several_shapes) {
+    auto const none = read_flux_facts("4|8|0\n", "||inf|inf\n");
+    EXPECT_TRUE(none.queues.empty());
+    auto const read = parse_site(site_file_text(none, "mine", "2026-11-25"), "mine.toml");
+    EXPECT_EQ(read.header.gpus_by, gpu_request::none);
+    auto const mixed = read_flux_facts("3|8|4\n", "q|q|inf|inf\n");
+    EXPECT_EQ(mixed.shapes.at(0).cores, std::nullopt);
+    EXPECT_TRUE(mixed.queues.at(0).unlimited_time);
+    EXPECT_EQ(mixed.queues.at(0).max_nodes, std::nullopt);
+    EXPECT_THAT(mixed.unknown, testing::Contains(HasSubstr("of several")));
+    EXPECT_TRUE(read_flux_facts("", "").shapes.empty());
+}
+
 TEST(site_file_text, hostile_names_end_no_text) {
     cluster_facts facts{.scheduler = script_kind::slurm, .source = "a\"\nb", .accounts = {"x\"]\n[settings]\nengine = \"ssh"}};
     facts.queues.push_back({.name = "q\"\nname = \"z"});

@@ -36,6 +36,8 @@ TEST(failure_report, full_memory_is_said_where_the_kernel_counted_it) {
 TEST(failure_report, what_a_scheduler_sends_to_all_need_not_be_the_ranks_fault) {
     EXPECT_TRUE(may_be_sent_to_all(9));
     EXPECT_TRUE(may_be_sent_to_all(15));
+    EXPECT_TRUE(may_be_sent_to_all(14)) << "Flux, at the end of a job's time";
+    EXPECT_TRUE(may_be_sent_to_all(1));
     EXPECT_FALSE(may_be_sent_to_all(11));
     EXPECT_FALSE(may_be_sent_to_all(143 << 8));
 }

@@ -105,7 +105,10 @@ TEST(node_files, a_host_in_two_forms_is_one) {
 TEST(node_files, may_name_single_gpus) {
     auto const nodes = parse_node_file("theta07-gpu3\ntheta07-gpu4\nmy-gpu-node\nx-gpu\n", "file", true);
     ASSERT_EQ(nodes.size(), 3u);
-    EXPECT_EQ(nodes[0], (node{"theta07", "theta07", 2, 2, {}}));
+    EXPECT_EQ(nodes[0].gpu_ids, "3,4");
+    EXPECT_EQ(nodes[0].gpus, 2);
+    EXPECT_EQ(nodes[0].slots, 2);
+    EXPECT_EQ(nodes[0].name, "theta07");
     EXPECT_EQ(nodes[1].name, "my-gpu-node");
     EXPECT_EQ(nodes[2].name, "x-gpu");
     EXPECT_EQ(parse_node_file("a-gpu0\n", "file").front().name, "a-gpu0");

@@ -16,7 +16,7 @@ std::string failure(allocation const& a, placement_request const& r) {
     return "";
 }
 
-allocation job_of_slurm(std::vector<int> const& gpus) {
+allocation job_with_gpus(std::vector<int> const& gpus) {
     allocation a{scheduler_kind::slurm, "4242", {}, std::nullopt, true};
     for (std::size_t i = 0; i < gpus.size(); ++i)
         a.nodes.push_back({"n" + std::to_string(i), "n" + std::to_string(i), 8, gpus[i]});
@@ -25,8 +25,8 @@ allocation job_of_slurm(std::vector<int> const& gpus) {
 
 TEST(mapping, one_rank_a_gpu_by_default) {
     EXPECT_EQ(map_ranks(local_allocation("h", 64, 4), {}).ranks_per_node, std::vector<int>{4});
-    EXPECT_EQ(map_ranks(job_of_slurm({4, 4}), {}).ranks_per_node, (std::vector<int>{4, 4}));
-    EXPECT_EQ(map_ranks(job_of_slurm({4, 2}), {}).world_size(), 6);
+    EXPECT_EQ(map_ranks(job_with_gpus({4, 4}), {}).ranks_per_node, (std::vector<int>{4, 4}));
+    EXPECT_EQ(map_ranks(job_with_gpus({4, 2}), {}).world_size(), 6);
 }
 
 TEST(mapping, one_rank_a_core_without_gpus) {
@@ -36,7 +36,7 @@ TEST(mapping, one_rank_a_core_without_gpus) {
 TEST(mapping, nodes_fill_in_order) {
     placement_request r;
     r.ranks = 5;
-    auto const m = map_ranks(job_of_slurm({4, 4}), r);
+    auto const m = map_ranks(job_with_gpus({4, 4}), r);
     EXPECT_EQ(m.ranks_per_node, (std::vector<int>{4, 1}));
     EXPECT_EQ(m.rank_of(1, 0), 4);
     EXPECT_THROW(m.rank_of(1, 1), error);
@@ -45,18 +45,18 @@ TEST(mapping, nodes_fill_in_order) {
 TEST(mapping, more_ranks_than_gpus_names_numbers_and_ways_out) {
     placement_request r;
     r.ranks = 9;
-    EXPECT_EQ(failure(job_of_slurm({4, 4}), r),
+    EXPECT_EQ(failure(job_with_gpus({4, 4}), r),
               "cannot map 9 ranks: job 4242 (slurm) has 8 GPUs on 2 nodes (4 each); use -n 8, or --ranks-per-gpu 2");
     EXPECT_EQ(failure(local_allocation("box", 64, 1), r),
               "cannot map 9 ranks: node box has 1 GPU; use -n 1, or --ranks-per-gpu 9");
     r.ranks_per_gpu = 2;
-    EXPECT_EQ(failure(job_of_slurm({4}), r), "cannot map 9 ranks: job 4242 (slurm) has 4 GPUs; use -n 8, or --ranks-per-gpu 3");
+    EXPECT_EQ(failure(job_with_gpus({4}), r), "cannot map 9 ranks: job 4242 (slurm) has 4 GPUs; use -n 8, or --ranks-per-gpu 3");
 }
 
 TEST(mapping, sharing_gpus_is_opt_in) {
     placement_request r;
     r.ranks_per_gpu = 2;
-    EXPECT_EQ(map_ranks(job_of_slurm({4, 4}), r).world_size(), 16);
+    EXPECT_EQ(map_ranks(job_with_gpus({4, 4}), r).world_size(), 16);
 }
 
 TEST(mapping, oversubscribing_cores_is_said) {
@@ -82,7 +82,7 @@ TEST(mapping, slots_per_node_is_a_limit) {
 TEST(mapping, a_fixed_allocation_is_never_exceeded) {
     placement_request r;
     r.ranks = 17;
-    EXPECT_NE(failure(job_of_slurm({0, 0}), r).find("has 16 slots on 2 nodes"), std::string::npos);
+    EXPECT_NE(failure(job_with_gpus({0, 0}), r).find("has 16 slots on 2 nodes"), std::string::npos);
 }
 
 TEST(mapping, refuses_nonsense) {
@@ -107,59 +107,59 @@ std::vector<int> counts(allocation const& a, placement_request const& r) {
 }
 
 TEST(mapping, the_first_nodes_only) {
-    EXPECT_EQ(counts(job_of_slurm({4, 4, 4}), {.nodes = 2}), (std::vector{4, 4, 0}));
-    EXPECT_EQ(counts(job_of_slurm({4, 4, 4}), {.ranks = 4, .nodes = 2}), (std::vector{2, 2, 0}));
-    EXPECT_EQ(counts(job_of_slurm({4, 1, 4}), {.ranks = 6, .nodes = 3}), (std::vector{3, 1, 2}));
-    EXPECT_EQ(failure(job_of_slurm({4, 4}), {.nodes = 3}), "cannot use 3 nodes: job 4242 (slurm) has 2; use --nnodes 2");
-    EXPECT_EQ(failure(job_of_slurm({4, 4}), {.ranks = 9, .nodes = 2}),
+    EXPECT_EQ(counts(job_with_gpus({4, 4, 4}), {.nodes = 2}), (std::vector{4, 4, 0}));
+    EXPECT_EQ(counts(job_with_gpus({4, 4, 4}), {.ranks = 4, .nodes = 2}), (std::vector{2, 2, 0}));
+    EXPECT_EQ(counts(job_with_gpus({4, 1, 4}), {.ranks = 6, .nodes = 3}), (std::vector{3, 1, 2}));
+    EXPECT_EQ(failure(job_with_gpus({4, 4}), {.nodes = 3}), "cannot use 3 nodes: job 4242 (slurm) has 2; use --nnodes 2");
+    EXPECT_EQ(failure(job_with_gpus({4, 4}), {.ranks = 9, .nodes = 2}),
               "cannot map 9 ranks: job 4242 (slurm) has 8 GPUs on 2 nodes (4 each); use -n 8, or --ranks-per-gpu 2");
-    EXPECT_EQ(failure(job_of_slurm({4, 4}), {.ranks = 1, .nodes = 2}),
+    EXPECT_EQ(failure(job_with_gpus({4, 4}), {.ranks = 1, .nodes = 2}),
               "-n 1 leaves some of --nnodes 2 without a rank; use --nnodes 1");
 }
 
 TEST(mapping, nodes_without_gpus_take_no_rank_where_others_have_some) {
-    EXPECT_EQ(counts(job_of_slurm({0, 4, 2}), {}), (std::vector{0, 4, 2}));
-    EXPECT_EQ(counts(job_of_slurm({0, 4, 2}), {.nodes = 1}), (std::vector{0, 4, 0}));
-    EXPECT_EQ(counts(job_of_slurm({0, 4, 2}), {.ranks_per_node = 2}), (std::vector{0, 2, 2}));
-    EXPECT_EQ(failure(job_of_slurm({0, 4, 2}), {.nodes = 3}),
+    EXPECT_EQ(counts(job_with_gpus({0, 4, 2}), {}), (std::vector{0, 4, 2}));
+    EXPECT_EQ(counts(job_with_gpus({0, 4, 2}), {.nodes = 1}), (std::vector{0, 4, 0}));
+    EXPECT_EQ(counts(job_with_gpus({0, 4, 2}), {.ranks_per_node = 2}), (std::vector{0, 2, 2}));
+    EXPECT_EQ(failure(job_with_gpus({0, 4, 2}), {.nodes = 3}),
               "cannot use 3 nodes: job 4242 (slurm) has 2 with GPUs; use --nnodes 2");
 }
 
 TEST(mapping, by_node_deals_in_rounds) {
     placement_request r{.ranks = 5, .map_by = map_policy::node};
-    auto const m = map_ranks(job_of_slurm({4, 4}), r);
+    auto const m = map_ranks(job_with_gpus({4, 4}), r);
     EXPECT_EQ(m.ranks_per_node, (std::vector{3, 2}));
     EXPECT_EQ(m.order, map_policy::node);
     EXPECT_EQ(m.places(), (std::vector<rank_place>{{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2}}));
     r.ranks = 8;
-    EXPECT_EQ(counts(job_of_slurm({1, 4, 4}), r), (std::vector{1, 4, 3}));
+    EXPECT_EQ(counts(job_with_gpus({1, 4, 4}), r), (std::vector{1, 4, 3}));
     r.ranks.reset();
-    EXPECT_EQ(counts(job_of_slurm({1, 4, 4}), r), (std::vector{1, 4, 4}));
+    EXPECT_EQ(counts(job_with_gpus({1, 4, 4}), r), (std::vector{1, 4, 4}));
 }
 
 TEST(mapping, so_many_on_each_node) {
-    EXPECT_EQ(counts(job_of_slurm({4, 4}), {.ranks_per_node = 2}), (std::vector{2, 2}));
-    EXPECT_EQ(counts(job_of_slurm({4, 4, 4}), {.ranks = 6, .ranks_per_node = 3}), (std::vector{3, 3, 0}));
-    EXPECT_EQ(counts(job_of_slurm({4, 4, 4}), {.nodes = 1, .ranks_per_node = 3}), (std::vector{3, 0, 0}));
-    EXPECT_EQ(counts(job_of_slurm({4, 4}), {.ranks_per_node = 8, .ranks_per_gpu = 2}), (std::vector{8, 8}));
-    EXPECT_EQ(failure(job_of_slurm({4, 2}), {.ranks_per_node = 4}),
+    EXPECT_EQ(counts(job_with_gpus({4, 4}), {.ranks_per_node = 2}), (std::vector{2, 2}));
+    EXPECT_EQ(counts(job_with_gpus({4, 4, 4}), {.ranks = 6, .ranks_per_node = 3}), (std::vector{3, 3, 0}));
+    EXPECT_EQ(counts(job_with_gpus({4, 4, 4}), {.nodes = 1, .ranks_per_node = 3}), (std::vector{3, 0, 0}));
+    EXPECT_EQ(counts(job_with_gpus({4, 4}), {.ranks_per_node = 8, .ranks_per_gpu = 2}), (std::vector{8, 8}));
+    EXPECT_EQ(failure(job_with_gpus({4, 2}), {.ranks_per_node = 4}),
               "cannot map 4 ranks on n1: it has 2 GPUs; use --ranks-per-node 2, or --ranks-per-gpu 2");
-    EXPECT_EQ(failure(job_of_slurm({0, 0}), {.ranks_per_node = 9}),
+    EXPECT_EQ(failure(job_with_gpus({0, 0}), {.ranks_per_node = 9}),
               "cannot map 9 ranks on n0: it has 8 slots; use --ranks-per-node 8, or --slots-per-node 9");
-    EXPECT_EQ(failure(job_of_slurm({4, 4}), {.ranks = 7, .ranks_per_node = 2}),
+    EXPECT_EQ(failure(job_with_gpus({4, 4}), {.ranks = 7, .ranks_per_node = 2}),
               "-n 7 is no multiple of --ranks-per-node 2; use -n 8, or leave one of them out");
-    EXPECT_EQ(failure(job_of_slurm({4, 4}), {.ranks = 12, .ranks_per_node = 4}),
+    EXPECT_EQ(failure(job_with_gpus({4, 4}), {.ranks = 12, .ranks_per_node = 4}),
               "cannot map 12 ranks with 4 on each node: job 4242 (slurm) has 2 nodes; use -n 8");
-    EXPECT_EQ(failure(job_of_slurm({4, 4}), {.ranks = 4, .nodes = 2, .ranks_per_node = 4}),
+    EXPECT_EQ(failure(job_with_gpus({4, 4}), {.ranks = 4, .nodes = 2, .ranks_per_node = 4}),
               "-n 4 is not --nnodes 2 times --ranks-per-node 4; leave one of them out");
 }
 
 TEST(mapping, nodes_without_a_rank_are_told_of) {
-    EXPECT_EQ(map_ranks(job_of_slurm({4, 4}), {.ranks = 2}).note,
+    EXPECT_EQ(map_ranks(job_with_gpus({4, 4}), {.ranks = 2}).note,
               "2 ranks fit on 1 of the 2 nodes of job 4242 (slurm), and the others have none; --map-by node spreads them");
-    EXPECT_EQ(map_ranks(job_of_slurm({4, 4}), {.ranks = 2, .nodes = 1}).note, "");
-    EXPECT_EQ(map_ranks(job_of_slurm({4, 4}), {.ranks = 2, .ranks_per_node = 2}).note, "");
-    EXPECT_EQ(map_ranks(job_of_slurm({4, 4}), {.ranks = 5}).note, "");
+    EXPECT_EQ(map_ranks(job_with_gpus({4, 4}), {.ranks = 2, .nodes = 1}).note, "");
+    EXPECT_EQ(map_ranks(job_with_gpus({4, 4}), {.ranks = 2, .ranks_per_node = 2}).note, "");
+    EXPECT_EQ(map_ranks(job_with_gpus({4, 4}), {.ranks = 5}).note, "");
 }
 
 TEST(mapping, where_nobody_tells_the_gpus_slots_count_unless_the_user_does) {
@@ -192,7 +192,7 @@ TEST(mapping, slots_that_a_list_of_hosts_states_are_a_limit) {
 }
 
 TEST(mapping, some_nodes_that_tell_and_others_that_do_not_are_an_error) {
-    auto job = job_of_slurm({4, 4});
+    auto job = job_with_gpus({4, 4});
     job.nodes[1].gpus.reset();
     EXPECT_EQ(failure(job, {}),
               "job 4242 (slurm) says that n0 has 4 GPUs, and nothing of n1: ranks cannot be counted; give --slots-per-node N, or "
@@ -201,14 +201,14 @@ TEST(mapping, some_nodes_that_tell_and_others_that_do_not_are_an_error) {
 }
 
 TEST(mapping, slots_per_node_holds_on_every_node) {
-    EXPECT_EQ(counts(job_of_slurm({4, 0}), {.slots_per_node = 6}), (std::vector{6, 6}));
-    EXPECT_EQ(failure(job_of_slurm({4, 4}), {.ranks = 13, .slots_per_node = 6}),
+    EXPECT_EQ(counts(job_with_gpus({4, 0}), {.slots_per_node = 6}), (std::vector{6, 6}));
+    EXPECT_EQ(failure(job_with_gpus({4, 4}), {.ranks = 13, .slots_per_node = 6}),
               "cannot map 13 ranks: job 4242 (slurm) has 12 slots on 2 nodes (6 each) (--slots-per-node); use -n 12, or "
               "--slots-per-node 7");
 }
 
 TEST(mapping, ten_thousand_nodes_of_eight) {
-    auto const job = job_of_slurm(std::vector<int>(10'000, 8));
+    auto const job = job_with_gpus(std::vector<int>(10'000, 8));
     auto const m = map_ranks(job, {});
     EXPECT_EQ(m.world_size(), 80'000);
     EXPECT_EQ(m.places().back(), (rank_place{9'999, 7}));

@@ -47,7 +47,7 @@ TEST(wire_messages, come_back_as_they_were) {
         ended{0x8b, "last\nlines \xff", true, memory_verdict::in_cgroup},
         gone{},
         room{std::uint64_t{5} << 30},
-        loaded_mpi{"libmpi.so.40"},
+        used_mpi{"libmpi.so.40"},
         orphaned{"slurmstepd"},
         signal{15, true, true},
         bye{3},

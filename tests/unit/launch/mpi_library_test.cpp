@@ -117,18 +117,5 @@ TEST(mpi_library, of_a_library_beside_the_program) {
     rmdir(folder.c_str());
 }
 
-TEST(mpi_library, of_a_process) {
-    EXPECT_EQ(mpi_in_maps("7f0 r-xp 0 08:01 1   /usr/lib/libc.so.6\n7f1 r-xp 0 08:01 2   /opt/my mpi/libmpi.so.40.30.4\n"),
-              "/opt/my mpi/libmpi.so.40.30.4");
-    std::string const data =
-        "7f0 r-xp 0 08:01 1 /usr/lib/libmpi.so.40.30.4\n7f1 r-xp 0 08:01 2 /opt/lib/libmuster_io.so.3.0.1.0\n";
-    EXPECT_EQ(mpi_in_maps(data), std::nullopt) << "a program that reads a dataset";
-    EXPECT_EQ(mpi_in_maps(data + "7f2 r-xp 0 08:01 3 /usr/lib/python3/dist-packages/mpi4py/MPI.cpython-311.so\n"),
-              "/usr/lib/libmpi.so.40.30.4");
-    EXPECT_EQ(mpi_in_maps("7f0 rw-p 0 00:00 0 [heap]\n\n7ff rw-p 0 0 0"), std::nullopt);
-    EXPECT_EQ(maps_mpi(getpid()), std::nullopt);
-    EXPECT_EQ(maps_mpi(-1), std::nullopt);
-}
-
 }  // namespace
 }  // namespace muster::pmix

@@ -30,6 +30,16 @@ TEST(node_shares, nothing_is_bound_that_may_be_anothers) {
     EXPECT_THAT(share_note(machine, wanted), HasSubstr("2 of the 4 GPUs and 4 of the 64 hardware threads"));
 }
 
+TEST(node_shares, GPUs_that_the_scheduler_numbers_take_the_place_of_inherited_ones) {
+    allocation const given{
+        scheduler_kind::flux, "f7", {{"n1", "n1", 2, 2, 2, false, false, "1,3"}, {"n2", "n2", 2, 0, 2}}, {}, true};
+    environment const brought{{"CUDA_VISIBLE_DEVICES", "0"}, {"HIP_VISIBLE_DEVICES", "0"}, {"KEPT", "1"}};
+    EXPECT_EQ(with_given_gpus(brought, with_share({}, given, given.nodes[0]).share),
+              (environment{
+                  {"CUDA_VISIBLE_DEVICES", "1,3"}, {"ROCR_VISIBLE_DEVICES", "1,3"}, {"ZE_AFFINITY_MASK", "1,3"}, {"KEPT", "1"}}));
+    EXPECT_EQ(with_given_gpus(brought, with_share({}, given, given.nodes[1]).share), brought);
+}
+
 TEST(node_shares, a_whole_node_is_bound_as_ever) {
     auto const machine = machine_of("polaris");
     for (auto const& wanted : {part(2, 4, false), part(4, 64, true)}) {

@@ -141,10 +141,10 @@ std::string read(std::string const& path) {
     return text.str();
 }
 
-queued_job const& find(std::vector<queued_job> const& jobs, std::string const& id) {
+queued_job const& find(std::vector<queued_job> const& jobs, char const* id) {
     for (auto const& job : jobs)
         if (job.id == id) return job;
-    throw error(errc::not_found, "no job " + id);
+    throw error(errc::not_found, std::string("no job ") + id);
 }
 
 // The fixtures are what an OpenPBS 23.06 printed for `qstat -x -t -f -F dsv ID...`.
@@ -177,7 +177,7 @@ TEST(queued_job, is_read_from_qstat) {
 
 TEST(queued_job, of_pbs_that_has_ended) {
     auto const jobs = parse_qstat(read("pbs_jobs/ended.dsv"));
-    auto const code = [&](std::string const& id) { return watch_code(find(jobs, id)); };
+    auto const code = [&](char const* id) { return watch_code(find(jobs, id)); };
     EXPECT_EQ(code("84.head"), 143) << "deleted while it was held";
     EXPECT_EQ(code("85.head"), 143) << "deleted while it ran";
     EXPECT_EQ(code("86.head"), 124) << "out of time";

@@ -54,7 +54,7 @@ struct cluster {
     }
 };
 
-cluster slurm_job() {
+cluster small_slurm_job() {
     return {{{"SLURM_JOB_ID", "42"}, {"SLURM_JOB_NODELIST", "node[1-2]"}, {"SLURM_JOB_CPUS_PER_NODE", "8(x2)"}}};
 }
 
@@ -120,7 +120,7 @@ TEST(schedulers, this_node_if_there_is_no_job) {
 }
 
 TEST(schedulers, the_job_that_this_is) {
-    auto const given = slurm_job().read({});
+    auto const given = small_slurm_job().read({});
     EXPECT_EQ(given.scheduler, scheduler_kind::slurm);
     EXPECT_EQ(given.job_id, "42");
     EXPECT_TRUE(given.fixed);
@@ -130,14 +130,14 @@ TEST(schedulers, the_job_that_this_is) {
 }
 
 TEST(schedulers, can_be_forced) {
-    EXPECT_EQ(slurm_job().read({.scheduler = scheduler_kind::local}).nodes.front().name, "here");
-    EXPECT_EQ(slurm_job().failure({.scheduler = scheduler_kind::pbs}), "--scheduler pbs: PBS_JOBID is not set");
-    EXPECT_EQ(slurm_job().failure({.scheduler = scheduler_kind::hostfile}),
+    EXPECT_EQ(small_slurm_job().read({.scheduler = scheduler_kind::local}).nodes.front().name, "here");
+    EXPECT_EQ(small_slurm_job().failure({.scheduler = scheduler_kind::pbs}), "--scheduler pbs: PBS_JOBID is not set");
+    EXPECT_EQ(small_slurm_job().failure({.scheduler = scheduler_kind::hostfile}),
               "--scheduler hostfile: neither --hostfile nor -H is given");
 }
 
 TEST(schedulers, what_scontrol_says_counts_above_the_variables) {
-    auto job = slurm_job();
+    auto job = small_slurm_job();
     job.variables.set("SLURM_GPUS_PER_NODE", "a100:2,h100:1");
     job.variables.set("SLURM_JOB_END_TIME", "1795240000");
     auto const given = job.read({});
@@ -167,20 +167,20 @@ TEST(hosts_named, one_host_under_two_names_is_refused) {
 }
 
 TEST(hosts_named, inside_a_job_choose_among_its_nodes) {
-    auto const given = slurm_job().read({.hosts = "NODE2.lab.example,node1:2"});
+    auto const given = small_slurm_job().read({.hosts = "NODE2.lab.example,node1:2"});
     EXPECT_EQ(given.scheduler, scheduler_kind::slurm);
     EXPECT_TRUE(given.fixed);
     EXPECT_EQ(given.nodes, (std::vector<node>{{"node2", "node2", 8, 2, 8}, {"node1", "node1", 2, 2, 8, true}}));
-    EXPECT_EQ(slurm_job().failure({.hosts = "node1,node7"}),
+    EXPECT_EQ(small_slurm_job().failure({.hosts = "node1,node7"}),
               "node7 is not in job 42 (slurm), whose nodes are node[1-2]; name some of these, or give --scheduler hostfile to "
               "use hosts "
               "outside the job");
-    EXPECT_EQ(slurm_job().failure({.hosts = "node1,node1.lab"}),
+    EXPECT_EQ(small_slurm_job().failure({.hosts = "node1,node1.lab"}),
               "node1 and node1.lab are two names of one host, node1; write node1 instead of both");
-    EXPECT_THAT(slurm_job().failure({.hosts = "node1.a:1,node1.b:2"}), HasSubstr("write node1.a:3 instead of both"));
-    EXPECT_EQ(names_of(slurm_job().read({.scheduler = scheduler_kind::hostfile, .hosts = "node7"})),
+    EXPECT_THAT(small_slurm_job().failure({.hosts = "node1.a:1,node1.b:2"}), HasSubstr("write node1.a:3 instead of both"));
+    EXPECT_EQ(names_of(small_slurm_job().read({.scheduler = scheduler_kind::hostfile, .hosts = "node7"})),
               std::vector<std::string>{"node7"});
-    auto job = slurm_job();
+    auto job = small_slurm_job();
     job.files["hosts"] = "node1 gpus=8\n";
     EXPECT_EQ(job.failure({.hostfile = "hosts"}), "gpus=8 on node1: job 42 (slurm) has 4 there; write gpus=4");
 }
@@ -198,7 +198,7 @@ TEST(hosts_named, where_the_scheduler_counts_no_gpus_the_site_does) {
     c.files["nodes"] = "n1\nn2\n";
     EXPECT_EQ(c.read({.gpus_of_each = 4}).nodes.at(1).gpus, 4);
     EXPECT_EQ(c.read({}).nodes.at(1).gpus, std::nullopt);
-    EXPECT_EQ(slurm_job().read({.gpus_of_each = 8}).nodes.at(0).gpus, 4) << "Slurm has said 4";
+    EXPECT_EQ(small_slurm_job().read({.gpus_of_each = 8}).nodes.at(0).gpus, 4) << "Slurm has said 4";
 }
 
 TEST(hosts_named, a_site_that_gives_whole_nodes_shares_none) {
@@ -326,9 +326,9 @@ TEST(read_allocation, a_question_without_an_answer_is_told_with_the_reason) {
     EXPECT_THAT(told_of(pbs, {1, "", "cannot connect to server\n"}), ElementsAre(HasSubstr("code 1: cannot connect to server")));
     EXPECT_THAT(told_of(pbs, {128 + SIGKILL, "", "", command_limit}), ElementsAre(HasSubstr("did not answer within 10 s")));
     EXPECT_THAT(told_of(pbs, {127, "", ""}), testing::IsEmpty());  // there is no such program
-    auto const job = slurm_job().variables;
+    auto const job = small_slurm_job().variables;
     EXPECT_THAT(told_of(job, {0, "slurm_load_jobs error", ""}), testing::Contains(AllOf(HasSubstr("show job 42"), guessed)));
-    EXPECT_THAT(told_of(job, slurm_job().sources().run_command({})), testing::IsEmpty());
+    EXPECT_THAT(told_of(job, small_slurm_job().sources().run_command({})), testing::IsEmpty());
 }
 
 TEST(read_allocation, a_pbs_host_in_two_forms_keeps_its_gpus) {
@@ -347,7 +347,7 @@ TEST(read_allocation, a_pbs_host_in_two_forms_keeps_its_gpus) {
 }
 
 TEST(read_allocation, a_slurm_list_has_as_many_nodes_as_are_said) {
-    auto job = slurm_job();
+    auto job = small_slurm_job();
     job.variables.set("SLURM_JOB_NUM_NODES", "3");
     EXPECT_EQ(job.failure({}),
               "job 42 (slurm): SLURM_JOB_NUM_NODES=3, but SLURM_JOB_NODELIST=node[1-2] names 2; set both to the "

@@ -48,9 +48,10 @@ TEST(site_file, every_shipped_one_parses_and_tells_its_source) {
         EXPECT_EQ(read.source_date.size(), 10u);
         names.push_back(read.name);
     }
-    EXPECT_THAT(names, testing::UnorderedElementsAre("generic-slurm", "generic-pbs", "polaris", "sophia", "aurora", "thetagpu",
-                                                     "perlmutter", "frontier", "lumi-g", "leonardo", "delta", "deltaai",
-                                                     "juwels-booster", "test-cluster", "workstation"));
+    EXPECT_THAT(names,
+                testing::UnorderedElementsAre("generic-slurm", "generic-pbs", "generic-flux", "tuolumne", "el-capitan", "polaris",
+                                              "sophia", "aurora", "thetagpu", "perlmutter", "frontier", "lumi-g", "leonardo",
+                                              "delta", "deltaai", "juwels-booster", "test-cluster", "workstation"));
 }
 
 TEST(site_file, polaris_says_what_its_documentation_says) {

@@ -100,6 +100,19 @@ TEST(srun_engine, gpus_of_nodes_that_differ_are_asked_for_by_their_sum) {
     EXPECT_THAT(srun_command(even, slurm_22_05().sources()).argv, testing::IsSupersetOf({"--gres=gpu:4", "--overlap"}));
 }
 
+TEST(srun_engine, where_slots_are_named_the_step_has_all_gpus_of_the_job) {
+    auto job = job_on({4, 1, 3}, {4, 1, 3});
+    for (auto& node : job.given.nodes) node.slots_named = true;
+    auto const none =
+        testing::Not(testing::Contains(testing::AnyOf(testing::StartsWith("--gpus"), testing::StartsWith("--gres"))));
+    EXPECT_THAT(srun_command(job, slurm_22_05().sources()).argv, testing::AllOf(none, testing::Contains("--overlap")));
+    environment daemons;
+    order_daemons_step(job, "", daemons);
+    EXPECT_EQ(daemons, (environment{{"SLURM_OVERLAP", "1"}}));
+    job.variables = {{"SLURM_GPUS", "8"}};
+    EXPECT_THAT(srun_command(job, slurm_22_05().sources()).argv, testing::Contains("--gpus=8"));
+}
+
 TEST(srun_engine, a_step_of_daemons_has_the_gpus_of_their_nodes) {
     auto const orders = [](engine_job const& job, std::string const& left_out) {
         environment variables{{"SLURM_GPUS", "9"},

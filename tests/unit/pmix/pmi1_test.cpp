@@ -30,6 +30,10 @@ TEST(pmi1_wire, takes_lines_apart) {
     EXPECT_EQ(message->find("d"), "");
     EXPECT_EQ(message->find("e"), std::nullopt);
     EXPECT_EQ(parse_pmi1("a=7")->number("a"), 7);
+    auto const abort = parse_pmi1("cmd=abort exitcode=42 message=application called MPI_Abort(comm=0, 42) - process 0");
+    ASSERT_TRUE(abort);
+    EXPECT_EQ(abort->number("exitcode"), 42);
+    EXPECT_EQ(abort->find("message"), "application called MPI_Abort(comm=0, 42) - process 0");
     EXPECT_EQ(parse_pmi1("a=99999999999")->number("a"), std::nullopt);
     for (std::string const& bad : {std::string(), std::string("  "), std::string("cmd"), std::string("=x"), std::string("a=b c"),
                                    std::string("a=b\0c", 5), "a=" + std::string(5000, 'x')})
@@ -108,7 +112,7 @@ TEST(pmi1_job, barrier_lets_all_go_at_once) {
 
 TEST(pmi1_job, abort_carries_the_code_and_gets_no_answer) {
     talk t(2);
-    EXPECT_EQ(t.say(1, "cmd=abort exitcode=42"), "");
+    EXPECT_EQ(t.say(1, "cmd=abort exitcode=42 message=application called MPI_Abort(MPI_COMM_WORLD, 42) - process 1"), "");
     ASSERT_EQ(t.events.size(), 1U);
     EXPECT_EQ(t.events[0].what, kind::aborted);
     EXPECT_EQ(t.events[0].code, 42);

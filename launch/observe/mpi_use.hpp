@@ -1,0 +1,49 @@
+// Sees whether a living process uses MPI. That its library is there says little: PyTorch, HDF5 and mpi4py bring one to programs that never call it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster {
+
+/// What one look at a process has shown.
+struct mpi_sight {
+    std::string library{};              ///< the path of the MPI library in it; empty: none, and all else says nothing
+    std::optional<bool> initialised{};  ///< whether MPI_Init was begun, where the library shows it (Open MPI 2.1 and later)
+    bool linked = false;    ///< the program itself is linked to MPI, or is Python with mpi4py's module; looked for only where
+                            ///< `initialised` says nothing
+    bool has_pmi1 = false;  ///< its variables lead to a PMI-1 server; likewise
+    bool operator==(mpi_sight const&) const = default;
+
+    /// As far as can be seen. Where the library does not show it, a program that is linked to MPI is taken to use it.
+    bool uses_mpi() const noexcept { return !library.empty() && initialised.value_or(linked); }
+
+    /// The same of a program that a PMI-1 server of muster's own waits for: an MPI that can reach it and has not come was not
+    /// initialised.
+    bool uses_mpi_elsewhere() const noexcept { return uses_mpi() && (initialised || !has_pmi1); }
+};
+
+/// A rank that has MPI and has not used it yet is looked at again when it writes something this much later.
+inline constexpr std::chrono::seconds mpi_look_again_after{1};
+
+/// Looks at a living process of this user below this one. What may not be read, or ends meanwhile, has no library. Never throws.
+mpi_sight look_for_mpi(pid_t pid);
+
+/// Where a library lies in the text of /proc/PID/maps: the path of the first MPI library, the address at which its file's
+/// beginning is, and whether mpi4py's module is there, too.
+struct mapped_mpi {
+    std::string path{};
+    std::uint64_t address = 0;
+    bool by_mpi4py = false;
+    bool operator==(mapped_mpi const&) const = default;
+};
+
+/// Pure. Any text will do.
+std::optional<mapped_mpi> mpi_in_maps(std::string_view maps);
+
+}  // namespace muster

@@ -1,0 +1,36 @@
+// Starts commands on the other hosts of a Flux job, as ssh would: through flux exec, by the broker that each host of the job has.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "launch/scheduler/scheduler_sources.hpp"
+
+namespace muster {
+
+/// The number of the broker on `host`: its place in `hostlist`, what `flux getattr hostlist` prints ("node[1-4]"), by the same name, else by
+/// the same name before the first dot. Of several brokers on one host it is the first. Nothing if there is none. Pure. Throws
+/// parse_error naming `origin` for what is no hostlist.
+std::optional<int> broker_on(std::string_view hostlist, std::string_view host, std::string_view origin);
+
+/// The words that run `command`, a line for a shell, on that broker's host. The GPUs that variables of this process name are this
+/// host's, and flux exec would pass them on, so they are left out. Pure.
+std::vector<std::string> flux_exec_words(int broker, std::string const& command);
+
+/// `muster fluxrsh HOST COMMAND…`, which engines call as if it were ssh: a shell on HOST, a host of this Flux instance, runs the words
+/// joined by blanks. Becomes flux exec, so that whoever ends it ends the command: Flux kills what a vanished flux exec has started.
+/// Throws errc::unavailable outside of Flux and for a host that the instance does not have.
+int fluxrsh_command(std::vector<std::string> const& words, environment const& variables);
+
+/// The words of `muster fluxrsh`, by the path of `muster`, and the text of a script for `sh` that becomes it, for engines that divide the words
+/// of their agent at blanks. Pure.
+std::vector<std::string> fluxrsh_words(std::string const& muster);
+std::string fluxrsh_script(std::string const& muster);
+
+/// Why flux exec cannot start anything on this job's hosts; nothing if it can.
+std::optional<std::string> flux_exec_unavailable(scheduler_sources const& sources);
+
+}  // namespace muster

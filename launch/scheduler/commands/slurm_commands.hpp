@@ -1,0 +1,58 @@
+// Every command of Slurm that muster runs, in one table: its words, the forms of its answer by version, and who reads that.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/environment.hpp"
+
+namespace muster {
+
+enum class slurm_ask {
+    srun_version,
+    mpi_plugins,
+    step,
+    config,
+    job_in_detail,
+    job_record,
+    job_for_people,
+    node_records,
+    jobs_of_user,
+    jobs_by_number,
+    job_numbers,
+    partitions,
+    accounts,
+    submit,
+    test_submit,
+    allocate,
+    cancel,
+    bare_step,
+};
+
+struct slurm_command {
+    slurm_ask what;
+    std::string_view words;  ///< as they are run; each {} is a value
+    std::string_view
+        reader;  ///< the function that reads the answer and the file that declares it, "parse_squeue launch/…hpp"; or nobody
+    std::string_view forms;         ///< of the answer, by version
+    std::string_view made_in = {};  ///< the file that makes the words itself; empty: slurm_words does
+};
+
+/// All of them; a unit test finds a command that is run anywhere and is not here. What mpirun and mpiexec run by themselves (srun for
+/// their daemons) is not muster's.
+std::span<slurm_command const> slurm_commands() noexcept;
+
+/// The words of a command, `values` in the places of {}; options may be put behind them. Throws errc::internal for another number of
+/// values.
+std::vector<std::string> slurm_words(slurm_ask what, std::vector<std::string> const& values = {});
+
+/// The program's name alone: "squeue".
+std::string slurm_program(slurm_ask what);
+
+/// Without the variables by which a user gives squeue, sinfo and scancel other columns, or fewer jobs and nodes, than muster asks for
+/// (SQUEUE_FORMAT, SQUEUE_PARTITION, SINFO_FORMAT, SLURM_TIME_FORMAT, SCANCEL_STATE …). Pure.
+environment without_slurm_views(environment variables);
+
+}  // namespace muster
