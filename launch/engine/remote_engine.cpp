@@ -10,6 +10,7 @@
 #include "launch/placement/this_node.hpp"
 #include "launch/remote/flux_remote.hpp"
 #include "launch/remote/host_ranks.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/remote/pbs_remote.hpp"
 
 namespace muster {
@@ -37,9 +38,9 @@ std::vector<host_ranks> hosts_of(engine_job const& job) {
     return hosts;
 }
 
-/// By ssh it would lead past Slurm's limits, and out of its sight.
+/// Another shell would lead past Slurm's limits, and out of its sight.
 bool is_by_srun(engine_job const& job) {
-    return job.given.scheduler == scheduler_kind::slurm && job.remote_shell.empty();
+    return job.given.scheduler == scheduler_kind::slurm;
 }
 
 /// One srun, which starts what is put behind it once a node, with all that the job has there, and gives it its standard input.
@@ -57,7 +58,7 @@ engine_command step_for_agents(engine_job const& job, scheduler_sources const& s
 std::optional<std::string> remote_unavailable(engine_job const& job, scheduler_sources const& sources) {
     if (is_by_srun(job)) {
         if (auto const beyond = beyond_first_component(job, sources.variables)) return beyond;
-        if (sources.run_command({"srun", "--version"}).exit_status == 127) return "there is no srun on PATH";
+        if (sources.run_command(slurm_words(slurm_ask::srun_version)).exit_status == 127) return "there is no srun on PATH";
         return std::nullopt;
     }
     if (job.given.scheduler == scheduler_kind::flux && job.remote_shell.empty()) return flux_exec_unavailable(sources);

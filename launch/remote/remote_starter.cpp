@@ -36,8 +36,15 @@ constexpr std::size_t calls_at_once = 32;  ///< remote shells whose agents have 
 constexpr std::size_t largest_part_bytes = 64u << 20;
 constexpr std::array starter_signals{SIGCHLD, SIGTERM};
 constexpr duration patience_with_hosts{10};     ///< from its call until the user is told of one
+constexpr duration patience_with_step{10};      ///< with an srun whose agents have all been told to end
 constexpr duration between_losses{0.2};         ///< those of a moment are told in one line
 constexpr duration patience_with_late_ones{2};  ///< with agents on their way, once the start is given up
+
+void wait_for(pid_t child, duration limit) {
+    auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(limit);
+    timespec const pause{0, 1'000'000};
+    while (::waitpid(child, nullptr, WNOHANG) == 0 && event_loop::clock::now() < end) ::nanosleep(&pause, nullptr);
+}
 
 /// The shims' variables: those that they need to start. The ranks' own come from the launcher, over the shims' connections.
 environment variables_of_shims(environment const& own) {
@@ -88,7 +95,7 @@ int remote_starter::run() {
     loop_.after(patience_with_hosts, [this] { note_absent(); });
     loop_.run();
     say_lost();
-    wait_for_local_agent();
+    wait_for_agents();
     return asked_to_end_ ? 128 + SIGTERM : exit_code_;
 }
 
@@ -103,17 +110,16 @@ void remote_starter::call_some() {
         }
 }
 
-/// It has a folder to remove, and whoever ends this run kills what is left below it.
-void remote_starter::wait_for_local_agent() {
+/// Agents have folders to remove. Whoever ends this run kills what is left below it, and Slurm ends a step whose srun is gone.
+void remote_starter::wait_for_agents() {
+    for (auto& one : hosts_)
+        if (one.link) one.link->close();
+    // A flux exec that is killed leaves a line of its broker's behind.
+    bool const by_flux = order_.shell.size() > 1 && order_.shell[1] == "fluxrsh";
     auto const end = event_loop::clock::now() + std::chrono::milliseconds(500);
-    for (std::size_t i = 0; i < hosts_.size(); ++i) {
-        if (hosts_[i].link) hosts_[i].link->close();
-        // A flux exec that is killed leaves a line of its broker's behind.
-        bool const by_flux = order_.shell.size() > 1 && order_.shell[1] == "fluxrsh";
-        if ((!order_.hosts[i].here && !by_flux) || hosts_[i].shell < 0) continue;
-        timespec const pause{0, 1'000'000};
-        while (::waitpid(hosts_[i].shell, nullptr, WNOHANG) == 0 && event_loop::clock::now() < end) ::nanosleep(&pause, nullptr);
-    }
+    for (std::size_t i = 0; i < hosts_.size(); ++i)
+        if ((order_.hosts[i].here || by_flux) && hosts_[i].shell >= 0) wait_for(hosts_[i].shell, end - event_loop::clock::now());
+    if (shell_of_all_ >= 0) wait_for(shell_of_all_, asked_to_end_ || giving_up_ ? duration(1) : patience_with_step);
 }
 
 void remote_starter::note_absent() {

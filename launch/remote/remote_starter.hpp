@@ -63,7 +63,7 @@ class remote_starter {
     std::size_t place_of(wire::hello const& hello) const;
     void on_shell_of_all_ended(int status);
     void note_absent();
-    void wait_for_local_agent();
+    void wait_for_agents();
     void on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
     void on_frame(std::size_t which, std::string_view frame);
     void on_message(std::size_t which, wire::taken const& taken);

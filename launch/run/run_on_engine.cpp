@@ -106,6 +106,7 @@ int run_on_engine(run_context const& run, run_preparation const& prepared) {
     end_phase("engine chosen");
     auto ranks = make_ranks(run, prepared, engine.name);
     auto command = engine.command(job, run.sources);
+    if (auto const note = note_on_size(job, run.sources, engine.name); !note.empty() && !options.quiet) print_note(note);
     if (!command.note.empty() && !options.quiet) fmt::print(stderr, "muster: note: {}\n", command.note);
     if (options.dry_run) {
         fmt::print("{}", shell_text(command, run.inherited));

@@ -29,7 +29,7 @@ host=$1
 shift
 exec unshare --uts --ipc --fork bash -c 'hostname "$0" && exec bash -c "$1"' "$host" "$*"
 """
-NETWORK = """ip link set lo up && ip link add a type veth peer name b && ip addr add 10.88.0.1/16 dev a && ip link set a up && ip link set b up
+NETWORK = """ip link set lo up && ip link add eth0 type veth peer name eth1 && ip addr add 10.88.0.1/16 dev eth0 && ip link set eth0 up && ip link set eth1 up
 mount --bind "$1" /etc/hosts && mount -t tmpfs tmpfs /dev/shm && hostname login && shift && exec "$@"
 """
 
@@ -139,10 +139,12 @@ def in_namespaces(options, hosts, engine):
             time.sleep(0.1)
             try:
                 if engine == "muster":
-                    costs = launcher_and_starter(run.pid) or costs
+                    now = launcher_and_starter(run.pid)
                 else:
                     first = next(pid for pid in processes(run.pid) if words(pid)[0:1] == ["mpirun"])
-                    costs = {"mpirun": look(first)}
+                    now = {"mpirun": look(first)}
+                for who, one in now.items():
+                    costs[who] = {what: max(value, costs.get(who, {}).get(what, 0)) for what, value in one.items()}
             except (OSError, StopIteration, AttributeError):
                 pass
         if run.poll() is None:
