@@ -47,7 +47,8 @@ std::int64_t parent_of(std::int64_t pid) {
 environment variables_of_process(std::int64_t pid) {
     environment variables;
     if (pid < 1) return variables;
-    for (auto const entry : split(read_text_file(fmt::format("/proc/{}/environ", pid)), '\0'))
+    auto const text = read_text_file(fmt::format("/proc/{}/environ", pid));
+    for (auto const entry : split(text, '\0'))
         if (auto const equals = entry.find('='); equals != std::string_view::npos && equals > 0)
             variables.set(entry.substr(0, equals), entry.substr(equals + 1));
     return variables;

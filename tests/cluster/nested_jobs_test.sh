@@ -9,7 +9,7 @@ command -v mpirun >/dev/null || skip 'one of the outer jobs is a rank of mpirun,
 # What it finds, without what differs from job to job. A job's tasks of an array and the components of a heterogeneous one find their own.
 write_program find_hosts <<'FIND'
 if prefix/bin/muster hosts --format json >"found.$1.json" 2>"found.$1.err"; then
-    grep -E '"(slots|gpus|cpus|scheduler)"' "found.$1.json" >"found.$1.tmp"
+    tr -d ' \n' <"found.$1.json" | grep -oE '"slots":[0-9]+,"gpus":[0-9]+,"cpus":[0-9]+' | sort >"found.$1.tmp"
 else
     cat "found.$1.err" >"found.$1.tmp"
 fi
