@@ -33,17 +33,30 @@ bool has_pals(scheduler_sources const& sources) {
     return mpiexec && mpiexec->from == mpiexec_program::maker::pals;
 }
 
+/// From there on a tree is better: the engine remote tells every host itself. So many hosts were measured (docs/measured.md).
+constexpr int most_hosts_of_star = 3000;
+/// Hosts times ranks: what ranks of an MPI tell to meet goes whole to each host; 558 bytes a rank with MPICH make 9 GB of this.
+constexpr long most_words_of_star = 16'000'000;
+
+bool is_beyond_star(engine_job const& job) {
+    return job.map.nodes_used() > most_hosts_of_star;
+}
+
 /// Why the engine remote, though it could start the ranks, comes behind those of an MPI library; nothing if it does not.
 std::optional<std::string> reason_to_wait(engine_job const& job, scheduler_sources const& sources) {
     auto const scheduler = job.given.scheduler;
     bool const by_flux = scheduler == scheduler_kind::flux && job.remote_shell.empty();
+    if (scheduler == scheduler_kind::slurm) return "in a Slurm job it is chosen by --engine remote only";
     if (scheduler != scheduler_kind::hostfile && scheduler != scheduler_kind::pbs && scheduler != scheduler_kind::flux)
         return fmt::format("nobody has tried it in a job of {}", to_string(scheduler));
     if (scheduler == scheduler_kind::hostfile && job.remote_shell.empty())
-        for (auto const* const name : {"OMPI_MCA_plm_rsh_agent", "OMPI_MCA_plm_ssh_agent", "PRTE_MCA_plm_ssh_agent", "HYDRA_LAUNCHER_EXEC"})
+        for (auto const* const name :
+             {"OMPI_MCA_plm_rsh_agent", "OMPI_MCA_plm_ssh_agent", "PRTE_MCA_plm_ssh_agent", "HYDRA_LAUNCHER_EXEC"})
             if (sources.variables.has(name))
                 return fmt::format("{} names another remote shell than ssh; --remote-shell names it to muster, too", name);
     if (has_pals(sources)) return "PALS' mpiexec is here, which knows this machine's network";
+    if (!by_flux && is_beyond_star(job))
+        return fmt::format("{} hosts are more than one process tells well", job.map.nodes_used());
     if (by_flux) return std::nullopt;  // an MPI's own launcher would come by ssh, or by the same flux exec
     if (auto const mpi = find_mpi(job, sources); mpi.family != mpi_family::none)
         return fmt::format("{} uses {}, whose own launcher comes first", job.program, mpi.library);
@@ -118,6 +131,27 @@ engine_row const& choose_engine(engine_job const& job, scheduler_sources const& 
                             in_components ? "use the nodes of the first component only, or ask for one job without components"
                                           : "load the MPI that the program is built with, so that its mpirun or mpiexec is on "
                                             "PATH (module load openmpi)"));
+}
+
+std::string note_on_size(engine_job const& job, scheduler_sources const& sources, std::string_view engine) {
+    int const hosts = job.map.nodes_used();
+    bool const many = is_beyond_star(job);
+    bool const mpi =
+        static_cast<long>(hosts) * ranks_of(job) > most_words_of_star && find_mpi(job, sources).family != mpi_family::none;
+    if (engine == "remote" && mpi)
+        return fmt::format(
+            "{} hosts and {} ranks of MPI: remote sends what ranks tell each other from one process to every host; an "
+            "engine with a tree starts them sooner (srun, the MPI's own mpirun or mpiexec on PATH)",
+            hosts, ranks_of(job));
+    if (engine == "remote" && many)
+        return fmt::format(
+            "{} hosts: remote tells each from one process; an engine with a tree starts them sooner (srun, or an "
+            "mpirun or mpiexec on PATH)",
+            hosts);
+    if (many && job.given.scheduler == scheduler_kind::hostfile && (engine == "mpirun" || engine == "mpiexec"))
+        return fmt::format("{} hosts: {} starts them by a tree of its daemons; --engine remote tells each from one process",
+                           hosts, engine);
+    return {};
 }
 
 std::string shell_text(engine_command const& command, environment const& base) {

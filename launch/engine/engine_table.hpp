@@ -32,6 +32,10 @@ std::span<engine_row const> engines() noexcept;
 engine_row const& choose_engine(engine_job const& job, scheduler_sources const& sources, std::string_view forced,
                                 std::vector<std::string>* tried = nullptr);
 
+/// What the user should know of that engine, chosen for so many hosts: that another one than usual was taken, or that none with a tree is
+/// here; mostly empty.
+std::string note_on_size(engine_job const& job, scheduler_sources const& sources, std::string_view engine);
+
 /// The command as lines for a shell: its files as here-documents, then the variables in which it differs from `base`, then argv.
 std::string shell_text(engine_command const& command, environment const& base);
 

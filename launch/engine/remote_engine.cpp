@@ -6,9 +6,11 @@
 #include <cmath>
 
 #include "base/text.hpp"
+#include "launch/engine/srun_engine.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/remote/flux_remote.hpp"
 #include "launch/remote/host_ranks.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/remote/pbs_remote.hpp"
 
 namespace muster {
@@ -36,31 +38,59 @@ std::vector<host_ranks> hosts_of(engine_job const& job) {
     return hosts;
 }
 
+/// Another shell would lead past Slurm's limits, and out of its sight.
+bool is_by_srun(engine_job const& job) {
+    return job.given.scheduler == scheduler_kind::slurm;
+}
+
+/// One srun, which starts what is put behind it once a node, with all that the job has there, and gives it its standard input.
+engine_command step_for_agents(engine_job const& job, scheduler_sources const& sources) {
+    auto probes = job;
+    probes.probe = true;
+    auto step = srun_command(probes, sources);
+    step.argv.resize(step.argv.size() - job.shim.size());
+    std::replace(step.argv.begin(), step.argv.end(), std::string("--input=none"), std::string("--input=all"));
+    return step;
+}
+
 }  // namespace
 
 std::optional<std::string> remote_unavailable(engine_job const& job, scheduler_sources const& sources) {
-    if (job.given.scheduler == scheduler_kind::slurm)
-        return "in a Slurm job ssh would lead past Slurm's limits and out of its sight; srun starts ranks there";
+    if (is_by_srun(job)) {
+        if (auto const beyond = beyond_first_component(job, sources.variables)) return beyond;
+        if (sources.run_command(slurm_words(slurm_ask::srun_version)).exit_status == 127) return "there is no srun on PATH";
+        return std::nullopt;
+    }
     if (job.given.scheduler == scheduler_kind::flux && job.remote_shell.empty()) return flux_exec_unavailable(sources);
     bool const by_ssh = job.given.scheduler != scheduler_kind::pbs && job.remote_shell.empty();
     if (by_ssh && sources.run_command({"ssh", "-V"}).exit_status == 127) return "there is no ssh on PATH";
     return std::nullopt;
 }
 
-engine_command remote_command_line(engine_job const& job, scheduler_sources const&) {
+engine_command remote_command_line(engine_job const& job, scheduler_sources const& sources) {
+    bool const by_srun = is_by_srun(job);
     bool const in_pbs = job.given.scheduler == scheduler_kind::pbs;
     engine_command command{{job.shim.front(), "remote"}, job.variables, {}, wire_up::pmix_and_pmi};
     auto const path = job.scratch_dir + "/remote.hosts";
     command.files.emplace_back(path, to_lines(hosts_of(job)));
     auto shell = job.remote_shell;
     if (shell.empty() && job.given.scheduler == scheduler_kind::flux) shell = shell_join(fluxrsh_words(job.shim.front()));
-    if (shell.empty()) shell = in_pbs ? shell_join(std::vector<std::string>{job.shim.front(), "tmrsh"}) : std::string(default_shell);
-    if (!job.extra_arguments.empty()) shell += " " + shell_join(job.extra_arguments);
+    if (shell.empty())
+        shell = in_pbs ? shell_join(std::vector<std::string>{job.shim.front(), "tmrsh"}) : std::string(default_shell);
+    if (by_srun) {
+        auto step = step_for_agents(job, sources);
+        shell = shell_join(step.argv);
+        command.variables = std::move(step.variables);
+        command.files.insert(command.files.end(), step.files.begin(), step.files.end());
+    } else if (!job.extra_arguments.empty())
+        shell += " " + shell_join(job.extra_arguments);
     auto& argv = command.argv;
     argv.insert(argv.end(), {path, "--shell=" + shell, "--pass-key=" + job.pass_key,
                              fmt::format("--lost-after={:.0f}", std::ceil(job.lost_after.count()))});
     if (!job.network_interface.empty()) argv.push_back("--interface=" + job.network_interface);
     if (in_pbs && job.remote_shell.empty()) argv.push_back("--by-scheduler");
+    if (by_srun) argv.push_back("--at-once");
+    if (by_srun && job.munge_socket) argv.push_back("--munge-socket=" + *job.munge_socket);
     if (job.probe) argv.push_back("--probe");
     argv.push_back("--");
     argv.insert(argv.end(), job.shim.begin(), job.shim.end());

@@ -102,7 +102,7 @@ environment rank_environment(environment const& of_launcher, environment const& 
     }
     merged.unset("MUSTER_LAUNCHER");
     merged.unset("MUSTER_TOKEN");
-    merged.unset("MUSTER_MPI_EVENTS");
+    merged.unset("MUSTER_AGENT_SOCKET");
     return merged;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -12,5 +13,12 @@ std::string name_of_rank(int rank, std::string_view host, int gpu_index, std::st
 
 /// "1 rank", "3 ranks".
 std::string count_of_ranks(std::size_t count);
+
+/// So many ranks, hosts or nodes a message names at most: "a, b, c, d and 60 more nodes" of `count` where `names` has no more than these.
+inline constexpr std::size_t most_named = 4;
+std::string list_some(std::span<std::string const> names, std::size_t count, std::string_view what);
+inline std::string list_some(std::span<std::string const> names, std::string_view what) {
+    return list_some(names, names.size(), what);
+}
 
 }  // namespace muster

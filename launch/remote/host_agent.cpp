@@ -21,13 +21,16 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "launch/remote/agent_ticket.hpp"
+#include "launch/remote/host_ranks.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
 #include "launch/system/open_files.hpp"
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signals.hpp"
+#include "launch/wire/agent_frame.hpp"
 #include "launch/wire/launcher_link.hpp"
-#include "launch/wire/mpi_event.hpp"
 #include "launch/wire/run_key.hpp"
 #include "pmix/scrub.hpp"
 
@@ -38,8 +41,10 @@ namespace {
 constexpr std::size_t usual_open_files = 1024;
 constexpr duration starter_lost_after{15};  ///< until it says how long
 constexpr std::size_t largest_order_bytes = 64u << 20;
+constexpr std::size_t largest_frame_bytes = 64u << 20;
+constexpr duration last_words{0.5};  ///< for what shims have said when this process ends
 constexpr std::array agent_signals{SIGCHLD};
-constexpr int most_waits_for_strays = 500;  ///< of 20 ms
+constexpr int most_waits_for_strays = 500;          ///< of 20 ms
 constexpr std::string_view pmi1_exchange = "pmi1";  ///< its barrier; fences have other names
 
 }  // namespace
@@ -65,6 +70,7 @@ host_agent::~host_agent() {
 int host_agent::run() {
     connect();
     loop_.run();
+    if (launcher_) launcher_->flush(last_words);
     return exit_code_;
 }
 
@@ -75,18 +81,75 @@ void host_agent::connect() {
     auto link = connect_to_launcher(directions);
     starter_fd_ = link.socket.get();
     detect_lost_peer(starter_fd_, starter_lost_after);
-    starter_ = std::make_unique<frame_channel>(loop_, std::move(link.socket),
-                                               frame_channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
-                                                                        [this](std::string const& reason) { on_starter_lost(reason); }},
-                                               largest_order_bytes);
+    starter_ =
+        std::make_unique<frame_channel>(loop_, std::move(link.socket),
+                                        frame_channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
+                                                                 [this](std::string const& reason) { on_starter_lost(reason); }},
+                                        largest_order_bytes);
     starter_->secure(std::move(link.session));
     wire::hello hello;
     hello.version = version();
     hello.host = short_host_name();
     hello.rank = place_.number;
+    if (place_.number < 0) hello.step = variables_.get_or("SLURMD_NODENAME", "");
     hello.world_size = place_.count;
     hello.pid = ::getpid();
     tell(hello);
+}
+
+/// So that the launcher knows of this host as soon as it is there.
+void host_agent::on_message(wire::meet_launcher const& meeting) try {
+    place_.number = meeting.number;
+    if (meeting.variables.begin() == meeting.variables.end()) return;
+    auto link = connect_to_launcher(meeting.variables);
+    int const fd = link.socket.get();
+    detect_lost_peer(fd, meeting.lost_after);
+    launcher_fd_ = fd;
+    launcher_ =
+        std::make_unique<frame_channel>(loop_, std::move(link.socket),
+                                        frame_channel::callbacks{[this](std::string_view frame) { on_launcher_frame(frame); },
+                                                                 [this](std::string const&) { on_launcher_lost(); }},
+                                        largest_frame_bytes);
+    launcher_->secure(std::move(link.session));
+    wire::hello hello;
+    hello.version = version();
+    hello.host = short_host_name();
+    hello.world_size = place_.count;
+    hello.pid = ::getpid();
+    hello.agent = place_.number;
+    launcher_->send(wire::encode(hello));
+} catch (error const& e) {
+    tell(wire::failed{e.what(), exit_code(e.code())});
+}
+
+/// The job is for all ranks here and is fitted to each; all else goes to whom it is for, as it is.
+void host_agent::on_launcher_frame(std::string_view frame) {
+    if (auto const one = wire::read_rank_frame(frame)) {
+        for (auto& shim : shims_)
+            if (shim.link && (one->rank == wire::rank_frame::all || one->rank == shim.rank)) shim.link->send(one->bytes);
+        return;
+    }
+    auto message = wire::decode(frame);
+    if (auto* const job = std::get_if<wire::job>(&message)) give_job(std::move(*job));
+}
+
+void host_agent::give_job(wire::job job) {
+    try {
+        job.own_address = reachable_address(job.address, job.network_interface, launcher_fd_);
+    } catch (error const&) {
+        job.own_address.clear();  // each shim says what is wrong with the interface
+    }
+    for (std::size_t i = 0; i < shims_.size(); ++i) {
+        job.who.rank = shims_[i].rank;
+        job.who.local_rank = static_cast<int>(i);
+        if (shims_[i].link) shims_[i].link->send(wire::encode(job));
+    }
+}
+
+/// The shims see it, and try for themselves.
+void host_agent::on_launcher_lost() {
+    for (auto& shim : shims_)
+        if (shim.link) shim.link->close();
 }
 
 void host_agent::on_frame(std::string_view frame) {
@@ -94,14 +157,18 @@ void host_agent::on_frame(std::string_view frame) {
 }
 
 void host_agent::on_starter_lost(std::string const& reason) {
-    if (reason != frame_channel::closed_by_peer) fmt::print(stderr, "muster: {}: the connection to muster run is lost: {}\n", short_host_name(), reason);
+    if (reason != frame_channel::closed_by_peer)
+        fmt::print(stderr, "muster: {}: the connection to muster run is lost: {}\n", short_host_name(), reason);
     loop_.stop();
 }
 
 void host_agent::on_message(wire::start_shims const& order) try {
     detect_lost_peer(starter_fd_, order.lost_after);
-    if (order.serve_mpi) serve_mpi(order);
-    for (std::size_t i = 0; i < order.ranks.size(); ++i) start(order, order.ranks[i], static_cast<int>(i));
+    hosts_ = static_cast<std::size_t>(place_.count);
+    auto const ranks_of_hosts = unpack_ranks(order.ranks, hosts_, order.world_size);
+    if (order.serve_mpi) serve_mpi(order, ranks_of_hosts);
+    auto const& ranks = ranks_of_hosts.at(static_cast<std::size_t>(place_.number));
+    for (std::size_t i = 0; i < ranks.size(); ++i) start(order, ranks, static_cast<int>(i));
     any_started_ = true;
     sweep_session_dirs();  // of agents that were killed
 } catch (error const& e) {
@@ -109,7 +176,7 @@ void host_agent::on_message(wire::start_shims const& order) try {
 }
 
 /// The servers that MPI meets its world by, as the launcher has them on one node; those of all hosts give each other what ranks tell.
-void host_agent::serve_mpi(wire::start_shims const& order) {
+void host_agent::serve_mpi(wire::start_shims const& order, std::vector<std::vector<int>> const& ranks_of_hosts) {
     session_dir_ = make_session_dir(session_lock_);
     pmix::job job;
     job.nspace = order.nspace;
@@ -117,12 +184,10 @@ void host_agent::serve_mpi(wire::start_shims const& order) {
     job.session_dir = session_dir_;
     job.executable = order.shim.front();
     job.usable_cores = static_cast<int>(current_affinity().cpus.size());
-    for (std::size_t i = 0; i < order.hosts.size(); ++i) {
-        job.nodes.push_back({order.hosts[i], order.ranks_of_hosts.at(i)});
-        all_nodes_.push_back(static_cast<int>(i));
-    }
-    job.node = order.node_rank;
-    job.host = order.hosts.at(static_cast<std::size_t>(order.node_rank));
+    auto const names = expand_hostlist(order.hosts, "the run's hosts");
+    for (std::size_t i = 0; i < hosts_; ++i) job.nodes.push_back({names.at(i), ranks_of_hosts[i]});
+    job.node = place_.number;
+    job.host = names.at(static_cast<std::size_t>(place_.number));
     pmix_server_.emplace(job);
     pmi1_server_.emplace(job);
     for (int const fd : {pmix_server_->event_fd(), pmi1_server_->event_fd()})
@@ -133,9 +198,10 @@ void host_agent::poll_servers() {
     for (auto const& event : pmix_server_->poll()) pass_on(event);
     for (auto const& event : pmi1_server_->poll()) pass_on(event);
     auto mail = pmix_server_->take_mail();
-    for (auto& part : mail.parts) tell(wire::exchange{part.name, part.nodes, std::move(part.data)});
+    for (auto& part : mail.parts)
+        tell(wire::exchange{part.name, part.nodes.size() == hosts_ ? "" : cpuset{part.nodes}.to_list(), std::move(part.data)});
     for (auto& one : mail.modex) tell(wire::modex{one.node, one.number, one.rank, one.status, std::move(one.data)});
-    if (auto part = pmi1_server_->take_part()) tell(wire::exchange{std::string(pmi1_exchange), all_nodes_, std::move(*part)});
+    if (auto part = pmi1_server_->take_part()) tell(wire::exchange{std::string(pmi1_exchange), "", std::move(*part)});
 }
 
 /// To the rank's shim, and by it to the launcher. After an abort an MPICH waits until it is killed. What it prints tells its shim more, but
@@ -147,16 +213,22 @@ void host_agent::pass_on(pmix::server_event const& event) const {
                       : event.what == kind::finalized ? mpi_event::kind::finalized
                                                       : mpi_event::kind::aborted;
     for (auto const& one : shims_)
-        if (one.rank == event.rank) write_event(one.socket.get(), {what, event.code});
+        if (one.rank == event.rank && one.link) one.link->send(encode(mpi_event{what, event.code}));
 }
 
-/// Its rank has ended: what that had done before waits at the servers at most. Or it asks whether this process runs.
-void host_agent::on_question_of_shim(std::size_t which) {
-    auto& socket = shims_[which].socket;
-    auto const questions = read_events(socket.get());
-    if (questions.empty()) return loop_.unwatch(socket.get());
-    poll_servers();
-    for (auto const& question : questions) write_event(socket.get(), question);
+/// For the launcher; or a question: its rank has ended, and what that had done before waits at the servers at most, or does this process run?
+void host_agent::on_shim_frame(std::size_t which, std::string_view frame) {
+    auto const& one = shims_[which];
+    if (auto const question = read_event(frame)) {
+        if (pmix_server_) poll_servers();
+        if (one.link) one.link->send(encode(*question));
+    } else if (launcher_) {
+        launcher_->send(wire::encode(wire::rank_frame{one.rank, frame}));
+    }
+}
+
+void host_agent::on_shim_gone(std::size_t which) {
+    if (launcher_) launcher_->send(wire::encode(wire::rank_frame{shims_[which].rank, {}, wire::rank_frame::kind::closed}));
 }
 
 void host_agent::on_message(wire::exchange const& exchange) {
@@ -174,7 +246,8 @@ void host_agent::on_message(wire::modex const& modex) {
     poll_servers();
 }
 
-void host_agent::start(wire::start_shims const& order, int rank, int local_rank) {
+void host_agent::start(wire::start_shims const& order, std::vector<int> const& ranks, int local_rank) {
+    int const rank = ranks[static_cast<std::size_t>(local_rank)];
     environment own = variables_;
     pmix::scrub_inherited(own);
     for (auto const& [name, value] : order.variables) own.set(name, value);
@@ -188,9 +261,9 @@ void host_agent::start(wire::start_shims const& order, int rank, int local_rank)
     set("MUSTER_RANK", rank);
     set("MUSTER_WORLD_SIZE", order.world_size);
     set("MUSTER_LOCAL_RANK", local_rank);
-    set("MUSTER_LOCAL_SIZE", static_cast<int>(order.ranks.size()));
-    set("MUSTER_NODE_RANK", order.node_rank);
-    set("MUSTER_NODE_COUNT", static_cast<int>(order.hosts.size()));
+    set("MUSTER_LOCAL_SIZE", static_cast<int>(ranks.size()));
+    set("MUSTER_NODE_RANK", place_.number);
+    set("MUSTER_NODE_COUNT", place_.count);
     unique_fd in;
     if (rank == 0) {
         auto [read_end, write_end] = make_pipe();
@@ -198,14 +271,9 @@ void host_agent::start(wire::start_shims const& order, int rank, int local_rank)
         in = std::move(read_end);
         input_ = std::move(write_end);
     }
-    unique_fd own_end, end_of_shim;
-    if (std::array<int, 2> ends{}; pmix_server_) {
-        if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0)
-            throw_system("socketpair", "for a shim");
-        own_end.reset(ends[0]);
-        end_of_shim.reset(ends[1]);
-        own.set(mpi_events_variable, "1");
-    }
+    shims_.push_back({rank, -1, nullptr});
+    unique_fd const end_of_shim = launcher_ ? open_link(shims_.size() - 1) : unique_fd();
+    if (end_of_shim) own.set(agent_socket_variable, "1");
     pid_t const pid = start_process({.path = order.shim.front(),
                                      .arguments = &order.shim,
                                      .variables = &own,
@@ -215,9 +283,20 @@ void host_agent::start(wire::start_shims const& order, int rank, int local_rank)
                                      .stderr_fd = STDERR_FILENO,
                                      .cores = {},
                                      .own_session = true});
-    shims_.push_back({rank, pid, std::move(own_end)});
-    if (auto const which = shims_.size() - 1; shims_[which].socket)
-        loop_.watch_readable(shims_[which].socket.get(), [this, which] { on_question_of_shim(which); });
+    shims_.back().pid = pid;
+}
+
+/// The shim's end of the socket between it and this process.
+unique_fd host_agent::open_link(std::size_t which) {
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) throw_system("socketpair", "for a shim");
+    unique_fd end_of_shim(ends[1]);
+    shims_[which].link = std::make_unique<frame_channel>(
+        loop_, unique_fd(ends[0]),
+        frame_channel::callbacks{[this, which](std::string_view frame) { on_shim_frame(which, frame); },
+                                 [this, which](std::string const&) { on_shim_gone(which); }},
+        largest_frame_bytes);
+    return end_of_shim;
 }
 
 void host_agent::on_message(wire::input const& input) {

@@ -24,7 +24,7 @@ inline constexpr char agent_process[] = "muster-agent";
 
 /// Which of the hosts this is.
 struct agent_place {
-    int number = 0;
+    int number = 0;  ///< below 0: the starter tells it, by the node that Slurm says this is
     int count = 0;
     std::string addresses;  ///< of the starter, "ADDRESS:PORT,ADDRESS:PORT"
     std::string ticket;     ///< agent_ticket.hpp
@@ -44,11 +44,15 @@ class host_agent {
   private:
     struct shim {
         int rank = 0;
-        pid_t pid = -1;    ///< -1: it has ended
-        unique_fd socket;  ///< for mpi_event
+        pid_t pid = -1;                       ///< -1: it has ended
+        std::unique_ptr<frame_channel> link;  ///< to its descriptor 1; none for a probe, which calls the launcher itself
     };
 
     void connect();
+    void on_message(wire::meet_launcher const& launcher);
+    void on_launcher_frame(std::string_view frame);
+    void on_launcher_lost();
+    void give_job(wire::job job);
     void on_starter_lost(std::string const& reason);
     void on_frame(std::string_view frame);
     void on_message(wire::start_shims const& order);
@@ -58,11 +62,13 @@ class host_agent {
     void on_message(Other const&) {}
     void on_message(wire::exchange const& exchange);
     void on_message(wire::modex const& modex);
-    void serve_mpi(wire::start_shims const& order);
+    void serve_mpi(wire::start_shims const& order, std::vector<std::vector<int>> const& ranks_of_hosts);
     void poll_servers();
     void pass_on(pmix::server_event const& event) const;
-    void on_question_of_shim(std::size_t which);
-    void start(wire::start_shims const& order, int rank, int local_rank);
+    void on_shim_frame(std::size_t which, std::string_view frame);
+    void on_shim_gone(std::size_t which);
+    unique_fd open_link(std::size_t which);
+    void start(wire::start_shims const& order, std::vector<int> const& ranks, int local_rank);
     void write_input();
     void on_signal();
     void end_strays() const;
@@ -75,12 +81,14 @@ class host_agent {
     std::time_t started_;
     event_loop loop_;
     std::unique_ptr<frame_channel> starter_;
-    int starter_fd_ = -1;  ///< of `starter_`
+    std::unique_ptr<frame_channel> launcher_;  ///< what all shims here and the launcher tell each other; none of a probe's agent
+    int launcher_fd_ = -1;                     ///< of `launcher_`
+    int starter_fd_ = -1;                      ///< of `starter_`
     std::string session_dir_;
     unique_fd session_lock_;
     std::optional<pmix::server> pmix_server_;
     std::optional<pmix::pmi1_server> pmi1_server_;
-    std::vector<int> all_nodes_;
+    std::size_t hosts_ = 0;  ///< of the run
     std::vector<shim> shims_;
     unique_fd input_;      ///< of rank 0, if it is here and has not closed it
     std::string pending_;  ///< what it has not taken of one block

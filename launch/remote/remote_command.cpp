@@ -16,7 +16,8 @@ namespace muster {
 
 namespace {
 
-constexpr std::string_view usage = "muster remote is what muster run starts as its engine; start ranks with: muster run --engine remote";
+constexpr std::string_view usage =
+    "muster remote is what muster run starts as its engine; start ranks with: muster run --engine remote";
 
 remote_order read_order(std::vector<std::string> const& args) {
     remote_order order;
@@ -36,8 +37,12 @@ remote_order read_order(std::vector<std::string> const& args) {
             order.pass_key = value("--pass-key=");
         else if (option.starts_with("--lost-after="))
             order.lost_after = duration(parse_integer(value("--lost-after=")).value_or(0));
+        else if (option.starts_with("--munge-socket="))
+            order.munge_socket = value("--munge-socket=");
         else if (option == "--by-scheduler")
             order.by_scheduler = true;
+        else if (option == "--at-once")
+            order.at_once = true;
         else if (option == "--probe")
             order.probe = true;
         else
@@ -55,7 +60,7 @@ int remote_command(std::vector<std::string> const& args, environment const& vari
 }
 
 int agent_command(std::vector<std::string> const& args, environment const& variables) try {
-    auto const number = args.size() == 4 ? parse_integer(args[0]) : std::nullopt;
+    auto const number = args.size() != 4 ? std::nullopt : args[0] == "slurm" ? std::optional(-1L) : parse_integer(args[0]);
     auto const count = args.size() == 4 ? parse_integer(args[1]) : std::nullopt;
     if (!number || !count)
         throw error(errc::usage, "muster agent is what muster run starts on each host; start ranks with: muster run");

@@ -17,8 +17,10 @@
 #include "base/process/self_program.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "launch/ranks/rank_name.hpp"
 #include "launch/remote/agent_ticket.hpp"
 #include "launch/remote/unreached_host.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/system/exit_status.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/system/open_files.hpp"
@@ -33,7 +35,16 @@ namespace {
 constexpr std::size_t calls_at_once = 32;  ///< remote shells whose agents have not come yet
 constexpr std::size_t largest_part_bytes = 64u << 20;
 constexpr std::array starter_signals{SIGCHLD, SIGTERM};
-constexpr duration patience_with_hosts{10};  ///< until the user is told
+constexpr duration patience_with_hosts{10};     ///< from its call until the user is told of one
+constexpr duration patience_with_step{10};      ///< with an srun whose agents have all been told to end
+constexpr duration between_losses{0.2};         ///< those of a moment are told in one line
+constexpr duration patience_with_late_ones{2};  ///< with agents on their way, once the start is given up
+
+void wait_for(pid_t child, duration limit) {
+    auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(limit);
+    timespec const pause{0, 1'000'000};
+    while (::waitpid(child, nullptr, WNOHANG) == 0 && event_loop::clock::now() < end) ::nanosleep(&pause, nullptr);
+}
 
 /// The shims' variables: those that they need to start. The ranks' own come from the launcher, over the shims' connections.
 environment variables_of_shims(environment const& own) {
@@ -60,7 +71,8 @@ remote_starter::remote_starter(environment variables, remote_order order)
     shim_directions_request request;
     request.interface = order_.interface;
     request.pass_key = parse_key_way(order_.pass_key);
-    request.engine = order_.by_scheduler ? "pbs_tmrsh" : "remote";
+    request.engine = order_.by_scheduler ? "pbs_tmrsh" : order_.at_once ? "srun" : "remote";
+    request.munge_socket = order_.munge_socket;
     request.variables = variables_;
     request.needed = {order_.shim.front(), order_.working_dir};
     for (auto const& one : order_.hosts)
@@ -74,16 +86,21 @@ remote_starter::remote_starter(environment variables, remote_order order)
 remote_starter::~remote_starter() = default;
 
 int remote_starter::run() {
-    more_open_files const files(2 * hosts_.size());
+    more_open_files const files(hosts_.size());
     inherited_files_ = files.inherited();
-    call_some();
+    if (order_.at_once)
+        call_all();
+    else
+        call_some();
     loop_.after(patience_with_hosts, [this] { note_absent(); });
     loop_.run();
-    wait_for_local_agent();
+    say_lost();
+    wait_for_agents();
     return asked_to_end_ ? 128 + SIGTERM : exit_code_;
 }
 
 void remote_starter::call_some() {
+    if (giving_up_) return;
     auto on_the_way = static_cast<std::size_t>(
         std::count_if(hosts_.begin(), hosts_.end(), [](host const& one) { return one.now == host::state::called; }));
     for (std::size_t i = 0; i < hosts_.size() && on_the_way < calls_at_once; ++i)
@@ -93,37 +110,43 @@ void remote_starter::call_some() {
         }
 }
 
-/// It has a folder to remove, and whoever ends this run kills what is left below it.
-void remote_starter::wait_for_local_agent() {
+/// Agents have folders to remove. Whoever ends this run kills what is left below it, and Slurm ends a step whose srun is gone.
+void remote_starter::wait_for_agents() {
+    for (auto& one : hosts_)
+        if (one.link) one.link->close();
+    // A flux exec that is killed leaves a line of its broker's behind.
+    bool const by_flux = order_.shell.size() > 1 && order_.shell[1] == "fluxrsh";
     auto const end = event_loop::clock::now() + std::chrono::milliseconds(500);
-    for (std::size_t i = 0; i < hosts_.size(); ++i) {
-        if (hosts_[i].link) hosts_[i].link->close();
-        // A flux exec that is killed leaves a line of its broker's behind.
-        bool const by_flux = order_.shell.size() > 1 && order_.shell[1] == "fluxrsh";
-        if ((!order_.hosts[i].here && !by_flux) || hosts_[i].shell < 0) continue;
-        timespec const pause{0, 1'000'000};
-        while (::waitpid(hosts_[i].shell, nullptr, WNOHANG) == 0 && event_loop::clock::now() < end) ::nanosleep(&pause, nullptr);
-    }
+    for (std::size_t i = 0; i < hosts_.size(); ++i)
+        if ((order_.hosts[i].here || by_flux) && hosts_[i].shell >= 0) wait_for(hosts_[i].shell, end - event_loop::clock::now());
+    if (shell_of_all_ >= 0) wait_for(shell_of_all_, asked_to_end_ || giving_up_ ? duration(1) : patience_with_step);
 }
 
 void remote_starter::note_absent() {
+    if (all_there_ || giving_up_) return;
+    auto const now = event_loop::clock::now();
     std::vector<std::string> absent;
-    for (std::size_t i = 0; i < hosts_.size(); ++i)
-        if (hosts_[i].now == host::state::called) absent.push_back(order_.hosts[i].name);
+    for (std::size_t i = 0; i < hosts_.size(); ++i) {
+        auto& one = hosts_[i];
+        if (one.now != host::state::called || one.noted || duration(now - one.called_at) < patience_with_hosts) continue;
+        one.noted = true;
+        absent.push_back(order_.hosts[i].name);
+    }
     if (!absent.empty())
-        say(fmt::format("note: {} has been called, and no agent has come yet from {}", order_.shell.front(), join(absent, ", ")));
+        say(fmt::format("note: called by {} {} ago or more, and no agent has come yet from {}", order_.shell.front(),
+                        format_duration(patience_with_hosts), list_some(absent, "hosts")));
+    loop_.after(patience_with_hosts / 4, [this] { note_absent(); });
+}
+
+std::vector<std::string> remote_starter::agent_words(std::string const& number) const {
+    return {order_.shim.front(), "agent", number, std::to_string(hosts_.size()), directions_->variables().at(0).second, ticket_};
 }
 
 /// The words behind the host are one line for a shell there, of whatever kind.
 void remote_starter::call(std::size_t which) {
     auto& one = hosts_[which];
     auto const& place = order_.hosts[which];
-    std::vector<std::string> agent{order_.shim.front(),
-                                   "agent",
-                                   std::to_string(which),
-                                   std::to_string(hosts_.size()),
-                                   directions_->variables().at(0).second,
-                                   ticket_};
+    auto agent = agent_words(std::to_string(which));
     std::vector<std::string> argv;
     if (place.here) {
         if (ticket_.starts_with("job:")) agent.back() = "stdin";
@@ -136,31 +159,60 @@ void remote_starter::call(std::size_t which) {
             agent.insert(agent.begin(), {"env", "LD_LIBRARY_PATH=" + std::string(*libraries)});
         argv.push_back("exec " + shell_join(agent));
     }
+    // The agent sees by itself when this process is gone.
+    one.shell = start_shell(argv, agent.back() == "stdin", place.here, place.here ? 0 : SIGKILL);
+    one.now = host::state::called;
+    one.called_at = event_loop::clock::now();
+}
+
+/// One srun, which gives its standard input to the agents of all nodes, and its variables.
+void remote_starter::call_all() {
+    auto argv = order_.shell;
+    auto const agent = agent_words("slurm");
+    argv.insert(argv.end(), agent.begin(), agent.end());
+    shell_of_all_ = start_shell(argv, ticket_ == "stdin", false, SIGKILL);
+    for (auto& one : hosts_) {
+        one.now = host::state::called;
+        one.called_at = event_loop::clock::now();
+    }
+}
+
+pid_t remote_starter::start_shell(std::vector<std::string> const& argv, bool gets_key, bool own_session, int death_signal) {
     auto [read_end, write_end] = make_pipe();
     auto const key = to_text(listener_.key()) + "\n";
-    bool const gets_key = ticket_ == "stdin" || agent.back() == "stdin";
     if (gets_key && ::write(write_end.get(), key.data(), key.size()) != static_cast<ssize_t>(key.size()))
         throw_system("write", "to a pipe of the remote shell");
     environment own = variables_;
     for (auto const name : {"MUSTER_LAUNCHER", "MUSTER_TOKEN"}) own.unset(name);
-    one.shell = start_process({.path = find_program(argv.front(), variables_, ""),
-                               .arguments = &argv,
-                               .variables = &own,
-                               .working_dir = "",
-                               .stdin_fd = gets_key ? read_end.get() : -1,
-                               .stdout_fd = STDERR_FILENO,
-                               .stderr_fd = STDERR_FILENO,
-                               .cores = {},
-                               .own_group = false,
-                               .own_session = place.here,
-                               .open_files = inherited_files_,
-                               .death_signal = place.here ? 0 : SIGKILL});  // the agent sees by itself when this process is gone
-    one.now = host::state::called;
+    return start_process({.path = find_program(argv.front(), variables_, ""),
+                          .arguments = &argv,
+                          .variables = &own,
+                          .working_dir = "",
+                          .stdin_fd = gets_key ? read_end.get() : -1,
+                          .stdout_fd = STDERR_FILENO,
+                          .stderr_fd = STDERR_FILENO,
+                          .cores = {},
+                          .own_group = false,
+                          .own_session = own_session,
+                          .open_files = inherited_files_,
+                          .death_signal = death_signal});
+}
+
+/// Of an agent that says only what Slurm calls its node, by that name.
+std::size_t remote_starter::place_of(wire::hello const& hello) const {
+    if (!order_.at_once || hello.rank >= 0) return static_cast<std::size_t>(hello.rank);
+    auto const found =
+        std::find_if(order_.hosts.begin(), order_.hosts.end(), [&](auto const& one) { return one.name == hello.step; });
+    return static_cast<std::size_t>(found - order_.hosts.begin());
 }
 
 void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
-    auto const which = static_cast<std::size_t>(hello.rank);
+    auto const which = place_of(hello);
     if (which >= hosts_.size() || hosts_[which].now != host::state::called) return;
+    if (giving_up_) {  // it is told to end, and says nothing
+        hosts_[which].now = host::state::over;
+        return stop_once_quiet();
+    }
     auto& one = hosts_[which];
     if (hello.version != version()) {
         auto const what = fmt::format("has muster {}, and this is muster {}", hello.version, version());
@@ -174,6 +226,8 @@ void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_
                              [this, which](std::string const& reason) { on_lost(which, reason); }},
                             largest_part_bytes);
     one.name = hello.host;
+    one.link->send(wire::encode(wire::meet_launcher{
+        static_cast<int>(which), order_.probe ? environment() : variables_of_shims(variables_), order_.lost_after}));
     if (order_.probe)
         start_shims(which);
     else if ((all_there_ =
@@ -196,22 +250,30 @@ void remote_starter::leave_out(std::size_t which, std::string const& why) {
 
 /// Once all agents are there: where one host cannot be reached no rank is placed, and that host alone is to blame.
 void remote_starter::start_shims(std::size_t which) {
+    if (!start_order_) start_order_ = std::make_shared<std::string const>(wire::encode(order_for_agents()));
+    hosts_[which].link->send(start_order_);
+    if (which == input_host_) watch_input();
+}
+
+/// Each agent finds its own ranks in it by its number.
+wire::start_shims remote_starter::order_for_agents() const {
     wire::start_shims order;
     order.shim = order_.shim;
     order.variables = variables_of_shims(variables_);
-    order.ranks = order_.hosts[which].ranks;
     order.world_size = count_ranks(order_.hosts);
-    order.node_rank = static_cast<int>(which);
+    std::vector<std::string> names;
+    std::vector<std::vector<int>> ranks;
     for (std::size_t i = 0; i < hosts_.size(); ++i) {
-        order.hosts.push_back(hosts_[i].name);
-        order.ranks_of_hosts.push_back(order_.hosts[i].ranks);
+        names.push_back(hosts_[i].name);
+        ranks.push_back(order_.hosts[i].ranks);
     }
+    if (!order_.probe) order.hosts = compress_hosts(names);  // of a probe not all are known, and no MPI asks
+    order.ranks = pack_ranks(ranks);
     order.nspace = nspace_;
     order.network_interface = order_.interface;
     order.serve_mpi = !order_.probe;
     order.lost_after = order_.lost_after;
-    hosts_[which].link->send(wire::encode(order));
-    if (which == input_host_) watch_input();
+    return order;
 }
 
 void remote_starter::on_frame(std::size_t which, std::string_view frame) {
@@ -234,8 +296,12 @@ void remote_starter::on_message(std::size_t which, wire::failed const& failed) {
 /// The launcher hears of it from the shims, and decides what it means.
 void remote_starter::on_lost(std::size_t which, std::string const& reason) {
     if (hosts_[which].now != host::state::there) return;
-    if (reason != frame_channel::closed_by_peer)
-        say(fmt::format("error: the connection to the agent on {} is lost: {}", hosts_[which].name, reason));
+    if (giving_up_) return void(hosts_[which].now = host::state::lost);
+    if (reason != frame_channel::closed_by_peer) {
+        if (lost_.empty()) loop_.after(between_losses, [this] { say_lost(); });
+        if (lost_.empty()) lost_why_ = reason;
+        lost_.push_back(hosts_[which].name);
+    }
     hosts_[which].now = host::state::lost;
     exit_code_ = exit_code(errc::peer_failed);
     if (!order_.probe && !all_there_)
@@ -243,6 +309,15 @@ void remote_starter::on_lost(std::size_t which, std::string const& reason) {
                                    hosts_[which].name),
                        exit_code_);
     end_if_over();
+}
+
+/// A switch that fails takes many hosts at one moment.
+void remote_starter::say_lost() {
+    if (lost_.empty()) return;
+    say(fmt::format("error: the {} on {} {} lost: {}",
+                    lost_.size() == 1 ? "connection to the agent" : "connections to the agents", list_some(lost_, "hosts"),
+                    lost_.size() == 1 ? "is" : "are", lost_why_));
+    lost_.clear();
 }
 
 void remote_starter::on_signal() {
@@ -258,29 +333,68 @@ void remote_starter::on_signal() {
 
 void remote_starter::on_child() {
     int status = 0;
-    for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;)
+    for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+        if (pid == shell_of_all_) on_shell_of_all_ended(status);
         for (std::size_t i = 0; i < hosts_.size(); ++i) {
             if (hosts_[i].shell != pid) continue;
             hosts_[i].shell = -1;
             if (hosts_[i].now != host::state::called) continue;
+            if (giving_up_) {
+                hosts_[i].now = host::state::lost;
+                stop_once_quiet();
+                continue;
+            }
             auto const& place = order_.hosts[i];
             auto const shell = place.here            ? std::string("muster agent")
                                : order_.by_scheduler ? "pbs_tmrsh"
                                                      : order_.shell.front();
             auto const end = describe_call_end(status, order_.shim.front());
-            if (order_.probe)
+            if (order_.probe) {
                 leave_out(i, fmt::format("could not be reached: {} {}", shell, end));
-            else
-                return give_up(fmt::format("no agent of muster came from {}: {} {}; try: {} {} true", place.name, shell, end,
-                                           shell_join(order_.shell), place.name),
-                               exit_code(errc::unavailable));
+                continue;
+            }
+            hosts_[i].now = host::state::lost;
+            give_up(fmt::format("no agent of muster came from {}: {} {}; try: {} {} true", place.name, shell, end,
+                                shell_join(order_.shell), place.name),
+                    exit_code(errc::unavailable));
         }
+    }
+}
+
+/// That of all hosts at once: those whose agents have not come will not come. Which of them is to blame it has said itself.
+void remote_starter::on_shell_of_all_ended(int status) {
+    shell_of_all_ = -1;
+    auto const end = describe_call_end(status, order_.shim.front());
+    std::vector<std::string> absent;
+    for (std::size_t i = 0; i < hosts_.size(); ++i) {
+        if (hosts_[i].now != host::state::called) continue;
+        absent.push_back(order_.hosts[i].name);
+        if (order_.probe)
+            leave_out(i, fmt::format("could not be reached: {} {}", order_.shell.front(), end));
+        else
+            hosts_[i].now = host::state::lost;
+    }
+    if (!absent.empty() && !order_.probe && !giving_up_)
+        give_up(fmt::format("no agent of muster came from {}: {} {}", list_some(absent, "hosts"), order_.shell.front(), end),
+                exit_code(errc::unavailable));
+    else if (giving_up_)
+        stop_once_quiet();
 }
 
 void remote_starter::give_up(std::string const& why, int code) {
+    if (std::exchange(giving_up_, true)) return;
     say("error: " + why);
     exit_code_ = code;
-    loop_.stop();
+    for (auto& one : hosts_)
+        if (one.link) one.link->send(wire::encode(wire::bye{0}));
+    loop_.after(patience_with_late_ones, [this] { loop_.stop(); });
+    stop_once_quiet();
+}
+
+/// An agent that finds nobody here would complain of the network.
+void remote_starter::stop_once_quiet() {
+    if (std::any_of(hosts_.begin(), hosts_.end(), [](host const& one) { return one.now == host::state::called; })) return;
+    loop_.after(duration(0.05), [this] { loop_.stop(); });  // for the last word to the last of them
 }
 
 void remote_starter::end_if_over() {

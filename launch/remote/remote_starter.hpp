@@ -22,14 +22,16 @@ namespace muster {
 
 struct remote_order {
     std::vector<host_ranks> hosts;
-    std::vector<std::string> shell;  ///< of "SHELL HOST COMMAND…": ssh and its options, or muster tmrsh
-    bool by_scheduler = false;       ///< the shell gives no standard input (TM)
-    std::vector<std::string> shim;   ///< argv
-    std::string interface;           ///< --network-interface, or empty
-    std::string pass_key;            ///< --pass-key
+    std::vector<std::string> shell;                ///< of "SHELL HOST COMMAND…": ssh and its options, or muster tmrsh
+    bool by_scheduler = false;                     ///< the shell gives no standard input (TM)
+    bool at_once = false;                          ///< the shell is an srun, which runs its command on all hosts
+    std::optional<std::string> munge_socket = {};  ///< of that Slurm, see shim_directions_request
+    std::vector<std::string> shim;                 ///< argv
+    std::string interface;                         ///< --network-interface, or empty
+    std::string pass_key;                          ///< --pass-key
     std::string working_dir;
     duration lost_after{15};  ///< a host that is silent for so long is lost
-    bool probe = false;  ///< the shims are probes: no MPI, and a host that cannot be reached does not end the others
+    bool probe = false;       ///< the shims are probes: no MPI, and a host that cannot be reached does not end the others
 };
 
 /// What mpirun is to orted: one process, started by the launcher as its engine, whose standard input is rank 0's. What ranks write goes
@@ -47,14 +49,21 @@ class remote_starter {
         enum class state { waiting, called, there, over, lost };
         state now = state::waiting;
         pid_t shell = -1;  ///< of its remote shell; -1: none runs
-        std::string name;  ///< as it says itself
+        event_loop::clock::time_point called_at{};
+        bool noted = false;  ///< as absent
+        std::string name;    ///< as it says itself
         std::unique_ptr<frame_channel> link;
     };
 
     void call_some();
     void call(std::size_t which);
+    void call_all();
+    pid_t start_shell(std::vector<std::string> const& argv, bool gets_key, bool own_session, int death_signal);
+    std::vector<std::string> agent_words(std::string const& number) const;
+    std::size_t place_of(wire::hello const& hello) const;
+    void on_shell_of_all_ended(int status);
     void note_absent();
-    void wait_for_local_agent();
+    void wait_for_agents();
     void on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
     void on_frame(std::size_t which, std::string_view frame);
     void on_message(std::size_t which, wire::taken const& taken);
@@ -67,11 +76,14 @@ class remote_starter {
     void on_lost(std::size_t which, std::string const& reason);
     void leave_out(std::size_t which, std::string const& why);
     void start_shims(std::size_t which);
+    wire::start_shims order_for_agents() const;
     void on_signal();
     void on_child();
     void read_input();
     void watch_input();
+    void say_lost();
     void give_up(std::string const& why, int code);
+    void stop_once_quiet();
     void end_if_over();
     void say(std::string const& line);
 
@@ -84,14 +96,20 @@ class remote_starter {
     std::string ticket_;
     std::string nspace_;
     std::vector<host> hosts_;
+    pid_t shell_of_all_ = -1;
     std::optional<rlimit> inherited_files_;  ///< what the remote shells get
     struct gathering {
         std::size_t parts = 0;
+        std::vector<int> nodes;  ///< that take part; none: all
         std::string data;
     };
-    std::map<std::string, gathering> exchanges_;  ///< that wait for the parts of more hosts
-    std::size_t input_host_ = 0;    ///< that of rank 0
+    std::map<std::string, gathering> exchanges_;      ///< that wait for the parts of more hosts
+    std::shared_ptr<std::string const> start_order_;  ///< the same for all agents
+    std::size_t input_host_ = 0;                      ///< that of rank 0
+    std::vector<std::string> lost_;                   ///< hosts of which nothing has been said yet
+    std::string lost_why_;                            ///< of the first
     bool all_there_ = false;
+    bool giving_up_ = false;  ///< agents that come are told to end
     bool input_ended_ = false;
     bool asked_to_end_ = false;
     int exit_code_ = 0;

@@ -14,12 +14,20 @@ namespace muster {
 /// The parts of all hosts that take part, one behind the other, go to each of them.
 void remote_starter::on_message(std::size_t, wire::exchange const& exchange) {
     auto& gathered = exchanges_[exchange.name];
+    if (gathered.parts == 0 && !exchange.nodes.empty())
+        gathered.nodes = parse_numbers(exchange.nodes, "the nodes of an exchange");
     gathered.data += exchange.data;
-    if (++gathered.parts < exchange.nodes.size()) return;
-    auto const all = wire::encode(wire::exchange{exchange.name, {}, std::move(gathered.data)});
+    if (++gathered.parts < (gathered.nodes.empty() ? hosts_.size() : gathered.nodes.size())) return;
+    auto const nodes = std::move(gathered.nodes);
+    auto const all =
+        std::make_shared<std::string const>(wire::encode(wire::exchange{exchange.name, {}, std::move(gathered.data)}));
     exchanges_.erase(exchange.name);  // the next one of this name may come at once
-    for (int const node : exchange.nodes)
-        if (auto const to = static_cast<std::size_t>(node); to < hosts_.size() && hosts_[to].link) hosts_[to].link->send(all);
+    auto const send_to = [&](std::size_t which) {
+        if (which < hosts_.size() && hosts_[which].link) hosts_[which].link->send(all);
+    };
+    for (int const node : nodes) send_to(static_cast<std::size_t>(node));
+    if (nodes.empty())
+        for (std::size_t i = 0; i < hosts_.size(); ++i) send_to(i);
 }
 
 void remote_starter::on_message(std::size_t which, wire::modex const& modex) {

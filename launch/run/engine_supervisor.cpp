@@ -28,9 +28,8 @@ namespace muster {
 
 namespace {
 
-constexpr duration gather_limit{120};
+constexpr duration gather_limit{120};  ///< for the next host or rank to come: a large job may take longer than that
 constexpr duration final_messages_patience{0.2};
-constexpr std::size_t largest_frame_bytes = 16u << 20;
 constexpr duration leaver_patience{10};  ///< until the others are said to wait for a rank that has ended well
 constexpr duration abort_patience{0.3};  ///< for the same on why a rank of an MPI world has ended
 
@@ -47,10 +46,8 @@ engine_supervisor::engine_supervisor(run_context const& run, engine_row const& e
       listener_(loop_, ranks.size(), run.options.lost_after(),
                 [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
       ranks_(std::move(ranks)),
-      output_(loop_, writer_, ranks_.size(),
-              [this](int rank, std::size_t bytes) {
-                  if (auto& link = ranks_[rank].link; link) link->send(wire::encode(wire::room{bytes}));
-              }),
+      output_(loop_, writer_, ranks_.size(), ranks_.window(),
+              [this](int rank, std::size_t bytes) { ranks_[rank].link.send(wire::encode(wire::room{bytes})); }),
       deadlines_(loop_, run.options, run.given.ends_at,
                  {[this] { return phase_ == phase::gathering || phase_ == phase::running; }, [this] { return ranks_.running(); },
                   [this](std::string const& reason) { expire(reason); },
@@ -80,13 +77,17 @@ void engine_supervisor::direct_shims(engine_command& command, engine_job const& 
 int engine_supervisor::run(engine_command const& command) {
     stdin_forwarder input(loop_);
     speaks_ = command.speaks;
-    more_open_files const files(ranks_.size());
+    more_open_files const files(engine_.name == "remote" ? ranks_.hosts() : ranks_.size());
     start_ = event_loop::clock::now();
     engine_pid_ = start_engine(command, files, {input.child_fd(), STDOUT_FILENO, STDERR_FILENO});
     input.child_started();
     end_phase("engine started");
     loop_.watch_reader_gone(STDOUT_FILENO, [this] { on_reader_gone(); });
-    loop_.after(options_.start_timeout.value_or(gather_limit), [this] { on_gather_timeout(); });
+    note_progress();
+    if (options_.start_timeout)
+        loop_.after(*options_.start_timeout, [this] { on_gather_timeout(); });
+    else
+        watch_gathering();
     deadlines_.start();
     loop_.run();
     end_phase("ranks and engine ended");
@@ -96,19 +97,21 @@ int engine_supervisor::run(engine_command const& command) {
 // ------------------------------------------------------------------------------------------------ connections
 
 void engine_supervisor::on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
+    if (hello.agent >= 0) return take_host(hello, link);
+    if (hello.again) return take_again(hello, link);
     if (phase_ != phase::gathering) return;
     if (auto const why = ranks_.objection_to(hello, engine_.name); !why.empty()) return fail(why, exit_code(errc::placement));
+    note_progress();
     take_over(ranks_.admit(hello), std::move(link));
 }
 
 void engine_supervisor::take_over(remote_rank& rank, std::unique_ptr<frame_channel> link) {
     output_.set_format(rank.job.who.rank, output_format(options_.tag_output, options_.timestamp_output, rank.job.who));
-    rank.link = std::move(link);
-    rank.link->set_callbacks({[this, &rank](std::string_view frame) { on_frame(rank, frame); },
-                              [this, &rank](std::string const& reason) { on_link_lost(rank, reason); }},
-                             largest_frame_bytes);
-    rank.link->send(wire::encode(rank.job));
-    rank.job.variables = {};  // not needed again, and large
+    link->set_callbacks({[this, &rank](std::string_view frame) { on_frame(rank, frame); },
+                         [this, &rank](std::string const& reason) { on_link_lost(rank, reason); }},
+                        largest_frame_bytes);
+    rank.link.set_own(std::move(link));
+    rank.link.send(wire::encode(ranks_.job_of(rank)));
 }
 
 void engine_supervisor::on_frame(remote_rank& rank, std::string_view frame) {
@@ -126,6 +129,7 @@ void engine_supervisor::on_output(remote_rank& rank, wire::output_piece const& p
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::ready const& ready) {
+    note_progress();
     rank.place = ready;
     if (rank.now != remote_rank::state::placing) return;
     rank.now = remote_rank::state::ready;
@@ -170,6 +174,7 @@ void engine_supervisor::on_message(remote_rank& rank, wire::failed const& failed
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::ended const& ended) {
+    if (rank.wait_status) return;  // told before, on its other way
     rank.now = remote_rank::state::ended;
     rank.wait_status = ended.wait_status;
     rank.left_early = ended.wait_status == 0 && first_lost_ < 0 && !ended.asked;
@@ -281,7 +286,11 @@ void engine_supervisor::on_engine_end() {
         auto const absent = ranks_.list(remote_rank::state::absent);
         auto const what = describe_end(*engine_status_);
         int const code = shell_code(*engine_status_);
-        if (!absent.empty())
+        // It has named the host that is to blame; the others are those that were on their way.
+        if (!absent.empty() && engine_.name == "remote")
+            fail(fmt::format("no rank was started: {} {}, for the reason above", engine_.name, what),
+                 exit_code(errc::unavailable));
+        else if (!absent.empty())
             fail(fmt::format("{} {} before {} of {} ranks came up ({}); its own message is above; {}", engine_.name, what,
                              ranks_.count(remote_rank::state::absent), ranks_.size(), absent, advice_on_absent()),
                  exit_code(errc::unavailable));
@@ -327,12 +336,29 @@ void engine_supervisor::on_writer_event() {
 
 void engine_supervisor::on_gather_timeout() {
     if (phase_ != phase::gathering) return;
+    auto const when = options_.start_timeout ? fmt::format("after {}", format_duration(*options_.start_timeout))
+                                             : fmt::format("nothing has come for {}:", format_duration(gather_limit));
+    fail(fmt::format("{} {} of {} ranks are there; missing: {}; check those nodes with muster doctor --allocation", when,
+                     ranks_.count(remote_rank::state::ready), ranks_.size(), list_missing()),
+         exit_code(errc::timeout));
+}
+
+/// Where agents have come from some hosts, the others are those that are missing: no rank is started before all are there.
+std::string engine_supervisor::list_missing() const {
+    if (auto const hosts = ranks_.list([this](auto const& rank) { return ranks_.awaits_agent_of(rank); }); !hosts.empty())
+        return hosts;
     auto const absent = ranks_.list(remote_rank::state::absent);
     auto const placing = ranks_.list(remote_rank::state::placing);
-    fail(fmt::format("after {} {} of {} ranks are there; missing: {}{}; check those nodes with muster doctor --allocation",
-                     format_duration(options_.start_timeout.value_or(gather_limit)), ranks_.count(remote_rank::state::ready),
-                     ranks_.size(), absent.empty() ? "none" : absent, placing.empty() ? "" : "; not yet placed: " + placing),
-         exit_code(errc::timeout));
+    return (absent.empty() ? "none" : absent) + (placing.empty() ? "" : "; not yet placed: " + placing);
+}
+
+/// Whoever takes his time is waited for as long as others still come.
+void engine_supervisor::watch_gathering() {
+    auto const left = gather_limit - duration(event_loop::clock::now() - last_progress_);
+    if (left <= duration(0)) return on_gather_timeout();
+    loop_.after(left, [this] {
+        if (phase_ == phase::gathering) watch_gathering();
+    });
 }
 
 void engine_supervisor::say(std::string const& line) {

@@ -12,8 +12,8 @@
 #include "launch/engine/engine_table.hpp"
 #include "launch/ranks/output_writer.hpp"
 #include "launch/record/gpu_use_record.hpp"
-#include "launch/run/remote_output.hpp"
-#include "launch/run/remote_ranks.hpp"
+#include "launch/run/remote/remote_output.hpp"
+#include "launch/run/remote/remote_ranks.hpp"
 #include "launch/run/stdin_forwarder.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/system/event_loop.hpp"
@@ -46,6 +46,7 @@ class engine_supervisor {
     int run(engine_command const& command);
 
   private:
+    static constexpr std::size_t largest_frame_bytes = 16u << 20;
     enum class phase { gathering, running, stopping, closing, done };
 
     // connections (engine_supervisor.cpp)
@@ -53,6 +54,7 @@ class engine_supervisor {
     void take_over(remote_rank& rank, std::unique_ptr<frame_channel> link);
     void on_frame(remote_rank& rank, std::string_view frame);
     void on_output(remote_rank& rank, wire::output_piece const& piece);
+    void on_message(remote_rank& rank, wire::hello const& hello);
     void on_message(remote_rank& rank, wire::ready const& ready);
     void on_message(remote_rank& rank, wire::started const& started);
     void on_message(remote_rank& rank, wire::failed const& failed);
@@ -72,6 +74,12 @@ class engine_supervisor {
     void on_link_lost(remote_rank& rank, std::string const& reason);
     void start_ranks();
 
+    // hosts whose agents carry what ranks tell (engine_supervisor_hosts.cpp)
+    void take_host(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
+    void take_again(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
+    void on_host_frame(int number, std::string_view frame);
+    void on_host_lost(int number, std::string const& reason);
+
     // the engine and the outside (engine_supervisor.cpp)
     void on_signal();
     void on_child();
@@ -80,7 +88,10 @@ class engine_supervisor {
     void on_guardian_gone();
     void on_reader_gone();
     void on_writer_event();
+    void note_progress() { last_progress_ = event_loop::clock::now(); }
+    void watch_gathering();
     void on_gather_timeout();
+    std::string list_missing() const;
 
     // ending (engine_supervisor_stop.cpp)
     void fail(std::string const& message, int code);
@@ -175,10 +186,12 @@ class engine_supervisor {
     pid_t cancel_pid_ = -1;
     std::size_t ready_ = 0;
     int culprit_ = -1;
-    int first_lost_ = -1;                  ///< the first rank whose shim was lost
-    int first_killed_ = -1;                ///< the first rank whose shim's guard was killed
-    int first_orphan_ = -1;                ///< the first rank whose daemon died, if no watcher had been lost before
-    event_loop::clock::time_point start_;  ///< of the engine, then of the ranks
+    int first_lost_ = -1;                            ///< the first rank whose shim was lost
+    int first_killed_ = -1;                          ///< the first rank whose shim's guard was killed
+    int first_orphan_ = -1;                          ///< the first rank whose daemon died, if no watcher had been lost before
+    event_loop::clock::time_point start_;            ///< of the engine, then of the ranks
+    event_loop::clock::time_point last_progress_{};  ///< while ranks are gathered: a host or a rank has come, or was placed
+    int stop_signal_ = 0;                            ///< what ranks were told to end by
     signal_requests requests_;
 };
 

@@ -52,11 +52,12 @@ void engine_supervisor::stop(int code, int signal_number) {
     if (phase_ != phase::gathering && phase_ != phase::running) return;
     phase_ = phase::stopping;
     exit_code_ = code;
+    stop_signal_ = signal_number;
     ranks_.send_all(wire::signal{signal_number, true});
     loop_.after(options_.grace + beyond_grace, [this] {
         if (phase_ != phase::stopping) return;
         for (auto& rank : ranks_)
-            if (rank.link && rank.link->open() && !rank.over()) rank.now = remote_rank::state::lost;
+            if (rank.now != remote_rank::state::absent && !rank.over()) rank.now = remote_rank::state::lost;
         say(fmt::format("{} did not end within {} (--grace, and {} more): giving them up", ranks_.list(remote_rank::state::lost),
                         format_duration(options_.grace), format_duration(beyond_grace)));
         close_down();
@@ -67,9 +68,9 @@ void engine_supervisor::stop(int code, int signal_number) {
 void engine_supervisor::kill_all() {
     if (phase_ == phase::closing) return end_engine(SIGTERM);  // no rank is left, only the engine
     if (phase_ == phase::gathering || phase_ == phase::running) phase_ = phase::stopping;
+    stop_signal_ = SIGKILL;
     ranks_.send_all(wire::signal{SIGKILL, true});
-    for (auto& rank : ranks_)
-        if (rank.link) rank.link->flush(duration(0.5));
+    for (auto& rank : ranks_) rank.link.flush(duration(0.5));
     close_if_over();
 }
 
@@ -84,11 +85,10 @@ void engine_supervisor::close_if_over() {
 /// No known rank is left. An engine whose ranks all ended well ends by itself; another one may never.
 void engine_supervisor::close_down() {
     phase_ = phase::closing;
-    for (auto& rank : ranks_)
-        if (rank.link && rank.link->open()) {
-            bool const tells = engine_.name == "srun" && rank.job.who.rank == culprit_;  // so that sacct shows it
-            rank.link->send(wire::encode(wire::bye{tells ? exit_code_ : 0}));
-        }
+    if (engine_.name == "srun" && culprit_ >= 0)  // so that sacct shows it
+        for (auto& rank : ranks_) rank.link.send(wire::encode(wire::bye{rank.job.who.rank == culprit_ ? exit_code_ : 0}));
+    else
+        ranks_.send_all(wire::bye{0});
     if (engine_status_) return finish();
     bool const broken = std::any_of(ranks_.begin(), ranks_.end(), [](remote_rank const& r) { return !r.daemon_lost.empty(); });
     if (broken || ranks_.count(remote_rank::state::lost) > 0) return end_engine(SIGTERM);
@@ -162,8 +162,7 @@ void engine_supervisor::finish() {
                         describe_end(*engine_status_)));
         exit_code_ = shell_code(*engine_status_);
     }
-    for (auto& rank : ranks_)
-        if (rank.link) rank.link->flush(duration(0.2));
+    for (auto& rank : ranks_) rank.link.flush(duration(0.2));
     drain_output();
     check_output();
     writer_.drain_briefly();

@@ -30,7 +30,7 @@ void engine_supervisor::inspect_ranks(std::string const& command, std::vector<in
     asked_about_ = whom;
     auto const bytes = wire::encode(wire::inspect{number, command});
     for (int const r : whom)
-        if (auto& rank = ranks_[r]; rank.link && rank.now == remote_rank::state::running) rank.link->send(bytes);
+        if (auto& rank = ranks_[r]; rank.now == remote_rank::state::running) rank.link.send(bytes);
     loop_.after(limit, [this, number] {
         if (number == inspection_) finish_inspection();
     });
@@ -133,17 +133,17 @@ void engine_supervisor::check_meeting_at_deadline() {
         return again(meeting_check_every);
     }
     if (std::exchange(start_timeout_due_, false)) return again(*options_.start_timeout);
-    std::string missing;
+    std::vector<std::string> missing;
     for (auto const& row : rows)
         if (row.now == rank_row::life::running && row.met == false)
-            missing += fmt::format("{}rank {} on {} (pid {})", missing.empty() ? "" : ", ", row.rank, row.host, row.sight.pid);
+            missing.push_back(fmt::format("rank {} on {} (pid {})", row.rank, row.host, row.sight.pid));
     if (missing.empty()) return;
     bool const in_mpi = ranks_.any_connected();
     if (!in_mpi && !std::exchange(start_doubt_, true))
         return again(meeting_check_every);  // ranks that leave a world do not do so at one moment
     expire(fmt::format("{} of {} ranks have {} after --start-timeout {}; missing: {}", met, ranks_.size(),
                        in_mpi ? "met (initialised MPI, or connected to MASTER_PORT)" : "connected to MASTER_PORT",
-                       format_duration(*options_.start_timeout), missing));
+                       format_duration(*options_.start_timeout), list_some(missing, "ranks")));
 }
 
 /// A world that has not come together after a while is told, and goes on.

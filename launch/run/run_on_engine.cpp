@@ -16,7 +16,7 @@
 #include "launch/ranks/rank_environment.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/run/engine_supervisor.hpp"
-#include "launch/run/remote_output.hpp"
+#include "launch/run/remote/remote_output.hpp"
 #include "launch/system/absolute_path.hpp"
 #include "launch/system/host_name.hpp"
 #include "pmix/library/random_bits.hpp"
@@ -25,7 +25,7 @@ namespace muster {
 
 namespace {
 
-std::vector<remote_rank> make_ranks(run_context const& run, run_preparation const& prepared, bool own_step) {
+std::vector<remote_rank> make_ranks(run_context const& run, run_preparation const& prepared, std::string_view engine) {
     auto const& options = run.options;
     auto const& map = run.map;
     auto const places = map.places();
@@ -36,16 +36,16 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
         if (map.ranks_per_node[n] > 0) node_ranks[n] = used++;
     wire::job common;
     common.place = options.place;
-    common.command = options.command;
     common.working_dir = prepared.working_dir.empty() ? absolute_path(".") : prepared.working_dir;
-    common.variables = prepared.variables;
-    leave_out(common.variables, options.unexported, options.exports);
-    common.exports = options.exports;
+    auto const large = std::make_shared<common_job>(common_job{prepared.variables, options.command, options.exports});
+    leave_out(large->variables, options.unexported, options.exports);
     common.python_package = prepared.python.package;
     common.python_horovod = prepared.python.horovod;
     common.output_dir = options.output_dir.empty() ? "" : absolute_path(options.output_dir);
-    common.output_window = remote_output::window(places.size());
-    common.own_step = own_step;
+    auto const most_on_a_node = *std::max_element(map.ranks_per_node.begin(), map.ranks_per_node.end());
+    common.output_window =
+        remote_output::window(places.size(), engine == "remote" ? static_cast<std::size_t>(most_on_a_node) : 1);
+    common.own_step = engine == "srun";
     common.network_interface = options.network_interface;
     common.grace = options.grace;
     common.lost_after = options.lost_after();
@@ -60,6 +60,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
         rank.node = places[static_cast<std::size_t>(r)].node;
         auto const node = static_cast<std::size_t>(rank.node);
         rank.job = common;
+        rank.common = large;
         rank.job.who = {nspace,
                         r,
                         size,
@@ -103,15 +104,17 @@ int run_on_engine(run_context const& run, run_preparation const& prepared) {
         for (auto const& line : tried) fmt::print(stderr, "muster: {}\n", line);
 
     end_phase("engine chosen");
-    auto ranks = make_ranks(run, prepared, engine.name == "srun");
+    auto ranks = make_ranks(run, prepared, engine.name);
     auto command = engine.command(job, run.sources);
+    if (auto const note = note_on_size(job, run.sources, engine.name); !note.empty() && !options.quiet) print_note(note);
     if (!command.note.empty() && !options.quiet) fmt::print(stderr, "muster: note: {}\n", command.note);
     if (options.dry_run) {
         fmt::print("{}", shell_text(command, run.inherited));
         return 0;
     }
     if (options.print_env) {
-        print_environment(ranks.at(static_cast<std::size_t>(*options.print_env)).job);
+        remote_ranks const all(std::move(ranks));
+        print_environment(all.job_of(*(all.begin() + *options.print_env)));
         return 0;
     }
     engine_supervisor watch(run, engine, std::move(ranks));

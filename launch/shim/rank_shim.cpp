@@ -24,7 +24,6 @@
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signals.hpp"
 #include "launch/wire/launcher_link.hpp"
-#include "launch/wire/mpi_event.hpp"
 
 namespace muster {
 
@@ -38,12 +37,13 @@ constexpr int most_kills = 50;  ///< 10 s
 constexpr duration brief_drain{output_writer::brief_drain_s};
 constexpr std::size_t largest_frame_bytes = 64u << 20;
 
+constexpr duration call_patience{2};
+
 /// Standard output, to which nothing of this process goes, is standard error afterwards.
-unique_fd take_mpi_events(environment const& variables) {
-    if (!variables.has(mpi_events_variable)) return {};
-    unique_fd events(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+unique_fd take_agent_socket() {
+    unique_fd socket(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
-    return events;
+    return socket;
 }
 
 }  // namespace
@@ -52,7 +52,6 @@ rank_shim::rank_shim(environment variables, shim_parents parents)
     : signals_(take_signals(handled, "the rank shim")),
       variables_(std::move(variables)),
       parents_(std::move(parents)),
-      mpi_events_(take_mpi_events(variables_)),
       parent_(parents_.guard != 0 ? parents_.guard : parents_.daemon),
       started_(std::time(nullptr)) {
     ::signal(SIGPIPE, SIG_IGN);
@@ -61,7 +60,12 @@ rank_shim::rank_shim(environment variables, shim_parents parents)
     ::prctl(PR_SET_PDEATHSIG, SIGCONT);
     host_ = short_host_name();
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
-    if (mpi_events_) loop_.watch_readable(mpi_events_.get(), [this] { on_mpi_events(); });
+    if (variables_.has(agent_socket_variable))
+        agent_ = std::make_unique<frame_channel>(
+            loop_, take_agent_socket(),
+            frame_channel::callbacks{[this](std::string_view frame) { on_agent_frame(frame); },
+                                     [this](std::string const& reason) { on_agent_gone(reason); }},
+            largest_frame_bytes);
 }
 
 rank_shim::~rank_shim() = default;
@@ -76,14 +80,86 @@ int rank_shim::run() {
 }
 
 void rank_shim::connect() {
+    if (agent_) return;
     auto link = connect_to_launcher(variables_);
     launcher_fd_ = link.socket.get();
-    launcher_ =
+    direct_ =
         std::make_unique<frame_channel>(loop_, std::move(link.socket),
                                         frame_channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
                                                                  [this](std::string const& reason) { on_launcher_gone(reason); }},
                                         largest_frame_bytes);
-    launcher_->secure(std::move(link.session));
+    direct_->secure(std::move(link.session));
+}
+
+/// What is to be told goes there.
+frame_channel* rank_shim::way() const noexcept {
+    return agent_ && !left_agent_ ? agent_.get() : direct_.get();
+}
+
+/// Beside the agent, which is gone or stands still. False if nobody answers, as where the launcher stands still too.
+bool rank_shim::call_launcher() {
+    if (direct_ && direct_->open()) return true;
+    try {
+        auto link = connect_to_launcher(variables_, call_patience);
+        launcher_fd_ = link.socket.get();
+        detect_lost_peer(launcher_fd_, job_.lost_after);
+        direct_ = std::make_unique<frame_channel>(
+            loop_, std::move(link.socket),
+            frame_channel::callbacks{[this](std::string_view frame) { on_direct_frame(frame); },
+                                     [this](std::string const& reason) { on_direct_gone(reason); }},
+            largest_frame_bytes);
+        direct_->secure(std::move(link.session));
+    } catch (error const&) {
+        return false;
+    }
+    auto hello = introduce_shim(variables_, host_);
+    hello.again = true;
+    direct_->send(wire::encode(hello));
+    return true;
+}
+
+/// What it has not passed on is lost; the launcher is told again how the rank stands.
+void rank_shim::leave_agent() {
+    if (std::exchange(left_agent_, true)) return;
+    if (wait_status_ && phase_ != phase::running)
+        tell(wire::ended{*wait_status_, err_ ? err_->last_lines() : std::string(), asked_to_end_,
+                         memory_verdict_of(*wait_status_, memory_)});
+    if (phase_ == phase::gone) tell(wire::gone{});
+}
+
+void rank_shim::on_agent_frame(std::string_view frame) {
+    if (auto const event = read_event(frame)) return on_event(*event);
+    if (left_agent_) return;  // of long ago
+    on_frame(frame);
+}
+
+/// The launcher's word while the agent stands still. An end does not wait for the agent.
+void rank_shim::on_direct_frame(std::string_view frame) {
+    auto const message = wire::decode(frame);
+    auto const* const signal = std::get_if<wire::signal>(&message);
+    if ((signal != nullptr && signal->stop) || std::holds_alternative<wire::bye>(message)) leave_agent();
+    if (auto const* const ping = std::get_if<wire::ping>(&message))
+        return direct_->send(wire::encode(wire::pong{ping->number, agent_missed_ / 2}));
+    std::visit([this](auto const& content) { on_message(content); }, message);
+}
+
+void rank_shim::on_agent_gone(std::string const& reason) {
+    if (left_agent_) return;
+    if (phase_ == phase::connecting || phase_ == phase::placing || !call_launcher()) return on_launcher_gone(reason);
+    leave_agent();
+}
+
+void rank_shim::on_direct_gone(std::string const& reason) {
+    if (left_agent_) on_launcher_gone(reason);
+}
+
+/// The launcher need not ask for this: what it sends goes by the agent.
+void rank_shim::watch_agent() {
+    if (left_agent_ || !agent_->open() || phase_ == phase::gone) return;
+    if (agent_missed_ > 0) call_launcher();
+    ++agent_missed_;
+    agent_->send(encode(mpi_event{mpi_event::kind::ping}));
+    loop_.after(job_.lost_after / 6, [this] { watch_agent(); });
 }
 
 void rank_shim::introduce() {
@@ -97,7 +173,7 @@ void rank_shim::on_frame(std::string_view frame) {
 
 void rank_shim::on_message(wire::job const& job) {
     job_ = job;
-    detect_lost_peer(launcher_fd_, job_.lost_after);
+    if (direct_) detect_lost_peer(launcher_fd_, job_.lost_after);
     try {
         place();
         phase_ = phase::waiting;
@@ -116,6 +192,7 @@ void rank_shim::on_message(wire::go const& go) {
         sampler_.emplace(loop_, std::move(sampled_), [this](auto const& uses) { tell(wire::gpus_used{uses}); });
         for (auto const when : mpi_checks) loop_.after(when, [this] { detect_mpi(); });
         if (parents_.guard != 0 || parents_.daemon_name == agent_process) follow_suspension();
+        if (agent_) watch_agent();
     } catch (program_error const& e) {
         tell(wire::failed{e.what(), e.exit_status()});
     } catch (error const& e) {
@@ -153,10 +230,7 @@ void rank_shim::on_message(wire::signal const& signal) {
 }
 
 void rank_shim::on_message(wire::ping const& ping) {
-    tell(wire::pong{ping.number, agent_missed_});
-    if (!mpi_events_) return;
-    ++agent_missed_;
-    write_event(mpi_events_.get(), {mpi_event::kind::ping});
+    tell(wire::pong{ping.number, agent_missed_ / 2});
 }
 
 void rank_shim::on_message(wire::inspect const& inspect) {
@@ -231,7 +305,7 @@ void rank_shim::on_child() {
         report_abort();
         tell(wire::ended{*wait_status_, err_ ? err_->last_lines() : std::string(), asked_to_end_,
                          memory_verdict_of(*wait_status_, memory_)});
-        if (mpi_events_) write_event(mpi_events_.get(), {mpi_event::kind::settled});
+        if (agent_) agent_->send(encode(mpi_event{mpi_event::kind::settled}));
         phase_ = phase::leftovers;
         if (!descendants().empty())
             loop_.after(grace_ends_ ? duration(0) : leftover_patience, [this] { end_leftovers(SIGTERM); });
@@ -295,7 +369,7 @@ void rank_shim::conclude() {
     // What is in use by the node's other ranks stays: the last of them removes it.
     if (grace_ends_ || !wait_status_ || *wait_status_ != 0) sweep_shared_memory(started_);
     tell(wire::gone{});
-    if (!launcher_->open() || dismissed_) loop_.stop();
+    if (!way()->open() || dismissed_) loop_.stop();
 }
 
 void rank_shim::on_launcher_gone(std::string const& reason) {
@@ -317,6 +391,7 @@ bool rank_shim::parent_is_gone() const {
 /// Nothing else would.
 void rank_shim::on_parent_gone() {
     asked_to_end_ = true;
+    if (agent_ && phase_ != phase::connecting && phase_ != phase::placing && call_launcher()) leave_agent();
     if (parents_.guard != 0 && is_alive(parents_.daemon) && ::getppid() != parent_)
         tell(wire::asked_to_end{SIGKILL});
     else
@@ -339,18 +414,16 @@ void rank_shim::detect_mpi() {
     }
 }
 
-void rank_shim::on_mpi_events() {
-    auto const events = read_events(mpi_events_.get());
-    if (events.empty()) return loop_.unwatch(mpi_events_.get());
-    for (auto const& event : events)
-        if (event.what == mpi_event::kind::aborted)
-            tell(wire::aborting{job_.who.rank, event.code});
-        else if (event.what == mpi_event::kind::settled)
-            tell(wire::settled{});
-        else if (event.what == mpi_event::kind::ping)
-            agent_missed_ = 0;
-        else
-            tell(wire::met{event.what == mpi_event::kind::finalized});
+/// An agent that answers again carries all as before; the connection beside it has not been used for anything that counts.
+void rank_shim::on_event(mpi_event const& event) {
+    if (event.what == mpi_event::kind::aborted)
+        tell(wire::aborting{job_.who.rank, event.code});
+    else if (event.what == mpi_event::kind::settled)
+        tell(wire::settled{});
+    else if (event.what != mpi_event::kind::ping)
+        tell(wire::met{event.what == mpi_event::kind::finalized});
+    else if (agent_missed_ = 0; !left_agent_)
+        direct_.reset();
 }
 
 /// The guard is stopped by engines that stop their ranks. PBS suspends a job by stopping the sessions that it has started itself: those of
@@ -373,7 +446,7 @@ void rank_shim::wake_agent() const {
 
 void rank_shim::say(std::string const& text) {
     auto line = fmt::format("muster: {}\n", text);
-    if (sender_ && launcher_->open()) return sender_->note(std::move(line));
+    if (sender_ && way()->open()) return sender_->note(std::move(line));
     // The engine may have gone with the launcher, or may not read: neither must keep us from ending the rank.
     pollfd here{STDERR_FILENO, POLLOUT, 0};
     if (::poll(&here, 1, 0) != 1) return;
@@ -381,7 +454,7 @@ void rank_shim::say(std::string const& text) {
 }
 
 void rank_shim::tell(wire::message const& message) {
-    launcher_->send(wire::encode(message));
+    if (auto* const to = way()) to->send(wire::encode(message));
 }
 
 }  // namespace muster

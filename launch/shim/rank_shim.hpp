@@ -22,6 +22,7 @@
 #include "launch/system/end_processes.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/held_ports.hpp"
+#include "launch/wire/agent_frame.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/messages.hpp"
 
@@ -56,6 +57,13 @@ class rank_shim {
     // what happens (rank_shim.cpp)
     void connect();
     void introduce();
+    frame_channel* way() const noexcept;
+    bool call_launcher();
+    void leave_agent();
+    void on_agent_frame(std::string_view frame);
+    void on_direct_frame(std::string_view frame);
+    void on_event(mpi_event const& event);
+    void watch_agent();
     void on_frame(std::string_view frame);
     void on_message(wire::job const& job);
     void on_message(wire::go const& go);
@@ -70,11 +78,12 @@ class rank_shim {
     void on_engine_signal(int number);
     void pass_on(int number, noticed whom) noexcept;
     void on_child();
+    void on_agent_gone(std::string const& reason);
+    void on_direct_gone(std::string const& reason);
     void on_launcher_gone(std::string const& reason);
     bool parent_is_gone() const;
     void on_parent_gone();
     void detect_mpi();
-    void on_mpi_events();
     void follow_suspension();
     void wake_agent() const;
 
@@ -99,12 +108,13 @@ class rank_shim {
     unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
     environment variables_;
     shim_parents parents_;
-    unique_fd mpi_events_;  ///< of the agent, where that is the rank's server of MPI
-    pid_t parent_;          ///< the guard, or the daemon
+    pid_t parent_;  ///< the guard, or the daemon
     std::time_t started_;
     event_loop loop_;
-    std::unique_ptr<frame_channel> launcher_;
-    int launcher_fd_ = -1;  ///< of `launcher_`, to know this end's address
+    std::unique_ptr<frame_channel> agent_;   ///< of the engine remote: carries what this process and the launcher tell each other
+    std::unique_ptr<frame_channel> direct_;  ///< to the launcher: with other engines, and where the agent is gone or stands still
+    bool left_agent_ = false;                ///< all goes over `direct_` from now on
+    int launcher_fd_ = -1;                   ///< of `direct_`, to know this end's address
     phase phase_ = phase::connecting;
     wire::job job_;
     std::string host_;
@@ -136,7 +146,7 @@ class rank_shim {
     bool brief_ = false;      ///< the last output is waited for only for a moment
     bool suspended_ = false;  ///< the rank was stopped because the job is (follow_suspension)
     int kills_ = 0;
-    int agent_missed_ = 0;  ///< pings that the agent has not answered
+    int agent_missed_ = 0;  ///< questions in a row, two to each ping of the launcher, that the agent has not answered
     int exit_code_ = 0;
 };
 

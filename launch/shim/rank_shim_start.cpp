@@ -45,7 +45,8 @@ void rank_shim::place() {
     ready.nic = binding_.nic.value_or("");
     ready.why = binding_.why;
     if (who.local_rank == 0) ready.note = share_note(machine_, job_.place);
-    ready.address = reachable_address(job_.address, job_.network_interface, launcher_fd_);
+    ready.address =
+        !job_.own_address.empty() ? job_.own_address : reachable_address(job_.address, job_.network_interface, launcher_fd_);
     if (who.rank == 0) {
         ready.master_port = ports_->numbers()[0];
         ready.jax_port = ports_->numbers()[1];
@@ -72,7 +73,7 @@ environment rank_shim::program_variables(wire::go const& go) const {
 void rank_shim::open_streams() {
     line_format const as_it_is{.tag = "", .raw = true};  // the launcher makes lines of it
     auto files = make_output_files(job_.output_dir, job_.who);
-    sender_.emplace([this](std::string_view frame) { launcher_->send(frame); }, job_.output_window);
+    sender_.emplace([this](std::string_view frame) { way()->send(frame); }, job_.output_window);
     output_.emplace(loop_, *sender_);
     err_.emplace(STDERR_FILENO, as_it_is, std::move(files.err));
     out_.emplace(STDOUT_FILENO, as_it_is, std::move(files.out));

@@ -22,7 +22,7 @@ void event_loop::watch(int fd, std::uint32_t events, callback when_ready) {
     event.data.fd = fd;
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
         throw_system("epoll_ctl", fmt::format("for descriptor {}", fd));
-    watched_[fd] = std::make_shared<callback>(std::move(when_ready));
+    watched_[fd] = {std::make_shared<callback>(std::move(when_ready)), nullptr};
 }
 
 void event_loop::watch_readable(int fd, callback when_ready) {
@@ -37,6 +37,40 @@ void event_loop::watch_reader_gone(int fd, callback when_gone) {
     struct stat kind {};
     if (::fstat(fd, &kind) != 0 || !(S_ISFIFO(kind.st_mode) || S_ISSOCK(kind.st_mode))) return;
     watch(fd, 0, std::move(when_gone));  // errors and hang-ups are told always
+}
+
+void event_loop::watch_room(int fd, callback when_ready) {
+    auto& one = watched_.at(fd);
+    one.room = std::make_shared<callback>(std::move(when_ready));
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLOUT;
+    event.data.fd = fd;
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0)
+        throw_system("epoll_ctl", fmt::format("for descriptor {}", fd));
+}
+
+void event_loop::unwatch_room(int fd) noexcept {
+    auto const found = watched_.find(fd);
+    if (found == watched_.end() || !found->second.room) return;
+    found->second.room.reset();
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+}
+
+/// Callbacks are kept alive, since they may unwatch themselves; one that an earlier callback unwatched is not called.
+void event_loop::call(int fd, std::uint32_t events) {
+    auto found = watched_.find(fd);
+    if (found == watched_.end()) return;
+    if (auto const room = found->second.room; room && (events & EPOLLOUT) != 0) {
+        (*room)();
+        events &= ~static_cast<std::uint32_t>(EPOLLOUT);
+        found = watched_.find(fd);
+        if (events == 0 || found == watched_.end()) return;
+    }
+    auto const ready = found->second.ready;
+    (*ready)();
 }
 
 void event_loop::unwatch(int fd) noexcept {
@@ -76,11 +110,8 @@ void event_loop::run() {
         int const ready = ::epoll_wait(epoll_.get(), events.data(), events.size(), wait_ms());
         if (ready < 0 && errno != EINTR) throw_system("epoll_wait", "in the launcher's loop");
         for (int i = 0; i < ready && running_; ++i) {
-            // The callback is kept alive, since it may unwatch itself; one that an earlier callback unwatched is not called.
-            auto const found = watched_.find(events[static_cast<std::size_t>(i)].data.fd);
-            if (found == watched_.end()) continue;
-            auto const call = found->second;
-            (*call)();
+            auto const& one = events[static_cast<std::size_t>(i)];
+            call(one.data.fd, one.events);
         }
         fire_due_timers();
     }

@@ -25,6 +25,9 @@ class event_loop {
 
     void watch_readable(int fd, callback when_ready);  ///< readable or hung up; level-triggered; throws errc::system
     void watch_writable(int fd, callback when_ready);
+    /// Of a descriptor that `watch_readable` watches: also when there is room to write, until `unwatch_room`.
+    void watch_room(int fd, callback when_ready);
+    void unwatch_room(int fd) noexcept;
     /// The reader of a pipe, or the other end of a socket, has gone. Nothing is watched where `fd` is something else.
     void watch_reader_gone(int fd, callback when_gone);
     void unwatch(int fd) noexcept;  ///< before it is closed; a descriptor that is not watched is no error
@@ -42,7 +45,13 @@ class event_loop {
     void fire_due_timers();
 
     unique_fd epoll_;
-    std::unordered_map<int, std::shared_ptr<callback>> watched_;
+    struct callbacks {
+        std::shared_ptr<callback> ready;
+        std::shared_ptr<callback> room;
+    };
+    void call(int fd, std::uint32_t events);
+
+    std::unordered_map<int, callbacks> watched_;
     struct due {
         timer id;
         callback call;

@@ -43,7 +43,7 @@ more_open_files::more_open_files(std::size_t connections) {
     inherited_ = raise_open_files();
     if (inherited_.rlim_max != RLIM_INFINITY && inherited_.rlim_max < connections + other_files)
         throw error(errc::system,
-                    fmt::format("{} shims need {} open files here, a connection each, and the limit is {}; raise it (ulimit -n)",
+                    fmt::format("{} connections need {} open files here, and the limit is {}; raise it (ulimit -n)",
                                 connections, connections + other_files, inherited_.rlim_max));
 }
 

@@ -17,11 +17,23 @@
 
 namespace muster {
 
+namespace {
+
+constexpr std::size_t piece_bytes = 16u << 10;
+/// What the kernel may hold of a connection beyond what is on the wire: many may wait at once.
+constexpr int unsent_bytes = 128 << 10;
+
+void append_header(std::string& bytes, std::size_t frame_bytes) {
+    auto const size = static_cast<std::uint32_t>(frame_bytes);
+    for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<char>(size >> shift & 0xff));
+}
+
+}  // namespace
+
 std::string with_frame_header(std::string_view frame) {
-    auto const size = static_cast<std::uint32_t>(frame.size());
     std::string bytes;
     bytes.reserve(frame_header_bytes + frame.size());
-    for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<char>(size >> shift & 0xff));
+    append_header(bytes, frame.size());
     bytes.append(frame);
     return bytes;
 }
@@ -40,6 +52,7 @@ frame_channel::frame_channel(event_loop& loop, unique_fd socket, callbacks what_
     ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
     int const on = 1;
     ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes, sizeof unsent_bytes);
     loop_.watch_readable(socket_.get(), [this] { on_readable(); });
 }
 
@@ -53,9 +66,8 @@ void frame_channel::set_callbacks(callbacks what_to_do, std::size_t largest_fram
 }
 
 void frame_channel::close() noexcept {
-    if (writer_) loop_.unwatch(writer_.get());
     if (socket_) loop_.unwatch(socket_.get());
-    writer_.reset();
+    waits_for_room_ = false;
     socket_.reset();
 }
 
@@ -83,52 +95,97 @@ void frame_channel::take_frames() {
         if (size > largest_frame_ + (session_ ? sealing_bytes : 0))
             return fail(fmt::format("a message of {} bytes is longer than any of muster", size));
         if (received_.size() - taken - frame_header_bytes < size) break;
-        auto frame = std::string_view(received_).substr(taken + frame_header_bytes, size);
-        std::optional<std::string> opened;
-        if (session_) {
-            opened = session_->open(frame);
-            if (!opened) return fail("a message that this run's other end did not send");
-            frame = *opened;
-        }
-        auto const kept = do_;
-        kept->on_frame(frame);
+        if (!take(std::string_view(received_).substr(taken + frame_header_bytes, size))) return;
         taken += frame_header_bytes + size;
     }
     received_.erase(0, taken);
 }
 
+/// False if it has closed the channel.
+bool frame_channel::take(std::string_view frame) {
+    std::optional<std::string> opened;
+    bool more = false;
+    if (session_) {
+        opened = session_->open(frame, &more);
+        if (!opened) return fail("a message that this run's other end did not send"), false;
+        frame = *opened;
+    }
+    std::string whole;
+    if (more || !pieces_.empty()) {
+        if (pieces_.size() + frame.size() > largest_frame_)
+            return fail(fmt::format("a message of more than {} bytes is longer than any of muster", largest_frame_)), false;
+        pieces_ += frame;
+        if (more) return true;
+        whole.swap(pieces_);
+        frame = whole;
+    }
+    auto const kept = do_;
+    kept->on_frame(frame);
+    return true;
+}
+
 void frame_channel::send(std::string_view frame) {
+    if (open()) send(std::make_shared<std::string const>(frame));
+}
+
+void frame_channel::send(std::shared_ptr<std::string const> frame) {
     if (!open()) return;
-    waiting_ += session_ ? with_frame_header(session_->seal(frame)) : with_frame_header(frame);
-    if (!writer_) write_some();
+    waiting_.push_back({std::move(frame), session_ != nullptr});
+    if (!waits_for_room_) write_some();
+}
+
+/// The next bytes for the socket: a few short frames, or a piece of a long one.
+void frame_channel::make_ready() {
+    ready_.clear();
+    sent_ = 0;
+    while (!waiting_.empty() && ready_.size() < piece_bytes) {
+        auto& first = waiting_.front();
+        auto const left = std::string_view(*first.bytes).substr(first.done);
+        auto const part = left.substr(0, piece_bytes);
+        bool const more = part.size() < left.size();
+        if (first.sealed) {
+            auto const sealed = session_->seal(part, more);
+            append_header(ready_, sealed.size());
+            ready_ += sealed;
+        } else {
+            if (first.done == 0) append_header(ready_, left.size());
+            ready_ += part;
+        }
+        first.done += part.size();
+        if (!more) waiting_.pop_front();
+    }
+}
+
+/// False if the socket takes nothing for now.
+bool frame_channel::write_ready() {
+    if (ready_.empty()) make_ready();
+    ssize_t const count = ::send(socket_.get(), ready_.data() + sent_, ready_.size() - sent_, MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) return true;
+    if (count < 0 && errno != EAGAIN) waiting_.clear(), ready_.clear();  // the reading side tells of it
+    if (count < 0) return false;
+    sent_ += static_cast<std::size_t>(count);
+    if (sent_ == ready_.size()) ready_.clear();
+    return true;
 }
 
 void frame_channel::write_some() {
-    while (open() && !waiting_.empty()) {
-        ssize_t const count = ::send(socket_.get(), waiting_.data(), waiting_.size(), MSG_NOSIGNAL);
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0 && errno != EAGAIN) waiting_.clear();  // the reading side tells of it
-        if (count < 0) break;
-        waiting_.erase(0, static_cast<std::size_t>(count));
+    while (open() && !sent_all() && write_ready()) {
     }
-    if (waiting_.empty() && writer_) {
-        loop_.unwatch(writer_.get());
-        writer_.reset();
-    } else if (!waiting_.empty() && !writer_ && open()) {
-        writer_.reset(::fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
-        if (writer_) loop_.watch_writable(writer_.get(), [this] { write_some(); });
-    }
+    if (!open() || sent_all() == !waits_for_room_) return;
+    waits_for_room_ = !waits_for_room_;
+    if (waits_for_room_)
+        loop_.watch_room(socket_.get(), [this] { write_some(); });
+    else
+        loop_.unwatch_room(socket_.get());
 }
 
 void frame_channel::flush(duration limit) noexcept {
     auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(limit);
-    while (open() && !waiting_.empty()) {
+    while (open() && !sent_all()) {
         auto const left = std::chrono::ceil<std::chrono::milliseconds>(end - event_loop::clock::now()).count();
         pollfd one{socket_.get(), POLLOUT, 0};
         if (left <= 0 || ::poll(&one, 1, static_cast<int>(left)) <= 0) return;
-        ssize_t const count = ::send(socket_.get(), waiting_.data(), waiting_.size(), MSG_NOSIGNAL);
-        if (count < 0 && errno != EAGAIN && errno != EINTR) return;
-        if (count > 0) waiting_.erase(0, static_cast<std::size_t>(count));
+        write_ready();
     }
 }
 

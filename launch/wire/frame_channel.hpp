@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,8 +16,9 @@
 namespace muster {
 
 /// A connected socket that carries frames: four bytes of length, most significant first, then so many bytes, which are sealed from
-/// `secure` on. Never blocks; used from the loop's thread. Takes no more memory for a frame than was received of it. Callbacks must
-/// not destroy the channel; they may close it.
+/// `secure` on. Never blocks; used from the loop's thread. Takes no more memory for a frame than was received of it, and for what waits
+/// to be sent little more than the frames themselves: they are sealed in pieces of 16 KiB, as the socket takes them. Callbacks must not
+/// destroy the channel; they may close it.
 class frame_channel {
   public:
     struct callbacks {
@@ -34,11 +36,13 @@ class frame_channel {
 
     /// Queues a frame; what the socket does not take at once is sent when it does. Nothing if the channel is closed.
     void send(std::string_view frame);
+    /// The same for a frame that goes to many: it is kept once for all of them.
+    void send(std::shared_ptr<std::string const> frame);
     /// What is sent from now on is sealed, and what comes next must open; also from within a callback.
     void secure(std::unique_ptr<secure_session> session) { session_ = std::move(session); }
     void close() noexcept;
     bool open() const noexcept { return static_cast<bool>(socket_); }
-    bool sent_all() const noexcept { return waiting_.empty(); }
+    bool sent_all() const noexcept { return waiting_.empty() && ready_.empty(); }
     /// Also from within a callback: the next frame goes to the new one.
     void set_callbacks(callbacks what_to_do, std::size_t largest_frame);
     void set_largest_frame(std::size_t bytes) noexcept { largest_frame_ = bytes; }
@@ -49,17 +53,28 @@ class frame_channel {
   private:
     void on_readable();
     void take_frames();
+    bool take(std::string_view frame);
+    void make_ready();
+    bool write_ready();
     void write_some();
     void fail(std::string const& reason);
 
     event_loop& loop_;
     unique_fd socket_;
-    unique_fd writer_;  ///< the same socket, watched for room: the loop knows one callback a descriptor
+    bool waits_for_room_ = false;
     std::shared_ptr<callbacks const> do_;
     std::size_t largest_frame_;
     std::unique_ptr<secure_session> session_;  ///< none: frames go in clear
     std::string received_;
-    std::string waiting_;
+    std::string pieces_;  ///< of a frame of which more follows
+    struct waiting_frame {
+        std::shared_ptr<std::string const> bytes;
+        bool sealed;           ///< it was given after `secure`
+        std::size_t done = 0;  ///< so much of it is in `ready_`, or sent
+    };
+    std::deque<waiting_frame> waiting_;
+    std::string ready_;     ///< bytes for the socket
+    std::size_t sent_ = 0;  ///< of `ready_`
 };
 
 /// The bytes on the wire of a frame that is not sealed.

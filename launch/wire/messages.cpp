@@ -107,7 +107,7 @@ void fields(auto& v, is<soft_limit> auto& m) {
     all(v, m.resource, m.value);
 }
 void fields(auto& v, is<hello> auto& m) {
-    all(v, m.version, m.host, m.rank, m.world_size, m.pid, m.step, m.fault);
+    all(v, m.version, m.host, m.rank, m.world_size, m.pid, m.step, m.fault, m.agent, m.again);
 }
 void fields(auto& v, is<job> auto& m) {
     auto& w = m.who;
@@ -117,7 +117,7 @@ void fields(auto& v, is<job> auto& m) {
         p.gpus_seen, p.smt, p.cpu_map, p.gpu_map, p.gpu_cpus, p.reserved_cpus, p.share.may_be_part, p.share.gpus, p.share.cpus,
         p.share.gpu_ids);
     all(v, m.command, m.working_dir, m.variables, m.exports, m.output_dir, m.output_window, m.own_step, m.python_package,
-        m.python_horovod, m.network_interface, m.address, m.grace, m.lost_after, m.hold_worker_port, m.file_mask);
+        m.python_horovod, m.network_interface, m.address, m.own_address, m.grace, m.lost_after, m.hold_worker_port, m.file_mask);
     v.list(m.limits);
 }
 void fields(auto& v, is<ready> auto& m) {
@@ -179,11 +179,13 @@ void fields(auto& v, is<gpus_used> auto& m) {
     v.list(m.gpus);
 }
 void fields(auto& v, is<start_shims> auto& m) {
-    all(v, m.shim, m.variables, m.ranks, m.world_size, m.node_rank, m.hosts, m.ranks_of_hosts, m.nspace, m.network_interface,
-        m.serve_mpi, m.lost_after);
+    all(v, m.shim, m.variables, m.world_size, m.hosts, m.ranks, m.nspace, m.network_interface, m.serve_mpi, m.lost_after);
 }
 void fields(auto& v, is<exchange> auto& m) {
     all(v, m.name, m.nodes, m.data);
+}
+void fields(auto& v, is<meet_launcher> auto& m) {
+    all(v, m.number, m.variables, m.lost_after);
 }
 void fields(auto& v, is<modex> auto& m) {
     all(v, m.node, m.number, m.rank, m.status, m.data);

@@ -26,8 +26,10 @@ struct hello {
     int rank = -1;        ///< as the engine numbers it; -1: a probe
     int world_size = 0;
     long pid = 0;
-    std::string step;   ///< what the engine calls all of this, for ending it from outside: "4242.0"
-    std::string fault;  ///< why it cannot go on (the engine's variables contradict each other); empty: all is well
+    std::string step;    ///< what the engine calls all of this, for ending it from outside: "4242.0"
+    std::string fault;   ///< why it cannot go on (the engine's variables contradict each other); empty: all is well
+    int agent = -1;      ///< of a host's agent, which carries its shims' messages: its number; -1: a shim
+    bool again = false;  ///< of a shim whose agent carries nothing any more
     bool operator==(hello const&) const = default;
 };
 
@@ -45,7 +47,8 @@ struct job {
     std::string python_package;        ///< folders of the launcher's installation (python_folders), or empty
     std::string python_horovod;
     std::string network_interface;
-    std::string address;  ///< what the other nodes call this rank's node, with the site's rule applied
+    std::string address;      ///< what the other nodes call this rank's node, with the site's rule applied
+    std::string own_address;  ///< where other nodes reach this one, as its agent has found; empty: the shim looks
     duration grace{5};
     duration lost_after{15};
     bool hold_worker_port = false;   ///< the world is small enough for TF_CONFIG
@@ -206,15 +209,14 @@ struct gpus_used {
     bool operator==(gpus_used const&) const = default;
 };
 
-/// From the starter of a remote run to a host's agent: start these shims. Each gets MUSTER_RANK and its like besides.
+/// From the starter of a remote run to the hosts' agents, the same to all: start the shims of your host. Each gets MUSTER_RANK and its
+/// like besides.
 struct start_shims {
     std::vector<std::string> shim;  ///< argv
     environment variables;          ///< beside the agent's own
-    std::vector<int> ranks;         ///< of this host, in order of local rank
     int world_size = 0;
-    int node_rank = 0;
-    std::vector<std::string> hosts;                ///< of all nodes
-    std::vector<std::vector<int>> ranks_of_hosts;  ///< the same of each
+    std::string hosts;       ///< of all nodes, in the order of the agents' numbers: "n[1-1000]"
+    std::vector<int> ranks;  ///< the ranks of each, as pack_ranks writes them (host_ranks.hpp)
     std::string nspace;
     std::string network_interface;
     bool serve_mpi = true;  ///< PMIx and PMI-1 for the ranks; not for probes
@@ -222,10 +224,18 @@ struct start_shims {
     bool operator==(start_shims const&) const = default;
 };
 
+/// From the starter to an agent that has come: how it and its shims reach the launcher, whose connection it is to share out.
+struct meet_launcher {
+    int number = 0;         ///< of this agent: it may have been called without
+    environment variables;  ///< MUSTER_LAUNCHER, MUSTER_TOKEN; none for a probe's agent, whose shims call by themselves
+    duration lost_after{15};
+    bool operator==(meet_launcher const&) const = default;
+};
+
 /// From an agent: its part of an exchange among these hosts' servers of PMIx or PMI-1; from the starter: the parts of all.
 struct exchange {
     std::string name;
-    std::vector<int> nodes;
+    std::string nodes;  ///< that take part, "0-3,7"; empty: all
     std::string data;
     bool operator==(exchange const&) const = default;
 };
@@ -268,9 +278,9 @@ struct settled {
 };
 
 /// New kinds come last: the place of a kind is its number on the wire.
-using message = std::variant<hello, job, ready, go, started, failed, ended, gone, room, used_mpi, orphaned, signal, bye, examine,
-                             report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, gpus_used, start_shims,
-                             input, taken, shims_ended, exchange, modex, met, settled>;
+using message = std::variant<hello, job, ready, go, started, failed, ended, gone, room, used_mpi, orphaned, signal, bye,
+                             examine, report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, gpus_used,
+                             start_shims, input, taken, shims_ended, exchange, modex, met, settled, meet_launcher>;
 
 /// As CBOR (RFC 8949). Strings may hold any bytes.
 std::string encode(message const& m);

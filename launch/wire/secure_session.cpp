@@ -14,6 +14,8 @@ using stream_key = std::array<unsigned char, crypto_secretstream_xchacha20poly13
 constexpr std::size_t header_bytes = crypto_secretstream_xchacha20poly1305_HEADERBYTES;
 constexpr std::size_t tag_bytes = crypto_secretstream_xchacha20poly1305_ABYTES;
 static_assert(sealing_bytes == header_bytes + tag_bytes);
+constexpr unsigned char whole = crypto_secretstream_xchacha20poly1305_TAG_MESSAGE;
+constexpr unsigned char piece = crypto_secretstream_xchacha20poly1305_TAG_PUSH;  ///< any tag that makes no new key would do
 static_assert(crypto_generichash_KEYBYTES == std::tuple_size_v<decltype(run_key::bytes)>);
 
 constexpr std::string_view protocol = "muster 1";
@@ -97,7 +99,7 @@ secure_session::~secure_session() {
     ::sodium_memzero(streams_.get(), sizeof(streams));
 }
 
-std::string secure_session::seal(std::string_view frame) {
+std::string secure_session::seal(std::string_view frame, bool more) {
     std::string sealed;
     if (!streams_->sent_header)
         sealed.assign(reinterpret_cast<char const*>(streams_->out_header.data()), streams_->out_header.size());
@@ -105,12 +107,11 @@ std::string secure_session::seal(std::string_view frame) {
     auto const start = sealed.size();
     sealed.resize(start + frame.size() + tag_bytes);
     ::crypto_secretstream_xchacha20poly1305_push(&streams_->out, reinterpret_cast<unsigned char*>(sealed.data()) + start, nullptr,
-                                                 bytes_of(frame), frame.size(), nullptr, 0,
-                                                 crypto_secretstream_xchacha20poly1305_TAG_MESSAGE);
+                                                 bytes_of(frame), frame.size(), nullptr, 0, more ? piece : whole);
     return sealed;
 }
 
-std::optional<std::string> secure_session::open(std::string_view sealed) {
+std::optional<std::string> secure_session::open(std::string_view sealed, bool* more) {
     auto& s = *streams_;
     if (!s.had_header && sealed.size() >= header_bytes) {
         s.broken = ::crypto_secretstream_xchacha20poly1305_init_pull(&s.in, bytes_of(sealed), s.in_key.data()) != 0;
@@ -123,8 +124,9 @@ std::optional<std::string> secure_session::open(std::string_view sealed) {
     unsigned char tag = 0;
     s.broken = ::crypto_secretstream_xchacha20poly1305_pull(&s.in, reinterpret_cast<unsigned char*>(frame.data()), nullptr, &tag,
                                                             bytes_of(sealed), sealed.size(), nullptr, 0) != 0 ||
-               tag != crypto_secretstream_xchacha20poly1305_TAG_MESSAGE;
+               (tag != whole && (tag != piece || more == nullptr));
     if (s.broken) return std::nullopt;
+    if (more != nullptr) *more = tag == piece;
     return frame;
 }
 

@@ -41,9 +41,10 @@ class secure_session {
     secure_session(secure_session const&) = delete;
     secure_session& operator=(secure_session const&) = delete;
 
-    std::string seal(std::string_view frame);
-    /// Nothing if the other end did not make it; nothing opens after that.
-    std::optional<std::string> open(std::string_view sealed);
+    /// A frame, or a piece of one of which `more` follows: whether it does is sealed with it.
+    std::string seal(std::string_view frame, bool more = false);
+    /// Nothing if the other end did not make it; nothing opens after that. Without `more` only whole frames open.
+    std::optional<std::string> open(std::string_view sealed, bool* more = nullptr);
 
   private:
     struct streams;

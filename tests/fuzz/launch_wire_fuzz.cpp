@@ -1,6 +1,7 @@
 // links: muster::launch
 // iterations: 3000
-// Whatever arrives at a connection before anybody has proved anything is framed within bounds, and never taken for a sealed frame.
+// Whatever arrives at a connection before anybody has proved anything is framed within bounds, and never taken for a sealed frame; what agents pass on and
+// the ranks of hosts are read as they were written, or refused.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -8,9 +9,14 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string_view>
+#include <vector>
 
+#include "base/error.hpp"
+#include "launch/remote/host_ranks.hpp"
+#include "launch/wire/agent_frame.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/secure_session.hpp"
 
@@ -40,6 +46,25 @@ void read_frames(std::string_view bytes, bool secured, std::size_t largest) {
     if (taken > bytes.size()) std::abort();
 }
 
+/// The bytes as the numbers of a start message.
+void read_ranks(std::string_view bytes) {
+    std::vector<int> runs;
+    for (std::size_t at = 0; at + sizeof(int) <= bytes.size() && runs.size() < 50; at += sizeof(int)) {
+        int number = 0;
+        std::memcpy(&number, bytes.data() + at, sizeof number);
+        runs.push_back(number % 2 == 0 ? number : number >> 24);  // half of them small
+    }
+    for (std::size_t const hosts : {1, 3, 1000}) try {
+            auto const ranks = muster::unpack_ranks(runs, hosts, 8000);
+            if (muster::unpack_ranks(muster::pack_ranks(ranks), hosts, 8000) != ranks) std::abort();
+        } catch (muster::error const&) {
+        }
+    try {
+        muster::parse_numbers(bytes.substr(0, 64), "fuzz");
+    } catch (muster::error const&) {
+    }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
@@ -49,5 +74,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     read_frames(bytes, true, 4096);
     if (auto const nonce = muster::read_greeting(bytes); nonce && muster::make_greeting(*nonce) != bytes) std::abort();
     if (auto const nonce = muster::read_answer(bytes); nonce && muster::make_answer(*nonce) != bytes) std::abort();
+    if (auto const one = muster::wire::read_rank_frame(bytes); one && muster::wire::encode(*one) != bytes) std::abort();
+    if (auto const event = muster::read_event(bytes); event && muster::encode(*event) != bytes) std::abort();
+    read_ranks(bytes);
     return 0;
 }

@@ -52,7 +52,7 @@ TEST(engine, the_first_that_can) {
     a.variables = {};
     EXPECT_EQ(choose_engine(job, a.sources(), "", &tried).name, "mpirun");
     EXPECT_EQ(tried.at(0), "srun: this is no Slurm job (SLURM_JOB_ID is not set)");
-    EXPECT_EQ(tried.at(1).find("remote: in a Slurm job"), 0U);
+    EXPECT_EQ(tried.at(1), "remote: in a Slurm job it is chosen by --engine remote only");
     a.said.erase("mpirun --version");
     EXPECT_EQ(choose_engine(job, a.sources(), "").name, "mpiexec");
 }
@@ -126,6 +126,24 @@ TEST(engine, remote_for_programs_of_no_mpi_and_where_nothing_else_is) {
     EXPECT_EQ(choose_engine(job, a.sources(), "").name, "remote");
 }
 
+TEST(engine, many_hosts_want_a_tree) {
+    answers a;
+    a.said["ssh -V"] = {0, "", "OpenSSH_9.2p1"};
+    a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4.txt"), ""};
+    auto const few = job_on(std::vector<int>(3000, 1), std::vector<int>(3000, -1), scheduler_kind::hostfile);
+    EXPECT_EQ(choose_engine(few, a.sources(), "").name, "remote");
+    EXPECT_EQ(note_on_size(few, a.sources(), "remote"), "");
+    auto const many = job_on(std::vector<int>(3001, 1), std::vector<int>(3001, -1), scheduler_kind::hostfile);
+    EXPECT_EQ(choose_engine(many, a.sources(), "").name, "mpirun");
+    EXPECT_EQ(note_on_size(many, a.sources(), "mpirun").find("3001 hosts: mpirun starts them by a tree"), 0u);
+    a.said.erase("mpirun --version");
+    EXPECT_EQ(choose_engine(many, a.sources(), "").name, "remote") << "the last resort";
+    EXPECT_EQ(note_on_size(many, a.sources(), "remote").find("3001 hosts: remote tells each from one process"), 0u);
+    auto mpi = few;
+    mpi.map.ranks_per_node.assign(3000, 8);
+    EXPECT_EQ(note_on_size(mpi, a.sources(), "remote"), "") << "which uses no MPI";
+}
+
 TEST(engine, forced) {
     auto a = everything();
     auto const job = job_on({1, 1}, {4, 4});
@@ -144,7 +162,7 @@ TEST(engine, none_with_every_reason_and_one_way_out) {
     EXPECT_EQ(failure(job_on({1, 1}, {4, 4}), {}),
               "no engine can start the ranks on 2 nodes:\n"
               "  srun: this is no Slurm job (SLURM_JOB_ID is not set)\n"
-              "  remote: in a Slurm job ssh would lead past Slurm's limits and out of its sight; srun starts ranks there\n"
+              "  remote: there is no srun on PATH\n"
               "  mpirun: there is no mpirun of Open MPI and no prterun on PATH\n"
               "  mpiexec: there is no mpiexec of MPICH or PALS on PATH\n"
               "load the MPI that the program is built with, so that its mpirun or mpiexec is on PATH (module load openmpi)");

@@ -126,6 +126,57 @@ TEST(channels, seal_frames_once_they_are_secured) {
     EXPECT_EQ(right.frames, (std::vector<std::string>{"first", "", std::string(1024, 'x')}));
 }
 
+/// Two channels of one connection, secured with the same key.
+struct secured_pair {
+    explicit secured_pair(event_loop& loop, listening_end& left, listening_end& right, std::size_t largest,
+                          std::size_t stop_after) {
+        auto [a, b] = socket_pair();
+        one = std::make_unique<frame_channel>(loop, std::move(a), into(left, loop, 99), largest);
+        other = std::make_unique<frame_channel>(loop, std::move(b), into(right, loop, stop_after), largest);
+        auto const key = make_run_key();
+        one->secure(std::make_unique<secure_session>(key, wire_end::launcher, session_nonce{1}, session_nonce{2}));
+        other->secure(std::make_unique<secure_session>(key, wire_end::shim, session_nonce{1}, session_nonce{2}));
+    }
+    std::unique_ptr<frame_channel> one, other;
+};
+
+TEST(channels, seal_long_frames_in_pieces_as_the_socket_takes_them) {
+    event_loop loop;
+    listening_end left, right;
+    secured_pair const ends(loop, left, right, 1 << 23, 4);
+    std::string large(5'000'000, 'x');
+    large[4'999'999] = '\0';
+    for (auto const& frame : {std::string("first"), std::string(16 << 10, 'a'), large, std::string("last")})
+        ends.one->send(frame);
+    EXPECT_FALSE(ends.one->sent_all());
+    loop.run();
+    EXPECT_EQ(right.frames, (std::vector<std::string>{"first", std::string(16 << 10, 'a'), large, "last"}));
+    EXPECT_TRUE(ends.one->sent_all());
+}
+
+TEST(channels, keep_one_copy_of_a_frame_that_goes_to_many) {
+    event_loop loop;
+    auto const frame = std::make_shared<std::string const>(1'000'000, 'y');
+    listening_end left, right[3];
+    std::vector<std::unique_ptr<secured_pair>> pairs;
+    for (auto& end : right) pairs.push_back(std::make_unique<secured_pair>(loop, left, end, 1 << 20, 1));
+    for (auto const& pair : pairs) pair->one->send(frame);
+    EXPECT_EQ(frame.use_count(), 4) << "each channel waits for its socket, and none has a copy";
+    for (int i = 0; i < 3; ++i) loop.run();
+    for (auto const& end : right) EXPECT_EQ(end.frames, std::vector<std::string>{*frame});
+    EXPECT_EQ(frame.use_count(), 1);
+}
+
+TEST(channels, refuse_pieces_that_are_too_much_together) {
+    event_loop loop;
+    listening_end left, right;
+    secured_pair const ends(loop, left, right, 100'000, 1);
+    ends.one->send(std::string(100'001, 'x'));
+    loop.run();
+    EXPECT_TRUE(right.frames.empty());
+    EXPECT_NE(right.closed.find("more than 100000 bytes"), std::string::npos) << right.closed;
+}
+
 TEST(channels, refuse_a_frame_in_clear_once_they_are_secured) {
     event_loop loop;
     auto [a, b] = socket_pair();

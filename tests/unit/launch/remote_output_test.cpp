@@ -1,4 +1,4 @@
-#include "launch/run/remote_output.hpp"
+#include "launch/run/remote/remote_output.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,8 @@ struct launcher_output {
     std::map<int, std::size_t> room;
     remote_output output;
     explicit launcher_output(std::size_t ranks)
-        : output(loop, writer, ranks, [this](int rank, std::size_t bytes) { room[rank] += bytes; }) {}
+        : output(loop, writer, ranks, remote_output::window(ranks),
+                 [this](int rank, std::size_t bytes) { room[rank] += bytes; }) {}
     ~launcher_output() {
         for (auto const* end : {".out", ".err"}) ::unlink((name + end).c_str());
     }
@@ -177,6 +178,8 @@ TEST(remote_output, windows_of_many_ranks_are_small) {
     EXPECT_EQ(remote_output::window(1), 128u << 10);
     EXPECT_EQ(remote_output::window(2048), 32u << 10);
     EXPECT_EQ(remote_output::window(1'000'000), 16u << 10);
+    EXPECT_EQ(remote_output::window(64, 8), 16u << 10) << "eight share what the kernel keeps of a connection";
+    EXPECT_EQ(remote_output::window(1024, 1024), 2u << 10);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "launch/run/remote_ranks.hpp"
+#include "launch/run/remote/remote_ranks.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,6 +16,7 @@ remote_ranks make_ranks() {
         auto& rank = ranks[static_cast<std::size_t>(r)];
         rank.node = r / 2;
         rank.job.who.rank = r;
+        rank.job.who.node_rank = rank.node;
         rank.job.who.host = "node" + std::to_string(rank.node);
     }
     return remote_ranks(std::move(ranks));
@@ -82,6 +83,55 @@ TEST(remote_ranks, are_listed_by_node) {
     EXPECT_EQ(ranks.list(state::absent), "rank 1 on a, ranks 2-3 on node1");
     EXPECT_EQ(ranks.count(state::absent), 3u);
     EXPECT_EQ(ranks.running(), 1u);
+}
+
+TEST(remote_ranks, of_many_nodes_a_few_are_listed) {
+    std::vector<remote_rank> many(64);
+    for (int r = 0; r < 64; ++r) {
+        auto& rank = many[static_cast<std::size_t>(r)];
+        rank.node = rank.job.who.node_rank = rank.job.who.rank = r;
+        rank.job.who.host = "h" + std::to_string(r + 1);
+    }
+    remote_ranks const ranks(std::move(many));
+    EXPECT_EQ(ranks.list(state::absent), "rank 0 on h1, rank 1 on h2, rank 2 on h3, rank 3 on h4 and 60 more nodes");
+}
+
+TEST(remote_ranks, share_what_is_large) {
+    std::vector<remote_rank> two(2);
+    auto const common = std::make_shared<common_job>(common_job{environment({{"A", "b"}}), {"program", "-x"}, {"C=d"}});
+    for (int r = 0; r < 2; ++r)
+        two[static_cast<std::size_t>(r)].job.who.rank = r, two[static_cast<std::size_t>(r)].common = common;
+    remote_ranks const ranks(std::move(two));
+    auto const job = ranks.job_of(*(ranks.begin() + 1));
+    EXPECT_EQ(job.who.rank, 1);
+    EXPECT_EQ(job.variables, common->variables);
+    EXPECT_EQ(job.command, common->command);
+    EXPECT_EQ(job.exports, common->exports);
+}
+
+TEST(remote_ranks, agents_come_once_a_host) {
+    auto ranks = make_ranks();
+    auto hello = hello_of(-1, "a");
+    hello.agent = 1;
+    EXPECT_EQ(ranks.objection_to_agent(hello), "");
+    hello.agent = 2;
+    EXPECT_NE(ranks.objection_to_agent(hello).find("number 2 of 2"), std::string::npos);
+    hello.agent = 1;
+    hello.version = "0.0.1";
+    EXPECT_NE(ranks.objection_to_agent(hello).find("has muster 0.0.1"), std::string::npos);
+    EXPECT_TRUE(ranks.is_on(2, 1));
+    EXPECT_FALSE(ranks.is_on(2, 0));
+    EXPECT_FALSE(ranks.is_on(4, 1));
+    EXPECT_FALSE(ranks.is_on(-1, 1));
+    event_loop loop;
+    EXPECT_FALSE(ranks.awaits_agent_of(ranks[0])) << "where none has come, agents are not what is waited for";
+    auto [there, here] = make_pipe();
+    ranks.host(1).link = std::make_shared<frame_channel>(loop, std::move(there), frame_channel::callbacks{}, 1);
+    EXPECT_TRUE(ranks.awaits_agent_of(ranks[0]));
+    EXPECT_FALSE(ranks.awaits_agent_of(ranks[2]));
+    hello = hello_of(-1, "a");
+    hello.agent = 1;
+    EXPECT_NE(ranks.objection_to_agent(hello).find("two agents"), std::string::npos);
 }
 
 TEST(remote_ranks, a_gpu_of_two_ranks_is_found_within_a_node_only) {

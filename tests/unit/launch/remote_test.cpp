@@ -33,6 +33,45 @@ TEST(host_ranks, come_back_as_they_were) {
         EXPECT_THROW(parse_host_ranks(text, "a file"), error) << text;
 }
 
+TEST(host_ranks, ranks_of_regular_hosts_are_few_numbers) {
+    std::vector<std::vector<int>> block(1000), dealt(1000);
+    for (int host = 0; host < 1000; ++host)
+        for (int i = 0; i < 8; ++i) {
+            block[static_cast<std::size_t>(host)].push_back(host * 8 + i);
+            dealt[static_cast<std::size_t>(host)].push_back(host + i * 1000);
+        }
+    EXPECT_EQ(pack_ranks(block), (std::vector<int>{1000, 0, 8, 1, 8}));
+    EXPECT_EQ(pack_ranks(dealt), (std::vector<int>{1000, 0, 8, 1000, 1}));
+    block.push_back({8000, 8001});
+    EXPECT_EQ(pack_ranks(block).size(), 10u);
+    std::vector<std::vector<int>> const irregular{{0, 1, 2, 5, 9}, {}, {3, 4}, {6, 7}, {8}};
+    for (auto const& hosts : {block, dealt, irregular, std::vector<std::vector<int>>(3), std::vector<std::vector<int>>()})
+        EXPECT_EQ(unpack_ranks(pack_ranks(hosts), hosts.size(), 8002), hosts);
+}
+
+TEST(host_ranks, runs_that_nobody_packs_are_refused) {
+    for (auto const& runs : std::vector<std::vector<int>>{{1, 0, 1, 1},
+                                                          {0, 0, 1, 1, 0},
+                                                          {2, 0, 1, 1, 0},
+                                                          {-1, 0, 1, 1, 0},
+                                                          {1, 0, -1, 1, 0},
+                                                          {1, 0, 2, 0, 0},
+                                                          {1, -1, 1, 1, 0},
+                                                          {1, 7, 2, 1, 0},
+                                                          {1, 0, 2, 2'147'483'647, 0},
+                                                          {1, 0, 2'147'483'647, 1, 0},
+                                                          {}})
+        EXPECT_THROW(unpack_ranks(runs, 1, 8), error) << ::testing::PrintToString(runs);
+    EXPECT_THROW(unpack_ranks({1, 0, 1, 1, 0}, 2, 8), error);
+}
+
+TEST(host_ranks, numbers_go_beyond_those_of_processors) {
+    EXPECT_EQ(parse_host_ranks("node1 79998-79999", "a file").at(0).ranks, (std::vector<int>{79998, 79999}));
+    EXPECT_EQ(parse_numbers("3,0-1,1", "a list"), (std::vector<int>{0, 1, 3}));
+    for (auto const* text : {"", "a", "1-", "-1", "2-1", "0-99999999", "0,,1", "99999999999"})
+        EXPECT_THROW(parse_numbers(text, "a list"), error) << text;
+}
+
 TEST(agent_ticket, opens_with_the_jobs_secret_only) {
     auto const key = make_run_key();
     auto const ticket = seal_for_job(key, {{"PBS_JOBCOOKIE", cookie}});
@@ -43,7 +82,9 @@ TEST(agent_ticket, opens_with_the_jobs_secret_only) {
     auto other = cookie;
     other.back() = 'E';
     EXPECT_THROW(redeem_ticket(ticket, {{"PBS_JOBCOOKIE", other}}), error);
-    EXPECT_THROW(redeem_ticket(ticket.substr(0, ticket.size() - 1) + (ticket.back() == '0' ? "1" : "0"), {{"PBS_JOBCOOKIE", cookie}}), error);
+    EXPECT_THROW(
+        redeem_ticket(ticket.substr(0, ticket.size() - 1) + (ticket.back() == '0' ? "1" : "0"), {{"PBS_JOBCOOKIE", cookie}}),
+        error);
     EXPECT_THROW(redeem_ticket("job:", {{"PBS_JOBCOOKIE", cookie}}), error);
     EXPECT_THROW(redeem_ticket(ticket, {}), error);
     EXPECT_THROW(seal_for_job(key, {}), error);
@@ -156,7 +197,7 @@ TEST(remote_engine, calls_each_host_once) {
     EXPECT_EQ(probe.files.at(0).second, "n0 0\nn2 1\n");
 }
 
-TEST(remote_engine, goes_through_tm_in_a_pbs_job_and_not_past_slurm) {
+TEST(remote_engine, goes_through_tm_in_a_pbs_job) {
     auto const pbs = remote_command_line(job_on({1, 1}, {-1, -1}, scheduler_kind::pbs), answers{}.sources());
     EXPECT_EQ(pbs.argv.at(3), "--shell=/bin/muster tmrsh");
     EXPECT_EQ(pbs.argv.at(6), "--by-scheduler");
@@ -167,7 +208,29 @@ TEST(remote_engine, goes_through_tm_in_a_pbs_job_and_not_past_slurm) {
     EXPECT_EQ(std::count(argv.begin(), argv.end(), "--by-scheduler"), 0);
     EXPECT_TRUE(pbs.own_session) << "SIGTERM of PBS goes to every process of the script's session";
     EXPECT_EQ(remote_unavailable(job_on({1, 1}, {-1, -1}, scheduler_kind::pbs), answers{}.sources()), std::nullopt);
-    EXPECT_TRUE(remote_unavailable(job_on({1, 1}, {-1, -1}, scheduler_kind::slurm), answers{}.sources()));
+}
+
+TEST(remote_engine, starts_all_agents_by_one_srun_in_a_slurm_job) {
+    answers with_srun;
+    with_srun.said["srun --version"] = {0, "slurm 22.05.8\n", ""};
+    auto job = job_on({2, 2}, {-1, -1}, scheduler_kind::slurm);
+    EXPECT_EQ(remote_unavailable(job, with_srun.sources()), std::nullopt);
+    EXPECT_EQ(remote_unavailable(job, answers{}.sources()), "there is no srun on PATH");
+    job.munge_socket = "/run/munge/socket";
+    job.extra_arguments = {"--slurmd-debug=info"};
+    auto const command = remote_command_line(job, with_srun.sources());
+    auto const& argv = command.argv;
+    auto const shell = std::find_if(argv.begin(), argv.end(), [](auto const& word) { return word.starts_with("--shell="); });
+    ASSERT_NE(shell, argv.end());
+    EXPECT_EQ(shell->rfind("--shell=srun ", 0), 0u) << *shell;
+    for (auto const* word : {" --ntasks=2", " --mpi=none", " --input=all", " --kill-on-bad-exit=0", " --slurmd-debug=info"})
+        EXPECT_NE(shell->find(word), std::string::npos) << word << " in " << *shell;
+    EXPECT_EQ(shell->find("shim"), std::string::npos) << *shell;
+    EXPECT_EQ(std::count(argv.begin(), argv.end(), "--at-once"), 1);
+    EXPECT_EQ(std::count(argv.begin(), argv.end(), "--munge-socket=/run/munge/socket"), 1);
+    EXPECT_EQ(words(argv.end() - 3, argv.end()), (words{"/bin/muster", "shim", "a.out"}));
+    job.remote_shell = "ssh";
+    EXPECT_EQ(remote_command_line(job, with_srun.sources()).argv, argv) << "which would lead past Slurm";
 }
 
 }  // namespace

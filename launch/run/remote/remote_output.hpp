@@ -17,8 +17,8 @@ namespace muster {
 /// connections stay free for what else goes over them. Used from the loop's thread.
 class remote_output {
   public:
-    /// `make_room` tells a rank's shim that it may send so many bytes more. `loop` and `writer` must outlive this.
-    remote_output(event_loop& loop, output_writer& writer, std::size_t ranks,
+    /// Each shim may send `window` bytes ahead. `make_room` tells a rank's shim that it may send so many bytes more. `loop` and `writer` must outlive this.
+    remote_output(event_loop& loop, output_writer& writer, std::size_t ranks, std::size_t window,
                   std::function<void(int rank, std::size_t bytes)> make_room);
 
     /// What goes before this rank's lines.
@@ -29,8 +29,9 @@ class remote_output {
     /// To be called when the writer may have room again.
     void resume();
 
-    /// How much a shim of a world of so many ranks may send ahead, in bytes: together they must not fill the launcher's memory.
-    static std::size_t window(std::size_t ranks);
+    /// How much a shim of a world of so many ranks, and of so many on one connection, may send ahead, in bytes: together they must not
+    /// fill the launcher's memory, nor what the kernel keeps of a connection.
+    static std::size_t window(std::size_t ranks, std::size_t on_one_connection = 1);
 
   private:
     struct one_stream {

@@ -12,19 +12,28 @@
 #include <vector>
 
 #include "launch/observe/process_sight.hpp"
+#include "launch/run/remote/rank_link.hpp"
 #include "launch/watch/rank_table.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/messages.hpp"
 
 namespace muster {
 
+/// What all ranks are told alike, and is large: kept once.
+struct common_job {
+    environment variables;
+    std::vector<std::string> command;
+    std::vector<std::string> exports;
+};
+
 /// One rank as the launcher knows it from its shim.
 struct remote_rank {
     enum class state { absent, placing, ready, running, ended, gone, lost };
-    wire::job job;  ///< what it is told; the host is filled in when its shim says it
-    int node = 0;   ///< index into the allocation's nodes
+    wire::job job;  ///< what it is told, but for `common`; the host is filled in when its shim says it
+    std::shared_ptr<common_job const> common;
+    int node = 0;  ///< index into the allocation's nodes
     state now = state::absent;
-    std::unique_ptr<frame_channel> link;
+    rank_link link;
     wire::ready place;
     std::string step;  ///< what the engine calls its step
     std::optional<int> wait_status;
@@ -44,6 +53,13 @@ struct remote_rank {
     bool over() const noexcept { return now == state::gone || now == state::lost; }
 };
 
+/// One host of the engine remote, by the number of its agent, which is the rank of its node.
+struct remote_host {
+    std::shared_ptr<frame_channel> link;  ///< its agent's; null: it has not come
+    std::vector<int> ranks;
+    bool has_job = false;
+};
+
 /// All ranks of a run in order of rank, and the hosts that their shims named.
 class remote_ranks {
   public:
@@ -59,8 +75,20 @@ class remote_ranks {
 
     /// Why this shim cannot be the rank that it says it is; empty if it can.
     std::string objection_to(wire::hello const& hello, std::string_view engine) const;
+    /// The same of an agent.
+    std::string objection_to_agent(wire::hello const& hello) const;
     /// Takes note of a shim without objections; returns its rank.
     remote_rank& admit(wire::hello const& hello);
+
+    /// All that its shim is told.
+    wire::job job_of(remote_rank const& rank) const;
+    remote_host& host(int number) { return hosts_.at(static_cast<std::size_t>(number)); }
+    std::size_t hosts() const noexcept { return hosts_.size(); }
+    /// How much output each shim may send ahead.
+    std::size_t window() const noexcept { return ranks_.empty() ? 0 : ranks_.front().job.output_window; }
+    bool is_on(int rank, int number) const noexcept;
+    /// Whether agents carry ranks' messages, and one has not come: then its ranks alone are waited for.
+    bool awaits_agent_of(remote_rank const& rank) const noexcept;
 
     /// Two ranks of one node with the same GPU, once all are ready; nothing if each has its own.
     std::optional<std::pair<remote_rank*, remote_rank const*>> find_shared_gpu();
@@ -69,7 +97,7 @@ class remote_ranks {
 
     std::string name_of(remote_rank const& rank) const;
     std::string host_of(remote_rank const& rank) const;
-    /// "ranks 8-11 on node3, rank 14 on node4"
+    /// "ranks 8-11 on node3, rank 14 on node4"; of more than four nodes the first four, "and 60 more nodes"
     std::string list(remote_rank::state now) const;
     std::string list(std::function<bool(remote_rank const&)> const& of) const;
     std::size_t count(remote_rank::state now) const;
@@ -91,6 +119,7 @@ class remote_ranks {
     std::string explain_host_of_two_nodes(int node, int other, std::string const& host) const;
 
     std::vector<remote_rank> ranks_;
+    std::vector<remote_host> hosts_;
     std::map<int, std::string> planned_host_;  ///< by node
     std::map<int, std::string> host_of_node_;  ///< of the shims that have connected
     std::map<std::string, int> node_of_host_;

@@ -1,4 +1,4 @@
-#include "launch/run/remote_ranks.hpp"
+#include "launch/run/remote/remote_ranks.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,7 +14,44 @@
 namespace muster {
 
 remote_ranks::remote_ranks(std::vector<remote_rank> ranks) : ranks_(std::move(ranks)) {
-    for (auto const& rank : ranks_) planned_host_.emplace(rank.node, rank.job.who.host);
+    for (auto const& rank : ranks_) {
+        planned_host_.emplace(rank.node, rank.job.who.host);
+        auto const number = static_cast<std::size_t>(rank.job.who.node_rank);
+        if (hosts_.size() <= number) hosts_.resize(number + 1);
+        hosts_[number].ranks.push_back(rank.job.who.rank);
+    }
+}
+
+wire::job remote_ranks::job_of(remote_rank const& rank) const {
+    auto job = rank.job;
+    if (!rank.common) return job;
+    job.variables = rank.common->variables;
+    job.command = rank.common->command;
+    job.exports = rank.common->exports;
+    return job;
+}
+
+bool remote_ranks::is_on(int rank, int number) const noexcept {
+    return rank >= 0 && rank < static_cast<int>(ranks_.size()) &&
+           ranks_[static_cast<std::size_t>(rank)].job.who.node_rank == number;
+}
+
+bool remote_ranks::awaits_agent_of(remote_rank const& rank) const noexcept {
+    bool const any = std::any_of(hosts_.begin(), hosts_.end(), [](auto const& host) { return host.link != nullptr; });
+    return any && hosts_[static_cast<std::size_t>(rank.job.who.node_rank)].link == nullptr;
+}
+
+std::string remote_ranks::objection_to_agent(wire::hello const& hello) const {
+    if (hello.version != version())
+        return fmt::format("{} has muster {}, and this is muster {}; install the same version on every node", hello.host,
+                           hello.version, version());
+    if (hello.agent < 0 || hello.agent >= static_cast<int>(hosts_.size()))
+        return fmt::format("an agent on {} says that it is number {} of {}; see the command with --dry-run", hello.host,
+                           hello.agent, hosts_.size());
+    if (hosts_[static_cast<std::size_t>(hello.agent)].link)
+        return fmt::format("two agents came for host {}, the second on {}; see the command with --dry-run", hello.agent,
+                           hello.host);
+    return {};
 }
 
 std::string remote_ranks::objection_to(wire::hello const& hello, std::string_view engine) const {
@@ -98,10 +135,11 @@ std::string remote_ranks::list(std::function<bool(remote_rank const&)> const& of
         if (of(rank)) by_node[rank.node].cpus.push_back(rank.job.who.rank);
     std::vector<std::string> words;
     for (auto& [node, ranks] : by_node) {
-        auto const one = std::find_if(ranks_.begin(), ranks_.end(), [n = node](auto const& r) { return r.node == n; });
-        words.push_back(fmt::format("{} {} on {}", ranks.cpus.size() == 1 ? "rank" : "ranks", ranks.to_list(), host_of(*one)));
+        if (words.size() == most_named) break;
+        auto const& one = ranks_[static_cast<std::size_t>(ranks.cpus.front())];
+        words.push_back(fmt::format("{} {} on {}", ranks.cpus.size() == 1 ? "rank" : "ranks", ranks.to_list(), host_of(one)));
     }
-    return fmt::format("{}", fmt::join(words, ", "));
+    return list_some(words, by_node.size(), "nodes");
 }
 
 std::size_t remote_ranks::count(remote_rank::state now) const {
@@ -173,8 +211,11 @@ std::string remote_ranks::list_early_ends() const {
 
 void remote_ranks::send_all(wire::message const& message) {
     auto const bytes = wire::encode(message);
+    auto const to_host = std::make_shared<std::string const>(wire::encode(wire::rank_frame{wire::rank_frame::all, bytes}));
+    for (auto& host : hosts_)
+        if (host.link) host.link->send(to_host);
     for (auto& rank : ranks_)
-        if (rank.link) rank.link->send(bytes);
+        if (rank.link.has_own()) rank.link.send(bytes);
 }
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-#include "launch/run/remote_output.hpp"
+#include "launch/run/remote/remote_output.hpp"
 
 #include <unistd.h>
 
@@ -15,22 +15,25 @@ namespace {
 
 constexpr std::size_t all_windows_bytes = 64u << 20;
 constexpr std::size_t least_window_bytes = 16u << 10;
+constexpr std::size_t least_shared_bytes = 2u << 10;
 /// The kernel keeps that much for a launcher that is stopped (shim_listener.cpp); with more, it would give the connection up after some
 /// seconds, since TCP_USER_TIMEOUT holds for a receiver without room too.
 constexpr std::size_t most_window_bytes = 128u << 10;
 
 }  // namespace
 
-remote_output::remote_output(event_loop& loop, output_writer& writer, std::size_t ranks,
+remote_output::remote_output(event_loop& loop, output_writer& writer, std::size_t ranks, std::size_t window,
                              std::function<void(int rank, std::size_t bytes)> make_room)
-    : loop_(loop), writer_(writer), make_room_(std::move(make_room)), window_(window(ranks)) {
+    : loop_(loop), writer_(writer), make_room_(std::move(make_room)), window_(window) {
     one_stream const out{STDOUT_FILENO, ::isatty(STDOUT_FILENO) == 1, line_splitter()};
     one_stream const err{STDERR_FILENO, ::isatty(STDERR_FILENO) == 1, line_splitter()};
     ranks_.assign(ranks, one_rank{out, err});
 }
 
-std::size_t remote_output::window(std::size_t ranks) {
-    return std::clamp(all_windows_bytes / std::max<std::size_t>(ranks, 1), least_window_bytes, most_window_bytes);
+std::size_t remote_output::window(std::size_t ranks, std::size_t on_one_connection) {
+    auto const of_memory = std::clamp(all_windows_bytes / std::max<std::size_t>(ranks, 1), least_window_bytes, most_window_bytes);
+    auto const of_connection = most_window_bytes / std::max<std::size_t>(on_one_connection, 1);
+    return std::min(of_memory, std::max(of_connection, least_shared_bytes));
 }
 
 void remote_output::set_format(int rank, line_format const& how) {

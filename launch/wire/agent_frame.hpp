@@ -1,0 +1,54 @@
+// Frames of a host's agent in a remote run: those of its ranks on its one connection to the launcher, and its words to a shim beside it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster {
+
+namespace wire {
+
+/// A frame of one rank's shim, or for it: the agent passes it on as it is.
+struct rank_frame {
+    enum class kind : unsigned char {
+        frame = 0x10,   ///< no message and no piece of output begins so (output_frame.hpp)
+        closed = 0x11,  ///< from the agent: the rank's shim has ended or closed its socket
+    };
+    static constexpr int all = -1;  ///< of the host, from the launcher
+
+    int rank = all;
+    std::string_view bytes;
+    kind what = kind::frame;
+    bool operator==(rank_frame const&) const = default;
+};
+
+std::string encode(rank_frame const& one);
+/// Nothing if it is none. Refers to `frame`.
+std::optional<rank_frame> read_rank_frame(std::string_view frame) noexcept;
+
+}  // namespace wire
+
+/// What an agent and a shim tell each other, over the socket that the shim has as its descriptor 1, between frames of the launcher: of the
+/// rank as the agent's server of PMIx or PMI-1 has seen it, and that the agent runs.
+struct mpi_event {
+    enum class kind : int {
+        connected,  ///< it has initialised its PMI library
+        finalized,  ///< it has finalised it
+        aborted,    ///< it asks for the whole job to end with `code`, and may wait until it is killed
+        settled,    ///< of a shim: the rank has ended; the answer: all that it did before has been told
+        ping,       ///< of a shim; the answer: the agent runs
+    };
+    kind what = kind::connected;
+    int code = 0;
+    bool operator==(mpi_event const&) const = default;
+};
+
+std::string encode(mpi_event const& event);
+/// Nothing if the frame is none, but the launcher's.
+std::optional<mpi_event> read_event(std::string_view frame) noexcept;
+
+/// Set for a shim whose descriptor 1 is such a socket: frames of frame_channel.hpp, in clear, which nobody else can reach.
+inline constexpr char agent_socket_variable[] = "MUSTER_AGENT_SOCKET";
+
+}  // namespace muster
