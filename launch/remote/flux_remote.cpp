@@ -46,10 +46,11 @@ std::optional<int> broker_on(std::string_view hostlist, std::string_view host, s
     return alike;
 }
 
-std::vector<std::string> flux_exec_words(int broker, std::string const& command) {
+std::vector<std::string> flux_exec_words(int broker, std::string const& command, environment const& variables) {
     // Its own folder need not be there.
     std::vector<std::string> words{"flux", "exec", "--quiet", fmt::format("--rank={}", broker), "--dir=/", "env"};
-    for (auto const* const name : gpu_variables) words.insert(words.end(), {"-u", name});
+    for (auto const* const name : gpu_variables)
+        if (variables.get_or(name, "") != "-1") words.insert(words.end(), {"-u", name});
     words.insert(words.end(), {"/bin/bash", "-c", command});
     return words;
 }
@@ -63,7 +64,7 @@ int fluxrsh_command(std::vector<std::string> const& words, environment const& va
         throw error(errc::unavailable,
                     fmt::format("muster fluxrsh: this Flux instance has no broker on {}, only on {}; name one of those",
                                 words.front(), without_controls(trim(hosts))));
-    auto const flux = flux_exec_words(*broker, join(std::span(words).subspan(1), " "));
+    auto const flux = flux_exec_words(*broker, join(std::span(words).subspan(1), " "), variables);
     replace_program(find_program("flux", variables, ""), flux, variables);
 }
 

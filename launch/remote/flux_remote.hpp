@@ -16,9 +16,9 @@ namespace muster {
 /// parse_error naming `origin` for what is no hostlist.
 std::optional<int> broker_on(std::string_view hostlist, std::string_view host, std::string_view origin);
 
-/// The words that run `command`, a line for a shell, on that broker's host. The GPUs that variables of this process name are this
-/// host's, and flux exec would pass them on, so they are left out. Pure.
-std::vector<std::string> flux_exec_words(int broker, std::string const& command);
+/// The words that run `command`, a line for a shell, on that broker's host. The GPUs that `variables` name are this host's, and flux exec would
+/// pass them on, so they are left out; -1, which Flux gives to jobs without any, holds on all hosts. Pure.
+std::vector<std::string> flux_exec_words(int broker, std::string const& command, environment const& variables);
 
 /// `muster fluxrsh HOST COMMAND…`, which engines call as if it were ssh: a shell on HOST, a host of this Flux instance, runs the words
 /// joined by blanks. Becomes flux exec, so that whoever ends it ends the command: Flux kills what a vanished flux exec has started.

@@ -32,6 +32,15 @@ namespace muster {
 
 namespace {
 
+/// muster's own way to another host of a Flux job (flux_remote.hpp), whose last word is of flux exec.
+bool is_fluxrsh(std::vector<std::string> const& shell) {
+    return shell.size() > 1 && shell[1] == "fluxrsh";
+}
+
+std::string name_of(std::vector<std::string> const& shell) {
+    return is_fluxrsh(shell) ? "flux exec" : shell.front();
+}
+
 constexpr std::size_t calls_at_once = 32;  ///< remote shells whose agents have not come yet
 constexpr std::size_t largest_part_bytes = 64u << 20;
 constexpr std::array starter_signals{SIGCHLD, SIGTERM};
@@ -115,7 +124,7 @@ void remote_starter::wait_for_agents() {
     for (auto& one : hosts_)
         if (one.link) one.link->close();
     // A flux exec that is killed leaves a line of its broker's behind.
-    bool const by_flux = order_.shell.size() > 1 && order_.shell[1] == "fluxrsh";
+    bool const by_flux = is_fluxrsh(order_.shell);
     auto const end = event_loop::clock::now() + std::chrono::milliseconds(500);
     for (std::size_t i = 0; i < hosts_.size(); ++i)
         if ((order_.hosts[i].here || by_flux) && hosts_[i].shell >= 0) wait_for(hosts_[i].shell, end - event_loop::clock::now());
@@ -133,7 +142,7 @@ void remote_starter::note_absent() {
         absent.push_back(order_.hosts[i].name);
     }
     if (!absent.empty())
-        say(fmt::format("note: called by {} {} ago or more, and no agent has come yet from {}", order_.shell.front(),
+        say(fmt::format("note: called by {} {} ago or more, and no agent has come yet from {}", name_of(order_.shell),
                         format_duration(patience_with_hosts), list_some(absent, "hosts")));
     loop_.after(patience_with_hosts / 4, [this] { note_absent(); });
 }
@@ -347,7 +356,7 @@ void remote_starter::on_child() {
             auto const& place = order_.hosts[i];
             auto const shell = place.here            ? std::string("muster agent")
                                : order_.by_scheduler ? "pbs_tmrsh"
-                                                     : order_.shell.front();
+                                                     : name_of(order_.shell);
             auto const end = describe_call_end(status, order_.shim.front());
             if (order_.probe) {
                 leave_out(i, fmt::format("could not be reached: {} {}", shell, end));
@@ -370,12 +379,12 @@ void remote_starter::on_shell_of_all_ended(int status) {
         if (hosts_[i].now != host::state::called) continue;
         absent.push_back(order_.hosts[i].name);
         if (order_.probe)
-            leave_out(i, fmt::format("could not be reached: {} {}", order_.shell.front(), end));
+            leave_out(i, fmt::format("could not be reached: {} {}", name_of(order_.shell), end));
         else
             hosts_[i].now = host::state::lost;
     }
     if (!absent.empty() && !order_.probe && !giving_up_)
-        give_up(fmt::format("no agent of muster came from {}: {} {}", list_some(absent, "hosts"), order_.shell.front(), end),
+        give_up(fmt::format("no agent of muster came from {}: {} {}", list_some(absent, "hosts"), name_of(order_.shell), end),
                 exit_code(errc::unavailable));
     else if (giving_up_)
         stop_once_quiet();

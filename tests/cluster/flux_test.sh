@@ -43,6 +43,10 @@ rank 1 on node2 has 3
 rank 2 on node1 has 0
 rank 3 on node1 has 2' 'GPUs by host'
 
+job 'node2:0: node1:0:' "$run -- bash -c 'echo \"rank \$RANK has \$CUDA_VISIBLE_DEVICES\"'"
+expect_equal "$(rank_lines)" 'rank 0 has -1
+rank 1 has -1' 'GPUs of a job that has asked for none'
+
 # The engines of MPI libraries start their daemons the same way.
 for engine in mpirun mpiexec; do
     case $engine in

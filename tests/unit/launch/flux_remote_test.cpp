@@ -23,11 +23,17 @@ TEST(flux_remote, the_broker_of_a_host) {
 }
 
 TEST(flux_remote, GPUs_of_this_node_stay_here) {
-    auto const words = join(flux_exec_words(3, "exec muster agent 'a b'"), "|");
+    auto const words = join(flux_exec_words(3, "exec muster agent 'a b'", {{"CUDA_VISIBLE_DEVICES", "1"}}), "|");
     EXPECT_TRUE(words.starts_with("flux|exec|--quiet|--rank=3|--dir=/|env|-u|CUDA_VISIBLE_DEVICES|")) << words;
     for (auto const* name : {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"})
         EXPECT_THAT(words, HasSubstr(std::string("|-u|") + name + "|"));
     EXPECT_TRUE(words.ends_with("|/bin/bash|-c|exec muster agent 'a b'")) << words;
+}
+
+TEST(flux_remote, a_job_without_GPUs_has_none_on_any_host) {
+    auto const words = join(flux_exec_words(3, "true", {{"CUDA_VISIBLE_DEVICES", "-1"}}), "|");
+    EXPECT_EQ(words.find("CUDA_VISIBLE_DEVICES"), std::string::npos) << words;
+    EXPECT_THAT(words, HasSubstr("|-u|ROCR_VISIBLE_DEVICES|"));
 }
 
 TEST(flux_remote, both_words_are_needed) {
