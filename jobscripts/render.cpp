@@ -99,7 +99,7 @@ std::string_view job_variable(script_kind kind) noexcept {
         case script_kind::slurm: return "$SLURM_JOB_ID";
         case script_kind::pbs: return "${PBS_JOBID%%.*}";
         case script_kind::cobalt: return "$COBALT_JOBID";
-        case script_kind::flux: return R"(${FLUX_ENCLOSING_ID/#$'\306\222'/f})";  // with an ASCII f, as muster writes it
+        case script_kind::flux: return "$(flux job id --to=f58plain \"$(flux getattr jobid)\")";  // with an ASCII f, as muster writes it
         case script_kind::local: break;
     }
     return "$$";

@@ -156,7 +156,7 @@ std::string slurm_step_of(environment const& variables) {
     auto const close = title.find(']', open);
     if (open == std::string::npos || close == std::string::npos) return "";
     auto const start = title.find('[', open) + 1;
-    return title.substr(start, close - start);
+    return title.substr(start, std::min(close, title.find(' ', start)) - start);  // of "[12.0 stepmgr]" the step
 }
 
 void refuse_outer_task(environment const& variables) {

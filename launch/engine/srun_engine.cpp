@@ -63,10 +63,16 @@ std::string first_of(std::vector<std::string> const& listed, std::initializer_li
     return "";
 }
 
+/// Slurm 26.05 gives the job's own script a number too: -5. As an unsigned one such a number is above all those of steps.
+bool is_in_step(environment const& variables) {
+    auto const step = parse_integer(variables.get_or("SLURM_STEP_ID", ""));
+    return step && *step >= 0 && *step < 0xffff'fff0;
+}
+
 /// What the user or a module asks for. A step's own tasks are told their step's plugin by the same variable.
 std::string asked_plugin(environment const& variables, std::vector<std::string> const& listed) {
     auto const asked = variables.get_or("SLURM_MPI_TYPE", "");
-    return asked == "none" || variables.has("SLURM_STEP_ID") ? "" : first_of(listed, {asked});
+    return asked == "none" || is_in_step(variables) ? "" : first_of(listed, {asked});
 }
 
 mpi_choice choose_plugin(engine_job const& job, scheduler_sources const& sources, std::vector<std::string> const& listed) {

@@ -17,6 +17,27 @@ std::optional<std::int64_t> instance_owner(scheduler_sources const& sources) {
     return answer.exit_status == 0 ? parse_integer(trim(answer.out)) : std::nullopt;
 }
 
+/// The number that this instance has as a job of its parent; empty where it has none. FLUX_ENCLOSING_ID is younger than flux-core 0.63.
+std::string job_of_instance(scheduler_sources const& sources) {
+    if (auto const id = sources.variables.get("FLUX_ENCLOSING_ID")) return std::string(*id);
+    auto const level = sources.run_command({"flux", "getattr", "instance-level"});
+    if (level.exit_status != 0 || trim(level.out) == "0") return {};
+    auto const id = sources.run_command({"flux", "getattr", "jobid"});
+    return id.exit_status == 0 ? std::string(trim(id.out)) : std::string();
+}
+
+/// The parent's word on the end of such a job: before flux-core 0.63 and in it an instance does not know when its own time is up.
+std::optional<std::chrono::system_clock::time_point> end_in_parent(scheduler_sources const& sources, std::string const& id) {
+    std::vector<std::string> const question{"flux", "--parent", "job", "info", id, "R"};
+    auto const answer = sources.run_command(question);
+    if (answer.exit_status != 0) return std::nullopt;
+    try {
+        return parse_flux_resources(answer.out, join(question, " ")).ends_at;
+    } catch (parse_error const&) {
+        return std::nullopt;
+    }
+}
+
 }  // namespace
 
 /// A shell that `flux proxy` has opened has FLUX_URI too, and that of a system instance is no job: its nodes are everybody's.
@@ -37,8 +58,9 @@ allocation read_flux(scheduler_sources const& sources, allocation_choice const&)
         throw error(errc::unavailable, fmt::format("{} failed ({}): {}; load Flux's commands, or give -H", join(command, " "),
                                                    answer.exit_status, trim(answer.err)));
     auto resources = parse_flux_resources(answer.out, join(command, " "));
-    auto const id = job ? std::string(*job) : sources.variables.get_or("FLUX_ENCLOSING_ID", "");
-    return {scheduler_kind::flux, plain_flux_id(id), std::move(resources.nodes), resources.ends_at, true};
+    auto const id = plain_flux_id(job ? std::string(*job) : job_of_instance(sources));
+    if (!job && !id.empty() && !resources.ends_at) resources.ends_at = end_in_parent(sources, id);
+    return {scheduler_kind::flux, id, std::move(resources.nodes), resources.ends_at, true};
 }
 
 }  // namespace muster

@@ -108,7 +108,7 @@ class rank_shim {
     unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
     environment variables_;
     shim_parents parents_;
-    pid_t parent_;          ///< the guard, or the daemon
+    pid_t parent_;  ///< the guard, or the daemon
     std::time_t started_;
     event_loop loop_;
     std::unique_ptr<frame_channel> agent_;   ///< of the engine remote: carries what this process and the launcher tell each other

@@ -174,6 +174,43 @@ if [ ! -e /etc/slurm/slurm.conf ]; then
     rm "$fakes/sbatch"
 fi
 rm "$fakes/squeue"
+
+# An imitation of flux that prints what flux-core 0.88.0 printed.
+rm "$fakes/qsub" "$fakes/qstat" "$fakes/qdel"
+write_fake flux <<SH
+case "\$1 \$2" in
+    'batch '*) printf '\xc6\x926tw1Mjm\n' ;;
+    'jobs '*) sed 's/^[^\x1f]*\x1f\([^\n]*\x1fgood\)$/\xc6\x926tw1Mjm\x1f\1/' '$MUSTER_SOURCE_DIR/tests/fixtures/flux/jobs_0.88.0.txt' ;;
+    'job eventlog') echo '1795580978.09 start' ;;
+    'cancel '*) ;;
+    *) exit 1 ;;
+esac
+SH
+flux() { env -u FLUX_URI PATH="$fakes" "$MUSTER" "$@"; }
+: >"$fakes/calls"
+expect_exit 0 flux submit --file job.toml --site generic-flux --hold
+expect_equal "$(cat "$OUT")" 'job f6tw1Mjm' 'what is printed'
+expect_matches "$fakes/calls" "^flux batch --output=$PWD/muster-runs/.*id.f58plain.*.out --urgency=0 $PWD/muster-runs/first-[0-9-]*.sh $"
+expect_true grep -q '^#FLUX: --nodes=2' muster-runs/f6tw1Mjm.sh
+expect_true bash -n muster-runs/f6tw1Mjm.sh
+echo 'written by the script' >muster-runs/f6tw1Mjm.out
+for number in f6tw1Mjm $'\xc6\x926tw1Mjm'; do
+    expect_exit 0 flux watch "$number"
+    expect_contains stderr 'job f6tw1Mjm: COMPLETED after 0:00:01, exit code 0'
+    expect_contains stdout 'written by the script'
+    expect_exit 0 flux show "$number"
+    expect_matches stdout '^site +generic-flux$' '^1795580978.09 start$'
+done
+expect_exit 1 flux cancel f6tw1Mjm
+expect_contains stderr 'it has ended already (COMPLETED)'
+expect_exit 0 flux jobs
+expect_matches stdout ' held +SCHED .* it is held; release it by flux job urgency f[0-9A-Za-z]+ default'
+expect_exit 0 flux submit --file job.toml --site generic-flux --dry-run --chain 2
+expect_contains stdout "--dependency=afterany:ID1 --env=MUSTER_CHAIN_START=2 $PWD/muster-runs/ID1.sh"
+expect_exit 0 flux alloc --site generic-flux --gpus 2 --time 1h --dry-run
+expect_contains stdout 'flux alloc --job-name=muster --time-limit=60m --nodes=1 --nslots=2 --gpus-per-slot=1'
+expect_exit 0 flux init on_flux
+expect_true grep -q 'site = "generic-flux"' on_flux/muster.toml
 cd ..
 
 # A run folder for each run, with all that is needed to repeat it.

@@ -72,7 +72,7 @@ queued_job read_job(std::vector<std::string_view> const& field) {
     job.phase = job_phase::ended;
     job.reason = end_reason(trim(field[10]), trim(field[11]));
     // One that was cancelled before it ran has -128.
-    if (auto const code = parse_integer(trim(field[3])); code && *code >= 0) job.status = static_cast<int>(*code);
+    if (auto const code = parse_integer(trim(field[3])); code && *code >= 0 && *code <= 255) job.status = static_cast<int>(*code);
     return job;
 }
 

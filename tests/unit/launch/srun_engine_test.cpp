@@ -203,6 +203,10 @@ TEST(srun_engine, a_plugin_that_the_user_names_is_taken_where_the_program_does_n
     a.variables.set("SLURM_MPI_TYPE", "pmi2");
     a.variables.set("SLURM_STEP_ID", "0");
     EXPECT_EQ(plugin_of({"bash"}, a), "--mpi=pmix") << "that of the step";
+    for (auto const* script : {"-5", "4294967291"}) {
+        a.variables.set("SLURM_STEP_ID", script);
+        EXPECT_EQ(plugin_of({"bash"}, a), "--mpi=pmi2") << "the job's own script is no step of the user's: " << script;
+    }
 }
 
 TEST(srun_engine, gpus_that_slurm_does_not_know_are_not_asked_of_it) {
