@@ -89,9 +89,16 @@ expect_contains stderr 'rank 3 on node2 exited with code 7'
 run -H node1:2,node2:2 -- bash -c '[ "$RANK" != 2 ] || kill -9 $$; exec sleep 60'
 expect_equal "$code" 137 'exit code of a killed rank'
 expect_contains stderr 'rank 2 on node2 was killed by signal 9'
-run -H node1:1,nowhere:1 -- true
+run -H node1:1,nowhere:1,node2:1,node3:1,node4:1,node5:1 -- true
 expect_equal "$code" 125 'exit code with a host that is not there'
-expect_contains stderr 'nowhere'
+expect_contains stderr 'no agent of muster came from nowhere' 'no rank was started'
+expect_not_contains stderr 'cannot reach' 'rank 0 on node1'
+# One that says nothing is named alone.
+printf '#!/bin/bash\n[ "$1" != node2 ] || exec sleep 60\nexec %q "$@"\n' "$MUSTER_REMOTE_SHELL" >"$work/silent_rsh"
+chmod 755 "$work/silent_rsh"
+run --remote-shell "$work/silent_rsh" --start-timeout 3s -H node1:1,node2:2,node3:1 -- true
+expect_equal "$code" 124 'exit code with a silent host'
+expect_contains stderr 'missing: ranks 1-2 on node2; check'
 expect_nothing_left
 
 write_program sit <<'SIT'
