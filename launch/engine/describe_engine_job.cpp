@@ -4,7 +4,7 @@
 #include "base/process/self_program.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
-#include "launch/scheduler/slurm_job.hpp"
+#include "launch/scheduler/slurm/slurm_job.hpp"
 #include "launch/system/absolute_path.hpp"
 #include "launch/system/host_name.hpp"
 #include "pmix/scrub.hpp"

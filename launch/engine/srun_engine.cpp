@@ -12,7 +12,7 @@
 #include "launch/engine/program_version.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
-#include "launch/scheduler/slurm_job.hpp"
+#include "launch/scheduler/slurm/slurm_job.hpp"
 
 namespace muster {
 

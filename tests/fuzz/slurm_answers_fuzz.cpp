@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "launch/engine/srun_engine.hpp"
-#include "launch/scheduler/slurm_job.hpp"
+#include "launch/scheduler/slurm/slurm_job.hpp"
 #include "launch/site_tools/cluster_facts.hpp"
 #include "launch/watch/job_end.hpp"
 

@@ -27,12 +27,13 @@ constexpr slurm_command commands[]{
      "SLURM_TRES_BIND "
      "for orders (see unset_srun_orders)"},
     {slurm_ask::config, "scontrol show config",
-     "knows_gpus binds_tasks munge_socket launch/scheduler/slurm_job.hpp read_slurm_facts launch/site_tools/cluster_facts.hpp",
+     "knows_gpus binds_tasks munge_socket launch/scheduler/slurm/slurm_job.hpp read_slurm_facts "
+     "launch/site_tools/cluster_facts.hpp",
      "\"Name   = value\" lines; where there is nothing \"(null)\", and of TaskPlugin up to 23.02 \"task/none\"; AuthType is "
      "auth/munge or, "
      "from 23.11 on, auth/slurm"},
     {slurm_ask::job_in_detail, "env SLURM_TIME_FORMAT=%s scontrol -d -o show job {}",
-     "parse_scontrol_job launch/scheduler/slurm_job.hpp",
+     "parse_scontrol_job launch/scheduler/slurm/slurm_job.hpp",
      "a record a line, \"JobId=7 JobName=…\", from 26.05 on with SLUID= behind JobId; of each group of nodes \"Nodes=n[1-2] "
      "CPU_IDs=0-3 Mem=0 "
      "GRES=gpu:4(IDX:0-3)\"; JOB_GRES=gpu:8; EndTime in seconds, or Unknown"},

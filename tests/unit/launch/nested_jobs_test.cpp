@@ -8,7 +8,7 @@
 #include "launch/engine/outer_task.hpp"
 #include "launch/jobs/submission_variables.hpp"
 #include "launch/scheduler/read_allocation.hpp"
-#include "launch/scheduler/slurm_job.hpp"
+#include "launch/scheduler/slurm/slurm_job.hpp"
 
 namespace muster {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "launch/commands/hosts_command.hpp"
 #include "launch/scheduler/pbs_job.hpp"
-#include "launch/scheduler/slurm_job.hpp"
+#include "launch/scheduler/slurm/slurm_job.hpp"
 
 namespace muster {
 namespace {

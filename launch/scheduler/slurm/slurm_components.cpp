@@ -1,4 +1,4 @@
-#include "launch/scheduler/slurm_components.hpp"
+#include "launch/scheduler/slurm/slurm_components.hpp"
 
 #include <fmt/format.h>
 

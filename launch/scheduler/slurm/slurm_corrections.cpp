@@ -1,9 +1,9 @@
-#include "launch/scheduler/slurm_corrections.hpp"
+#include "launch/scheduler/slurm/slurm_corrections.hpp"
 
 #include <array>
 #include <string_view>
 
-#include "launch/scheduler/slurm_components.hpp"
+#include "launch/scheduler/slurm/slurm_components.hpp"
 
 namespace muster {
 

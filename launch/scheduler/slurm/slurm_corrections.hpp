@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
-#include "launch/scheduler/slurm_job.hpp"
+#include "launch/scheduler/slurm/slurm_job.hpp"
 
 namespace muster {
 

@@ -1,4 +1,4 @@
-#include "launch/scheduler/slurm_job.hpp"
+#include "launch/scheduler/slurm/slurm_job.hpp"
 
 #include <fmt/format.h>
 

@@ -12,9 +12,9 @@
 #include "launch/scheduler/epoch.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/scheduler_rows.hpp"
-#include "launch/scheduler/slurm_components.hpp"
-#include "launch/scheduler/slurm_corrections.hpp"
-#include "launch/scheduler/slurm_job.hpp"
+#include "launch/scheduler/slurm/slurm_components.hpp"
+#include "launch/scheduler/slurm/slurm_corrections.hpp"
+#include "launch/scheduler/slurm/slurm_job.hpp"
 
 namespace muster {
 
