@@ -1,6 +1,7 @@
 // SimGrid's calls that make a platform, as SimGrid 4 names them; before, they had other names, and some other arguments.
 #pragma once
 
+#include <simgrid/forward.h>  // version.h of SimGrid 3 does not compile without it
 #include <simgrid/version.h>
 #include <simgrid/s4u.hpp>
 #include <string>
