@@ -54,6 +54,7 @@ make_root() {
 be_inside() {
     local own=$1
     shift
+    mount --bind "$root" "$root" # `ip netns` wants / to be a mount
     mount --rbind /dev "$root/dev"
     mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
     mount -t proc proc "$root/proc"
