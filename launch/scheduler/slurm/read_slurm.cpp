@@ -57,7 +57,7 @@ struct asked_shape {
 };
 
 /// sbatch and salloc set these only for a job that asks for such a thing; without it the variables are those of the job that it was
-/// submitted from, if any. SLURM_TASKS_PER_NODE is always this job's.
+/// submitted from, if any.
 asked_shape shape_of(slurm_component const& part, std::vector<int> const& tasks, slurm_job const& job) {
     asked_shape asked;
     auto const number = [&](std::string_view base) { return part.variables.get_int(part.name(base)); };
@@ -92,7 +92,10 @@ std::vector<node> job_nodes(environment const& variables, bool step, slurm_job c
     std::map<std::string, std::size_t> places;
     for (auto const& part : slurm_components(variables)) {
         auto const hosts = hosts_of(part);
-        auto const tasks = step ? std::vector<int>() : counts_of(part, "SLURM_TASKS_PER_NODE", hosts.size());
+        auto tasks = step ? std::vector<int>() : counts_of(part, "SLURM_TASKS_PER_NODE", hosts.size());
+        // An outer job's SLURM_NTASKS_PER_NODE makes sbatch count this job's tasks by it (25.05), in this variable alone.
+        bool const whole_job = part.suffix.empty();
+        if (whole_job && job.tasks && *job.tasks != std::accumulate(tasks.begin(), tasks.end(), 0)) tasks.clear();
         auto const cpus = counts_of(part, "SLURM_JOB_CPUS_PER_NODE", hosts.size());
         auto const asked = shape_of(part, tasks, job);
         for (std::size_t i = 0; i < hosts.size(); ++i) {

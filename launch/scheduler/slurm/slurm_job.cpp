@@ -174,6 +174,7 @@ slurm_job parse_scontrol_job(std::string_view text, std::string_view id) {
         if (*own == id) {
             if (auto const array = first_value(words, "ArrayJobId")) job.array_job = *array;
             job.restarts = small_number(first_value(words, "Restarts"));
+            job.tasks = small_number(first_value(words, "NumTasks"));
             job.cpus_per_task = small_number(first_value(words, "CPUs/Task"));
         }
         read_nodes(words, job);

@@ -18,6 +18,7 @@ struct slurm_job {
     std::map<std::string, std::vector<int>> gpu_ids;  ///< by node, where each of its GPUs has a number (IDX)
     std::optional<std::chrono::system_clock::time_point> ends_at;  ///< of the component that ends first
     std::optional<int> restarts;                                   ///< how often it was put back into the queue
+    std::optional<int> tasks;          ///< of the job's own record
     std::optional<int> cpus_per_task;  ///< of the job's own record; nothing: not said, or not a number (N/A)
     std::string array_job;             ///< number of the array that it is a task of; empty: of none
     bool operator==(slurm_job const&) const = default;

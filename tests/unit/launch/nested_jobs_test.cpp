@@ -144,6 +144,17 @@ TEST(nested_jobs, what_they_find) {
     EXPECT_EQ(found_in(all[9].variables, all[9]).restarts, 2);
 }
 
+TEST(nested_jobs, tasks_that_slurm_counts_by_the_outer_jobs_request_do_not_count) {
+    auto inner = kinds()[2];
+    inner.record = record_of("43", "NumTasks=2 JOB_GRES=gpu:8 Nodes=n[1-2] CPU_IDs=0 Mem=0 GRES=gpu:4(IDX:0-3)");
+    for (auto const* name : {"SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"}) inner.variables.set(name, "1(x2)");
+    auto const alone = found_in(inner.variables, inner);
+    inner.variables.set("SLURM_NTASKS_PER_NODE", "4");
+    inner.variables.set("SLURM_TASKS_PER_NODE", "4(x2)");
+    EXPECT_EQ(found_in(inner.variables, inner), alone);
+    EXPECT_EQ(alone.nodes.front().slots, 1);
+}
+
 TEST(nested_jobs, where_scontrol_does_not_answer_variables_that_contradict_each_other_do_not_count) {
     environment variables{{"SLURM_JOB_ID", "9"},
                           {"SLURM_JOB_NODELIST", "n[1-2]"},
