@@ -54,7 +54,7 @@ make_root() {
 be_inside() {
     local own=$1
     shift
-    mount --bind "$root" "$root" # `ip netns` wants / to be a mount
+    mount --bind "$root" "$root" # what is to become / must be a mount
     mount --rbind /dev "$root/dev"
     mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
     mount -t proc proc "$root/proc"
@@ -65,7 +65,12 @@ be_inside() {
     mount --bind "$checkout/build/debian-13" "$root/muster/build"
     mount --bind "$cache/ccache" "$root/ccache"
     for file in hosts resolv.conf; do mount --bind "/etc/$file" "$root/etc/$file"; done
-    chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    # chroot alone would not do: nsenter into a namespace made here would lead to the root of this machine.
+    cd "$root"
+    pivot_root . .
+    umount -l .
+    cd /
+    /usr/bin/env -i HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         CCACHE_DIR=/ccache CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime CCACHE_MAXSIZE=5G \
         ${MUSTER_WERROR:+MUSTER_WERROR="$MUSTER_WERROR"} /bin/bash -c 'cd /muster && exec "$@"' inside "$@"
 }
