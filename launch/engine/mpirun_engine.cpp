@@ -90,12 +90,16 @@ std::vector<std::string> hosts_for_mpirun(engine_job const& job) {
     return hosts;
 }
 
-/// By a variable, which gives way to the user's own words. Under Slurm mpirun starts its daemons by srun.
+/// By a variable, which gives way to the user's own words. Open MPI 5 does not read the name that Open MPI 4 has for it, so a user's
+/// own is passed on by the new one. Under Slurm mpirun starts its daemons by srun.
 void use_remote_shell(engine_job const& job, bool prrte, engine_command& command) {
     auto& variables = command.variables;
-    for (auto const* const name : {"OMPI_MCA_plm_rsh_agent", "OMPI_MCA_plm_ssh_agent", "PRTE_MCA_plm_ssh_agent"})
-        if (variables.has(name)) return;
-    variables.set(prrte ? "PRTE_MCA_plm_ssh_agent" : "OMPI_MCA_plm_rsh_agent", job.remote_shell);
+    for (auto const* const name : {"PRTE_MCA_plm_ssh_agent", "OMPI_MCA_plm_ssh_agent", "OMPI_MCA_plm_rsh_agent"})
+        if (auto const own = variables.get(name)) {
+            if (prrte) variables.set_default("PRTE_MCA_plm_ssh_agent", *own);
+            return;
+        }
+    if (!job.remote_shell.empty()) variables.set(prrte ? "PRTE_MCA_plm_ssh_agent" : "OMPI_MCA_plm_rsh_agent", job.remote_shell);
 }
 
 /// A script in the place of ssh, which is on this node alone and lives as long as the daemon that it has started.
@@ -154,7 +158,7 @@ engine_command mpirun_command_of(mpirun_program const& program, engine_job const
     add.add({"--hostfile", path, "--map-by", "seq", "-np", std::to_string(hosts.size()), "--bind-to", "none"});
     if (job.probe) add.add({"--stdin", "none"});
     if (has_full_names(hosts)) add.set("orte_keep_fqdn_hostnames", "prte_keep_fqdn_hostnames", "1");
-    if (!job.remote_shell.empty()) use_remote_shell(job, program.prrte, command);
+    use_remote_shell(job, program.prrte, command);
     if (in_pbs) prepare_for_pbs(job, program.prrte, add, command);
     if (job.given.scheduler == scheduler_kind::flux) prepare_for_flux(job, program.prrte, add, command);
     if (!job.network_interface.empty()) {

@@ -110,7 +110,8 @@ TEST(mpirun_engine, its_daemons_start_by_the_users_remote_shell) {
     for (auto const* own : {"OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"}) {
         job.variables = {{own, "my agent"}};
         EXPECT_EQ(mpirun_command_of(version_4, job, false).variables, job.variables);
-        EXPECT_EQ(mpirun_command_of(version_5, job, false).variables, job.variables);
+        auto const five = mpirun_command_of(version_5, job, false).variables;
+        EXPECT_EQ(five.get("PRTE_MCA_plm_ssh_agent"), "my agent") << own;
     }
 }
 
