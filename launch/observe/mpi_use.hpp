@@ -23,7 +23,7 @@ struct mpi_sight {
     /// As far as can be seen. Where the library does not show it, a program that is linked to MPI is taken to use it.
     bool uses_mpi() const noexcept { return !library.empty() && initialised.value_or(linked); }
 
-    /// The same of a program that a PMI-1 server of muster's own waits for: an MPI that can reach it and has not come was not
+    /// The same of a program that one of muster's PMI-1 servers waits for: an MPI that can reach it and has not come was not
     /// initialised.
     bool uses_mpi_elsewhere() const noexcept { return uses_mpi() && (initialised || !has_pmi1); }
 };
