@@ -51,6 +51,10 @@ embedded_supervisor::embedded_supervisor(run_context const& run)
       guardian_fd_(run.guardian_fd),
       wall_start_(std::time(nullptr)),
       start_(event_loop::clock::now()) {
+    known_.job_id = given_.job_id;
+    known_.in_job = given_.fixed;
+    known_.allow_singletons = options_.allow_singletons;
+    known_.started = true;
     ::signal(SIGPIPE, SIG_IGN);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of ranks become our children, so that none is missed
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
@@ -63,6 +67,9 @@ embedded_supervisor::~embedded_supervisor() = default;
 void embedded_supervisor::add(child_rank rank) {
     rank.out.close_child_end();
     rank.err.close_child_end();
+    known_.hosts = {rank.who.host};
+    auto& known = known_.ranks.emplace_back(rank_evidence{.rank = rank.who.rank, .now = rank_evidence::state::running});
+    if (auto const& gpu = rank.place.device) known.gpu_index = gpu->index, known.gpu_uuid = gpu->uuid;
     ranks_.push_back(std::move(rank));
     ++running_;
 }
@@ -75,6 +82,8 @@ void embedded_supervisor::start_failed(std::string const& message, int code) {
 
 int embedded_supervisor::run(pmix::server& pmix_server, pmix::pmi1_server& pmi1_server, int master_port) {
     master_port_ = master_port;
+    // On a terminal the lines of one or two ranks are still to be seen.
+    known_.quotes = ranks_.size() > 2 || ::isatty(STDERR_FILENO) != 1;
     pmix_ = &pmix_server;
     pmi1_ = &pmi1_server;
     for (auto& rank : ranks_)
@@ -114,7 +123,7 @@ void embedded_supervisor::on_signal() {
                 say(fmt::format("got SIG{}: ending {}", ::sigabbrev_np(sent),
                                 count_of_ranks(static_cast<std::size_t>(running_))));
             failed_ = true;
-            suspect_ = -1;
+            known_.deciding = false;
             stop(128 + s, s);
             if (s == SIGTERM) explain_end();
             if (s == SIGTERM && given_.scheduler == scheduler_kind::flux) requests_.take_as_known(s);
@@ -137,16 +146,15 @@ void embedded_supervisor::on_pmi_events(std::vector<pmix::server_event> const& e
 
 void embedded_supervisor::on_pmi_event(pmix::server_event const& event) {
     using kind = pmix::server_event::kind;
-    auto* const rank =
-        event.rank >= 0 && event.rank < static_cast<int>(ranks_.size()) ? &ranks_[static_cast<std::size_t>(event.rank)] : nullptr;
+    auto* const rank = known_.is_rank(event.rank) ? &known_[event.rank] : nullptr;
     if (event.what == kind::log) {
         writer_.write(STDERR_FILENO, without_controls(event.text));
     } else if (rank == nullptr) {
         spdlog::debug("PMI event of rank {}, which is not of this job", event.rank);
     } else if (event.what == kind::connected) {
         rank->connected = true;
-        rank->finalized = false;  // a script may run one MPI program after the other
-        check_ended_ranks();
+        rank->finalized = rank->wait_status.has_value();  // a script may run one MPI program after the other
+        judge(judge_world);
         if (start_timeout_due_) {
             start_timeout_due_ = false;
             loop_.after(*options_.start_timeout, [this] { on_start_timeout(); });
@@ -154,11 +162,12 @@ void embedded_supervisor::on_pmi_event(pmix::server_event const& event) {
     } else if (event.what == kind::finalized) {
         rank->finalized = true;
     } else {
-        int const code = event.code & 0xff;
-        auto const text =
-            event.text.empty() || event.text == "N/A" ? std::string() : fmt::format(": {}", without_controls(event.text));
-        fail(*rank, fmt::format("aborted the job with code {} (MPI_Abort or PMIx_Abort){}", event.code, text),
-             code == 0 ? 1 : code);
+        if (known_.deciding || known_.abort) return;
+        known_.abort = evidence::abort_word{.rank = event.rank,
+                                            .code = event.code,
+                                            .by = "MPI_Abort or PMIx_Abort",
+                                            .said = event.text == "N/A" ? "" : without_controls(event.text)};
+        judge(judge_cause);
     }
 }
 
@@ -169,8 +178,9 @@ void embedded_supervisor::on_child() {
     pid_t pid = 0;
     while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0)
         for (auto& rank : ranks_)
-            if (rank.pid == pid && !rank.wait_status) {
-                rank.wait_status = status;
+            if (auto& known = known_[rank.who.rank]; rank.pid == pid && !known.wait_status) {
+                known.wait_status = status;
+                known.now = rank_evidence::state::ended;
                 rank.group_gone = ::kill(-pid, 0) != 0;  // its number may be used again
                 ended.push_back(&rank);
                 --running_;
@@ -183,26 +193,20 @@ void embedded_supervisor::on_child() {
 }
 
 void embedded_supervisor::on_rank_end(child_rank& rank) {
-    pmix_->report_exit(rank.who.rank, *rank.wait_status);
+    auto& known = known_[rank.who.rank];
+    pmix_->report_exit(known.rank, *known.wait_status);
     if (!std::exchange(forget_due_, true))
         loop_.after(forget_after, [this] {
             forget_due_ = false;
             pmix_->forget_ended();
         });
-    int const status = *rank.wait_status;
-    if (!failed_ && WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE && writer_.broken(STDOUT_FILENO)) {
-        failed_ = true;  // as of any program whose output goes to head, nothing is said of it
-        stop(128 + SIGPIPE, SIGTERM);
-    } else if (auto const fault = find_end_fault(status, memory_verdict_of(status, memory_))) {
-        suspect(rank, *fault);
-    } else if (rank.connected && !rank.finalized) {
-        auto const left = left_without_finalize();
-        fail(rank, left.what, left.exit_code, left.advice);
-    } else if (auto const alone = singleton_fault(rank); !alone.empty()) {
-        fail_singleton(rank, alone);
-    } else if (running_ > 0 && !rank.finalized) {
-        await_others(rank);
-    }
+    known.memory = memory_verdict_of(*known.wait_status, memory_);
+    known.settled = true;
+    known.left_early = known.ended_well();
+    if (rank.mpi.uses_mpi_elsewhere()) known.mpi_elsewhere = rank.mpi.library;
+    known_.reader_gone = writer_.broken(STDOUT_FILENO);
+    judge([&](evidence const& now) { return judge_end(now, known.rank); });
+    if (known.ended_well() && !failed_ && running_ > 0 && !known.finalized) await_others(known.rank);
 }
 
 void embedded_supervisor::on_guardian_gone() {
@@ -219,7 +223,7 @@ void embedded_supervisor::detect_mpi() {
 }
 
 void embedded_supervisor::detect_mpi(child_rank& rank) {
-    if (!rank.running() || rank.connected || rank.mpi.uses_mpi_elsewhere()) return;
+    if (auto const& known = known_[rank.who.rank]; !known.running() || known.connected || rank.mpi.uses_mpi_elsewhere()) return;
     rank.mpi = look_for_mpi(rank.pid);
     rank.looked_at = event_loop::clock::now();
 }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <ctime>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@
 #include "launch/system/event_loop.hpp"
 #include "launch/system/signals.hpp"
 #include "launch/watch/child_rank.hpp"
-#include "launch/watch/failure_report.hpp"
+#include "launch/watch/failure_judge.hpp"
 #include "launch/watch/rank_table.hpp"
 #include "launch/watch/run_deadlines.hpp"
 #include "pmix/pmi1/pmi1_server.hpp"
@@ -61,7 +62,9 @@ class embedded_supervisor {
     void detect_mpi(child_rank& rank);
 
     // what is done about it (embedded_supervisor_stop.cpp)
-    void fail(child_rank& rank, std::string const& what, int code, std::string const& advice = {});
+    evidence const& facts();  ///< as of now
+    void judge(std::function<verdict(evidence const&)> const& what);
+    void act_on(verdict const& judged);
     void stop(int code, int signal_number);
     void kill_all();
     void signal_ranks(int signal_number) noexcept;
@@ -71,23 +74,18 @@ class embedded_supervisor {
     void drain_output();
     void check_output();
     void on_writer_event();
-    std::string singleton_fault(child_rank const& rank) const;
-    void check_ended_ranks();
-    void fail_singleton(child_rank& rank, std::string const& fault);
     void on_output(child_rank& rank, rank_stream& stream);
     void say(std::string const& line);
 
     // whom to blame, and what ranks are doing (embedded_supervisor_watch.cpp)
-    void suspect(child_rank& rank, end_fault const& fault);
     void decide_cause();
     void explain_end();
-    std::string list_early_ends() const;
     std::vector<rank_row> inspect_ranks() const;
     void show_ranks(std::string const& command);
     void expire(std::string const& reason);
     void on_start_timeout();
     void note_unmet();
-    void await_others(child_rank const& ended);
+    void await_others(int ended);
     void note_early_end();
 
     unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
@@ -96,6 +94,7 @@ class embedded_supervisor {
     environment const& inherited_;
     run_outcome* outcome_;
     event_loop loop_;
+    evidence known_;
     std::vector<child_rank> ranks_;
     output_writer writer_;
     output_pump output_;  ///< after the ranks, whose streams it refers to
@@ -105,12 +104,10 @@ class embedded_supervisor {
     int guardian_fd_;
     phase phase_ = phase::running;
     int exit_code_ = 0;
-    bool forget_due_ = false;         ///< the PMIx server is to forget ranks soon
-    bool failed_ = false;             ///< a culprit has been named: later ends are consequences
-    bool start_timeout_due_ = false;  ///< it passed before any rank had met its world
-    bool start_doubt_ = false;        ///< ranks were missing when last looked at
-    int suspect_ = -1;                ///< this rank's end is held until its cause is known
-    std::optional<end_fault> suspected_;
+    bool forget_due_ = false;                     ///< the PMIx server is to forget ranks soon
+    bool failed_ = false;                         ///< a culprit has been named: later ends are consequences
+    bool start_timeout_due_ = false;              ///< it passed before any rank had met its world
+    bool start_doubt_ = false;                    ///< ranks were missing when last looked at
     int early_end_ = -1;                          ///< the first rank that ended well while others ran
     std::optional<std::vector<rank_row>> unmet_;  ///< of the first look
     std::vector<rank_row> early_inspection_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "base/error.hpp"
 #include "launch/observe/container_start.hpp"
@@ -16,17 +17,35 @@
 
 namespace muster {
 
-void embedded_supervisor::fail(child_rank& rank, std::string const& what, int code, std::string const& advice) {
-    if (failed_ || suspect_ >= 0) return;  // what comes behind a held end is its consequence
+evidence const& embedded_supervisor::facts() {
+    known_.lived = event_loop::clock::now() - start_;
+    return known_;
+}
+
+/// Where a rank is to blame, what it wrote last is read first.
+void embedded_supervisor::judge(std::function<verdict(evidence const&)> const& what) {
+    if (failed_) return;
+    auto judged = what(facts());
+    if (judged.of_rank) {
+        auto& rank = ranks_[static_cast<std::size_t>(judged.culprits.front().rank)];
+        for (auto* stream : {&rank.err, &rank.out}) output_.read_for_now(*stream);
+        known_[rank.who.rank].last_lines = rank.err.last_lines();
+        judged = what(facts());
+    }
+    act_on(judged);
+}
+
+void embedded_supervisor::act_on(verdict const& judged) {
+    if (judged.next == verdict::step::hold) {
+        if (!judged.culprits.empty()) known_.suspect = judged.culprits.front().rank;
+        if (!std::exchange(known_.deciding, true)) loop_.after(judged.patience, [this] { decide_cause(); });
+    }
+    if (!judged.ends()) return;
     failed_ = true;
-    if (outcome_ != nullptr) outcome_->rank = rank.who.rank, outcome_->host = rank.who.host;
-    for (auto* stream : {&rank.err, &rank.out}) output_.read_for_now(*stream);
-    // On a terminal the lines of one or two ranks are still to be seen.
-    bool const quotes = ranks_.size() > 2 || ::isatty(STDERR_FILENO) != 1;
-    say("error: " + describe(failure_report{name_of(rank), what, duration(event_loop::clock::now() - start_),
-                                            static_cast<std::size_t>(running_ - (rank.running() ? 1 : 0)), advice,
-                                            list_early_ends(), quotes ? rank.err.last_lines() : std::string()}));
-    stop(code, SIGTERM);
+    if (judged.of_rank && outcome_ != nullptr)
+        outcome_->rank = judged.culprits.front().rank, outcome_->host = judged.culprits.front().host;
+    if (!judged.text.empty()) say("error: " + judged.text);
+    stop(judged.exit_code, SIGTERM);
 }
 
 void embedded_supervisor::stop(int code, int signal_number) {
@@ -61,7 +80,7 @@ void embedded_supervisor::signal_ranks(int signal_number) noexcept {
 }
 
 void embedded_supervisor::on_ranks_gone() {
-    if (phase_ == phase::done || suspect_ >= 0) return;
+    if (phase_ == phase::done || known_.deciding) return;
     int status = 0;
     while (::waitpid(-1, &status, WNOHANG) > 0) {
     }
@@ -120,32 +139,6 @@ void embedded_supervisor::drain_output() {
         if (request) exit_code_ = 128 + *request;
         return request.has_value();
     });
-}
-
-/// What to say of a rank that ended well but never met its world; empty if it is fine. Either it has initialised MPI, or others have and wait
-/// for it.
-std::string embedded_supervisor::singleton_fault(child_rank const& rank) const {
-    if (options_.allow_singletons || rank.connected || ranks_.size() < 2) return {};
-    if (rank.mpi.uses_mpi_elsewhere())
-        return fmt::format(
-            "came up as a singleton: it uses {} but never connected to the other {} ranks, so its result is that of one rank "
-            "alone",
-            rank.mpi.library, ranks_.size() - 1);
-    // One that has left its world, as muster's own collectives do at once, waits for nobody in it.
-    auto const met = std::count_if(ranks_.begin(), ranks_.end(), [](child_rank const& r) { return r.connected && !r.finalized; });
-    if (met == 0) return {};
-    return never_met_mpi(static_cast<std::size_t>(met), ranks_.size());
-}
-
-/// A rank that ended before the first one met its world is decided on now.
-void embedded_supervisor::check_ended_ranks() {
-    for (auto& rank : ranks_)
-        if (rank.wait_status && *rank.wait_status == 0)
-            if (auto const fault = singleton_fault(rank); !fault.empty()) return fail_singleton(rank, fault);
-}
-
-void embedded_supervisor::fail_singleton(child_rank& rank, std::string const& fault) {
-    fail(rank, fault, exit_code(errc::singleton), std::string(singleton_advice()));
 }
 
 }  // namespace muster

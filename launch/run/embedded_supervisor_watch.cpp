@@ -17,73 +17,34 @@ namespace muster {
 namespace {
 
 constexpr duration early_end_patience{5};
-constexpr double idle_cpu_s = 0.2;          ///< processor time that a waiting rank may use meanwhile
-constexpr std::size_t most_early_ends = 4;  ///< that are named
+constexpr double idle_cpu_s = 0.2;  ///< processor time that a waiting rank may use meanwhile
 
 }  // namespace
 
-/// A scheduler ends a job by signals to all of its processes, of which the ranks may be the first: such an end is held for a moment.
-void embedded_supervisor::suspect(child_rank& rank, end_fault const& fault) {
-    bool const held = given_.fixed && phase_ == phase::running && !failed_ && suspect_ < 0 &&
-                      may_be_sent_to_all(*rank.wait_status) &&
-                      compare(memory_, count_memory_kills()) != memory_verdict::in_cgroup;
-    if (!held) return fail(rank, fault.what, fault.exit_code, fault.advice);
-    suspect_ = rank.who.rank;
-    suspected_ = fault;
-    loop_.after(blame_patience, [this] { decide_cause(); });
-}
-
 void embedded_supervisor::decide_cause() {
-    if (suspect_ < 0 || phase_ != phase::running) return;
-    auto& rank = ranks_[static_cast<std::size_t>(std::exchange(suspect_, -1))];
-    if (auto const why = describe(ask_job_end(given_, inherited_), given_); !why.empty()) {
-        failed_ = true;
-        say(fmt::format("error: {}; ending {}", why, count_of_ranks(static_cast<std::size_t>(running_))));
-        stop(128 + SIGTERM, SIGTERM);
-    } else {
-        fail(rank, suspected_->what, suspected_->exit_code, suspected_->advice);
-    }
+    if (!std::exchange(known_.deciding, false) || phase_ != phase::running) return;
+    known_.scheduler = scheduler_word{ask_job_end(given_, inherited_), {}};
+    judge(judge_cause);
     if (running_ == 0) on_ranks_gone();
 }
 
 /// SIGTERM has come to this process: why, if the scheduler knows.
 void embedded_supervisor::explain_end() {
     if (!given_.fixed) return;
-    if (auto const why = describe(ask_job_end(given_, inherited_), given_); !why.empty()) say("error: " + why);
-}
-
-/// Ranks that ended well before the one that failed, and that it may have missed.
-std::string embedded_supervisor::list_early_ends() const {
-    std::string names;
-    std::size_t count = 0;
-    for (auto const& rank : ranks_)
-        if (rank.wait_status && *rank.wait_status == 0 && ++count <= most_early_ends)
-            names += (names.empty() ? "" : ", ") + name_of(rank);
-    if (count == 0) return {};
-    return fmt::format("{} had ended with code 0 before that", count > most_early_ends ? count_of_ranks(count) : names);
+    known_.scheduler = scheduler_word{ask_job_end(given_, inherited_), {}};
+    if (auto const why = explain_request_to_end(known_); why.ends()) say("error: " + why.text);
 }
 
 std::vector<rank_row> embedded_supervisor::inspect_ranks() const {
     process_table const processes;
-    std::vector<rank_row> rows;
-    for (auto const& rank : ranks_) {
-        rank_row row;
-        row.rank = rank.who.rank;
-        row.host = rank.who.host;
-        if (rank.running()) {
-            row.sight = processes.inspect(rank.pid, master_port_);
-            if (rank.last_written != nullptr)
-                add_output(row.sight, rank.last_written->last_lines(),
-                           duration(event_loop::clock::now() - rank.last_output).count());
-        } else {
-            row.now = rank_row::life::ended;
-            row.end = rank.wait_status ? describe_end(*rank.wait_status) : "was not started";
-        }
-        if (rank.connected) row.met = true;
-        rows.push_back(std::move(row));
-    }
-    infer_meeting(rows);
-    return rows;
+    process_sight sight;
+    return known_.rows([&](int number) {
+        auto const& rank = ranks_[static_cast<std::size_t>(number)];
+        sight = processes.inspect(rank.pid, master_port_);
+        if (rank.last_written != nullptr)
+            add_output(sight, rank.last_written->last_lines(), duration(event_loop::clock::now() - rank.last_output).count());
+        return &sight;
+    });
 }
 
 void embedded_supervisor::show_ranks(std::string const& command) {
@@ -130,8 +91,7 @@ void embedded_supervisor::on_start_timeout() {
         if (row.now == rank_row::life::running && row.met == false)
             missing += fmt::format("{}rank {} on {} (pid {})", missing.empty() ? "" : ", ", row.rank, row.host, row.sight.pid);
     if (missing.empty()) return;
-    bool const sure = std::any_of(ranks_.begin(), ranks_.end(), [](child_rank const& rank) { return rank.connected; });
-    if (!sure && !std::exchange(start_doubt_, true)) {
+    if (!known_.any_connected() && !std::exchange(start_doubt_, true)) {
         loop_.after(meeting_check_every, [this] { on_start_timeout(); });
         return;
     }
@@ -154,9 +114,9 @@ void embedded_supervisor::note_unmet() {
     for (auto const& line : describe_ranks(rows)) say(line);
 }
 
-void embedded_supervisor::await_others(child_rank const& ended) {
+void embedded_supervisor::await_others(int ended) {
     if (early_end_ >= 0 || options_.quiet) return;
-    early_end_ = ended.who.rank;
+    early_end_ = ended;
     loop_.after(early_end_patience, [this] { note_early_end(); });
 }
 
@@ -178,8 +138,8 @@ void embedded_supervisor::note_early_end() {
             std::find_if(early_inspection_.begin(), early_inspection_.end(), [&](auto const& r) { return r.rank == row.rank; });
         if (before == early_inspection_.end() || row.sight.cpu_s - before->sight.cpu_s > idle_cpu_s) return;
     }
-    say(fmt::format("note: {} ended with code 0, and {} may wait for it:",
-                    name_of(ranks_[static_cast<std::size_t>(early_end_)]), count_of_ranks(rows.size())));
+    say(fmt::format("note: {} ended with code 0, and {} may wait for it:", known_.name_of(known_[early_end_]),
+                    count_of_ranks(rows.size())));
     for (auto const& line : describe_ranks(rows)) say(line);
 }
 

@@ -31,7 +31,7 @@ namespace {
 constexpr duration gather_limit{120};  ///< for the next host or rank to come: a large job may take longer than that
 constexpr duration final_messages_patience{0.2};
 constexpr duration leaver_patience{10};  ///< until the others are said to wait for a rank that has ended well
-constexpr duration abort_patience{0.3};  ///< for the same on why a rank of an MPI world has ended
+constexpr duration abort_patience{0.3};  ///< for a word on why a rank of an MPI world has ended
 
 }  // namespace
 
@@ -45,11 +45,11 @@ engine_supervisor::engine_supervisor(run_context const& run, engine_row const& e
       gpu_record_(loop_, run.options.output_dir),
       listener_(loop_, ranks.size(), run.options.lost_after(),
                 [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
-      ranks_(std::move(ranks)),
+      ranks_(std::move(ranks), known_),
       output_(loop_, writer_, ranks_.size(), ranks_.window(),
               [this](int rank, std::size_t bytes) { ranks_[rank].link.send(wire::encode(wire::room{bytes})); }),
       deadlines_(loop_, run.options, run.given.ends_at,
-                 {[this] { return phase_ == phase::gathering || phase_ == phase::running; }, [this] { return ranks_.running(); },
+                 {[this] { return phase_ == phase::gathering || phase_ == phase::running; }, [this] { return known_.running(); },
                   [this](std::string const& reason) { expire(reason); },
                   [this](std::string const& note, int signal_number) {
                       say(note);
@@ -57,6 +57,12 @@ engine_supervisor::engine_supervisor(run_context const& run, engine_row const& e
                   }}),
       guardian_fd_(run.guardian_fd),
       start_(event_loop::clock::now()) {
+    known_.engine = engine.name;
+    known_.job_id = given_.job_id;
+    known_.in_job = given_.fixed;
+    known_.allow_singletons = options_.allow_singletons;
+    // On a terminal the lines of one or two ranks are still to be seen.
+    known_.quotes = ranks_.size() > 2 || ::isatty(STDERR_FILENO) != 1;
     ::signal(SIGPIPE, SIG_IGN);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
@@ -119,7 +125,7 @@ void engine_supervisor::on_frame(remote_rank& rank, std::string_view frame) {
     try {
         std::visit([&](auto const& message) { on_message(rank, message); }, wire::decode(frame));
     } catch (error const& e) {
-        fail(rank, e.what(), exit_code(errc::internal));
+        act_on(blame_rank(facts(), rank.job.who.rank, failure_cause::watcher, e.what(), exit_code(errc::internal)));
     }
 }
 
@@ -130,9 +136,12 @@ void engine_supervisor::on_output(remote_rank& rank, wire::output_piece const& p
 
 void engine_supervisor::on_message(remote_rank& rank, wire::ready const& ready) {
     note_progress();
+    auto& known = known_[rank.job.who.rank];
     rank.place = ready;
-    if (rank.now != remote_rank::state::placing) return;
-    rank.now = remote_rank::state::ready;
+    known.gpu_index = ready.gpu_index;
+    known.gpu_uuid = ready.gpu_uuid;
+    if (known.now != rank_evidence::state::placing) return;
+    known.now = rank_evidence::state::ready;
     if (++ready_ == ranks_.size() && phase_ == phase::gathering) start_ranks();
 }
 
@@ -140,13 +149,15 @@ void engine_supervisor::on_message(remote_rank& rank, wire::ready const& ready) 
 void engine_supervisor::start_ranks() {
     bool const sharing = options_.place.ranks_per_gpu > 1 || options_.place.slots_per_node || !options_.place.gpu_map.empty();
     if (auto const shared = sharing ? std::nullopt : ranks_.find_shared_gpu())
-        return fail(*shared->first, fmt::format("would share its GPU with {}", ranks_.name_of(*shared->second)),
-                    exit_code(errc::placement), "use --ranks-per-gpu if that is meant");
+        return act_on(blame_rank(facts(), shared->first, failure_cause::never_came,
+                                 fmt::format("would share its GPU with {}", known_.name_of(known_[shared->second])),
+                                 exit_code(errc::placement), "use --ranks-per-gpu if that is meant"));
     if (outcome_ != nullptr)
         for (auto const& rank : ranks_) outcome_->shares.push_back({rank.place.cpus, rank.place.gpu_index});
     if (options_.verbose)
         for (auto const& rank : ranks_)
-            say(fmt::format("{}: cores {}{}; {}", ranks_.name_of(rank), rank.place.cpus.empty() ? "any" : rank.place.cpus,
+            say(fmt::format("{}: cores {}{}; {}", known_.name_of(known_[rank.job.who.rank]),
+                            rank.place.cpus.empty() ? "any" : rank.place.cpus,
                             rank.place.nic.empty() ? "" : ", NIC " + rank.place.nic, rank.place.why));
     auto const noted = [](remote_rank const& rank) { return !rank.place.note.empty(); };
     if (auto const first = std::find_if(ranks_.begin(), ranks_.end(), noted); first != ranks_.end() && !options_.quiet) {
@@ -155,6 +166,7 @@ void engine_supervisor::start_ranks() {
                         others > 0 ? fmt::format(" (and so {} more host{})", others, others > 1 ? "s" : "") : ""));
     }
     phase_ = phase::running;
+    known_.started = true;
     end_phase("all ranks placed by their shims");
     start_ = event_loop::clock::now();
     deadlines_.note_output();
@@ -166,65 +178,67 @@ void engine_supervisor::start_ranks() {
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::started const&) {
-    if (rank.now == remote_rank::state::ready) rank.now = remote_rank::state::running;
+    if (auto& known = known_[rank.job.who.rank]; known.now == rank_evidence::state::ready)
+        known.now = rank_evidence::state::running;
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::failed const& failed) {
-    fail(fmt::format("{}: {}", ranks_.name_of(rank), failed.what), failed.exit_code);
+    fail(fmt::format("{}: {}", known_.name_of(known_[rank.job.who.rank]), failed.what), failed.exit_code);
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::ended const& ended) {
-    if (rank.wait_status) return;  // told before, on its other way
-    rank.now = remote_rank::state::ended;
-    rank.wait_status = ended.wait_status;
-    rank.left_early = ended.wait_status == 0 && first_lost_ < 0 && !ended.asked;
-    auto const fault = find_end_fault(ended.wait_status, ended.memory);
-    if (!fault && rank.uses_mpi && !options_.quiet) loop_.after(leaver_patience, [this] { note_leaver(); });
-    if (!fault) return;
-    suspicion const who{rank.job.who.rank, *fault, ended.last_lines, ended.asked};
-    bool const out_of_memory = ended.memory == memory_verdict::in_cgroup;
-    if (may_be_sent_to_all(ended.wait_status) && !out_of_memory)
-        suspect(who, blame_patience);
-    else if (rank.uses_mpi || deciding_)
-        suspect(who, abort_patience);
-    else
-        fail(rank, fault->what, fault->exit_code, fault->advice, ended.last_lines);
+    auto& known = known_[rank.job.who.rank];
+    if (known.wait_status) return;  // told before, on its other way
+    known.now = rank_evidence::state::ended;
+    known.wait_status = ended.wait_status;
+    known.memory = ended.memory;
+    known.last_lines = ended.last_lines;
+    known.left_early = ended.wait_status == 0 && known_.first_lost < 0 && !ended.asked;
+    known.asked = known.asked || ended.asked;
+    if (known.ended_well() && known.uses_mpi && !options_.quiet) loop_.after(leaver_patience, [this] { note_leaver(); });
+    act_on(judge_end(facts(), known.rank));
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::gone const&) {
-    rank.now = remote_rank::state::gone;
+    known_[rank.job.who.rank].now = rank_evidence::state::gone;
     output_.finish(rank.job.who.rank);  // its shim has sent all of it before
     close_if_over();
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::gpus_used const& used) {
-    gpu_record_.note(ranks_.host_of(rank), used.gpus);
+    gpu_record_.note(known_.host_of(known_[rank.job.who.rank]), used.gpus);
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::used_mpi const& used) {
-    rank.uses_mpi = true;
+    known_[rank.job.who.rank].uses_mpi = true;
     if (options_.allow_singletons || ranks_.size() < 2) return;
     if (auto const family = family_of(used.library); is_foreign(family, speaks_))
-        fail(rank,
-             fmt::format("came up as a singleton, in a world of size 1: it uses {}, which does not work with {}", used.library,
-                         engine_.name),
-             exit_code(errc::singleton), fmt::format("use {}, or --allow-singletons if that is meant", engines_for(family)));
+        act_on(blame_rank(facts(), rank.job.who.rank, failure_cause::singleton,
+                          fmt::format("came up as a singleton, in a world of size 1: it uses {}, which does not work with {}",
+                                      used.library, engine_.name),
+                          exit_code(errc::singleton),
+                          fmt::format("use {}, or --allow-singletons if that is meant", engines_for(family))));
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::orphaned const& orphaned) {
-    rank.daemon_lost = orphaned.parent.empty() ? std::string("the engine's daemon") : orphaned.parent;
-    // An engine that has lost a rank ends its daemons on all nodes. A daemon that dies by itself takes no watcher with it.
-    if (first_orphan_ < 0 && first_lost_ < 0 && first_killed_ < 0) first_orphan_ = rank.job.who.rank;
+    note_orphan(rank.job.who.rank, orphaned.parent.empty() ? "the engine's daemon" : orphaned.parent);
     decide_cause_after(abort_patience);  // its engine may have died before it
 }
 
+/// An engine that has lost a rank ends its daemons on all nodes. A daemon that dies by itself takes no watcher with it.
+void engine_supervisor::note_orphan(int rank, std::string const& daemon) {
+    known_[rank].daemon_lost = daemon;
+    if (known_.first_orphan < 0 && known_.first_lost < 0 && known_.first_killed < 0) known_.first_orphan = rank;
+}
+
 void engine_supervisor::on_link_lost(remote_rank& rank, std::string const& reason) {
-    spdlog::debug("{}: {}", ranks_.name_of(rank), reason);
+    auto& known = known_[rank.job.who.rank];
+    spdlog::debug("{}: {}", known_.name_of(known), reason);
     output_.finish(rank.job.who.rank);
-    if (phase_ == phase::closing || phase_ == phase::done || rank.now == remote_rank::state::gone) return;
-    rank.now = remote_rank::state::lost;
-    rank.cut = reason == frame_channel::closed_by_peer;
-    if (first_lost_ < 0) first_lost_ = rank.job.who.rank;
+    if (phase_ == phase::closing || phase_ == phase::done || known.now == rank_evidence::state::gone) return;
+    known.now = rank_evidence::state::lost;
+    known.cut = reason == frame_channel::closed_by_peer;
+    if (known_.first_lost < 0) known_.first_lost = known.rank;
     if (phase_ == phase::stopping) return close_if_over();
     // Others may be lost at the same moment, and the message of the rank that failed first may be on its way.
     decide_cause_after(abort_patience);
@@ -252,7 +266,7 @@ void engine_supervisor::on_signal() {
         } else if (phase_ == phase::gathering || phase_ == phase::running) {
             if (s != SIGTERM || !options_.quiet)
                 say(fmt::format("got SIG{}{}", ::sigabbrev_np(sent),
-                                ranks_.running() == 0 ? "" : ": ending " + count_of_ranks(ranks_.running())));
+                                known_.running() == 0 ? "" : ": ending " + count_of_ranks(known_.running())));
             failed_ = true;
             stop(128 + s, s);
             if (s == SIGTERM) explain_end();
@@ -269,8 +283,8 @@ void engine_supervisor::on_child() {
     for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;)
         if (pid == cancel_pid_) {
             cancel_pid_ = -1;
-        } else if (pid == engine_pid_ && !engine_status_) {
-            engine_status_ = status;
+        } else if (pid == engine_pid_ && !known_.engine_status) {
+            known_.engine_status = status;
             on_engine_end();
         }
 }
@@ -282,33 +296,21 @@ void engine_supervisor::on_engine_end() {
     loop_.after(final_messages_patience, [this] {
         if (phase_ == phase::closing || phase_ == phase::done) return finish();
         if (phase_ == phase::stopping) return close_if_over();
-        if (first_lost_ >= 0 || deciding_ || WIFSIGNALED(*engine_status_)) return decide_cause();
-        auto const absent = ranks_.list(remote_rank::state::absent);
-        auto const what = describe_end(*engine_status_);
-        int const code = shell_code(*engine_status_);
-        // It has named the host that is to blame; the others are those that were on their way.
-        if (!absent.empty() && engine_.name == "remote")
-            fail(fmt::format("no rank was started: {} {}, for the reason above", engine_.name, what),
-                 exit_code(errc::unavailable));
-        else if (!absent.empty())
-            fail(fmt::format("{} {} before {} of {} ranks came up ({}); its own message is above; {}", engine_.name, what,
-                             ranks_.count(remote_rank::state::absent), ranks_.size(), absent, advice_on_absent()),
-                 exit_code(errc::unavailable));
-        else
-            fail(fmt::format("{} {} while {} of {} ranks were running", engine_.name, what, ranks_.running(), ranks_.size()),
-                 code == 0 ? exit_code(errc::unavailable) : code);
+        known_.unknown_hosts = unknown_hosts();
+        auto const judged = judge_engine_end(facts());
+        if (judged.next == verdict::step::ask_scheduler) return decide_cause();
+        act_on(judged);
     });
 }
 
-/// The engine's own message may be long, and the cause stand in its first line.
-std::string engine_supervisor::advice_on_absent() const {
+/// Of ranks that have not come up: the engine's own message may be long, and the cause stand in its first line.
+std::vector<std::string> engine_supervisor::unknown_hosts() const {
     constexpr std::size_t most_names = 3;  // each may take some seconds
     std::set<std::string> hosts;
-    for (auto const& rank : ranks_)
-        if (rank.now == remote_rank::state::absent && hosts.size() < most_names) hosts.insert(rank.job.who.host);
+    for (auto const& rank : known_.ranks)
+        if (rank.now == rank_evidence::state::absent && hosts.size() < most_names) hosts.insert(known_.host_of(rank));
     std::erase_if(hosts, has_address);
-    if (!hosts.empty()) return fmt::format("no address is known here of {}: correct the name", fmt::join(hosts, ", "));
-    return "check that every node has this muster at the same path, and see the command with --dry-run";
+    return {hosts.begin(), hosts.end()};
 }
 
 void engine_supervisor::on_guardian_gone() {
@@ -323,7 +325,7 @@ void engine_supervisor::on_reader_gone() {
     loop_.unwatch(STDOUT_FILENO);
     if (phase_ == phase::closing) return end_engine(SIGTERM);
     if (phase_ != phase::gathering && phase_ != phase::running) return;
-    if (options_.verbose) say(fmt::format("nobody reads standard output any more: ending {}", count_of_ranks(ranks_.running())));
+    if (options_.verbose) say(fmt::format("nobody reads standard output any more: ending {}", count_of_ranks(known_.running())));
     failed_ = true;
     stop(128 + SIGPIPE, SIGTERM);
 }
@@ -339,16 +341,16 @@ void engine_supervisor::on_gather_timeout() {
     auto const when = options_.start_timeout ? fmt::format("after {}", format_duration(*options_.start_timeout))
                                              : fmt::format("nothing has come for {}:", format_duration(gather_limit));
     fail(fmt::format("{} {} of {} ranks are there; missing: {}; check those nodes with muster doctor --allocation", when,
-                     ranks_.count(remote_rank::state::ready), ranks_.size(), list_missing()),
+                     known_.count(rank_evidence::state::ready), ranks_.size(), list_missing()),
          exit_code(errc::timeout));
 }
 
 /// Where agents have come from some hosts, the others are those that are missing: no rank is started before all are there.
 std::string engine_supervisor::list_missing() const {
-    if (auto const hosts = ranks_.list([this](auto const& rank) { return ranks_.awaits_agent_of(rank); }); !hosts.empty())
+    if (auto const hosts = known_.list([this](auto const& rank) { return ranks_.awaits_agent_of(rank.rank); }); !hosts.empty())
         return hosts;
-    auto const absent = ranks_.list(remote_rank::state::absent);
-    auto const placing = ranks_.list(remote_rank::state::placing);
+    auto const absent = known_.list(rank_evidence::state::absent);
+    auto const placing = known_.list(rank_evidence::state::placing);
     return (absent.empty() ? "none" : absent) + (placing.empty() ? "" : "; not yet placed: " + placing);
 }
 

@@ -18,7 +18,7 @@
 #include "launch/settings/run_context.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/signals.hpp"
-#include "launch/watch/failure_report.hpp"
+#include "launch/watch/failure_judge.hpp"
 #include "launch/watch/run_deadlines.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/messages.hpp"
@@ -71,6 +71,7 @@ class engine_supervisor {
     void on_message(remote_rank& rank, wire::gpus_used const& used);
     template <typename Other>
     void on_message(remote_rank&, Other const&) {}  // what only a shim gets
+    void note_orphan(int rank, std::string const& daemon);
     void on_link_lost(remote_rank& rank, std::string const& reason);
     void start_ranks();
 
@@ -84,7 +85,7 @@ class engine_supervisor {
     void on_signal();
     void on_child();
     void on_engine_end();
-    std::string advice_on_absent() const;
+    std::vector<std::string> unknown_hosts() const;
     void on_guardian_gone();
     void on_reader_gone();
     void on_writer_event();
@@ -95,8 +96,6 @@ class engine_supervisor {
 
     // ending (engine_supervisor_stop.cpp)
     void fail(std::string const& message, int code);
-    void fail(remote_rank& rank, std::string const& what, int code, std::string const& advice = {},
-              std::string const& last_lines = {});
     void stop(int code, int signal_number);
     void kill_all();
     void close_if_over();
@@ -111,27 +110,15 @@ class engine_supervisor {
     void say(std::string const& line);
 
     // whom to blame (engine_supervisor_blame.cpp)
-    struct suspicion {
-        int rank;
-        end_fault fault;
-        std::string last_lines;
-        bool asked;  ///< its shim had been asked to end, too: by whoever killed it
-    };
-    void suspect(suspicion const& who, duration patience);
+    evidence const& facts();  ///< as of now
+    void act_on(verdict const& judged);
     void decide_cause_after(duration patience);
     void decide_cause();
-    bool await_engine();
-    bool blame_job();
-    bool blame_engine();
-    bool blame_daemon();
-    bool blame_leaver();
+    void ask_scheduler(std::chrono::milliseconds patience);
+    void give_up(std::vector<culprit> const& lost);
     void note_leaver();
-    void blame_early_end();
-    bool blame_watchers();
-    void fail_watchers(std::function<bool(remote_rank const&)> const& of);
+    void judge_early_ends();
     void explain_end();
-    std::string give_up_down_nodes(std::chrono::milliseconds patience);
-    std::string ending() const;
 
     // what ranks are doing (engine_supervisor_watch.cpp)
     void inspect_ranks(std::string const& command, std::vector<int> const& whom, duration limit, std::function<void()> then);
@@ -143,7 +130,6 @@ class engine_supervisor {
     void check_meeting_at_deadline();
     void note_unmet();
     void beat();
-    bool are_nodes_silent(std::vector<remote_rank const*> const& silent) const;
     void count_answers();
 
     unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
@@ -158,20 +144,16 @@ class engine_supervisor {
     gpu_use_record gpu_record_;
     shim_listener listener_;
     std::optional<shim_directions> directions_;
+    evidence known_;
     remote_ranks ranks_;
     remote_output output_;  ///< after the ranks, whose shims it tells of room
     run_deadlines deadlines_;
     int guardian_fd_;
     pid_t engine_pid_ = -1;
-    std::optional<int> engine_status_;
     phase phase_ = phase::gathering;
     int exit_code_ = 0;
-    bool failed_ = false;    ///< a culprit has been named: later ends are consequences
-    bool deciding_ = false;  ///< `decide_cause` is due
-    std::optional<suspicion> suspect_;
-    bool asked_ = false;  ///< the engine or the scheduler has asked shims to end
-    std::optional<wire::aborting> abort_;
-    int inspection_ = 0;  ///< number of the last inspection of the ranks
+    bool failed_ = false;  ///< a culprit has been named: later ends are consequences
+    int inspection_ = 0;   ///< number of the last inspection of the ranks
     std::vector<int> asked_about_;
     std::function<void()> after_inspection_;
     int beat_ = 0;                ///< number of the last ping
@@ -180,15 +162,11 @@ class engine_supervisor {
     bool start_doubt_ = false;
     std::optional<std::vector<rank_row>> unmet_;  ///< of the first look
     bool leaver_noted_ = false;
-    bool waited_for_engine_ = false;
     bool cancelled_ = false;
     bool ended_engine_ = false;  ///< it ends because we told it to: its code says nothing
     pid_t cancel_pid_ = -1;
     std::size_t ready_ = 0;
     int culprit_ = -1;
-    int first_lost_ = -1;                            ///< the first rank whose shim was lost
-    int first_killed_ = -1;                          ///< the first rank whose shim's guard was killed
-    int first_orphan_ = -1;                          ///< the first rank whose daemon died, if no watcher had been lost before
     event_loop::clock::time_point start_;            ///< of the engine, then of the ranks
     event_loop::clock::time_point last_progress_{};  ///< while ranks are gathered: a host or a rank has come, or was placed
     int stop_signal_ = 0;                            ///< what ranks were told to end by

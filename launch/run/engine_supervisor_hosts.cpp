@@ -55,7 +55,7 @@ void engine_supervisor::on_message(remote_rank& rank, wire::hello const& hello) 
 void engine_supervisor::take_again(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
     if (hello.rank < 0 || hello.rank >= static_cast<int>(ranks_.size()) || phase_ == phase::done) return;
     auto& rank = ranks_[hello.rank];
-    if (rank.now == remote_rank::state::absent || rank.over() || rank.link.has_own()) return;
+    if (!known_[hello.rank].here() || rank.link.has_own()) return;
     link->set_callbacks({[this, &rank](std::string_view frame) { on_frame(rank, frame); },
                          [this, &rank](std::string const& reason) {
                              if (!rank.link.has_host()) on_link_lost(rank, reason);
@@ -72,22 +72,16 @@ void engine_supervisor::on_host_lost(int number, std::string const& reason) {
     if (phase_ == phase::closing || phase_ == phase::done) return;
     auto const each = [this, number](auto const& what) {
         for (int const r : ranks_.host(number).ranks)
-            if (auto& rank = ranks_[r]; !rank.over() && rank.now != remote_rank::state::absent && !rank.link.open()) what(rank);
+            if (auto& rank = ranks_[r]; known_[r].here() && !rank.link.open()) what(rank);
     };
     if (phase_ == phase::gathering) {  // the starter has seen it, too, and is about to say more
         loop_.after(return_patience, [this, number] {
-            if (phase_ != phase::gathering) return;
-            auto const its = ranks_.list([&](remote_rank const& rank) { return rank.job.who.node_rank == number; });
-            fail(fmt::format("{} was lost before all ranks were there: that of {}", agent_process, its),
-                 exit_code(errc::peer_failed));
+            if (phase_ == phase::gathering) act_on(blame_agent(known_, ranks_.host(number).ranks.front()));
         });
         return;
     }
     if (reason != frame_channel::closed_by_peer) return each([&](remote_rank& rank) { on_link_lost(rank, reason); });
-    each([this](remote_rank& rank) {
-        rank.daemon_lost = agent_process;
-        if (first_orphan_ < 0 && first_lost_ < 0 && first_killed_ < 0) first_orphan_ = rank.job.who.rank;
-    });
+    each([this](remote_rank& rank) { note_orphan(rank.job.who.rank, agent_process); });
     decide_cause_after(cause_patience);
     loop_.after(return_patience, [this, each] {
         each([this](remote_rank& rank) { on_link_lost(rank, std::string(frame_channel::closed_by_peer)); });

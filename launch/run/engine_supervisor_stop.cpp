@@ -34,20 +34,6 @@ void engine_supervisor::fail(std::string const& message, int code) {
     stop(code, SIGTERM);
 }
 
-void engine_supervisor::fail(remote_rank& rank, std::string const& what, int code, std::string const& advice,
-                             std::string const& last_lines) {
-    if (failed_) return;
-    culprit_ = rank.job.who.rank;
-    if (outcome_ != nullptr) outcome_->rank = culprit_, outcome_->host = ranks_.host_of(rank);
-    auto const lived = duration(event_loop::clock::now() - start_);
-    auto const others = ranks_.running() - (rank.now == remote_rank::state::running ? 1 : 0);
-    // On a terminal the lines of one or two ranks are still to be seen.
-    bool const quotes = ranks_.size() > 2 || ::isatty(STDERR_FILENO) != 1;
-    fail(describe(failure_report{ranks_.name_of(rank), what, lived, others, advice, ranks_.list_early_ends(),
-                                 quotes ? last_lines : std::string()}),
-         code);
-}
-
 void engine_supervisor::stop(int code, int signal_number) {
     if (phase_ != phase::gathering && phase_ != phase::running) return;
     phase_ = phase::stopping;
@@ -56,10 +42,10 @@ void engine_supervisor::stop(int code, int signal_number) {
     ranks_.send_all(wire::signal{signal_number, true});
     loop_.after(options_.grace + beyond_grace, [this] {
         if (phase_ != phase::stopping) return;
-        for (auto& rank : ranks_)
-            if (rank.now != remote_rank::state::absent && !rank.over()) rank.now = remote_rank::state::lost;
-        say(fmt::format("{} did not end within {} (--grace, and {} more): giving them up", ranks_.list(remote_rank::state::lost),
-                        format_duration(options_.grace), format_duration(beyond_grace)));
+        for (auto& rank : known_.ranks)
+            if (rank.here()) rank.now = rank_evidence::state::lost;
+        say(fmt::format("{} did not end within {} (--grace, and {} more): giving them up",
+                        known_.list(rank_evidence::state::lost), format_duration(options_.grace), format_duration(beyond_grace)));
         close_down();
     });
     close_if_over();
@@ -76,9 +62,8 @@ void engine_supervisor::kill_all() {
 
 void engine_supervisor::close_if_over() {
     if (phase_ == phase::closing || phase_ == phase::done || phase_ == phase::gathering) return;
-    auto const here = [](remote_rank const& r) { return !r.over() && r.now != remote_rank::state::absent; };
-    if (std::any_of(ranks_.begin(), ranks_.end(), here)) return;
-    if (!failed_ && deciding_) return;  // their cause is decided first
+    if (std::any_of(known_.ranks.begin(), known_.ranks.end(), [](auto const& r) { return r.here(); })) return;
+    if (!failed_ && known_.deciding) return;  // their cause is decided first
     close_down();
 }
 
@@ -89,10 +74,10 @@ void engine_supervisor::close_down() {
         for (auto& rank : ranks_) rank.link.send(wire::encode(wire::bye{rank.job.who.rank == culprit_ ? exit_code_ : 0}));
     else
         ranks_.send_all(wire::bye{0});
-    if (engine_status_) return finish();
-    bool const broken = std::any_of(ranks_.begin(), ranks_.end(), [](remote_rank const& r) { return !r.daemon_lost.empty(); });
-    if (broken || ranks_.count(remote_rank::state::lost) > 0) return end_engine(SIGTERM);
-    bool const complete = ranks_.count(remote_rank::state::absent) == 0;  // else some shims are still to come
+    if (known_.engine_status) return finish();
+    bool const broken = known_.count([](auto const& r) { return !r.daemon_lost.empty(); }) > 0;
+    if (broken || known_.count(rank_evidence::state::lost) > 0) return end_engine(SIGTERM);
+    bool const complete = known_.count(rank_evidence::state::absent) == 0;  // else some shims are still to come
     bool const clean = complete && !failed_;
     // pbs_tmrsh does not always return when its task has ended, as where the first chunk has mpiprocs=0; Hydra waits for it.
     if (engine_.name == "mpiexec") loop_.after(agent_patience, [] { kill_descendants_called("pbs_tmrsh"); });
@@ -112,7 +97,7 @@ void engine_supervisor::close_down() {
 }
 
 void engine_supervisor::end_engine(int signal_number) {
-    if (phase_ != phase::closing || engine_status_) return;
+    if (phase_ != phase::closing || known_.engine_status) return;
     ended_engine_ = true;
     if (signal_number == SIGTERM) cancel_step();
     ::kill(-engine_pid_, signal_number);
@@ -157,10 +142,9 @@ void engine_supervisor::finish() {
     if (phase_ == phase::done) return;
     phase_ = phase::done;
     wait_for_cancel();
-    if (!failed_ && !ended_engine_ && engine_status_ && shell_code(*engine_status_) != 0) {
-        say(fmt::format("error: every rank ended well, but {} {}; its own message is above", engine_.name,
-                        describe_end(*engine_status_)));
-        exit_code_ = shell_code(*engine_status_);
+    if (auto const late = judge_late_engine(known_); !failed_ && !ended_engine_ && late.ends()) {
+        say("error: " + late.text);
+        exit_code_ = late.exit_code;
     }
     for (auto& rank : ranks_) rank.link.flush(duration(0.2));
     drain_output();

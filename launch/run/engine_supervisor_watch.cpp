@@ -30,7 +30,7 @@ void engine_supervisor::inspect_ranks(std::string const& command, std::vector<in
     asked_about_ = whom;
     auto const bytes = wire::encode(wire::inspect{number, command});
     for (int const r : whom)
-        if (auto& rank = ranks_[r]; rank.now == remote_rank::state::running) rank.link.send(bytes);
+        if (auto& rank = ranks_[r]; known_[r].now == rank_evidence::state::running) rank.link.send(bytes);
     loop_.after(limit, [this, number] {
         if (number == inspection_) finish_inspection();
     });
@@ -45,7 +45,7 @@ void engine_supervisor::on_message(remote_rank& rank, wire::seen const& seen) {
     rank.inspected = seen.number;
     rank.sight = seen.sight;
     auto const pending = [this](int r) {
-        return ranks_[r].now == remote_rank::state::running && ranks_[r].inspected != inspection_;
+        return known_[r].now == rank_evidence::state::running && ranks_[r].inspected != inspection_;
     };
     if (std::none_of(asked_about_.begin(), asked_about_.end(), pending)) finish_inspection();
 }
@@ -91,30 +91,21 @@ void engine_supervisor::ask_on_hang(std::vector<int> const& whom, std::function<
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::met const& met) {
-    rank.connected = true;
-    rank.finalized = met.left;
-    blame_early_end();
+    known_[rank.job.who.rank].connected = true;
+    known_[rank.job.who.rank].finalized = met.left;
+    judge_early_ends();
 }
 
 void engine_supervisor::on_message(remote_rank& rank, wire::settled const&) {
-    rank.settled = true;
-    blame_early_end();
+    known_[rank.job.who.rank].settled = true;
+    judge_early_ends();
 }
 
 /// Only the engine remote tells of MPI's own meeting. A rank that ended well without leaving its world, or without having met it, is waited for
 /// by the others, and no engine ends them.
-void engine_supervisor::blame_early_end() {
+void engine_supervisor::judge_early_ends() {
     if (phase_ != phase::running || failed_) return;
-    auto const waiting = ranks_.in_world();
-    for (auto& rank : ranks_) {
-        if (!rank.left_early || !rank.settled) continue;
-        if (rank.connected && !rank.finalized) {
-            auto const left = left_without_finalize();
-            return fail(rank, left.what, left.exit_code, left.advice);
-        }
-        if (!rank.connected && waiting > 0 && !options_.allow_singletons)
-            return fail(rank, never_met_mpi(waiting, ranks_.size()), exit_code(errc::singleton), std::string(singleton_advice()));
-    }
+    act_on(judge_world(facts()));
 }
 
 /// --start-timeout: ranks meet at MASTER_PORT, which their shims can see; of MPI's own meeting only the engine remote tells.
@@ -138,7 +129,7 @@ void engine_supervisor::check_meeting_at_deadline() {
         if (row.now == rank_row::life::running && row.met == false)
             missing.push_back(fmt::format("rank {} on {} (pid {})", row.rank, row.host, row.sight.pid));
     if (missing.empty()) return;
-    bool const in_mpi = ranks_.any_connected();
+    bool const in_mpi = known_.any_connected();
     if (!in_mpi && !std::exchange(start_doubt_, true))
         return again(meeting_check_every);  // ranks that leave a world do not do so at one moment
     expire(fmt::format("{} of {} ranks have {} after --start-timeout {}; missing: {}", met, ranks_.size(),
@@ -157,7 +148,7 @@ void engine_supervisor::note_unmet() {
             unmet_ = std::move(rows);
             return void(loop_.after(meeting_doubt, [this] { note_unmet(); }));
         }
-        if (ranks_.any_connected())
+        if (known_.any_connected())
             say(fmt::format("note: {} of {} ranks have not met the others (in MPI, or at MASTER_PORT):", rows.size(),
                             ranks_.size()));
         else
@@ -169,10 +160,10 @@ void engine_supervisor::note_unmet() {
 
 /// Not every MPI, nor every engine, ends the others when a rank leaves its world.
 void engine_supervisor::note_leaver() {
-    auto const* leaver = ranks_.find_leaver(-1);
+    auto const* leaver = known_.find_leaver(-1);
     if (leaver == nullptr || phase_ != phase::running || failed_ || std::exchange(leaver_noted_, true)) return;
     say(fmt::format("note: {} exited with code 0, and {} go on: if it has not called MPI_Finalize, they wait for it forever",
-                    ranks_.name_of(*leaver), count_of_ranks(ranks_.running())));
+                    known_.name_of(*leaver), count_of_ranks(known_.running())));
 }
 
 /// Keep-alive of the connections tells of lost nodes; a shim that is stopped only stays silent itself. It has two thirds of the
@@ -185,7 +176,9 @@ void engine_supervisor::beat() {
     loop_.after(third, [this, third, due] {
         // The job was suspended, perhaps, and not all of its hosts go on at the same moment.
         if (duration(event_loop::clock::now() - due) > third) agents_count_since_ = beat_ + 1;
-        auto const silent = [this](remote_rank const& r) { return r.now == remote_rank::state::running && r.answered < beat_; };
+        auto const silent = [this](remote_rank const& r) {
+            return known_[r.job.who.rank].now == rank_evidence::state::running && r.answered < beat_;
+        };
         if (std::any_of(ranks_.begin(), ranks_.end(), silent))
             loop_.after(third, [this] { count_answers(); });
         else
@@ -196,44 +189,20 @@ void engine_supervisor::beat() {
 void engine_supervisor::on_message(remote_rank& rank, wire::pong const& pong) {
     rank.answered = pong.number;
     int const missed = std::min(pong.agent_missed, pong.number - agents_count_since_);
-    if (missed < most_missed_by_agents || phase_ != phase::running || rank.now != remote_rank::state::running) return;
-    auto const there = ranks_.list([&rank](remote_rank const& other) { return other.node == rank.node; });
-    fail(fmt::format("{}, which had started {}, has not answered for {}: stopped, perhaps{}", agent_process, there,
-                     format_duration(options_.lost_after() / 1.5), ending()),
-         exit_code(errc::peer_failed));
+    if (missed < most_missed_by_agents || phase_ != phase::running ||
+        known_[rank.job.who.rank].now != rank_evidence::state::running)
+        return;
+    act_on(judge_silent_agent(known_, rank.job.who.rank, options_.lost_after() / 1.5));
 }
 
-/// Whether of no rank on a node of `silent` ones anything has been heard: then it is the node rather than its watchers.
-bool engine_supervisor::are_nodes_silent(std::vector<remote_rank const*> const& silent) const {
-    return std::all_of(silent.begin(), silent.end(), [&](auto const* one) {
-        return std::none_of(ranks_.begin(), ranks_.end(), [&](remote_rank const& other) {
-            return other.node == one->node && other.now == remote_rank::state::running && other.answered >= beat_;
-        });
-    });
-}
-
-/// All of them silent: the job is suspended. Some: these are stopped, or their nodes are gone.
 void engine_supervisor::count_answers() {
     if (phase_ != phase::running || failed_) return;
-    std::size_t running = 0;
-    std::vector<remote_rank const*> silent;
-    for (auto const& rank : ranks_)
-        if (rank.now == remote_rank::state::running) {
-            ++running;
-            if (rank.answered < beat_) silent.push_back(&rank);
-        }
-    if (silent.empty() || silent.size() == running) return beat();
-    bool const nodes = are_nodes_silent(silent);
-    for (auto const* rank : silent) ranks_[rank->job.who.rank].now = remote_rank::state::lost;
-    auto const who = ranks_.list(remote_rank::state::lost);
-    auto const time = format_duration(options_.lost_after() / 1.5);
-    bool const one = silent.size() == 1;
-    auto const what =
-        nodes ? fmt::format("lost {}: nothing there has answered for {}, and other nodes have: without power, cut off or stopped",
-                            who, time)
-              : fmt::format("the {} of {} {} not answered for {}, and others have: stopped, perhaps",
-                            one ? "watcher" : "watchers", who, one ? "has" : "have", time);
-    fail(fmt::format("{}; ending {}", what, count_of_ranks(ranks_.running())), exit_code(errc::peer_failed));
+    std::vector<int> silent;
+    for (auto const& rank : known_.ranks)
+        if (rank.now == rank_evidence::state::running && ranks_[rank.rank].answered < beat_) silent.push_back(rank.rank);
+    auto const judged = judge_silence(known_, silent, options_.lost_after() / 1.5);
+    if (!judged.ends()) return beat();
+    act_on(judged);
 }
 
 }  // namespace muster

@@ -113,7 +113,8 @@ int run_on_engine(run_context const& run, run_preparation const& prepared) {
         return 0;
     }
     if (options.print_env) {
-        remote_ranks const all(std::move(ranks));
+        evidence known;
+        remote_ranks const all(std::move(ranks), known);
         print_environment(all.job_of(*(all.begin() + *options.print_env)));
         return 0;
     }
