@@ -21,7 +21,9 @@
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/ranks/start_limits.hpp"
 #include "launch/record/gpu_use_record.hpp"
-#include "launch/run/embedded_supervisor.hpp"
+#include "launch/run/local_group.hpp"
+#include "launch/run/run_supervisor.hpp"
+#include "launch/run/stdin_forwarder.hpp"
 #include "launch/system/held_ports.hpp"
 #include "launch/system/open_files.hpp"
 #include "pmix/library/open_library.hpp"
@@ -193,7 +195,8 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
         return hwloc.get();
     };
     // First, since it blocks the signals it reads: a thread started before could take them away.
-    embedded_supervisor watch(run);
+    run_supervisor watch(run);
+    local_group ranks(run, watch.loop(), watch.writer(), watch.events());
     std::optional<pmix::pmi1_server> pmi1_server;
     std::optional<held_ports> ports;
     std::optional<process_starter> processes;
@@ -202,7 +205,7 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     auto const meanwhile = [&](pmix::server::question const& takes_time) {
         if (!ports) {
             check_limits(options, size);
-            watch.note_memory_kills();
+            ranks.note_memory_kills();
             pmi1_server.emplace(job);
             ports.emplace(2 + (size <= most_tensorflow_workers ? size : 0));
             point = make_rendezvous(*ports, size);
@@ -220,12 +223,12 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     }
     try {
         for (int rank = 0; rank < size; ++rank)
-            watch.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, *pmi1_server, *processes));
+            ranks.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, *pmi1_server, *processes));
         processes->finish();
     } catch (program_error const& e) {
-        watch.start_failed(e.what(), e.exit_status());
+        ranks.start_failed(e.what(), e.exit_status());
     } catch (error const& e) {
-        watch.start_failed(e.what(), exit_code(e.code()));
+        ranks.start_failed(e.what(), exit_code(e.code()));
     }
     processes.reset();
     end_phase("ranks started");
@@ -233,7 +236,8 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     gpu_use_record gpu_record(watch.loop(), options.output_dir);
     gpu_sampler const sampler(watch.loop(), own_gpus_to_sample(options, where),
                               [&](auto const& uses) { gpu_record.note(where.machine.host, uses); });
-    int const code = watch.run(pmix_server, *pmi1_server, find_master_port(options, point));
+    ranks.serve(pmix_server, *pmi1_server, find_master_port(options, point));
+    int const code = watch.run(ranks);
     end_phase("ranks ended");
     pmix_server.leave();
     return code;

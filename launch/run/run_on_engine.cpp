@@ -15,8 +15,9 @@
 #include "launch/ranks/own_limits.hpp"
 #include "launch/ranks/rank_environment.hpp"
 #include "launch/ranks/rank_variables.hpp"
-#include "launch/run/engine_supervisor.hpp"
+#include "launch/run/remote/remote_group.hpp"
 #include "launch/run/remote/remote_output.hpp"
+#include "launch/run/run_supervisor.hpp"
 #include "launch/system/absolute_path.hpp"
 #include "launch/system/host_name.hpp"
 #include "pmix/library/random_bits.hpp"
@@ -118,10 +119,12 @@ int run_on_engine(run_context const& run, run_preparation const& prepared) {
         print_environment(all.job_of(*(all.begin() + *options.print_env)));
         return 0;
     }
-    engine_supervisor watch(run, engine, std::move(ranks));
-    watch.direct_shims(command, job);
-    write_files(command);
-    return watch.run(command);
+    run_supervisor watch(run);
+    remote_group group(run, watch.loop(), watch.writer(), watch.events(), engine, std::move(ranks));
+    group.direct_shims(std::move(command), job);
+    int const code = watch.run(group);
+    end_phase("ranks and engine ended");
+    return code;
 }
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// What is known of a run's ranks while they run: the evidence from which failures are judged.
+// The evidence on which failures are judged: all that is known of a run's ranks while they run.
 #pragma once
 
 #include <cstddef>

@@ -24,6 +24,7 @@ enum class failure_cause {
     watcher,      ///< a rank's watcher was killed, or does not answer
     never_came,   ///< ranks have not come up
     reader_gone,  ///< nobody reads the output
+    output,       ///< it could not be written
 };
 
 /// A rank that is to blame, or that is lost.
