@@ -125,6 +125,9 @@ class engine_supervisor {
     bool blame_engine();
     bool blame_daemon();
     bool blame_leaver();
+    bool may_be_aborted();
+    bool blame_abort();
+    void fail_as_engine();
     void note_leaver();
     void blame_early_end();
     bool blame_watchers();

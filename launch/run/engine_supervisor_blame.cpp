@@ -52,6 +52,7 @@ void engine_supervisor::decide_cause() {
     }
     if (blame_job() || blame_engine() || blame_daemon() || blame_leaver()) return;
     if (suspect_ && !suspect_->asked) {
+        if (may_be_aborted() && (await_engine() || blame_abort())) return;
         auto const who = *suspect_;
         auto advice = who.fault.advice;
         // Slurm's PMIx kills a world, watchers too, when one of its ranks dies, and that one's may not have told of it.
@@ -76,11 +77,7 @@ void engine_supervisor::decide_cause() {
     // Hydra, told of one process that SIGKILL has ended, ends all the others so, and itself with that number.
     if (first_killed_ >= 0 && engine_status_ && (shell_code(*engine_status_) & 0x7f) == SIGKILL)
         return fail_watchers([this](remote_rank const& rank) { return rank.job.who.rank == first_killed_; });
-    if (engine_status_ && shell_code(*engine_status_) != 0)
-        return fail(fmt::format("{} ended its ranks and {} (MPI_Abort of a rank, a fault of {}, or a limit of the scheduler: see "
-                                "above)",
-                                engine_.name, describe_end(*engine_status_), engine_.name),
-                    shell_code(*engine_status_));
+    if (engine_status_ && shell_code(*engine_status_) != 0) return fail_as_engine();
     if (ranks_.count(remote_rank::state::lost) > 0)
         return fail(fmt::format("lost {}: the node is gone, or what started the ranks there was killed{}",
                                 ranks_.list(remote_rank::state::lost), ending()),
@@ -165,6 +162,32 @@ bool engine_supervisor::blame_leaver() {
     return true;
 }
 
+/// Of Slurm's PMIx, which kills a world, watchers too, when a rank calls MPI_Abort. What is heard of its ranks then may be the end of any,
+/// and srun's code is the one that was given.
+bool engine_supervisor::may_be_aborted() {
+    return engine_.name == "srun" && suspect_ && !suspect_->asked && ranks_[suspect_->rank].uses_mpi &&
+           ranks_.count(remote_rank::state::lost) > 0;
+}
+
+bool engine_supervisor::blame_abort() {
+    if (!engine_status_ || !WIFEXITED(*engine_status_)) return false;
+    int const code = WEXITSTATUS(*engine_status_);
+    if (code == 0 || code > 128 || code == suspect_->fault.exit_code) return false;
+    auto const caller =
+        std::find_if(ranks_.begin(), ranks_.end(), [&](auto const& r) { return r.wait_status && *r.wait_status == code << 8; });
+    if (caller == ranks_.end())
+        fail_as_engine();
+    else
+        fail(*caller, fmt::format("exited with code {}", code), code);
+    return true;
+}
+
+void engine_supervisor::fail_as_engine() {
+    fail(fmt::format("{} ended its ranks and {} (MPI_Abort of a rank, a fault of {}, or a limit of the scheduler: see above)",
+                     engine_.name, describe_end(*engine_status_), engine_.name),
+         shell_code(*engine_status_));
+}
+
 void engine_supervisor::fail_watchers(std::function<bool(remote_rank const&)> const& of) {
     bool const one = std::count_if(ranks_.begin(), ranks_.end(), of) == 1;
     fail(fmt::format("the {} of {} {} killed{}", one ? "watcher" : "watchers", ranks_.list(of), one ? "was" : "were", ending()),
@@ -186,7 +209,7 @@ bool engine_supervisor::blame_watchers() {
 
 /// The engine ends its ranks: MPI_Abort, a limit, a node that is lost. Its exit code tells which.
 bool engine_supervisor::await_engine() {
-    bool const by_engine = asked_ || (suspect_ && suspect_->asked) ||
+    bool const by_engine = asked_ || (suspect_ && suspect_->asked) || may_be_aborted() ||
                            ranks_.count(remote_rank::state::lost) + ranks_.count(remote_rank::state::gone) == ranks_.size() ||
                            (phase_ == phase::gathering && ranks_.count(remote_rank::state::absent) > 0);
     if (!by_engine || engine_status_ || std::exchange(waited_for_engine_, true)) return false;
