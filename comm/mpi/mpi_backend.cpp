@@ -42,6 +42,7 @@ struct slot {
     kind way = kind::idle;
     bool finished = false;
     bool uses_memory = true;
+    bool of_all = true;  ///< else of two ranks
     std::exception_ptr failure;
     node_allreduce node;
     direct_allreduce direct;
@@ -118,13 +119,18 @@ class mpi_backend final : public collective_backend {
         slot& next = slots_.at(which);
         try {
             start_in(next, what);
-            // Where the other ranks were here before there is nothing to wait for.
+        } catch (...) {
+            give_up(next);
+            throw;
+        }
+        // Where the other ranks were here before there is nothing to wait for.
+        try {
             if (next.way == slot::kind::node && active_.empty() && next.advance()) {
                 slots_.put_back(which);
                 return 0;
             }
         } catch (...) {
-            give_up(next);
+            give_up_with_all(next);
             throw;
         }
         active_.push_back(which);
@@ -139,7 +145,7 @@ class mpi_backend final : public collective_backend {
         if (!asked.finished) return false;
         auto const failure = std::move(asked.failure);
         if (failure) {
-            give_up(asked, release_time_of_all);
+            give_up_with_all(asked);
             std::rethrow_exception(failure);
         }
         asked.way = slot::kind::idle;
@@ -197,6 +203,7 @@ class mpi_backend final : public collective_backend {
         using kind = collective::kind;
         next.finished = false;
         next.uses_memory = what.what != kind::barrier;
+        next.of_all = what.what != kind::sendrecv;
         unsigned const number = next_number(what);
         if (what.what == kind::allreduce && world_.node != nullptr && what.in.bytes() <= world_.node->largest_bytes()) {
             next.way = slot::kind::node;
@@ -260,21 +267,31 @@ class mpi_backend final : public collective_backend {
     void give_up(slot& lost, std::chrono::milliseconds patience = release_time) noexcept {
         if (!release_until_) release_until_ = clock::now() + patience;
         tell_in_memory(lost);
-        // Who goes through memory sends nothing whose receipt would tell that the others are through with their messages to this rank.
-        bool const waits_for_all = patience == release_time_of_all && world_.node != nullptr;
         lost.withdraw();
         lost.way = slot::kind::abandoned;
         if (!lost.uses_memory) return;
         for (;;) {
             bool const received = receive_unwanted();
-            bool const through = unwanted_have_come();
-            bool const released = lost.released();
-            if (released && !received && through && (!waits_for_all || world_.node->all_have_given_up())) return;
+            bool const released = unwanted_have_come() && lost.released();
+            if (released && !received && (!all_disagree_ || !active_.empty() || all_are_through())) return;
             if (clock::now() <= *release_until_) continue;
-            if (released) return;
+            if (lost.released()) return;
             break;
         }
         stuck_ = true;
+    }
+
+    /// All ranks are there, and see that they disagree.
+    void give_up_with_all(slot& lost) noexcept {
+        all_disagree_ = lost.of_all;
+        give_up(lost, release_time_of_all);
+    }
+
+    /// Messages of ranks that give up as well may still be on their way to this one, which alone can receive them. Each rank tells the
+    /// others when all that it sent has arrived, and goes when all have told it so.
+    bool all_are_through() noexcept {
+        if (!std::exchange(told_through_, true)) tell_through(world_);
+        return through_ >= world_.size - 1 || through_tag(world_.largest_tag) < 0;
     }
 
     /// Whether barriers that were given up have ended, perhaps within a short wait.
@@ -297,6 +314,7 @@ class mpi_backend final : public collective_backend {
         if (MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, world_.comm, &found, &message, &status) != MPI_SUCCESS || found == 0)
             return false;
         MPI_Get_count(&status, MPI_BYTE, &bytes);
+        if (status.MPI_TAG == through_tag(world_.largest_tag)) ++through_;
         unwanted next;
         next.memory.reset(new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)]);
         if (!next.memory) return false;
@@ -333,7 +351,10 @@ class mpi_backend final : public collective_backend {
         MPI_Request request = MPI_REQUEST_NULL;
     };
     std::vector<unwanted> unwanted_;  // messages that no operation waits for
-    bool stuck_ = false;              // MPI still uses memory of operations that were given up
+    bool all_disagree_ = false;       // and so all of them give up
+    bool told_through_ = false;
+    int through_ = 0;     // ranks that are through
+    bool stuck_ = false;  // MPI still uses memory of operations that were given up
     mpi_ops ops_;
     slot_table<slot> slots_;
     std::vector<ticket> active_;  // in the order of their start

@@ -25,6 +25,16 @@ void send_blame(direct_world const& world, std::vector<late_rank> const& late) n
 } catch (...) {                     // out of memory: the others find out by themselves
 }
 
+void tell_through(direct_world const& world) noexcept {
+    int const tag = through_tag(world.largest_tag);
+    if (tag < 0) return;
+    for (int k = 1; k < world.size; ++k) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Isend(nullptr, 0, MPI_BYTE, (world.rank + k) % world.size, tag, world.comm, &request);
+        if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+    }
+}
+
 std::vector<late_rank> receive_blame(direct_world const& world) {
     int const tag = blame_tag(world.largest_tag);
     int found = 0, bytes = 0;

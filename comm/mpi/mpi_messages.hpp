@@ -53,7 +53,8 @@ int find_mismatch(direct_world const& world, int tag, TagFrom&& tag_from, int on
         int found = 0;
         MPI_Status status;
         check(MPI_Iprobe(peer, MPI_ANY_TAG, world.comm, &found, &status), "MPI_Iprobe");
-        if (found == 0 || status.MPI_TAG == blame_tag(world.largest_tag)) continue;
+        if (found == 0 || status.MPI_TAG == blame_tag(world.largest_tag) || status.MPI_TAG == through_tag(world.largest_tag))
+            continue;
         if (traffic_of(status.MPI_TAG) == traffic_of(tag) && sequence_of(status.MPI_TAG) == sequence_of(tag) &&
             status.MPI_TAG != tag_from(peer))
             return peer;

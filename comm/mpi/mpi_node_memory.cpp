@@ -143,12 +143,6 @@ bool node_memory::has_given_up(int rank, int& because_of) const noexcept {
     return true;
 }
 
-bool node_memory::all_have_given_up() const noexcept {
-    for (int rank = 0; rank < size(); ++rank)
-        if (int because_of = -1; rank != rank_ && !has_given_up(rank, because_of)) return false;
-    return true;
-}
-
 int node_memory::find_started(std::uint32_t sequence) const noexcept {
     for (int rank = 0; rank < size(); ++rank) {
         if (rank == rank_) continue;

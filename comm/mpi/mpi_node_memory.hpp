@@ -73,9 +73,6 @@ class node_memory {
     /// Whether the rank has said so, and what it gave.
     bool has_given_up(int rank, int& because_of) const noexcept;
 
-    /// All other ranks: what they sent before that has been sent.
-    bool all_have_given_up() const noexcept;
-
     /// A rank that has started that operation of the communicator here, if it is one of the last ones; -1 if there is none.
     int find_started(std::uint32_t sequence) const noexcept;
 

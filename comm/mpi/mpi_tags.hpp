@@ -25,7 +25,7 @@ constexpr std::uint64_t mix(std::uint64_t hash) noexcept {
     return (hash ^ (hash >> 32)) * 0x9e3779b97f4a7c15u;
 }
 
-/// `upper` is MPI's largest tag, which is left free if it can be (see blame_tag).
+/// `upper` is MPI's largest tag, which is left free with those below it if it can be (see blame_tag, through_tag).
 constexpr int make_tag(traffic kind, unsigned sequence, std::uint64_t hash, int upper) noexcept {
     auto const unit = std::uint64_t{4} * tag_sequences;
     auto const places = (static_cast<std::uint64_t>(upper) + 1) / unit;
@@ -48,6 +48,11 @@ constexpr unsigned sequence_of(int tag) noexcept {
 /// For the message of a rank that gives up; none (-1) where tags are few.
 constexpr int blame_tag(int upper) noexcept {
     return upper >= static_cast<int>(2 * 4 * tag_sequences - 1) ? upper : -1;
+}
+
+/// For the message of a rank that gives up and has got back all that it sent; none (-1) where tags are few.
+constexpr int through_tag(int upper) noexcept {
+    return blame_tag(upper) < 0 ? -1 : upper - 1;
 }
 
 /// Of the arguments of an allreduce or reducescatter, the same on all ranks.

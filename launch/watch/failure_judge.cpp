@@ -143,6 +143,45 @@ verdict by_leaver(evidence const& known) {
         1);
 }
 
+/// By Slurm's PMIx, which kills a world, watchers too, when a rank calls MPI_Abort. What is heard of its ranks then may be the end of any,
+/// and srun's code is the one that was given.
+bool may_be_aborted(evidence const& known) {
+    return known.engine == "srun" && known.suspect >= 0 && !known[known.suspect].asked && known[known.suspect].uses_mpi &&
+           known.count(state::lost) > 0;
+}
+
+bool none_is_left(evidence const& known) {
+    return known.count([](auto const& r) { return r.over(); }) == known.ranks.size();
+}
+
+/// The engine ends its ranks: MPI_Abort, a limit, a node that is lost. Its exit code tells which.
+verdict by_exit_code_of_engine(evidence const& known) {
+    if (known.engine.empty() || known.engine_status || known.engine_awaited) return {};
+    bool const by_engine = known.asked || (known.suspect >= 0 && known[known.suspect].asked) || may_be_aborted(known) ||
+                           none_is_left(known) || (!known.started && known.count(state::absent) > 0);
+    return by_engine ? hold(exit_code_patience) : verdict{};
+}
+
+verdict by_engine(evidence const& known) {
+    if (!known.engine_status || shell_code(*known.engine_status) == 0) return {};
+    return blame_run(failure_cause::engine,
+                     fmt::format("{0} ended its ranks and {1} (MPI_Abort of a rank, a fault of {0}, or a limit of the scheduler: "
+                                 "see above)",
+                                 known.engine, describe_end(*known.engine_status)),
+                     shell_code(*known.engine_status));
+}
+
+verdict by_aborted_step(evidence const& known) {
+    if (!may_be_aborted(known)) return {};
+    if (auto const waits = by_exit_code_of_engine(known); waits.next != verdict::step::go_on) return waits;
+    if (!known.engine_status || !WIFEXITED(*known.engine_status)) return {};
+    int const code = WEXITSTATUS(*known.engine_status);
+    if (code == 0 || code > 128 || code == fault_of(known[known.suspect])->exit_code) return {};
+    auto const called = [&](auto const& r) { return r.wait_status && *r.wait_status == *known.engine_status; };
+    auto const caller = std::find_if(known.ranks.begin(), known.ranks.end(), called);
+    return caller == known.ranks.end() ? by_engine(known) : blame_end(known, *caller);
+}
+
 /// Slurm's PMIx kills a world, watchers too, when one of its ranks dies, and that one's may not have told of it.
 verdict by_suspect(evidence const& known) {
     if (known.suspect < 0 || known[known.suspect].asked) return {};
@@ -167,18 +206,6 @@ verdict by_watchers(evidence const& known) {
     auto const cut = known.count([&](auto const& r) { return is_lost(r) && (r.watcher_killed || r.cut); });
     if (!known.started || cut == 0 || cut != lost || lost == known.ranks.size()) return {};
     return blame_watchers(known, is_lost);
-}
-
-bool none_is_left(evidence const& known) {
-    return known.count([](auto const& r) { return r.over(); }) == known.ranks.size();
-}
-
-/// The engine ends its ranks: MPI_Abort, a limit, a node that is lost. Its exit code tells which.
-verdict by_exit_code_of_engine(evidence const& known) {
-    if (known.engine.empty() || known.engine_status || known.engine_awaited) return {};
-    bool const by_engine = known.asked || (known.suspect >= 0 && known[known.suspect].asked) || none_is_left(known) ||
-                           (!known.started && known.count(state::absent) > 0);
-    return by_engine ? hold(exit_code_patience) : verdict{};
 }
 
 /// Slurm's PMIx kills a world that one rank has left early, and does not name that rank.
@@ -207,15 +234,6 @@ verdict by_absence(evidence const& known) {
 verdict by_killed_watcher(evidence const& known) {
     if (known.first_killed < 0 || !known.engine_status || (shell_code(*known.engine_status) & 0x7f) != SIGKILL) return {};
     return blame_watchers(known, [&](auto const& r) { return r.rank == known.first_killed; });
-}
-
-verdict by_engine(evidence const& known) {
-    if (!known.engine_status || shell_code(*known.engine_status) == 0) return {};
-    return blame_run(failure_cause::engine,
-                     fmt::format("{0} ended its ranks and {1} (MPI_Abort of a rank, a fault of {0}, or a limit of the scheduler: "
-                                 "see above)",
-                                 known.engine, describe_end(*known.engine_status)),
-                     shell_code(*known.engine_status));
 }
 
 verdict by_loss(evidence const& known) {
@@ -289,9 +307,11 @@ verdict judge_end(evidence const& known, int number) {
 }
 
 verdict judge_cause(evidence const& known) {
-    static constexpr std::array rules{
-        by_abort,     by_job,     by_killed_engine,  by_daemon, by_leaver, by_suspect, by_watchers, by_exit_code_of_engine,
-        by_early_end, by_absence, by_killed_watcher, by_engine, by_loss,   by_request};
+    static constexpr std::array rules{by_abort,     by_job,      by_killed_engine,
+                                      by_daemon,    by_leaver,   by_aborted_step,
+                                      by_suspect,   by_watchers, by_exit_code_of_engine,
+                                      by_early_end, by_absence,  by_killed_watcher,
+                                      by_engine,    by_loss,     by_request};
     for (auto* const rule : rules)
         if (auto judged = rule(known); judged.next != verdict::step::go_on) return judged;
     return {};  // a signal for ranks that live on after it, such as Slurm's --signal=TERM@120

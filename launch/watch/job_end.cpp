@@ -79,11 +79,21 @@ job_end parse_job_end(std::string_view record, int restarts) {
     if (is_one_of(state, {"NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED"}) || reason == "NodeDown" || reason == "NodeFail")
         return job_end::node_failed;
     if (state == "OUT_OF_MEMORY" || reason == "OutOfMemory") return job_end::out_of_memory;
+    if (!value_of(record, "FailedNode").empty()) return job_end::node_failed;  // and is put back into the queue
     if (parse_integer(value_of(record, "Restarts")).value_or(restarts) > restarts ||
         is_one_of(state, {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT", "EXPEDITING"}))
         return job_end::requeued;
     if (is_one_of(state, {"COMPLETING", "CANCELLED", "REVOKED"})) return job_end::cancelled;
     return job_end::unknown;
+}
+
+std::vector<std::string> parse_failed_nodes(std::string_view records, std::string_view id) {
+    std::vector<std::string> failed;
+    for (auto const record : split(records, '\n')) {
+        if (value_of(record, "JobId") != id && value_of(record, "HetJobId") != id) continue;
+        if (auto const node = value_of(from_state(record), "FailedNode"); !node.empty()) failed.emplace_back(node);
+    }
+    return failed;
 }
 
 std::vector<std::string> parse_down_nodes(std::string_view records) {
@@ -101,7 +111,13 @@ std::vector<std::string> ask_down_nodes(allocation const& given, environment con
     if (given.scheduler != scheduler_kind::slurm) return {};
     std::vector<std::string> names;
     for (auto const& node : given.nodes) names.push_back(node.name);
-    return parse_down_nodes(run_captured(slurm_words(slurm_ask::node_records, {compress_hosts(names)}), variables, patience).out);
+    auto const ask = [&](slurm_ask what, std::string const& of) {
+        return run_captured(slurm_words(what, {of}), variables, patience).out;
+    };
+    auto const down = parse_down_nodes(ask(slurm_ask::node_records, compress_hosts(names)));
+    // A node that answers again is up again at once, and the job is ended all the same.
+    return down.empty() && !given.job_id.empty() ? parse_failed_nodes(ask(slurm_ask::job_record, given.job_id), given.job_id)
+                                                 : down;
 }
 
 /// PBS notes who ended a job before it sends the first signal; a job that goes on says nothing of that.

@@ -28,15 +28,19 @@ job_end end_of_pbs_job(pbs_job const& job);
 /// How long a scheduler is asked: while a request to end waits, and where its word decides who is blamed, since it may be busy.
 inline constexpr std::chrono::milliseconds brief_question{1000}, patient_question{3000};
 
-/// Asks the scheduler; of those that cannot be asked (all but Slurm, PBS and Flux) only the known end of the job's time tells. Takes twice
-/// `patience` at most. Never throws for what the scheduler does.
+/// Asks the scheduler; of those that cannot be asked (all but Slurm, PBS and Flux) only the known end of the job's time tells. Takes three
+/// times `patience` at most. Never throws for what the scheduler does.
 job_end ask_job_end(allocation const& given, environment const& variables, std::chrono::milliseconds patience = brief_question);
+
+/// The nodes for whose failure a job, or its heterogeneous job, is ended, from the records of `scontrol -o show job`: FailedNode, which
+/// Slurm 22.05 does not print. Pure.
+std::vector<std::string> parse_failed_nodes(std::string_view records, std::string_view id);
 
 /// Those of the nodes that a record each of `scontrol -o show node` calls down. Pure.
 std::vector<std::string> parse_down_nodes(std::string_view records);
 
 /// The job's nodes that the scheduler has lost, as `given` spells them; of those that cannot be asked (all but Slurm and Flux) none. Takes
-/// `patience` at most. Never throws for what the scheduler does.
+/// twice `patience` at most. Never throws for what the scheduler does.
 std::vector<std::string> ask_down_nodes(allocation const& given, environment const& variables,
                                         std::chrono::milliseconds patience = brief_question);
 

@@ -75,36 +75,38 @@ sitting() {
 parent_of() { "$cluster" on "$1" ps -o ppid= -p "$2" | tr -d ' '; } # NODE PID
 ended_on() { ! "$cluster" on "$1" kill -0 "$2" 2>/dev/null; }       # NODE PID
 
-# mpirun ends its daemons when it has lost a process. The watchers of the others stand still meanwhile, so that all they see is that their daemons are gone; and so does
-# the launcher, so that it hears of both at one moment. A daemon that was killed itself is named.
+# mpirun kills the guards of the others when it has lost a process; then Open MPI 4's daemons end, and those of Open MPI 5 wait for the watchers. These stand still
+# meanwhile, so that all they see is what is left of both; and so does the launcher, so that it hears of all at one moment. A daemon that was killed itself is named.
 expect_blame_over_mpirun() {
-    local launcher rank node
-    local -a program watcher daemon
+    local launcher rank node daemons
+    local -a program watcher guard daemon
     sitting mpirun
     launcher=$("$cluster" on head pgrep -nf 'bin/muster run -H')
     for rank in 0 1 2 3; do
         node=node$((rank / 2 + 1))
         program[rank]=$(cat "$work/sit.pid.$rank")
         watcher[rank]=$(parent_of $node "${program[rank]}")
-        daemon[rank]=$(parent_of $node "$(parent_of $node "${watcher[rank]}")")
+        guard[rank]=$(parent_of $node "${watcher[rank]}")
+        daemon[rank]=$(parent_of $node "${guard[rank]}")
     done
+    daemons=$("$cluster" on node2 ps -o comm= -p "${daemon[3]}")
     "$cluster" on head kill -STOP "$launcher"
     "$cluster" on node1 kill -STOP "${watcher[0]}" "${watcher[1]}"
     "$cluster" on node2 kill -STOP "${watcher[2]}"
-    "$cluster" on node2 kill -9 "${watcher[3]}" "$(parent_of node2 "${watcher[3]}")"
-    wait_until 30 ended_on node1 "${daemon[0]}"
-    wait_until 30 ended_on node2 "${daemon[2]}"
+    "$cluster" on node2 kill -9 "${watcher[3]}" "${guard[3]}"
+    for rank in 0 1 2; do wait_until 10 ended_on node$((rank / 2 + 1)) "${guard[rank]}"; done
+    [ "$daemons" = prted ] || for rank in 0 2; do wait_until 10 ended_on node$((rank / 2 + 1)) "${daemon[rank]}"; done
     "$cluster" on node1 kill -CONT "${watcher[0]}" "${watcher[1]}"
     "$cluster" on node2 kill -CONT "${watcher[2]}"
-    for rank in 0 1 2; do wait_until 30 ended_on node$((rank / 2 + 1)) "${program[rank]}"; done
+    for rank in 0 1 2; do wait_until 10 ended_on node$((rank / 2 + 1)) "${program[rank]}"; done
     "$cluster" on head kill -CONT "$launcher"
     expect_end 125
     expect_contains stderr 'the watcher of rank 3 on node2 was killed'
-    expect_not_contains stderr 'orted on'
+    expect_not_contains stderr "$daemons on"
     sitting mpirun
     "$cluster" on node2 kill -9 "$(parent_of node2 "$(parent_of node2 "$(parent_of node2 "$(cat "$work/sit.pid.3")")")")"
     expect_end 125
-    expect_contains stderr 'orted on node2 died'
+    expect_contains stderr "$daemons on node2 died"
 }
 
 tested=0

@@ -113,7 +113,7 @@ ranks() {
 }
 # The launcher is killed, or both of its processes. Engines then kill what they have started at once, and TM the sessions. Files of a killed mpirun stay,
 # and those of a run whose two processes are killed.
-spared='^node1: file /(dev/shm/muster-|tmp/ompi\.)'
+spared='^node1: file /(dev/shm/muster-|tmp/(ompi|prterun)\.)'
 for engine in $engines; do
     for victims in launcher both; do
         ranks "$engine.$victims" "$engine"

@@ -16,6 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     if (text.find("JobState=") == std::string_view::npos && why != muster::job_end::unknown) __builtin_trap();
     for (auto const& name : muster::parse_down_nodes(text))
         if (name.empty() || text.find(name) == std::string_view::npos) __builtin_trap();
+    for (auto const& name : muster::parse_failed_nodes(text, "2"))
+        if (name.empty() || text.find(name) == std::string_view::npos) __builtin_trap();
     auto const facts = muster::read_slurm_facts(text, text);
     for (auto const& shape : facts.shapes)
         if (shape.count < 0 || shape.gpus < 0 || shape.cores.value_or(1) < 1 || shape.cpus.value_or(1) < 1) __builtin_trap();

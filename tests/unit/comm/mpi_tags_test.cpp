@@ -7,7 +7,7 @@
 namespace muster::detail {
 namespace {
 
-TEST(tags, keep_kinds_and_sequence_numbers_apart_and_the_last_one_free) {
+TEST(tags, keep_kinds_and_sequence_numbers_apart_and_the_last_two_free) {
     for (int const upper : {32767, 65535, (1 << 23) - 1, 2147483647}) {
         std::set<int> seen;
         for (auto const kind : {traffic::reduce, traffic::gather, traffic::pairwise, traffic::sendrecv})
@@ -16,6 +16,7 @@ TEST(tags, keep_kinds_and_sequence_numbers_apart_and_the_last_one_free) {
                 EXPECT_GE(tag, 0);
                 EXPECT_LE(tag, upper);
                 EXPECT_NE(tag, blame_tag(upper));
+                EXPECT_NE(tag, through_tag(upper));
                 EXPECT_EQ(traffic_of(tag), kind);
                 EXPECT_EQ(sequence_of(tag), sequence % tag_sequences);
                 EXPECT_EQ(tag_of_traffic(tag, traffic::gather), make_tag(traffic::gather, sequence, ~std::uint64_t{0}, upper));

@@ -24,6 +24,8 @@ TEST(job_end, a_record_of_scontrol_tells_why) {
     EXPECT_EQ(parse_job_end("JobId=2 JobState=SIGNALING Reason=None PreemptTime=None"), job_end::going_on);
     EXPECT_EQ(parse_job_end("JobId=2 JobName=a JobState=TIMEOUT b UserId=x(1) JobState=RUNNING Reason=None"), job_end::going_on)
         << "a name can hold any words";
+    EXPECT_EQ(parse_job_end("JobId=2 JobState=PENDING Reason=None FailedNode=n2 Dependency=(null) Restarts=1"),
+              job_end::node_failed);
     EXPECT_EQ(parse_job_end("slurm_load_jobs error: Invalid job id specified"), job_end::unknown);
     EXPECT_EQ(parse_job_end(""), job_end::unknown);
 }
@@ -40,6 +42,22 @@ TEST(job_end, nodes_that_are_down_are_found) {
         (std::vector<std::string>{"n1", "n3"}));
     EXPECT_TRUE(parse_down_nodes("slurm_load_node error: Unable to contact slurm controller").empty());
     EXPECT_TRUE(ask_down_nodes({}, {}).empty());
+}
+
+// As Slurm 24.11 told of them, when n2 was up again.
+TEST(job_end, a_node_for_whose_failure_a_job_ends_is_found) {
+    using names = std::vector<std::string>;
+    std::string const ended = "JobId=2 JobName=x JobState=NODE_FAIL Reason=NodeDown FailedNode=n2 Dependency=(null)\n";
+    EXPECT_EQ(parse_failed_nodes(ended, "2"), names{"n2"});
+    EXPECT_EQ(parse_failed_nodes("JobId=3 JobState=RUNNING Reason=None\n" + ended, "2"), names{"n2"});
+    EXPECT_EQ(parse_failed_nodes("JobId=3 HetJobId=1 HetJobOffset=1 JobState=NODE_FAIL Reason=NodeDown FailedNode=n3\n", "1"),
+              names{"n3"});
+    EXPECT_TRUE(parse_failed_nodes(ended, "22").empty()) << "another task of an array";
+    EXPECT_TRUE(parse_failed_nodes("JobId=2 JobName=a FailedNode=n1 JobState=RUNNING Reason=None", "2").empty())
+        << "a job's name";
+    EXPECT_TRUE(parse_failed_nodes("JobId=2 JobState=NODE_FAIL Reason=NodeDown Dependency=(null)", "2").empty())
+        << "as 22.05 prints it";
+    EXPECT_TRUE(parse_failed_nodes("", "2").empty());
 }
 
 // As OpenPBS 23.06 told of them inside the job, in the handler of SIGTERM.
