@@ -8,6 +8,7 @@
 
 #include "base/trust/sha256.hpp"
 #include "jobscripts/container_folders.hpp"
+#include "launch/ranks/exports.hpp"
 #include "launch/ranks/gpu_variables.hpp"
 
 namespace muster {
@@ -100,7 +101,7 @@ bool is_folder_to_bind(std::string const& folder) {
 
 }  // namespace
 
-void set_rank_variables(environment& v, identity const& who, binding const& place, topology const&, rendezvous const& point) {
+void set_rank_variables(environment& v, identity const& who, binding const& place, rendezvous const& point) {
     set_muster(v, who);
     set_torch(v, who, point);
     set_horovod(v, who);
@@ -127,6 +128,13 @@ void set_container_variables(environment& variables, std::vector<std::string> co
     auto const has_it = [&](std::string const& word) { return word.find(folder) != std::string::npos; };
     if (!is_folder_to_bind(folder) || has_it(given) || std::any_of(command.begin(), command.end(), has_it)) return;
     variables.set(std::string(bind), given.empty() ? folder : fmt::format("{},{}", given, folder));
+}
+
+void complete_variables(environment& variables, rank_setting const& rank) {
+    set_rank_variables(variables, rank.who, rank.place, rank.point);
+    set_explicit(variables, rank.exports);
+    add_python_folders(variables, rank.python);
+    set_container_variables(variables, rank.command);
 }
 
 }  // namespace muster
