@@ -30,7 +30,6 @@ class group_events {
     virtual void on_rank_gone() = 0;
     /// Something has ended ranks, or asked them to end: who it was is decided after `patience`, or when it is due anyhow.
     virtual void decide_after(duration patience) = 0;
-    virtual void decide_now() = 0;
     /// What the group has seen by itself, and how that is to be judged.
     virtual void judge(std::function<verdict(evidence const&)> const& what) = 0;
     virtual void on_output() = 0;

@@ -101,6 +101,7 @@ void run_supervisor::judge(std::function<verdict(evidence const&)> const& what) 
         ranks_->read_last_lines(judged.culprits.front().rank);
         judged = what(facts());
     }
+    if (judged.next == verdict::step::ask_scheduler) return decide();
     act_on(judged);
 }
 
@@ -132,11 +133,11 @@ void run_supervisor::decide_after(duration patience) {
     auto& known = ranks_->known();
     if (failed_ || std::exchange(known.deciding, true)) return;
     loop_.after(patience, [this] {
-        if (ranks_->known().deciding) decide_now();
+        if (ranks_->known().deciding) decide();
     });
 }
 
-void run_supervisor::decide_now() {
+void run_supervisor::decide() {
     auto& known = ranks_->known();
     known.deciding = false;
     if (failed_ || phase_ == run_phase::closing || phase_ == run_phase::done) return close_if_over();

@@ -41,7 +41,6 @@ class run_supervisor final : private group_events {
     void on_world() override;
     void on_rank_gone() override { close_if_over(); }
     void decide_after(duration patience) override;
-    void decide_now() override;
     void judge(std::function<verdict(evidence const&)> const& what) override;
     void on_output() override { deadlines_.note_output(); }
     void on_reader_gone() override;
@@ -58,6 +57,7 @@ class run_supervisor final : private group_events {
     bool active() const noexcept { return phase_ == run_phase::starting || phase_ == run_phase::running; }
     evidence const& facts();
     void act_on(verdict const& judged);
+    void decide();
     void ask_scheduler(std::chrono::milliseconds patience, bool for_nodes);
     void explain_end();
     void give_up(std::vector<culprit> const& lost);

@@ -93,12 +93,8 @@ void remote_group::start() {
 void remote_group::on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
     if (hello.agent >= 0) return take_host(hello, link);
     if (hello.again) return take_again(hello, link);
-    if (!gathering()) return;
-    if (auto const why = ranks_.objection_to(hello, engine_.name); !why.empty())
-        return fail(failure_cause::never_came, why, exit_code(errc::placement));
-    note_progress();
-    auto& rank = ranks_.admit(hello);
-    output_.set_format(hello.rank, output_format(options_.tag_output, options_.timestamp_output, rank.job.who));
+    if (!gathering() || refuses(ranks_.objection_to(hello, engine_.name))) return;
+    auto& rank = admit(hello);
     link->set_callbacks({[this, &rank](std::string_view frame) { on_frame(rank, frame); },
                          [this, &rank](std::string const& reason) { on_link_lost(rank, reason); }},
                         largest_frame_bytes);
@@ -106,10 +102,20 @@ void remote_group::on_arrival(wire::hello const& hello, std::unique_ptr<frame_ch
     rank.link.send(wire::encode(ranks_.job_of(rank)));
 }
 
+bool remote_group::refuses(std::string const& objection) {
+    if (!objection.empty()) fail(failure_cause::never_came, objection, exit_code(errc::placement));
+    return !objection.empty();
+}
+
+remote_rank& remote_group::admit(wire::hello const& hello) {
+    note_progress();
+    auto& rank = ranks_.admit(hello);
+    output_.set_format(hello.rank, output_format(options_.tag_output, options_.timestamp_output, rank.job.who));
+    return rank;
+}
+
 void remote_group::take_host(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
-    if (!gathering()) return;
-    if (auto const why = ranks_.objection_to_agent(hello); !why.empty())
-        return fail(failure_cause::never_came, why, exit_code(errc::placement));
+    if (!gathering() || refuses(ranks_.objection_to_agent(hello))) return;
     int const number = hello.agent;
     auto& host = ranks_.host(number);
     host.link = std::move(link);
@@ -207,12 +213,9 @@ void remote_group::on_message(remote_rank& rank, wire::hello const& hello) {
     auto& host = ranks_.host(rank.job.who.node_rank);
     if (hello.rank != rank.job.who.rank || !host.link) return;
     if (!gathering()) return host.link->send(wire::encode(wire::rank_frame{hello.rank, wire::encode(wire::bye{0})}));
-    if (auto const why = ranks_.objection_to(hello, engine_.name); !why.empty())
-        return fail(failure_cause::never_came, why, exit_code(errc::placement));
-    ranks_.admit(hello).link.set_host(host.link, hello.rank);
-    output_.set_format(hello.rank, output_format(options_.tag_output, options_.timestamp_output, rank.job.who));
+    if (refuses(ranks_.objection_to(hello, engine_.name))) return;
+    admit(hello).link.set_host(host.link, hello.rank);
     if (!std::exchange(host.has_job, true)) host.link->send(wire::encode(ranks_.job_of(rank)));
-    note_progress();
 }
 
 void remote_group::on_message(remote_rank& rank, wire::ready const& ready) {
@@ -325,17 +328,8 @@ void remote_group::on_gather_timeout() {
                                              : fmt::format("nothing has come for {}:", format_duration(gather_limit));
     fail(failure_cause::never_came,
          fmt::format("{} {} of {} ranks are there; missing: {}; check those nodes with muster doctor --allocation", when,
-                     known_.count(state::ready), ranks_.size(), list_missing()),
+                     known_.count(state::ready), ranks_.size(), ranks_.list_missing()),
          exit_code(errc::timeout));
-}
-
-/// Where agents have come from some hosts, the others are those that are missing: no rank is started before all are there.
-std::string remote_group::list_missing() const {
-    if (auto const hosts = known_.list([this](auto const& rank) { return ranks_.awaits_agent_of(rank.rank); }); !hosts.empty())
-        return hosts;
-    auto const absent = known_.list(state::absent);
-    auto const placing = known_.list(state::placing);
-    return (absent.empty() ? "none" : absent) + (placing.empty() ? "" : "; not yet placed: " + placing);
 }
 
 /// All shims are there and nothing has been started yet: the last moment to see that two ranks have one GPU.
@@ -361,12 +355,7 @@ void remote_group::tell_of_places() const {
             events_.say(fmt::format("{}: cores {}{}; {}", known_.name_of(known_[rank.job.who.rank]),
                                     rank.place.cpus.empty() ? "any" : rank.place.cpus,
                                     rank.place.nic.empty() ? "" : ", NIC " + rank.place.nic, rank.place.why));
-    auto const noted = [](remote_rank const& rank) { return !rank.place.note.empty(); };
-    auto const first = std::find_if(ranks_.begin(), ranks_.end(), noted);
-    if (first == ranks_.end() || options_.quiet) return;
-    auto const others = std::count_if(first, ranks_.end(), noted) - 1;
-    events_.say(fmt::format("note: {}{}", first->place.note,
-                            others > 0 ? fmt::format(" (and so {} more host{})", others, others > 1 ? "s" : "") : ""));
+    if (auto const note = ranks_.note_on_places(); !note.empty() && !options_.quiet) events_.say("note: " + note);
 }
 
 void remote_group::go() {
@@ -427,8 +416,7 @@ void remote_group::close(bool failed, int exit_code, int culprit) {
 }
 
 void remote_group::end_engine() {
-    auto const has_step = [](remote_rank const& rank) { return !rank.step.empty(); };
-    auto const one = std::find_if(ranks_.begin(), ranks_.end(), has_step);
+    auto const one = std::find_if(ranks_.begin(), ranks_.end(), [](auto const& rank) { return !rank.step.empty(); });
     process_.end(SIGTERM, one == ranks_.end() ? "" : one->step);
 }
 
@@ -452,13 +440,7 @@ void remote_group::on_engine_end() {
         if (winding_up()) return events_.on_closed();
         if (events_.now() == run_phase::stopping) return events_.on_rank_gone();
         known_.unknown_hosts = unknown_hosts();
-        bool undecided = false;
-        events_.judge([&](evidence const& now) {
-            auto const judged = judge_engine_end(now);
-            undecided = judged.next == verdict::step::ask_scheduler;
-            return judged;
-        });
-        if (undecided) events_.decide_now();
+        events_.judge(judge_engine_end);
     });
 }
 

@@ -52,6 +52,8 @@ class remote_group final : public rank_group {
 
     // connections of shims, and of hosts whose agents carry what their shims tell
     void on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
+    bool refuses(std::string const& objection);
+    remote_rank& admit(wire::hello const& hello);
     void take_again(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
     void take_host(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
     void on_frame(remote_rank& rank, std::string_view frame);
@@ -82,7 +84,6 @@ class remote_group final : public rank_group {
     void note_progress() { last_progress_ = event_loop::clock::now(); }
     void watch_gathering();
     void on_gather_timeout();
-    std::string list_missing() const;
     bool start_as_one();
     void tell_of_places() const;
 

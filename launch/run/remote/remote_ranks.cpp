@@ -41,6 +41,15 @@ bool remote_ranks::awaits_agent_of(int rank) const noexcept {
     return any && hosts_[static_cast<std::size_t>(ranks_[static_cast<std::size_t>(rank)].job.who.node_rank)].link == nullptr;
 }
 
+/// Where agents have come from some hosts, the others are those that are missing: no rank is started before all are there.
+std::string remote_ranks::list_missing() const {
+    if (auto const hosts = known_.list([this](auto const& rank) { return awaits_agent_of(rank.rank); }); !hosts.empty())
+        return hosts;
+    auto const absent = known_.list(rank_evidence::state::absent);
+    auto const placing = known_.list(rank_evidence::state::placing);
+    return (absent.empty() ? "none" : absent) + (placing.empty() ? "" : "; not yet placed: " + placing);
+}
+
 std::string remote_ranks::objection_to_agent(wire::hello const& hello) const {
     if (hello.version != version())
         return fmt::format("{} has muster {}, and this is muster {}; install the same version on every node", hello.host,
@@ -108,6 +117,14 @@ std::optional<std::pair<int, int>> remote_ranks::find_shared_gpu() const {
         if (!first) return std::pair(rank.job.who.rank, owner->second);
     }
     return std::nullopt;
+}
+
+std::string remote_ranks::note_on_places() const {
+    auto const noted = [](remote_rank const& rank) { return !rank.place.note.empty(); };
+    auto const first = std::find_if(ranks_.begin(), ranks_.end(), noted);
+    if (first == ranks_.end()) return {};
+    auto const others = std::count_if(first, ranks_.end(), noted) - 1;
+    return first->place.note + (others > 0 ? fmt::format(" (and so {} more host{})", others, others > 1 ? "s" : "") : "");
 }
 
 wire::go remote_ranks::make_go() const {

@@ -75,6 +75,10 @@ class remote_ranks {
     bool is_on(int rank, int number) const noexcept;
     /// Whether agents carry ranks' messages, and one has not come: then its ranks alone are waited for.
     bool awaits_agent_of(int rank) const noexcept;
+    /// Who has not come, or is not placed yet.
+    std::string list_missing() const;
+    /// What the user should know of the nodes, once all are ready; mostly empty.
+    std::string note_on_places() const;
 
     /// Two ranks of one node with the same GPU, once all are ready; nothing if each has its own.
     std::optional<std::pair<int, int>> find_shared_gpu() const;
