@@ -283,6 +283,17 @@ std::vector<scenario> several_nodes() {
          {4, 5, 6, 7}, "lost ranks 4-7 on node2: the node is gone, or what started the ranks there was killed; ending 4 ranks"},
         {"a slurmstepd was killed with all it had started", cause, with(by_srun(), loses(4, 7, true), says(job_end::going_on)), step::end,
          failure_cause::watcher, 125, {4, 5, 6, 7}, "the watchers of ranks 4-7 on node2 were killed; ending 4 ranks"},
+        // the surest word first
+        {"srun was killed with its job", cause, with(by_srun(), loses(0, 7, true), engine_ends(sigkill), says(job_end::cancelled)), step::end,
+         failure_cause::job_end, 143, {}, "job 7 was cancelled"},
+        {"daemons died of their engine's end", cause,
+         with(by_mpirun(), engine_ends(sigkill), says(job_end::unknown), [](evidence& known) { known.first_orphan = 3; }), step::end,
+         failure_cause::engine, 125, {}, "mpirun was killed by signal 9 (SIGKILL), and with it the start of the ranks was lost; ending 4 ranks"},
+        {"a watcher was lost when a rank was killed", cause,
+         with(by_srun(), ends(5, sigkill), suspects(5), loses(6, 6, true), says(job_end::going_on)), step::end, failure_cause::rank_end, 137, {5},
+         "rank 5 on node2…"},
+        {"all were asked to end when a watcher was killed", cause, with(by_srun(), asks, loses(5, 5, true), says(job_end::going_on)), step::end,
+         failure_cause::watcher, 125, {5}, "the watcher of rank 5 on node2 was killed; ending 7 ranks"},
         // run_blame: a node that is dead before the ranks start
         {"ranks have not come up, and the engine gives up", cause, with(by_srun(), says(job_end::going_on), engine_ends(exited(1)),
          [](evidence& known) { known.started = false; for (auto& rank : known.ranks) rank.now = rank.node == 1 ? state::absent : state::lost; }),
