@@ -4,7 +4,7 @@
 CLUSTER_CONF='PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
 PartitionName=high Nodes=ALL PriorityTier=10 PreemptMode=OFF MaxTime=INFINITE State=UP' \
-    CLUSTER_GPU_VARIABLES=1 CLUSTER_NODE_TIMEOUT=30 start_cluster 4 4
+    CLUSTER_GPU_VARIABLES=1 start_cluster 4 4
 install_muster
 muster=prefix/bin/muster
 run() { inside "$muster" run "$@"; }

@@ -1,7 +1,7 @@
 # timeout: 180
 # Programs that nobody wrote for muster come up over several nodes as they are.
 . "$(dirname "$0")/cluster_lib.sh"
-CLUSTER_GPU_VARIABLES=1 CLUSTER_NODE_TIMEOUT=30 start_cluster 4 4
+CLUSTER_GPU_VARIABLES=1 start_cluster 4 4
 install_muster
 muster=prefix/bin/muster
 python=/usr/bin/python3
