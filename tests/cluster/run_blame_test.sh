@@ -113,6 +113,19 @@ expect_contains stderr "job $job has lost a node, as the scheduler says (ranks 4
 release
 take_back_node2
 
+# It is up again before anybody asks: the job's own record still names it, but for that of Slurm 22.05.
+allocate -N2 -w node1,node2 --gres=gpu:4
+sitting back 8 sit
+give_up_node2
+as_operator update nodename=node2 state=resume
+kill -CONT $(slurmd_of node2)
+expect_end 125
+back=$(job_field "$job" FailedNode)
+[ -z "$back" ] || expect_equal "$back" node2 'the node that Slurm has lost'
+expect_contains stderr "job $job has lost a node, as the scheduler says${back:+ (ranks 4-7 on node2)}"
+release
+take_back_node2
+
 # A watcher is killed: the engine then ends the ranks of all the others. One that is stopped keeps everybody waiting.
 allocate -N4 --exclude node4 -N3 -w node1,node2,node3 --gres=gpu:4
 watcher_of() { "$cluster" on "$1" ps -o ppid= -p "$(cat "$work/$2")" | tr -d ' '; }
