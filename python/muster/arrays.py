@@ -84,7 +84,10 @@ def grouped_allreduce(
     ]
     factors = (prescale_factor, postscale_factor) if native_factors else (1.0, 1.0)
     wire = wire if all(array.dtype.name == "float32" for array in sent) and op in (Average, Sum) else 0
-    comm.submit_group(name, listed, how, *factors, number, wire, 1 if wire else 0, native.HOST, 0, (sent, received)).wait()
+    comm.submit_group(
+        native.ALLREDUCE, how, name, listed, prescale=factors[0], postscale=factors[1], set=number, compression=wire, error_feedback=1 if wire else 0,
+        keep=(sent, received),
+    ).wait()  # fmt: skip
     if native_factors:
         return received
     return [_scaled(array, postscale_factor / ranks if op == Average else postscale_factor) for array in received]
@@ -135,7 +138,7 @@ def gather_rows(array: np.ndarray, name: Optional[str] = None, process_set: Proc
     array = np.atleast_1d(array)
     name = world.nameless("allgather", number) if name is None else "allgather." + name
     sent, shape, kind = _as_sent(array)
-    handle = world.comm().submit(native.ALLGATHER, 0, None, name, sent.ctypes.data, 0, shape, kind, 1.0, 1.0, number, 0, 0, native.HOST, 0, sent)
+    handle = world.comm().submit(native.ALLGATHER, 0, (name, sent.ctypes.data, 0, shape, kind), set=number, keep=sent)
     return _result(handle, sent), list(handle.rows())
 
 
@@ -150,8 +153,8 @@ def broadcast_all(arrays: Sequence[np.ndarray], root_rank: int, names: Optional[
             name = world.nameless("broadcast", number) if names is None else "broadcast." + names[i]
             sent, shape, kind = _as_sent(np.asarray(array))
             made = np.empty(sent.shape, sent.dtype)
-            handles.append(comm.submit(native.BROADCAST, root, None, name, sent.ctypes.data, made.ctypes.data, shape, kind, 1.0, 1.0, number, 0, 0,
-                                       native.HOST, 0, (sent, made)))  # fmt: skip
+            tensor = (name, sent.ctypes.data, made.ctypes.data, shape, kind)
+            handles.append(comm.submit(native.BROADCAST, root, tensor, set=number, keep=(sent, made)))
             received.append(made)
     finally:
         failed = None
@@ -178,7 +181,7 @@ def alltoall(
     name = world.nameless("alltoall", number) if name is None else "alltoall." + name
     sent, shape, kind = _as_sent(array)
     rows = None if splits is None else [int(one) for one in splits]
-    handle = world.comm().submit(native.ALLTOALL, 0, rows, name, sent.ctypes.data, 0, shape, kind, 1.0, 1.0, number, 0, 0, native.HOST, 0, sent)
+    handle = world.comm().submit(native.ALLTOALL, 0, (name, sent.ctypes.data, 0, shape, kind), splits=rows, set=number, keep=sent)
     return _result(handle, sent), list(handle.rows())
 
 
@@ -194,8 +197,8 @@ def reducescatter(array: np.ndarray, name: Optional[str] = None, op: int = Avera
     is_mean_of_integers = op == Average and not _is_floating(array)
     sent = np.ascontiguousarray(_scaled(array, prescale_factor))
     how = native.SUM if is_mean_of_integers else _HOW[op]
-    handle = world.comm().submit(native.REDUCESCATTER, how, None, name, sent.ctypes.data, 0, _shape(sent), _TYPES[sent.dtype.name], 1.0, 1.0, number, 0, 0,
-                                 native.HOST, 0, sent)  # fmt: skip
+    tensor = (name, sent.ctypes.data, 0, _shape(sent), _TYPES[sent.dtype.name])
+    handle = world.comm().submit(native.REDUCESCATTER, how, tensor, set=number, keep=sent)
     return _scaled(_result(handle, sent), postscale_factor / process_set.size() if is_mean_of_integers else postscale_factor)
 
 
@@ -226,7 +229,7 @@ def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessS
 
 
 def _wait_for_ranks(kind: int, number: int) -> native.Handle:
-    handle = world.comm().submit(kind, 0, None, "", 0, 0, (), native.U8, 1.0, 1.0, number, 0, 0, native.HOST, 0, None)
+    handle = world.comm().submit(kind, 0, None, set=number)
     handle.wait()
     return handle
 

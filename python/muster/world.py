@@ -113,13 +113,11 @@ def nameless_part(kind: str, set: int) -> str:
 
 
 def gather_numbers(numbers: Sequence[int], name: str) -> List[Tuple[int, ...]]:
-    """Every rank's numbers (as many on each, 64 bits), in the order of the ranks. Collective, blocking."""
+    """Every rank's numbers (64 bits; the same number of them on each), in the order of the ranks. Collective, blocking."""
     import ctypes
 
     array = (ctypes.c_int64 * len(numbers))(*numbers)
-    handle = comm().submit(
-        native.ALLGATHER, 0, None, name, ctypes.addressof(array), 0, (1, len(numbers)), native.I64, 1.0, 1.0, 0, 0, 0, native.HOST, 0, array
-    )
+    handle = comm().submit(native.ALLGATHER, 0, (name, ctypes.addressof(array), 0, (1, len(numbers)), native.I64), keep=array)
     handle.wait()
     address, size_in_bytes = handle.result()
     all_of_them = (ctypes.c_int64 * (size_in_bytes // 8)).from_address(address)

@@ -28,29 +28,72 @@ static int read_shape(PyObject* given, int64_t* shape, int* dimensions) {
     return 1;
 }
 
-int read_tensor(PyObject* const* given, muster_tensor* tensor, int64_t* shape, int memory) {
+int read_tensor(PyObject* given, int memory, muster_tensor* tensor, int64_t* shape) {
+    enum { PARTS = 5 };
+    PyObject* parts[PARTS];
+    if (!PyTuple_Check(given) || PyTuple_Size(given) != PARTS) {
+        PyErr_SetString(PyExc_TypeError, "a tensor is (name, in, out, shape, type)");
+        return 0;
+    }
+    for (int part = 0; part < PARTS; ++part) parts[part] = PyTuple_GetItem(given, part);
     memset(tensor, 0, sizeof *tensor);
     tensor->struct_size = sizeof *tensor;
-    tensor->name = PyUnicode_AsUTF8AndSize(given[0], NULL);
+    tensor->name = PyUnicode_AsUTF8AndSize(parts[0], NULL);
     if (tensor->name == NULL) return 0;
-    tensor->in = PyLong_AsVoidPtr(given[1]);
-    tensor->out = PyLong_AsVoidPtr(given[2]);
-    tensor->type = (int)PyLong_AsLong(given[4]);
+    tensor->in = PyLong_AsVoidPtr(parts[1]);
+    tensor->out = PyLong_AsVoidPtr(parts[2]);
+    tensor->type = (int)PyLong_AsLong(parts[4]);
     tensor->shape = shape;
     tensor->memory = memory;
-    return !PyErr_Occurred() && read_shape(given[3], shape, &tensor->dimensions);
+    return !PyErr_Occurred() && read_shape(parts[3], shape, &tensor->dimensions);
 }
 
-int read_call(PyObject* const* given, muster_call* call, int* memory) {
-    memset(call, 0, sizeof *call);
-    call->struct_size = sizeof *call;
-    call->prescale = PyFloat_AsDouble(given[0]);
-    call->postscale = PyFloat_AsDouble(given[1]);
-    call->set = (int)PyLong_AsLong(given[2]);
-    call->compression = (int)PyLong_AsLong(given[3]);
-    call->error_feedback = (int)PyLong_AsLong(given[4]);
-    *memory = (int)PyLong_AsLong(given[5]);
-    call->stream = PyLong_AsVoidPtr(given[6]);
+/* The names of options, in the order in which callers give them: then each is found at the first look. */
+enum { SPLITS, PRESCALE, POSTSCALE, SET, COMPRESSION, ERROR_FEEDBACK, MEMORY, STREAM, KEEP, OUT_ELEMENTS, OPTIONS };
+static char const* const spellings[OPTIONS] = {"splits",         "prescale", "postscale", "set",  "compression",
+                                               "error_feedback", "memory",   "stream",    "keep", "out_elements"};
+static PyObject* words[OPTIONS];
+
+int make_words(void) {
+    for (int i = 0; i < OPTIONS; ++i)
+        if ((words[i] = PyUnicode_InternFromString(spellings[i])) == NULL) return 0;
+    return 1;
+}
+
+/* Names in a call are interned as `words` are, except those that a program made at run time. -1 if it is none of them. */
+static int option_of(PyObject* name, int expected) {
+    for (int i = 0; i < OPTIONS; ++i)
+        if (words[(expected + i) % OPTIONS] == name) return (expected + i) % OPTIONS;
+    for (int i = 0; i < OPTIONS; ++i)
+        if (PyUnicode_CompareWithASCIIString(name, spellings[i]) == 0) return i;
+    return -1;
+}
+
+int read_options(PyObject* const* values, PyObject* names, struct options* options) {
+    memset(options, 0, sizeof *options);
+    options->call.struct_size = sizeof options->call;
+    options->call.prescale = options->call.postscale = 1;
+    options->memory = MUSTER_HOST;
+    options->splits = options->keep = Py_None;
+    Py_ssize_t const count = names == NULL ? 0 : PyTuple_Size(names);
+    int option = -1;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        PyObject* name = PyTuple_GetItem(names, i);
+        option = option_of(name, option + 1);
+        switch (option) {
+            case SPLITS: options->splits = values[i]; break;
+            case PRESCALE: options->call.prescale = PyFloat_AsDouble(values[i]); break;
+            case POSTSCALE: options->call.postscale = PyFloat_AsDouble(values[i]); break;
+            case SET: options->call.set = (int)PyLong_AsLong(values[i]); break;
+            case COMPRESSION: options->call.compression = (int)PyLong_AsLong(values[i]); break;
+            case ERROR_FEEDBACK: options->call.error_feedback = (int)PyLong_AsLong(values[i]); break;
+            case MEMORY: options->memory = (int)PyLong_AsLong(values[i]); break;
+            case STREAM: options->call.stream = PyLong_AsVoidPtr(values[i]); break;
+            case KEEP: options->keep = values[i]; break;
+            case OUT_ELEMENTS: options->out_elements = PyLong_AsSize_t(values[i]); break;
+            default: PyErr_Format(PyExc_TypeError, "a collective has no option %R", name); return 0;
+        }
+    }
     return !PyErr_Occurred();
 }
 
@@ -93,14 +136,7 @@ int read_tensors(PyObject* given, int memory, struct tensors* these) {
         return 0;
     }
     for (Py_ssize_t i = 0; i < these->count; ++i) {
-        PyObject* one = PyList_GetItem(these->list, i);
-        PyObject* parts[TENSOR_ARGUMENTS];
-        if (!PyTuple_Check(one) || PyTuple_Size(one) != TENSOR_ARGUMENTS) {
-            PyErr_SetString(PyExc_TypeError, "a tensor of a group is (name, in, out, shape, type)");
-            return 0;
-        }
-        for (int part = 0; part < TENSOR_ARGUMENTS; ++part) parts[part] = PyTuple_GetItem(one, part);
-        if (!read_tensor(parts, &these->all[i], these->shapes[i], memory)) return 0;
+        if (!read_tensor(PyList_GetItem(these->list, i), memory, &these->all[i], these->shapes[i])) return 0;
     }
     return 1;
 }

@@ -191,18 +191,18 @@ static PyMethodDef comm_methods[] = {
     {"place", comm_place, METH_NOARGS, "(rank, size, local_rank, local_size, cross_rank, cross_size)"},
     {"backend", comm_backend, METH_NOARGS, "(name, why) of the backend for host memory"},
     {"device_backend", comm_device_backend, METH_NOARGS, "that for device memory; \"\" before the first tensor there"},
-    {"submit", FAST(comm_submit),
-     "submit(kind, how, splits, name, in, out, shape, type, prescale, postscale, set, compression, error_feedback, memory, "
-     "stream, keep, out_elements=0) -> Handle"},
+    {"submit", NAMED(comm_submit),
+     "submit(kind, how, tensor, *, splits=None, prescale=1.0, postscale=1.0, set=0, compression=0, error_feedback=0, "
+     "memory=HOST, stream=0, "
+     "keep=None, out_elements=0) -> Handle; tensor is (name, in, out, shape, type), or None for BARRIER and JOIN; how is the "
+     "reduction or the root"},
     {"reduce", FAST(comm_reduce),
      "reduce(tensor, name, op, prescale, postscale) -> Handle, or None where the tensor is not one that know_tensors described, "
      "on "
      "the host and contiguous: allreduce in place, over all ranks; op is Horovod's number or None"},
-    {"submit_group", FAST(comm_submit_group),
-     "submit_group(name, tensors, how, prescale, postscale, set, compression, error_feedback, memory, stream, keep) -> Handle; "
-     "tensors are (name, in, out, "
-     "shape, type), kind is ALLREDUCE, ALLGATHER or REDUCESCATTER"},
-    {"prepare", FAST(comm_prepare), "prepare(the same) -> Group. Collective, blocking."},
+    {"submit_group", NAMED(comm_submit_group),
+     "submit_group(kind, how, name, tensors, *, the options of submit) -> Handle; kind is ALLREDUCE, ALLGATHER or REDUCESCATTER"},
+    {"prepare", NAMED(comm_prepare), "prepare(how, name, tensors, *, the options of submit) -> Group. Collective, blocking."},
     {"alloc", comm_alloc, METH_O, "alloc(bytes) -> Memory that collectives are fastest on, zeroed"},
     {"add_process_set", comm_add_process_set, METH_O, "add_process_set(ranks) -> number. Collective, blocking."},
     {"make_process_set", comm_make_process_set, METH_VARARGS,

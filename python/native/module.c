@@ -92,7 +92,7 @@ static struct {
 
 PyMODINIT_FUNC PyInit__muster_native(void) {
     PyObject* module = PyModule_Create(&definition);
-    if (module == NULL) return NULL;
+    if (module == NULL || !make_words()) return NULL;
     if (!add_type(module, &comm_type, &comm_spec, "Comm") || !add_type(module, &handle_type, &handle_spec, "Handle") ||
         !add_type(module, &group_type, &group_spec, "Group") || !add_type(module, &memory_type, &memory_spec, "Memory"))
         return NULL;

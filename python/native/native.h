@@ -16,6 +16,7 @@
 
 /* Methods that get their arguments as an array. */
 #define FAST(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL
+#define NAMED(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL | METH_KEYWORDS
 
 typedef struct {
     PyObject_HEAD
@@ -67,14 +68,23 @@ PyObject* wait_many(PyObject* module, PyObject* given);
 
 /* arguments.c. Functions that read give 0 or null with an exception. */
 enum { MAX_DIMENSIONS = 8 };
-enum { TENSOR_ARGUMENTS = 5 }; /* name, in, out, shape, type */
-enum { CALL_ARGUMENTS = 8 };   /* prescale, postscale, set, compression, error_feedback, memory, stream, keep */
 int is_wrong_count(char const* what, Py_ssize_t count, Py_ssize_t wanted);
-int read_tensor(PyObject* const* given, muster_tensor* tensor, int64_t* shape, int memory);
-int read_call(PyObject* const* given, muster_call* call, int* memory);
+/* A tensor is the tuple (name, in, out, shape, type). */
+int read_tensor(PyObject* given, int memory, muster_tensor* tensor, int64_t* shape);
+
+/* What a collective takes by name: splits=None, prescale=1.0, postscale=1.0, set=0, compression=0, error_feedback=0, memory=HOST, stream=0, keep=None, out_elements=0.
+ * `keep` is held until the request has ended. The objects are the caller's. */
+struct options {
+    muster_call call;
+    int memory;
+    PyObject *splits, *keep;
+    size_t out_elements;
+};
+int make_words(void); /* before the first read_options */
+int read_options(PyObject* const* values, PyObject* names, struct options* options);
 int* read_ranks(PyObject* given, int* count); /* to be freed */
 
-/* The tensors of a group: a sequence of (name, in, out, shape, type). */
+/* The tensors of a group. */
 struct tensors {
     muster_tensor* all;
     int64_t (*shapes)[MAX_DIMENSIONS];
@@ -87,9 +97,9 @@ void free_tensors(struct tensors* these); /* also after a read that failed */
 /* comm.c and submit.c. */
 enum { ALLREDUCE, ALLGATHER, BROADCAST, REDUCESCATTER, ALLTOALL, BARRIER, JOIN };
 PyObject* create(PyObject* module, PyObject* arguments);
-PyObject* comm_submit(PyObject* self, PyObject* const* given, Py_ssize_t count);
-PyObject* comm_submit_group(PyObject* self, PyObject* const* given, Py_ssize_t count);
-PyObject* comm_prepare(PyObject* self, PyObject* const* given, Py_ssize_t count);
+PyObject* comm_submit(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* names);
+PyObject* comm_submit_group(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* names);
+PyObject* comm_prepare(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* names);
 
 /* tensor.c. */
 PyObject* know_tensors(PyObject* module, PyObject* arguments);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks README.md, CONTRIBUTING.md, CHANGELOG.md and docs/*.md: links to files and headings that are there, no line of README over 160 characters, README of 5.5 to 7 KB.
+"""Checks README.md, CONTRIBUTING.md, CHANGELOG.md and docs/: links to files and headings that are there, no line of README over 160 characters, README of 5.5 to 7 KB.
 Argument: SOURCE."""
 import pathlib
 import re

@@ -67,9 +67,9 @@ def check_marks(one):
 
 
 def all_documents(source):
-    """README.md and docs/*.md, as names relative to the source folder."""
+    """README.md, docs/*.md and docs/lab/*.md, as names relative to the source folder."""
     source = pathlib.Path(source)
-    return ["README.md"] + sorted(str(p.relative_to(source)) for p in (source / "docs").glob("*.md"))
+    return ["README.md"] + sorted(str(p.relative_to(source)) for p in (source / "docs").rglob("*.md"))
 
 
 if __name__ == "__main__":  # SOURCE DOCUMENT NEED: the text of the first block that needs this, for tests in other languages

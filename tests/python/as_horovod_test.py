@@ -38,6 +38,17 @@ def test_names_are_musters_own_objects():
     assert is_version_greater_equal_than("2.15.0+cu13", "2.2.0") and not is_version_greater_equal_than("1.13", "2.0.1")
 
 
+def test_what_is_not_served_is_not_found():
+    sys.path.insert(0, SERVED)
+    for name in ("horovod.mxnet", "horovod.torch.none_such", "horovod.common.none_such"):
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            assert name in str(error) or torch is None
+        else:
+            raise AssertionError(name)
+
+
 def test_torch_names():
     if torch is None:
         return
@@ -51,6 +62,7 @@ def test_torch_names():
 
     assert allreduce is muster.torch.allreduce is hvd.allreduce and Compression is hvd.Compression and hvd.elastic.run is run
     assert broadcast_object is muster.torch.broadcast_object
+    assert hvd is muster.torch and muster.torch.__spec__.name == "muster.torch", "one module under two names"
     names = """init shutdown is_initialized rank size local_rank local_size cross_rank cross_size is_homogeneous mpi_threads_supported mpi_enabled mpi_built
         gloo_enabled gloo_built nccl_built ddl_built ccl_built cuda_built rocm_built start_timeline stop_timeline allreduce allreduce_ allreduce_async
         allreduce_async_ grouped_allreduce grouped_allreduce_ grouped_allreduce_async grouped_allreduce_async_ sparse_allreduce_async allgather allgather_async

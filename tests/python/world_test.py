@@ -23,9 +23,7 @@ def muster_size():
 
 def submit(name, array, set=0, kind=native.ALLREDUCE, how=native.SUM):
     address = ctypes.addressof(array)
-    return world.comm().submit(
-        kind, how, None, name, address, address, (len(array),), native.F32, 1.0, 1.0, set, 0, 0, native.HOST, 0, array
-    )
+    return world.comm().submit(kind, how, (name, address, address, (len(array),), native.F32), set=set, keep=array)
 
 
 def test_nothing_is_imported_or_begun_by_import():
@@ -46,6 +44,20 @@ def test_init_is_idempotent_and_may_be_repeated():
         muster.shutdown()
         muster.shutdown()
         assert not muster.is_initialized()
+
+
+def test_a_wrong_call_is_refused():
+    muster.init()
+    comm = world.comm()
+    array = (ctypes.c_float * 3)()
+    tensor = ("wrong", ctypes.addressof(array), ctypes.addressof(array), (3,), native.F32)
+    check.raises(TypeError, lambda: comm.submit(native.ALLREDUCE, native.SUM, tensor, streem=0), "streem")
+    check.raises(TypeError, lambda: comm.submit(native.ALLREDUCE, native.SUM, tensor, 1.0), "3 arguments")
+    check.raises(TypeError, lambda: comm.submit(native.ALLREDUCE, native.SUM, tensor[:4]), "(name, in, out, shape, type)")
+    check.raises(TypeError, lambda: comm.submit(native.ALLREDUCE, native.SUM, tensor, prescale="1"))
+    check.raises(ValueError, lambda: comm.submit(native.ALLREDUCE, native.SUM, None), "tensor")
+    check.raises(ValueError, lambda: comm.submit(99, 0, tensor), "99")
+    comm.submit(native.ALLREDUCE, native.SUM, tensor, **{"".join(["pre", "scale"]): 1.0}).wait()
 
 
 def test_submit_and_wait():
@@ -95,7 +107,7 @@ def test_prepared_group():
     memory = world.comm().alloc(4096)
     floats = (ctypes.c_float * 8).from_address(memory.address)
     tensors = [(f"part{i}", memory.address + 16 * i, memory.address + 16 * i, (4,), native.F32) for i in range(2)]
-    group = world.comm().prepare("group", tensors, native.AVERAGE, 1.0, 1.0, 0, 0, 0, native.HOST, 0, memory)
+    group = world.comm().prepare(native.AVERAGE, "group", tensors, keep=memory)
     for turn in range(3):
         floats[:] = [muster.rank() + turn] * 8
         group.start().wait()
@@ -105,9 +117,9 @@ def test_prepared_group():
 def test_groups_of_gathers():
     arrays = [(ctypes.c_int32 * 2)(muster.rank(), i) for i in range(3)]
     tensors = [(f"one{i}", ctypes.addressof(array), 0, (1, 2), native.I32) for i, array in enumerate(arrays)]
-    call = (1.0, 1.0, 0, 0, 0, native.HOST, 0, arrays)
-    gathered = world.comm().submit_group("gathers", tensors, 0, *call, native.ALLGATHER)
-    scattered = world.comm().submit_group("scatters", [(n + "s", a, b, (2,), t) for n, a, b, _, t in tensors], native.SUM, *call, native.REDUCESCATTER)
+    gathered = world.comm().submit_group(native.ALLGATHER, 0, "gathers", tensors, keep=arrays)
+    of_rows = [(n + "s", a, b, (2,), t) for n, a, b, _, t in tensors]
+    scattered = world.comm().submit_group(native.REDUCESCATTER, native.SUM, "scatters", of_rows, keep=arrays)
     native.wait_many([gathered, scattered])
     for i in range(3):
         address, size = gathered.result(i)

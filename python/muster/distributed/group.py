@@ -191,24 +191,9 @@ class Group(dist.ProcessGroup):
         memory, stream = self._place(given)
         dtype = TYPES[given.dtype]
         names, turn = self._turn(word, dtype, given.numel() if count is None else count, given.element_size())
+        tensor = (names.names[turn], given.data_ptr(), out.data_ptr(), (given.numel(),) if shape is None else shape, dtype)
         request = self._comm.submit(
-            kind,
-            how,
-            splits,
-            names.names[turn],
-            given.data_ptr(),
-            out.data_ptr(),
-            (given.numel(),) if shape is None else shape,
-            dtype,
-            prescale,
-            1.0,
-            self._set,
-            0,
-            0,
-            memory,
-            stream,
-            (given, out, keep),
-            out.numel(),
+            kind, how, tensor, splits=splits, prescale=prescale, set=self._set, memory=memory, stream=stream, keep=(given, out, keep), out_elements=out.numel()
         )
         names.requests[turn] = request
         return request

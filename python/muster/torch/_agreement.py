@@ -15,9 +15,7 @@ from muster.errors import CollectiveError
 def gather_bytes(data: bytes, name: str, process_set: int) -> List[bytes]:
     """Every rank's bytes, in the order of the ranks. Collective over the set, blocking."""
     array = (ctypes.c_uint8 * max(1, len(data))).from_buffer_copy(data or b"\0")
-    handle = world.comm().submit(
-        native.ALLGATHER, 0, None, name, ctypes.addressof(array), 0, (len(data),), native.U8, 1.0, 1.0, process_set, 0, 0, native.HOST, 0, array
-    )
+    handle = world.comm().submit(native.ALLGATHER, 0, (name, ctypes.addressof(array), 0, (len(data),), native.U8), set=process_set, keep=array)
     handle.wait()
     address, size = handle.result()
     together = ctypes.string_at(address, size) if size else b""

@@ -32,10 +32,7 @@ def _gather(tensor: torch.Tensor, name: Optional[str], process_set: ProcessSet) 
     rows = _rows_of(tensor)
     name = world.nameless("allgather", number) if name is None else "allgather." + name
     shape, kind = as_bytes(rows)
-    request = comm.submit(
-        native.ALLGATHER, 0, None, name, rows.data_ptr(), 0, shape, kind, 1.0, 1.0, number, 0, 0, memory, stream, rows
-    )  # fmt: skip
-    return request, rows
+    return comm.submit(native.ALLGATHER, 0, (name, rows.data_ptr(), 0, shape, kind), set=number, memory=memory, stream=stream, keep=rows), rows
 
 
 def _gather_all(tensors: Sequence[torch.Tensor], name: Optional[str], process_set: ProcessSet) -> Tuple[Optional[native.Handle], List[torch.Tensor]]:
@@ -48,7 +45,7 @@ def _gather_all(tensors: Sequence[torch.Tensor], name: Optional[str], process_se
     name = world.nameless("grouped_allgather", number) if name is None else "grouped_allgather." + name
     all_rows = [_rows_of(tensor) for tensor in tensors]
     listed = [(f"{name}_{i}of{len(tensors)}", rows.data_ptr(), 0, *as_bytes(rows)) for i, rows in enumerate(all_rows, 1)]
-    return comm.submit_group(name, listed, 0, 1.0, 1.0, number, 0, 0, memory, stream, all_rows, native.ALLGATHER), all_rows
+    return comm.submit_group(native.ALLGATHER, 0, name, listed, set=number, memory=memory, stream=stream, keep=all_rows), all_rows
 
 
 def allgather_async(tensor: torch.Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> int:

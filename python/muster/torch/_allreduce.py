@@ -58,8 +58,9 @@ def _submit(
     name = world.nameless("allreduce", number) if name is None else "allreduce." + name
     part = _Part(tensor, in_place, how)
     request = comm.submit(
-        native.ALLREDUCE, how.how, None, name, part.sent.data_ptr(), part.received.data_ptr(), shape_of(tensor), _type_of(tensor),
-        how.prescale, how.postscale, number, wire, 1 if wire else 0, memory, stream, (part.sent, part.received),
+        native.ALLREDUCE, how.how, (name, part.sent.data_ptr(), part.received.data_ptr(), shape_of(tensor), _type_of(tensor)),
+        prescale=how.prescale, postscale=how.postscale, set=number, compression=wire, error_feedback=1 if wire else 0,
+        memory=memory, stream=stream, keep=(part.sent, part.received),
     )  # fmt: skip
     if how.is_native and part.received.data_ptr() == part.output.data_ptr():
         return _requests.add(request, part.output)
@@ -106,7 +107,10 @@ def _submit_group(
         for i, (part, tensor) in enumerate(zip(parts, tensors), 1)
     ]
     kept = [(part.sent, part.received) for part in parts]
-    request = comm.submit_group(name, listed, how.how, how.prescale, how.postscale, number, wire, 1 if wire else 0, memory, stream, kept)
+    request = comm.submit_group(
+        native.ALLREDUCE, how.how, name, listed, prescale=how.prescale, postscale=how.postscale, set=number, compression=wire,
+        error_feedback=1 if wire else 0, memory=memory, stream=stream, keep=kept,
+    )  # fmt: skip
     return _requests.add(request, parts, lambda _, parts: [part.finish(how) for part in parts])
 
 

@@ -41,9 +41,8 @@ def alltoall_async(
     sent = tensor.detach().contiguous()
     name = world.nameless("alltoall", number) if name is None else "alltoall." + name
     shape, kind = as_bytes(sent)
-    request = comm.submit(
-        native.ALLTOALL, 0, rows_for, name, sent.data_ptr(), 0, shape, kind, 1.0, 1.0, number, 0, 0, memory, stream, sent
-    )  # fmt: skip
+    tensor = (name, sent.data_ptr(), 0, shape, kind)
+    request = comm.submit(native.ALLTOALL, 0, tensor, splits=rows_for, set=number, memory=memory, stream=stream, keep=sent)
     dtype, device = (splits.dtype, splits.device) if isinstance(splits, torch.Tensor) else (torch.int32, "cpu")
 
     def finish(request: native.Handle, sent: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:

@@ -9,7 +9,7 @@ from muster.torch._reductions import number_of
 
 
 def _submit(kind: int, process_set: int) -> native.Handle:
-    request = world.comm().submit(kind, 0, None, "", 0, 0, (), native.U8, 1.0, 1.0, process_set, 0, 0, native.HOST, 0, None)
+    request = world.comm().submit(kind, 0, None, set=process_set)
     request.wait()
     return request
 

@@ -31,10 +31,8 @@ def _submit(tensor: torch.Tensor, in_place: bool, root_rank: int, name: Optional
     received = sent if in_place else torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     name = world.nameless("broadcast", number) if name is None else "broadcast." + name
     shape, kind = as_bytes(sent)
-    request = comm.submit(
-        native.BROADCAST, root, None, name, sent.data_ptr(), received.data_ptr(), shape, kind, 1.0, 1.0, number, 0, 0, memory, stream,
-        (sent, received),
-    )  # fmt: skip
+    moved = (name, sent.data_ptr(), received.data_ptr(), shape, kind)
+    request = comm.submit(native.BROADCAST, root, moved, set=number, memory=memory, stream=stream, keep=(sent, received))
     if not in_place:
         return _requests.add(request, received)
     if received.data_ptr() == tensor.data_ptr():

@@ -55,8 +55,8 @@ def reducescatter_async(
     share = sent.shape[0] // ranks + (place < sent.shape[0] % ranks)
     received = torch.empty((share, *sent.shape[1:]), dtype=sent.dtype, device=sent.device)
     request = comm.submit(
-        native.REDUCESCATTER, how.how, None, name, sent.data_ptr(), received.data_ptr(), shape_of(sent), _type_of(sent),
-        how.prescale, how.postscale, number, 0, 0, memory, stream, (sent, received), received.numel(),
+        native.REDUCESCATTER, how.how, (name, sent.data_ptr(), received.data_ptr(), shape_of(sent), _type_of(sent)),
+        prescale=how.prescale, postscale=how.postscale, set=number, memory=memory, stream=stream, keep=(sent, received), out_elements=received.numel(),
     )  # fmt: skip
     return _requests.add(request, received, None if how.is_native else lambda _, received: scaled(received, how.after, how.divisor))
 
@@ -136,7 +136,9 @@ def grouped_reducescatter_async(
     name = world.nameless("grouped_reducescatter", number) if name is None else "grouped_reducescatter." + name
     all_sent = [scaled(tensor.detach().contiguous(), how.before) for tensor in tensors]
     listed = [(f"{name}_{i}of{len(tensors)}", sent.data_ptr(), 0, shape_of(sent), _type_of(sent)) for i, sent in enumerate(all_sent, 1)]
-    request = comm.submit_group(name, listed, how.how, how.prescale, how.postscale, number, 0, 0, memory, stream, all_sent, native.REDUCESCATTER)
+    request = comm.submit_group(
+        native.REDUCESCATTER, how.how, name, listed, prescale=how.prescale, postscale=how.postscale, set=number, memory=memory, stream=stream, keep=all_sent
+    )
     return _requests.add(request, all_sent, lambda request, all_sent: [_result(how, request, sent, i) for i, sent in enumerate(all_sent)])
 
 

@@ -52,7 +52,7 @@ class SparseReduction:
     def _submit(name: str, tensor: torch.Tensor, number: int) -> native.Handle:
         shape, kind = as_bytes(tensor)
         memory, stream = place_of(tensor)
-        return world.comm().submit(native.ALLGATHER, 0, None, name, tensor.data_ptr(), 0, shape, kind, 1.0, 1.0, number, 0, 0, memory, stream, tensor)
+        return world.comm().submit(native.ALLGATHER, 0, (name, tensor.data_ptr(), 0, shape, kind), set=number, memory=memory, stream=stream, keep=tensor)
 
     def finish(self, slot: Any) -> None:
         """Waits, and sets the parameter's gradient: sparse, coalesced. Raises what it failed of."""

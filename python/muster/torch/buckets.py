@@ -172,7 +172,10 @@ class Bucket:
     def prepare(self, comm: native.Comm, how: int, prescale: float, postscale: float, process_set: int, wire: int) -> None:
         """Collective over the set, blocking: agrees on the bucket once, so that starting it costs what one tensor costs."""
         memory = native.HOST if self.stream_of is None else native.DEVICE
-        self._group = comm.prepare(self.name, self._tensors, how, prescale, postscale, process_set, wire, 2 if wire else 0, memory, 0, self.flat)
+        self._group = comm.prepare(
+            how, self.name, self._tensors, prescale=prescale, postscale=postscale, set=process_set, compression=wire, error_feedback=2 if wire else 0,
+            memory=memory, keep=self.flat,
+        )  # fmt: skip
 
     def start(self) -> None:
         """Has it reduced where it lies. Nothing may touch it until `finish`."""

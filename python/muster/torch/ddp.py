@@ -130,8 +130,8 @@ def ddp_hook(state, bucket):
     memory, stream = place_of(buffer)
     address = buffer.data_ptr()
     handle = comm.submit(
-        native.ALLREDUCE, native.AVERAGE, None, state._name(bucket), address, address, (buffer.numel(),), kind,
-        1.0, 1.0, number_of(state.process_set), wire, 2 if wire else 0, memory, stream, buffer,
+        native.ALLREDUCE, native.AVERAGE, (state._name(bucket), address, address, (buffer.numel(),), kind),
+        set=number_of(state.process_set), compression=wire, error_feedback=2 if wire else 0, memory=memory, stream=stream, keep=buffer,
     )  # fmt: skip
     future = _Reduced(handle, buffer)
     pending = state._pending

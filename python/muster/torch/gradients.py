@@ -66,8 +66,8 @@ class _Single:
         memory, stream = place_of(self._tensor)
         address = self._tensor.data_ptr()
         self._handle = world.comm().submit(
-            native.ALLREDUCE, how.how, None, name, address, address, shape_of(self._tensor), kind,
-            before, after, number_of(how.process_set), 0, 1, memory, stream, self._tensor,
+            native.ALLREDUCE, how.how, (name, address, address, shape_of(self._tensor), kind),
+            prescale=before, postscale=after, set=number_of(how.process_set), error_feedback=1, memory=memory, stream=stream, keep=self._tensor,
         )  # fmt: skip
 
     def finish(self, slot: Slot) -> None:
@@ -337,8 +337,8 @@ class GradientReducer:
         memory, stream = place_of(value)
         address = value.data_ptr()
         world.comm().submit(
-            native.ALLREDUCE, self.how.how, None, self._request("(loss)"), address, address, tuple(value.shape), kind,
-            1.0, 1.0, number_of(self.how.process_set), native.WIRE_NONE, 1, memory, stream, value,
+            native.ALLREDUCE, self.how.how, (self._request("(loss)"), address, address, tuple(value.shape), kind),
+            set=number_of(self.how.process_set), compression=native.WIRE_NONE, error_feedback=1, memory=memory, stream=stream, keep=value,
         ).wait()  # fmt: skip
         return value if isinstance(loss, torch.Tensor) else value.item()
 

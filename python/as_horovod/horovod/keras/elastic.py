@@ -1,7 +1,0 @@
-"""Serves `horovod.keras.elastic` by `muster.keras.elastic`."""
-
-import sys
-
-import muster.keras.elastic
-
-sys.modules[__name__] = muster.keras.elastic
