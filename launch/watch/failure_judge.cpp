@@ -23,6 +23,7 @@ using state = rank_evidence::state;
 
 constexpr duration abort_patience{0.3};    ///< for the word on why a rank of an MPI world has ended
 constexpr duration exit_code_patience{3};  ///< for the exit code of an engine that ended its ranks
+constexpr int open_mpi_lost_others = 14;   ///< MPI_ERR_UNKNOWN, with which Open MPI 5 aborts where others, or PMIx, are gone
 constexpr std::string_view engine_remote = "remote";
 
 std::vector<culprit> name_all(evidence const& known, evidence::condition const& of) {
@@ -63,10 +64,15 @@ verdict blame_end(evidence const& known, rank_evidence const& rank, std::string_
     return judged;
 }
 
-/// The first end is held, since what killed the rank may be about to kill all. A later one takes its place where the engine had
-/// asked the first to end, and not this one.
+/// Perhaps because of another: it had been asked to end, or MPI has ended it because others were gone.
+bool follows(rank_evidence const& rank) {
+    return rank.asked || (rank.uses_mpi && rank.wait_status && shell_code(*rank.wait_status) == open_mpi_lost_others);
+}
+
+/// The first end is held, since what killed the rank may be about to kill all. A later one takes its place where the first follows from
+/// another, and this one does not.
 verdict suspect(evidence const& known, rank_evidence const& rank, duration patience) {
-    bool const takes_place = known.suspect < 0 || (known[known.suspect].asked && !rank.asked);
+    bool const takes_place = known.suspect < 0 || (follows(known[known.suspect]) && !follows(rank));
     return hold(patience, takes_place ? std::vector{culprit{rank.rank, known.host_of(rank)}} : std::vector<culprit>{});
 }
 
@@ -176,7 +182,7 @@ verdict by_aborted_step(evidence const& known) {
     if (auto const waits = by_exit_code_of_engine(known); waits.next != verdict::step::go_on) return waits;
     if (!known.engine_status || !WIFEXITED(*known.engine_status)) return {};
     int const code = WEXITSTATUS(*known.engine_status);
-    if (code == 0 || code > 128 || code == fault_of(known[known.suspect])->exit_code) return {};
+    if (code == 0 || code > 128 || code == open_mpi_lost_others || code == fault_of(known[known.suspect])->exit_code) return {};
     auto const called = [&](auto const& r) { return r.wait_status && *r.wait_status == *known.engine_status; };
     auto const caller = std::find_if(known.ranks.begin(), known.ranks.end(), called);
     return caller == known.ranks.end() ? by_engine(known) : blame_end(known, *caller);

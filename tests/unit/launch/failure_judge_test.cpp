@@ -201,6 +201,8 @@ std::vector<scenario> several_nodes() {
         {"unless it had been asked to end", end_of_1, with(
          by_srun(), ends(0, sigterm), suspects(0), [](evidence& known) { known[0].asked = true; }, ends(1, sigkill)), step::hold, failure_cause::none,
          0, {1}},
+        {"or Open MPI 5 aborted because others were gone", end_of_1,
+         with(by_srun(), uses_mpi, ends(0, exited(14)), suspects(0), ends(1, sigkill)), step::hold, failure_cause::none, 0, {1}},
         {"a node is full", end_of_1, with(by_srun(), ends(1, sigkill, memory_verdict::in_cgroup)), step::end, failure_cause::rank_end, 137, {1},
          "rank 1 on node1 was killed by signal 9 (SIGKILL): out of memory…"},
         {"a killed rank is named", cause, with(by_srun(), ends(5, sigkill), suspects(5), says(job_end::going_on)), step::end, failure_cause::rank_end,
@@ -219,6 +221,9 @@ std::vector<scenario> several_nodes() {
         {"nobody has told of that rank", cause,
          with(by_srun(), uses_mpi, ends(5, sigterm), suspects(5), loses(6, 7), says(job_end::going_on), engine_ends(exited(42))), step::end,
          failure_cause::engine, 42, {}, "srun ended its ranks and exited with code 42 (MPI_Abort of a rank…"},
+        {"it is only Open MPI 5's word that others are gone", cause,
+         with(by_srun(), uses_mpi, ends(5, sigkill), suspects(5), loses(6, 7), says(job_end::going_on), engine_ends(exited(14))), step::end,
+         failure_cause::rank_end, 137, {5}, "rank 5 on node2 was killed by signal 9 (SIGKILL)…"},
         {"srun has no code of its own", cause,
          with(by_srun(), uses_mpi, ends(5, sigterm), suspects(5), loses(6, 7), says(job_end::going_on), engine_ends(exited(143))), step::end,
          failure_cause::rank_end, 143, {5}, "rank 5 on node2 was killed by signal 15 (SIGTERM)…"},
