@@ -2,7 +2,7 @@
 # and over remote, in turn.
 # timeout: 180
 . "$(dirname "$0")/cluster_lib.sh"
-CLUSTER_GPU_VARIABLES=1 CLUSTER_NODE_TIMEOUT=30 start_cluster 4 4
+CLUSTER_GPU_VARIABLES=1 start_cluster 4 4
 install_muster
 muster=prefix/bin/muster
 run() { inside "$muster" run --engine remote "$@"; }
