@@ -9,7 +9,7 @@ namespace {
 
 bool wants_context_id(pmix_info_t const directives[], size_t count) {
     for (size_t i = 0; i < count; ++i)
-        if (PMIX_CHECK_KEY(&directives[i], PMIX_GROUP_ASSIGN_CONTEXT_ID)) return PMIX_INFO_TRUE(&directives[i]);
+        if (has_key(directives[i], PMIX_GROUP_ASSIGN_CONTEXT_ID)) return is_true(directives[i]);
     return false;
 }
 

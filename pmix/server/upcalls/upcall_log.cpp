@@ -9,14 +9,13 @@ namespace {
 
 bool is_text(pmix_info_t const& entry) {
     return entry.value.type == PMIX_STRING && entry.value.data.string != nullptr &&
-           (PMIX_CHECK_KEY(&entry, PMIX_LOG_STDERR) || PMIX_CHECK_KEY(&entry, PMIX_LOG_STDOUT) ||
-            PMIX_CHECK_KEY(&entry, PMIX_LOG_SYSLOG) || PMIX_CHECK_KEY(&entry, PMIX_LOG_LOCAL_SYSLOG) ||
-            PMIX_CHECK_KEY(&entry, PMIX_LOG_GLOBAL_SYSLOG) || PMIX_CHECK_KEY(&entry, PMIX_LOG_MSG));
+           (has_key(entry, PMIX_LOG_STDERR) || has_key(entry, PMIX_LOG_STDOUT) || has_key(entry, PMIX_LOG_SYSLOG) ||
+            has_key(entry, PMIX_LOG_LOCAL_SYSLOG) || has_key(entry, PMIX_LOG_GLOBAL_SYSLOG) || has_key(entry, PMIX_LOG_MSG));
 }
 
 /// PMIX_LOG_MSG and the show-help keys may come as bytes.
 bool is_bytes(pmix_info_t const& entry) {
-    return entry.value.type == PMIX_BYTE_OBJECT && entry.value.data.bo.bytes != nullptr && PMIX_CHECK_KEY(&entry, PMIX_LOG_MSG);
+    return entry.value.type == PMIX_BYTE_OBJECT && entry.value.data.bo.bytes != nullptr && has_key(entry, PMIX_LOG_MSG);
 }
 
 }  // namespace
