@@ -1,14 +1,27 @@
-// The CUDA driver's functions, found at run time, so that one build serves machines with and without GPUs.
 #pragma once
-
 #include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "base/error.hpp"
 #include "base/shared_library.hpp"
 
+namespace muster {
+
+// The error of a call to the CUDA driver.
+
+/// An error of the CUDA driver, with the call's name and the driver's own code.
+class cuda_error : public library_error {
+  public:
+    cuda_error(std::string_view call, int native_code, std::string_view text) : library_error("CUDA", call, native_code, text) {}
+};
+
+}  // namespace muster
+
 namespace muster::cuda {
+
+// The CUDA driver's functions, found at run time, so that one build serves machines with and without GPUs.
 
 // The few declarations needed of the driver's documented ABI (cuda.h, "CUDA Driver API"), so that no CUDA toolkit is needed to
 // build. tests/gpu/abi_test.cpp holds them against cuda.h where there is one.

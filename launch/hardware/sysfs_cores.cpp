@@ -2,7 +2,7 @@
 #include <map>
 #include <set>
 
-#include "base/process/text_file.hpp"
+#include "base/process/files.hpp"
 #include "launch/hardware/sysfs.hpp"
 #include "launch/hardware/sysfs_files.hpp"
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/version.hpp"
-#include "pmix/library/library_version.hpp"
+#include "pmix/library/open_library.hpp"
 
 namespace muster {
 

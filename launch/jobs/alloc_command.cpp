@@ -5,8 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
-#include "base/process/replace_program.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "launch/commands/real_settings.hpp"
 #include "launch/commands/script_command.hpp"

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/process.hpp"
-#include "base/process/write_all.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
 #include "launch/commands/real_settings.hpp"

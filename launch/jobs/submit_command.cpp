@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
-#include "base/process/write_all.hpp"
 #include "base/text.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"

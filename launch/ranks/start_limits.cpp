@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "base/process/text_file.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 
 namespace muster {

@@ -1,6 +1,4 @@
-// A pending request holds what the exchange knows of a request, from its submission to its end.
 #pragma once
-
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -12,11 +10,13 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "comm/cuda/gpu_access.hpp"
+#include "comm/cuda/device.hpp"
 #include "comm/exchange/request/exchange_request.hpp"
 #include "comm/exchange/request/pending_ptr.hpp"
 
 namespace muster::detail {
+
+// A pending request holds what the exchange knows of a request, from its submission to its end.
 
 using exchange_clock = std::chrono::steady_clock;
 using shared_request = std::shared_ptr<exchange_request const>;
@@ -98,6 +98,16 @@ struct pending_request {
 
     /// Forgets how it ended. It must have, and have no other owner than the caller.
     void use_again() noexcept;
+};
+
+// The inside of a prepared group: holds its request and where its tensors lie.
+
+struct prepared {
+    shared_request what;
+    int set = 0;
+    std::shared_ptr<std::vector<tensor_io> const> tensors;
+    std::size_t bytes = 0;
+    bool on_device = false;  ///< some of the tensors
 };
 
 }  // namespace muster::detail

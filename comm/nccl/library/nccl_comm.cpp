@@ -9,7 +9,7 @@
 #include "base/log.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/keep_forever.hpp"
-#include "comm/nccl/library/nccl_error.hpp"
+#include "comm/nccl/library/nccl_library.hpp"
 
 namespace muster::nccl {
 

@@ -9,7 +9,7 @@
 
 #include "base/units.hpp"
 #include "comm/cuda/device.hpp"
-#include "comm/nccl/library/nccl_runtime.hpp"
+#include "comm/nccl/library/nccl_library.hpp"
 
 namespace muster::nccl {
 

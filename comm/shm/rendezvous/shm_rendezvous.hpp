@@ -1,6 +1,4 @@
-// The rendezvous of the ranks of one node. Gives each of them the shared memory and every rank's record, without MPI.
 #pragma once
-
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -14,6 +12,23 @@
 #include "comm/backend/world_record.hpp"
 
 namespace muster::shm {
+
+// Waits of a rendezvous, up to a time of the steady clock.
+
+/// Rank 0, if it is not stopped, has this long to answer a rank whose deadline has passed; and it waits this long for ranks that
+/// come after the rendezvous has failed.
+inline constexpr double grace_s = 1.0;
+
+/// Of the steady clock, in seconds.
+double now_s();
+
+/// For poll(): at most 1000 s, -1 (no end) for infinity.
+int milliseconds_until(double when);
+
+/// False if nothing came by then. Throws errc::system.
+bool wait_readable(int socket, double until);
+
+// The rendezvous of the ranks of one node. Gives each of them the shared memory and every rank's record, without MPI.
 
 struct rendezvous_request {
     std::string key;  ///< the same on all ranks and on no others of this machine, at most 80 bytes

@@ -1,12 +1,21 @@
-#include "base/process/write_all.hpp"
+#include "base/process/files.hpp"
 
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
+#include <sstream>
 
 #include "base/error.hpp"
 
 namespace muster {
+
+std::string read_text_file(std::string const& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();  // iterators throw where reading fails: a process of /proc that ends meanwhile, a folder
+    return text.str();
+}
 
 void write_all(int file, std::string_view bytes, std::string_view path, std::string_view hint) {
     while (!bytes.empty()) {

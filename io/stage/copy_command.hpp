@@ -1,12 +1,12 @@
-// The step of copy that unpacks the archives among its sources, on one node.
 #pragma once
-
 #include <cstdint>
 #include <optional>
 
 #include "io/copy/copy_tree.hpp"
 
 namespace muster::stage {
+
+// The step of copy that unpacks the archives among its sources, on one node.
 
 /// Unpacks each source that is an archive, after it has been copied, to DST/NAME, which appears when it is whole. What is there from
 /// the same archive stays; what is there from an older one is replaced. Returns how many were unpacked. Throws errc::usage if none of

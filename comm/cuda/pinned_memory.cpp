@@ -1,4 +1,4 @@
-#include "comm/cuda/pinned_buffer.hpp"
+#include "comm/cuda/pinned_memory.hpp"
 
 #include <dlfcn.h>
 
