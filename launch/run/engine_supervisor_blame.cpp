@@ -18,6 +18,7 @@ namespace muster {
 namespace {
 
 constexpr duration exit_code_patience{3};  ///< for the exit code of an engine that ended its ranks
+constexpr int open_mpi_lost_others = 14;   ///< MPI_ERR_UNKNOWN, with which Open MPI 5 aborts where others, or PMIx, are gone
 
 }  // namespace
 
@@ -27,10 +28,13 @@ std::string engine_supervisor::ending() const {
 }
 
 /// The first end is held, since what killed the rank may be about to kill all. A later one takes its place where the engine had
-/// asked the first to end, and not this one.
+/// asked the first to end, and not this one, or MPI ended the first because others were gone.
 void engine_supervisor::suspect(suspicion const& who, duration patience) {
     if (failed_) return;
-    if (!suspect_ || (suspect_->asked && !who.asked)) suspect_ = who;
+    auto const follows = [this](suspicion const& one) {
+        return one.asked || (ranks_[one.rank].uses_mpi && one.fault.exit_code == open_mpi_lost_others);
+    };
+    if (!suspect_ || (follows(*suspect_) && !follows(who))) suspect_ = who;
     decide_cause_after(patience);
 }
 
@@ -172,7 +176,7 @@ bool engine_supervisor::may_be_aborted() {
 bool engine_supervisor::blame_abort() {
     if (!engine_status_ || !WIFEXITED(*engine_status_)) return false;
     int const code = WEXITSTATUS(*engine_status_);
-    if (code == 0 || code > 128 || code == suspect_->fault.exit_code) return false;
+    if (code == 0 || code > 128 || code == suspect_->fault.exit_code || code == open_mpi_lost_others) return false;
     auto const caller =
         std::find_if(ranks_.begin(), ranks_.end(), [&](auto const& r) { return r.wait_status && *r.wait_status == code << 8; });
     if (caller == ranks_.end())

@@ -2,7 +2,7 @@
 # Messages and allreduces over two nodes: a latency and a rate for each level, and a study's waiting held against them.
 . "$(dirname "$0")/cluster_lib.sh"
 [ -x "$MUSTER_BIN/muster-bench" ] || skip 'muster-bench was not built (no MPI or no HDF5)'
-CLUSTER_NODE_TIMEOUT=30 start_cluster 2 0
+start_cluster 2 0
 install_muster
 cp "$MUSTER_BIN/muster-bench" "$work/prefix/bin/" && chmod 755 "$work/prefix/bin/muster-bench" || exit 1
 allocate -N2 --ntasks-per-node=2

@@ -2,7 +2,7 @@
 # A study over the nodes of a job: {nodes}, a table with nodes, metrics of ranks on every node; killed in the middle and gone on with.
 . "$(dirname "$0")/cluster_lib.sh"
 [ -x "$MUSTER_BIN/muster-bench" ] || skip 'muster-bench was not built (no MPI or no HDF5)'
-CLUSTER_NODE_TIMEOUT=30 start_cluster 4 0
+start_cluster 4 0
 install_muster
 cp "$MUSTER_BIN/muster-bench" "$work/prefix/bin/" && chmod 755 "$work/prefix/bin/muster-bench" || exit 1
 write_program train <<'TRAIN'

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/cluster_lib.sh"
 [ -x "$MUSTER_BIN/muster-bench" ] || skip 'muster-bench was not built (no MPI or no HDF5)'
 export CLUSTER_KILL_WAIT=2
-CLUSTER_NODE_TIMEOUT=30 start_cluster 2 2
+start_cluster 2 2
 install_muster
 cp "$MUSTER_BIN/muster-bench" "$work/prefix/bin/" && chmod 755 "$work/prefix/bin/muster-bench" || exit 1
 write_program train <<'TRAIN'

@@ -34,8 +34,9 @@ install_muster() {
     chmod -R a+rX "$work/prefix"
 }
 
-# as_user COMMAND...: on the login node, in $work, without what ctest tells the tests.
-as_user() { (cd "$work" && unset MUSTER MUSTER_BIN MUSTER_SOURCE_DIR MUSTER_WORLD_SIZE && exec timeout 60 "$cluster" run "$@"); }
+# as_user COMMAND...: on the login node, in $work, without what ctest tells the tests, for at most $longest_s.
+longest_s=60
+as_user() { (cd "$work" && unset MUSTER MUSTER_BIN MUSTER_SOURCE_DIR MUSTER_WORLD_SIZE && exec timeout "$longest_s" "$cluster" run "$@"); }
 
 job_field() { as_user scontrol -o show job "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"; }
 has_ended() { case $(job_field "$1" JobState) in PENDING | RUNNING | CONFIGURING | COMPLETING | '') false ;; esac; }

@@ -128,7 +128,7 @@ if "$cluster" run mpiexec.hydra --version 2>/dev/null | grep -q HYDRA; then
     if command -v mpicxx.mpich >/dev/null && mpicxx.mpich -o "$work/mpich_world" "$MUSTER_SOURCE_DIR/tests/cluster/world_size_main.cpp"; then
         chmod 755 "$work/mpich_world"
         # Debian's MPICH 4.0.2 often hangs in MPI_Finalize on several nodes, whoever started it (run_programs_test.sh): what its ranks say before that is tested.
-        run --timeout 8s -H node2:2,node1:1 -- ./mpich_world
+        run --timeout 20s -H node2:2,node1:1 -- ./mpich_world
         expect_equal "$(sort "$OUT")" "rank 0 of 3 on node2
 rank 1 of 3 on node2
 rank 2 of 3 on node1" "an MPICH program finds its mpiexec; $(cat "$ERR")"
@@ -144,7 +144,7 @@ for engine in srun mpirun mpiexec; do
     echo "$engine ended with $?"
 done
 prefix/bin/muster run -n 3 -- bash -c 'echo three $RANK on $(hostname)'
-[ ! -e mpich_world ] || prefix/bin/muster run --timeout 8s -- ./mpich_world | sed 's/^/mpich /'
+[ ! -e mpich_world ] || prefix/bin/muster run --timeout 20s -- ./mpich_world | sed 's/^/mpich /'
 END
 chmod 755 "$work/job.sh"
 unset OMPI_MCA_plm_rsh_agent HYDRA_LAUNCHER_EXEC

@@ -4,7 +4,7 @@
 CLUSTER_CONF='PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
 PartitionName=high Nodes=ALL PriorityTier=10 PreemptMode=OFF MaxTime=INFINITE State=UP' \
-    CLUSTER_GPU_VARIABLES=1 CLUSTER_NODE_TIMEOUT=30 start_cluster 4 4
+    CLUSTER_GPU_VARIABLES=1 start_cluster 4 4
 install_muster
 muster=prefix/bin/muster
 run() { inside "$muster" run "$@"; }
@@ -110,6 +110,19 @@ sitting given_up 8 sit
 give_up_node2
 expect_end 125
 expect_contains stderr "job $job has lost a node, as the scheduler says (ranks 4-7 on node2)"
+release
+take_back_node2
+
+# It is up again before anybody asks: the job's own record still names it, but for that of Slurm 22.05.
+allocate -N2 -w node1,node2 --gres=gpu:4
+sitting back 8 sit
+give_up_node2
+as_operator update nodename=node2 state=resume
+kill -CONT $(slurmd_of node2)
+expect_end 125
+back=$(job_field "$job" FailedNode)
+[ -z "$back" ] || expect_equal "$back" node2 'the node that Slurm has lost'
+expect_contains stderr "job $job has lost a node, as the scheduler says${back:+ (ranks 4-7 on node2)}"
 release
 take_back_node2
 

@@ -1,7 +1,7 @@
 # timeout: 150
 # Whatever dies, on whichever node: the run ends in time, with the right code, says who and where, and leaves nothing behind.
 . "$(dirname "$0")/cluster_lib.sh"
-CLUSTER_GPU_VARIABLES=1 CLUSTER_NODE_TIMEOUT=30 start_cluster 4 4
+CLUSTER_GPU_VARIABLES=1 start_cluster 4 4
 install_muster
 muster=prefix/bin/muster
 run() { inside "$muster" run "$@"; }

@@ -1,7 +1,7 @@
 # timeout: 150
 # What Slurm does to a job reaches its ranks: time limit, scancel, requeue. The jobs run beside each other, since most of their time is waiting.
 . "$(dirname "$0")/cluster_lib.sh"
-CLUSTER_KILL_WAIT=20 CLUSTER_NODE_TIMEOUT=30 start_cluster 4 4
+CLUSTER_KILL_WAIT=20 start_cluster 4 4
 install_muster
 
 # A signal before the end of the job's time: all ranks save and end well; one that does not know the signal, and looks for rank 0's file, is not ended by it. Sent 5 s after the start of a

@@ -1,7 +1,7 @@
 # timeout: 150
 # Steps that Slurm makes in its own way: GPUs that differ from node to node, MPICH's map of its nodes, a reader that goes away, and muster inside of a step.
 . "$(dirname "$0")/cluster_lib.sh"
-CLUSTER_GPU_VARIABLES=1 CLUSTER_NODE_TIMEOUT=30 start_cluster 3 4
+CLUSTER_GPU_VARIABLES=1 start_cluster 3 4
 install_muster
 muster=prefix/bin/muster
 write_program say <<'SAY'

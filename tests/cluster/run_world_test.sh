@@ -2,7 +2,7 @@
 # `muster run` over the nodes of a Slurm job, by an ordinary user: every rank in its place, with its own GPU, the user's environment and the right streams. NVML
 # finds no GPU there; the ranks' ones are those that Slurm names in each step's CUDA_VISIBLE_DEVICES.
 . "$(dirname "$0")/cluster_lib.sh"
-CLUSTER_GPU_VARIABLES=1 CLUSTER_NODE_TIMEOUT=30 start_cluster 4 4
+CLUSTER_GPU_VARIABLES=1 start_cluster 4 4
 install_muster
 muster=prefix/bin/muster
 

@@ -30,7 +30,7 @@ set -u
 : "${CLUSTER_NET:=10.78.0}"
 : "${CLUSTER_SHARED:=}"
 : "${CLUSTER_GPU_VARIABLES:=0}" # 1: jobs keep CUDA_VISIBLE_DEVICES and its like, though no such device is there
-: "${CLUSTER_NODE_TIMEOUT:=5}" # s until a node that does not answer is down (one to three times this)
+: "${CLUSTER_NODE_TIMEOUT:=30}" # s until a node that does not answer is down (one to three times this)
 : "${CLUSTER_KILL_WAIT:=10}" # s from SIGTERM to SIGKILL
 : "${CLUSTER_CONF:=}" # more lines for slurm.conf
 : "${CLUSTER_START_TIMEOUT:=60}"
