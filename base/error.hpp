@@ -1,4 +1,6 @@
+// Errors of all of muster: one family of exceptions. A message says what failed, the values, why, and one thing to do.
 #pragma once
+
 #include <cstddef>
 #include <source_location>
 #include <stdexcept>
@@ -22,8 +24,6 @@ text_position locate(std::string_view text, std::size_t offset) noexcept;
 /// shown on a terminal.
 std::string render_caret(std::string_view origin, std::string_view text, std::size_t offset, std::string_view message,
                          bool is_file = false);
-
-// Errors of all of muster: one family of exceptions. A message says what failed, the values, why, and one thing to do.
 
 /// What kind of failure an error is. `exit_code` gives the process exit code that it leads to.
 enum class errc {

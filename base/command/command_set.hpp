@@ -1,4 +1,6 @@
+// The commands of a program: one table for dispatch, help and version, whatever the program.
 #pragma once
+
 #include <functional>
 #include <span>
 #include <string>
@@ -6,21 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/command/command_set.hpp"
 #include "base/command/given_options.hpp"
 
 namespace muster {
-
-// The words that a shell offers on a program's command line: commands and options, for the scripts of `muster completion`.
-
-/// Without a command the names of the commands that are not hidden; with one its options: "--output". Empty for a command that is
-/// not there. Pure.
-std::vector<std::string> completion_words(command_set const& commands, std::string const& command);
-
-/// Adds the hidden command "completion [COMMAND]", which prints completion_words(), one on a line.
-void add_completion_command(command_set& commands);
-
-// The commands of a program: one table for dispatch, help and version, whatever the program.
 
 /// One command, as help shows it. Rows are static; a set keeps pointers to them.
 struct command_row {
@@ -102,5 +92,14 @@ void print_error(std::string_view program, std::string_view text);
 /// Runs `body`, which returns an exit code. An exception is printed as "PROGRAM: error: MESSAGE" on standard error and becomes
 /// its exit code.
 int run_main(std::string_view program, std::function<int()> const& body) noexcept;
+
+// The words that a shell offers on a program's command line: commands and options, for the scripts of `muster completion`.
+
+/// Without a command the names of the commands that are not hidden; with one its options: "--output". Empty for a command that is
+/// not there. Pure.
+std::vector<std::string> completion_words(command_set const& commands, std::string const& command);
+
+/// Adds the hidden command "completion [COMMAND]", which prints completion_words(), one on a line.
+void add_completion_command(command_set& commands);
 
 }  // namespace muster

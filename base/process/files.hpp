@@ -1,4 +1,6 @@
+// Reading and writing whole files, for those to whom a missing one is no error.
 #pragma once
+
 #include <string>
 #include <string_view>
 

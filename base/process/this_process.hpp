@@ -1,4 +1,6 @@
+// What a process asks of itself: its program, another in its place, and who handles a signal.
 #pragma once
+
 #include <sys/types.h>
 
 #include <filesystem>

@@ -1,4 +1,6 @@
+// Calls that end at a deadline, and how long ranks wait for one that calls something else.
 #pragma once
+
 #include <chrono>
 #include <functional>
 #include <memory>

@@ -1,4 +1,6 @@
+// The ranks that keep others waiting: found by their processes, and described in one manner in all messages.
 #pragma once
+
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,8 +23,6 @@ std::vector<late_rank> read_blame(std::string_view text, std::string_view sender
 }  // namespace muster::detail
 
 namespace muster {
-
-// The ranks that keep others waiting: found by their processes, and described in one manner in all messages.
 
 /// The ranks, by their place in `processes`, whose processes are gone or stopped, as far as they can be seen from this node.
 /// Rank `own` is left out. Reads /proc.

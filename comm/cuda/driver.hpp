@@ -1,4 +1,6 @@
+// The CUDA driver's functions, found at run time, so that one build serves machines with and without GPUs.
 #pragma once
+
 #include <cstddef>
 #include <span>
 #include <string>
@@ -20,8 +22,6 @@ class cuda_error : public library_error {
 }  // namespace muster
 
 namespace muster::cuda {
-
-// The CUDA driver's functions, found at run time, so that one build serves machines with and without GPUs.
 
 // The few declarations needed of the driver's documented ABI (cuda.h, "CUDA Driver API"), so that no CUDA toolkit is needed to
 // build. tests/gpu/abi_test.cpp holds them against cuda.h where there is one.

@@ -1,4 +1,6 @@
+// Pinned host memory. Grows, and is never freed while the device may use it.
 #pragma once
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -35,8 +37,6 @@ bool uses_gpu() noexcept;
 }  // namespace muster::cuda
 
 namespace muster::nccl {
-
-// Pinned host memory. Grows, and is never freed while the device may use it.
 
 /// Not thread safe.
 class pinned_memory {

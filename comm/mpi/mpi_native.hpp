@@ -1,11 +1,12 @@
+// Collectives by MPI's own algorithms.
 #pragma once
+
 #include <array>
 #include <vector>
 
 #include "comm/backend/collective_backend.hpp"
 #include "comm/mpi/mpi_call.hpp"
 #include "comm/mpi/mpi_messages.hpp"
-#include "comm/mpi/mpi_native.hpp"
 #include "comm/tensor/tensor.hpp"
 
 namespace muster::detail {
@@ -25,8 +26,6 @@ class mpi_ops {
   private:
     std::array<std::array<unique_op, 5>, 8> made_;  // [dtype][reduction]
 };
-
-// Collectives by MPI's own algorithms.
 
 /// An allreduce, broadcast, even allgather or barrier as MPI's non-blocking collectives, in pieces that MPI can count.
 class mpi_native {

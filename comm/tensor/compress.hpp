@@ -1,9 +1,10 @@
+// The conversion of f32 elements to f16 or bf16 and back, with error feedback.
 #pragma once
+
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "comm/tensor/compress.hpp"
 #include "comm/tensor/simd.hpp"
 
 namespace muster {
@@ -16,8 +17,6 @@ std::string_view to_string(compression wire) noexcept;
 
 /// "none", "f16" or "bf16"; throws parse_error naming `origin` (an option or variable) otherwise.
 compression parse_compression(std::string_view text, std::string_view origin);
-
-// The conversion of f32 elements to f16 or bf16 and back, with error feedback.
 
 /// Rounds `values` (plus `residual`, where there is one) to the wire's type, into `wire`; with a residual this becomes what
 /// rounding lost: p = values * factor + residual; wire = round(p); residual = p - wire, or 0 where the wire is not finite.

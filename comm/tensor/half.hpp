@@ -1,4 +1,6 @@
+// IEEE 754 binary16 as a value type.
 #pragma once
+
 #include <bit>
 #include <cstdint>
 
@@ -43,8 +45,6 @@ class bfloat16 {
     std::uint16_t bits_ = 0;
 };
 static_assert(sizeof(bfloat16) == 2);
-
-// IEEE 754 binary16 as a value type.
 
 namespace detail {
 

@@ -1,4 +1,12 @@
+// NumPy's array format .npy, versions 1 to 3: reads its header.
+//
+//   offset 0  "\x93NUMPY", major version, minor version
+//   offset 8  length of the header, 2 bytes (version 1) or 4, least significant byte first
+//   then      the header, a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 28, 28), }
+//   then      the elements, the last dimension fastest, and nothing after them
+// Source: numpy.lib.format in NumPy's documentation.
 #pragma once
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,14 +21,6 @@ namespace muster {
 /// The arrays of an archive, named without ".npy", stored or deflated. Throws errc::invalid_data, naming file and entry: no zip
 /// archive, a damaged one, an entry that is encrypted or compressed otherwise.
 std::vector<file_region> npz_entries(std::string const& path);
-
-// NumPy's array format .npy, versions 1 to 3: reads its header.
-//
-//   offset 0  "\x93NUMPY", major version, minor version
-//   offset 8  length of the header, 2 bytes (version 1) or 4, least significant byte first
-//   then      the header, a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 28, 28), }
-//   then      the elements, the last dimension fastest, and nothing after them
-// Source: numpy.lib.format in NumPy's documentation.
 
 /// The header of an array; `from` stands at its beginning, and behind the header afterwards. Throws source_error: not NumPy's,
 /// damaged, elements that are no numbers of ours, columns first (Fortran order), an unknown version.

@@ -1,4 +1,6 @@
+// The choice of a loader's memory mode: follows from the machine, the file, the sampler and the ranks.
 #pragma once
+
 #include <cstdint>
 #include <string>
 
@@ -17,8 +19,6 @@ struct memory_room {
 /// memory.max - memory.current; version 1: memory.limit_in_bytes - memory.usage_in_bytes), where file pages that the kernel can
 /// drop (inactive_file) do not count as used. What cannot be read sets no limit. `root` stands before /proc and /sys (for tests).
 memory_room available_memory(std::string const& root = {});
-
-// The choice of a loader's memory mode: follows from the machine, the file, the sampler and the ranks.
 
 /// What decides about the memory mode; with several ranks the worst of all of them.
 struct memory_circumstances {

@@ -1,4 +1,6 @@
+// The frame of commands that work once on every node: one rank of a node does the work, the others wait.
 #pragma once
+
 #include <functional>
 #include <string>
 
@@ -17,8 +19,6 @@ copy_request copy_request_of(given_options const& given, environment const& vari
 
 /// Prints what was done, on rank 0. Collective.
 void print_copy(copy_request const& request, copy_report const& mine, communicator& nodes, double seconds, bool as_json);
-
-// The frame of commands that work once on every node: one rank of a node does the work, the others wait.
 
 /// Runs `body(nodes)` on the first rank of every node, `nodes` being the communicator of these ranks, and returns its exit code,
 /// which is the same on all ranks. The other ranks wait without using their processors. Collective.

@@ -1,4 +1,6 @@
+// Tells the variables of the PMIx library's clients before its server has started.
 #pragma once
+
 #include <string_view>
 #include <vector>
 
@@ -23,8 +25,6 @@ std::vector<mca_default> open_mpi_defaults(job const& description);
 /// Sets them, and OMPI_COMM_WORLD_*, in a rank's environment. A value that the user or the site set stays, but for the forced
 /// ones and the rank's own numbers. Pure.
 void set_open_mpi_environment(job const& description, int rank, environment& variables);
-
-// Tells the variables of the PMIx library's clients before its server has started.
 
 /// Whether set_client_variables knows what this library's PMIx_server_setup_fork sets: in version 4.2, as long as nobody has chosen
 /// the library's parts (`variables` have no PMIX_MCA_*).

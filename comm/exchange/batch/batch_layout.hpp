@@ -1,4 +1,6 @@
+// A batch layout finds where the tensors of a batch lie in this rank's memory.
 #pragma once
+
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -13,8 +15,6 @@ namespace muster::detail {
 
 /// Writes `count` of them to host memory: 0 for a sum, 1 for a product, the largest value for a minimum, …
 void fill_neutral(dtype type, reduction how, void* to, std::size_t count);
-
-// A batch layout finds where the tensors of a batch lie in this rank's memory.
 
 /// Elements that lie one after the other in the input, in the output and in the fusion buffer.
 struct memory_run {

@@ -1,4 +1,6 @@
+// A batch in device memory: puts its copies and its collective on a lane's stream.
 #pragma once
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -8,7 +10,6 @@
 #include <vector>
 
 #include "comm/exchange/batch/batch_collectives.hpp"
-#include "comm/exchange/batch/device_batch.hpp"
 #include "comm/exchange/batch/device_lane.hpp"
 #include "comm/exchange/request/pending_request.hpp"
 
@@ -77,8 +78,6 @@ void keep_device_memory(pending_request& of) noexcept;
 
 /// Whether the device has come to this event. Throws cuda_error.
 bool has_passed(device_lane& lane, cuda::unique_event const& event);
-
-// A batch in device memory: puts its copies and its collective on a lane's stream.
 
 /// As host_batch, but the device does the work: start() puts what precedes the collective and the collective on the lane,
 /// hand_over() what follows, from when on other batches may be started behind it. The exchange's thread must never wait for the

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
-#include "comm/cuda/device.hpp"
 #include "comm/cuda/fusion_kernels.hpp"
+#include "comm/cuda/gpu_access.hpp"
 #include "comm/cuda/handles.hpp"
 
 namespace muster::detail {

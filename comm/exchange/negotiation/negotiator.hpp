@@ -1,4 +1,6 @@
+// A negotiator agrees with a process set's ranks on what all have submitted, and runs it.
 #pragma once
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,7 +14,6 @@
 #include "comm/exchange/batch/batch_runner.hpp"
 #include "comm/exchange/batch/exchange_context.hpp"
 #include "comm/exchange/negotiation/coordinator.hpp"
-#include "comm/exchange/negotiation/negotiator.hpp"
 #include "comm/exchange/negotiation/response_cache.hpp"
 #include "comm/exchange/request/pending_request.hpp"
 
@@ -28,8 +29,6 @@ class death_watch {
   private:
     exchange_clock::time_point last_look_{}, dead_since_{};
 };
-
-// A negotiator agrees with a process set's ranks on what all have submitted, and runs it.
 
 /// What is left to do after a step.
 struct step_result {

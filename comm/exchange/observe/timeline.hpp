@@ -1,4 +1,6 @@
+// A timeline writes when everything happened on this rank, as a file that chrome://tracing and Perfetto open.
 #pragma once
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -12,7 +14,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "comm/exchange/observe/timeline.hpp"
 
 namespace muster {
 
@@ -28,8 +29,6 @@ struct clock_reading {
 /// The bounds that hold in every reading: what starts there ends later here, and the other way round. The offset is their middle,
 /// the error half their distance. No readings: zero. Pure.
 clock_offset estimate_offset(std::span<clock_reading const> readings) noexcept;
-
-// A timeline writes when everything happened on this rank, as a file that chrome://tracing and Perfetto open.
 
 /// How this rank's clock lies to rank 0's: rank 0's time = this rank's + offset, give or take the error.
 struct clock_offset {

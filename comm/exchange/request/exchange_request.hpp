@@ -1,4 +1,6 @@
+// A request tells what one rank wants done to a named tensor, or to a group of them: the unit of negotiation.
 #pragma once
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -10,8 +12,6 @@
 #include "comm/tensor/tensor.hpp"
 
 namespace muster {
-
-// A request tells what one rank wants done to a named tensor, or to a group of them: the unit of negotiation.
 
 enum class exchange_kind : std::uint8_t {
     allreduce,

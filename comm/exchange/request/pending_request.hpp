@@ -1,4 +1,6 @@
+// A pending request holds what the exchange knows of a request, from its submission to its end.
 #pragma once
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -10,13 +12,11 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "comm/cuda/device.hpp"
+#include "comm/cuda/gpu_access.hpp"
 #include "comm/exchange/request/exchange_request.hpp"
 #include "comm/exchange/request/pending_ptr.hpp"
 
 namespace muster::detail {
-
-// A pending request holds what the exchange knows of a request, from its submission to its end.
 
 using exchange_clock = std::chrono::steady_clock;
 using shared_request = std::shared_ptr<exchange_request const>;

@@ -4,9 +4,7 @@
 
 #include <array>
 #include <atomic>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <type_traits>
 
 namespace muster::nccl {
@@ -64,21 +62,6 @@ found_library const& find_library() {
     static std::array<std::string, 2> const names{"libnccl.so.2", "libnccl.so"};
     static found_library const found = find_library(names);
     return found;
-}
-
-std::shared_ptr<runtime> runtime::acquire(library const& with) {
-    static std::mutex lock;
-    static std::map<library const*, std::weak_ptr<runtime>> all;
-    std::scoped_lock const guard(lock);
-    auto& known = all[&with];
-    auto owner = known.lock();
-    if (!owner) known = owner = std::make_shared<runtime>(with);
-    return owner;
-}
-
-unsigned next_epoch() noexcept {
-    static std::atomic<unsigned> last{0};
-    return ++last;
 }
 
 }  // namespace muster::nccl

@@ -1,17 +1,15 @@
+// NCCL's functions, found at run time, so that one build serves machines with and without it.
 #pragma once
+
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/error.hpp"
 #include "base/shared_library.hpp"
-#include "comm/nccl/library/abort_owner.hpp"
 
 namespace muster::nccl {
-
-// NCCL's functions, found at run time, so that one build serves machines with and without it.
 
 // The few declarations needed of NCCL's documented ABI (nccl.h, "NCCL API"), so that it need not be there to build.
 // tests/gpu/abi_test.cpp holds them against nccl.h where there is one.
@@ -129,22 +127,3 @@ class nccl_error : public library_error {
 };
 
 }  // namespace muster
-
-namespace muster::nccl {
-
-// The state that all NCCL communicators of the process share.
-
-/// Lives as long as its last owner. Thread safe.
-struct runtime {
-    explicit runtime(library const& with) : aborts(with) {}
-    abort_owner aborts;
-
-    /// The process' own for this library.
-    static std::shared_ptr<runtime> acquire(library const& with);
-};
-
-/// A number for each communicator that is made from a job's ranks, counting up; the same on all ranks since all make them in the
-/// same order.
-unsigned next_epoch() noexcept;
-
-}  // namespace muster::nccl

@@ -1,4 +1,6 @@
+// The rendezvous of the ranks of one node. Gives each of them the shared memory and every rank's record, without MPI.
 #pragma once
+
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -27,8 +29,6 @@ int milliseconds_until(double when);
 
 /// False if nothing came by then. Throws errc::system.
 bool wait_readable(int socket, double until);
-
-// The rendezvous of the ranks of one node. Gives each of them the shared memory and every rank's record, without MPI.
 
 struct rendezvous_request {
     std::string key;  ///< the same on all ranks and on no others of this machine, at most 80 bytes
