@@ -1,10 +1,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <cstdint>
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -15,7 +15,6 @@
 #include "io/copy/copy_target.hpp"
 #include "io/copy/copy_tree.hpp"
 #include "io/stage/commands.hpp"
-#include "io/stage/copy_command.hpp"
 #include "io/stage/on_nodes.hpp"
 #include "io/stage/progress.hpp"
 #include "io/stage/unpack_archive.hpp"

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
-#include <cstddef>
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -13,7 +13,6 @@
 #include "io/dataset/dataset.hpp"
 #include "io/sources/image_file.hpp"
 #include "io/stage/commands.hpp"
-#include "io/stage/info_command.hpp"
 
 namespace muster::stage {
 
