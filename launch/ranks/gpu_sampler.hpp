@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "launch/hardware/use/gpu_use.hpp"
+#include "launch/hardware/gpu_use.hpp"
 #include "launch/hardware/topology.hpp"
 #include "launch/placement/binding.hpp"
 #include "launch/system/event_loop.hpp"

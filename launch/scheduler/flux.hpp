@@ -1,4 +1,4 @@
-// A Flux resource set, R version 1: what `flux resource R` and `flux job info ID R` print (Flux RFC 20).
+// Reads what Flux says of a job: its hosts, cores and GPUs (R, RFC 20).
 #pragma once
 
 #include <chrono>
@@ -10,6 +10,8 @@
 #include "launch/scheduler/allocation.hpp"
 
 namespace muster {
+
+// A Flux resource set, R version 1: what `flux resource R` and `flux job info ID R` print (Flux RFC 20).
 
 struct flux_resources {
     /// A slot for each core; GPUs as R numbers them: none where it lists none. Brokers of one host are one node.

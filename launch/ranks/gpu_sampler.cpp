@@ -1,4 +1,4 @@
-#include "launch/ranks/gpus/gpu_sampler.hpp"
+#include "launch/ranks/gpu_sampler.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>

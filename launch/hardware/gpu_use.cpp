@@ -1,4 +1,4 @@
-#include "launch/hardware/use/gpu_use.hpp"
+#include "launch/hardware/gpu_use.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// Reads what `qstat -f -F json` of OpenPBS and PBS Professional prints about a job.
+// Reads a PBS job: its node file, and what its server knows of it.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "launch/scheduler/allocation.hpp"
+
 namespace muster {
+
+// Reads what `qstat -f -F json` of OpenPBS and PBS Professional prints about a job.
 
 struct pbs_host {
     std::string name;         ///< as exec_host spells it: mostly short
@@ -39,5 +43,12 @@ std::string pbs_qstat(std::string_view pbs_conf);
 
 /// "90", "1:30", "01:00:00"; nothing if it is none of these.
 std::optional<std::chrono::seconds> parse_pbs_walltime(std::string_view text);
+
+// Reads node files of schedulers, which name a host on one line for each of its slots.
+
+/// The hosts of the file in the order of their first appearance, with as many slots as they have lines, called as the first of these
+/// spells them: "n1" and "n1.example" are one host. Blank lines and comments do no harm. A line "host-gpu3" (Cobalt's and Torque's single GPUs) is a GPU of "host", if `gpu_entries`. Throws parse_error
+/// with a caret; a file that names no host is one.
+std::vector<node> parse_node_file(std::string_view text, std::string_view origin, bool gpu_entries = false);
 
 }  // namespace muster
