@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "base/error.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/system/absolute_path.hpp"
 

@@ -17,7 +17,7 @@
 #include "launch/placement/node_share.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/ranks/exports.hpp"
-#include "launch/ranks/gpus/gpu_sampler.hpp"
+#include "launch/ranks/gpu_sampler.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/ranks/start_limits.hpp"
 #include "launch/record/gpu_use_record.hpp"
