@@ -210,7 +210,7 @@ def meet():
 
 
 class Epoch:
-    """Trains one, and holds its seconds: train, first (step), test; of the host's: input, waited (for gradients)."""
+    """Trains and tests one, and holds its seconds: train, first (step), test; of the host's: input, waited (for gradients)."""
 
     def __init__(self):
         model.train()
@@ -232,23 +232,22 @@ class Epoch:
             at = time.perf_counter()
         self.steps = step + 1
         self.train = meet() - begin
-        self.test()
-
-    def test(self):
         model.eval()
         begin = now()
-        sums = torch.zeros(3, device=device)
+        sums = torch.zeros(3, device=device)  # of the loss, of hits, of images
         with torch.no_grad():
             for images, labels in test:
                 if len(labels):
                     out = model(images)
-                    sums += torch.stack([F.cross_entropy(out, labels, reduction="sum"), (out.argmax(1) == labels).sum().float(), torch.ones_like(labels).sum().float()])
+                    sums[0] += F.cross_entropy(out, labels, reduction="sum")
+                    sums[1] += (out.argmax(1) == labels).sum()
+                    sums[2] += len(labels)
         loss, right, count = ranks.sum(sums).tolist()
         self.test = now() - begin
         self.loss, self.accuracy = loss / count, right / count
 
 
-if args.device == "cuda" or (args.device == "auto" and torch.cuda.is_available() and args.backend != "gloo"):
+if args.device == "cuda" or (args.device == "auto" and torch.cuda.is_available()):
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % max(1, torch.cuda.device_count()))
     torch.cuda.set_device(device)
 else:
@@ -259,12 +258,11 @@ batch = args.global_batch // ranks.size if args.global_batch else args.batch
 rate = args.lr if args.global_batch else args.lr * ranks.size
 torch.manual_seed(args.seed)
 model = (MnistNet() if args.net == "mnist" else cifar_net()).to(device)
-first_parameter = next(model.parameters())
 model, optimizer = ranks.wrap(model, torch.optim.SGD(model.parameters(), lr=rate, momentum=args.momentum))
 last_gradient = [0.0]  # when the backward pass came to the first layer, whose gradient is the last
-first_parameter.register_hook(lambda gradient: last_gradient.__setitem__(0, time.perf_counter()))
+next(model.parameters()).register_hook(lambda gradient: last_gradient.__setitem__(0, time.perf_counter()))
 counts = [int(word) for word in args.images.split(",")] if args.images else [0, 0]
-train, test = open_split("train", counts[0], True), open_split("test", counts[1], False)
+train, test = open_split("train", counts[0], True), open_split("test", counts[-1], False)
 torch.manual_seed(args.seed + 1 + ranks.rank)  # of dropout
 meet()
 startup = time.time() - began
@@ -275,7 +273,11 @@ while len(epochs) < args.epochs and not (args.target_accuracy and epochs and epo
         e = epochs[-1]
         print(f"epoch {len(epochs)}/{args.epochs}: {e.train:.3f} s ({e.steps} steps of {batch} on {ranks.size} ranks), test {e.test:.3f} s, loss {e.loss:.4f}, accuracy {e.accuracy:.2%}", flush=True)
 
-total = lambda name: sum(getattr(e, name) for e in epochs)  # noqa: E731
+
+def total(name):
+    return sum(getattr(e, name) for e in epochs)
+
+
 whole = total("train") + total("test")
 if ranks.rank == 0:
     metric("train_s", total("train"), "s")

@@ -58,7 +58,7 @@ def test_the_published_table():
     if not has("torch"):
         return
     for options in ("--api hvd", "--api ddp", "--api ddp --backend gloo"):
-        output = run("published_table.py", *options.split(), "--images", "3840,500", "--epochs", "2")
+        output = run("published_table.py", *options.split(), "--images", "3840,500", "--epochs", "2", "--lr", "0.02", "--momentum", "0.9")
         if output:
             values = dict(re.findall(r"muster-metric: (\S+) (\S+)", output))
             assert float(values["accuracy"]) > 0.8, output
