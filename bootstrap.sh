@@ -5,10 +5,10 @@ cd "$(dirname "$0")"
 
 build_packages=(g++ cmake ninja-build pkg-config libpmix-dev libopenmpi-dev openmpi-bin libhdf5-openmpi-dev
     libtomlplusplus-dev libhwloc-dev libsodium-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libkainjow-mustache-dev libxxhash-dev zlib1g-dev
-    libminizip-dev libpng-dev libjpeg-dev libarchive-dev python3 libpython3-dev)
-demo_packages=(dataset-fashion-mnist)
-test_packages=(libgtest-dev libgmock-dev mpich libmpich-dev python3-numpy python3-mpi4py python3-torch python3-h5py python3-h5py-mpi slurm-wlm munge
-    iproute2 procps util-linux libsimgrid-dev)
+    libminizip-dev libpng-dev libjpeg-dev libarchive-dev libsimgrid-dev python3 libpython3-dev)
+demo_packages=(dataset-fashion-mnist python3-torch libopenblas0-pthread)
+test_packages=(libgtest-dev libgmock-dev mpich libmpich-dev python3-numpy python3-mpi4py python3-h5py python3-h5py-mpi slurm-wlm munge
+    iproute2 procps util-linux)
 data=/usr/share/datasets/fashion-mnist
 
 say() { echo "bootstrap: $*" >&2; }
@@ -81,7 +81,7 @@ build() {
 
 demo() {
     deps build demo
-    build release muster muster-stage muster-bench
+    build release muster muster-stage muster-bench muster_native muster_io_c  # the last two are what Python loads
     local bin=build/release/bin out=demo-results
     mkdir -p $out
     say "1. Fashion-MNIST becomes one HDF5 file, written by two ranks together"
@@ -92,8 +92,8 @@ demo() {
     "$bin/muster-stage" verify $out/fashion-mnist.h5
     say "2. where the ranks go"
     "$bin/muster" plan -n 2 --slots-per-node 2
-    say "3. training on 1, 2 and 4 ranks, three times each"
-    "$bin/muster-bench" scale --ranks 1,2,4 --repeats 3 --data $out/fashion-mnist.h5 -o $out
+    say "3. training by PyTorch on 1, 2 and 4 ranks, three times each"
+    "$bin/muster-bench" scale --net mnist --ranks 1,2,4 --repeats 3 --warmup 0 --data $out/fashion-mnist.h5 -o $out
     say "results: $out/results.json, report: $out/report.html"
 }
 
