@@ -9,6 +9,7 @@
 
 #include "base/trust/sha256.hpp"
 #include "jobscripts/container_folders.hpp"
+#include "launch/ranks/exports.hpp"
 
 namespace muster {
 
@@ -100,7 +101,7 @@ bool is_folder_to_bind(std::string const& folder) {
 
 }  // namespace
 
-void set_rank_variables(environment& v, identity const& who, binding const& place, topology const&, rendezvous const& point) {
+void set_rank_variables(environment& v, identity const& who, binding const& place, rendezvous const& point) {
     set_muster(v, who);
     set_torch(v, who, point);
     set_horovod(v, who);
@@ -152,6 +153,13 @@ void set_gpu_variables(environment& v, binding const& place) {
             if (!visible.empty()) v.set("ZE_AFFINITY_MASK", visible);
             break;
     }
+}
+
+void complete_variables(environment& variables, rank_setting const& rank) {
+    set_rank_variables(variables, rank.who, rank.place, rank.point);
+    set_explicit(variables, rank.exports);
+    add_python_folders(variables, rank.python);
+    set_container_variables(variables, rank.command);
 }
 
 }  // namespace muster
