@@ -60,7 +60,8 @@ void engine_supervisor::decide_cause() {
         auto const who = *suspect_;
         auto advice = who.fault.advice;
         // Slurm's PMIx kills a world, watchers too, when one of its ranks dies, and that one's may not have told of it.
-        if (advice.empty() && ranks_[who.rank].uses_mpi && ranks_.count(remote_rank::state::lost) > 0)
+        bool const killed = who.fault.exit_code == 128 + SIGKILL;
+        if ((advice.empty() || killed) && ranks_[who.rank].uses_mpi && ranks_.count(remote_rank::state::lost) > 0)
             advice = fmt::format("{} killed others at the same moment: another rank may have failed first", engine_.name);
         return fail(ranks_[who.rank], who.fault.what, who.fault.exit_code, advice, who.last_lines);
     }
