@@ -17,10 +17,11 @@ die() { say "$*"; exit 1; }
 usage() {
     cat <<'TEXT'
 ./bootstrap.sh demo               convert real images, train on 1, 2 and 4 ranks, print the scaling table, write the report
-./bootstrap.sh test               build as it is installed, and run all tests
-./bootstrap.sh test --only REGEX  of these only the tests whose names match
-./bootstrap.sh test --sanitize    again under AddressSanitizer and UndefinedBehaviorSanitizer, and the fuzz targets for 5 s each
-./bootstrap.sh test --system debian-13 [--only REGEX]   in a Debian 13 that it makes in a folder (tests/systems/debian-13.sh), as root
+./bootstrap.sh test               build as it is installed, and test every feature once (tests/quick)
+./bootstrap.sh test --all         all other tests, and --sanitize
+./bootstrap.sh test --only REGEX  the tests whose names match
+./bootstrap.sh test --sanitize    under AddressSanitizer and UndefinedBehaviorSanitizer, and the fuzz targets for 5 s each
+./bootstrap.sh test --system debian-13 [--all | --only REGEX]   in a Debian 13 that it makes in a folder (tests/systems/debian-13.sh), as root
 ./bootstrap.sh build [PRESET]     release (the default), dev or tsan, into build/PRESET
 ./bootstrap.sh install --prefix DIR
 ./bootstrap.sh deps [build|demo|test]...   only the Debian packages (all of them without a word); packages instead of deps prints their names
@@ -99,14 +100,15 @@ demo() {
 # Most tests wait most of their time, for processes, deadlines and Slurm: twice as many at once as there are cores. A test of n ranks takes the place of n.
 at_once() { echo $((2 * $(nproc))); }
 
-# test [--only REGEX]: everything, in the build that is installed.
+# run_tests OPTION..: those that ctest chooses, in the build that is installed.
 run_tests() {
     deps build demo test
     build release
-    ctest --preset release --parallel "$(at_once)" ${2:+--tests-regex "$2"}
+    ctest --preset release --parallel "$(at_once)" "$@"
 }
+quick_tests() { grep -v '^#' tests/quick | paste -sd'|'; }
 
-# test --system NAME [--only REGEX]: the same there.
+# test --system NAME [OPTION..]: the same there.
 run_tests_on() {
     local system=tests/systems/$1.sh
     [ -x "$system" ] || { say "test: no system '$1'; use debian-13"; exit 2; }
@@ -128,11 +130,12 @@ case ${1:-} in
     demo) demo ;;
     test)
         case ${2:-} in
-            '') run_tests ;;
-            --only) [ -n "${3:-}" ] || { say "test: write --only REGEX"; exit 2; }; run_tests --only "$3" ;;
+            '') run_tests --tests-regex "$(quick_tests)" ;;
+            --all) run_tests --exclude-regex "$(quick_tests)"; build release public_headers; run_sanitizers ;;
+            --only) [ -n "${3:-}" ] || { say "test: write --only REGEX"; exit 2; }; run_tests --tests-regex "$3" ;;
             --system) run_tests_on "${3:-}" "${@:4}" ;;
             --sanitize) run_sanitizers ;;
-            *) say "test: no option '$2'; use test, test --only, test --sanitize or test --system"; exit 2 ;;
+            *) say "test: no option '$2'; use test, test --all, test --only, test --sanitize or test --system"; exit 2 ;;
         esac
         ;;
     install)

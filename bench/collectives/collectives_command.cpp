@@ -10,8 +10,8 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/run_captured.hpp"
-#include "base/process/text_file.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "bench/collectives/collectives_contenders.hpp"

@@ -10,9 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/process.hpp"
-#include "base/process/text_file.hpp"
-#include "base/process/write_all.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
 #include "base/units.hpp"

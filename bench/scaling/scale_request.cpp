@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "bench/peers/peer.hpp"

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/process/run_captured.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "bench/tools/checked_json.hpp"
 
 namespace muster {

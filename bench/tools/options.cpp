@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/error.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 
 namespace muster {

@@ -6,7 +6,20 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.hpp"
 #include "base/shared_library.hpp"
+
+namespace muster {
+
+// The error of a call to the CUDA driver.
+
+/// An error of the CUDA driver, with the call's name and the driver's own code.
+class cuda_error : public library_error {
+  public:
+    cuda_error(std::string_view call, int native_code, std::string_view text) : library_error("CUDA", call, native_code, text) {}
+};
+
+}  // namespace muster
 
 namespace muster::cuda {
 

@@ -17,7 +17,6 @@
 #include "comm/mpi/mpi_native.hpp"
 #include "comm/mpi/mpi_node_allreduce.hpp"
 #include "comm/mpi/mpi_node_memory.hpp"
-#include "comm/mpi/mpi_ops.hpp"
 #include "comm/mpi/mpi_pairwise.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 #include "comm/mpi/mpi_world.hpp"

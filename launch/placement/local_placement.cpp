@@ -10,9 +10,4 @@ local_placement place_here(topology machine, allocation given, mapping map, plac
     return where;
 }
 
-identity identity_of(local_placement const& where, int rank, std::string const& nspace) {
-    int const size = where.map.world_size();
-    return {nspace, rank, size, rank, size, 0, 1, where.machine.host, identity::source::muster};
-}
-
 }  // namespace muster

@@ -1,7 +1,6 @@
 // The placement of ranks that are all on this node: both halves in one value.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "launch/hardware/topology.hpp"
@@ -9,7 +8,6 @@
 #include "launch/placement/mapping.hpp"
 #include "launch/placement/placement_request.hpp"
 #include "launch/scheduler/allocation.hpp"
-#include "pmix/identity.hpp"
 
 namespace muster {
 
@@ -23,8 +21,5 @@ struct local_placement {
 
 /// The placement of ranks that are all on this node. Pure. Throws errc::placement.
 local_placement place_here(topology machine, allocation given, mapping map, placement_request const& wanted);
-
-/// Who rank `rank` of this placement is, in the job `nspace`.
-identity identity_of(local_placement const& where, int rank, std::string const& nspace);
 
 }  // namespace muster

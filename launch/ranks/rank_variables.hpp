@@ -5,11 +5,18 @@
 #include <vector>
 
 #include "base/environment.hpp"
-#include "launch/hardware/topology.hpp"
 #include "launch/placement/binding.hpp"
+#include "launch/ranks/python_folders.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster {
+
+// The variables that tell a rank's program which GPU is its own.
+
+/// Sets for a rank with a GPU: CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER (AMD: ROCR_VISIBLE_DEVICES; Intel: ZE_AFFINITY_MASK),
+/// MUSTER_GPU_INDEX, which is what its program passes to cudaSetDevice, JAX_LOCAL_DEVICE_IDS, and MUSTER_GPU_UUID if it is known.
+/// Lists of AMD's and of other vendors that would be applied on top are removed.
+void set_gpu_variables(environment& variables, binding const& place);
 
 /// Where the ranks of a job find each other.
 struct rendezvous {
@@ -24,13 +31,26 @@ inline constexpr int most_tensorflow_workers = 256;  ///< TF_CONFIG lists every 
 /// Sets in `variables` what muster's own libraries, PyTorch, Horovod, JAX and TensorFlow read (names and meaning: each
 /// framework's launcher documentation), the GPUs that stay visible and OMP_NUM_THREADS. What tells a rank who it is always
 /// overrides what was inherited; tuning (OMP_NUM_THREADS, GLOO_SOCKET_IFNAME, PYTHONUNBUFFERED, …) never overrides the user.
-void set_rank_variables(environment& variables, identity const& who, binding const& place, topology const& machine,
-                        rendezvous const& point);
+void set_rank_variables(environment& variables, identity const& who, binding const& place, rendezvous const& point);
 
 /// Where `command` starts such a container ("apptainer exec …", also behind other words): the folder of the engine's PMIx server, if it is
 /// on this node, is put to APPTAINER_BIND or SINGULARITY_BIND, so that ranks share the server's memory instead of asking it for each value;
 /// and UCX opens shared memory by name, since ranks in several user namespaces may not open each other's descriptors. What the user has
 /// set stays. Any other command: nothing.
 void set_container_variables(environment& variables, std::vector<std::string> const& command);
+
+/// One rank, for complete_variables. The references must outlive it.
+struct rank_setting {
+    identity const& who;
+    binding const& place;
+    rendezvous const& point;
+    std::vector<std::string> const& exports;  ///< -x
+    std::vector<std::string> const& command;
+    python_folders python;
+};
+
+/// Sets all that a rank's program gets from muster, in the order in which one overrides the other: set_rank_variables, set_explicit,
+/// add_python_folders, set_container_variables.
+void complete_variables(environment& variables, rank_setting const& rank);
 
 }  // namespace muster

@@ -27,7 +27,7 @@ std::string umask_and_limits();
 /// `muster tmrsh [--stay] HOST COMMAND…`, which engines call as if it were ssh: a shell on HOST, a host of this PBS job, runs the words
 /// joined by blanks. Runs pbs_tmrsh, with SIGTERM and SIGINT ignored: PBS ends the job's first host with SIGTERM, and an
 /// engine that is still ending its ranks must not lose its daemons before that. Returns the command's exit code; 0 if pbs_tmrsh
-/// was killed, as the launcher does with one that does not return (engine_supervisor_stop.cpp). With --stay it ends no sooner than its
+/// was killed, as the launcher does with one that does not return (remote_group.cpp). With --stay it ends no sooner than its
 /// parent where pbs_tmrsh has lost its pbs_mom, as when that is started anew: the command runs on. Throws errc::unavailable outside
 /// of a PBS job.
 int tmrsh_command(std::vector<std::string> const& words, environment const& variables);

@@ -6,11 +6,36 @@
 #include <cstdio>
 
 #include "base/error.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "launch/ranks/exports.hpp"
+#include "launch/ranks/rank_variables.hpp"
 #include "launch/system/absolute_path.hpp"
+#include "launch/system/host_name.hpp"
+#include "pmix/library/random_bits.hpp"
 
 namespace muster {
+
+namespace {
+
+std::vector<identity> identify_ranks(run_context const& run) {
+    auto const& counts = run.map.ranks_per_node;
+    std::vector<int> node_ranks(counts.size(), -1);  // place among the nodes used
+    int used = 0;
+    for (std::size_t n = 0; n < counts.size(); ++n)
+        if (counts[n] > 0) node_ranks[n] = used++;
+    auto const nspace = pmix::make_job_name(short_host_name());
+    auto const places = run.map.places();
+    int const size = static_cast<int>(places.size());
+    std::vector<identity> ranks;
+    for (auto const& place : places) {
+        auto const node = static_cast<std::size_t>(place.node);
+        ranks.push_back({nspace, static_cast<int>(ranks.size()), size, place.local_rank, counts[node], node_ranks[node], used,
+                         run.given.nodes[node].name, identity::source::muster});
+    }
+    return ranks;
+}
+
+}  // namespace
 
 void print_note(std::string const& text) {
     auto const before = ::signal(SIGPIPE, SIG_IGN);
@@ -25,9 +50,9 @@ run_preparation prepare_run(run_context const& run) {
         throw error(errc::usage,
                     fmt::format("--print-env {}: there is no such rank; give one from 0 to {}", *options.print_env, size - 1));
     if (!run.map.note.empty() && !options.quiet) print_note(run.map.note);
-    return {variables_for_ranks(run.inherited, options.exports),
+    return {identify_ranks(run), variables_for_ranks(run.inherited, options.exports),
             options.working_dir.empty() ? "" : absolute_path(options.working_dir),
-            find_python_folders(self_program(), options.python_path, options.as_horovod)};
+            find_python_folders(self_program(), options.python_path, options.as_horovod), size <= most_tensorflow_workers};
 }
 
 }  // namespace muster

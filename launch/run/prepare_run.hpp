@@ -2,18 +2,22 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/environment.hpp"
 #include "launch/ranks/python_folders.hpp"
 #include "launch/settings/run_context.hpp"
+#include "pmix/identity.hpp"
 
 namespace muster {
 
 /// What ranks get whoever starts them.
 struct run_preparation {
-    environment variables;    ///< the launcher's, without those of an outer launcher, and with -x
-    std::string working_dir;  ///< absolute; empty: the launcher's own
-    python_folders python;    ///< of this installation
+    std::vector<identity> ranks;  ///< who each is; by the name that the allocation has for its host
+    environment variables;        ///< the launcher's, without those of an outer launcher, and with -x
+    std::string working_dir;      ///< absolute; empty: the launcher's own
+    python_folders python;        ///< of this installation
+    bool lists_workers;           ///< the world is small enough for TF_CONFIG: each rank gets a port
 };
 
 /// Prints a note on standard error. Where nobody reads that any more, the run goes on without it.

@@ -16,16 +16,16 @@
 #include "launch/placement/local_placement.hpp"
 #include "launch/placement/node_share.hpp"
 #include "launch/placement/this_node.hpp"
-#include "launch/ranks/exports.hpp"
-#include "launch/ranks/gpus/gpu_sampler.hpp"
+#include "launch/ranks/gpu_sampler.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/ranks/start_limits.hpp"
 #include "launch/record/gpu_use_record.hpp"
-#include "launch/run/embedded_supervisor.hpp"
+#include "launch/run/local_group.hpp"
+#include "launch/run/run_supervisor.hpp"
+#include "launch/run/stdin_forwarder.hpp"
 #include "launch/system/held_ports.hpp"
 #include "launch/system/open_files.hpp"
 #include "pmix/library/open_library.hpp"
-#include "pmix/library/random_bits.hpp"
 
 namespace muster {
 
@@ -45,9 +45,10 @@ child_rank make_rank(run_options const& options, identity const& who, binding co
             .err = rank_stream(STDERR_FILENO, how, std::move(files.err))};
 }
 
-pmix::job describe_job(local_placement const& where, std::string const& session_dir, std::string const& program) {
+pmix::job describe_job(local_placement const& where, run_preparation const& prepared, std::string const& session_dir,
+                       std::string const& program) {
     pmix::job job;
-    job.nspace = pmix::make_job_name(where.machine.host);
+    job.nspace = prepared.ranks.front().nspace;
     job.host = where.machine.host;
     job.world_size = where.map.world_size();
     job.session_dir = session_dir;
@@ -72,24 +73,21 @@ struct rank_starter {
     local_placement const& where;
     run_preparation const& prepared;
     std::string const& program;
-    std::string const& nspace;
     rendezvous const& point;
     rlimit open_files;
     std::vector<prepared_rank> ready;  ///< the first ranks
 
     environment variables_of(int rank) const {
         environment own = prepared.variables;
-        set_rank_variables(own, identity_of(where, rank, nspace), where.bindings[static_cast<std::size_t>(rank)], where.machine,
-                           point);
-        set_explicit(own, options.exports);
-        add_python_folders(own, prepared.python);
-        set_container_variables(own, options.command);
+        auto const index = static_cast<std::size_t>(rank);
+        complete_variables(
+            own, {prepared.ranks[index], where.bindings[index], point, options.exports, options.command, prepared.python});
         return own;
     }
 
     prepared_rank prepare(int rank) const {
-        return {make_rank(options, identity_of(where, rank, nspace), where.bindings[static_cast<std::size_t>(rank)]),
-                variables_of(rank)};
+        auto const index = static_cast<std::size_t>(rank);
+        return {make_rank(options, prepared.ranks[index], where.bindings[index]), variables_of(rank)};
     }
 
     /// Prepares ranks, in their order, as long as there is time.
@@ -122,12 +120,11 @@ struct rank_starter {
     }
 };
 
-rendezvous make_rendezvous(held_ports const& ports, int world_size) {
+rendezvous make_rendezvous(held_ports const& ports) {
     auto const& numbers = ports.numbers();
     rendezvous point{"127.0.0.1", numbers[0], numbers[1], {}};
-    if (world_size <= most_tensorflow_workers)
-        for (auto port = numbers.begin() + 2; port != numbers.end(); ++port)
-            point.workers.push_back(fmt::format("127.0.0.1:{}", *port));
+    for (auto port = numbers.begin() + 2; port != numbers.end(); ++port)
+        point.workers.push_back(fmt::format("127.0.0.1:{}", *port));
     return point;
 }
 
@@ -187,25 +184,26 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     auto const open_files = raise_open_files();
     pmix::open_library();  // where it is missing, that is told before anything is begun
     end_phase("program found, ranks placed");
-    auto job = describe_job(where, run.session_dir, program);
+    auto job = describe_job(where, prepared, run.session_dir, program);
     job.topology = [&hwloc]() -> void* {
         load_here(hwloc.get());
         return hwloc.get();
     };
     // First, since it blocks the signals it reads: a thread started before could take them away.
-    embedded_supervisor watch(run);
+    run_supervisor watch(run);
+    local_group ranks(run, watch.loop(), watch.writer(), watch.events());
     std::optional<pmix::pmi1_server> pmi1_server;
     std::optional<held_ports> ports;
     std::optional<process_starter> processes;
     rendezvous point;
-    rank_starter starter{options, where, prepared, program, job.nspace, point, open_files, {}};
+    rank_starter starter{options, where, prepared, program, point, open_files, {}};
     auto const meanwhile = [&](pmix::server::question const& takes_time) {
         if (!ports) {
             check_limits(options, size);
-            watch.note_memory_kills();
+            ranks.note_memory_kills();
             pmi1_server.emplace(job);
-            ports.emplace(2 + (size <= most_tensorflow_workers ? size : 0));
-            point = make_rendezvous(*ports, size);
+            ports.emplace(2 + (prepared.lists_workers ? size : 0));
+            point = make_rendezvous(*ports);
             processes.emplace(size);
         }
         starter.make_ready(takes_time);
@@ -220,12 +218,12 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     }
     try {
         for (int rank = 0; rank < size; ++rank)
-            watch.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, *pmi1_server, *processes));
+            ranks.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, *pmi1_server, *processes));
         processes->finish();
     } catch (program_error const& e) {
-        watch.start_failed(e.what(), e.exit_status());
+        ranks.start_failed(e.what(), e.exit_status());
     } catch (error const& e) {
-        watch.start_failed(e.what(), exit_code(e.code()));
+        ranks.start_failed(e.what(), exit_code(e.code()));
     }
     processes.reset();
     end_phase("ranks started");
@@ -233,7 +231,8 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     gpu_use_record gpu_record(watch.loop(), options.output_dir);
     gpu_sampler const sampler(watch.loop(), own_gpus_to_sample(options, where),
                               [&](auto const& uses) { gpu_record.note(where.machine.host, uses); });
-    int const code = watch.run(pmix_server, *pmi1_server, find_master_port(options, point));
+    ranks.serve(pmix_server, *pmi1_server, find_master_port(options, point));
+    int const code = watch.run(ranks);
     end_phase("ranks ended");
     pmix_server.leave();
     return code;

@@ -136,7 +136,7 @@ int run_job(run_options const& asked, environment const& all_variables, std::str
             fmt::format("--engine embedded starts ranks on this node ({}) only, and {} of the {} nodes {} elsewhere; leave "
                         "the option out",
                         short_host_name(), others, run.map.nodes_used(), others == 1 ? "is" : "are"));
-    auto const prepared = prepare_run(run);
+    auto prepared = prepare_run(run);
     options.output_dir = make_output_dir(run);
     run_outcome outcome;
     run.outcome = &outcome;
@@ -148,6 +148,7 @@ int run_job(run_options const& asked, environment const& all_variables, std::str
             return run_on_engine(run, prepared);
         }
         auto const where = place_on_this_node(run, std::move(look_here()));
+        for (auto& who : prepared.ranks) who.host = where.machine.host;
         record.begin(&where.bindings);
         return run_embedded(run, prepared, where, hwloc);
     });

@@ -12,14 +12,14 @@
 #include "launch/placement/node_share.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/ranks/exports.hpp"
-#include "launch/ranks/own_limits.hpp"
 #include "launch/ranks/rank_environment.hpp"
 #include "launch/ranks/rank_variables.hpp"
-#include "launch/run/engine_supervisor.hpp"
+#include "launch/ranks/start_limits.hpp"
+#include "launch/run/remote/remote_group.hpp"
 #include "launch/run/remote/remote_output.hpp"
+#include "launch/run/run_supervisor.hpp"
 #include "launch/system/absolute_path.hpp"
 #include "launch/system/host_name.hpp"
-#include "pmix/library/random_bits.hpp"
 
 namespace muster {
 
@@ -29,11 +29,6 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     auto const& options = run.options;
     auto const& map = run.map;
     auto const places = map.places();
-    int const size = static_cast<int>(places.size());
-    std::vector<int> node_ranks(map.ranks_per_node.size(), -1);  // place among the nodes used
-    int used = 0;
-    for (std::size_t n = 0; n < node_ranks.size(); ++n)
-        if (map.ranks_per_node[n] > 0) node_ranks[n] = used++;
     wire::job common;
     common.place = options.place;
     common.working_dir = prepared.working_dir.empty() ? absolute_path(".") : prepared.working_dir;
@@ -49,27 +44,18 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.network_interface = options.network_interface;
     common.grace = options.grace;
     common.lost_after = options.lost_after();
-    common.hold_worker_port = size <= most_tensorflow_workers;
+    common.hold_worker_port = prepared.lists_workers;
     common.file_mask = read_umask();
     // A job script's ulimit holds for all of its nodes. A login node's own limits say nothing of them.
     if (std::any_of(run.given.nodes.begin(), run.given.nodes.end(), is_this_host)) common.limits = read_own_limits();
-    std::string const nspace = pmix::make_job_name(short_host_name());
     std::vector<remote_rank> ranks(places.size());
-    for (int r = 0; r < size; ++r) {
-        auto& rank = ranks[static_cast<std::size_t>(r)];
-        rank.node = places[static_cast<std::size_t>(r)].node;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        auto& rank = ranks[r];
+        rank.node = places[r].node;
         auto const node = static_cast<std::size_t>(rank.node);
         rank.job = common;
         rank.common = large;
-        rank.job.who = {nspace,
-                        r,
-                        size,
-                        places[static_cast<std::size_t>(r)].local_rank,
-                        map.ranks_per_node[node],
-                        node_ranks[node],
-                        used,
-                        run.given.nodes[node].name,
-                        identity::source::muster};
+        rank.job.who = prepared.ranks[r];
         rank.job.place = with_share(options.place, run.given, run.given.nodes[node]);
         rank.job.address = run.given.nodes[node].address;
     }
@@ -79,13 +65,16 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
 /// What the launcher knows of a rank's environment; the rest is known to the engine and the node only.
 void print_environment(wire::job const& job) {
     auto variables = rank_environment(job.variables, {}, job.own_step);
-    set_rank_variables(variables, job.who, {}, {}, {});
+    complete_variables(variables, {job.who, {}, {}, job.exports, job.command, {job.python_package, job.python_horovod}});
     std::vector<std::string> left_open{"MASTER_ADDR", "MASTER_PORT", "JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_PORT",
                                        "TF_CONFIG"};
     if (!job.variables.has("OMP_NUM_THREADS")) left_open.emplace_back("OMP_NUM_THREADS");
-    for (auto const& name : left_open) variables.unset(name);
-    set_explicit(variables, job.exports);
-    add_python_folders(variables, {job.python_package, job.python_horovod});
+    auto const is_given = [&](std::string const& name) {
+        return std::any_of(job.exports.begin(), job.exports.end(),
+                           [&](auto const& entry) { return entry.starts_with(name + "="); });
+    };
+    for (auto const& name : left_open)
+        if (!is_given(name)) variables.unset(name);
     fmt::print(
         "{}# set on {} when the rank is placed there: {}, CUDA_VISIBLE_DEVICES, MUSTER_GPU_INDEX, MUSTER_GPU_UUID, MUSTER_CPUS, "
         "GLOO_SOCKET_IFNAME, and the engine's own\n",
@@ -113,14 +102,17 @@ int run_on_engine(run_context const& run, run_preparation const& prepared) {
         return 0;
     }
     if (options.print_env) {
-        remote_ranks const all(std::move(ranks));
+        evidence known;
+        remote_ranks const all(std::move(ranks), known);
         print_environment(all.job_of(*(all.begin() + *options.print_env)));
         return 0;
     }
-    engine_supervisor watch(run, engine, std::move(ranks));
-    watch.direct_shims(command, job);
-    write_files(command);
-    return watch.run(command);
+    run_supervisor watch(run);
+    remote_group group(run, watch.loop(), watch.writer(), watch.events(), engine, std::move(ranks));
+    group.direct_shims(std::move(command), job);
+    int const code = watch.run(group);
+    end_phase("ranks and engine ended");
+    return code;
 }
 
 }  // namespace muster

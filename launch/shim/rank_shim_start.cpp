@@ -13,7 +13,6 @@
 #include "launch/observe/abort_notice.hpp"
 #include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/node_share.hpp"
-#include "launch/ranks/exports.hpp"
 #include "launch/ranks/python_folders.hpp"
 #include "launch/ranks/rank_environment.hpp"
 #include "launch/ranks/rank_variables.hpp"
@@ -61,10 +60,8 @@ environment rank_shim::program_variables(wire::go const& go) const {
     if (!interface.empty()) own.set_default("GLOO_SOCKET_IFNAME", interface);
     if (!job_.network_interface.empty()) own.set_default("NCCL_SOCKET_IFNAME", job_.network_interface);
     rendezvous const point{go.address, go.master_port, go.jax_port, go.workers};
-    set_rank_variables(own, job_.who, binding_, machine_, point);
-    set_explicit(own, job_.exports);
-    add_python_folders(own, keep_present({job_.python_package, job_.python_horovod}, job_.who.host));
-    set_container_variables(own, job_.command);
+    auto const python = keep_present({job_.python_package, job_.python_horovod}, job_.who.host);
+    complete_variables(own, {job_.who, binding_, point, job_.exports, job_.command, python});
     return own;
 }
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/run_captured.hpp"
-#include "base/process/text_file.hpp"
 #include "base/text.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
@@ -164,8 +164,8 @@ int meaning_of(int signal_number, allocation const& given) noexcept {
     return ends && given.scheduler == scheduler_kind::flux ? SIGTERM : signal_number;
 }
 
-std::string describe(job_end why, allocation const& given) {
-    auto const job = given.job_id.empty() ? std::string("the job") : fmt::format("job {}", given.job_id);
+std::string describe(job_end why, std::string const& job_id) {
+    auto const job = job_id.empty() ? std::string("the job") : fmt::format("job {}", job_id);
     switch (why) {
         case job_end::cancelled: return job + " was cancelled";
         case job_end::out_of_time: return job + " is out of time";

@@ -10,7 +10,7 @@
 #include "base/environment.hpp"
 #include "base/units.hpp"
 #include "launch/scheduler/allocation.hpp"
-#include "launch/scheduler/pbs_job.hpp"
+#include "launch/scheduler/pbs.hpp"
 
 namespace muster {
 
@@ -49,6 +49,6 @@ std::vector<std::string> ask_down_nodes(allocation const& given, environment con
 int meaning_of(int signal_number, allocation const& given) noexcept;
 
 /// "job 12 was cancelled"; empty where nothing ends the job.
-std::string describe(job_end why, allocation const& given);
+std::string describe(job_end why, std::string const& job_id);
 
 }  // namespace muster

@@ -13,7 +13,7 @@
 #include "comm/fail_together.hpp"
 #include "comm/gradients/bucket_plan.hpp"
 #include "comm/nccl/library/nccl_comm.hpp"
-#include "comm/nccl/library/nccl_error.hpp"
+#include "comm/nccl/library/nccl_library.hpp"
 
 namespace muster {
 

@@ -1,25 +1,25 @@
 #include "launch/run/remote/remote_ranks.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "base/cpuset.hpp"
 #include "base/version.hpp"
-#include "launch/ranks/rank_name.hpp"
-#include "launch/system/exit_status.hpp"
 #include "launch/system/network.hpp"
 
 namespace muster {
 
-remote_ranks::remote_ranks(std::vector<remote_rank> ranks) : ranks_(std::move(ranks)) {
+remote_ranks::remote_ranks(std::vector<remote_rank> ranks, evidence& known) : known_(known), ranks_(std::move(ranks)) {
     for (auto const& rank : ranks_) {
-        planned_host_.emplace(rank.node, rank.job.who.host);
+        known.ranks.push_back({.rank = rank.job.who.rank, .node = rank.node});
+        auto const node = static_cast<std::size_t>(rank.node);
+        if (planned_hosts_.size() <= node) planned_hosts_.resize(node + 1);
+        planned_hosts_[node] = rank.job.who.host;
         auto const number = static_cast<std::size_t>(rank.job.who.node_rank);
         if (hosts_.size() <= number) hosts_.resize(number + 1);
         hosts_[number].ranks.push_back(rank.job.who.rank);
     }
+    known.hosts = planned_hosts_;
 }
 
 wire::job remote_ranks::job_of(remote_rank const& rank) const {
@@ -36,9 +36,18 @@ bool remote_ranks::is_on(int rank, int number) const noexcept {
            ranks_[static_cast<std::size_t>(rank)].job.who.node_rank == number;
 }
 
-bool remote_ranks::awaits_agent_of(remote_rank const& rank) const noexcept {
+bool remote_ranks::awaits_agent_of(int rank) const noexcept {
     bool const any = std::any_of(hosts_.begin(), hosts_.end(), [](auto const& host) { return host.link != nullptr; });
-    return any && hosts_[static_cast<std::size_t>(rank.job.who.node_rank)].link == nullptr;
+    return any && hosts_[static_cast<std::size_t>(ranks_[static_cast<std::size_t>(rank)].job.who.node_rank)].link == nullptr;
+}
+
+/// Where agents have come from some hosts, the others are those that are missing: no rank is started before all are there.
+std::string remote_ranks::list_missing() const {
+    if (auto const hosts = known_.list([this](auto const& rank) { return awaits_agent_of(rank.rank); }); !hosts.empty())
+        return hosts;
+    auto const absent = known_.list(rank_evidence::state::absent);
+    auto const placing = known_.list(rank_evidence::state::placing);
+    return (absent.empty() ? "none" : absent) + (placing.empty() ? "" : "; not yet placed: " + placing);
 }
 
 std::string remote_ranks::objection_to_agent(wire::hello const& hello) const {
@@ -64,7 +73,7 @@ std::string remote_ranks::objection_to(wire::hello const& hello, std::string_vie
         return fmt::format("{} started rank {} of {} on {}, instead of {} ranks; see its command with --dry-run", engine,
                            hello.rank, hello.world_size, hello.host, size);
     auto const& rank = ranks_[static_cast<std::size_t>(hello.rank)];
-    if (rank.now != remote_rank::state::absent)
+    if (known_[hello.rank].now != rank_evidence::state::absent)
         return fmt::format("{} started rank {} twice, on {} and {}; see its command with --dry-run", engine, hello.rank,
                            rank.job.who.host, hello.host);
     auto const host = host_of_node_.find(rank.node);
@@ -82,14 +91,16 @@ std::string remote_ranks::objection_to(wire::hello const& hello, std::string_vie
 /// Each host is called by its name in the plan, so two nodes on one host are two names of it: an alias, or an address.
 std::string remote_ranks::explain_host_of_two_nodes(int node, int other, std::string const& host) const {
     auto const of_both = [&](remote_rank const& rank) { return rank.node == node || rank.node == other; };
-    auto const& name = planned_host_.at(node);
-    return fmt::format("{} and {} are two names of one host, {}; write {}:{} instead of both", name, planned_host_.at(other),
-                       host, name, std::count_if(ranks_.begin(), ranks_.end(), of_both));
+    auto const& name = planned_hosts_[static_cast<std::size_t>(node)];
+    return fmt::format("{} and {} are two names of one host, {}; write {}:{} instead of both", name,
+                       planned_hosts_[static_cast<std::size_t>(other)], host, name,
+                       std::count_if(ranks_.begin(), ranks_.end(), of_both));
 }
 
 remote_rank& remote_ranks::admit(wire::hello const& hello) {
     auto& rank = (*this)[hello.rank];
-    rank.now = remote_rank::state::placing;
+    known_[hello.rank].now = rank_evidence::state::placing;
+    known_.hosts[static_cast<std::size_t>(rank.node)] = hello.host;
     rank.job.who.host = hello.host;
     rank.step = hello.step;
     host_of_node_.emplace(rank.node, hello.host);
@@ -97,15 +108,23 @@ remote_rank& remote_ranks::admit(wire::hello const& hello) {
     return rank;
 }
 
-std::optional<std::pair<remote_rank*, remote_rank const*>> remote_ranks::find_shared_gpu() {
-    std::map<std::pair<int, std::string>, remote_rank const*> owners;
-    for (auto& rank : ranks_) {
+std::optional<std::pair<int, int>> remote_ranks::find_shared_gpu() const {
+    std::map<std::pair<int, std::string>, int> owners;
+    for (auto const& rank : ranks_) {
         if (rank.place.gpu_index < 0) continue;
         auto const id = rank.place.gpu_uuid.empty() ? std::to_string(rank.place.gpu_index) : rank.place.gpu_uuid;
-        auto const [owner, first] = owners.try_emplace({rank.node, id}, &rank);
-        if (!first) return std::pair(&rank, owner->second);
+        auto const [owner, first] = owners.try_emplace({rank.node, id}, rank.job.who.rank);
+        if (!first) return std::pair(rank.job.who.rank, owner->second);
     }
     return std::nullopt;
+}
+
+std::string remote_ranks::note_on_places() const {
+    auto const noted = [](remote_rank const& rank) { return !rank.place.note.empty(); };
+    auto const first = std::find_if(ranks_.begin(), ranks_.end(), noted);
+    if (first == ranks_.end()) return {};
+    auto const others = std::count_if(first, ranks_.end(), noted) - 1;
+    return first->place.note + (others > 0 ? fmt::format(" (and so {} more host{})", others, others > 1 ? "s" : "") : "");
 }
 
 wire::go remote_ranks::make_go() const {
@@ -116,97 +135,11 @@ wire::go remote_ranks::make_go() const {
     return go;
 }
 
-std::string remote_ranks::host_of(remote_rank const& rank) const {
-    auto const host = host_of_node_.find(rank.node);
-    return host != host_of_node_.end() ? host->second : rank.job.who.host;
-}
-
-std::string remote_ranks::name_of(remote_rank const& rank) const {
-    return name_of_rank(rank.job.who.rank, host_of(rank), rank.place.gpu_index, rank.place.gpu_uuid);
-}
-
-std::string remote_ranks::list(remote_rank::state now) const {
-    return list([now](remote_rank const& rank) { return rank.now == now; });
-}
-
-std::string remote_ranks::list(std::function<bool(remote_rank const&)> const& of) const {
-    std::map<int, cpuset> by_node;
-    for (auto const& rank : ranks_)
-        if (of(rank)) by_node[rank.node].cpus.push_back(rank.job.who.rank);
-    std::vector<std::string> words;
-    for (auto& [node, ranks] : by_node) {
-        if (words.size() == most_named) break;
-        auto const& one = ranks_[static_cast<std::size_t>(ranks.cpus.front())];
-        words.push_back(fmt::format("{} {} on {}", ranks.cpus.size() == 1 ? "rank" : "ranks", ranks.to_list(), host_of(one)));
-    }
-    return list_some(words, by_node.size(), "nodes");
-}
-
-std::size_t remote_ranks::count(remote_rank::state now) const {
-    return static_cast<std::size_t>(std::count_if(ranks_.begin(), ranks_.end(), [&](auto const& r) { return r.now == now; }));
-}
-
-std::size_t remote_ranks::running() const {
-    return count(remote_rank::state::running) + count(remote_rank::state::ready) + count(remote_rank::state::placing);
-}
-
 std::vector<rank_row> remote_ranks::rows(int inspection) const {
-    std::vector<rank_row> rows;
-    for (auto const& rank : ranks_) {
-        rank_row row;
-        row.rank = rank.job.who.rank;
-        row.host = host_of(rank);
-        if (rank.wait_status || rank.over() || rank.now == remote_rank::state::absent) {
-            row.now = rank_row::life::ended;
-            row.end = rank.wait_status                         ? describe_end(*rank.wait_status)
-                      : rank.now == remote_rank::state::absent ? "has not come up"
-                                                               : "is lost";
-        } else if (rank.now != remote_rank::state::running) {
-            row.now = rank_row::life::ended;
-            row.end = "waits for ranks that have not come up";
-        } else if (rank.inspected != inspection || rank.sight.pid == 0) {
-            row.now = rank_row::life::silent;
-        } else {
-            row.sight = rank.sight;
-        }
-        if (rank.connected) row.met = true;
-        rows.push_back(std::move(row));
-    }
-    infer_meeting(rows);
-    return rows;
-}
-
-remote_rank const* remote_ranks::find_leaver(int suspect) const {
-    remote_rank const* leaver = nullptr;
-    std::size_t left = 0, others = 0;
-    for (auto const& rank : ranks_) {
-        if (rank.left_early) {
-            ++left;
-            if (leaver == nullptr && rank.uses_mpi) leaver = &rank;
-        } else if (rank.job.who.rank != suspect) {
-            ++others;
-        }
-    }
-    return left < others ? leaver : nullptr;
-}
-
-std::size_t remote_ranks::in_world() const {
-    return static_cast<std::size_t>(
-        std::count_if(ranks_.begin(), ranks_.end(), [](auto const& r) { return r.connected && !r.finalized; }));
-}
-
-bool remote_ranks::any_connected() const {
-    return std::any_of(ranks_.begin(), ranks_.end(), [](auto const& r) { return r.connected; });
-}
-
-std::string remote_ranks::list_early_ends() const {
-    constexpr std::size_t most_names = 4;
-    std::vector<std::string> names;
-    for (auto const& rank : ranks_)
-        if (rank.wait_status && *rank.wait_status == 0) names.push_back(name_of(rank));
-    if (names.empty()) return {};
-    return fmt::format("{} had ended with code 0 before that",
-                       names.size() > most_names ? count_of_ranks(names.size()) : fmt::format("{}", fmt::join(names, ", ")));
+    return known_.rows([&](int number) -> process_sight const* {
+        auto const& rank = ranks_[static_cast<std::size_t>(number)];
+        return rank.inspected == inspection && rank.sight.pid != 0 ? &rank.sight : nullptr;
+    });
 }
 
 void remote_ranks::send_all(wire::message const& message) {

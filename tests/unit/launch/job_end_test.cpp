@@ -83,11 +83,9 @@ TEST(job_end, without_a_scheduler_to_ask_the_end_of_the_time_tells) {
 }
 
 TEST(job_end, the_job_is_named) {
-    allocation given;
-    EXPECT_EQ(describe(job_end::cancelled, given), "the job was cancelled");
-    given.job_id = "12";
-    EXPECT_EQ(describe(job_end::out_of_time, given), "job 12 is out of time");
-    EXPECT_EQ(describe(job_end::going_on, given), "");
+    EXPECT_EQ(describe(job_end::cancelled, ""), "the job was cancelled");
+    EXPECT_EQ(describe(job_end::out_of_time, "12"), "job 12 is out of time");
+    EXPECT_EQ(describe(job_end::going_on, "12"), "");
 }
 
 }  // namespace

@@ -100,8 +100,7 @@ TEST(rank_variables, tell_every_framework_the_same) {
     place.visible_devices = "0,1";
     place.device_index = 1;
     environment v{{"RANK", "99"}, {"GLOO_SOCKET_IFNAME", "eth7"}};
-    set_rank_variables(v, who, place, machine,
-                       {"127.0.0.1", 29500, 29501, {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"}});
+    set_rank_variables(v, who, place, {"127.0.0.1", 29500, 29501, {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"}});
     for (
         auto const& [name, value] : std::vector<std::pair<std::string, std::string>>{
             {"RANK", "3"},
@@ -132,10 +131,20 @@ TEST(rank_variables, tell_every_framework_the_same) {
     EXPECT_EQ(identify(v, "elsewhere").rank, 3);
 }
 
+TEST(rank_variables, of_the_user_come_last) {
+    identity const who{"n", 3, 4, 1, 2, 1, 2, "node2", identity::source::muster};
+    environment v;
+    complete_variables(v,
+                       {who, {}, {"10.0.0.1", 29500, 29501, {}}, {"RANK=7", "PYTHONPATH=/mine"}, {"true"}, {"/lib/python", ""}});
+    EXPECT_EQ(v.get("RANK"), "7");
+    EXPECT_EQ(v.get("WORLD_SIZE"), "4");
+    EXPECT_EQ(v.get("PYTHONPATH"), "/mine:/lib/python");
+}
+
 TEST(rank_variables, give_programs_a_run_id_without_the_secret_of_the_jobs_name) {
     auto const id_of = [](std::string const& nspace) {
         environment v;
-        set_rank_variables(v, {nspace, 0, 1, 0, 1, 0, 1, "h", identity::source::muster}, {}, {}, {});
+        set_rank_variables(v, {nspace, 0, 1, 0, 1, 0, 1, "h", identity::source::muster}, {}, {});
         return v.get_or("TORCHELASTIC_RUN_ID", "");
     };
     auto const id = id_of("muster.h.17.00112233445566778899aabbccddeeff");

@@ -7,10 +7,10 @@
 namespace muster {
 namespace {
 
-using state = remote_rank::state;
+using state = rank_evidence::state;
 
 /// Four ranks on two nodes.
-remote_ranks make_ranks() {
+std::vector<remote_rank> four_ranks() {
     std::vector<remote_rank> ranks(4);
     for (int r = 0; r < 4; ++r) {
         auto& rank = ranks[static_cast<std::size_t>(r)];
@@ -19,8 +19,13 @@ remote_ranks make_ranks() {
         rank.job.who.node_rank = rank.node;
         rank.job.who.host = "node" + std::to_string(rank.node);
     }
-    return remote_ranks(std::move(ranks));
+    return ranks;
 }
+
+struct fixture {
+    evidence known;
+    remote_ranks ranks{four_ranks(), known};
+};
 
 wire::hello hello_of(int rank, std::string const& host) {
     wire::hello hello;
@@ -32,9 +37,11 @@ wire::hello hello_of(int rank, std::string const& host) {
 }
 
 TEST(remote_ranks, only_the_shims_of_the_plan_are_admitted) {
-    auto ranks = make_ranks();
+    fixture of_four;
+    auto& [known, ranks] = of_four;
     EXPECT_EQ(ranks.objection_to(hello_of(0, "a"), "srun"), "");
-    EXPECT_EQ(ranks.admit(hello_of(0, "a")).now, state::placing);
+    ranks.admit(hello_of(0, "a"));
+    EXPECT_EQ(known[0].now, state::placing);
     EXPECT_NE(ranks.objection_to(hello_of(0, "a"), "srun").find("started rank 0 twice"), std::string::npos);
     EXPECT_NE(ranks.objection_to(hello_of(1, "b"), "srun").find("put rank 1 on b"), std::string::npos);
     EXPECT_NE(ranks.objection_to(hello_of(2, "a"), "srun").find("put rank 2 on a"), std::string::npos);
@@ -46,43 +53,31 @@ TEST(remote_ranks, only_the_shims_of_the_plan_are_admitted) {
 }
 
 TEST(remote_ranks, a_host_of_two_names_is_told) {
-    auto ranks = make_ranks();
+    fixture of_four;
+    auto& [known, ranks] = of_four;
     ranks.admit(hello_of(0, "a"));
     EXPECT_EQ(ranks.objection_to(hello_of(2, "a"), "remote"),
               "node0 and node1 are two names of one host, a; write node0:4 instead of both");
 }
 
-TEST(remote_ranks, one_that_left_its_world_is_found_while_most_are_still_in_it) {
-    auto ranks = make_ranks();
-    EXPECT_EQ(ranks.find_leaver(-1), nullptr);
-    ranks[2].left_early = true;
-    EXPECT_EQ(ranks.find_leaver(-1), nullptr) << "a program without MPI may end when it likes";
-    ranks[2].uses_mpi = true;
-    ASSERT_NE(ranks.find_leaver(-1), nullptr);
-    EXPECT_EQ(ranks.find_leaver(-1)->job.who.rank, 2);
-    EXPECT_NE(ranks.find_leaver(3), nullptr);
-    ranks[0].left_early = ranks[0].uses_mpi = true;
-    EXPECT_EQ(ranks.find_leaver(3), nullptr) << "where others leave too, they are behind MPI_Finalize";
-}
-
-TEST(remote_ranks, have_met_where_their_server_says_so) {
-    auto ranks = make_ranks();
-    for (auto& rank : ranks) rank.now = state::running, rank.inspected = 1, rank.sight.pid = 7;
-    EXPECT_FALSE(ranks.any_connected());
+TEST(remote_ranks, show_what_the_last_look_has_shown) {
+    fixture of_four;
+    auto& [known, ranks] = of_four;
+    for (int r = 0; r < 4; ++r) known[r].now = state::running, ranks[r].inspected = r == 3 ? 0 : 1, ranks[r].sight.pid = 7;
     EXPECT_EQ(ranks.rows(1)[1].met, std::nullopt);
-    ranks[1].connected = ranks[2].connected = ranks[2].finalized = true;
-    EXPECT_TRUE(ranks.any_connected());
-    EXPECT_EQ(ranks.in_world(), 1u) << "rank 2 has left it";
-    EXPECT_EQ(ranks.rows(1)[1].met, true);
+    EXPECT_EQ(ranks.rows(1)[3].now, rank_row::life::silent);
+    known[1].connected = true;
+    EXPECT_EQ(ranks.rows(1)[1].met, true) << "its server says so";
     EXPECT_EQ(ranks.rows(1)[0].met, false);
 }
 
 TEST(remote_ranks, are_listed_by_node) {
-    auto ranks = make_ranks();
+    fixture of_four;
+    auto& [known, ranks] = of_four;
     ranks.admit(hello_of(0, "a"));
-    EXPECT_EQ(ranks.list(state::absent), "rank 1 on a, ranks 2-3 on node1");
-    EXPECT_EQ(ranks.count(state::absent), 3u);
-    EXPECT_EQ(ranks.running(), 1u);
+    EXPECT_EQ(known.list(state::absent), "rank 1 on a, ranks 2-3 on node1");
+    EXPECT_EQ(known.count(state::absent), 3u);
+    EXPECT_EQ(known.running(), 1u);
 }
 
 TEST(remote_ranks, of_many_nodes_a_few_are_listed) {
@@ -92,8 +87,9 @@ TEST(remote_ranks, of_many_nodes_a_few_are_listed) {
         rank.node = rank.job.who.node_rank = rank.job.who.rank = r;
         rank.job.who.host = "h" + std::to_string(r + 1);
     }
-    remote_ranks const ranks(std::move(many));
-    EXPECT_EQ(ranks.list(state::absent), "rank 0 on h1, rank 1 on h2, rank 2 on h3, rank 3 on h4 and 60 more nodes");
+    evidence known;
+    remote_ranks const ranks(std::move(many), known);
+    EXPECT_EQ(known.list(state::absent), "rank 0 on h1, rank 1 on h2, rank 2 on h3, rank 3 on h4 and 60 more nodes");
 }
 
 TEST(remote_ranks, share_what_is_large) {
@@ -101,7 +97,8 @@ TEST(remote_ranks, share_what_is_large) {
     auto const common = std::make_shared<common_job>(common_job{environment({{"A", "b"}}), {"program", "-x"}, {"C=d"}});
     for (int r = 0; r < 2; ++r)
         two[static_cast<std::size_t>(r)].job.who.rank = r, two[static_cast<std::size_t>(r)].common = common;
-    remote_ranks const ranks(std::move(two));
+    evidence known;
+    remote_ranks const ranks(std::move(two), known);
     auto const job = ranks.job_of(*(ranks.begin() + 1));
     EXPECT_EQ(job.who.rank, 1);
     EXPECT_EQ(job.variables, common->variables);
@@ -110,7 +107,8 @@ TEST(remote_ranks, share_what_is_large) {
 }
 
 TEST(remote_ranks, agents_come_once_a_host) {
-    auto ranks = make_ranks();
+    fixture of_four;
+    auto& [known, ranks] = of_four;
     auto hello = hello_of(-1, "a");
     hello.agent = 1;
     EXPECT_EQ(ranks.objection_to_agent(hello), "");
@@ -124,25 +122,26 @@ TEST(remote_ranks, agents_come_once_a_host) {
     EXPECT_FALSE(ranks.is_on(4, 1));
     EXPECT_FALSE(ranks.is_on(-1, 1));
     event_loop loop;
-    EXPECT_FALSE(ranks.awaits_agent_of(ranks[0])) << "where none has come, agents are not what is waited for";
+    EXPECT_FALSE(ranks.awaits_agent_of(0)) << "where none has come, agents are not what is waited for";
     auto [there, here] = make_pipe();
     ranks.host(1).link = std::make_shared<frame_channel>(loop, std::move(there), frame_channel::callbacks{}, 1);
-    EXPECT_TRUE(ranks.awaits_agent_of(ranks[0]));
-    EXPECT_FALSE(ranks.awaits_agent_of(ranks[2]));
+    EXPECT_TRUE(ranks.awaits_agent_of(0));
+    EXPECT_FALSE(ranks.awaits_agent_of(2));
     hello = hello_of(-1, "a");
     hello.agent = 1;
     EXPECT_NE(ranks.objection_to_agent(hello).find("two agents"), std::string::npos);
 }
 
 TEST(remote_ranks, a_gpu_of_two_ranks_is_found_within_a_node_only) {
-    auto ranks = make_ranks();
+    fixture of_four;
+    auto& [known, ranks] = of_four;
     for (auto& rank : ranks) rank.place.gpu_index = rank.job.who.rank % 2;
     EXPECT_FALSE(ranks.find_shared_gpu());
     ranks[3].place.gpu_index = 0;
     auto const shared = ranks.find_shared_gpu();
     ASSERT_TRUE(shared);
-    EXPECT_EQ(shared->first->job.who.rank, 3);
-    EXPECT_EQ(shared->second->job.who.rank, 2);
+    EXPECT_EQ(shared->first, 3);
+    EXPECT_EQ(shared->second, 2);
 }
 
 }  // namespace

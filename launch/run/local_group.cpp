@@ -1,0 +1,271 @@
+#include "launch/run/local_group.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/observe/container_start.hpp"
+#include "launch/observe/hang_command.hpp"
+#include "launch/observe/process_sight.hpp"
+#include "launch/ranks/rank_name.hpp"
+#include "launch/system/end_processes.hpp"
+#include "launch/system/session_dir.hpp"
+
+namespace muster {
+
+namespace {
+
+using state = rank_evidence::state;
+
+/// Ranks end together, and mostly the run with them.
+constexpr duration forget_after{0.05};
+
+/// When ranks that have not connected are searched for an MPI library that started alone.
+/// Closer than any MPI_Init of Open MPI is long, and then ever further apart.
+constexpr std::array mpi_checks{duration(0.1), duration(0.2), duration(0.35), duration(0.5),
+                                duration(1),   duration(2),   duration(5),    duration(15)};
+
+/// Reaps what has ended. False: no child is left, nor a descendant, as this process is their subreaper.
+bool reap() {
+    pid_t pid = 0;
+    while ((pid = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
+    }
+    return !(pid < 0 && errno == ECHILD);
+}
+
+}  // namespace
+
+local_group::local_group(run_context const& run, event_loop& loop, output_writer& writer, group_events& events)
+    : rank_group(run, events), run_(run), loop_(loop), writer_(writer), output_(loop, writer) {
+    known_.started = true;
+}
+
+void local_group::add(child_rank rank) {
+    rank.out.close_child_end();
+    rank.err.close_child_end();
+    if (known_.hosts.empty()) known_.hosts = {rank.who.host};
+    auto& known = known_.ranks.emplace_back(rank_evidence{.rank = rank.who.rank, .now = state::running});
+    if (auto const& gpu = rank.place.device) known.gpu_index = gpu->index, known.gpu_uuid = gpu->uuid;
+    ranks_.push_back(std::move(rank));
+}
+
+void local_group::serve(pmix::server& pmix, pmix::pmi1_server& pmi1, int master_port) {
+    pmix_ = &pmix;
+    pmi1_ = &pmi1;
+    master_port_ = master_port;
+}
+
+void local_group::start() {
+    for (auto& rank : ranks_)
+        for (auto* stream : {&rank.out, &rank.err}) output_.add(*stream, [this, &rank, stream] { on_output(rank, *stream); });
+    loop_.watch_readable(pmix_->event_fd(), [this] { poll_pmix(); });
+    loop_.watch_readable(pmi1_->event_fd(), [this] { on_pmi_events(pmi1_->poll()); });
+    if (ranks_.size() > 1)
+        for (auto const when : mpi_checks) loop_.after(when, [this] { detect_mpi(); });
+    if (unstarted_) events_.judge([this](evidence const&) { return *unstarted_; });
+}
+
+// ------------------------------------------------------------------------------------------------ what happens
+
+/// The first rank that connects starts the library's server, which may fail.
+void local_group::poll_pmix() try { on_pmi_events(pmix_->poll()); } catch (error const& e) {
+    fail(failure_cause::never_came, e.what(), exit_code(e.code()));
+}
+
+void local_group::on_pmi_events(std::vector<pmix::server_event> const& events) {
+    for (auto const& event : events) on_pmi_event(event);
+}
+
+void local_group::on_pmi_event(pmix::server_event const& event) {
+    using kind = pmix::server_event::kind;
+    if (event.what == kind::log) return writer_.write(STDERR_FILENO, without_controls(event.text));
+    if (!known_.is_rank(event.rank)) return spdlog::debug("PMI event of rank {}, which is not of this job", event.rank);
+    auto& rank = known_[event.rank];
+    if (event.what == kind::connected) {
+        rank.connected = true;
+        rank.finalized = rank.wait_status.has_value();  // a script may run one MPI program after the other
+        events_.on_world();
+    } else if (event.what == kind::finalized) {
+        rank.finalized = true;
+    } else if (!known_.deciding && !known_.abort) {
+        known_.abort = evidence::abort_word{.rank = event.rank,
+                                            .code = event.code,
+                                            .by = "MPI_Abort or PMIx_Abort",
+                                            .said = event.text == "N/A" ? "" : without_controls(event.text)};
+        events_.judge(judge_cause);
+    }
+}
+
+void local_group::on_child() {
+    // What ended is gathered first and decided on after the PMI events: a rank's own events were queued before it ended.
+    std::vector<child_rank*> ended;
+    int status = 0;
+    pid_t pid = 0;
+    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0)
+        for (auto& rank : ranks_)
+            if (auto& known = known_[rank.who.rank]; rank.pid == pid && !known.wait_status) {
+                known.wait_status = status;
+                known.now = state::ended;
+                rank.group_gone = ::kill(-pid, 0) != 0;  // its number may be used again
+                ended.push_back(&rank);
+            }
+    bool const childless = pid < 0 && errno == ECHILD;
+    poll_pmix();
+    on_pmi_events(pmi1_->poll());
+    for (auto* rank : ended) on_rank_end(*rank);
+    if (events_.now() == run_phase::closing && childless) events_.on_closed();
+}
+
+void local_group::on_rank_end(child_rank& rank) {
+    auto& known = known_[rank.who.rank];
+    pmix_->report_exit(known.rank, *known.wait_status);
+    if (!std::exchange(forget_due_, true))
+        loop_.after(forget_after, [this] {
+            forget_due_ = false;
+            pmix_->forget_ended();
+        });
+    known.memory = memory_verdict_of(*known.wait_status, memory_);
+    known.settled = true;
+    known.left_early = known.ended_well();
+    if (rank.mpi.uses_mpi_elsewhere()) known.mpi_elsewhere = rank.mpi.library;
+    known_.reader_gone = writer_.broken(STDOUT_FILENO);
+    events_.on_rank_end(known.rank);
+    known.now = state::gone;
+    events_.on_rank_gone();
+}
+
+void local_group::on_output(child_rank& rank, rank_stream& stream) {
+    rank.last_written = &stream;
+    rank.last_output = event_loop::clock::now();
+    events_.on_output();
+    if (ranks_.size() < 2) return;
+    // A rank that prints the size of its world has initialised MPI by now; one that has MPI may do so later.
+    bool const again = !rank.mpi.library.empty() && rank.last_output - rank.looked_at > mpi_look_again_after;
+    if (!std::exchange(rank.spoke, true) || again) detect_mpi(rank);
+}
+
+/// A rank of an interpreter (python with mpi4py) shows what it is only at run time.
+void local_group::detect_mpi() {
+    for (auto& rank : ranks_)
+        if (events_.now() == run_phase::running) detect_mpi(rank);
+}
+
+void local_group::detect_mpi(child_rank& rank) {
+    if (auto const& known = known_[rank.who.rank]; !known.running() || known.connected || rank.mpi.uses_mpi_elsewhere()) return;
+    rank.mpi = look_for_mpi(rank.pid);
+    rank.looked_at = event_loop::clock::now();
+}
+
+// ------------------------------------------------------------------------------------------------ signals and ends
+
+/// To the whole process group of each rank, also where the rank itself is gone: its children may be there.
+void local_group::signal_ranks(int signal_number) noexcept {
+    for (auto const& rank : ranks_)
+        if (rank.pid > 0 && !rank.group_gone) ::kill(-rank.pid, signal_number);
+}
+
+void local_group::signal(int number, bool notice) {
+    if (notice)
+        notify_descendants(number, noticed::that_catch);
+    else
+        signal_ranks(number);
+}
+
+void local_group::end(int signal_number) {
+    auto const& grace = run_.options.grace;
+    grace_ends_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(grace);
+    signal_opened_containers(loop_, signal_number, *grace_ends_);  // before what is to end is asked to
+    signal_ranks(signal_number);
+    signal_ranks(SIGCONT);  // a stopped process takes no signal
+    auto const terminate = [this] {
+        if (events_.now() == run_phase::stopping) signal_ranks(SIGTERM);
+    };
+    set_grace_timers(loop_, signal_number, grace, terminate, [this, grace] {
+        auto const running = known_.running();
+        if (events_.now() != run_phase::stopping || running == 0) return;
+        events_.say(
+            fmt::format("killing {} that did not end within {} (--grace)", count_of_ranks(running), format_duration(grace)));
+        kill();
+    });
+}
+
+void local_group::kill() {
+    signal_ranks(SIGKILL);
+    signal_descendants(SIGKILL);
+}
+
+/// Processes that ranks left behind, in their own sessions or not, have a moment to end by themselves, unless the run failed.
+void local_group::close(bool failed, int, int) {
+    if (!reap()) return events_.on_closed();
+    if (failed)
+        end_leftovers(SIGTERM);
+    else
+        loop_.after(leftover_patience, [this] { end_leftovers(SIGTERM); });
+}
+
+void local_group::end_leftovers(int signal_number) {
+    if (events_.now() != run_phase::closing) return;
+    end_descendants(signal_number);
+    loop_.after(wait_before_kill(signal_number, grace_ends_, event_loop::clock::now()), [this] { end_leftovers(SIGKILL); });
+}
+
+verdict local_group::finish(bool failed) {
+    output_.finish();
+    if (failed) sweep_shared_memory(wall_start_);
+    bool const lost = std::any_of(ranks_.begin(), ranks_.end(),
+                                  [](auto const& r) { return !(r.out.file_fault().empty() && r.err.file_fault().empty()); });
+    return lost ? blame_run(failure_cause::output, {}, exit_code(errc::io)) : verdict{};  // which one was said at once
+}
+
+void local_group::resume_output() {
+    output_.resume();
+    if (writer_.broken(STDOUT_FILENO)) output_.close_streams_to(STDOUT_FILENO);
+}
+
+void local_group::read_last_lines(int number) {
+    auto& rank = ranks_[static_cast<std::size_t>(number)];
+    for (auto* stream : {&rank.err, &rank.out}) output_.read_for_now(*stream);
+    known_[number].last_lines = rank.err.last_lines();
+}
+
+// ------------------------------------------------------------------------------------------------ what ranks are doing
+
+void local_group::inspect(rows_taker then) {
+    process_table const processes;
+    process_sight sight;
+    then(known_.rows([&](int number) {
+        auto const& rank = ranks_[static_cast<std::size_t>(number)];
+        sight = processes.inspect(rank.pid, master_port_);
+        if (rank.last_written != nullptr)
+            add_output(sight, rank.last_written->last_lines(), duration(event_loop::clock::now() - rank.last_output).count());
+        return &sight;
+    }));
+}
+
+void local_group::ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) {
+    auto const end = event_loop::clock::now() + hang_command_limit;
+    inspect([&](std::vector<rank_row> rows) {
+        std::vector<rank_row> asked;
+        for (int const rank : whom) {
+            auto& row = rows[static_cast<std::size_t>(rank)];
+            auto const left = std::chrono::ceil<std::chrono::milliseconds>(end - event_loop::clock::now());
+            if (left.count() <= 0) {
+                events_.say("--on-hang: no time is left for the other ranks");
+                break;
+            }
+            row.sight.said = muster::ask_about(command, row.sight.pid, run_.inherited, left);
+            asked.push_back(std::move(row));
+        }
+        then(asked);
+    });
+}
+
+}  // namespace muster

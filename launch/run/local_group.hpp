@@ -1,0 +1,91 @@
+// Ranks that are processes of this node, and this process' own children.
+#pragma once
+
+#include <ctime>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/observe/memory_kills.hpp"
+#include "launch/observe/mpi_use.hpp"
+#include "launch/placement/binding.hpp"
+#include "launch/ranks/output_pump.hpp"
+#include "launch/ranks/output_writer.hpp"
+#include "launch/ranks/rank_stream.hpp"
+#include "launch/run/rank_group.hpp"
+#include "launch/system/event_loop.hpp"
+#include "pmix/identity.hpp"
+#include "pmix/pmi1/pmi1_server.hpp"
+#include "pmix/server/server.hpp"
+
+namespace muster {
+
+/// The process and the output of one rank; evidence::ranks has what they say of it.
+struct child_rank {
+    identity who;
+    binding place;
+    pid_t pid = -1;
+    bool group_gone = false;              ///< no process is left in its group
+    bool spoke = false;                   ///< has written something
+    rank_stream* last_written = nullptr;  ///< the stream that it wrote to last
+    event_loop::clock::time_point last_output{};
+    mpi_sight mpi{};  ///< of the last look
+    event_loop::clock::time_point looked_at{};
+    rank_stream out;
+    rank_stream err;
+};
+
+/// Started by run_embedded one after the other. Their servers of PMIx and PMI-1 are this process' own, and tell who has met.
+class local_group final : public rank_group {
+  public:
+    /// All must outlive it.
+    local_group(run_context const& run, event_loop& loop, output_writer& writer, group_events& events);
+
+    /// Before the ranks are started: what is counted later is compared with this.
+    void note_memory_kills() { memory_ = count_memory_kills(); }
+    /// Takes over the ranks as they are started, in order of rank.
+    void add(child_rank rank);
+    /// A rank could not be started: the others are to end, and the run with this code.
+    void start_failed(std::string const& message, int code) { unstarted_ = blame_run(failure_cause::never_came, message, code); }
+    /// `master_port` is the MASTER_PORT of the ranks.
+    void serve(pmix::server& pmix, pmix::pmi1_server& pmi1, int master_port);
+
+    void start() override;
+    void signal(int number, bool notice) override;
+    void end(int signal_number) override;
+    void kill() override;
+    void close(bool failed, int exit_code, int culprit) override;
+    verdict finish(bool failed) override;
+    void on_child() override;
+    void resume_output() override;
+    void read_last_lines(int rank) override;
+    void inspect(rows_taker then) override;
+    void ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) override;
+
+  private:
+    void poll_pmix();
+    void on_pmi_events(std::vector<pmix::server_event> const& events);
+    void on_pmi_event(pmix::server_event const& event);
+    void on_rank_end(child_rank& rank);
+    void on_output(child_rank& rank, rank_stream& stream);
+    void detect_mpi();
+    void detect_mpi(child_rank& rank);
+    void signal_ranks(int signal_number) noexcept;
+    void end_leftovers(int signal_number);
+
+    run_context const& run_;
+    event_loop& loop_;
+    output_writer& writer_;
+    std::vector<child_rank> ranks_;
+    output_pump output_;  ///< after the ranks, whose streams it refers to
+    pmix::server* pmix_ = nullptr;
+    pmix::pmi1_server* pmi1_ = nullptr;
+    int master_port_ = 0;
+    std::optional<verdict> unstarted_;
+    memory_kills memory_;                                      ///< before the ranks were started
+    bool forget_due_ = false;                                  ///< the PMIx server is to forget ranks soon
+    std::optional<event_loop::clock::time_point> grace_ends_;  ///< of a stopped run
+    std::time_t wall_start_ = std::time(nullptr);
+};
+
+}  // namespace muster

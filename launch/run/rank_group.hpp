@@ -1,0 +1,97 @@
+// The ranks of a run as their supervisor handles them, whoever started them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/units.hpp"
+#include "launch/settings/run_context.hpp"
+#include "launch/watch/failure_judge.hpp"
+
+namespace muster {
+
+/// Where a run stands: starting (not all ranks are there), running, stopping (on a failure, signal or deadline), closing (no rank is left;
+/// what else was started must end), done.
+enum class run_phase { starting, running, stopping, closing, done };
+
+/// What a group of ranks tells its supervisor. It writes down what it knows of them first (rank_group::known).
+class group_events {
+  public:
+    virtual run_phase now() const = 0;
+    /// All ranks are there, and none has been started.
+    virtual void on_ready() = 0;
+    /// The program of a rank has ended.
+    virtual void on_rank_end(int rank) = 0;
+    /// A rank has met its world, or left it, or nothing more comes of that.
+    virtual void on_world() = 0;
+    /// Nothing is left of a rank, or nobody answers for it any more.
+    virtual void on_rank_gone() = 0;
+    /// Something has ended ranks, or asked them to end: who it was is decided after `patience`, or when it is due anyhow.
+    virtual void decide_after(duration patience) = 0;
+    /// What the group has seen by itself, and how that is to be judged.
+    virtual void judge(std::function<verdict(evidence const&)> const& what) = 0;
+    virtual void on_output() = 0;
+    /// Nobody reads standard output any more: the run ends, and says nothing.
+    virtual void on_reader_gone() = 0;
+    /// Whatever else was started has ended.
+    virtual void on_closed() = 0;
+    virtual void say(std::string const& line) = 0;
+
+  protected:
+    ~group_events() = default;
+};
+
+/// The ranks of one start: all run together and end together. Used from the loop's thread.
+class rank_group {
+  public:
+    rank_group(run_context const& run, group_events& events) : events_(events) {
+        known_.job_id = run.given.job_id;
+        known_.in_job = run.given.fixed;
+        known_.allow_singletons = run.options.allow_singletons;
+    }
+    virtual ~rank_group() = default;
+    rank_group(rank_group const&) = delete;
+    rank_group& operator=(rank_group const&) = delete;
+
+    evidence& known() noexcept { return known_; }
+
+    /// Ranks are started, or are gathered until `on_ready`, and are watched from now on. Throws what keeps any from being started.
+    virtual void start() = 0;
+    /// Lets the ranks that were gathered begin.
+    virtual void go() {}
+
+    /// Passes a signal on to all ranks; `notice`: only to processes that have a handler for it.
+    virtual void signal(int number, bool notice) = 0;
+    /// Asks all to end by this signal, and kills them after the grace.
+    virtual void end(int signal_number) = 0;
+    virtual void kill() = 0;
+    /// No rank is left: ends what else was started, then tells `on_closed`. `culprit`: the rank that failed first, or -1.
+    virtual void close(bool failed, int exit_code, int culprit) = 0;
+    /// All is closed: writes what is left of the output. What is wrong only now, if anything is.
+    virtual verdict finish(bool failed) = 0;
+
+    /// A child of this process has ended.
+    virtual void on_child() = 0;
+    /// The writer of the output may have room again, or its reader has gone.
+    virtual void resume_output() = 0;
+    /// Notes what a rank that is to blame has written last.
+    virtual void read_last_lines(int) {}
+
+    using rows_taker = std::function<void(std::vector<rank_row> const&)>;
+    /// Looks at all ranks and calls `then`, at once or within some seconds. Of several looks the latest counts.
+    virtual void inspect(rows_taker then) = 0;
+    /// Has `command` run about each of these ranks; `then` gets those that it was run about.
+    virtual void ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) = 0;
+
+  protected:
+    void fail(failure_cause cause, std::string const& text, int exit_code) {
+        events_.judge([&](evidence const&) { return blame_run(cause, text, exit_code); });
+    }
+
+    evidence known_;
+    group_events& events_;
+};
+
+}  // namespace muster

@@ -1,0 +1,498 @@
+#include "launch/run/remote/remote_group.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/process/phase_timeline.hpp"
+#include "launch/engine/describe_engine_job.hpp"
+#include "launch/engine/mpi_family.hpp"
+#include "launch/observe/hang_command.hpp"
+#include "launch/ranks/rank_stream.hpp"
+#include "launch/remote/host_agent.hpp"
+#include "launch/system/end_processes.hpp"
+#include "launch/system/network.hpp"
+
+namespace muster {
+
+namespace {
+
+using state = rank_evidence::state;
+
+constexpr duration gather_limit{120};  ///< for the next host or rank to come: a large job may take longer than that
+constexpr duration final_messages_patience{0.2};
+constexpr duration cause_patience{0.3};             ///< for a word on why a rank has ended, or its shim or agent
+constexpr duration return_patience{3};              ///< for shims whose agent is gone, which then call by themselves
+constexpr duration beyond_grace{2};                 ///< for the shims' messages after they have killed their ranks
+constexpr duration engine_patience{5};              ///< for an engine whose ranks are all gone, until the user is told
+constexpr duration gathering_engine_patience{1.5};  ///< for one whose shims have not all come
+constexpr duration agent_patience{2};               ///< for Hydra's agents in a PBS job
+constexpr duration longest_wait{120};               ///< for an engine whose ranks have ended well, until it is ended
+constexpr duration inspection_limit{3};
+
+}  // namespace
+
+remote_group::remote_group(run_context const& run, event_loop& loop, output_writer& writer, group_events& events,
+                           engine_row const& engine, std::vector<remote_rank> ranks)
+    : rank_group(run, events),
+      run_(run),
+      options_(run.options),
+      loop_(loop),
+      engine_(engine),
+      gpu_record_(loop, run.options.output_dir),
+      listener_(loop, ranks.size(), run.options.lost_after(),
+                [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
+      ranks_(std::move(ranks), known_),
+      output_(loop, writer, ranks_.size(), ranks_.window(),
+              [this](int rank, std::size_t bytes) { ranks_[rank].link.send(wire::encode(wire::room{bytes})); }),
+      pulse_(loop, ranks_, run.options.lost_after(),
+             {[this] { return events_.now() == run_phase::running; },
+              [this](std::vector<int> const& silent) {
+                  events_.judge([&](evidence const& now) { return judge_silence(now, silent, options_.lost_after() / 1.5); });
+                  return events_.now() == run_phase::running;
+              }}),
+      process_(loop, engine, [this](std::string const& line) { events_.say(line); }) {
+    known_.engine = engine.name;
+}
+
+void remote_group::direct_shims(engine_command command, engine_job const& job) {
+    command_ = std::move(command);
+    directions_.emplace(listener_.key(), listener_.port(), directions_request(job, options_, engine_.name));
+    for (auto const& [name, value] : directions_->variables()) command_.variables.set(name, value);
+    if (!directions_->warning().empty()) events_.say("note: " + directions_->warning());
+    if (!options_.verbose) return;
+    for (auto const& note : directions_->notes()) events_.say(note);
+}
+
+void remote_group::start() {
+    write_files(command_);
+    process_.start(command_, engine_.name == "remote" ? ranks_.hosts() : ranks_.size());
+    end_phase("engine started");
+    loop_.watch_reader_gone(STDOUT_FILENO, [this] {
+        loop_.unwatch(STDOUT_FILENO);
+        if (events_.now() == run_phase::closing) return end_engine();
+        events_.on_reader_gone();
+    });
+    note_progress();
+    if (options_.start_timeout)
+        loop_.after(*options_.start_timeout, [this] { on_gather_timeout(); });
+    else
+        watch_gathering();
+}
+
+// ------------------------------------------------------------------------------------------------ connections
+
+void remote_group::on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
+    if (hello.agent >= 0) return take_host(hello, link);
+    if (hello.again) return take_again(hello, link);
+    if (!gathering() || refuses(ranks_.objection_to(hello, engine_.name))) return;
+    auto& rank = admit(hello);
+    link->set_callbacks({[this, &rank](std::string_view frame) { on_frame(rank, frame); },
+                         [this, &rank](std::string const& reason) { on_link_lost(rank, reason); }},
+                        largest_frame_bytes);
+    rank.link.set_own(std::move(link));
+    rank.link.send(wire::encode(ranks_.job_of(rank)));
+}
+
+bool remote_group::refuses(std::string const& objection) {
+    if (!objection.empty()) fail(failure_cause::never_came, objection, exit_code(errc::placement));
+    return !objection.empty();
+}
+
+remote_rank& remote_group::admit(wire::hello const& hello) {
+    note_progress();
+    auto& rank = ranks_.admit(hello);
+    output_.set_format(hello.rank, output_format(options_.tag_output, options_.timestamp_output, rank.job.who));
+    return rank;
+}
+
+void remote_group::take_host(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
+    if (!gathering() || refuses(ranks_.objection_to_agent(hello))) return;
+    int const number = hello.agent;
+    auto& host = ranks_.host(number);
+    host.link = std::move(link);
+    host.link->set_callbacks({[this, number](std::string_view frame) { on_host_frame(number, frame); },
+                              [this, number](std::string const& reason) { on_host_lost(number, reason); }},
+                             largest_frame_bytes);
+    note_progress();
+}
+
+/// Its agent is gone, or stands still: this connection is for what must not wait for it.
+void remote_group::take_again(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
+    if (!known_.is_rank(hello.rank) || events_.now() == run_phase::done) return;
+    auto& rank = ranks_[hello.rank];
+    if (!known(rank).here() || rank.link.has_own()) return;
+    link->set_callbacks({[this, &rank](std::string_view frame) { on_frame(rank, frame); },
+                         [this, &rank](std::string const& reason) {
+                             if (!rank.link.has_host()) on_link_lost(rank, reason);
+                         }},
+                        largest_frame_bytes);
+    rank.link.set_own(std::move(link));
+    pulse_.note_alive(hello.rank);
+    if (events_.now() == run_phase::stopping) rank.link.send(wire::encode(wire::signal{stop_signal_, true}));
+    if (events_.now() == run_phase::closing) rank.link.send(wire::encode(wire::bye{0}));
+}
+
+void remote_group::on_frame(remote_rank& rank, std::string_view frame) {
+    if (auto const piece = wire::read_output(frame)) {
+        output_.take(rank.job.who.rank, *piece);
+        if (piece->what != wire::output_piece::kind::note) events_.on_output();
+        return;
+    }
+    try {
+        std::visit([&](auto const& message) { on_message(rank, message); }, wire::decode(frame));
+    } catch (error const& e) {
+        events_.judge([&](evidence const& now) {
+            return blame_rank(now, rank.job.who.rank, failure_cause::watcher, e.what(), exit_code(errc::internal));
+        });
+    }
+}
+
+void remote_group::on_host_frame(int number, std::string_view frame) {
+    auto const one = wire::read_rank_frame(frame);
+    if (!one || !ranks_.is_on(one->rank, number)) return;
+    auto& rank = ranks_[one->rank];
+    if (one->what == wire::rank_frame::kind::frame) return on_frame(rank, one->bytes);
+    rank.link.drop_host();
+    if (!rank.link.open()) on_link_lost(rank, std::string(frame_channel::closed_by_peer));
+}
+
+void remote_group::on_link_lost(remote_rank& rank, std::string const& reason) {
+    auto& lost = known(rank);
+    spdlog::debug("{}: {}", known_.name_of(lost), reason);
+    output_.finish(lost.rank);
+    if (winding_up() || lost.now == state::gone) return;
+    lost.now = state::lost;
+    lost.cut = reason == frame_channel::closed_by_peer;
+    if (known_.first_lost < 0) known_.first_lost = lost.rank;
+    if (events_.now() == run_phase::stopping) return events_.on_rank_gone();
+    // Others may be lost at the same moment, and the message of the rank that failed first may be on its way.
+    events_.decide_after(cause_patience);
+}
+
+/// Where the host lives its shims see that their agent is gone, and call here themselves to tell what becomes of their ranks.
+void remote_group::on_host_lost(int number, std::string const& reason) {
+    if (winding_up()) return;
+    auto const each = [this, number](auto const& what) {
+        for (int const r : ranks_.host(number).ranks)
+            if (auto& rank = ranks_[r]; known(rank).here() && !rank.link.open()) what(rank);
+    };
+    if (gathering()) {  // the starter has seen it, too, and is about to say more
+        loop_.after(return_patience, [this, number] {
+            if (!gathering()) return;
+            events_.judge([&](evidence const& now) { return blame_agent(now, ranks_.host(number).ranks.front()); });
+        });
+        return;
+    }
+    if (reason != frame_channel::closed_by_peer) return each([&](remote_rank& rank) { on_link_lost(rank, reason); });
+    each([this](remote_rank& rank) { note_orphan(known(rank), agent_process); });
+    events_.decide_after(cause_patience);
+    loop_.after(return_patience, [this, each] {
+        each([this](remote_rank& rank) { on_link_lost(rank, std::string(frame_channel::closed_by_peer)); });
+    });
+}
+
+/// An engine that has lost a rank ends its daemons on all nodes. A daemon that dies by itself takes no watcher with it.
+void remote_group::note_orphan(rank_evidence& rank, std::string const& daemon) {
+    rank.daemon_lost = daemon;
+    if (known_.first_orphan < 0 && known_.first_lost < 0 && known_.first_killed < 0) known_.first_orphan = rank.rank;
+}
+
+// ------------------------------------------------------------------------------------------------ messages
+
+/// A shim's first message, by its agent. The host's ranks share one job, which the agent fits to each.
+void remote_group::on_message(remote_rank& rank, wire::hello const& hello) {
+    auto& host = ranks_.host(rank.job.who.node_rank);
+    if (hello.rank != rank.job.who.rank || !host.link) return;
+    if (!gathering()) return host.link->send(wire::encode(wire::rank_frame{hello.rank, wire::encode(wire::bye{0})}));
+    if (refuses(ranks_.objection_to(hello, engine_.name))) return;
+    admit(hello).link.set_host(host.link, hello.rank);
+    if (!std::exchange(host.has_job, true)) host.link->send(wire::encode(ranks_.job_of(rank)));
+}
+
+void remote_group::on_message(remote_rank& rank, wire::ready const& ready) {
+    note_progress();
+    rank.place = ready;
+    known(rank).gpu_index = ready.gpu_index;
+    known(rank).gpu_uuid = ready.gpu_uuid;
+    if (known(rank).now != state::placing) return;
+    known(rank).now = state::ready;
+    if (++ready_ == ranks_.size() && gathering() && start_as_one()) events_.on_ready();
+}
+
+void remote_group::on_message(remote_rank& rank, wire::started const&) {
+    if (known(rank).now == state::ready) known(rank).now = state::running;
+}
+
+void remote_group::on_message(remote_rank& rank, wire::failed const& failed) {
+    fail(failure_cause::rank_end, fmt::format("{}: {}", known_.name_of(known(rank)), failed.what), failed.exit_code);
+}
+
+void remote_group::on_message(remote_rank& rank, wire::ended const& ended) {
+    auto& one = known(rank);
+    if (one.wait_status) return;  // told before, on its other way
+    one.now = state::ended;
+    one.wait_status = ended.wait_status;
+    one.memory = ended.memory;
+    one.last_lines = ended.last_lines;
+    one.left_early = ended.wait_status == 0 && known_.first_lost < 0 && !ended.asked;
+    one.asked = one.asked || ended.asked;
+    events_.on_rank_end(one.rank);
+}
+
+void remote_group::on_message(remote_rank& rank, wire::gone const&) {
+    known(rank).now = state::gone;
+    output_.finish(rank.job.who.rank);  // its shim has sent all of it before
+    events_.on_rank_gone();
+}
+
+void remote_group::on_message(remote_rank& rank, wire::used_mpi const& used) {
+    known(rank).uses_mpi = true;
+    auto const family = family_of(used.library);
+    if (options_.allow_singletons || ranks_.size() < 2 || !is_foreign(family, command_.speaks)) return;
+    events_.judge([&](evidence const& now) {
+        return blame_rank(now, rank.job.who.rank, failure_cause::singleton,
+                          fmt::format("came up as a singleton, in a world of size 1: it uses {}, which does not work with {}",
+                                      used.library, engine_.name),
+                          exit_code(errc::singleton),
+                          fmt::format("use {}, or --allow-singletons if that is meant", engines_for(family)));
+    });
+}
+
+void remote_group::on_message(remote_rank& rank, wire::orphaned const& orphaned) {
+    note_orphan(known(rank), orphaned.parent.empty() ? "the engine's daemon" : orphaned.parent);
+    events_.decide_after(cause_patience);  // its engine may have died before it
+}
+
+void remote_group::on_message(remote_rank& rank, wire::asked_to_end const& asked) {
+    auto& one = known(rank);
+    if (asked.number == SIGKILL && !one.asked) {
+        one.watcher_killed = true;
+        if (known_.first_killed < 0) known_.first_killed = one.rank;
+    }
+    one.asked = true;  // of a suspect, too, whose end the signal came after
+    if (!gathering() && events_.now() != run_phase::running) return;
+    known_.asked = true;
+    events_.decide_after(blame_patience);
+}
+
+void remote_group::on_message(remote_rank&, wire::aborting const& aborting) {
+    if (!known_.is_rank(aborting.rank)) return;
+    if (!known_.abort) known_.abort = evidence::abort_word{.rank = aborting.rank, .code = aborting.code};
+    events_.decide_after(cause_patience);
+}
+
+/// Only the engine remote tells of MPI's own meeting.
+void remote_group::on_message(remote_rank& rank, wire::met const& met) {
+    known(rank).connected = true;
+    known(rank).finalized = met.left;
+    events_.on_world();
+}
+
+void remote_group::on_message(remote_rank& rank, wire::settled const&) {
+    known(rank).settled = true;
+    events_.on_world();
+}
+
+void remote_group::on_message(remote_rank& rank, wire::pong const& pong) {
+    if (pulse_.take(rank.job.who.rank, pong) || events_.now() != run_phase::running) return;
+    events_.judge([&](evidence const& now) { return judge_silent_agent(now, rank.job.who.rank, options_.lost_after() / 1.5); });
+}
+
+void remote_group::on_message(remote_rank& rank, wire::gpus_used const& used) {
+    gpu_record_.note(known_.host_of(known(rank)), used.gpus);
+}
+
+// ------------------------------------------------------------------------------------------------ until all are there
+
+/// Whoever takes his time is waited for as long as others still come.
+void remote_group::watch_gathering() {
+    auto const left = gather_limit - duration(event_loop::clock::now() - last_progress_);
+    if (left <= duration(0)) return on_gather_timeout();
+    loop_.after(left, [this] {
+        if (gathering()) watch_gathering();
+    });
+}
+
+void remote_group::on_gather_timeout() {
+    if (!gathering()) return;
+    auto const when = options_.start_timeout ? fmt::format("after {}", format_duration(*options_.start_timeout))
+                                             : fmt::format("nothing has come for {}:", format_duration(gather_limit));
+    fail(failure_cause::never_came,
+         fmt::format("{} {} of {} ranks are there; missing: {}; check those nodes with muster doctor --allocation", when,
+                     known_.count(state::ready), ranks_.size(), ranks_.list_missing()),
+         exit_code(errc::timeout));
+}
+
+/// All shims are there and nothing has been started yet: the last moment to see that two ranks have one GPU.
+bool remote_group::start_as_one() {
+    bool const sharing = options_.place.ranks_per_gpu > 1 || options_.place.slots_per_node || !options_.place.gpu_map.empty();
+    if (auto const shared = sharing ? std::nullopt : ranks_.find_shared_gpu()) {
+        events_.judge([&](evidence const& now) {
+            return blame_rank(now, shared->first, failure_cause::never_came,
+                              fmt::format("would share its GPU with {}", now.name_of(now[shared->second])),
+                              exit_code(errc::placement), "use --ranks-per-gpu if that is meant");
+        });
+        return false;
+    }
+    if (run_.outcome != nullptr)
+        for (auto const& rank : ranks_) run_.outcome->shares.push_back({rank.place.cpus, rank.place.gpu_index});
+    tell_of_places();
+    return true;
+}
+
+void remote_group::tell_of_places() const {
+    if (options_.verbose)
+        for (auto const& rank : ranks_)
+            events_.say(fmt::format("{}: cores {}{}; {}", known_.name_of(known_[rank.job.who.rank]),
+                                    rank.place.cpus.empty() ? "any" : rank.place.cpus,
+                                    rank.place.nic.empty() ? "" : ", NIC " + rank.place.nic, rank.place.why));
+    if (auto const note = ranks_.note_on_places(); !note.empty() && !options_.quiet) events_.say("note: " + note);
+}
+
+void remote_group::go() {
+    end_phase("all ranks placed by their shims");
+    ranks_.send_all(ranks_.make_go());
+    pulse_.beat();
+}
+
+// ------------------------------------------------------------------------------------------------ the end
+
+void remote_group::end(int signal_number) {
+    stop_signal_ = signal_number;
+    ranks_.send_all(wire::signal{signal_number, true});
+    loop_.after(options_.grace + beyond_grace, [this] {
+        if (events_.now() != run_phase::stopping) return;
+        for (auto& rank : known_.ranks)
+            if (rank.here()) rank.now = state::lost;
+        events_.say(fmt::format("{} did not end within {} (--grace, and {} more): giving them up", known_.list(state::lost),
+                                format_duration(options_.grace), format_duration(beyond_grace)));
+        events_.on_rank_gone();
+    });
+}
+
+void remote_group::kill() {
+    if (events_.now() == run_phase::closing) return end_engine();  // no rank is left, only the engine
+    stop_signal_ = SIGKILL;
+    ranks_.send_all(wire::signal{SIGKILL, true});
+    for (auto& rank : ranks_) rank.link.flush(duration(0.5));
+}
+
+/// An engine whose ranks all ended well ends by itself; another one may never.
+void remote_group::close(bool failed, int exit_code, int culprit) {
+    if (engine_.name == "srun" && culprit >= 0)  // so that sacct shows it
+        for (auto& rank : ranks_) rank.link.send(wire::encode(wire::bye{rank.job.who.rank == culprit ? exit_code : 0}));
+    else
+        ranks_.send_all(wire::bye{0});
+    if (!process_.running()) return events_.on_closed();
+    bool const broken = known_.count([](auto const& r) { return !r.daemon_lost.empty() || r.now == state::lost; }) > 0;
+    if (broken) return end_engine();
+    bool const complete = known_.count(state::absent) == 0;  // else some shims are still to come
+    bool const clean = complete && !failed;
+    // pbs_tmrsh does not always return when its task has ended, as where the first chunk has mpiprocs=0; Hydra waits for it.
+    if (engine_.name == "mpiexec") loop_.after(agent_patience, [] { kill_descendants_called("pbs_tmrsh"); });
+    if (clean)
+        loop_.after(engine_patience, [this] {
+            if (events_.now() == run_phase::closing && !options_.quiet)
+                events_.say(fmt::format("note: all ranks have ended well; waiting for {} to end (Ctrl-C ends it)", engine_.name));
+        });
+    loop_.after(clean      ? longest_wait
+                : complete ? engine_patience
+                           : gathering_engine_patience,
+                [this, complete] {
+                    if (events_.now() != run_phase::closing) return;
+                    if (complete)
+                        events_.say(fmt::format("{} still runs although its ranks have ended: ending it", engine_.name));
+                    end_engine();
+                });
+}
+
+void remote_group::end_engine() {
+    auto const one = std::find_if(ranks_.begin(), ranks_.end(), [](auto const& rank) { return !rank.step.empty(); });
+    process_.end(SIGTERM, one == ranks_.end() ? "" : one->step);
+}
+
+verdict remote_group::finish(bool failed) {
+    process_.wait_for_cancel();
+    for (auto& rank : ranks_) rank.link.flush(duration(0.2));
+    return failed || process_.was_ended() ? verdict{} : judge_late_engine(known_);
+}
+
+void remote_group::on_child() {
+    int status = 0;
+    for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;)
+        if (process_.take(pid, status)) on_engine_end();
+}
+
+void remote_group::on_engine_end() {
+    known_.engine_status = process_.status();
+    if (winding_up()) return events_.on_closed();
+    // Messages of the shims may still be on their way.
+    loop_.after(final_messages_patience, [this] {
+        if (winding_up()) return events_.on_closed();
+        if (events_.now() == run_phase::stopping) return events_.on_rank_gone();
+        known_.unknown_hosts = unknown_hosts();
+        events_.judge(judge_engine_end);
+    });
+}
+
+/// Of ranks that have not come up: the engine's own message may be long, and the cause stand in its first line.
+std::vector<std::string> remote_group::unknown_hosts() const {
+    constexpr std::size_t most_names = 3;  // each may take some seconds
+    std::set<std::string> hosts;
+    for (auto const& rank : known_.ranks)
+        if (rank.now == state::absent && hosts.size() < most_names) hosts.insert(known_.host_of(rank));
+    std::erase_if(hosts, has_address);
+    return {hosts.begin(), hosts.end()};
+}
+
+// ------------------------------------------------------------------------------------------------ what ranks are doing
+
+/// Asks the shims and calls `then` when all have answered, or at the limit. The latest question counts.
+void remote_group::ask(std::string const& command, std::vector<int> const& whom, duration limit, std::function<void()> then) {
+    int const number = ++question_;
+    after_question_ = std::move(then);
+    asked_ = whom;
+    auto const bytes = wire::encode(wire::inspect{number, command});
+    for (int const r : whom)
+        if (known_[r].now == state::running) ranks_[r].link.send(bytes);
+    loop_.after(limit, [this, number] {
+        if (number == question_) finish_asking();
+    });
+}
+
+void remote_group::finish_asking() {
+    if (auto const then = std::exchange(after_question_, nullptr)) then();
+}
+
+void remote_group::on_message(remote_rank& rank, wire::seen const& seen) {
+    if (seen.number != question_ || !after_question_) return;
+    rank.inspected = seen.number;
+    rank.sight = seen.sight;
+    auto const pending = [this](int r) { return known_[r].now == state::running && ranks_[r].inspected != question_; };
+    if (std::none_of(asked_.begin(), asked_.end(), pending)) finish_asking();
+}
+
+void remote_group::inspect(rows_taker then) {
+    std::vector<int> all(ranks_.size());
+    std::iota(all.begin(), all.end(), 0);
+    ask({}, all, inspection_limit, [this, then = std::move(then)] { then(ranks_.rows(question_)); });
+}
+
+void remote_group::ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) {
+    ask(command, whom, duration(hang_command_limit) + duration(1), [this, then = std::move(then)] {
+        auto rows = ranks_.rows(question_);
+        std::erase_if(rows, [](rank_row const& row) { return row.sight.said.empty(); });
+        then(rows);
+    });
+}
+
+}  // namespace muster

@@ -1,0 +1,119 @@
+// Ranks that an engine started on one or several nodes, behind a shim each.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/engine/engine_table.hpp"
+#include "launch/ranks/output_writer.hpp"
+#include "launch/record/gpu_use_record.hpp"
+#include "launch/run/rank_group.hpp"
+#include "launch/run/remote/engine_process.hpp"
+#include "launch/run/remote/remote_output.hpp"
+#include "launch/run/remote/remote_ranks.hpp"
+#include "launch/run/remote/shim_pulse.hpp"
+#include "launch/system/event_loop.hpp"
+#include "launch/wire/frame_channel.hpp"
+#include "launch/wire/messages.hpp"
+#include "launch/wire/shim_directions.hpp"
+#include "launch/wire/shim_listener.hpp"
+
+namespace muster {
+
+/// Ranks start together, once every shim is there and holds its ports; each is ended by its shim. Shims have a connection each, or, with
+/// the engine remote, one of their host's agent. Whatever the engine does or leaves undone, ranks are given up by deadlines of this
+/// process' own.
+class remote_group final : public rank_group {
+  public:
+    /// Listens for the shims. `ranks` in order of rank. All must outlive it. Throws errc::system.
+    remote_group(run_context const& run, event_loop& loop, output_writer& writer, group_events& events, engine_row const& engine,
+                 std::vector<remote_rank> ranks);
+
+    /// The command that starts the shims; sets MUSTER_LAUNCHER and MUSTER_TOKEN in it, which they need. Throws errc::usage, errc::system.
+    void direct_shims(engine_command command, engine_job const& job);
+
+    void start() override;
+    void go() override;
+    void signal(int number, bool notice) override { ranks_.send_all(wire::signal{number, false, notice}); }
+    void end(int signal_number) override;
+    void kill() override;
+    void close(bool failed, int exit_code, int culprit) override;
+    verdict finish(bool failed) override;
+    void on_child() override;
+    void resume_output() override { output_.resume(); }
+    void inspect(rows_taker then) override;
+    void ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) override;
+
+  private:
+    static constexpr std::size_t largest_frame_bytes = 16u << 20;
+
+    // connections of shims, and of hosts whose agents carry what their shims tell
+    void on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
+    bool refuses(std::string const& objection);
+    remote_rank& admit(wire::hello const& hello);
+    void take_again(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
+    void take_host(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
+    void on_frame(remote_rank& rank, std::string_view frame);
+    void on_host_frame(int number, std::string_view frame);
+    void on_link_lost(remote_rank& rank, std::string const& reason);
+    void on_host_lost(int number, std::string const& reason);
+    void note_orphan(rank_evidence& rank, std::string const& daemon);
+
+    void on_message(remote_rank& rank, wire::hello const& hello);
+    void on_message(remote_rank& rank, wire::ready const& ready);
+    void on_message(remote_rank& rank, wire::started const& started);
+    void on_message(remote_rank& rank, wire::failed const& failed);
+    void on_message(remote_rank& rank, wire::ended const& ended);
+    void on_message(remote_rank& rank, wire::gone const& gone);
+    void on_message(remote_rank& rank, wire::used_mpi const& used);
+    void on_message(remote_rank& rank, wire::orphaned const& orphaned);
+    void on_message(remote_rank& rank, wire::asked_to_end const& asked);
+    void on_message(remote_rank& rank, wire::aborting const& aborting);
+    void on_message(remote_rank& rank, wire::met const& met);
+    void on_message(remote_rank& rank, wire::settled const&);
+    void on_message(remote_rank& rank, wire::pong const& pong);
+    void on_message(remote_rank& rank, wire::seen const& seen);
+    void on_message(remote_rank& rank, wire::gpus_used const& used);
+    template <typename Other>
+    void on_message(remote_rank&, Other const&) {}  // what only a shim gets
+
+    // until all are there
+    void note_progress() { last_progress_ = event_loop::clock::now(); }
+    void watch_gathering();
+    void on_gather_timeout();
+    bool start_as_one();
+    void tell_of_places() const;
+
+    void on_engine_end();
+    std::vector<std::string> unknown_hosts() const;
+    void end_engine();
+    void ask(std::string const& command, std::vector<int> const& whom, duration limit, std::function<void()> then);
+    void finish_asking();
+    rank_evidence& known(remote_rank const& rank) { return known_[rank.job.who.rank]; }
+    bool gathering() const { return events_.now() == run_phase::starting; }
+    bool winding_up() const { return events_.now() == run_phase::closing || events_.now() == run_phase::done; }
+
+    run_context const& run_;
+    run_options const& options_;
+    event_loop& loop_;
+    engine_row const& engine_;
+    engine_command command_;
+    gpu_use_record gpu_record_;
+    shim_listener listener_;
+    std::optional<shim_directions> directions_;
+    remote_ranks ranks_;
+    remote_output output_;  ///< after the ranks, whose shims it tells of room
+    shim_pulse pulse_;
+    engine_process process_;
+    std::size_t ready_ = 0;
+    event_loop::clock::time_point last_progress_{};  ///< while ranks are gathered: a host or a rank has come, or was placed
+    int stop_signal_ = 0;                            ///< what ranks were told to end by
+    int question_ = 0;                               ///< number of the last one to shims about their ranks
+    std::vector<int> asked_;
+    std::function<void()> after_question_;
+};
+
+}  // namespace muster

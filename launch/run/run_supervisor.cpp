@@ -1,0 +1,318 @@
+#include "launch/run/run_supervisor.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "launch/ranks/rank_name.hpp"
+#include "launch/watch/job_end.hpp"
+
+namespace muster {
+
+run_supervisor::run_supervisor(run_context const& run)
+    : signals_(take_signals(launcher_signals(), "the launcher")),
+      run_(run),
+      options_(run.options),
+      deadlines_(loop_, run.options, run.given.ends_at,
+                 {[this] { return active(); }, [this] { return ranks_->known().running(); },
+                  [this](std::string const& reason) { expire(reason); },
+                  [this](std::string const& note, int signal_number) {
+                      say(note);
+                      ranks_->signal(signal_number, is_notice(signal_number));
+                  }}) {
+    ::signal(SIGPIPE, SIG_IGN);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of ranks become our children, so that none is missed
+}
+
+int run_supervisor::run(rank_group& ranks) {
+    ranks_ = &ranks;
+    auto& known = ranks.known();
+    // On a terminal the lines of one or two ranks are still to be seen.
+    known.quotes = known.ranks.size() > 2 || ::isatty(STDERR_FILENO) != 1;
+    meeting_.emplace(loop_, options_, known,
+                     meeting_watch::supervision{[this] { return phase_ == run_phase::running && !failed_; },
+                                                [this](rank_group::rows_taker then) { ranks_->inspect(std::move(then)); },
+                                                [this](std::string const& reason) { expire(reason); },
+                                                [this](std::string const& line) { say(line); }});
+    loop_.watch_readable(signals_.get(), [this] { on_signal(); });
+    loop_.watch_readable(run_.guardian_fd, [this] { on_guardian_gone(); });
+    loop_.watch_readable(writer_.event_fd(), [this] { on_writer_event(); });
+    if (known.started) phase_ = run_phase::running;
+    ranks.start();
+    deadlines_.start();
+    if (phase_ == run_phase::running) watch_run();
+    close_if_over();
+    if (phase_ != run_phase::done) loop_.run();
+    return exit_code_;
+}
+
+void run_supervisor::watch_run() {
+    deadlines_.start_early_signal();  // before this no rank would take it
+    meeting_->start();
+}
+
+// ------------------------------------------------------------------------------------------------ from the ranks
+
+void run_supervisor::on_ready() {
+    phase_ = run_phase::running;
+    ranks_->known().started = true;
+    start_ = event_loop::clock::now();
+    deadlines_.note_output();
+    ranks_->go();
+    watch_run();
+}
+
+void run_supervisor::on_rank_end(int rank) {
+    judge([rank](evidence const& known) { return judge_end(known, rank); });
+    if (!failed_) meeting_->on_rank_end(rank);
+}
+
+void run_supervisor::on_world() {
+    if (phase_ == run_phase::running) judge(judge_world);
+    meeting_->on_meeting();
+}
+
+/// As with a program whose output goes to head: it ends, and says nothing.
+void run_supervisor::on_reader_gone() {
+    if (!active()) return;
+    if (options_.verbose)
+        say(fmt::format("nobody reads standard output any more: ending {}", count_of_ranks(ranks_->known().running())));
+    act_on(blame_run(failure_cause::reader_gone, {}, 128 + SIGPIPE));
+}
+
+// ------------------------------------------------------------------------------------------------ who is to blame
+
+evidence const& run_supervisor::facts() {
+    ranks_->known().lived = event_loop::clock::now() - start_;
+    return ranks_->known();
+}
+
+/// Where a rank is to blame, what it wrote last is read first.
+void run_supervisor::judge(std::function<verdict(evidence const&)> const& what) {
+    if (failed_) return;
+    auto judged = what(facts());
+    if (judged.of_rank) {
+        ranks_->read_last_lines(judged.culprits.front().rank);
+        judged = what(facts());
+    }
+    if (judged.next == verdict::step::ask_scheduler) return decide();
+    act_on(judged);
+}
+
+/// The one place where a verdict becomes deeds.
+void run_supervisor::act_on(verdict const& judged) {
+    if (failed_) return;
+    if (judged.next == verdict::step::hold) {
+        if (!judged.culprits.empty()) ranks_->known().suspect = judged.culprits.front().rank;
+        return decide_after(judged.patience);
+    }
+    if (!judged.ends()) return;
+    failed_ = true;
+    if (judged.of_rank) {
+        culprit_ = judged.culprits.front().rank;
+        if (run_.outcome != nullptr) run_.outcome->rank = culprit_, run_.outcome->host = judged.culprits.front().host;
+    }
+    if (judged.gives_up) give_up(judged.culprits);
+    if (!judged.text.empty()) say("error: " + judged.text);
+    stop(judged.exit_code, SIGTERM);
+    close_if_over();
+}
+
+void run_supervisor::give_up(std::vector<culprit> const& lost) {
+    for (auto const& one : lost)
+        if (auto& rank = ranks_->known()[one.rank]; !rank.over()) rank.now = rank_evidence::state::lost;
+}
+
+void run_supervisor::decide_after(duration patience) {
+    auto& known = ranks_->known();
+    if (failed_ || std::exchange(known.deciding, true)) return;
+    loop_.after(patience, [this] {
+        if (ranks_->known().deciding) decide();
+    });
+}
+
+void run_supervisor::decide() {
+    auto& known = ranks_->known();
+    known.deciding = false;
+    if (failed_ || phase_ == run_phase::closing || phase_ == run_phase::done) return close_if_over();
+    known.scheduler.reset();
+    judge([&](evidence const& facts) {
+        auto judged = judge_cause(facts);
+        if (judged.next != verdict::step::ask_scheduler) return judged;
+        ask_scheduler(known.engine.empty() ? brief_question : patient_question, !known.engine.empty());
+        return judge_cause(facts);
+    });
+    if (!known.deciding && !failed_) known.asked = known.engine_awaited = false;
+    if (known.deciding) known.engine_awaited = true;
+    close_if_over();
+}
+
+/// `for_nodes`: which nodes are down is asked even where the job goes on.
+void run_supervisor::ask_scheduler(std::chrono::milliseconds patience, bool for_nodes) {
+    auto& word = ranks_->known().scheduler.emplace();
+    word.end = ask_job_end(run_.given, run_.inherited, patience);
+    if (ranks_->known().engine.empty() || !(word.end == job_end::node_failed || (for_nodes && word.end == job_end::going_on)))
+        return;
+    auto const down = ask_down_nodes(run_.given, run_.inherited, patience);
+    for (std::size_t n = 0; n < run_.given.nodes.size(); ++n)
+        if (std::find(down.begin(), down.end(), run_.given.nodes[n].name) != down.end())
+            word.down_nodes.push_back(static_cast<int>(n));
+}
+
+/// SIGTERM has come to this process: why, if the scheduler knows.
+void run_supervisor::explain_end() {
+    if (ranks_->known().engine.empty() && !run_.given.fixed) return;
+    ask_scheduler(brief_question, false);
+    auto const why = explain_request_to_end(ranks_->known());
+    if (!why.ends()) return;
+    say("error: " + why.text);
+    if (why.exit_code == 0) return;
+    give_up(why.culprits);
+    exit_code_ = why.exit_code;
+}
+
+// ------------------------------------------------------------------------------------------------ from outside
+
+void run_supervisor::on_signal() {
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+        int const sent = static_cast<int>(info.ssi_signo);
+        int const s = meaning_of(sent, run_.given);
+        if (s == SIGCHLD) {
+            ranks_->on_child();
+        } else if (requests_.is_repeat(s)) {
+            continue;
+        } else if (s == SIGTSTP) {
+            ranks_->signal(SIGSTOP, false);
+            ::raise(SIGSTOP);
+        } else if (s == SIGUSR2) {
+            show_ranks({}, [] {});
+            ranks_->signal(s, true);
+        } else if (s == SIGCONT || !ends_the_run(s)) {
+            ranks_->signal(s, false);
+        } else if (active()) {
+            on_request_to_end(s, sent);
+        } else {
+            kill_all();  // a second request: the grace is over
+        }
+    }
+}
+
+void run_supervisor::on_request_to_end(int s, int sent) {
+    auto const running = ranks_->known().running();
+    if (s != SIGTERM || !options_.quiet)
+        say(fmt::format("got SIG{}{}", ::sigabbrev_np(sent), running == 0 ? "" : ": ending " + count_of_ranks(running)));
+    failed_ = true;
+    stop(128 + s, s);
+    if (s == SIGTERM) explain_end();
+    if (s == SIGTERM && run_.given.scheduler == scheduler_kind::flux) requests_.take_as_known(s);
+    requests_.extend(s);  // the scheduler may have been slow to answer
+    close_if_over();
+}
+
+void run_supervisor::on_guardian_gone() {
+    loop_.unwatch(run_.guardian_fd);
+    failed_ = true;
+    exit_code_ = 128 + SIGKILL;
+    kill_all();
+}
+
+void run_supervisor::on_writer_event() {
+    writer_.clear_event();
+    check_output();
+    ranks_->resume_output();
+}
+
+/// A time limit has passed: the ranks are looked at before they are ended.
+void run_supervisor::expire(std::string const& reason) {
+    if (failed_) return;
+    failed_ = true;
+    exit_code_ = exit_code(errc::timeout);
+    say("error: " + reason);
+    show_ranks(options_.on_hang, [this] {
+        stop(exit_code(errc::timeout), SIGTERM);
+        close_if_over();
+    });
+}
+
+void run_supervisor::show_ranks(std::string const& command, std::function<void()> then) {
+    ranks_->inspect([this, command, then = std::move(then)](std::vector<rank_row> const& rows) {
+        for (auto const& line : describe_ranks(rows)) say(line);
+        if (command.empty()) return then();
+        ranks_->ask_about(command, choose_examples(rows), [this, then](std::vector<rank_row> const& asked) {
+            for (auto const& row : asked)
+                say(fmt::format("--on-hang of rank {} on {}, pid {}:\n{}", row.rank, row.host, row.sight.pid, row.sight.said));
+            then();
+        });
+    });
+}
+
+// ------------------------------------------------------------------------------------------------ the end
+
+void run_supervisor::stop(int code, int signal_number) {
+    if (!active()) return;
+    phase_ = run_phase::stopping;
+    exit_code_ = code;
+    ranks_->end(signal_number);
+}
+
+void run_supervisor::kill_all() {
+    if (active()) phase_ = run_phase::stopping;
+    ranks_->kill();
+    close_if_over();
+}
+
+void run_supervisor::close_if_over() {
+    if (phase_ != run_phase::running && phase_ != run_phase::stopping) return;
+    auto const& known = ranks_->known();
+    if (std::any_of(known.ranks.begin(), known.ranks.end(), [](auto const& r) { return r.here(); })) return;
+    if (!failed_ && known.deciding) return;  // their cause is decided first
+    phase_ = run_phase::closing;
+    ranks_->close(failed_, exit_code_, culprit_);
+}
+
+void run_supervisor::on_closed() {
+    if (phase_ == run_phase::done) return;
+    phase_ = run_phase::done;
+    auto const late = ranks_->finish(failed_);
+    if (!late.text.empty() && !failed_) say("error: " + late.text);
+    drain_output();
+    check_output();
+    if (exit_code_ == 0 && late.ends() && !failed_) exit_code_ = late.exit_code;
+    if (failed_) writer_.drain_briefly();
+    loop_.stop();
+}
+
+/// Output that is lost otherwise than by a reader that went away is a failure of the run.
+void run_supervisor::check_output() {
+    auto const fault = writer_.describe_fault();
+    if (fault.empty() || failed_) return;
+    exit_code_ = exit_code(errc::io);  // also where no rank is left to be stopped
+    act_on(blame_run(failure_cause::output, fault, exit_code_));
+}
+
+/// A reader that does not read holds muster, as it would hold any program, but not against a request to end.
+void run_supervisor::drain_output() {
+    if (failed_) return writer_.drain_briefly();
+    writer_.drain_until([this] {
+        auto const request = take_request_to_end(signals_.get());
+        if (request) exit_code_ = 128 + *request;
+        return request.has_value();
+    });
+}
+
+void run_supervisor::say(std::string const& line) {
+    constexpr std::string_view prefix = "error: ";
+    auto* const outcome = run_.outcome;
+    if (outcome != nullptr && outcome->cause.empty() && line.starts_with(prefix))
+        outcome->cause = line.substr(prefix.size(), line.find('\n') - prefix.size());
+    writer_.write(STDERR_FILENO, fmt::format("muster: {}\n", line));
+}
+
+}  // namespace muster

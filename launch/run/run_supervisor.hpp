@@ -1,0 +1,89 @@
+// Supervises a run from the start of its ranks to the end of their last process.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "launch/ranks/output_writer.hpp"
+#include "launch/run/meeting_watch.hpp"
+#include "launch/run/rank_group.hpp"
+#include "launch/settings/run_context.hpp"
+#include "launch/system/event_loop.hpp"
+#include "launch/system/signals.hpp"
+#include "launch/watch/run_deadlines.hpp"
+
+namespace muster {
+
+/// Ranks die together: the first that fails is named, the others get SIGTERM and, after the grace, SIGKILL; so do their descendants.
+/// A state machine on one thread (run_phase). What has happened is evidence, which a group of ranks gathers; who is to blame says the
+/// judge; what follows from a verdict is done here, in `act_on`.
+class run_supervisor final : private group_events {
+  public:
+    /// Blocks the signals it handles and reads them from a descriptor. `run` must outlive this.
+    explicit run_supervisor(run_context const& run);
+
+    event_loop& loop() noexcept { return loop_; }
+    output_writer& writer() noexcept { return writer_; }
+    group_events& events() noexcept { return *this; }
+
+    /// Runs until every process is gone and every byte is passed on. Returns muster's exit code. Throws what `ranks.start` throws.
+    int run(rank_group& ranks);
+
+  private:
+    // from the ranks
+    run_phase now() const override { return phase_; }
+    void on_ready() override;
+    void on_rank_end(int rank) override;
+    void on_world() override;
+    void on_rank_gone() override { close_if_over(); }
+    void decide_after(duration patience) override;
+    void judge(std::function<verdict(evidence const&)> const& what) override;
+    void on_output() override { deadlines_.note_output(); }
+    void on_reader_gone() override;
+    void on_closed() override;
+    void say(std::string const& line) override;
+
+    // from outside
+    void on_signal();
+    void on_request_to_end(int signal_number, int sent);
+    void on_guardian_gone();
+    void on_writer_event();
+    void expire(std::string const& reason);
+
+    bool active() const noexcept { return phase_ == run_phase::starting || phase_ == run_phase::running; }
+    evidence const& facts();
+    void act_on(verdict const& judged);
+    void decide();
+    void ask_scheduler(std::chrono::milliseconds patience, bool for_nodes);
+    void explain_end();
+    void give_up(std::vector<culprit> const& lost);
+    void watch_run();
+    void show_ranks(std::string const& command, std::function<void()> then);
+    void stop(int code, int signal_number);
+    void kill_all();
+    void close_if_over();
+    void check_output();
+    void drain_output();
+
+    unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
+    run_context const& run_;
+    run_options const& options_;
+    event_loop loop_;
+    output_writer writer_;
+    run_deadlines deadlines_;
+    signal_requests requests_;
+    rank_group* ranks_ = nullptr;
+    std::optional<meeting_watch> meeting_;
+
+    run_phase phase_ = run_phase::starting;
+    int exit_code_ = 0;
+    bool failed_ = false;  ///< it ends because of something: later ends are consequences
+    int culprit_ = -1;     ///< the rank that has failed first
+    event_loop::clock::time_point start_ = event_loop::clock::now();
+};
+
+}  // namespace muster

@@ -1,0 +1,107 @@
+#include "launch/watch/evidence.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/cpuset.hpp"
+#include "launch/ranks/rank_name.hpp"
+#include "launch/system/exit_status.hpp"
+
+namespace muster {
+
+std::string evidence::name_of(rank_evidence const& rank) const {
+    return name_of_rank(rank.rank, host_of(rank), rank.gpu_index, rank.gpu_uuid);
+}
+
+std::string evidence::list(condition const& of) const {
+    std::map<int, cpuset> by_node;  // it knows how to print lists of numbers
+    for (auto const& rank : ranks)
+        if (of(rank)) by_node[rank.node].cpus.push_back(rank.rank);
+    std::vector<std::string> words;
+    for (auto const& [node, members] : by_node) {
+        if (words.size() == most_named) break;
+        words.push_back(fmt::format("{} {} on {}", members.cpus.size() == 1 ? "rank" : "ranks", members.to_list(),
+                                    hosts[static_cast<std::size_t>(node)]));
+    }
+    return list_some(words, by_node.size(), "nodes");
+}
+
+std::string evidence::list(rank_evidence::state now) const {
+    return list([now](rank_evidence const& rank) { return rank.now == now; });
+}
+
+std::size_t evidence::count(condition const& of) const {
+    return static_cast<std::size_t>(std::count_if(ranks.begin(), ranks.end(), of));
+}
+
+std::size_t evidence::count(rank_evidence::state now) const {
+    return count([now](rank_evidence const& rank) { return rank.now == now; });
+}
+
+std::size_t evidence::running() const {
+    return static_cast<std::size_t>(std::count_if(ranks.begin(), ranks.end(), [](auto const& r) { return r.running(); }));
+}
+
+bool evidence::any_connected() const {
+    return std::any_of(ranks.begin(), ranks.end(), [](auto const& r) { return r.connected; });
+}
+
+std::string evidence::ending() const {
+    return running() == 0 ? "" : fmt::format("; ending {}", count_of_ranks(running()));
+}
+
+std::string evidence::list_early_ends() const {
+    std::vector<std::string> names;
+    for (auto const& rank : ranks)
+        if (rank.ended_well()) names.push_back(name_of(rank));
+    if (names.empty()) return {};
+    return fmt::format("{} had ended with code 0 before that",
+                       names.size() > most_named ? count_of_ranks(names.size()) : fmt::format("{}", fmt::join(names, ", ")));
+}
+
+rank_evidence const* evidence::find_leaver(int other_than) const {
+    rank_evidence const* leaver = nullptr;
+    std::size_t left = 0, others = 0;
+    for (auto const& rank : ranks) {
+        if (rank.left_early) {
+            ++left;
+            if (leaver == nullptr && rank.uses_mpi) leaver = &rank;
+        } else if (rank.rank != other_than) {
+            ++others;
+        }
+    }
+    return left < others ? leaver : nullptr;
+}
+
+std::vector<rank_row> evidence::rows(std::function<process_sight const*(int rank)> const& sight_of) const {
+    using state = rank_evidence::state;
+    std::vector<rank_row> rows;
+    for (auto const& rank : ranks) {
+        rank_row row;
+        row.rank = rank.rank;
+        row.host = host_of(rank);
+        if (rank.wait_status) {
+            row.now = rank_row::life::ended;
+            row.end = describe_end(*rank.wait_status);
+        } else if (rank.now != state::running) {
+            row.now = rank_row::life::ended;
+            row.end = rank.now == state::absent ? (engine.empty() ? "was not started" : "has not come up")
+                      : rank.over()             ? "is lost"
+                                                : "waits for ranks that have not come up";
+        } else if (auto const* sight = sight_of(rank.rank)) {
+            row.sight = *sight;
+        } else {
+            row.now = rank_row::life::silent;
+        }
+        if (rank.connected) row.met = true;
+        rows.push_back(std::move(row));
+    }
+    infer_meeting(rows);
+    return rows;
+}
+
+}  // namespace muster

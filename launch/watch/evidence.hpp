@@ -1,0 +1,119 @@
+// The evidence on which failures are judged: all that is known of a run's ranks while they run.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.hpp"
+#include "launch/observe/memory_kills.hpp"
+#include "launch/watch/job_end.hpp"
+#include "launch/watch/rank_table.hpp"
+
+namespace muster {
+
+/// One rank. Whoever watches it writes this down, as it comes to know it.
+struct rank_evidence {
+    /// placing: its watcher is there; ready: it waits for all others; ended: its program has, and its watcher ends what is left of it; gone:
+    /// nothing is left; lost: nobody answers for it any more.
+    enum class state { absent, placing, ready, running, ended, gone, lost };
+
+    int rank = 0;
+    int node = 0;        ///< index into evidence::hosts
+    int gpu_index = -1;  ///< -1: it has none
+    std::string gpu_uuid;
+    state now = state::absent;
+
+    std::optional<int> wait_status;  ///< once its program has ended
+    memory_verdict memory = memory_verdict::unknown;
+    std::string last_lines;   ///< of its standard error
+    bool left_early = false;  ///< ended with code 0 before anything else had gone wrong
+    bool settled = false;     ///< it has ended, and its world's server has told all that it will tell of it
+
+    bool connected = false;  ///< to its world's server of PMIx or PMI-1, where that is muster's own
+    bool finalized = false;
+    bool uses_mpi = false;        ///< seen from outside, with engines whose server tells nothing
+    std::string mpi_elsewhere;    ///< the MPI library that it uses without having connected; empty: none was seen
+    std::string daemon_lost;      ///< name of the engine's daemon on its node, if that died
+    bool cut = false;             ///< its watcher's connection was closed at the other end: the watcher has ended, the node lives
+    bool asked = false;           ///< the engine or the scheduler had asked its watcher to end
+    bool watcher_killed = false;  ///< its watcher's guard was killed, and had not been asked to end before
+
+    bool over() const noexcept { return now == state::gone || now == state::lost; }
+    bool here() const noexcept { return !over() && now != state::absent; }
+    /// Its watcher is there, and its program has not ended.
+    bool running() const noexcept { return now == state::running || now == state::ready || now == state::placing; }
+    bool in_world() const noexcept { return connected && !finalized; }
+    bool ended_well() const noexcept { return wait_status && *wait_status == 0; }
+};
+
+/// What the scheduler says of the job, where it was asked.
+struct scheduler_word {
+    job_end end = job_end::unknown;
+    std::vector<int> down_nodes;  ///< that it has lost
+};
+
+/// All that is known of a run. Plain values: no judgement, no I/O.
+struct evidence {
+    /// A rank's word that it aborts all.
+    struct abort_word {
+        int rank = 0;
+        int code = 0;
+        std::string_view by = "MPI_Abort";
+        std::string said;  ///< its own reason; empty: none
+    };
+
+    std::vector<rank_evidence> ranks;  ///< in order of rank
+    std::vector<std::string> hosts;    ///< names of nodes; the plan's until a rank there has told its own
+    std::string job_id;
+    bool in_job = false;  ///< a scheduler owns the nodes, and may end all ranks at any time
+    bool allow_singletons = false;
+    bool started = false;  ///< all ranks were told to start
+    duration lived{0};     ///< since then
+    bool quotes = false;   ///< a rank's last lines are part of the report
+
+    std::string engine;  ///< that started the watchers; empty: the ranks are this process' own children
+    std::optional<int> engine_status;
+    std::vector<std::string> unknown_hosts;  ///< of ranks that have not come up: names without an address here
+
+    bool asked = false;           ///< the engine or the scheduler has asked watchers to end
+    bool deciding = false;        ///< an end is held until its cause is known
+    bool engine_awaited = false;  ///< the engine's own end was waited for
+    bool reader_gone = false;     ///< nobody reads standard output any more
+    int suspect = -1;             ///< this rank's end is held: it may be a consequence
+    int first_lost = -1;          ///< the first rank whose watcher was lost
+    int first_killed = -1;        ///< the first rank whose watcher's guard was killed
+    int first_orphan = -1;        ///< the first rank whose daemon died, if no watcher had been lost before
+    std::optional<abort_word> abort;
+    std::optional<scheduler_word> scheduler;
+
+    rank_evidence& operator[](int rank) { return ranks[static_cast<std::size_t>(rank)]; }
+    rank_evidence const& operator[](int rank) const { return ranks[static_cast<std::size_t>(rank)]; }
+    bool is_rank(int rank) const noexcept { return rank >= 0 && rank < static_cast<int>(ranks.size()); }
+    std::string const& host_of(rank_evidence const& rank) const { return hosts[static_cast<std::size_t>(rank.node)]; }
+    /// "rank 3 on node2 (GPU 1, GPU-3f2a…)"
+    std::string name_of(rank_evidence const& rank) const;
+
+    using condition = std::function<bool(rank_evidence const&)>;
+    /// "ranks 8-11 on node3, rank 14 on node4"; of more than four nodes the first four, "and 60 more nodes"
+    std::string list(condition const& of) const;
+    std::string list(rank_evidence::state now) const;
+    std::size_t count(condition const& of) const;
+    std::size_t count(rank_evidence::state now) const;
+    std::size_t running() const;
+    bool any_connected() const;
+    /// "; ending 3 ranks"; nothing where none is left.
+    std::string ending() const;
+    /// Ranks that have ended with code 0, "rank 1 on node2 had ended with code 0 before that"; empty if there is none.
+    std::string list_early_ends() const;
+    /// A rank of an MPI program that has ended well while most others had not, `suspect` (or -1) left out: it has not called
+    /// MPI_Finalize, in which it would have waited for them. They fail because of it, or are killed, or wait. Null if there is none.
+    rank_evidence const* find_leaver(int suspect) const;
+    /// The table of all ranks. `sight_of` gives what a look at a running rank has shown; null: its watcher has not answered.
+    std::vector<rank_row> rows(std::function<process_sight const*(int rank)> const& sight_of) const;
+};
+
+}  // namespace muster

@@ -1,0 +1,424 @@
+#include "launch/watch/failure_judge.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/error.hpp"
+#include "launch/ranks/rank_name.hpp"
+#include "launch/remote/host_agent.hpp"
+#include "launch/system/exit_status.hpp"
+#include "launch/watch/failure_report.hpp"
+
+namespace muster {
+
+namespace {
+
+using state = rank_evidence::state;
+
+constexpr duration abort_patience{0.3};    ///< for the word on why a rank of an MPI world has ended
+constexpr duration exit_code_patience{3};  ///< for the exit code of an engine that ended its ranks
+constexpr int open_mpi_lost_others = 14;   ///< MPI_ERR_UNKNOWN, with which Open MPI 5 aborts where others, or PMIx, are gone
+constexpr std::string_view engine_remote = "remote";
+
+std::vector<culprit> name_all(evidence const& known, evidence::condition const& of) {
+    std::vector<culprit> named;
+    for (auto const& rank : known.ranks)
+        if (of(rank)) named.push_back({rank.rank, known.host_of(rank)});
+    return named;
+}
+
+verdict hold(duration patience, std::vector<culprit> suspect = {}) {
+    return {.next = verdict::step::hold, .patience = patience, .culprits = std::move(suspect)};
+}
+
+verdict give_up(verdict judged) {
+    judged.gives_up = true;
+    return judged;
+}
+
+verdict blame_all(evidence const& known, failure_cause cause, evidence::condition const& of, std::string text, int code) {
+    auto judged = blame_run(cause, std::move(text), code);
+    judged.culprits = name_all(known, of);
+    return judged;
+}
+
+std::optional<end_fault> fault_of(rank_evidence const& rank) {
+    return rank.wait_status ? find_end_fault(*rank.wait_status, rank.memory) : std::nullopt;
+}
+
+/// Ended by what a scheduler or an engine sends to all.
+bool may_be_sent(rank_evidence const& rank) {
+    return rank.wait_status && may_be_sent_to_all(*rank.wait_status) && rank.memory != memory_verdict::in_cgroup;
+}
+
+verdict blame_end(evidence const& known, rank_evidence const& rank, std::string_view advice = {}) {
+    auto const fault = fault_of(rank);
+    bool const by_kernel = rank.memory == memory_verdict::in_cgroup || rank.memory == memory_verdict::on_node;
+    bool const own = advice.empty() || (by_kernel && !fault->advice.empty());
+    return blame_rank(known, rank.rank, failure_cause::rank_end, fault->what, fault->exit_code,
+                      own ? std::string_view(fault->advice) : advice);
+}
+
+/// Perhaps because of another: it had been asked to end, or MPI has ended it because others were gone.
+bool follows(rank_evidence const& rank) {
+    return rank.asked || (rank.uses_mpi && rank.wait_status && shell_code(*rank.wait_status) == open_mpi_lost_others);
+}
+
+/// The first end is held, since what killed the rank may be about to kill all. A later one takes its place where the first follows from
+/// another, and this one does not.
+verdict suspect(evidence const& known, rank_evidence const& rank, duration patience) {
+    bool const takes_place = known.suspect < 0 || (follows(known[known.suspect]) && !follows(rank));
+    return hold(patience, takes_place ? std::vector{culprit{rank.rank, known.host_of(rank)}} : std::vector<culprit>{});
+}
+
+// ------------------------------------------------------------------------------------------------ rules of judge_cause
+// Each says who is to blame, or goes on to the next.
+
+verdict by_abort(evidence const& known) {
+    if (!known.abort) return {};
+    auto const& word = *known.abort;
+    int const code = word.code & 0xff;
+    return blame_rank(
+        known, word.rank, failure_cause::abort,
+        fmt::format("aborted the job with code {} ({}){}", word.code, word.by, word.said.empty() ? "" : ": " + word.said),
+        code == 0 ? 1 : code);
+}
+
+/// The scheduler itself says that it ends the job. A job that outlives its nodes (salloc --no-kill) goes on, but srun ends the step on
+/// all of them.
+verdict by_job(evidence const& known) {
+    if (!known.scheduler) return {.next = verdict::step::ask_scheduler};
+    auto const& [end, down] = *known.scheduler;
+    bool const step_is_lost = end == job_end::going_on && !down.empty();
+    auto const why = describe(step_is_lost ? job_end::node_failed : end, known.job_id);
+    if (why.empty()) return {};
+    auto const is_down = [&](auto const& r) { return std::find(down.begin(), down.end(), r.node) != down.end(); };
+    auto const lost = known.list(is_down);
+    if (step_is_lost && lost.empty()) return {};
+    if (known.engine.empty() || !(end == job_end::node_failed || step_is_lost))
+        return blame_run(failure_cause::job_end, why + known.ending(), 128 + SIGTERM);
+    // Nobody waits for those on the lost nodes any more.
+    auto const left = known.count([&](auto const& r) { return r.running() && !is_down(r); });
+    return give_up(blame_all(known, failure_cause::node, is_down,
+                             fmt::format("{}{}{}", why, lost.empty() ? "" : fmt::format(" ({})", lost),
+                                         left == 0 ? "" : fmt::format("; ending {}", count_of_ranks(left))),
+                             exit_code(errc::peer_failed)));
+}
+
+/// The engine was killed, and its ranks after it.
+verdict by_killed_engine(evidence const& known) {
+    if (!known.engine_status || !WIFSIGNALED(*known.engine_status)) return {};
+    return blame_run(failure_cause::engine,
+                     fmt::format("{} {}, and with it the start of the ranks was lost{}", known.engine,
+                                 describe_end(*known.engine_status), known.ending()),
+                     exit_code(errc::peer_failed));
+}
+
+verdict by_daemon(evidence const& known) {
+    if (known.first_orphan < 0) return {};
+    auto const& orphan = known[known.first_orphan];
+    auto const is_there = [&](auto const& r) { return r.node == orphan.node; };
+    return blame_all(known, failure_cause::daemon, is_there,
+                     fmt::format("{} on {} died, which had started {}{}", orphan.daemon_lost, known.host_of(orphan),
+                                 known.list(is_there), known.ending()),
+                     exit_code(errc::peer_failed));
+}
+
+/// A rank has left its MPI world: what befalls the others comes of it. A fault of memory or arithmetic is a rank's own, perhaps of
+/// its last moments behind MPI_Finalize, when some have ended already.
+verdict by_leaver(evidence const& known) {
+    auto const* victim = known.suspect >= 0 ? &known[known.suspect] : nullptr;
+    if (!known.started) return {};
+    if (victim != nullptr && victim->wait_status && WIFSIGNALED(*victim->wait_status) &&
+        !may_be_sent_to_all(*victim->wait_status))
+        return {};
+    auto const* leaver = known.find_leaver(known.suspect);
+    if (leaver == nullptr) return {};
+    auto const then = victim != nullptr ? fmt::format("{} {}", known.name_of(*victim), fault_of(*victim)->what)
+                                        : fmt::format("{} ended them", known.engine);
+    return blame_all(
+        known, failure_cause::left_world, [&](auto const& r) { return &r == leaver; },
+        fmt::format("{} exited with code 0 while others were in its MPI world, so probably without MPI_Finalize, and then "
+                    "{}{}; call MPI_Finalize on every path",
+                    known.name_of(*leaver), then, known.ending()),
+        1);
+}
+
+/// By Slurm's PMIx, which kills a world, watchers too, when a rank calls MPI_Abort. What is heard of its ranks then may be the end of any,
+/// and srun's code is the one that was given.
+bool may_be_aborted(evidence const& known) {
+    return known.engine == "srun" && known.suspect >= 0 && !known[known.suspect].asked && known[known.suspect].uses_mpi &&
+           known.count(state::lost) > 0;
+}
+
+bool none_is_left(evidence const& known) {
+    return known.count([](auto const& r) { return r.over(); }) == known.ranks.size();
+}
+
+/// The engine ends its ranks: MPI_Abort, a limit, a node that is lost. Its exit code tells which.
+verdict by_exit_code_of_engine(evidence const& known) {
+    if (known.engine.empty() || known.engine_status || known.engine_awaited) return {};
+    bool const by_engine = known.asked || (known.suspect >= 0 && known[known.suspect].asked) || may_be_aborted(known) ||
+                           none_is_left(known) || (!known.started && known.count(state::absent) > 0);
+    return by_engine ? hold(exit_code_patience) : verdict{};
+}
+
+verdict by_engine(evidence const& known) {
+    if (!known.engine_status || shell_code(*known.engine_status) == 0) return {};
+    return blame_run(failure_cause::engine,
+                     fmt::format("{0} ended its ranks and {1} (MPI_Abort of a rank, a fault of {0}, or a limit of the scheduler: "
+                                 "see above)",
+                                 known.engine, describe_end(*known.engine_status)),
+                     shell_code(*known.engine_status));
+}
+
+verdict by_aborted_step(evidence const& known) {
+    if (!may_be_aborted(known)) return {};
+    if (auto const waits = by_exit_code_of_engine(known); waits.next != verdict::step::go_on) return waits;
+    if (!known.engine_status || !WIFEXITED(*known.engine_status)) return {};
+    int const code = WEXITSTATUS(*known.engine_status);
+    if (code == 0 || code > 128 || code == open_mpi_lost_others || code == fault_of(known[known.suspect])->exit_code) return {};
+    auto const called = [&](auto const& r) { return r.wait_status && *r.wait_status == *known.engine_status; };
+    auto const caller = std::find_if(known.ranks.begin(), known.ranks.end(), called);
+    return caller == known.ranks.end() ? by_engine(known) : blame_end(known, *caller);
+}
+
+/// Slurm's PMIx kills a world, watchers too, when one of its ranks dies, and that one's may not have told of it.
+verdict by_suspect(evidence const& known) {
+    if (known.suspect < 0 || known[known.suspect].asked) return {};
+    auto const& rank = known[known.suspect];
+    if (!rank.uses_mpi || known.count(state::lost) == 0) return blame_end(known, rank);
+    return blame_end(known, rank,
+                     fmt::format("{} killed others at the same moment: another rank may have failed first", known.engine));
+}
+
+verdict blame_watchers(evidence const& known, evidence::condition const& of) {
+    bool const one = known.count(of) == 1;
+    return blame_all(known, failure_cause::watcher, of,
+                     fmt::format("the {} of {} {} killed{}", one ? "watcher" : "watchers", known.list(of), one ? "was" : "were",
+                                 known.ending()),
+                     exit_code(errc::peer_failed));
+}
+
+/// Watchers have ended without a word while others, and their nodes, live: the engine then ends the others.
+verdict by_watchers(evidence const& known) {
+    auto const is_lost = [](rank_evidence const& rank) { return rank.watcher_killed || rank.now == state::lost; };
+    auto const lost = known.count(is_lost);
+    auto const cut = known.count([&](auto const& r) { return is_lost(r) && (r.watcher_killed || r.cut); });
+    if (!known.started || cut == 0 || cut != lost || lost == known.ranks.size()) return {};
+    return blame_watchers(known, is_lost);
+}
+
+/// Slurm's PMIx kills a world that one rank has left early, and does not name that rank.
+verdict by_early_end(evidence const& known) {
+    auto const left = std::find_if(known.ranks.begin(), known.ranks.end(), [](auto const& r) { return r.left_early; });
+    if (!none_is_left(known) || left == known.ranks.end()) return {};
+    return blame_rank(
+        known, left->rank, failure_cause::left_world,
+        fmt::format("exited with code 0, probably without MPI_Finalize, and {} then ended the others", known.engine), 1,
+        "call MPI_Finalize on every path");
+}
+
+verdict by_absence(evidence const& known) {
+    auto const absent = known.list(state::absent);
+    if (absent.empty()) return {};
+    return blame_all(
+        known, failure_cause::never_came, [](auto const& r) { return r.now == state::absent; },
+        fmt::format("{} {} before {} of {} ranks came up: {}; see its own message above, and check those nodes with "
+                    "muster doctor --allocation",
+                    known.engine, known.engine_status ? describe_end(*known.engine_status) : "ended its ranks",
+                    known.count(state::absent), known.ranks.size(), absent),
+        exit_code(errc::unavailable));
+}
+
+/// Hydra, told of one process that SIGKILL has ended, ends all the others so, and itself with that number.
+verdict by_killed_watcher(evidence const& known) {
+    if (known.first_killed < 0 || !known.engine_status || (shell_code(*known.engine_status) & 0x7f) != SIGKILL) return {};
+    return blame_watchers(known, [&](auto const& r) { return r.rank == known.first_killed; });
+}
+
+verdict by_loss(evidence const& known) {
+    if (known.count(state::lost) == 0) return {};
+    return blame_all(
+        known, failure_cause::node, [](auto const& r) { return r.now == state::lost; },
+        fmt::format("lost {}: the node is gone, or what started the ranks there was killed{}", known.list(state::lost),
+                    known.ending()),
+        exit_code(errc::peer_failed));
+}
+
+verdict by_request(evidence const& known) {
+    if (known.suspect < 0) return {};
+    auto const& rank = known[known.suspect];
+    auto const fault = fault_of(rank);
+    return blame_all(
+        known, failure_cause::job_end, [&](auto const& r) { return &r == &rank; },
+        fmt::format("{} {}, which {} or the scheduler had sent to its ranks{}", known.name_of(rank), fault->what, known.engine,
+                    known.ending()),
+        fault->exit_code);
+}
+
+/// Why an engine's end without a word of its own leaves ranks that have not come up.
+std::string advice_on_absent(evidence const& known) {
+    if (!known.unknown_hosts.empty())
+        return fmt::format("no address is known here of {}: correct the name", fmt::join(known.unknown_hosts, ", "));
+    return "check that every node has this muster at the same path, and see the command with --dry-run";
+}
+
+}  // namespace
+
+verdict blame_run(failure_cause cause, std::string text, int code) {
+    return {.next = verdict::step::end, .cause = cause, .exit_code = code, .text = std::move(text)};
+}
+
+verdict blame_rank(evidence const& known, int rank, failure_cause cause, std::string const& what, int code,
+                   std::string_view advice) {
+    auto const& culprit = known[rank];
+    auto const others = known.running() - (culprit.now == state::running ? 1 : 0);
+    bool const quotes = known.quotes && (cause == failure_cause::rank_end || known.engine.empty());
+    auto judged = blame_all(
+        known, cause, [&](auto const& r) { return &r == &culprit; },
+        describe(failure_report{known.name_of(culprit), what, known.lived, others, std::string(advice), known.list_early_ends(),
+                                quotes ? culprit.last_lines : std::string()}),
+        code);
+    judged.of_rank = true;
+    return judged;
+}
+
+verdict blame_agent(evidence const& known, int rank) {
+    auto const is_there = [node = known[rank].node](auto const& r) { return r.node == node; };
+    return blame_all(known, failure_cause::daemon, is_there,
+                     fmt::format("{} was lost before all ranks were there: that of {}", agent_process, known.list(is_there)),
+                     exit_code(errc::peer_failed));
+}
+
+verdict judge_end(evidence const& known, int number) {
+    auto const& rank = known[number];
+    if (!fault_of(rank)) return judge_world(known);
+    bool const by_pipe = WIFSIGNALED(*rank.wait_status) && WTERMSIG(*rank.wait_status) == SIGPIPE;
+    // As of any program whose output goes to head, nothing is said of it.
+    if (by_pipe && known.reader_gone) return blame_run(failure_cause::reader_gone, {}, 128 + SIGPIPE);
+    if (!known.engine.empty()) {
+        if (may_be_sent(rank)) return suspect(known, rank, blame_patience);
+        if (rank.uses_mpi || known.deciding) return suspect(known, rank, abort_patience);
+        return blame_end(known, rank);
+    }
+    if (known.suspect >= 0) return {};  // what comes behind a held end is its consequence
+    // A scheduler ends a job by signals to all of its processes, of which the ranks may be the first.
+    return known.in_job && may_be_sent(rank) ? suspect(known, rank, blame_patience) : blame_end(known, rank);
+}
+
+verdict judge_cause(evidence const& known) {
+    static constexpr std::array rules{by_abort,     by_job,      by_killed_engine,
+                                      by_daemon,    by_leaver,   by_aborted_step,
+                                      by_suspect,   by_watchers, by_exit_code_of_engine,
+                                      by_early_end, by_absence,  by_killed_watcher,
+                                      by_engine,    by_loss,     by_request};
+    for (auto* const rule : rules)
+        if (auto judged = rule(known); judged.next != verdict::step::go_on) return judged;
+    return {};  // a signal for ranks that live on after it, such as Slurm's --signal=TERM@120
+}
+
+verdict judge_world(evidence const& known) {
+    if (!known.started || (known.engine.empty() && known.suspect >= 0)) return {};
+    std::optional<std::size_t> in_world;
+    for (auto const& rank : known.ranks) {
+        if (!rank.left_early || !rank.settled) continue;
+        if (rank.in_world()) {
+            auto const left = left_without_finalize();
+            return blame_rank(known, rank.rank, failure_cause::left_world, left.what, left.exit_code, left.advice);
+        }
+        if (rank.connected || known.allow_singletons || known.ranks.size() < 2) continue;
+        if (!rank.mpi_elsewhere.empty())
+            return blame_rank(known, rank.rank, failure_cause::singleton,
+                              fmt::format("came up as a singleton: it uses {} but never connected to the other {} ranks, so its "
+                                          "result is that of one rank alone",
+                                          rank.mpi_elsewhere, known.ranks.size() - 1),
+                              exit_code(errc::singleton), singleton_advice());
+        // One that has left its world, as muster's own collectives do at once, waits for nobody in it.
+        if (!in_world) in_world = known.count([](auto const& r) { return r.in_world(); });
+        if (*in_world > 0)
+            return blame_rank(known, rank.rank, failure_cause::singleton, never_met_mpi(*in_world, known.ranks.size()),
+                              exit_code(errc::singleton), singleton_advice());
+    }
+    return {};
+}
+
+verdict judge_engine_end(evidence const& known) {
+    int const status = *known.engine_status;
+    if (known.first_lost >= 0 || known.deciding || WIFSIGNALED(status)) return {.next = verdict::step::ask_scheduler};
+    auto const absent = known.list(state::absent);
+    auto const is_absent = [](auto const& r) { return r.now == state::absent; };
+    int const code = shell_code(status);
+    // It has named the host that is to blame; the others are those that were on their way.
+    if (!absent.empty() && known.engine == engine_remote)
+        return blame_run(failure_cause::never_came,
+                         fmt::format("no rank was started: {} {}, for the reason above", known.engine, describe_end(status)),
+                         exit_code(errc::unavailable));
+    if (!absent.empty())
+        return blame_all(
+            known, failure_cause::never_came, is_absent,
+            fmt::format("{} {} before {} of {} ranks came up ({}); its own message is above; {}", known.engine,
+                        describe_end(status), known.count(state::absent), known.ranks.size(), absent, advice_on_absent(known)),
+            exit_code(errc::unavailable));
+    return blame_run(failure_cause::engine,
+                     fmt::format("{} {} while {} of {} ranks were running", known.engine, describe_end(status), known.running(),
+                                 known.ranks.size()),
+                     code == 0 ? exit_code(errc::unavailable) : code);
+}
+
+verdict judge_late_engine(evidence const& known) {
+    if (!known.engine_status || shell_code(*known.engine_status) == 0) return {};
+    return blame_run(failure_cause::engine,
+                     fmt::format("every rank ended well, but {} {}; its own message is above", known.engine,
+                                 describe_end(*known.engine_status)),
+                     shell_code(*known.engine_status));
+}
+
+/// All of them silent: the job is suspended. Some: these are stopped, or their nodes are gone.
+verdict judge_silence(evidence const& known, std::vector<int> const& silent, duration time) {
+    auto const is_silent = [&](rank_evidence const& r) { return std::binary_search(silent.begin(), silent.end(), r.rank); };
+    if (silent.empty() || silent.size() == known.count(state::running)) return {};
+    // Where nothing has been heard of any rank of a node, it is the node rather than its watchers.
+    auto const answers = [&](rank_evidence const& r) { return r.now == state::running && !is_silent(r); };
+    bool const nodes = std::none_of(silent.begin(), silent.end(), [&](int one) {
+        return known.count([&](auto const& r) { return r.node == known[one].node && answers(r); }) > 0;
+    });
+    auto const lost = [&](rank_evidence const& r) { return r.now == state::lost || is_silent(r); };
+    auto const who = known.list(lost);
+    bool const one = silent.size() == 1;
+    auto const what =
+        nodes ? fmt::format("lost {}: nothing there has answered for {}, and other nodes have: without power, cut off or stopped",
+                            who, format_duration(time))
+              : fmt::format("the {} of {} {} not answered for {}, and others have: stopped, perhaps",
+                            one ? "watcher" : "watchers", who, one ? "has" : "have", format_duration(time));
+    auto const left = known.count([&](auto const& r) { return r.running() && !is_silent(r); });
+    return give_up(blame_all(known, nodes ? failure_cause::node : failure_cause::watcher, is_silent,
+                             fmt::format("{}; ending {}", what, count_of_ranks(left)), exit_code(errc::peer_failed)));
+}
+
+verdict judge_silent_agent(evidence const& known, int rank, duration time) {
+    auto const is_there = [node = known[rank].node](auto const& r) { return r.node == node; };
+    return blame_all(known, failure_cause::daemon, is_there,
+                     fmt::format("{}, which had started {}, has not answered for {}: stopped, perhaps{}", agent_process,
+                                 known.list(is_there), format_duration(time), known.ending()),
+                     exit_code(errc::peer_failed));
+}
+
+verdict explain_request_to_end(evidence const& known) {
+    auto const& [end, down] = *known.scheduler;
+    auto const why = describe(end, known.job_id);
+    if (why.empty()) return {};
+    if (end != job_end::node_failed || known.engine.empty()) return blame_run(failure_cause::job_end, why, 0);
+    auto const is_down = [&](auto const& r) { return std::find(down.begin(), down.end(), r.node) != down.end(); };
+    auto const lost = known.list(is_down);
+    return give_up(blame_all(known, failure_cause::node, is_down, lost.empty() ? why : fmt::format("{} ({})", why, lost),
+                             exit_code(errc::peer_failed)));
+}
+
+}  // namespace muster
