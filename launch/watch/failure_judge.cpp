@@ -25,6 +25,9 @@ constexpr duration abort_patience{0.3};    ///< for the word on why a rank of an
 constexpr duration exit_code_patience{3};  ///< for the exit code of an engine that ended its ranks
 constexpr int open_mpi_lost_others = 14;   ///< MPI_ERR_UNKNOWN, with which Open MPI 5 aborts where others, or PMIx, are gone
 constexpr std::string_view engine_remote = "remote";
+constexpr std::string_view advice_on_leaving = "call MPI_Finalize on every path";
+constexpr std::string_view advice_on_singletons =
+    "use an MPI with PMIx or PMI-1 (Open MPI, MPICH) on every rank, or --allow-singletons if that is meant";
 
 std::vector<culprit> name_all(evidence const& known, evidence::condition const& of) {
     std::vector<culprit> named;
@@ -222,7 +225,7 @@ verdict by_early_end(evidence const& known) {
     return blame_rank(
         known, left->rank, failure_cause::left_world,
         fmt::format("exited with code 0, probably without MPI_Finalize, and {} then ended the others", known.engine), 1,
-        "call MPI_Finalize on every path");
+        advice_on_leaving);
 }
 
 verdict by_absence(evidence const& known) {
@@ -330,8 +333,9 @@ verdict judge_world(evidence const& known) {
     for (auto const& rank : known.ranks) {
         if (!rank.left_early || !rank.settled) continue;
         if (rank.in_world()) {
-            auto const left = left_without_finalize();
-            return blame_rank(known, rank.rank, failure_cause::left_world, left.what, left.exit_code, left.advice);
+            return blame_rank(known, rank.rank, failure_cause::left_world,
+                              "exited with code 0 but without MPI_Finalize, so the others would wait for it forever", 1,
+                              advice_on_leaving);
         }
         if (rank.connected || known.allow_singletons || known.ranks.size() < 2) continue;
         if (!rank.mpi_elsewhere.empty())
@@ -339,12 +343,15 @@ verdict judge_world(evidence const& known) {
                               fmt::format("came up as a singleton: it uses {} but never connected to the other {} ranks, so its "
                                           "result is that of one rank alone",
                                           rank.mpi_elsewhere, known.ranks.size() - 1),
-                              exit_code(errc::singleton), singleton_advice());
+                              exit_code(errc::singleton), advice_on_singletons);
         // One that has left its world, as muster's own collectives do at once, waits for nobody in it.
         if (!in_world) in_world = known.count([](auto const& r) { return r.in_world(); });
         if (*in_world > 0)
-            return blame_rank(known, rank.rank, failure_cause::singleton, never_met_mpi(*in_world, known.ranks.size()),
-                              exit_code(errc::singleton), singleton_advice());
+            return blame_rank(known, rank.rank, failure_cause::singleton,
+                              fmt::format("came up as a singleton or without MPI: it exited with code 0 and never connected, and "
+                                          "{} of {} ranks wait for it",
+                                          *in_world, known.ranks.size()),
+                              exit_code(errc::singleton), advice_on_singletons);
     }
     return {};
 }

@@ -49,21 +49,6 @@ std::optional<end_fault> find_end_fault(int wait_status, memory_verdict memory) 
     return fault;
 }
 
-end_fault left_without_finalize() {
-    return {"exited with code 0 but without MPI_Finalize, so the others would wait for it forever", 1,
-            "call MPI_Finalize on every path"};
-}
-
-std::string never_met_mpi(std::size_t waiting, std::size_t ranks) {
-    return fmt::format(
-        "came up as a singleton or without MPI: it exited with code 0 and never connected, and {} of {} ranks wait for it",
-        waiting, ranks);
-}
-
-std::string_view singleton_advice() noexcept {
-    return "use an MPI with PMIx or PMI-1 (Open MPI, MPICH) on every rank, or --allow-singletons if that is meant";
-}
-
 bool may_be_sent_to_all(int wait_status) noexcept {
     if (!WIFSIGNALED(wait_status)) return false;
     int const number = WTERMSIG(wait_status);

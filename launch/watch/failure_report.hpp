@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/units.hpp"
 #include "launch/observe/memory_kills.hpp"
@@ -32,14 +31,6 @@ struct end_fault {
     std::string advice;
     bool operator==(end_fault const&) const = default;
 };
-
-/// Of a rank that ended with 0 in its MPI world.
-end_fault left_without_finalize();
-
-/// Of a rank that ended with 0 and never came to MPI, where `waiting` of `ranks` ranks are.
-std::string never_met_mpi(std::size_t waiting, std::size_t ranks);
-/// Of a rank that came up alone: what to do.
-std::string_view singleton_advice() noexcept;
 
 /// From a status of waitpid and what the kernel's counts say of memory; nothing for exit code 0.
 std::optional<end_fault> find_end_fault(int wait_status, memory_verdict memory = memory_verdict::unknown);
