@@ -18,74 +18,61 @@ constexpr char const* nvlink_share =
 constexpr char const* slingshot_rate =
     "one Slingshot 11 card moves 24.3 GB/s of 25: Mochi's nightly test on Polaris, PULL of 1 MiB by 8 threads, "
     "23,166 MiB/s (mochi-hpc-experiments, 27 November 2025)";
+constexpr char const* a100_memory =
+    "memory 1,555 GB/s: as NVIDIA gives it for the A100 of 40 GB; not checked against its data sheet";
 constexpr char const* latency_guess = "latencies are assumed: 3 us within a node and 5 us between nodes, from GPU to GPU";
 
 std::vector<platform_model> make_table() {
-    return {
-        {.name = "dgx-a100",
-         .description = "DGX A100 with 8 x HDR InfiniBand",
-         .ranks_a_node = 8,
-         .port_gbs = 276,
-         .local_latency_us = 3,
-         .pcie_gbs = 26,
-         .cards = 8,
-         .card_gbs = 24,
-         .network_latency_us = 5,
-         .memory_gbs = 1555,
-         .sources =
-             {"12 NVLinks of 25 GB/s a direction to 6 NVSwitches, 8 cards of 200 Gb/s, PCIe 4.0 x16: as NVIDIA gives them for "
-              "the DGX A100 of 2020; not checked against its document",
-              nvlink_share, "one HDR200 port: 24 GB/s (published nccl-tests figure)",
-              "memory 1,555 GB/s: as NVIDIA gives it for the A100 of 40 GB; not checked against its data sheet", latency_guess}},
-        {.name = "dgx-h100",
-         .description = "DGX H100 with 8 x NDR InfiniBand",
-         .ranks_a_node = 8,
-         .port_gbs = 414,
-         .local_latency_us = 3,
-         .pcie_gbs = 52,
-         .cards = 8,
-         .card_gbs = 48,
-         .network_latency_us = 5,
-         .memory_gbs = 3350,
-         .sources =
-             {"18 NVLinks of 25 GB/s a direction to 4 NVSwitches, 8 cards of 400 Gb/s, PCIe 5.0 x16: as NVIDIA gives them for "
-              "the DGX H100 of 2022; not checked against its document",
-              nvlink_share, "one NDR port: 48 GB/s, twice that of HDR (assumed)",
-              "memory 3,350 GB/s: as NVIDIA gives it for the H100 SXM; not checked against its data sheet",
-              "reductions within the switch (NVLS) are not modelled", latency_guess}},
-        {.name = "polaris",
-         .description = "ALCF Polaris: 4 x A100, 2 x Slingshot 11",
-         .ranks_a_node = 4,
-         .pair_gbs = 92,
-         .local_latency_us = 3,
-         .pcie_gbs = 26,
-         .cards = 2,
-         .card_gbs = 24.3,
-         .network_latency_us = 5,
-         .memory_gbs = 1555,
-         .sources = {"4 A100-40 with 4 NVLinks of 25 GB/s a direction between each two, 2 Slingshot 11 cards of 200 Gb/s: as "
-                     "ALCF describes "
-                     "Polaris; not checked against its pages",
-                     nvlink_share, slingshot_rate,
-                     "memory 1,555 GB/s: as NVIDIA gives it for the A100 of 40 GB; not checked against its data sheet",
-                     latency_guess}},
-        {.name = "perlmutter",
-         .description = "NERSC Perlmutter, GPU nodes: 4 x A100, 4 x Slingshot 11",
-         .ranks_a_node = 4,
-         .pair_gbs = 92,
-         .local_latency_us = 3,
-         .pcie_gbs = 26,
-         .cards = 4,
-         .card_gbs = 24.3,
-         .network_latency_us = 5,
-         .memory_gbs = 1555,
-         .sources =
-             {"4 A100-40 with 4 NVLinks of 25 GB/s a direction between each two, 4 Slingshot 11 cards of 200 Gb/s: as NERSC "
-              "describes Perlmutter; not checked against its pages",
-              nvlink_share, slingshot_rate,
-              "memory 1,555 GB/s: as NVIDIA gives it for the A100 of 40 GB; not checked against its data sheet", latency_guess,
-              "no bus bandwidth of this machine is held against it here"}},
-    };
+    platform_model const a100{
+        .name = "dgx-a100",
+        .description = "DGX A100 with 8 x HDR InfiniBand",
+        .ranks_a_node = 8,
+        .port_gbs = 276,
+        .local_latency_us = 3,
+        .pcie_gbs = 26,
+        .cards = 8,
+        .card_gbs = 24,
+        .network_latency_us = 5,
+        .memory_gbs = 1555,
+        .sources = {"12 NVLinks of 25 GB/s a direction to 6 NVSwitches, 8 cards of 200 Gb/s, PCIe 4.0 x16: as NVIDIA gives them "
+                    "for the DGX A100 of 2020; not checked against its document",
+                    nvlink_share, "one HDR200 port: 24 GB/s (published nccl-tests figure)", a100_memory, latency_guess}};
+    auto h100 = a100;
+    h100.name = "dgx-h100";
+    h100.description = "DGX H100 with 8 x NDR InfiniBand";
+    h100.port_gbs = 414;
+    h100.pcie_gbs = 52;
+    h100.card_gbs = 48;
+    h100.memory_gbs = 3350;
+    h100.sources = {
+        "18 NVLinks of 25 GB/s a direction to 4 NVSwitches, 8 cards of 400 Gb/s, PCIe 5.0 x16: as NVIDIA gives them "
+        "for the DGX H100 of 2022; not checked against its document",
+        nvlink_share,
+        "one NDR port: 48 GB/s, twice that of HDR (assumed)",
+        "memory 3,350 GB/s: as NVIDIA gives it for the H100 SXM; not checked against its data sheet",
+        "reductions within the switch (NVLS) are not modelled",
+        latency_guess};
+    auto polaris = a100;
+    polaris.name = "polaris";
+    polaris.description = "ALCF Polaris: 4 x A100, 2 x Slingshot 11";
+    polaris.ranks_a_node = 4;
+    polaris.port_gbs = 0;
+    polaris.pair_gbs = 92;
+    polaris.cards = 2;
+    polaris.card_gbs = 24.3;
+    polaris.sources = {
+        "4 A100-40 with 4 NVLinks of 25 GB/s a direction between each two, 2 Slingshot 11 cards of 200 Gb/s: as ALCF "
+        "describes Polaris; not checked against its pages",
+        nvlink_share, slingshot_rate, a100_memory, latency_guess};
+    auto perlmutter = polaris;
+    perlmutter.name = "perlmutter";
+    perlmutter.description = "NERSC Perlmutter, GPU nodes: 4 x A100, 4 x Slingshot 11";
+    perlmutter.cards = 4;
+    perlmutter.sources.front() =
+        "4 A100-40 with 4 NVLinks of 25 GB/s a direction between each two, 4 Slingshot 11 cards of 200 "
+        "Gb/s: as NERSC describes Perlmutter; not checked against its pages";
+    perlmutter.sources.emplace_back("no bus bandwidth of this machine is held against it here");
+    return {a100, h100, polaris, perlmutter};
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-
 namespace muster {
 
 /// GB/s are 1e9 bytes a second, in each direction. A message between two ranks of a node goes through both ranks' ports of a

@@ -39,8 +39,7 @@ constexpr option_row predict_options[]{
 
 /// By what communication's simulated time is to be multiplied, at least and at most, to meet every published rate: what --validate
 /// found when this was written (docs/prediction.md).
-constexpr double least_slower = 0.76;  // DGX A100, 2 nodes: 146.9 GB/s simulated, 192 published
-constexpr double most_slower = 1.78;   // Polaris, 2 nodes: 63.9 GB/s simulated, 36 published
+constexpr double least_slower = 0.76, most_slower = 1.78;  // DGX A100 and Polaris, 2 nodes each
 
 /// One number of ranks: as the platform is described, and at best and worst by what is known of the error.
 struct predicted_row {
@@ -62,22 +61,11 @@ std::string simulator() {
     auto const here = self_program().parent_path();
     for (auto const& path : {here / "muster-simulate", here / "../libexec/muster/muster-simulate"})
         if (fs::exists(path)) return path.string();
-    throw error(errc::unavailable,
-                fmt::format("the simulator is not there ({}): it is built where SimGrid is; install libsimgrid-dev (3.32 or later) "
-                            "and build muster again",
-                            (here / "muster-simulate").string()));
-}
-
-simulation_result simulate(simulation_job const& job, environment const& variables) {
-    auto const program = simulator();
-    auto const input = to_json(job).dump();
-    auto how = foreground();
-    how.input = input;
-    auto const output = run_program({program}, variables, how);
-    if (output.exit_status != 0)
-        throw error(errc::peer_failed, fmt::format("{} ended with exit code {} at {} ranks on {}; its messages are above", program,
-                                                   output.exit_status, job.ranks, job.platform.name));
-    return read_result(parse_json(output.out, "what the simulator printed"));
+    throw error(
+        errc::unavailable,
+        fmt::format("the simulator is not there ({}): it is built where SimGrid is; install libsimgrid-dev (3.32 or later) "
+                    "and build muster again",
+                    (here / "muster-simulate").string()));
 }
 
 /// With all links so many times as slow.
@@ -87,7 +75,14 @@ simulation_result simulate(simulation_job job, double slower, double compute_s, 
     for (double* latency : {&on.local_latency_us, &on.network_latency_us}) *latency *= slower;
     job.forward_s = compute_s / 3;
     job.backward_s = compute_s * 2 / 3;
-    return simulate(job, variables);
+    auto const program = simulator(), input = to_json(job).dump();
+    auto how = foreground();
+    how.input = input;
+    auto const output = run_program({program}, variables, how);
+    if (output.exit_status != 0)
+        throw error(errc::peer_failed, fmt::format("{} ended with exit code {} at {} ranks on {}; its messages are above",
+                                                   program, output.exit_status, job.ranks, on.name));
+    return read_result(parse_json(output.out, "what the simulator printed"));
 }
 
 platform_model platform_of(given_options const& given) {
@@ -95,8 +90,7 @@ platform_model platform_of(given_options const& given) {
         throw error(errc::usage, "predict: give --platform NAME, or --latency-us and --link-gbs");
     if (given.has("platform")) return platform_named(given.text("platform"));
     double const latency = given.real("latency-us"), gbs = given.real("link-gbs");
-    if (!(gbs > 0 && latency >= 0))
-        throw error(errc::usage, "predict: --latency-us is to be 0 or more, --link-gbs more than 0");
+    if (!(gbs > 0 && latency >= 0)) throw error(errc::usage, "predict: --latency-us is to be 0 or more, --link-gbs more than 0");
     return plain_link(latency, gbs);
 }
 
@@ -180,8 +174,7 @@ std::string table_of(prediction const& p) {
         rows.push_back({std::to_string(row.ranks), ms(row.expected.step_s),
                         known_error(row.best.step_s, row.worst.step_s, row.expected.step_s), fmt::format("{:.2f}", s),
                         known_error(speedup(p, row, row.worst), speedup(p, row, row.best), s),
-                        fmt::format("{:.0f}%", 100 * s / row.ranks), ms(row.expected.exposed_s),
-                        std::string(limit_of(p, row))});
+                        fmt::format("{:.0f}%", 100 * s / row.ranks), ms(row.expected.exposed_s), std::string(limit_of(p, row))});
     }
     std::string measured;
     for (auto const& each : p.measured)
@@ -191,30 +184,24 @@ std::string table_of(prediction const& p) {
                                 each.oversubscribed ? " (oversubscribed, not used)" : "");
     return fmt::format(
         "SIMULATED on {}. Not a measurement.\n{}"
-        "known error: links {:.2f} to {:.2f} times as slow, as far as simulated allreduces are off published bus bandwidths; compute "
+        "known error: links {:.2f} to {:.2f} times as slow, as far as simulated allreduces are off published bus bandwidths; "
+        "compute "
         "{} to {} ms{}\n"
         "speed-up: of a fixed batch a rank, beside one rank that computes {} ms and waits {} ms for input\n"
         "measured\n  {}\n{}",
         p.job.platform.description, align_columns(rows), least_slower, most_slower, ms(p.best_compute_s), ms(p.worst_compute_s),
         p.given_compute ? " (given)" : ", as it was measured", ms(p.compute_s), ms(p.input_s), measured,
-        p.given_compute ? ""
-                        : "compute is that of the measured machine; where the other's processors or GPUs differ, give --compute-ms\n");
+        p.given_compute
+            ? ""
+            : "compute is that of the measured machine; where the other's processors or GPUs differ, give --compute-ms\n");
 }
 
 nlohmann::json to_json(prediction const& p) {
-    nlohmann::json out{{"schema", "muster.prediction/2"},
-                       {"simulated", true},
-                       {"platform", to_json(p.job.platform)},
-                       {"compute_s", p.compute_s},
-                       {"input_s", p.input_s},
-                       {"measured", nlohmann::json::array()},
+    nlohmann::json out{{"schema", "muster.prediction/2"}, {"simulated", true},    {"platform", to_json(p.job.platform)},
+                       {"compute_s", p.compute_s},        {"input_s", p.input_s}, {"measured", nlohmann::json::array()},
                        {"rows", nlohmann::json::array()}};
     for (auto const& each : p.measured)
-        out["measured"].push_back({{"ranks", each.ranks},
-                                   {"step_s", each.step_s},
-                                   {"compute_s", each.compute_s},
-                                   {"input_s", each.input_s},
-                                   {"exposed_s", each.exposed_s}});
+        out["measured"].push_back({{"ranks", each.ranks}, {"step_s", each.step_s}, {"compute_s", each.compute_s}});
     for (auto const& row : p.rows)
         out["rows"].push_back({{"ranks", row.ranks},
                                {"simulated", true},
@@ -238,14 +225,15 @@ std::string validation_of(std::string const& platform, environment const& variab
         simulation_job job;
         job.platform = platform_named(each.platform);
         job.ranks = each.ranks;
-        job.bytes = {large_bytes};
-        double const seconds = simulate(job, variables).allreduces.at(0).seconds;
+        job.tensors = {large_bytes / sizeof(float)};
+        double const seconds = simulate(job, 1, 0, variables).step_s;  // nothing but one bucket
         double const gbs = static_cast<double>(large_bytes) / seconds * 2 * (each.ranks - 1) / each.ranks / 1e9;
         rows.push_back({each.platform, std::to_string(each.ranks), fmt::format("{:.1f}", gbs),
                         fmt::format("{:.0f}", each.busbw_gbs), fmt::format("{:+.0f}%", 100 * (gbs / each.busbw_gbs - 1)),
                         each.source});
     }
-    return "SIMULATED bus bandwidth of one allreduce of 256 MiB by muster's mpi and hierarchical backends; the published ones are "
+    return "SIMULATED bus bandwidth of one allreduce of 256 MiB by muster's mpi and hierarchical backends; the published ones "
+           "are "
            "NCCL's.\n" +
            align_columns(rows);
 }
@@ -261,7 +249,8 @@ constexpr command_row predict_row{
         "  muster-bench predict study/results.json --steps 500 --gradient-bytes 100MiB --platform polaris --ranks 32\n",
     .options = predict_options,
     .description =
-        "Takes compute and input of a step from the study's smallest number of ranks, and simulates communication. Nothing that it\n"
+        "Takes compute and input of a step from the study's smallest number of ranks, and simulates communication. Nothing that "
+        "it\n"
         "prints is a measurement.",
     .most_words = 1,
 };

@@ -24,9 +24,9 @@ namespace fs = std::filesystem;
 
 constexpr char const* published_table = "published_table.py";
 
-constexpr char const* net_options_of_scale[]{"net",    "data",   "images",  "epochs", "seed",     "lr",
-                                             "momentum", "protocol", "target-accuracy", "api",  "backend",  "device",
-                                             "threads", "python", "steps",   "compute-ms", "compute-by"};
+constexpr char const* net_options_of_scale[]{"net",      "data",     "images",          "epochs",     "seed",      "lr",
+                                             "momentum", "protocol", "target-accuracy", "api",        "backend",   "device",
+                                             "threads",  "python",   "steps",           "compute-ms", "compute-by"};
 
 /// What is handed to the program as it stands: of a network that is trained, and of one whose compute is timed.
 constexpr char const* of_trained[]{"images", "seed", "lr", "momentum", "api", "backend", "device", "threads"};
@@ -121,7 +121,8 @@ void add_steps(given_options const& given, study_plan& plan, training_protocol c
     if (protocol.averages_loss || protocol.judged.name == "time_to_accuracy_s" || protocol.series == work_series::strong)
         refuse_net(fmt::format("--protocol {}: {} is not trained, its compute is timed; give fast, steady or weak", protocol.name,
                                plan.net));
-    refuse_others(given, plan.net, {"data", "images", "seed", "lr", "momentum", "api", "device", "threads", "python", "target-accuracy"});
+    refuse_others(given, plan.net,
+                  {"data", "images", "seed", "lr", "momentum", "api", "device", "threads", "python", "target-accuracy"});
     plan.notes.emplace_back("timed compute, no training");
     plan.program = {self_program().string(), "steps", "--net", plan.net};
     add_epochs(given, plan, protocol);

@@ -15,8 +15,6 @@
 #include "comm/mpi/mpi_call.hpp"
 #include "comm/mpi/mpi_direct_allreduce.hpp"
 #include "comm/mpi/mpi_native.hpp"
-#include "comm/mpi/mpi_node_allreduce.hpp"
-#include "comm/mpi/mpi_node_memory.hpp"
 #include "comm/mpi/mpi_ops.hpp"
 #include "comm/mpi/mpi_pairwise.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
@@ -38,19 +36,17 @@ constexpr int polls_of_short = 8;
 
 /// One collective under way.
 struct slot {
-    enum class kind { idle, node, direct, pairwise, native, abandoned };
+    enum class kind { idle, direct, pairwise, native, abandoned };
     kind way = kind::idle;
     bool finished = false;
     bool uses_memory = true;
     std::exception_ptr failure;
-    node_allreduce node;
     direct_allreduce direct;
     mpi_pairwise pairwise;
     mpi_native native;
 
     bool advance() {
         switch (way) {
-            case kind::node: return node.advance();
             case kind::direct: return direct.advance();
             case kind::pairwise: return pairwise.advance();
             default: return native.advance();
@@ -60,10 +56,9 @@ struct slot {
         if (way == kind::direct) direct.abandon();
         if (way == kind::pairwise) pairwise.abandon();
     }
-    bool is_short() const noexcept { return way == kind::node || (way == kind::direct && direct.is_short()); }
+    bool is_short() const noexcept { return way == kind::direct && direct.is_short(); }
     bool released() noexcept { return native.released() && direct.released() && pairwise.released(); }
     void mark_pending(std::vector<bool>& ranks) noexcept {
-        if (way == kind::node) node.mark_pending(ranks);
         if (way == kind::direct) direct.mark_pending(ranks);
         if (way == kind::pairwise) pairwise.mark_pending(ranks);
     }
@@ -85,7 +80,7 @@ class mpi_backend final : public collective_backend {
         processes_ = processes_of(met_.ranks);
         hosts_ = hosts_of(met_.ranks);
         auto const size = static_cast<int>(met_.ranks.size());
-        world_ = {met_.comm.get(), rank, size, 32767, &hosts_, met_.node.get()};  // the least that MPI may have
+        world_ = {met_.comm.get(), rank, size, 32767, &hosts_};  // the least that MPI may have
         int* upper = nullptr;
         int found = 0;
         check(MPI_Comm_get_attr(met_.comm.get(), MPI_TAG_UB, &upper, &found), "MPI_Comm_get_attr");
@@ -118,11 +113,6 @@ class mpi_backend final : public collective_backend {
         slot& next = slots_.at(which);
         try {
             start_in(next, what);
-            // Where the other ranks were here before there is nothing to wait for.
-            if (next.way == slot::kind::node && active_.empty() && next.advance()) {
-                slots_.put_back(which);
-                return 0;
-            }
         } catch (...) {
             give_up(next);
             throw;
@@ -198,10 +188,7 @@ class mpi_backend final : public collective_backend {
         next.finished = false;
         next.uses_memory = what.what != kind::barrier;
         unsigned const number = next_number(what);
-        if (what.what == kind::allreduce && world_.node != nullptr && what.in.bytes() <= world_.node->largest_bytes()) {
-            next.way = slot::kind::node;
-            next.node.start(world_, number, what);
-        } else if (what.what == kind::reducescatter || (what.what == kind::allreduce && direct_)) {
+        if (what.what == kind::reducescatter || (what.what == kind::allreduce && direct_)) {
             next.way = slot::kind::direct;
             next.direct.start(world_, number, what);
         } else if (what.what == kind::alltoall || what.what == kind::sendrecv ||
@@ -245,23 +232,11 @@ class mpi_backend final : public collective_backend {
         return silent;
     }
 
-    /// Ranks that wait for what this one will not start any more hear of it, and because of which rank.
-    void tell_in_memory(slot const& lost) noexcept {
-        if (world_.node == nullptr) return;
-        int const culprit = !evidence_.empty()             ? evidence_.front().rank
-                            : lost.way == slot::kind::node ? lost.node.first_missing()
-                                                           : -1;
-        world_.node->give_up(culprit);
-    }
-
     /// The slot is never used again. Tries, while the caller's memory is still there, to get it back from MPI: it cancels
     /// receives, and receives what others sent, as they do for this rank. Where that fails MPI must not be called any more once
     /// the memory is gone.
     void give_up(slot& lost, std::chrono::milliseconds patience = release_time) noexcept {
         if (!release_until_) release_until_ = clock::now() + patience;
-        tell_in_memory(lost);
-        // Who goes through memory sends nothing whose receipt would tell that the others are through with their messages to this rank.
-        bool const waits_for_all = patience == release_time_of_all && world_.node != nullptr;
         lost.withdraw();
         lost.way = slot::kind::abandoned;
         if (!lost.uses_memory) return;
@@ -269,7 +244,7 @@ class mpi_backend final : public collective_backend {
             bool const received = receive_unwanted();
             bool const through = unwanted_have_come();
             bool const released = lost.released();
-            if (released && !received && through && (!waits_for_all || world_.node->all_have_given_up())) return;
+            if (released && !received && through) return;
             if (clock::now() <= *release_until_) continue;
             if (released) return;
             break;

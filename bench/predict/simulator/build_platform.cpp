@@ -1,4 +1,4 @@
-#include "bench/predict/simulator/build_platform.hpp"
+#include "bench/predict/simulator/simulator.hpp"
 
 #include <fmt/format.h>
 

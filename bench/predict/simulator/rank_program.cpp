@@ -1,4 +1,4 @@
-#include "bench/predict/simulator/rank_program.hpp"
+#include "bench/predict/simulator/simulator.hpp"
 
 #include <mpi.h>
 
@@ -39,7 +39,6 @@ identity identity_of(simulation_job const& job, int rank) {
 comm_options options_for(identity const& who) {
     comm_options options;
     options.deadline = duration{0};  // deadlines are of real time
-    options.shared_bytes = 0;  // what goes through memory takes no simulated time, and a rank that waits for it lets no other on
     options.backend = who.node_count > 1 && who.world_size > who.node_count ? "hierarchical" : "mpi";
     return options;
 }
@@ -51,17 +50,8 @@ void line_up(communicator& ranks) {
     simgrid::s4u::this_actor::sleep_until((std::floor(now() / grid) + 2) * grid);
 }
 
-void time_allreduces(simulated_world& world, communicator& ranks) {
-    auto& results = world.result.allreduces;
-    for (std::size_t i = 0; i < world.job.bytes.size(); ++i) {
-        tensor_view const tensor{world.memory.data(), world.job.bytes[i] / sizeof(float), dtype::f32};
-        line_up(ranks);
-        double const begin = now();
-        ranks.allreduce("simulated", tensor, reduction::sum).wait();
-        if (results.size() <= i) results.push_back({world.job.bytes[i], 0});
-        results[i].seconds = std::max(results[i].seconds, now() - begin);
-    }
-}
+constexpr int steps = 2;     // the last one is told
+constexpr int slices = 100;  // of the backward pass: communication moves on between them
 
 /// Steps whose gradients are averaged in buckets, which are cut as muster.torch cuts them: in the order in which the backward pass
 /// completes them, a small one first.
@@ -72,11 +62,11 @@ class training {
     }
 
     void run() {
-        for (int step = 0; step < job_.steps; ++step) {
+        for (int step = 0; step < steps; ++step) {
             line_up(ranks_);
             double const begin = now();
             double const exposed = run_step();
-            if (step + 1 < job_.steps) continue;
+            if (step + 1 < steps) continue;
             auto& result = world_.result;
             if (now() - begin >= result.step_s) result.exposed_s = exposed;
             result.step_s = std::max(result.step_s, now() - begin);
@@ -87,7 +77,7 @@ class training {
     /// The backward pass takes its time in proportion to the elements, in slices between which communication moves on.
     double run_step() {
         pass(job_.input_s + job_.forward_s);
-        double const slice = job_.backward_s / job_.slices;
+        double const slice = job_.backward_s / slices;
         float* first = world_.memory.data();
         std::size_t ready = 0;
         std::vector<operation> under_way;
@@ -125,8 +115,7 @@ void run_rank(simulated_world& world, int rank) {
         auto const who = identity_of(world.job, rank);
         auto ranks = communicator::create(who, options_for(who));
         if (rank == 0) world.result.backend = ranks.backend();
-        time_allreduces(world, ranks);
-        if (!world.job.tensors.empty()) training(world, ranks).run();
+        training(world, ranks).run();
         ranks.close();
     }
     MPI_Finalize();

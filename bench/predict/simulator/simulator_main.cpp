@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <xbt/log.h>
-#include <algorithm>
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -13,16 +12,16 @@
 
 #include "base/command/command_set.hpp"
 #include "base/log.hpp"
-#include "bench/predict/simulator/build_platform.hpp"
-#include "bench/predict/simulator/rank_program.hpp"
 #include "bench/predict/simulator/ring_allreduce.hpp"
-#include "bench/predict/simulator/simulated_time.hpp"
+#include "bench/predict/simulator/simulator.hpp"
 #include "bench/tools/checked_json.hpp"
 
 namespace {
 
 using namespace muster;
 namespace s4u = simgrid::s4u;
+
+constexpr int ring_rounds = 16;  // of each pass of a ring at most: of more, one stands for several
 
 /// CM02 takes latencies and rates as they are; SMPI's own model multiplies them by factors of a Gigabit Ethernet.
 constexpr char const* settings[]{
@@ -48,11 +47,8 @@ simulation_result simulate(simulation_job const& job, s4u::Engine& engine) {
     SMPI_init();
     let_payloads_go();
     set_memory_rate(job.platform.memory_gbs);
-    set_ring_model(job.ring_rounds, job.platform.network_latency_us * 1e-6);
-    std::size_t elements = std::accumulate(job.tensors.begin(), job.tensors.end(), std::size_t{0});
-    for (std::size_t const bytes : job.bytes) elements = std::max(elements, bytes / sizeof(float));
-    simulated_world world{job, {}, std::vector<float>(elements)};
-    world.result.ranks = job.ranks;
+    set_ring_model(ring_rounds, job.platform.network_latency_us * 1e-6);
+    simulated_world world{job, {}, std::vector<float>(std::accumulate(job.tensors.begin(), job.tensors.end(), std::size_t{0}))};
     SMPI_app_instance_register("muster", nullptr, job.ranks);
     for (int rank = 0; rank < job.ranks; ++rank) {
         auto actor = s4u::Actor::init("rank " + std::to_string(rank), hosts[static_cast<std::size_t>(rank)]);
