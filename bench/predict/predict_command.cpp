@@ -12,7 +12,7 @@
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "bench/predict/measured_step.hpp"
-#include "bench/predict/simulation_job.hpp"
+#include "bench/predict/simulation.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/gradient_sets.hpp"
 #include "bench/tools/options.hpp"

@@ -1,11 +1,11 @@
-// The parts of the simulator: the platform, simulated time as a rank sees it, and the program of one rank.
+// The parts of the simulator: the platform, and simulated time as a rank sees it.
 #pragma once
 
-#include <cstddef>
 #include <simgrid/forward.h>
+#include <cstddef>
 #include <vector>
 
-#include "bench/predict/simulation_job.hpp"
+#include "bench/predict/simulation.hpp"
 
 namespace muster {
 
@@ -24,15 +24,5 @@ void wait_for_messages();
 
 /// The scratch memory of messages that carry nothing is shared by all ranks.
 void let_payloads_go();
-
-/// What the ranks share: they are contexts of one process, and run one at a time.
-struct simulated_world {
-    simulation_job const& job;
-    simulation_result result;
-    std::vector<float> memory;  ///< the gradients of every rank, in one place
-};
-
-/// Steps of training by muster's communicator. Called by each rank's actor.
-void run_rank(simulated_world& world, int rank);
 
 }  // namespace muster

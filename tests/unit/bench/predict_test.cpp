@@ -5,8 +5,7 @@
 
 #include "base/error.hpp"
 #include "bench/predict/measured_step.hpp"
-#include "bench/predict/platform_model.hpp"
-#include "bench/predict/simulation_job.hpp"
+#include "bench/predict/simulation.hpp"
 #include "bench/tools/gradient_sets.hpp"
 #include "sample_study.hpp"
 
