@@ -13,9 +13,9 @@
 #include "bench/launching/launch_command.hpp"
 #include "bench/loading/io_command.hpp"
 #include "bench/loading/loader_command.hpp"
+#include "bench/predict/predict_command.hpp"
 #include "bench/report/report_command.hpp"
 #include "bench/scaling/scale_command.hpp"
-#include "bench/predict/predict_command.hpp"
 #include "bench/steps/steps_command.hpp"
 
 int main(int argc, char** argv) {

@@ -15,10 +15,10 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "bench/collectives/collectives_contenders.hpp"
-#include "bench/collectives/rank/collectives_here.hpp"
 #include "bench/collectives/collectives_plan.hpp"
 #include "bench/collectives/collectives_table.hpp"
 #include "bench/collectives/collectives_values.hpp"
+#include "bench/collectives/rank/collectives_here.hpp"
 #include "bench/tools/crowd.hpp"
 #include "bench/tools/temporary_folder.hpp"
 
@@ -32,9 +32,12 @@ constexpr option_row collectives_options[]{
     {"type", 'd', "LIST", "f32, f64, f16, bf16, i32, i64, u8, i8, or all", "f32"},
     {"reduction", 'o', "LIST", "of allreduce and reducescatter: sum, prod, min, max, avg, or all", "sum"},
     {"root", 'r', "RANK", "of broadcast", "0"},
-    {"backend", 0, "LIST", "muster's: shm, mpi, hierarchical, nccl, none, or all: shm, mpi, and nccl where there is a GPU; under muster run one name, or what a program would get",
+    {"backend", 0, "LIST",
+     "muster's: shm, mpi, hierarchical, nccl, none, or all: shm, mpi, and nccl where there is a GPU; under muster run one name, "
+     "or what a program would get",
      "all"},
-    {"memory", 0, "WHICH", "of shm's and hierarchical's tensors: plain, allocated (rows shm-allocated …), or both; under muster run plain", "both"},
+    {"memory", 0, "WHICH",
+     "of shm's and hierarchical's tensors: plain, allocated (rows shm-allocated …), or both; under muster run plain", "both"},
     {"peers", 0, "LIST", "openmpi, mpich, gloo, raw-nccl, none, or all that are here", "all"},
     {"min", 'b', "SIZE", "smallest tensor: the larger of a rank's input and output, as nccl-tests counts", "8"},
     {"max", 'e', "SIZE", "largest tensor, and message", "128MiB"},
@@ -47,7 +50,8 @@ constexpr option_row collectives_options[]{
     {"python", 0, "PATH", "an interpreter with torch, for gloo", "/usr/bin/python3"},
     {"muster", 0, "PATH", "the launcher; default: the muster beside this program", ""},
     {"csv", 0, "FILE", "a line for each size", ""},
-    {"json", 0, "FILE", "every sample (schema muster.collectives/1: a document for each table; of ranks muster.collectives-here/1)", ""},
+    {"json", 0, "FILE",
+     "every sample (schema muster.collectives/1: a document for each table; of ranks muster.collectives-here/1)", ""},
     strict_option,
 };
 
@@ -215,8 +219,9 @@ constexpr command_row collectives_row{
         "  muster-bench collectives --gradients resnet50          the tensors of a network instead, one after the other\n"
         "  muster run -- muster-bench collectives                 collectives and messages over the nodes of an allocation\n",
     .options = collectives_options,
-    .description = "Measures collectives of muster's backends. By itself it starts the ranks, and other libraries of this machine beside\n"
-                   "them; under muster run it is each of the ranks that muster run has started.",
+    .description =
+        "Measures collectives of muster's backends. By itself it starts the ranks, and other libraries of this machine beside\n"
+        "them; under muster run it is each of the ranks that muster run has started.",
     .closing = R"(
 Columns as in nccl-tests: busbw is algbw x 2(n-1)/n for allreduce, x (n-1)/n for the others but broadcast; 1 GB/s is 1e9 bytes/s.
 A sample fills all buffers anew, calls once for each buffer and waits, and checks every element of the results; its time is that

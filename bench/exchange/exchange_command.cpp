@@ -228,10 +228,12 @@ void print(exchange const& all, exchange_plan const& asked, std::vector<timed_ex
         fmt::print("{}\n", out.dump(1));
         return;
     }
-    if (all.size() == 1) fmt::print(stderr, "note: one rank alone reduces nothing; write: muster run -n 2 -- muster-bench exchange\n");
-    fmt::print("{}, backend {}, fusion {}, cycle {}, {} repetitions\n\n{:52}{:>12}{:>12}{:>12}\n", all.size() == 1 ? std::string("1 rank") : fmt::format("{} ranks", all.size()),
-               all.backend(), format_bytes(asked.options.fusion_bytes), format_duration(asked.options.cycle_time),
-               asked.repetitions, "", "median us", "smallest", "largest");
+    if (all.size() == 1)
+        fmt::print(stderr, "note: one rank alone reduces nothing; write: muster run -n 2 -- muster-bench exchange\n");
+    fmt::print("{}, backend {}, fusion {}, cycle {}, {} repetitions\n\n{:52}{:>12}{:>12}{:>12}\n",
+               all.size() == 1 ? std::string("1 rank") : fmt::format("{} ranks", all.size()), all.backend(),
+               format_bytes(asked.options.fusion_bytes), format_duration(asked.options.cycle_time), asked.repetitions, "",
+               "median us", "smallest", "largest");
     for (auto const& each : rows) {
         auto const s = summarise(each.us);
         fmt::print("{:52}{:12.1f}{:12.1f}{:12.1f}\n", each.name, s.median, s.smallest, s.largest);

@@ -28,8 +28,8 @@ std::vector<measured_step> steps_of_study(study const& results, std::optional<do
         out.push_back({row.ranks, step, std::max(0.0, step - input - exposed), input, exposed, row.oversubscribed});
     }
     if (out.empty())
-        throw error(errc::invalid_data, fmt::format("{}: no run that ended well told {}; a prediction rests on measured runs",
-                                                    origin, judged.name));
+        throw error(errc::invalid_data,
+                    fmt::format("{}: no run that ended well told {}; a prediction rests on measured runs", origin, judged.name));
     return out;
 }
 

@@ -12,7 +12,7 @@
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "bench/predict/measured_step.hpp"
-#include "bench/predict/simulation_job.hpp"
+#include "bench/predict/simulation.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/gradient_sets.hpp"
 #include "bench/tools/options.hpp"
@@ -39,8 +39,7 @@ constexpr option_row predict_options[]{
 
 /// By what communication's simulated time is to be multiplied, at least and at most, to meet every published rate: what --validate
 /// found when this was written (docs/prediction.md).
-constexpr double least_slower = 0.76;  // DGX A100, 2 nodes: 146.9 GB/s simulated, 192 published
-constexpr double most_slower = 1.78;   // Polaris, 2 nodes: 63.9 GB/s simulated, 36 published
+constexpr double least_slower = 0.76, most_slower = 1.78;  // DGX A100 and Polaris, 2 nodes each
 
 /// One number of ranks: as the platform is described, and at best and worst by what is known of the error.
 struct predicted_row {
@@ -69,18 +68,6 @@ std::string simulator() {
                     (here / "muster-simulate").string()));
 }
 
-simulation_result simulate(simulation_job const& job, environment const& variables) {
-    auto const program = simulator();
-    auto const input = to_json(job).dump();
-    auto how = foreground();
-    how.input = input;
-    auto const output = run_program({program}, variables, how);
-    if (output.exit_status != 0)
-        throw error(errc::peer_failed, fmt::format("{} ended with exit code {} at {} ranks on {}; its messages are above",
-                                                   program, output.exit_status, job.ranks, job.platform.name));
-    return read_result(parse_json(output.out, "what the simulator printed"));
-}
-
 /// With all links so many times as slow.
 simulation_result simulate(simulation_job job, double slower, double compute_s, environment const& variables) {
     auto& on = job.platform;
@@ -88,7 +75,14 @@ simulation_result simulate(simulation_job job, double slower, double compute_s, 
     for (double* latency : {&on.local_latency_us, &on.network_latency_us}) *latency *= slower;
     job.forward_s = compute_s / 3;
     job.backward_s = compute_s * 2 / 3;
-    return simulate(job, variables);
+    auto const program = simulator(), input = to_json(job).dump();
+    auto how = foreground();
+    how.input = input;
+    auto const output = run_program({program}, variables, how);
+    if (output.exit_status != 0)
+        throw error(errc::peer_failed, fmt::format("{} ended with exit code {} at {} ranks on {}; its messages are above",
+                                                   program, output.exit_status, job.ranks, on.name));
+    return read_result(parse_json(output.out, "what the simulator printed"));
 }
 
 platform_model platform_of(given_options const& given) {
@@ -207,11 +201,7 @@ nlohmann::json to_json(prediction const& p) {
                        {"compute_s", p.compute_s},        {"input_s", p.input_s}, {"measured", nlohmann::json::array()},
                        {"rows", nlohmann::json::array()}};
     for (auto const& each : p.measured)
-        out["measured"].push_back({{"ranks", each.ranks},
-                                   {"step_s", each.step_s},
-                                   {"compute_s", each.compute_s},
-                                   {"input_s", each.input_s},
-                                   {"exposed_s", each.exposed_s}});
+        out["measured"].push_back({{"ranks", each.ranks}, {"step_s", each.step_s}, {"compute_s", each.compute_s}});
     for (auto const& row : p.rows)
         out["rows"].push_back({{"ranks", row.ranks},
                                {"simulated", true},
@@ -235,8 +225,8 @@ std::string validation_of(std::string const& platform, environment const& variab
         simulation_job job;
         job.platform = platform_named(each.platform);
         job.ranks = each.ranks;
-        job.bytes = {large_bytes};
-        double const seconds = simulate(job, variables).allreduces.at(0).seconds;
+        job.tensors = {large_bytes / sizeof(float)};
+        double const seconds = simulate(job, 1, 0, variables).step_s;  // nothing but one bucket
         double const gbs = static_cast<double>(large_bytes) / seconds * 2 * (each.ranks - 1) / each.ranks / 1e9;
         rows.push_back({each.platform, std::to_string(each.ranks), fmt::format("{:.1f}", gbs),
                         fmt::format("{:.0f}", each.busbw_gbs), fmt::format("{:+.0f}%", 100 * (gbs / each.busbw_gbs - 1)),

@@ -49,26 +49,30 @@ std::string load_text(study const& s) {
 
 /// Of the program that this one brings: see examples/published_table.py and steps_command.hpp.
 void add_training_definitions(report_json& out) {
-    out.push_back(pair("train_s",
-                       "Wall-clock seconds of all epochs' training on rank 0, from a reduction in which all ranks meet before the "
-                       "first step to one after the last. Start-up and test are not in it, the first step is."));
+    out.push_back(
+        pair("train_s",
+             "Wall-clock seconds of all epochs' training on rank 0, from a reduction in which all ranks meet before the "
+             "first step to one after the last. Start-up and test are not in it, the first step is."));
     out.push_back(pair("images_per_s", "Images of all ranks' steps after each epoch's first, over the seconds they took."));
     out.push_back(
         pair("accuracy",
              "Hits over all images of the test split, each counted exactly once over all ranks, after the last epoch; 0 to 1."));
-    out.push_back(pair("startup_s",
-                       "From the program's first line to the first step: loading PyTorch, meeting the ranks, opening and reading the "
-                       "data. Launching the process is not in it."));
-    out.push_back(pair("allreduce_wait_s",
-                       "On rank 0, from the gradient of the first layer, the backward pass's last, to the last average: communication "
-                       "that the backward pass did not hide, and waiting for slower ranks."));
+    out.push_back(
+        pair("startup_s",
+             "From the program's first line to the first step: loading PyTorch, meeting the ranks, opening and reading the "
+             "data. Launching the process is not in it."));
+    out.push_back(
+        pair("allreduce_wait_s",
+             "On rank 0, from the gradient of the first layer, the backward pass's last, to the last average: communication "
+             "that the backward pass did not hide, and waiting for slower ranks."));
     out.push_back(pair("loader_wait_s", "On rank 0, the time until the next batch was there."));
     out.push_back(pair("compute_s", "Of each rank, the rest of training: train_s less the two above."));
     out.push_back(pair("published_s", "All of train_s and test_s, without start-up; published_with_startup_s is with it."));
     out.push_back(pair("first_epoch_s, epoch_s",
                        "Training of the first epoch; mean of the last five epochs, or of all where there are fewer."));
-    out.push_back(pair("clocks", "The monotonic clock of rank 0 between points where all ranks meet; of a GPU after it has done what it "
-                                 "was given. No clocks of different ranks are compared."));
+    out.push_back(pair("clocks",
+                       "The monotonic clock of rank 0 between points where all ranks meet; of a GPU after it has done what it "
+                       "was given. No clocks of different ranks are compared."));
 }
 
 /// Members of an object, and of objects within it, by "a/b".
@@ -83,10 +87,10 @@ void flatten(nlohmann::json const& value, std::string const& name, std::vector<s
 
 /// What is told in words of its own.
 bool is_told(std::string const& name) {
-    constexpr std::string_view told[]{
-        "host",   "processor",   "cores",  "clock_mhz",      "governor", "memory_bytes", "system", "kernel",  "compiler",
-        "gpus",   "virtualised", "plan",   "points",         "runs",     "variables",    "load",   "command", "created",
-        "schema", "name",        "folder", "launch_command", "version",  "scheduler"};
+    constexpr std::string_view told[]{"host",   "processor", "cores",     "clock_mhz",      "governor",    "memory_bytes",
+                                      "system", "kernel",    "compiler",  "gpus",           "virtualised", "plan",
+                                      "points", "runs",      "variables", "load",           "command",     "created",
+                                      "schema", "name",      "folder",    "launch_command", "version",     "scheduler"};
     return std::find(std::begin(told), std::end(told), name) != std::end(told);
 }
 
@@ -160,7 +164,8 @@ report_json study_definitions(study const& s) {
 }
 
 std::string study_subtitle(study const& s) {
-    if (s.plan.has_net()) return fmt::format("{} network, protocol {}: {}", s.plan.net, s.plan.protocol, shell_join(s.plan.program));
+    if (s.plan.has_net())
+        return fmt::format("{} network, protocol {}: {}", s.plan.net, s.plan.protocol, shell_join(s.plan.program));
     auto const series = s.plan.series == work_series::as_given ? "" : fmt::format("{} series", to_string(s.plan.series));
     auto const batch = s.plan.batch ? fmt::format(", batch {}", *s.plan.batch) : "";
     return shell_join(s.plan.program) + (series.empty() ? "" : ", ") + series + batch;

@@ -253,8 +253,8 @@ std::span<time_part const> time_parts() noexcept {
 bool has_published_settings(study const& results) {
     auto const& plan = results.plan;
     auto const given = [&](std::string_view option) { return std::ranges::find(plan.program, option) != plan.program.end(); };
-    return (plan.net == "mnist" || plan.net == "cifar10") && plan.protocol == "published" && !given("--batch") && !given("--lr") &&
-           !given("--momentum");
+    return (plan.net == "mnist" || plan.net == "cifar10") && plan.protocol == "published" && !given("--batch") &&
+           !given("--lr") && !given("--momentum");
 }
 
 report_json study_summary(study const& s, std::string const& file, std::vector<judgement> const& judged) {

@@ -89,7 +89,8 @@ void read_program(given_options const& given, study_plan& plan) {
     plan.program = given.program();
     for (auto const* name : net_option_names())
         if (given.has(name))
-            refuse(fmt::format("--{} is for a --net of muster-bench; hand it to the program behind --, or name no program", name));
+            refuse(
+                fmt::format("--{} is for a --net of muster-bench; hand it to the program behind --, or name no program", name));
     if (given.has("strong") && given.has("weak")) refuse("--strong and --weak exclude each other; give one");
     if (given.has("strong")) plan.series = work_series::strong;
     if (given.has("weak")) plan.series = work_series::weak;
@@ -193,9 +194,7 @@ scale_request read_scale_request(given_options const& given, environment const& 
     read_submit(given, out);
     out.demands = read_study_demands(given);
     check_expected_ranks(out.demands, plan);
-    out.name = given.has("name") ? given.text("name")
-               : plan.has_net()  ? net_name(plan)
-                                 : name_of(plan.program);
+    out.name = given.has("name") ? given.text("name") : plan.has_net() ? net_name(plan) : name_of(plan.program);
     out.muster = launcher_of(given);
     out.folder = made_folder(given.text("output"));
     write_net_program(plan);

@@ -26,7 +26,7 @@ struct scale_request {
     std::string muster;
     std::filesystem::path folder;
     study_demands demands;
-    std::vector<int> only;    ///< the numbers of ranks whose runs are made here; all, where it does not say
+    std::vector<int> only;  ///< the numbers of ranks whose runs are made here; all, where it does not say
     submit_request submit;
     bool strict = false, fresh = false, retry = false, html = true;
 };

@@ -187,8 +187,9 @@ constexpr command_row steps_row{
     .synopsis = "[options]",
     .examples = "  muster run -n 2 -- muster-bench steps --net resnet50 --compute-ms 120\n",
     .options = steps_options,
-    .description = "Nothing is trained: compute is time that passes, gradients have the network's sizes and come in its order. To be\n"
-                   "started on several ranks. Prints the metrics that muster-bench scale reads.",
+    .description =
+        "Nothing is trained: compute is time that passes, gradients have the network's sizes and come in its order. To be\n"
+        "started on several ranks. Prints the metrics that muster-bench scale reads.",
 };
 
 int steps_command(given_options const& given, environment const& variables) {

@@ -214,17 +214,16 @@ void add_serial_part(study const& results, std::vector<scaling_row> const& rows,
                               "{} of the time does not shrink with more ranks (Amdahl), up to {}: no number of ranks would "
                               "be more than {:.1f} times as fast",
                               part, top_ranks, 1 / s.median);
-    all.push_back(
-        {cause::serial_part,
-         top.ranks,
-         s.median,
-         s.spread.low,
-         s.spread.high,
-         text,
-         weak          ? "look at start-up, input and communication"
-         : all.empty() ? "give each rank more work a step"
-                       : "give each rank more work a step, or look at the other causes",
-         {{"base_ranks", base->ranks}, {"limit", s.median > 0 ? 1 / s.median : 0}}});
+    all.push_back({cause::serial_part,
+                   top.ranks,
+                   s.median,
+                   s.spread.low,
+                   s.spread.high,
+                   text,
+                   weak          ? "look at start-up, input and communication"
+                   : all.empty() ? "give each rank more work a step"
+                                 : "give each rank more work a step, or look at the other causes",
+                   {{"base_ranks", base->ranks}, {"limit", s.median > 0 ? 1 / s.median : 0}}});
 }
 
 }  // namespace
@@ -271,8 +270,7 @@ std::vector<scaling_finding> find_causes(study const& results) {
     if (top == nullptr) return all;
     std::vector<scaling_finding> parts;
     add_waiting(cause::communication, "allreduce_wait_s", "waiting for gradients, of slower ranks too",
-                "give more work a rank and step (a larger batch), larger buckets, or bf16 on the wire",
-                results, *top, parts);
+                "give more work a rank and step (a larger batch), larger buckets, or bf16 on the wire", results, *top, parts);
     add_waiting(cause::input, "loader_wait_s", "waiting for the next batch",
                 "bring the data nearer (muster stage copy to /dev/shm), or give the loader more workers", results, *top, parts);
     add_imbalance(results, *top, parts);

@@ -25,12 +25,12 @@ namespace muster::cuda {
 
 // The few declarations needed of the driver's documented ABI (cuda.h, "CUDA Driver API"), so that no CUDA toolkit is needed to
 // build. tests/gpu/abi_test.cpp holds them against cuda.h where there is one.
-using context_handle = struct context_record*;   ///< CUcontext
-using stream_handle = struct stream_record*;     ///< CUstream; cudaStream_t is the same pointer
-using event_handle = struct event_record*;       ///< CUevent
-using module_handle = struct module_record*;     ///< CUmodule
-using kernel_handle = struct kernel_record*;     ///< CUfunction
-using device_address = unsigned long long;       ///< CUdeviceptr
+using context_handle = struct context_record*;  ///< CUcontext
+using stream_handle = struct stream_record*;    ///< CUstream; cudaStream_t is the same pointer
+using event_handle = struct event_record*;      ///< CUevent
+using module_handle = struct module_record*;    ///< CUmodule
+using kernel_handle = struct kernel_record*;    ///< CUfunction
+using device_address = unsigned long long;      ///< CUdeviceptr
 struct device_uuid {
     char bytes[16];
 };

@@ -15,9 +15,9 @@
 #include "comm/cuda/fusion_kernels.hpp"
 #include "comm/exchange/exchange.hpp"
 #include "comm/nccl/nccl_backend.hpp"
-#include "pmix/identity.hpp"
 #include "gpu_speed.hpp"
 #include "gpu_tensors.hpp"
+#include "pmix/identity.hpp"
 
 namespace muster {
 

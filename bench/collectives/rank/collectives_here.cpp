@@ -13,8 +13,8 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
-#include "bench/collectives/rank/measured_rank.hpp"
 #include "bench/collectives/rank/here_results.hpp"
+#include "bench/collectives/rank/measured_rank.hpp"
 #include "bench/collectives/rank/pair_traffic.hpp"
 #include "bench/tools/crowd.hpp"
 #include "bench/tools/options.hpp"
@@ -56,9 +56,10 @@ here_plan read_here_plan(given_options const& given, int ranks) {
     here_plan p;
     for (auto const* name : {"ranks", "peers", "gradients", "pretend-nodes", "python", "muster"})
         if (given.has(name))
-            throw error(errc::usage, fmt::format("--{} is for the command that starts the ranks itself; leave it out under muster "
-                                                 "run, or leave out muster run",
-                                                 name));
+            throw error(errc::usage,
+                        fmt::format("--{} is for the command that starts the ranks itself; leave it out under muster "
+                                    "run, or leave out muster run",
+                                    name));
     auto const root = static_cast<int>(given.integer("root", 0, ranks - 1));
     if (given.text("op") != "none")
         p.cases = cases_of(parse_kinds(given.text("op")), parse_types(given.text("type")),

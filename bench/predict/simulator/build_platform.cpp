@@ -1,18 +1,81 @@
-#include "bench/predict/simulator/build_platform.hpp"
+#include "bench/predict/simulator/simulator.hpp"
 
 #include <fmt/format.h>
 
+#include <simgrid/forward.h>  // version.h of SimGrid 3 does not compile without it
+#include <simgrid/version.h>
 #include <algorithm>
-
-#include "bench/predict/simulator/simgrid_platform.hpp"
+#include <simgrid/s4u.hpp>
+#include <string>
+#include <vector>
 
 namespace muster {
 
 namespace {
 
 namespace s4u = simgrid::s4u;
-namespace platform = simgrid_platform;
-using platform::NetPoint;
+
+// SimGrid's calls that make a platform, as SimGrid 4 names them; before, they had other names, and some other arguments.
+using simgrid::kernel::routing::NetPoint;
+using simgrid::s4u::Host;
+using simgrid::s4u::Link;
+using simgrid::s4u::NetZone;
+using way = std::vector<simgrid::s4u::LinkInRoute>;
+
+#if SIMGRID_VERSION >= 40000
+
+NetZone* star_zone(simgrid::s4u::Engine& engine, std::string const& name) {
+    return engine.get_netzone_root()->add_netzone_star(name);
+}
+NetZone* full_zone(NetZone* parent, std::string const& name) {
+    return parent->add_netzone_full(name);
+}
+Host* add_host(NetZone* zone, std::string const& name, double flops) {
+    return zone->add_host(name, flops)->seal();
+}
+Link* add_link(NetZone* zone, std::string const& name, double bytes_per_s, double latency_s) {
+    return zone->add_link(name, bytes_per_s)->set_latency(latency_s)->seal();
+}
+NetPoint* add_router(NetZone* zone, std::string const& name) {
+    return zone->add_router(name);
+}
+void add_route(NetZone* zone, NetPoint* from, NetPoint* to, way const& links) {
+    zone->add_route(from, to, links, false);
+}
+/// Between a sealed zone, left and entered by its gateway, and the middle of the star around it.
+void join(NetZone* star, NetZone* zone, NetPoint* gateway, Link* out, Link* in) {
+    zone->set_gateway(gateway);
+    star->add_route(zone, nullptr, way{simgrid::s4u::LinkInRoute(out)}, false);
+    star->add_route(nullptr, zone, way{simgrid::s4u::LinkInRoute(in)}, false);
+}
+
+#else
+
+/// Without a parent it is the root.
+NetZone* star_zone(simgrid::s4u::Engine&, std::string const& name) {
+    return simgrid::s4u::create_star_zone(name);
+}
+NetZone* full_zone(NetZone* parent, std::string const& name) {
+    return simgrid::s4u::create_full_zone(name)->set_parent(parent);
+}
+Host* add_host(NetZone* zone, std::string const& name, double flops) {
+    return zone->create_host(name, flops)->seal();
+}
+Link* add_link(NetZone* zone, std::string const& name, double bytes_per_s, double latency_s) {
+    return zone->create_link(name, bytes_per_s)->set_latency(latency_s)->seal();
+}
+NetPoint* add_router(NetZone* zone, std::string const& name) {
+    return zone->create_router(name);
+}
+void add_route(NetZone* zone, NetPoint* from, NetPoint* to, way const& links) {
+    zone->add_route(from, to, nullptr, nullptr, links, false);
+}
+void join(NetZone* star, NetZone* zone, NetPoint* gateway, Link* out, Link* in) {
+    star->add_route(zone->get_netpoint(), nullptr, gateway, nullptr, way{simgrid::s4u::LinkInRoute(out)}, false);
+    star->add_route(nullptr, zone->get_netpoint(), nullptr, gateway, way{simgrid::s4u::LinkInRoute(in)}, false);
+}
+
+#endif
 
 constexpr double host_flops = 1e9;  // compute is injected as time
 
@@ -20,22 +83,22 @@ constexpr double host_flops = 1e9;  // compute is injected as time
 /// gateways. So a route is found in tables of a node's size: one graph of all ranks took longer than all else from 100 ranks on.
 class builder {
   public:
-    builder(s4u::Engine& engine, platform_model const& model) : model_(model), cluster_(platform::star_zone(engine, "cluster")) {}
+    builder(s4u::Engine& engine, platform_model const& model) : model_(model), cluster_(star_zone(engine, "cluster")) {}
 
     std::vector<s4u::Host*> build(int ranks) {
         int const nodes = (ranks + model_.ranks_a_node - 1) / model_.ranks_a_node;
         std::vector<s4u::Host*> hosts;
         for (int node = 0; node < nodes; ++node) {
-            auto* const zone = platform::full_zone(cluster_, fmt::format("node{}", node));
+            auto* const zone = full_zone(cluster_, fmt::format("node{}", node));
             int const here = std::min(model_.ranks_a_node, ranks - node * model_.ranks_a_node);
             std::vector<s4u::Host*> mine;
             for (int local = 0; local < here; ++local)
-                mine.push_back(platform::add_host(zone, fmt::format("node{}-rank{}", node, local), host_flops));
+                mine.push_back(add_host(zone, fmt::format("node{}-rank{}", node, local), host_flops));
             inside(zone, mine);
-            auto* const gateway = platform::add_router(zone, fmt::format("node{}-gateway", node));
+            auto* const gateway = add_router(zone, fmt::format("node{}-gateway", node));
             outside(zone, node, mine, gateway);
             zone->seal();
-            join(zone, node, gateway);
+            connect(zone, node, gateway);
             hosts.insert(hosts.end(), mine.begin(), mine.end());
         }
         cluster_->seal();
@@ -47,7 +110,7 @@ class builder {
         s4u::Link *out, *in;
     };
     static cable lay(s4u::NetZone* zone, std::string const& name, double gbs, double latency_us) {
-        auto const one = [&](char const* way) { return platform::add_link(zone, name + way, gbs * 1e9, latency_us * 1e-6); };
+        auto const one = [&](char const* way) { return add_link(zone, name + way, gbs * 1e9, latency_us * 1e-6); };
         return {one("-up"), one("-down")};
     }
 
@@ -87,15 +150,15 @@ class builder {
     }
 
     /// The network has no contention of its own.
-    void join(s4u::NetZone* zone, int node, NetPoint* gateway) {
+    void connect(s4u::NetZone* zone, int node, NetPoint* gateway) {
         auto const both = lay(cluster_, fmt::format("node{}-network", node), unlimited_ / 1e9, 0);
-        platform::join(cluster_, zone, gateway, both.out, both.in);
+        join(cluster_, zone, gateway, both.out, both.in);
     }
 
     static void route(s4u::NetZone* zone, NetPoint* from, NetPoint* to, std::vector<s4u::Link*> const& links) {
-        platform::way way;
-        for (auto* link : links) way.emplace_back(link);
-        platform::add_route(zone, from, to, way);
+        way links_in_route;
+        for (auto* link : links) links_in_route.emplace_back(link);
+        add_route(zone, from, to, links_in_route);
     }
 
     platform_model const& model_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <simgrid/s4u.hpp>
 
-#include "bench/predict/simulator/simulated_time.hpp"
+#include "bench/predict/simulator/simulator.hpp"
 
 namespace muster {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "bench/predict/simulator/ring_allreduce.hpp"
-#include "bench/predict/simulator/simulated_time.hpp"
+#include "bench/predict/simulator/simulator.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
 // MPI's profiling interface: muster's calls of MPI pass here on their way to SMPI. A rank polls MPI_Test and MPI_Testall until its messages

@@ -10,7 +10,6 @@
 #include <thread>
 #include <utility>
 
-#include "bench/gpu/library/network_body.hpp"
 #include "blackboard.hpp"
 #include "comm/cuda/driver.hpp"
 #include "comm/cuda/fusion_body.hpp"
@@ -45,7 +44,7 @@ stream& stream_of(void* handle) {
     return handle == nullptr ? the_machine().default_stream : *static_cast<stream*>(handle);
 }
 
-/// Which kernels there are, and how each is run with its arguments: one or two of them, by value.
+/// Which kernels there are, and how each is run with its two arguments, by value.
 using runner = void (*)(std::byte const* first, std::byte const* second, unsigned blocks, unsigned threads);
 
 template <typename T>
@@ -63,30 +62,17 @@ void run_fusion(std::byte const* first, std::byte const* second, unsigned blocks
         for (unsigned thread = 0; thread < threads; ++thread) cuda::run_thread<Way>(work, by, block, thread, threads);
 }
 
-constexpr std::uint64_t most_by_threads = 1 << 20;
-
-template <typename Work>
-void run_network(std::byte const* first, std::byte const*, unsigned blocks, unsigned threads) {
-    auto const work = read_argument<Work>(first);
-    std::uint64_t const all = std::uint64_t{blocks} * threads;
-    if (work.count > most_by_threads) return cuda::run_share(work, 0, 1);  // in the order of memory, which the host's caches like
-    for (std::uint64_t thread = 0; thread < all; ++thread) cuda::run_share(work, thread, all);
-}
-
 struct kernel {
     std::string_view name;
     runner run;
     std::size_t first_bytes;
-    std::size_t second_bytes;  ///< 0: it takes one argument
+    std::size_t second_bytes;
 };
 
 constexpr std::array kernels{
 #define MUSTER_ROW(way) \
     kernel{"muster_" #way, run_fusion<cuda::ways::way>, sizeof(cuda::fusion_work), sizeof(cuda::ways::way::factor)},
     MUSTER_FUSION_WAYS(MUSTER_ROW)
-#undef MUSTER_ROW
-#define MUSTER_ROW(name) kernel{"muster_net_" #name, run_network<cuda::name##_work>, sizeof(cuda::name##_work), 0},
-        MUSTER_NETWORK_KERNELS(MUSTER_ROW)
 #undef MUSTER_ROW
 };
 
@@ -362,7 +348,6 @@ int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned
                    void** arguments, void**) {
     auto const* const which = static_cast<kernel const*>(function);
     auto const bytes = [&](int argument, std::size_t count) {
-        if (count == 0) return muster::fake::bytes{};
         auto const* const begin = static_cast<std::byte const*>(arguments[argument]);
         return muster::fake::bytes{begin, begin + count};
     };

@@ -5,8 +5,7 @@
 
 #include "base/error.hpp"
 #include "bench/predict/measured_step.hpp"
-#include "bench/predict/platform_model.hpp"
-#include "bench/predict/simulation_job.hpp"
+#include "bench/predict/simulation.hpp"
 #include "bench/tools/gradient_sets.hpp"
 #include "sample_study.hpp"
 
@@ -78,12 +77,11 @@ TEST(simulation_job, survives_its_json) {
     simulation_job job;
     job.platform = platform_named("polaris");
     job.ranks = 8;
-    job.bytes = {4, 1 << 20};
     job.tensors = {10, 20};
     job.forward_s = 0.5;
     job.input_s = 0.25;
     EXPECT_EQ(read_job(to_json(job)), job);
-    simulation_result result{8, {{4, 1e-6}}, 0.5, 0.25, "mpi"};
+    simulation_result result{0.5, 0.25, "mpi"};
     EXPECT_EQ(read_result(to_json(result)), result);
     EXPECT_EQ(to_json(result)["simulated"], true);
 }

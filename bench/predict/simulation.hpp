@@ -1,11 +1,11 @@
-// The model of a machine that ranks are simulated on. Holds rates and latencies of its links, each with its source.
+// What is simulated: the model of a machine, the job that the simulator gets, and the times that it answers. All travel as JSON.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
-
 
 namespace muster {
 
@@ -48,5 +48,29 @@ platform_model plain_link(double latency_us, double gbs);
 nlohmann::json to_json(platform_model const& model);
 /// Throws errc::invalid_data.
 platform_model read_platform(nlohmann::json const& document);
+
+/// Steps of training on so many ranks.
+struct simulation_job {
+    platform_model platform;
+    int ranks = 1;
+    std::vector<std::size_t> tensors;  ///< elements of each gradient, in the order in which the backward pass completes them
+    std::size_t bucket_bytes = std::size_t{8} << 20;
+    double forward_s = 0, backward_s = 0;  ///< compute of a step, injected
+    double input_s = 0;                    ///< waiting for the loader before a step, injected
+    bool operator==(simulation_job const&) const = default;
+};
+
+struct simulation_result {
+    double step_s = 0;     ///< of the slowest rank
+    double exposed_s = 0;  ///< of that, waiting for gradients after the backward pass
+    std::string backend;
+    bool operator==(simulation_result const&) const = default;
+};
+
+nlohmann::json to_json(simulation_job const& job);
+nlohmann::json to_json(simulation_result const& result);  ///< has "simulated": true
+/// Throw errc::invalid_data.
+simulation_job read_job(nlohmann::json const& document);
+simulation_result read_result(nlohmann::json const& document);
 
 }  // namespace muster
