@@ -13,7 +13,6 @@
 #include "base/process/this_process.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
-#include "launch/ranks/exports.hpp"
 #include "launch/record/gpu_use_record.hpp"
 #include "launch/record/secret_names.hpp"
 #include "launch/settings/settings_to_options.hpp"
@@ -121,7 +120,6 @@ run_record::run_record(std::string folder, run_context const& run, environment v
     : folder_(std::move(folder)), run_(run), variables_(std::move(variables)), working_dir_(std::move(working_dir)) {
     if (folder_.empty()) return;
     folder_ = absolute_path(folder_);
-    leave_out(variables_, run.options.unexported, run.options.exports);
     secrets_ = leave_out_secrets(variables_);
     std::error_code fault;
     launched_in_ = fs::current_path(fault).string();

@@ -23,7 +23,7 @@ std::string claim_run_folder(std::string const& pattern, std::string const& job_
 /// A file `muster.run/1`. Nothing is written where there is no folder.
 class run_record {
   public:
-    /// `folder` may be empty. `variables` are the ranks'; those that may be secrets are left out, and named.
+    /// `folder` may be empty. `variables` are the ranks', without those of --env-exclude; those that may be secrets are left out, and named.
     run_record(std::string folder, run_context const& run, environment variables, std::string working_dir);
 
     /// Writes run.json and `environment`, once the ranks' places are known; `bindings`, one a rank, only where muster itself starts them. Throws

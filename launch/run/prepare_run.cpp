@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/process/this_process.hpp"
@@ -50,9 +51,15 @@ run_preparation prepare_run(run_context const& run) {
         throw error(errc::usage,
                     fmt::format("--print-env {}: there is no such rank; give one from 0 to {}", *options.print_env, size - 1));
     if (!run.map.note.empty() && !options.quiet) print_note(run.map.note);
-    return {identify_ranks(run), variables_for_ranks(run.inherited, options.exports),
+    auto const variables = variables_for_ranks(run.inherited, options.exports);
+    auto sent = variables;
+    leave_out(sent, options.unexported, options.exports);
+    return {identify_ranks(run),
+            variables,
+            std::move(sent),
             options.working_dir.empty() ? "" : absolute_path(options.working_dir),
-            find_python_folders(self_program(), options.python_path, options.as_horovod), size <= most_tensorflow_workers};
+            find_python_folders(self_program(), options.python_path, options.as_horovod),
+            size <= most_tensorflow_workers};
 }
 
 }  // namespace muster

@@ -15,6 +15,7 @@ namespace muster {
 struct run_preparation {
     std::vector<identity> ranks;  ///< who each is; by the name that the allocation has for its host
     environment variables;        ///< the launcher's, without those of an outer launcher, and with -x
+    environment sent_variables;   ///< those of them that go to other nodes and into records (--env-exclude)
     std::string working_dir;      ///< absolute; empty: the launcher's own
     python_folders python;        ///< of this installation
     bool lists_workers;           ///< the world is small enough for TF_CONFIG: each rank gets a port

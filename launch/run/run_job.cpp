@@ -140,7 +140,7 @@ int run_job(run_options const& asked, environment const& all_variables, std::str
     options.output_dir = make_output_dir(run);
     run_outcome outcome;
     run.outcome = &outcome;
-    run_record record(options.output_dir, run, prepared.variables, prepared.working_dir);
+    run_record record(options.output_dir, run, prepared.sent_variables, prepared.working_dir);
     end_phase("ranks mapped, run prepared");
     return recorded(record, outcome, [&] {
         if (others > 0 || (!options.engine.empty() && options.engine != "embedded")) {

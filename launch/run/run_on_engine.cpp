@@ -11,7 +11,6 @@
 #include "launch/engine/engine_table.hpp"
 #include "launch/placement/node_share.hpp"
 #include "launch/placement/this_node.hpp"
-#include "launch/ranks/exports.hpp"
 #include "launch/ranks/rank_environment.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/ranks/start_limits.hpp"
@@ -32,8 +31,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     wire::job common;
     common.place = options.place;
     common.working_dir = prepared.working_dir.empty() ? absolute_path(".") : prepared.working_dir;
-    auto const large = std::make_shared<common_job>(common_job{prepared.variables, options.command, options.exports});
-    leave_out(large->variables, options.unexported, options.exports);
+    auto const large = std::make_shared<common_job>(common_job{prepared.sent_variables, options.command, options.exports});
     common.python_package = prepared.python.package;
     common.python_horovod = prepared.python.horovod;
     common.output_dir = options.output_dir.empty() ? "" : absolute_path(options.output_dir);
