@@ -5,10 +5,10 @@ cd "$(dirname "$0")"
 
 build_packages=(g++ cmake ninja-build pkg-config libpmix-dev libopenmpi-dev openmpi-bin libhdf5-openmpi-dev
     libtomlplusplus-dev libhwloc-dev libsodium-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libkainjow-mustache-dev libxxhash-dev zlib1g-dev
-    libminizip-dev libpng-dev libjpeg-dev libarchive-dev python3 libpython3-dev)
-demo_packages=(dataset-fashion-mnist)
-test_packages=(libgtest-dev libgmock-dev mpich libmpich-dev python3-numpy python3-mpi4py python3-torch python3-h5py python3-h5py-mpi slurm-wlm munge
-    iproute2 procps util-linux libsimgrid-dev)
+    libminizip-dev libpng-dev libjpeg-dev libarchive-dev libsimgrid-dev python3 libpython3-dev)
+demo_packages=(dataset-fashion-mnist python3-torch libopenblas0-pthread)
+test_packages=(libgtest-dev libgmock-dev mpich libmpich-dev python3-numpy python3-mpi4py python3-h5py python3-h5py-mpi slurm-wlm munge
+    iproute2 procps util-linux)
 data=/usr/share/datasets/fashion-mnist
 
 say() { echo "bootstrap: $*" >&2; }
@@ -17,10 +17,11 @@ die() { say "$*"; exit 1; }
 usage() {
     cat <<'TEXT'
 ./bootstrap.sh demo               convert real images, train on 1, 2 and 4 ranks, print the scaling table, write the report
-./bootstrap.sh test               build as it is installed, and run all tests
-./bootstrap.sh test --only REGEX  of these only the tests whose names match
-./bootstrap.sh test --sanitize    again under AddressSanitizer and UndefinedBehaviorSanitizer, and the fuzz targets for 5 s each
-./bootstrap.sh test --system debian-13 [--only REGEX]   in a Debian 13 that it makes in a folder (tests/systems/debian-13.sh), as root
+./bootstrap.sh test               build as it is installed, and test every feature once (tests/quick)
+./bootstrap.sh test --all         all other tests, and --sanitize
+./bootstrap.sh test --only REGEX  the tests whose names match
+./bootstrap.sh test --sanitize    under AddressSanitizer and UndefinedBehaviorSanitizer, and the fuzz targets for 5 s each
+./bootstrap.sh test --system debian-13 [--all | --only REGEX]   in a Debian 13 that it makes in a folder (tests/systems/debian-13.sh), as root
 ./bootstrap.sh build [PRESET]     release (the default), dev or tsan, into build/PRESET
 ./bootstrap.sh install --prefix DIR
 ./bootstrap.sh deps [build|demo|test]...   only the Debian packages (all of them without a word); packages instead of deps prints their names
@@ -80,7 +81,7 @@ build() {
 
 demo() {
     deps build demo
-    build release muster muster-stage muster-bench
+    build release muster muster-stage muster-bench muster_native muster_io_c  # the last two are what Python loads
     local bin=build/release/bin out=demo-results
     mkdir -p $out
     say "1. Fashion-MNIST becomes one HDF5 file, written by two ranks together"
@@ -91,22 +92,23 @@ demo() {
     "$bin/muster-stage" verify $out/fashion-mnist.h5
     say "2. where the ranks go"
     "$bin/muster" plan -n 2 --slots-per-node 2
-    say "3. training on 1, 2 and 4 ranks, three times each"
-    "$bin/muster-bench" scale --ranks 1,2,4 --repeats 3 --data $out/fashion-mnist.h5 -o $out
+    say "3. training by PyTorch on 1, 2 and 4 ranks, three times each"
+    "$bin/muster-bench" scale --net mnist --ranks 1,2,4 --repeats 3 --warmup 0 --data $out/fashion-mnist.h5 -o $out
     say "results: $out/results.json, report: $out/report.html"
 }
 
 # Most tests wait most of their time, for processes, deadlines and Slurm: twice as many at once as there are cores. A test of n ranks takes the place of n.
 at_once() { echo $((2 * $(nproc))); }
 
-# test [--only REGEX]: everything, in the build that is installed.
+# run_tests OPTION..: those that ctest chooses, in the build that is installed.
 run_tests() {
     deps build demo test
     build release
-    ctest --preset release --parallel "$(at_once)" ${2:+--tests-regex "$2"}
+    ctest --preset release --parallel "$(at_once)" "$@"
 }
+quick_tests() { grep -v '^#' tests/quick | paste -sd'|'; }
 
-# test --system NAME [--only REGEX]: the same there.
+# test --system NAME [OPTION..]: the same there.
 run_tests_on() {
     local system=tests/systems/$1.sh
     [ -x "$system" ] || { say "test: no system '$1'; use debian-13"; exit 2; }
@@ -128,11 +130,12 @@ case ${1:-} in
     demo) demo ;;
     test)
         case ${2:-} in
-            '') run_tests ;;
-            --only) [ -n "${3:-}" ] || { say "test: write --only REGEX"; exit 2; }; run_tests --only "$3" ;;
+            '') run_tests --tests-regex "$(quick_tests)" ;;
+            --all) run_tests --exclude-regex "$(quick_tests)"; build release public_headers; run_sanitizers ;;
+            --only) [ -n "${3:-}" ] || { say "test: write --only REGEX"; exit 2; }; run_tests --tests-regex "$3" ;;
             --system) run_tests_on "${3:-}" "${@:4}" ;;
             --sanitize) run_sanitizers ;;
-            *) say "test: no option '$2'; use test, test --only, test --sanitize or test --system"; exit 2 ;;
+            *) say "test: no option '$2'; use test, test --all, test --only, test --sanitize or test --system"; exit 2 ;;
         esac
         ;;
     install)

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "base/command/command_set.hpp"
-#include "base/command/completion_words.hpp"
 #include "base/environment.hpp"
 #include "base/log.hpp"
 #include "base/manual/man_page.hpp"
@@ -11,19 +10,13 @@
 #include "bench/collectives/collectives_command.hpp"
 #include "bench/collectives/collectives_rank.hpp"
 #include "bench/exchange/exchange_command.hpp"
-#include "bench/exchange/gpu_exchange_command.hpp"
-#include "bench/exchange/gpu_kernels_command.hpp"
-#include "bench/exchange/wire_command.hpp"
-#include "bench/in_job/here_command.hpp"
 #include "bench/launching/launch_command.hpp"
 #include "bench/loading/io_command.hpp"
 #include "bench/loading/loader_command.hpp"
+#include "bench/predict/predict_command.hpp"
 #include "bench/report/report_command.hpp"
-#include "bench/scaling/compare_command.hpp"
 #include "bench/scaling/scale_command.hpp"
-#include "bench/simulate/predict_command.hpp"
-#include "bench/simulate/simulate_command.hpp"
-#include "bench/training/train_command.hpp"
+#include "bench/steps/steps_command.hpp"
 
 int main(int argc, char** argv) {
     using namespace muster;
@@ -33,25 +26,19 @@ int main(int argc, char** argv) {
         std::vector<std::string> const words(argv + 1, argv + argc);
         auto const line = "muster-bench " + shell_join(words);  // for the records of what was measured
         command_set commands({.name = "muster-bench",
-                              .summary = "measure training, scaling, launching, loading, collectives",
-                              .example = "muster-bench scale --ranks 1,2,4 --data fashion-mnist.h5",
+                              .summary = "measure scaling, launching, loading, collectives",
+                              .example = "muster-bench scale --ranks 1,2,4 --net mnist --data fashion-mnist.h5",
                               .closing = "",
                               .version = {}});
-        commands.add(train_row, [&](auto const& given) { return train_command(given, variables); });
         commands.add(scale_row, [&](auto const& given) { return scale_command(given, variables, line); });
-        commands.add(compare_row, [&](auto const& given) { return compare_command(given, variables); });
         commands.add(report_row, [&](auto const& given) { return report_command(given); });
-        commands.add(simulate_row, [&](auto const& given) { return simulate_command(given, variables); });
         commands.add(predict_row, [&](auto const& given) { return predict_command(given, variables); });
+        commands.add(steps_row, [&](auto const& given) { return steps_command(given, variables); });
         commands.add(launch_row, [&](auto const& given) { return launch_command(given, variables); });
         commands.add(loader_row, [&](auto const& given) { return loader_command(given, variables); });
         commands.add(io_row, [&](auto const& given) { return io_command(given, variables); });
         commands.add(collectives_row, [&](auto const& given) { return collectives_command(given, variables, line); });
-        commands.add(collectives_here_row, [&](auto const& given) { return collectives_here_command(given, variables, line); });
         commands.add(exchange_row, [&](auto const& given) { return exchange_command(given, variables); });
-        commands.add(wire_row, [&](auto const& given) { return wire_command(given, variables); });
-        commands.add(gpu_exchange_row, [&](auto const& given) { return gpu_exchange_command(given, variables); });
-        commands.add(gpu_kernels_row, [&](auto const& given) { return gpu_kernels_command(given, variables); });
         commands.add_unread(collectives_rank_row, [&](auto const& args) { return collectives_rank(args, variables); });
         add_man_command(commands);
         add_completion_command(commands);

@@ -13,8 +13,10 @@ function(muster_link_in program)
   endif()
   target_sources(${program} PRIVATE ${folder}/toml_library.cpp)
   target_link_libraries(${program} PRIVATE tomlplusplus::tomlplusplus)
-  # What their shared libraries hold differs from version to version; those of later ones stay shared.
-  if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10 AND spdlog_VERSION VERSION_LESS 1.11)
+  # What their shared libraries hold differs from version to version: of Debian 12's and 13's, those of others stay shared. A shared one wants the libstdc++ that it
+  # was built with, and an environment may put an older one in front (LD_LIBRARY_PATH).
+  if((fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10 AND spdlog_VERSION VERSION_LESS 1.11)
+     OR (fmt_VERSION VERSION_GREATER_EQUAL 10.1 AND fmt_VERSION VERSION_LESS 10.2 AND spdlog_VERSION VERSION_GREATER_EQUAL 1.15 AND spdlog_VERSION VERSION_LESS 1.16))
     target_sources(${program} PRIVATE ${folder}/fmt_library.cpp ${folder}/spdlog_library.cpp)
   endif()
   find_library(MUSTER_SODIUM_ARCHIVE libsodium.a HINTS ${sodium_LIBDIR})

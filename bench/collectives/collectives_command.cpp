@@ -10,14 +10,15 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/run_captured.hpp"
-#include "base/process/text_file.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "bench/collectives/collectives_contenders.hpp"
 #include "bench/collectives/collectives_plan.hpp"
 #include "bench/collectives/collectives_table.hpp"
 #include "bench/collectives/collectives_values.hpp"
+#include "bench/collectives/rank/collectives_here.hpp"
 #include "bench/tools/crowd.hpp"
 #include "bench/tools/temporary_folder.hpp"
 
@@ -26,19 +27,22 @@ namespace muster {
 namespace {
 
 constexpr option_row collectives_options[]{
-    {"ranks", 0, "LIST", "numbers of ranks", "2"},
-    {"op", 0, "LIST", "allreduce, allgather, broadcast, reducescatter, alltoall, or all", "allreduce"},
+    {"ranks", 0, "LIST", "numbers of ranks that it starts; not under muster run, as are not the options of peers", "2"},
+    {"op", 0, "LIST", "allreduce, allgather, broadcast, reducescatter, alltoall, all, or, under muster run, none", "allreduce"},
     {"type", 'd', "LIST", "f32, f64, f16, bf16, i32, i64, u8, i8, or all", "f32"},
     {"reduction", 'o', "LIST", "of allreduce and reducescatter: sum, prod, min, max, avg, or all", "sum"},
     {"root", 'r', "RANK", "of broadcast", "0"},
-    {"backend", 0, "LIST", "muster's: shm, mpi, hierarchical, nccl, none, or all: shm, mpi, and nccl where there is a GPU",
+    {"backend", 0, "LIST",
+     "muster's: shm, mpi, hierarchical, nccl, none, or all: shm, mpi, and nccl where there is a GPU; under muster run one name, "
+     "or what a program would get",
      "all"},
-    {"memory", 0, "WHICH", "of shm's and hierarchical's tensors: plain, allocated (rows shm-allocated …), or both", "both"},
+    {"memory", 0, "WHICH",
+     "of shm's and hierarchical's tensors: plain, allocated (rows shm-allocated …), or both; under muster run plain", "both"},
     {"peers", 0, "LIST", "openmpi, mpich, gloo, raw-nccl, none, or all that are here", "all"},
     {"min", 'b', "SIZE", "smallest tensor: the larger of a rank's input and output, as nccl-tests counts", "8"},
     {"max", 'e', "SIZE", "largest tensor, and message", "128MiB"},
     {"factor", 'f', "N", "from one size to the next", "2"},
-    {"time", 0, "TIME", "no further sizes of a table after this time", "2min"},
+    {"time", 0, "TIME", "no further sizes of a table after this time; under muster run 30s", "2min"},
     {"pair", 0, "RANK,RANK", "two ranks that send each other messages, or none; default: the first and the last", ""},
     {"gradients", 0, "NAME", "the tensors of resnet50, cifar, cifar10, mnist or gpt2 instead of sizes", ""},
     {"repeats", 0, "N", "samples of each, taking turns", "7"},
@@ -46,7 +50,8 @@ constexpr option_row collectives_options[]{
     {"python", 0, "PATH", "an interpreter with torch, for gloo", "/usr/bin/python3"},
     {"muster", 0, "PATH", "the launcher; default: the muster beside this program", ""},
     {"csv", 0, "FILE", "a line for each size", ""},
-    {"json", 0, "FILE", "every sample (schema muster.collectives/1): a document for each table", ""},
+    {"json", 0, "FILE",
+     "every sample (schema muster.collectives/1: a document for each table; of ranks muster.collectives-here/1)", ""},
     strict_option,
 };
 
@@ -123,7 +128,7 @@ void measure_sizes(collectives_plan const& what, std::vector<contender*>& chosen
     }
 }
 
-/// Messages between two ranks, by muster-bench collectives-here on ranks that this starts: its table, its JSON and its lines of CSV.
+/// Messages between two ranks, by this command on ranks that it starts: its table, its JSON and its lines of CSV.
 void measure_pairs(collectives_plan const& what, int ranks, environment const& variables, nlohmann::ordered_json& documents,
                    std::string& csv) {
     if (ranks < 2 || what.pair == "none" || !what.gradients.empty()) return;
@@ -135,7 +140,7 @@ void measure_pairs(collectives_plan const& what, int ranks, environment const& v
                                          "-q",        "-n",
                                          count,       "--slots-per-node",
                                          count,       "--",
-                                         what.self,   "collectives-here",
+                                         what.self,   "collectives",
                                          "--op",      "none",
                                          "--backend", backend,
                                          "-b",        what.least,
@@ -206,14 +211,17 @@ void measure(collectives_plan const& what, int ranks, std::string const& command
 
 constexpr command_row collectives_row{
     .name = "collectives",
-    .summary = "collectives beside Open MPI, MPICH, Gloo and NCCL",
+    .summary = "collectives beside Open MPI, MPICH, Gloo and NCCL, or among the ranks of a job",
     .synopsis = "[options]",
     .examples =
         "  muster-bench collectives                               allreduce of 8 B to 128 MiB on 2 ranks, beside what is here\n"
         "  muster-bench collectives --op all --type f32,bf16      every collective on two types\n"
-        "  muster-bench collectives --gradients resnet50          the tensors of a network instead, one after the other\n",
+        "  muster-bench collectives --gradients resnet50          the tensors of a network instead, one after the other\n"
+        "  muster run -- muster-bench collectives                 collectives and messages over the nodes of an allocation\n",
     .options = collectives_options,
-    .description = "Measures collectives of muster's backends, beside the libraries of this machine. It starts the ranks itself.",
+    .description =
+        "Measures collectives of muster's backends. By itself it starts the ranks, and other libraries of this machine beside\n"
+        "them; under muster run it is each of the ranks that muster run has started.",
     .closing = R"(
 Columns as in nccl-tests: busbw is algbw x 2(n-1)/n for allreduce, x (n-1)/n for the others but broadcast; 1 GB/s is 1e9 bytes/s.
 A sample fills all buffers anew, calls once for each buffer and waits, and checks every element of the results; its time is that
@@ -224,10 +232,15 @@ copy counts. Allocated memory is that of communicator::allocate(), which the ran
 refuses one node: give --pretend-nodes.
 The bound is the time of STREAM's triad, measured in the same run, over the bytes that must be moved; of an allreduce in allocated
 memory that is only S 2P, so that more than 100% can come of it.
+Under muster run min, avg and max are over the ranks, of the mean time of a call in a sample, as in the OSU micro-benchmarks; each a
+median of the samples. Messages go by sendrecv: latency is half of there and back; for bandwidth a window of up to 64 messages is on its
+way at a time (fewer where they exceed 64 MiB), each window answered by one byte; 1 MB/s is 1e6 bytes/s; both ways counts the bytes of
+both.
 )",
 };
 
 int collectives_command(given_options const& given, environment const& variables, std::string const& line) {
+    if (auto const who = identify(variables); who.from != identity::source::singleton) return collectives_here(given, who, line);
     auto const what = read_collectives_plan(given);
     crowd_watch const crowd;
     refuse_crowd(given, crowd.load(false));

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "bench/collectives/raw_nccl.hpp"

@@ -11,7 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/version.hpp"
-#include "bench/collectives/measured_rank.hpp"
+#include "bench/collectives/rank/measured_rank.hpp"
 #include "bench/collectives/raw_nccl.hpp"
 #include "bench/tools/micros.hpp"
 #include "comm/communicator.hpp"

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "comm/nccl/library/nccl_error.hpp"
+#include "comm/nccl/library/nccl_library.hpp"
 #include "comm/nccl/nccl_enqueue.hpp"
 #include "comm/nccl/pmix_rendezvous.hpp"
 #include "comm/nccl/reduction_plan.hpp"

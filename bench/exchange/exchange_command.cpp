@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -10,7 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
+#include "bench/exchange/wire_rows.hpp"
 #include "bench/tools/crowd.hpp"
 #include "bench/tools/gradient_sets.hpp"
 #include "bench/tools/machine.hpp"
@@ -32,19 +35,21 @@ constexpr option_row exchange_command_options[]{
     {"fusion", 0, "SIZE", "most bytes that one collective reduces for several tensors; default: the exchange's", ""},
     {"cycle", 0, "TIME", "how long a rank gathers tensors before it negotiates them; default: the exchange's", ""},
     {"small", 0, "N", "number of tensors of 256 bytes", "10000"},
+    {"wire", 0, "SIZES", "instead: sums of f32 tensors of these sizes, also with f16 and bf16 on the wire: 64KiB,1MiB,64MiB", ""},
     {"json", 0, "", "the results as JSON", ""},
     strict_option,
 };
 
-struct measurement {
+struct exchange_plan {
     exchange_options options;
     int repetitions = 15;
     std::size_t small = 10000;
+    std::vector<std::uint64_t> wire{};
     bool json = false;
 };
 
-measurement read_measurement(given_options const& given, environment const& variables) {
-    measurement asked;
+exchange_plan read_exchange_plan(given_options const& given, environment const& variables) {
+    exchange_plan asked;
     asked.options = read_exchange_options(variables);
     asked.options.deadline = duration{120};
     if (given.has("backend")) asked.options.comm.backend = given.text("backend");
@@ -52,7 +57,13 @@ measurement read_measurement(given_options const& given, environment const& vari
     if (given.has("fusion")) asked.options.fusion_bytes = parse_bytes(given.text("fusion"), "--fusion");
     if (given.has("cycle")) asked.options.cycle_time = parse_duration(given.text("cycle"), "--cycle");
     asked.small = static_cast<std::size_t>(count_of(given, "small"));
+    if (given.has("wire")) {
+        auto const list = given.text("wire");
+        for (auto const& word : split(list, ','))
+            asked.wire.push_back(std::max<std::uint64_t>(parse_bytes(word, "--wire"), sizeof(float)));
+    }
     asked.json = given.has("json");
+    if (asked.json && !asked.wire.empty()) throw error(errc::usage, "--json is not of --wire; leave one of them out");
     return asked;
 }
 
@@ -198,7 +209,7 @@ int measure(exchange& all, std::vector<timed_exchange>& rows, int repetitions) {
     return wrong;
 }
 
-void print(exchange const& all, measurement const& asked, std::vector<timed_exchange> const& rows, double round_us,
+void print(exchange const& all, exchange_plan const& asked, std::vector<timed_exchange> const& rows, double round_us,
            counter_values const& count, int wrong, machine_load const& load) {
     if (asked.json) {
         nlohmann::json out{{"schema", "muster.exchange/1"},
@@ -217,10 +228,12 @@ void print(exchange const& all, measurement const& asked, std::vector<timed_exch
         fmt::print("{}\n", out.dump(1));
         return;
     }
-    if (all.size() == 1) fmt::print(stderr, "note: one rank alone reduces nothing; write: muster run -n 2 -- muster-bench exchange\n");
-    fmt::print("{}, backend {}, fusion {}, cycle {}, {} repetitions\n\n{:52}{:>12}{:>12}{:>12}\n", all.size() == 1 ? std::string("1 rank") : fmt::format("{} ranks", all.size()),
-               all.backend(), format_bytes(asked.options.fusion_bytes), format_duration(asked.options.cycle_time),
-               asked.repetitions, "", "median us", "smallest", "largest");
+    if (all.size() == 1)
+        fmt::print(stderr, "note: one rank alone reduces nothing; write: muster run -n 2 -- muster-bench exchange\n");
+    fmt::print("{}, backend {}, fusion {}, cycle {}, {} repetitions\n\n{:52}{:>12}{:>12}{:>12}\n",
+               all.size() == 1 ? std::string("1 rank") : fmt::format("{} ranks", all.size()), all.backend(),
+               format_bytes(asked.options.fusion_bytes), format_duration(asked.options.cycle_time), asked.repetitions, "",
+               "median us", "smallest", "largest");
     for (auto const& each : rows) {
         auto const s = summarise(each.us);
         fmt::print("{:52}{:12.1f}{:12.1f}{:12.1f}\n", each.name, s.median, s.smallest, s.largest);
@@ -239,7 +252,9 @@ constexpr command_row exchange_row{
     .name = "exchange",
     .summary = "negotiation and fusion, beside one call a tensor",
     .synopsis = "[options]",
-    .examples = "  muster run -n 2 -- muster-bench exchange\n",
+    .examples =
+        "  muster run -n 2 -- muster-bench exchange\n"
+        "  muster run -n 2 -- muster-bench exchange --wire 1MiB,64MiB\n",
     .options = exchange_command_options,
     .description =
         "Measures the exchange (named tensors, negotiated and fused) beside one MPI_Allreduce a tensor and beside its own "
@@ -258,14 +273,21 @@ A repetition runs every row once, in turns (tensors of 4 B 50 times, those of 25
 training do); its time is that of the slowest rank. The table has the median, the smallest and the largest repetition.
 A cycle is how long a rank gathers tensors before it negotiates them; full rounds had requests that were not in the cache.
 All sums are checked.
+With --wire a call is one submission and its wait(): a round of negotiation (the request is in the cache), rounding, the allreduce,
+widening. GB/s is algorithm bandwidth: bytes of f32 reduced a second. gain is the time of f32 divided by the row's.
 )",
 };
 
 int exchange_command(given_options const& given, environment const& variables) {
-    measurement const asked = read_measurement(given, variables);
+    exchange_plan const asked = read_exchange_plan(given, variables);
     identity const who = identify(variables);
     crowd_watch const crowd;  // before MPI starts, whose ranks poll while they wait
     if (who.local_rank == 0) refuse_crowd(given, crowd.load(false));
+    if (!asked.wire.empty()) {
+        exchange all(who, asked.options);
+        measure_wire(all, asked.wire, asked.repetitions);
+        return 0;
+    }
     mpi_peer const mpi;
     communicator bare = communicator::create(who, asked.options.comm);
     int wrong = 0;

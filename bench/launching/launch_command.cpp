@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text_table.hpp"
 #include "base/version.hpp"
 #include "bench/launching/timed_run.hpp"

@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "base/units.hpp"
 #include "bench/loading/io_set.hpp"
 #include "bench/loading/loader_set.hpp"

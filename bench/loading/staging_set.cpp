@@ -16,7 +16,7 @@
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "base/unique_fd.hpp"
 #include "bench/peers/peer.hpp"
 #include "bench/tools/checked_json.hpp"

@@ -62,17 +62,9 @@ checked_rule means(seen_study const& s) {
     return out;
 }
 
-checked_rule ratios(seen_study const& s) {
-    checked_rule out{4, "Ratios are not summarised, but the costs or rates below them.", rule_answer::yes,
-                     "a speed-up is the ratio of two medians; no ratios are averaged"};
-    if (std::ranges::any_of(s.results.tried, [](auto const& tried) { return times_as_fast(tried).count > 1; })) {
-        out.answer = rule_answer::no;
-        out.reason =
-            "how much a tried change gained is the median of its rounds' ratios, whose two runs follow each other; the values of "
-            "all "
-            "rounds are recorded";
-    }
-    return out;
+checked_rule ratios(seen_study const&) {
+    return {4, "Ratios are not summarised, but the costs or rates below them.", rule_answer::yes,
+            "a speed-up is the ratio of two medians; no ratios are averaged"};
 }
 
 checked_rule determinism(seen_study const& s) {
@@ -106,26 +98,15 @@ checked_rule comparison(seen_study const& s) {
             ++compared;
             hidden += row.speedup->within_spread ? 1 : 0;
         }
-    auto least = compared > 0 ? s.least_runs : runs_for_interval;
-    std::size_t changes = 0;
-    for (auto const& tried : s.results.tried) {
-        auto const rounds = times_as_fast(tried).count;
-        if (rounds == 0) continue;
-        ++changes;
-        hidden += outcome_of(tried) == advice_outcome::within_spread ? 1 : 0;
-        least = std::min(least, rounds);
-    }
-    if (compared + changes == 0) {
+    if (compared == 0) {
         out.reason = "nothing is compared";
-    } else if (least < runs_for_interval) {
+    } else if (s.least_runs < runs_for_interval) {
         out.answer = rule_answer::no;
         out.reason = "ratios whose ranges overlap are left out, but a range of few runs is no interval";
     } else {
         out.answer = rule_answer::yes;
         out.reason = hidden > 0 ? fmt::format("{} of {} lie within the spread and are not printed", hidden,
-                                              changes == 0 ? counted(static_cast<int>(compared), "speed-up")
-                                                           : counted(static_cast<int>(compared), "speed-up") + " and " +
-                                                                 counted(static_cast<int>(changes), "tried change"))
+                                              counted(static_cast<int>(compared), "speed-up"))
                                 : "the intervals of the compared times do not overlap";
     }
     return out;
@@ -165,7 +146,7 @@ checked_rule factors(seen_study const& s) {
 
 checked_rule timing(seen_study const& s) {
     checked_rule out{10, "It is said how parallel times are measured, synchronised and summarised.", rule_answer::yes, {}};
-    if (s.results.plan.built_in) {
+    if (s.results.plan.has_net()) {
         out.reason = "barriers, clocks and the maximum over the ranks are defined below";
     } else if (s.results.plan.judged.name == "wall_s") {
         out.reason = "wall_s is the whole command, seen from outside by one clock";

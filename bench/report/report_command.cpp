@@ -25,7 +25,6 @@ constexpr option_row report_options[]{
     {"format", 0, "NAME", "html, md, csv or json: this alone, to -o or, but for html, to standard output", ""},
     {"no-html", 0, "", "no report.html", ""},
     {"json", 0, "", "the summary of one study on standard output instead of the table", ""},
-    {"collectives", 0, "FILE", "--json of collectives: waiting for gradients is held against its allreduces", ""},
     {"expect", 0, "BOUND", "'speedup[4]>=3.5': exit code 1 where it is broken; may be given again", "", true},
     {"baseline", 0, "FILE", "an earlier results.json: exit code 1 where these results are worse", ""},
     {"tolerance", 0, "X%", "worse by no more than this is as good as the baseline", "5%"},
@@ -97,8 +96,7 @@ void write_format(std::string const& format, given_options const& given, report_
 void print_tables(report_input const& input) {
     for (auto const& [results, file, judged] : input.studies) {
         if (input.studies.size() > 1) fmt::print("{} ({})\n", results.name, file);
-        fmt::print("{}{}{}{}", scaling_text(results), findings_text(find_causes(results, input.links ? &*input.links : nullptr)),
-                   tried_text(results.tried), judgements_text(judged));
+        fmt::print("{}{}{}", scaling_text(results), findings_text(find_causes(results)), judgements_text(judged));
         if (input.studies.size() > 1) fmt::print("\n");
     }
 }
@@ -121,8 +119,8 @@ constexpr command_row report_row{
         "  muster-bench report scaling --format md -o report.md\n",
     .options = report_options,
     .description =
-        "RESULTS are files or folders of muster-bench scale, side by side in one report, and files that collectives and\n"
-        "collectives-here wrote with --json. Every figure in the page's text is one of the numbers of --format json.",
+        "RESULTS are files or folders of muster-bench scale, side by side in one report, and files that collectives wrote\n"
+        "with --json. Every figure in the page's text is one of the numbers of --format json.",
     .most_words = 64,
 };
 
@@ -130,7 +128,6 @@ int report_command(given_options const& given) {
     auto const format = format_of(given);
     auto const demands = read_study_demands(given);
     auto input = read_report_input(paths_of(given));
-    if (given.has("collectives")) input.links = read_allreduce_file(given.text("collectives"));
     std::optional<study> baseline;
     if (!demands.baseline.empty()) baseline = read_study_file(demands.baseline);
     bool good = true;

@@ -14,12 +14,6 @@ report_json pair(std::string what, std::string value) {
     return {{"what", std::move(what)}, {"value", std::move(value)}};
 }
 
-/// The record of the first run of the built-in training; nothing of other programs.
-train_record const* training_of(study const& s) {
-    auto const found = std::find_if(s.runs.begin(), s.runs.end(), [](auto const& r) { return r.train.has_value(); });
-    return s.plan.built_in && found != s.runs.end() ? &*found->train : nullptr;
-}
-
 std::string count(std::int64_t n, std::string_view one) {
     return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s");
 }
@@ -53,47 +47,32 @@ std::string load_text(study const& s) {
     return silent == 0 ? text : fmt::format("{}; not known of {} of {} runs", text, silent, s.runs.size());
 }
 
-void add_training(report_json& out, train_record const& t) {
-    out.push_back(pair("MPI", t.mpi_library));
-    out.push_back(
-        pair("Kernels", fmt::format("{}; communicator backend {}; identity from {}", t.kernels, t.backend, t.identity_source)));
-    out.push_back(pair("Data", t.data));
-    out.push_back(pair(
-        "Settings",
-        fmt::format(
-            "SGD, rate {:g} x ranks, momentum {:g}, dropout {:g}, seed {}, batch {} a rank, buckets of {} bytes, protocol {}",
-            t.rate / t.world_size, t.momentum, t.dropout, t.seed, t.batch, t.bucket_bytes, t.protocol)));
-}
-
+/// Of the program that this one brings: see examples/published_table.py and steps_command.hpp.
 void add_training_definitions(report_json& out) {
     out.push_back(
         pair("train_s",
-             "Wall-clock seconds of all epochs' training, from a barrier before the first step to the end of the last step "
-             "on the slowest rank. Start-up and test are not in it, the first step is."));
-    out.push_back(pair("images_per_s",
-                       "Images of all ranks' steps after each epoch's first, over the seconds they took on the slowest rank."));
+             "Wall-clock seconds of all epochs' training on rank 0, from a reduction in which all ranks meet before the "
+             "first step to one after the last. Start-up and test are not in it, the first step is."));
+    out.push_back(pair("images_per_s", "Images of all ranks' steps after each epoch's first, over the seconds they took."));
     out.push_back(
         pair("accuracy",
              "Hits over all images of the test split, each counted exactly once over all ranks, after the last epoch; 0 to 1."));
     out.push_back(
         pair("startup_s",
-             "From main() to the barrier before the first step: MPI, opening and reading the data, allocating. Launching "
-             "the process is not in it."));
-    out.push_back(pair("allreduce_wait_s",
-                       "Time in the wait for the last gradient bucket: communication that the backward pass did not hide, and "
-                       "waiting for slower ranks. Mean over the ranks."));
-    out.push_back(pair("loader_wait_s", "Time until the next batch was there. Mean over the ranks."));
+             "From the program's first line to the first step: loading PyTorch, meeting the ranks, opening and reading the "
+             "data. Launching the process is not in it."));
     out.push_back(
-        pair("exposed_s, waiting_s, hidden_s",
-             "Of the gradients' communication: what the backward pass does not hide, without the waiting for slower ranks, "
-             "which stands apart; and what it hides."));
+        pair("allreduce_wait_s",
+             "On rank 0, from the gradient of the first layer, the backward pass's last, to the last average: communication "
+             "that the backward pass did not hide, and waiting for slower ranks."));
+    out.push_back(pair("loader_wait_s", "On rank 0, the time until the next batch was there."));
+    out.push_back(pair("compute_s", "Of each rank, the rest of training: train_s less the two above."));
     out.push_back(pair("published_s", "All of train_s and test_s, without start-up; published_with_startup_s is with it."));
     out.push_back(pair("first_epoch_s, epoch_s",
                        "Training of the first epoch; mean of the last five epochs, or of all where there are fewer."));
-    out.push_back(pair("compute_s", "The rest of training: train_s less loader_wait_s, exposed_s and waiting_s."));
     out.push_back(pair("clocks",
-                       "std::chrono::steady_clock in each rank between common barriers; the maximum over ranks is taken by an "
-                       "allreduce. No clocks of different ranks are compared."));
+                       "The monotonic clock of rank 0 between points where all ranks meet; of a GPU after it has done what it "
+                       "was given. No clocks of different ranks are compared."));
 }
 
 /// Members of an object, and of objects within it, by "a/b".
@@ -108,10 +87,10 @@ void flatten(nlohmann::json const& value, std::string const& name, std::vector<s
 
 /// What is told in words of its own.
 bool is_told(std::string const& name) {
-    constexpr std::string_view told[]{
-        "host",   "processor",   "cores",  "clock_mhz",      "governor", "memory_bytes", "system", "kernel",  "compiler",
-        "gpus",   "virtualised", "plan",   "points",         "runs",     "variables",    "load",   "command", "created",
-        "schema", "name",        "folder", "launch_command", "version",  "scheduler",    "what_if"};
+    constexpr std::string_view told[]{"host",   "processor", "cores",     "clock_mhz",      "governor",    "memory_bytes",
+                                      "system", "kernel",    "compiler",  "gpus",           "virtualised", "plan",
+                                      "points", "runs",      "variables", "load",           "command",     "created",
+                                      "schema", "name",      "folder",    "launch_command", "version",     "scheduler"};
     return std::find(std::begin(told), std::end(told), name) != std::end(told);
 }
 
@@ -148,8 +127,6 @@ report_json study_context(study const& s) {
         pair("Load before the runs", load_text(s)),
         pair("Environment", variables_text(s)),
     };
-    auto const* training = training_of(s);
-    if (training != nullptr) add_training(out, *training);
     out.push_back(pair("Study", s.command));
     out.push_back(pair("First run", s.launch_command));
     out.push_back(pair("Working directory", s.folder));
@@ -178,7 +155,7 @@ report_json study_definitions(study const& s) {
         pair("wall_s", "The whole command as a user waits for it: launcher, start-up, the program's work, exit."),
         pair("busy", "Other programs used more than a tenth of the CPUs before or during a run."),
     };
-    if (s.plan.built_in)
+    if (s.plan.has_net())
         add_training_definitions(out);
     else
         out.push_back(pair(
@@ -187,12 +164,8 @@ report_json study_definitions(study const& s) {
 }
 
 std::string study_subtitle(study const& s) {
-    auto const* training = training_of(s);
-    if (training != nullptr)
-        return fmt::format("{} network, {} parameters, protocol {}, batch {} a rank, {} of {} images", training->net,
-                           training->parameters == 0 ? std::string("unknown") : std::to_string(training->parameters),
-                           training->protocol, training->batch, count(training->epochs, "epoch"),
-                           training->epochs_done.front().images);
+    if (s.plan.has_net())
+        return fmt::format("{} network, protocol {}: {}", s.plan.net, s.plan.protocol, shell_join(s.plan.program));
     auto const series = s.plan.series == work_series::as_given ? "" : fmt::format("{} series", to_string(s.plan.series));
     auto const batch = s.plan.batch ? fmt::format(", batch {}", *s.plan.batch) : "";
     return shell_join(s.plan.program) + (series.empty() ? "" : ", ") + series + batch;
@@ -203,7 +176,7 @@ std::vector<std::pair<std::string, std::string>> study_settings(study const& s) 
     std::vector<std::pair<std::string, std::string>> out;
     for (auto const& [name, value] : document.items()) {
         bool const of_one = name == "created" || name == "command" || name == "launch_command" || name == "load" ||
-                            name == "points" || name == "runs" || name == "what_if" || name == "schema";
+                            name == "points" || name == "runs" || name == "schema";
         if (!of_one) flatten(value, name, out);
     }
     std::erase_if(out, [](auto const& each) { return each.first == "context/clock_mhz"; });

@@ -94,8 +94,7 @@ report_json report_document(report_input const& input) {
                     {"busbw", input.busbw}};
     auto const labels = labels_of(input);
     for (std::size_t i = 0; i < labels.size(); ++i) {
-        auto summary = study_summary(input.studies[i].results, input.studies[i].file, input.studies[i].judged,
-                                     input.links ? &*input.links : nullptr);
+        auto summary = study_summary(input.studies[i].results, input.studies[i].file, input.studies[i].judged);
         summary["label"] = labels[i];
         out["studies"].push_back(summary);
     }

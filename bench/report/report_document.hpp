@@ -1,11 +1,9 @@
 // The report's document: gathers studies and collectives into the JSON from which page, tables and texts are written.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "bench/communication/measured_allreduce.hpp"
 #include "bench/report/figure_text.hpp"
 #include "bench/study/expectation.hpp"
 #include "bench/study/study.hpp"
@@ -21,11 +19,10 @@ struct reported_study {
 /// What is reported together.
 struct report_input {
     std::vector<reported_study> studies;
-    report_json busbw = report_json::array();          ///< as add_busbw_curves makes them
-    std::optional<allreduce_measurements> links = {};  ///< against which waiting for gradients is held: see find_causes
+    report_json busbw = report_json::array();  ///< as add_busbw_curves makes them
 };
 
-/// Reads results.json of muster-bench scale, folders that hold one, and the JSON of collectives and collectives-here. Throws errc::usage,
+/// Reads results.json of muster-bench scale, folders that hold one, and the JSON of collectives. Throws errc::usage,
 /// errc::not_found, errc::invalid_data.
 report_input read_report_input(std::vector<std::string> const& paths);
 

@@ -69,17 +69,6 @@ data findings_data(report_json const& document, json_place const& study) {
     return data(out);
 }
 
-data what_if_data(report_json const& document, json_place const& study) {
-    list out;
-    auto const& tried = document.at(study).at("what_if");
-    for (std::size_t i = 0; i < tried.size(); ++i) {
-        auto const at = study / "what_if" / i;
-        out.push_back(with({{"why", tried[i].at("cause").get<std::string>()},
-                            {"text", figure_text(document, markup::html).sentence(at, "text").text()}}));
-    }
-    return data(out);
-}
-
 data judgements_data(report_json const& document, json_place const& study) {
     list out;
     auto const& judged = document.at(study).at("judgements");
@@ -129,8 +118,6 @@ data study_data(report_json const& document, std::size_t index, bool several) {
     d.set("notes", data(notes));
     d.set("explained", !s.at("findings").empty());
     d.set("causes", findings_data(document, at));
-    d.set("was_tried", !s.at("what_if").empty());
-    d.set("tried", what_if_data(document, at));
     d.set("was_judged", !s.at("judgements").empty());
     d.set("judgements", judgements_data(document, at));
     auto const charts = study_charts(document, at);

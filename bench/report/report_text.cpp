@@ -61,9 +61,6 @@ std::string markdown_of(report_json const& document, std::size_t index, bool sev
     for (auto const& each : s.at("findings"))
         out += fmt::format("- **{}**: {}. {}.\n", told(each, "cause"), told(each, "text"), told(each, "advice"));
     if (!s.at("findings").empty()) out += "\n";
-    if (!s.at("what_if").empty()) out += "### What if\n\n";
-    for (auto const& each : s.at("what_if")) out += fmt::format("- **{}**: {}.\n", told(each, "cause"), told(each, "text"));
-    if (!s.at("what_if").empty()) out += "\n";
     out += "### Every run\n\n" + markdown_table(runs_table_of(document, at, markup::plain));
     out += "### Context\n\n" + facts(s.at("context")) + "### What the numbers mean\n\n" + facts(s.at("definitions"));
     report_table rules{{"", "rule", "kept", "why"}, {}};

@@ -66,19 +66,6 @@ report_json values_json(std::vector<std::pair<std::string, double>> const& value
     return out;
 }
 
-report_json what_if_json(std::vector<tried_advice> const& tried) {
-    auto out = report_json::array();
-    for (auto const& each : tried) {
-        report_json one(to_json(each));
-        auto values = report_json::object();
-        if (one.at("times_as_fast").is_object()) values = one.at("times_as_fast");
-        one["values"] = values;
-        one["names"] = {each.change, each.failure, each.not_tried, fmt::format("--repeats {}", runs_for_interval)};
-        out.push_back(std::move(one));
-    }
-    return out;
-}
-
 report_json findings_json(std::vector<scaling_finding> const& causes) {
     auto out = report_json::array();
     for (auto const& each : causes)
@@ -264,22 +251,15 @@ std::span<time_part const> time_parts() noexcept {
 }
 
 bool has_published_settings(study const& results) {
-    bool any = false;
-    for (auto const& run : results.runs) {
-        if (!run.train) continue;
-        auto const& t = *run.train;
-        any = true;
-        if (t.net != "mnist" || t.protocol != "published" || t.batch != 64 || std::abs(t.rate / t.world_size - 0.01) > 1e-9 ||
-            t.momentum != 0.5)
-            return false;
-    }
-    return results.plan.built_in && any;
+    auto const& plan = results.plan;
+    auto const given = [&](std::string_view option) { return std::ranges::find(plan.program, option) != plan.program.end(); };
+    return (plan.net == "mnist" || plan.net == "cifar10") && plan.protocol == "published" && !given("--batch") &&
+           !given("--lr") && !given("--momentum");
 }
 
-report_json study_summary(study const& s, std::string const& file, std::vector<judgement> const& judged,
-                          allreduce_measurements const* links) {
+report_json study_summary(study const& s, std::string const& file, std::vector<judgement> const& judged) {
     auto const rows = scaling_rows(s);
-    auto const causes = find_causes(s, links);
+    auto const causes = find_causes(s);
     auto const* base = base_row(rows, s.plan);
     auto const metrics = metric_names(rows, s.plan.judged.name);
     bool const busy = s.load.crowded_before() || std::ranges::any_of(rows, &scaling_row::crowded);
@@ -305,7 +285,6 @@ report_json study_summary(study const& s, std::string const& file, std::vector<j
                     {"tiles", tiles_json(s, rows, causes, judged)},
                     {"rows", report_json::array()},
                     {"findings", findings_json(causes)},
-                    {"what_if", what_if_json(s.tried)},
                     {"judgements", judgements_json(judged)},
                     {"by_rank", by_rank_json(s)},
                     {"runs", runs_json(s, metrics)},

@@ -9,7 +9,6 @@
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
 #include "bench/tools/checked_json.hpp"
-#include "bench/tools/machine.hpp"
 
 namespace muster {
 
@@ -33,17 +32,6 @@ std::string gpu_of(checked_json const& rank) {
 
 std::vector<std::string> point_options(study_plan const& plan, int ranks) {
     std::vector<std::string> out{"-n", std::to_string(ranks)};
-    // The built-in training is for CPUs: neither the number of cores nor that of GPUs is to limit the ranks.
-    if ((plan.built_in || plan.as_published) && plan.launch.empty())
-        out.insert(out.end(), {"--slots-per-node", std::to_string(ranks)});
-    bool const bound = std::ranges::find(plan.launch, "--bind-to") != plan.launch.end();
-    if (plan.as_published && plan.core_share > 0 && !bound)  // the imitated cores are what it is bound to
-        out.insert(out.end(), {"--bind-to", "none"});
-    else if (plan.as_published &&
-             !bound)  // as Open MPI binds by default; with more ranks, to a package, which is the whole of most machines here
-        out.insert(out.end(), {"--bind-to", ranks <= 2 ? "core" : "none"});
-    else if (plan.core_share > 0 && !bound)
-        out.insert(out.end(), {"--bind-to", "none"});
     out.insert(out.end(), plan.launch.begin(), plan.launch.end());
     return out;
 }
@@ -78,9 +66,7 @@ planned_point plan_point(std::string const& muster, study_plan const& plan, int 
     if (said.exit_status != 0)
         throw error(errc::placement, fmt::format("{} ended with exit code {}: {}", shell_join(command), said.exit_status,
                                                  trim(said.err.empty() ? said.out : said.err)));
-    auto out = read_planned_point(parse_json(said.out, "muster plan --json"), ranks);
-    if (plan.core_share > 0) out.point.oversubscribed = ranks * plan.core_share > describe_machine().cores;
-    return out;
+    return read_planned_point(parse_json(said.out, "muster plan --json"), ranks);
 }
 
 }  // namespace muster

@@ -7,12 +7,10 @@
 
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/process.hpp"
-#include "base/process/text_file.hpp"
-#include "base/process/write_all.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
 #include "base/units.hpp"
@@ -85,17 +83,10 @@ void fail(study_run& run, std::string const& why) {
 }
 
 /// Metrics that are not in its output.
-void read_files(study_run& run, metric_file const& file, std::string const& record) {
+void read_file(study_run& run, metric_file const& file) {
     if (run.status != run_status::ok) return;
     try {
         for (auto& series : file.read()) run.metrics.push_back(std::move(series));
-        if (record.empty()) return;
-        auto const document = read_json_file(record);
-        run.train = read_train_record(checked_json(document, record));
-        run.metrics = metrics_of(*run.train);
-        if (run.train->target_accuracy > 0 && !run.train->reached_target)
-            fail(run, fmt::format("did not reach an accuracy of {:.2f}%: {:.2f}% after {} epochs",
-                                  100 * run.train->target_accuracy, 100 * run.train->accuracy(), run.train->epochs_done.size()));
     } catch (error const& e) {
         fail(run, e.what());
     }
@@ -103,20 +94,14 @@ void read_files(study_run& run, metric_file const& file, std::string const& reco
 
 }  // namespace
 
-std::vector<std::string> run_command(run_setting const& setting, due_run const& due, int nodes, std::string const& record) {
+std::vector<std::string> run_command(run_setting const& setting, due_run const& due, int nodes) {
     auto const& plan = setting.plan;
-    std::vector<std::string> command{setting.muster, "run", "-q"};
-    if (!plan.built_in) command.emplace_back("--tag-output");  // so that a metric is known to be of a rank
+    std::vector<std::string> command{setting.muster, "run", "-q", "--tag-output"};  // so that a metric is known to be of a rank
     for (auto const& word : point_options(plan, due.ranks)) command.push_back(word);
-    if (plan.as_published) command.emplace_back("--allow-singletons");  // PyTorch loads an MPI that it does not use
     if (plan.timeout_s > 0) command.insert(command.end(), {"--timeout", fmt::format("{:g}s", plan.timeout_s)});
     command.emplace_back("--");
-    if (plan.built_in) {
-        command.insert(command.end(), plan.program.begin(), plan.program.end());
-        command.insert(command.end(), {"--json", record});
-    } else {
-        for (auto& word : fill_placeholders(plan.program, numbers_of(plan, due, nodes))) command.push_back(std::move(word));
-    }
+    auto const program = plan.has_net() ? plan.program : fill_placeholders(plan.program, numbers_of(plan, due, nodes));
+    command.insert(command.end(), program.begin(), program.end());
     return command;
 }
 
@@ -132,9 +117,6 @@ study_run run_point(run_setting const& setting, due_run const& due, study_point 
     run.oversubscribed = point.oversubscribed;
     run.output = fmt::format("runs/{}{:04}-{}-ranks{}.txt", setting.outputs, order + 1, due.ranks, due.warmup ? "-warmup" : "");
     auto const output = (setting.folder / run.output).string();
-    auto const record = setting.plan.built_in ? (setting.folder / "run.json").string() : std::string();
-    std::error_code ignored;
-    if (!record.empty()) fs::remove(record, ignored);
     unique_fd const kept(::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
     if (!kept) throw_system("open", output);
 
@@ -142,7 +124,7 @@ study_run run_point(run_setting const& setting, due_run const& due, study_point 
     metric_file const file(fill_placeholders(setting.plan.metric_file, numbers_of(setting.plan, due, point.nodes)));
     duration const limit(setting.plan.timeout_s > 0 ? setting.plan.timeout_s + extra_patience.count() : 0);
     try {
-        auto const ended = run_watched(run_command(setting, due, point.nodes, record), setting.variables, setting.signals, limit,
+        auto const ended = run_watched(run_command(setting, due, point.nodes), setting.variables, setting.signals, limit,
                                        [&](std::string_view text) {
                                            write_all(kept.get(), text, output);
                                            reader.add(text);
@@ -157,8 +139,7 @@ study_run run_point(run_setting const& setting, due_run const& due, study_point 
     run.metrics = reader.metrics();
     if (run.status == run_status::ok && !reader.fault().empty())
         fmt::print(stderr, "muster-bench: note: {} ranks: {}; see {}\n", run.ranks, reader.fault(), output);
-    read_files(run, file, record);
-    if (!record.empty()) fs::remove(record, ignored);
+    read_file(run, file);
     return run;
 }
 

@@ -24,8 +24,8 @@ struct run_setting {
     std::string outputs{};  ///< what the names of the files with their output begin with
 };
 
-/// The command of a run. `record`: where the built-in training writes its record.
-std::vector<std::string> run_command(run_setting const& setting, due_run const& due, int nodes, std::string const& record);
+/// The command of a run.
+std::vector<std::string> run_command(run_setting const& setting, due_run const& due, int nodes);
 
 /// Runs it; `crowd` has been looking at the machine since just before. Never throws for what the program does.
 study_run run_point(run_setting const& setting, due_run const& due, study_point const& point, int order, crowd_watch& crowd);

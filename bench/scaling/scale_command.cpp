@@ -12,14 +12,11 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "bench/report/report_command.hpp"
-#include "bench/scaling/advice_changes.hpp"
 #include "bench/scaling/plan_point.hpp"
 #include "bench/scaling/run_point.hpp"
 #include "bench/scaling/scale_request.hpp"
 #include "bench/scaling/submitted_study.hpp"
-#include "bench/scaling/try_advice.hpp"
 #include "bench/study/findings.hpp"
-#include "bench/study/perflog.hpp"
 #include "bench/study/program_software.hpp"
 #include "bench/study/study_journal.hpp"
 #include "bench/tools/checked_json.hpp"
@@ -47,11 +44,6 @@ std::vector<std::pair<std::string, std::string>> telling_variables(environment c
     return out;
 }
 
-bool in_a_job(environment const& variables) {
-    constexpr char const* names[]{"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "FLUX_JOB_ID"};
-    return std::any_of(std::begin(names), std::end(names), [&](auto const* name) { return variables.has(name); });
-}
-
 /// One study from its plan to its last run.
 class scaling_study {
   public:
@@ -63,11 +55,6 @@ class scaling_study {
         results_.version = version();
         results_.folder = fs::current_path().string();
         results_.machine = describe_machine();
-        if (request.plan.core_share > 0) {
-            results_.machine.cores = static_cast<int>(results_.machine.cores / request.plan.core_share);
-            results_.machine.processor +=
-                fmt::format(", cores EMULATED by quotas of {:.0f}% of one", 100 * request.plan.core_share);
-        }
         results_.variables = telling_variables(variables);
         results_.software = software_of(request.plan.program, variables);
         results_.plan = request.plan;
@@ -76,8 +63,7 @@ class scaling_study {
             results_.scheduler = planned.scheduler;
             results_.points.push_back(std::move(planned.point));
         }
-        if (!request.plan.built_in)
-            results_.machine.gpus = results_.points.back().gpus.empty() ? "none" : results_.points.back().gpus;
+        results_.machine.gpus = results_.points.back().gpus.empty() ? "none" : results_.points.back().gpus;
     }
 
     /// Makes the runs that are missing; returns the exit code where it cannot make them all.
@@ -88,7 +74,7 @@ class scaling_study {
         }
         auto const setting = this->setting();
         auto const all = ours(all_runs(request_.plan));
-        results_.launch_command = shell_join(run_command(setting, all.front(), point_of(all.front().ranks).nodes, "FILE"));
+        results_.launch_command = shell_join(run_command(setting, all.front(), point_of(all.front().ranks).nodes));
         begin();
         auto const due = ours(missing_runs(request_.plan, made_, request_.retry));
         auto const total = all.size();
@@ -110,20 +96,6 @@ class scaling_study {
         }
         write_results();
         return 0;
-    }
-
-    /// Tries the advice on the causes that are seen (or takes what was tried before into the results). Returns the exit code where
-    /// it was stopped.
-    int try_advice() {
-        auto trials = begun_trials(request_.folder, advice_changes(request_.plan, find_causes(results_)));
-        int signal = 0;
-        if (request_.what_if)
-            signal = muster::try_advice(setting(), trials, request_.plan.repeats);
-        else
-            std::erase_if(trials, [](auto const& each) { return each.before.empty() && each.failed == 0; });
-        results_.tried = std::move(trials);
-        write_results();
-        return signal == 0 ? 0 : stopped(signal);
     }
 
     study const& results() const noexcept { return results_; }
@@ -152,8 +124,6 @@ class scaling_study {
         std::optional<study> begun;
         if (!request_.fresh) begun = journal_.read();
         if (!begun) {
-            std::error_code ignored;
-            fs::remove(request_.folder / "what-if.json", ignored);
             journal_.begin(results_);
             return;
         }
@@ -220,39 +190,36 @@ bool has_failures(study const& results) {
 }
 
 /// The table and what explains it.
-void print_study(study const& results, allreduce_measurements const* links) {
-    fmt::print("{}{}", scaling_text(results), findings_text(find_causes(results, links)));
+void print_study(study const& results) {
+    fmt::print("{}{}", scaling_text(results), findings_text(find_causes(results)));
     std::fflush(stdout);
 }
 
 /// Judges a study whose runs are all made, and writes its files. Returns the exit code.
-int conclude(study const& results, scale_request const& request, study const* baseline,
-             std::optional<allreduce_measurements> const& links, environment const& variables) {
+int conclude(study const& results, scale_request const& request, study const* baseline) {
     auto const judged = judge_study(results, request.demands, baseline);
     fmt::print("{}", judgements_text(judged));
     bool const good = none_broken(judged);
     std::fflush(stdout);
     auto const file = (request.folder / "results.json").string();
-    fmt::print(stderr, "wrote {} and {}\n", file,
-               append_perflog(results, baseline, request.demands.tolerance, request.folder.string(), variables));
+    fmt::print(stderr, "wrote {}\n", file);
     if (request.html) {
-        auto const document = report_document({{{results, file, judged}}, report_json::array(), links});
+        auto const document = report_document({{{results, file, judged}}, report_json::array()});
         fmt::print(stderr, "wrote {}\n", write_html_report(document, request.folder));
     }
     return good && !has_failures(results) ? 0 : 1;
 }
 
 /// The study whose runs are made in jobs.
-int scale_in_jobs(scale_request const& request, study const* baseline, std::optional<allreduce_measurements> const& links,
-                  environment const& variables, std::string const& line) {
+int scale_in_jobs(scale_request const& request, study const* baseline, environment const& variables, std::string const& line) {
     submitted_study running(request, variables, line);
     if (auto const code = running.go_on()) return *code;
     auto const& results = running.results();
     if (!results.runs.empty()) {
         if (running.all_ended()) refuse_if_all_failed(results, request.folder);
-        print_study(results, links ? &*links : nullptr);
+        print_study(results);
     }
-    if (running.all_ended() && !results.runs.empty()) return conclude(results, request, baseline, links, variables);
+    if (running.all_ended() && !results.runs.empty()) return conclude(results, request, baseline);
     fmt::print(stderr, "{}the same command collects what they bring and goes on; with --wait it stays until they have ended\n",
                running.live_text());
     return 0;
@@ -263,11 +230,11 @@ int scale_in_jobs(scale_request const& request, study const* baseline, std::opti
 command_row const scale_row{
     .name = "scale",
     .summary = "run a program on several numbers of ranks: table, results, report",
-    .synopsis = "[options] -- PROGRAM [args…]",
+    .synopsis = "[options] [-- PROGRAM [args…]]",
     .examples =
         "  muster-bench scale --ranks 1,2,4 --strong --batch 256 -- python3 train.py --batch {batch}\n"
         "  muster-bench scale --ranks 1,2 --rate-metric images_per_s --expect 'speedup[2]>=1.8' -- python3 train.py\n"
-        "  muster-bench scale --ranks 1,2,4 --data fashion-mnist.h5 -o scaling\n"
+        "  muster-bench scale --ranks 1,2,4 --net mnist --data fashion-mnist.h5 -o scaling\n"
         "  muster-bench scale --ranks 1,2,4 --net cifar10 --protocol published --epochs 2\n"
         "  muster-bench scale --ranks 4,8,16 --submit --submit-options '--site polaris --account A --time 30min' -- ./train\n",
     .options = scale_option_rows(),
@@ -281,17 +248,10 @@ command_row const scale_row{
 };
 
 int scale_command(given_options const& given, environment const& variables, std::string const& line) {
-    auto request = read_scale_request(given);
-    // The built-in training may have more ranks than cores or GPUs; in a job it has the slots of the job's nodes, as any program.
-    bool const ours = request.plan.built_in || request.plan.as_published;
-    if (ours && request.plan.launch.empty() && in_a_job(variables)) request.plan.launch = {"--map-by", "slot"};
+    auto const request = read_scale_request(given, variables);
     std::optional<study> baseline;
     if (!request.demands.baseline.empty()) baseline = read_study_file(request.demands.baseline);
-
-    std::optional<allreduce_measurements> links;
-    if (!request.collectives.empty()) links = read_allreduce_file(request.collectives);
-
-    if (request.submit.wanted) return scale_in_jobs(request, baseline ? &*baseline : nullptr, links, variables, line);
+    if (request.submit.wanted) return scale_in_jobs(request, baseline ? &*baseline : nullptr, variables, line);
     if (fs::exists(request.folder / "jobs.json"))
         throw error(errc::usage, fmt::format("{} holds a study whose runs are made by jobs; give --submit to go on with it, or "
                                              "another folder with -o",
@@ -302,10 +262,8 @@ int scale_command(given_options const& given, environment const& variables, std:
     if (int const code = running.run(); code != 0) return code;
     auto const& results = running.results();
     refuse_if_all_failed(results, request.folder);
-    print_study(results, links ? &*links : nullptr);
-    if (int const code = running.try_advice(); code != 0) return code;
-    fmt::print("{}", tried_text(results.tried));
-    return conclude(results, request, baseline ? &*baseline : nullptr, links, variables);
+    print_study(results);
+    return conclude(results, request, baseline ? &*baseline : nullptr);
 }
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/command/given_options.hpp"
+#include "base/environment.hpp"
 #include "bench/study/study.hpp"
 #include "bench/study/study_demands.hpp"
 
@@ -25,15 +26,14 @@ struct scale_request {
     std::string muster;
     std::filesystem::path folder;
     study_demands demands;
-    std::string collectives;  ///< file of measured allreduces; "": none
-    std::vector<int> only;    ///< the numbers of ranks whose runs are made here; all, where it does not say
+    std::vector<int> only;  ///< the numbers of ranks whose runs are made here; all, where it does not say
     submit_request submit;
-    bool strict = false, fresh = false, retry = false, html = true, what_if = false;
+    bool strict = false, fresh = false, retry = false, html = true;
 };
 
 std::span<option_row const> scale_option_rows() noexcept;
 
 /// Makes the folder. Throws errc::usage (parse_error with a caret where a text does not parse), errc::not_found, errc::io.
-scale_request read_scale_request(given_options const& given);
+scale_request read_scale_request(given_options const& given, environment const& variables);
 
 }  // namespace muster

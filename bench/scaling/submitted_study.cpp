@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/process/run_captured.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "bench/scaling/run_point.hpp"

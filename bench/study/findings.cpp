@@ -8,7 +8,6 @@
 
 #include "base/cpuset.hpp"
 #include "base/error.hpp"
-#include "bench/communication/bucket_times.hpp"
 #include "bench/study/scaling_table.hpp"
 #include "bench/tools/ranks_text.hpp"
 
@@ -32,7 +31,7 @@ scaling_row const* largest(std::vector<scaling_row> const& rows, study_plan cons
 
 /// What the waiting is a part of.
 std::string whole_of(study_plan const& plan, scaling_row const& row) {
-    if (plan.built_in) return "train_s";
+    if (plan.has_net()) return "train_s";
     return plan.judged.rate || row.find(plan.judged.name) == nullptr ? "wall_s" : plan.judged.name;
 }
 
@@ -112,67 +111,6 @@ void add_waiting(cause why, std::string_view metric, std::string_view what, std:
                                format_value(waited->value.median)),
                    std::move(advice),
                    {{std::string(metric), waited->value.median}}});
-}
-
-train_record const* training_at(study const& results, int ranks) {
-    for (auto const& run : results.runs)
-        if (run.ranks == ranks && run.counts() && run.train) return &*run.train;
-    return nullptr;
-}
-
-std::string milliseconds(double seconds) {
-    return format_value(seconds * 1e3);
-}
-
-/// Completes the finding of communication by what its buckets need on links that were measured, and by advice that rests on it.
-void add_links(study const& results, scaling_row const& row, allreduce_measurements const& measured, scaling_finding& found) {
-    auto const* training = training_at(results, row.ranks);
-    double steps = 0;
-    if (training != nullptr)
-        for (auto const& epoch : training->epochs_done) steps += static_cast<double>(epoch.steps);
-    found.names.push_back(measured.file);
-    if (steps <= 0 || row.median_of("exposed_s") <= 0) {
-        found.text += fmt::format(
-            "; not compared with {}: the sizes of its gradients and its exposed communication are not known", measured.file);
-        return;
-    }
-    auto const* link = measured.find(training->backend, row.ranks, row.nodes > 1);
-    std::string const where = row.nodes > 1 ? "between nodes" : "in node";
-    if (link == nullptr) {
-        found.text += fmt::format("; not compared with {}, which has no allreduces of f32 by {} on {} {}", measured.file,
-                                  training->backend, ranks_text(row.ranks), where);
-        return;
-    }
-    double const exposed = row.median_of("exposed_s") / steps, backward = row.median_of("compute_s") / steps * 2 / 3;
-    auto const times = times_of_buckets(gradients_of(training->net), training->bucket_bytes, backward, link->fitted);
-    double const each_byte = 1 / link->fitted.gbs;
-    auto const count = fmt::format("{} bucket{}", times.buckets, times.buckets == 1 ? "" : "s");
-    found.text += fmt::format(
-        "; a step's {} need {} ms by the allreduces of {} ({}, {} {}: {} us + {} ns/B), "
-        "of which the backward pass cannot hide {} ms; {} ms are exposed",
-        count, milliseconds(times.needed_s), measured.file, training->backend, ranks_text(row.ranks), where,
-        format_value(link->fitted.alpha_us), format_value(each_byte), milliseconds(times.exposed_s), milliseconds(exposed));
-    found.values.insert(found.values.end(), {{"buckets", static_cast<double>(times.buckets)},
-                                             {"needed_ms", times.needed_s * 1e3},
-                                             {"latency_ms", times.latency_s * 1e3},
-                                             {"bytes_ms", (times.needed_s - times.latency_s) * 1e3},
-                                             {"unhidden_ms", times.exposed_s * 1e3},
-                                             {"exposed_ms", exposed * 1e3},
-                                             {"alpha_us", link->fitted.alpha_us},
-                                             {"ns_a_byte", each_byte}});
-    if (exposed > times.needed_s)
-        found.advice = fmt::format(
-            "the allreduces alone would do with {} of the {} ms that a step has exposed: "
-            "look at what else uses the ranks' cores before larger buckets",
-            milliseconds(times.needed_s), milliseconds(exposed));
-    else if (times.buckets > 1 && times.latency_s > 0.5 * times.needed_s)
-        found.advice = fmt::format("give larger buckets (--bucket-bytes): {} ms of a step are what {} cost whatever their size",
-                                   milliseconds(times.latency_s), count);
-    else
-        found.advice = fmt::format(
-            "give more images a rank and step (--batch): {} ms of a step are the time of the bytes themselves, "
-            "which larger buckets do not save",
-            milliseconds(times.needed_s - times.latency_s));
 }
 
 /// By how much the slowest rank exceeds the mean, and which it is; nothing where fewer than two ranks told it.
@@ -260,7 +198,7 @@ void add_serial_part(study const& results, std::vector<scaling_row> const& rows,
     auto const* base = base_row(rows, plan);
     bool const weak = plan.series == work_series::weak;
     // Of a program that divides its work by itself a time tells nothing without knowing the work.
-    if (base == nullptr || base == &top || (plan.series == work_series::as_given && !plan.built_in && !plan.judged.rate)) return;
+    if (base == nullptr || base == &top || (plan.series == work_series::as_given && !plan.has_net() && !plan.judged.rate)) return;
     std::vector<double> parts;
     for (auto const& [repetition, speedups] : speedups_by_repetition(results, rows, base->ranks))
         if (speedups.size() > 1) parts.push_back(weak ? gustafson_part(speedups) : amdahl_part(speedups));
@@ -276,17 +214,16 @@ void add_serial_part(study const& results, std::vector<scaling_row> const& rows,
                               "{} of the time does not shrink with more ranks (Amdahl), up to {}: no number of ranks would "
                               "be more than {:.1f} times as fast",
                               part, top_ranks, 1 / s.median);
-    all.push_back(
-        {cause::serial_part,
-         top.ranks,
-         s.median,
-         s.spread.low,
-         s.spread.high,
-         text,
-         weak          ? "look at start-up, input and communication"
-         : all.empty() ? "give each rank more work a step"
-                       : "give each rank more work a step, or look at the other causes",
-         {{"base_ranks", base->ranks}, {"limit", s.median > 0 ? 1 / s.median : 0}}});
+    all.push_back({cause::serial_part,
+                   top.ranks,
+                   s.median,
+                   s.spread.low,
+                   s.spread.high,
+                   text,
+                   weak          ? "look at start-up, input and communication"
+                   : all.empty() ? "give each rank more work a step"
+                                 : "give each rank more work a step, or look at the other causes",
+                   {{"base_ranks", base->ranks}, {"limit", s.median > 0 ? 1 / s.median : 0}}});
 }
 
 }  // namespace
@@ -324,7 +261,7 @@ double gustafson_part(std::vector<std::pair<double, double>> const& speedups) no
     return below > 0 ? above / below : 0;
 }
 
-std::vector<scaling_finding> find_causes(study const& results, allreduce_measurements const* measured) {
+std::vector<scaling_finding> find_causes(study const& results) {
     auto const rows = scaling_rows(results);
     std::vector<scaling_finding> all;
     add_oversubscribed(rows, results.machine.cores, all);
@@ -333,10 +270,7 @@ std::vector<scaling_finding> find_causes(study const& results, allreduce_measure
     if (top == nullptr) return all;
     std::vector<scaling_finding> parts;
     add_waiting(cause::communication, "allreduce_wait_s", "waiting for gradients, of slower ranks too",
-                results.plan.built_in ? "give larger buckets (--bucket-bytes), or more images a rank and step (--batch)"
-                                      : "give larger buckets, bf16 on the wire, or more work a rank and step",
-                results, *top, parts);
-    if (measured != nullptr && !parts.empty()) add_links(results, *top, *measured, parts.back());
+                "give more work a rank and step (a larger batch), larger buckets, or bf16 on the wire", results, *top, parts);
     add_waiting(cause::input, "loader_wait_s", "waiting for the next batch",
                 "bring the data nearer (muster stage copy to /dev/shm), or give the loader more workers", results, *top, parts);
     add_imbalance(results, *top, parts);

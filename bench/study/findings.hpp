@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "bench/communication/measured_allreduce.hpp"
 #include "bench/study/study.hpp"
 
 namespace muster {
@@ -40,10 +39,9 @@ double amdahl_part(std::vector<std::pair<double, double>> const& speedups) noexc
 double gustafson_part(std::vector<std::pair<double, double>> const& speedups) noexcept;
 
 /// What is seen of the largest number of ranks that has enough cores, worst first; what was told less than a twentieth of the time
-/// is left out. Waiting is known of the built-in training, and of programs that print the metrics allreduce_wait_s, loader_wait_s
-/// (the lowest rank's count), and, on every rank, compute_s. With `measured`,
-/// what waiting for gradients the built-in training has is held against what its buckets need by these allreduces. Pure.
-std::vector<scaling_finding> find_causes(study const& results, allreduce_measurements const* measured = nullptr);
+/// is left out. Waiting is known of programs that print the metrics allreduce_wait_s, loader_wait_s (the lowest rank's count), and, on
+/// every rank, compute_s. Pure.
+std::vector<scaling_finding> find_causes(study const& results);
 
 /// A line for each, for people; "" where there are none.
 std::string findings_text(std::vector<scaling_finding> const& all);

@@ -273,9 +273,6 @@ std::string scaling_text(study const& results) {
     }
     auto out = align_columns(cells) + closing_text(results, rows);
     for (auto const& note : plan.notes) out += fmt::format("note: {}\n", note);
-    if (plan.core_share > 0)
-        out += fmt::format("EMULATED cores: each is a quota of {:.0f}% of a real one's time, {} in all\n", 100 * plan.core_share,
-                           results.machine.cores);
     if (std::any_of(rows.begin(), rows.end(), [](auto const& r) { return r.crowded; }) || results.load.crowded_before())
         out += fmt::format("busy: {}; these figures mean little\n", results.load.crowded_before()
                                                                         ? crowd_text(results.load) + " before the runs"

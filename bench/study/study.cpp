@@ -69,7 +69,7 @@ machine_facts read_machine(checked_json const& from) {
 
 json to_json(study_plan const& p) {
     json out{{"program", p.program},
-             {"built_in", p.built_in},
+             {"net", p.net},
              {"protocol", p.protocol},
              {"notes", p.notes},
              {"series", to_string(p.series)},
@@ -83,9 +83,7 @@ json to_json(study_plan const& p) {
              {"take", json::array()},
              {"judged", {{"name", p.judged.name}, {"rate", p.judged.rate}}},
              {"launch", p.launch},
-             {"timeout_s", p.timeout_s},
-             {"as_published", p.as_published},
-             {"core_share", p.core_share}};
+             {"timeout_s", p.timeout_s}};
     for (auto const& m : p.patterns) out["metrics"].push_back({{"name", m.name}, {"unit", m.unit}, {"regex", m.regex}});
     for (auto const& c : p.choices) out["take"].push_back({{"name", c.name}, {"which", c.which}, {"across", c.across}});
     return out;
@@ -94,9 +92,9 @@ json to_json(study_plan const& p) {
 study_plan read_plan(checked_json const& from) {
     study_plan p;
     p.program = read_texts(from.at("program"));
-    p.built_in = from.at("built_in").boolean();
-    if (from.has("protocol")) p.protocol = from.at("protocol").text();  // results of before have neither
-    if (from.has("notes")) p.notes = read_texts(from.at("notes"));
+    p.net = from.at("net").text();
+    p.protocol = from.at("protocol").text();
+    p.notes = read_texts(from.at("notes"));
     p.series = read_name<work_series>(from.at("series"), series_names);
     p.batch = read_optional(from.at("batch"));
     for (auto const& n : from.at("ranks").items()) p.ranks.push_back(read_int(n, 1));
@@ -111,8 +109,6 @@ study_plan read_plan(checked_json const& from) {
     p.judged = {from.at("judged").at("name").text(), from.at("judged").at("rate").boolean()};
     p.launch = read_texts(from.at("launch"));
     p.timeout_s = from.at("timeout_s").number();
-    if (from.has("as_published")) p.as_published = from.at("as_published").boolean();
-    if (from.has("core_share")) p.core_share = from.at("core_share").number();
     return p;
 }
 
@@ -146,13 +142,6 @@ metric_series read_series(checked_json const& from) {
     return s;
 }
 
-template <class Part>
-double sum_over_epochs(train_record const& record, Part const& part) {
-    double sum = 0;
-    for (auto const& e : record.epochs_done) sum += part(e);
-    return sum;
-}
-
 }  // namespace
 
 std::string_view to_string(run_status status) noexcept {
@@ -182,7 +171,6 @@ json to_json(study_run const& r) {
              {"metrics", json::array()}};
     for (auto const& m : r.metrics)
         out["metrics"].push_back({{"name", m.name}, {"unit", m.unit}, {"rank", m.rank}, {"values", m.values}});
-    if (r.train) out["train"] = muster::to_json(*r.train);
     return out;
 }
 
@@ -205,11 +193,6 @@ study_run read_study_run(checked_json const& from) {
     r.simulated = from.at("simulated").boolean();
     for (auto const& m : from.at("metrics").items()) r.metrics.push_back(read_series(m));
     if (r.counts() && !(r.wall_s > 0)) from.at("wall_s").fail("is no time that a run takes");
-    if (!from.has("train")) return r;
-    r.train = read_train_record(from.at("train"));
-    if (r.train->world_size != r.ranks)
-        from.at("train").fail(fmt::format("is a run of {} ranks, where the study says {}", r.train->world_size, r.ranks));
-    if (!(r.train->train_s() > 0)) from.at("train").fail("took no time to train");
     return r;
 }
 
@@ -233,7 +216,6 @@ json to_json(study const& s) {
     for (auto const& [name, value] : s.software) out["software"][name] = value;
     for (auto const& p : s.points) out["points"].push_back(to_json(p));
     for (auto const& r : s.runs) out["runs"].push_back(to_json(r));
-    for (auto const& t : s.tried) out["what_if"].push_back(to_json(t));
     return out;
 }
 
@@ -265,13 +247,8 @@ study read_study_header(checked_json const& from) {
 study read_study(json const& document, std::string const& origin) {
     checked_json const from(document, origin);
     auto s = read_study_header(from);
-    for (auto const& item : from.at("runs").items()) {
-        s.runs.push_back(read_study_run(item));
-        if (s.plan.built_in && s.runs.back().counts() && !s.runs.back().train) item.fail("has no 'train'");
-    }
+    for (auto const& item : from.at("runs").items()) s.runs.push_back(read_study_run(item));
     if (s.runs.empty()) from.at("runs").fail("is empty: the study made no run");
-    if (from.has("what_if"))
-        for (auto const& item : from.at("what_if").items()) s.tried.push_back(read_tried_advice(item));
     return s;
 }
 
@@ -279,47 +256,6 @@ study read_study_file(std::string const& path) {
     std::filesystem::path file = path;
     if (std::error_code ignored; std::filesystem::is_directory(file, ignored)) file /= "results.json";
     return read_study(read_json_file(file.string(), "give the results.json that muster-bench scale wrote"), file.string());
-}
-
-std::vector<metric_series> metrics_of(train_record const& record) {
-    double images = 0, steady = 0;
-    for (auto const& e : record.epochs_done) {
-        images += e.images_per_s * e.steady_s;
-        steady += e.steady_s;
-    }
-    auto const sum = [&](auto const& part) { return sum_over_epochs(record, part); };
-    // Records of before have no exposed_s and waiting_s, which hold the starting of reductions besides the waits for them.
-    auto const compute = sum([](auto const& e) {
-        double const communication = std::max(e.allreduce_wait_mean_s, e.exposed_s + e.waiting_s);
-        return std::max(0.0, e.train_s - communication - e.loader_wait_mean_s);
-    });
-    std::vector<metric_series> out;
-    auto const tell = [&](char const* name, char const* unit, double value) { out.push_back({name, unit, 0, {value}}); };
-    bool const tests = record.epochs_done.back().test_images > 0;
-    double const whole = record.train_s() + record.test_s();
-    tell("train_s", "s", record.train_s());
-    tell("images_per_s", "images/s", steady > 0 ? images / steady : 0);
-    if (tests) tell("accuracy", "", record.accuracy());
-    tell("startup_s", "s", record.startup_s);
-    if (tests) tell("test_s", "s", record.test_s());
-    tell("first_step_s", "s", sum([](auto const& e) { return e.first_step_s; }));
-    if (record.gpu.name.empty()) {  // within a GPU's graph the host sees no parts
-        tell("compute_s", "s", compute);
-        tell("allreduce_wait_s", "s", sum([](auto const& e) { return e.allreduce_wait_mean_s; }));
-        tell("loader_wait_s", "s", sum([](auto const& e) { return e.loader_wait_mean_s; }));
-        tell("exposed_s", "s", sum([](auto const& e) { return e.exposed_s; }));
-        tell("hidden_s", "s", sum([](auto const& e) { return e.hidden_s; }));
-        tell("waiting_s", "s", sum([](auto const& e) { return e.waiting_s; }));
-    }
-    tell("first_epoch_s", "s", record.epochs_done.front().train_s);
-    tell("epoch_s", "s", record.late_epoch_s());
-    if (tests) tell("published_s", "s", whole);
-    if (tests) tell("published_with_startup_s", "s", record.startup_s + whole);
-    if (!record.reached_target) return out;
-    tell("time_to_accuracy_s", "s", whole);
-    tell("time_to_accuracy_with_startup_s", "s", record.startup_s + whole);
-    tell("epochs_to_accuracy", "", static_cast<double>(record.epochs_done.size()));
-    return out;
 }
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// A scaling study: what was asked for, its runs, and their JSON (schema "muster.results/2").
+// A scaling study: what was asked for, its runs, and their JSON (schema "muster.results/3").
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,10 +8,8 @@
 #include <vector>
 
 #include "bench/study/metric_reader.hpp"
-#include "bench/study/tried_advice.hpp"
 #include "bench/tools/crowd.hpp"
 #include "bench/tools/machine.hpp"
-#include "bench/training/train_record.hpp"
 
 namespace muster {
 
@@ -37,7 +35,6 @@ struct study_run {
     bool oversubscribed = false;  ///< more ranks than cores on some node
     bool simulated = false;
     std::vector<metric_series> metrics;
-    std::optional<train_record> train;  ///< of the built-in training
     bool operator==(study_run const&) const = default;
     bool counts() const noexcept { return status == run_status::ok && !warmup; }
 };
@@ -69,8 +66,8 @@ struct judged_metric {
 /// What was asked for. A study goes on only where this is the same.
 struct study_plan {
     std::vector<std::string> program;  ///< with placeholders
-    bool built_in = false;             ///< the built-in training, whose record is kept
-    std::string protocol;              ///< of the built-in training: "fast", "published", …; "" of a program
+    std::string net;                   ///< whose training this program brings itself: "mnist", …; "" of the user's program
+    std::string protocol;              ///< of such a net: "fast", "published", …; "" of a program
     std::vector<std::string> notes;    ///< what a reader must know of every figure: "shortened: 2 of the protocol's 32 epochs"
     work_series series = work_series::as_given;
     std::optional<long> batch;  ///< of all ranks in a strong series, of one rank in a weak one
@@ -83,9 +80,8 @@ struct study_plan {
     judged_metric judged;
     std::vector<std::string> launch;  ///< options of muster run
     double timeout_s = 0;             ///< of a run; 0: none
-    bool as_published = false;        ///< bound as the published table's runs were: to a core up to 2 ranks, not at all above
-    double core_share = 0;            ///< each core is emulated by this share of one; 0: real cores
     bool operator==(study_plan const&) const = default;
+    bool has_net() const noexcept { return !net.empty(); }
 };
 
 struct study {
@@ -104,11 +100,10 @@ struct study {
     study_plan plan;
     std::vector<study_point> points;
     std::vector<study_run> runs;
-    std::vector<tried_advice> tried;  ///< with --what-if
     bool operator==(study const&) const = default;
 };
 
-inline constexpr char const* study_schema = "muster.results/2";
+inline constexpr char const* study_schema = "muster.results/3";
 
 std::string_view to_string(run_status status) noexcept;
 std::string_view to_string(work_series series) noexcept;
@@ -123,11 +118,5 @@ study read_study_file(std::string const& path);
 /// The same without its runs, of which there may be none.
 study read_study_header(checked_json const& from);
 study_run read_study_run(checked_json const& from);
-
-/// The metrics of a run of the built-in training: train_s, images_per_s (after the first step of each epoch), accuracy (0 to 1),
-/// startup_s, test_s, first_step_s, the parts of train_s (means over the ranks): loader_wait_s, exposed_s, waiting_s, and compute_s, the
-/// rest; allreduce_wait_s, within exposed_s and waiting_s; hidden_s, within compute_s; and what protocols are judged by: published_s (all of train_s and test_s),
-/// published_with_startup_s, first_epoch_s, epoch_s (the mean of the last 5), time_to_accuracy_s where a target was reached.
-std::vector<metric_series> metrics_of(train_record const& record);
 
 }  // namespace muster

@@ -55,12 +55,6 @@ class comparison {
     std::string out_;
 };
 
-std::string binding_text(study_plan const& plan) {
-    std::string out = plan.as_published ? "as the published table's" : "";
-    if (plan.core_share > 0) out += fmt::format("{}cores of {:g}", out.empty() ? "" : ", ", plan.core_share);
-    return out;
-}
-
 std::string patterns_text(study_plan const& plan) {
     std::vector<std::string> out;
     for (auto const& p : plan.patterns) out.push_back(fmt::format("{}:{}={}", p.name, p.unit, p.regex));
@@ -109,7 +103,6 @@ std::string difference(study_plan const& begun, study_plan const& asked) {
     compared.of("metrics", patterns_text(begun), patterns_text(asked));
     compared.of("metric file", begun.metric_file, asked.metric_file);
     compared.of("time limit", begun.timeout_s, asked.timeout_s);
-    compared.of("binding", binding_text(begun), binding_text(asked));
     return compared.text();
 }
 

@@ -97,7 +97,7 @@ gradient_set gpt2() {
 
 gradient_set mnist() {
     return {"mnist",
-            "the network of muster-bench train (bench/network/published/mnist_network.hpp)",
+            "the network of the published table (examples/published_table.py)",
             {10 * 25, 10, 20 * 10 * 25, 20, 50 * 320, 50, 10 * 50, 10}};
 }
 

@@ -65,7 +65,7 @@ machine_facts describe_machine() {
 #else
     m.compiler = "GCC " __VERSION__;
 #endif
-    m.gpus = "none used: this version trains on CPUs";
+    m.gpus = "none";
     return m;
 }
 

@@ -20,7 +20,7 @@ struct machine_facts {
     std::string kernel;    ///< "Linux 6.1.0-18-amd64 x86_64"
     std::string compiler;  ///< that built this program
     bool virtualised = false;
-    std::string gpus;  ///< "none" where training is on CPUs
+    std::string gpus;  ///< "none" where the ranks have none
     bool operator==(machine_facts const&) const = default;
 };
 

@@ -3,26 +3,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <limits>
 
 #include "base/error.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 
 namespace muster {
 
 int count_of(given_options const& given, std::string_view name, int least) {
     return static_cast<int>(given.integer(name, least, std::numeric_limits<int>::max()));
-}
-
-std::uint64_t seed_of(given_options const& given, std::string_view name) {
-    auto const text = given.needed(name);
-    std::uint64_t seed = 0;
-    auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), seed);
-    if (fault != std::errc() || end != text.data() + text.size())
-        throw error(errc::usage, fmt::format("--{}: '{}' is no whole number from 0 to 2^64 - 1", name, text));
-    return seed;
 }
 
 std::vector<int> parse_list(std::string const& text, std::string const& origin, int low, int high) {

@@ -1,7 +1,6 @@
 // Values of options that several commands of muster-bench read: checked counts, seeds and lists.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,9 +11,6 @@ namespace muster {
 
 /// A whole number from `least` on. Throws errc::usage naming the option.
 int count_of(given_options const& given, std::string_view name, int least = 1);
-
-/// A whole number from 0 to 2^64 - 1. Throws errc::usage naming the option.
-std::uint64_t seed_of(given_options const& given, std::string_view name);
 
 /// "1,2,4" as numbers within the bounds, in the order given. Throws parse_error (errc::usage) with a caret.
 std::vector<int> parse_list(std::string const& text, std::string const& origin, int low, int high);

@@ -40,11 +40,6 @@ struct comm_options {
     /// (fastest, and reduced in the order of the ranks); in larger ones it leaves the algorithm to MPI. The same on all ranks.
     int direct_ranks = 16;
 
-    /// Over mpi, where all ranks (up to direct_ranks) are on one node, allreduces of up to so many bytes, 32 KiB of two ranks and
-    /// 256 KiB of all ranks together, go through memory that the ranks share, to the same bits; 0: as messages. The same on all
-    /// ranks.
-    std::size_t shared_bytes = std::size_t{1} << 16;
-
     /// Over several nodes (backends hierarchical and nccl_mpi), allreduces of so many bytes go in steps, within the nodes and
     /// across them; smaller ones, for which three steps take longer than one, go from each rank to each. The same on all ranks.
     std::size_t hierarchical_bytes = std::size_t{1} << 16;

@@ -46,7 +46,6 @@ world_record describe_world(identity const& who, comm_options const& options) no
     record.world_size = who.world_size;
     record.job = fnv1a(who.nspace);
     record.direct_ranks = options.direct_ranks;
-    record.shared_bytes = options.shared_bytes;
     record.process = this_process();
     std::size_t const length = std::min(who.host.size(), sizeof record.host - 1);
     std::memcpy(record.host, who.host.data(), length);
@@ -108,11 +107,6 @@ void check_world(std::span<world_record const> records, identity const& who) {
                 errc::peer_failed,
                 fmt::format("{}: direct_ranks is {} on rank {} ({}) and {} on rank 0 ({}); give all the same", speaker(who),
                             record->direct_ranks, record->rank, record->host, first.direct_ranks, first.host));
-        if (record->shared_bytes != first.shared_bytes)
-            throw comm_error(
-                errc::peer_failed,
-                fmt::format("{}: shared_bytes is {} on rank {} ({}) and {} on rank 0 ({}); give all the same", speaker(who),
-                            record->shared_bytes, record->rank, record->host, first.shared_bytes, first.host));
     }
 }
 

@@ -20,7 +20,6 @@ struct world_record {
     int world_size = 0;
     std::uint64_t job = 0;  ///< hash of the namespace
     int direct_ranks = 0;
-    std::uint64_t shared_bytes = 0;
     std::array<std::uint64_t, 16>
         processors{};     ///< a bit for each that the rank may run on; none if it has too many for this set
     char host[108] = {};  ///< cut if longer, always ended by 0

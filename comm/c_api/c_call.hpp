@@ -3,38 +3,28 @@
 
 #include <fmt/format.h>
 
+#include <concepts>
 #include <cstdint>
-#include <new>
+#include <type_traits>
 
 #include "base/c_api/c_struct.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/c_api/handle_table.hpp"
 #include "comm/c_api/muster_comm.h"
 #include "comm/exchange/exchange.hpp"
-
-namespace muster::c_api {
-
-/// A word that tells a handle in use from one that has ended, mostly: until its memory is given to another.
-class life_mark {
-  public:
-    ~life_mark() { word_ = 0; }
-    bool is_alive() const noexcept { return word_ == alive; }
-
-  private:
-    static constexpr std::uint64_t alive = 0x6d757374'65726c76u;
-    std::uint64_t volatile word_ = alive;  // the last write is kept, though nobody may read it
-};
-
-}  // namespace muster::c_api
+#include "comm/exchange/prepared_group.hpp"
 
 struct muster_comm {
-    muster::c_api::life_mark mark;
     muster::exchange exchange;
     muster_comm(muster::identity const& who, muster::exchange_options const& options) : exchange(who, options) {}
 };
 
 struct muster_handle {
-    muster::c_api::life_mark mark{};
     muster::exchange_handle handle;
+};
+
+struct muster_group {
+    muster::prepared_group group;
 };
 
 namespace muster::c_api {
@@ -65,12 +55,26 @@ int guarded(Body&& body) noexcept {
 
 [[noreturn]] void refuse(std::string const& what);
 
+/// Communicators, handles and groups: C has their numbers.
+template <typename T>
+concept numbered = std::same_as<T, muster_comm> || std::same_as<T, muster_handle> || std::same_as<T, muster_group>;
+
+template <numbered T>
+handle_table<T>& table() {
+    static auto* const all = new handle_table<T>;  // never destroyed: threads of the program may come after main
+    return *all;
+}
+
 template <typename T>
 T& need(T* given, char const* what) {
     if (given == nullptr) refuse(fmt::format("{} is null", what));
-    if constexpr (requires { given->mark; })
-        if (!given->mark.is_alive()) refuse(fmt::format("{} has ended already; use it before it is freed", what));
-    return *given;
+    if constexpr (numbered<std::remove_const_t<T>>) {
+        T* const found = table<std::remove_const_t<T>>().find(given);
+        if (found == nullptr) refuse(fmt::format("{} has ended already; use it before it is freed", what));
+        return *found;
+    } else {
+        return *given;
+    }
 }
 
 /// A struct of an older caller is shorter: the rest is zero.
@@ -104,19 +108,21 @@ std::span<int const> list_of(int const* ranks, int count);
 
 inline void give(muster_handle** to, exchange_handle handle) {
     need(to, "the place for the handle");
-    *to = new muster_handle{{}, std::move(handle)};
+    *to = table<muster_handle>().add(std::move(handle));
 }
 
 /// For calls that have no code to return.
-template <typename T>
+template <numbered T>
 bool is_usable(T const* given) noexcept {
-    return given != nullptr && given->mark.is_alive();
+    return table<T>().find(given) != nullptr;
 }
 
 /// Null is freed too, and nothing done.
-template <typename T>
+template <numbered T>
 void destroy(T* given, char const* what) {
-    if (given != nullptr) delete &need(given, what);
+    if (given == nullptr) return;
+    need(given, what);
+    table<T>().remove(given);
 }
 
 inline exchange& of(muster_comm* comm) {

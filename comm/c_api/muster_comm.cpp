@@ -68,7 +68,7 @@ int muster_comm_create_with(char const* const* variables, muster_comm** made) {
     return guarded([&] {
         need(made, "the place for the communicator");
         auto const all = environment_with(variables);
-        *made = new muster_comm(identify(all), read_exchange_options(all));
+        *made = table<muster_comm>().add(identify(all), read_exchange_options(all));
     });
 }
 
@@ -90,8 +90,8 @@ int muster_comm_create_of(char const* const* variables, int const* ranks, int co
         options.comm.members.assign(members.begin(), members.end());
         // Who shares a node is not known over several.
         if (options.comm.backend.empty() && whole.node_count > 1 && count > 1) options.comm.backend = "mpi";
-        *made =
-            new muster_comm(identity_of_member(whole, members, static_cast<std::size_t>(place - members.begin()), name), options);
+        *made = table<muster_comm>().add(
+            identity_of_member(whole, members, static_cast<std::size_t>(place - members.begin()), name), options);
     });
 }
 
@@ -117,33 +117,33 @@ int muster_comm_abandon(muster_comm* comm) {
 }
 
 int muster_comm_rank(muster_comm const* comm) {
-    return !is_usable(comm) ? -1 : comm->exchange.rank();
+    return !is_usable(comm) ? -1 : of(comm).rank();
 }
 int muster_comm_size(muster_comm const* comm) {
-    return !is_usable(comm) ? -1 : comm->exchange.size();
+    return !is_usable(comm) ? -1 : of(comm).size();
 }
 int muster_comm_local_rank(muster_comm const* comm) {
-    return !is_usable(comm) ? -1 : comm->exchange.who().local_rank;
+    return !is_usable(comm) ? -1 : of(comm).who().local_rank;
 }
 int muster_comm_local_size(muster_comm const* comm) {
-    return !is_usable(comm) ? -1 : comm->exchange.who().local_size;
+    return !is_usable(comm) ? -1 : of(comm).who().local_size;
 }
 int muster_comm_cross_rank(muster_comm const* comm) {
-    return !is_usable(comm) ? -1 : comm->exchange.who().node_rank;
+    return !is_usable(comm) ? -1 : of(comm).who().node_rank;
 }
 int muster_comm_cross_size(muster_comm const* comm) {
-    return !is_usable(comm) ? -1 : comm->exchange.who().node_count;
+    return !is_usable(comm) ? -1 : of(comm).who().node_count;
 }
 char const* muster_comm_backend(muster_comm const* comm) {
-    return !is_usable(comm) ? "" : comm->exchange.backend().c_str();
+    return !is_usable(comm) ? "" : of(comm).backend().c_str();
 }
 
 char const* muster_comm_device_backend(muster_comm const* comm) {
-    return !is_usable(comm) ? "" : comm->exchange.device_backend().data();
+    return !is_usable(comm) ? "" : of(comm).device_backend().data();
 }
 
 char const* muster_comm_why_backend(muster_comm const* comm) {
-    return !is_usable(comm) ? "" : comm->exchange.why_backend().c_str();
+    return !is_usable(comm) ? "" : of(comm).why_backend().c_str();
 }
 
 int muster_allreduce_async(muster_comm* comm, muster_tensor const* tensor, int reduction, muster_call const* call,

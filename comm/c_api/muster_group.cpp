@@ -7,11 +7,6 @@
 #include "comm/c_api/c_call.hpp"
 #include "comm/c_api/muster_comm.h"
 
-struct muster_group {
-    muster::c_api::life_mark mark{};
-    muster::prepared_group group;
-};
-
 namespace {
 
 using namespace muster;
@@ -38,7 +33,7 @@ int muster_allreduce_prepare(muster_comm* comm, char const* name, muster_tensor 
         need(name, "the group's name");
         if (count > 0) need(tensors, "the tensors");
         auto group = of(comm).prepare(name, tensors_of(tensors, count), reduction_of(reduction), parts_of(call).call);
-        *made = new muster_group{{}, std::move(group)};
+        *made = table<muster_group>().add(std::move(group));
     });
 }
 
@@ -68,12 +63,7 @@ int muster_group_start(muster_group* group, muster_handle** handle) {
 }
 
 int muster_group_start_on(muster_group* group, void* stream, muster_handle** handle) {
-    return guarded([&] {
-        need(handle, "the place for the handle");
-        auto started = std::make_unique<muster_handle>();
-        started->handle = need(group, "the group").group.start(stream);
-        *handle = started.release();
-    });
+    return guarded([&] { give(handle, need(group, "the group").group.start(stream)); });
 }
 
 void muster_group_free(muster_group* group) {

@@ -12,7 +12,7 @@ std::vector<exchange_handle const*> all_of(muster_handle const* const* handles, 
     std::vector<exchange_handle const*> all;
     for (std::size_t i = 0; i < count; ++i) {
         if (!is_usable(handles[i])) refuse(fmt::format("handle {} of {} is null or has been freed", i, count));
-        all.push_back(&handles[i]->handle);
+        all.push_back(&need(handles[i], "the handle").handle);
     }
     return all;
 }
@@ -23,7 +23,7 @@ extern "C" {
 
 int muster_poll(muster_handle const* handle) {
     if (!is_usable(handle)) return failed(MUSTER_E_USAGE, "the handle is null or has been freed");
-    return handle->handle.poll() ? MUSTER_OK : MUSTER_PENDING;
+    return need(handle, "the handle").handle.poll() ? MUSTER_OK : MUSTER_PENDING;
 }
 
 int muster_wait(muster_handle const* handle, double seconds) {
@@ -53,9 +53,8 @@ int muster_wait_any(muster_handle const* const* handles, size_t count, double se
 
 int muster_handle_then(muster_handle const* handle, void (*call)(void*), void* state) {
     return guarded([&] {
-        need(handle, "the handle");
         if (call == nullptr) refuse("the function to call is null");
-        handle->handle.then(call, state);
+        need(handle, "the handle").handle.then(call, state);
     });
 }
 

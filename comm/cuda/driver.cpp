@@ -7,8 +7,6 @@
 #include <memory>
 #include <type_traits>
 
-#include "comm/cuda/cuda_error.hpp"
-
 namespace muster::cuda {
 
 driver::driver(shared_library const& library) {

@@ -6,20 +6,31 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.hpp"
 #include "base/shared_library.hpp"
+
+namespace muster {
+
+// The error of a call to the CUDA driver.
+
+/// An error of the CUDA driver, with the call's name and the driver's own code.
+class cuda_error : public library_error {
+  public:
+    cuda_error(std::string_view call, int native_code, std::string_view text) : library_error("CUDA", call, native_code, text) {}
+};
+
+}  // namespace muster
 
 namespace muster::cuda {
 
 // The few declarations needed of the driver's documented ABI (cuda.h, "CUDA Driver API"), so that no CUDA toolkit is needed to
 // build. tests/gpu/abi_test.cpp holds them against cuda.h where there is one.
-using context_handle = struct context_record*;   ///< CUcontext
-using stream_handle = struct stream_record*;     ///< CUstream; cudaStream_t is the same pointer
-using event_handle = struct event_record*;       ///< CUevent
-using module_handle = struct module_record*;     ///< CUmodule
-using kernel_handle = struct kernel_record*;     ///< CUfunction
-using graph_handle = struct graph_record*;       ///< CUgraph
-using ready_graph = struct ready_graph_record*;  ///< CUgraphExec
-using device_address = unsigned long long;       ///< CUdeviceptr
+using context_handle = struct context_record*;  ///< CUcontext
+using stream_handle = struct stream_record*;    ///< CUstream; cudaStream_t is the same pointer
+using event_handle = struct event_record*;      ///< CUevent
+using module_handle = struct module_record*;    ///< CUmodule
+using kernel_handle = struct kernel_record*;    ///< CUfunction
+using device_address = unsigned long long;      ///< CUdeviceptr
 struct device_uuid {
     char bytes[16];
 };
@@ -33,7 +44,6 @@ inline constexpr int error_unsupported_ptx_version = 222;
 inline constexpr int error_not_ready = 600;
 inline constexpr int attribute_clock_khz = 13;
 inline constexpr int attribute_multiprocessors = 16;
-inline constexpr int capture_this_thread = 1;  ///< CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 inline constexpr unsigned stream_non_blocking = 1;
 inline constexpr unsigned event_without_timing = 2;
 inline constexpr unsigned event_with_timing = 0;
@@ -86,12 +96,6 @@ struct driver {
     int (*occupancy)(int*, kernel_handle, int, std::size_t) = nullptr;
     int (*launch)(kernel_handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, stream_handle, void**,
                   void**) = nullptr;
-    int (*capture_begin)(stream_handle, int) = nullptr;
-    int (*capture_end)(stream_handle, graph_handle*) = nullptr;
-    int (*graph_instantiate)(ready_graph*, graph_handle, unsigned long long) = nullptr;
-    int (*graph_launch)(ready_graph, stream_handle) = nullptr;
-    int (*graph_destroy)(graph_handle) = nullptr;
-    int (*ready_graph_destroy)(ready_graph) = nullptr;
 };
 
 /// Calls `visit("cuInit", member)` for every function of a `driver` (or `driver const`), in the order above: the one list of the
@@ -137,12 +141,6 @@ void for_each_function(Driver& of, Visit&& visit) {
     visit("cuModuleGetFunction", of.module_function);
     visit("cuOccupancyMaxActiveBlocksPerMultiprocessor", of.occupancy);
     visit("cuLaunchKernel", of.launch);
-    visit("cuStreamBeginCapture_v2", of.capture_begin);
-    visit("cuStreamEndCapture", of.capture_end);
-    visit("cuGraphInstantiateWithFlags", of.graph_instantiate);
-    visit("cuGraphLaunch", of.graph_launch);
-    visit("cuGraphDestroy", of.graph_destroy);
-    visit("cuGraphExecDestroy", of.ready_graph_destroy);
 }
 
 /// "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)", or the number where the driver does not know it.

@@ -11,7 +11,6 @@
 #define MUSTER_BOTH __host__ __device__ __forceinline__
 #define MUSTER_UNROLL _Pragma("unroll")
 #else
-#include "comm/tensor/bfloat16.hpp"
 #include "comm/tensor/half.hpp"
 #define MUSTER_BOTH inline
 #define MUSTER_UNROLL

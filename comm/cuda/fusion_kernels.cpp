@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "comm/cuda/cuda_error.hpp"
+#include "comm/cuda/driver.hpp"
 #include "comm/cuda/fusion_image.hpp"
 
 namespace muster::cuda {

@@ -47,16 +47,11 @@ struct pinned_release {
 struct module_release {
     void operator()(driver const& with, module_handle module) const noexcept { with.module_unload(module); }
 };
-struct graph_release {
-    void operator()(driver const& with, ready_graph graph) const noexcept { with.ready_graph_destroy(graph); }
-};
-
 using unique_stream = unique_handle<owned_traits<stream_handle, stream_release>>;
 using unique_event = unique_handle<owned_traits<event_handle, event_release>>;
 using unique_memory = unique_handle<owned_traits<device_address, memory_release>>;
 using unique_pinned = unique_handle<owned_traits<void*, pinned_release>>;
 using unique_module = unique_handle<owned_traits<module_handle, module_release>>;
-using unique_graph = unique_handle<owned_traits<ready_graph, graph_release>>;
 
 // Each makes one in the device's context, which it makes current meanwhile. All throw cuda_error.
 

@@ -9,7 +9,7 @@
 #include "comm/cuda/fusion_kernels.hpp"
 #include "comm/exchange/core/exchange_core.hpp"
 #include "comm/exchange/request/call_checks.hpp"
-#include "comm/exchange/request/prepared.hpp"
+#include "comm/exchange/request/pending_request.hpp"
 
 namespace muster {
 

@@ -2,7 +2,7 @@
 
 #include "comm/backend/comm_error.hpp"
 #include "comm/exchange/core/exchange_core.hpp"
-#include "comm/exchange/request/prepared.hpp"
+#include "comm/exchange/request/pending_request.hpp"
 
 namespace muster {
 

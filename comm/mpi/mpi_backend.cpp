@@ -15,9 +15,6 @@
 #include "comm/mpi/mpi_call.hpp"
 #include "comm/mpi/mpi_direct_allreduce.hpp"
 #include "comm/mpi/mpi_native.hpp"
-#include "comm/mpi/mpi_node_allreduce.hpp"
-#include "comm/mpi/mpi_node_memory.hpp"
-#include "comm/mpi/mpi_ops.hpp"
 #include "comm/mpi/mpi_pairwise.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 #include "comm/mpi/mpi_world.hpp"
@@ -38,20 +35,18 @@ constexpr int polls_of_short = 8;
 
 /// One collective under way.
 struct slot {
-    enum class kind { idle, node, direct, pairwise, native, abandoned };
+    enum class kind { idle, direct, pairwise, native, abandoned };
     kind way = kind::idle;
     bool finished = false;
     bool uses_memory = true;
     bool of_all = true;  ///< else of two ranks
     std::exception_ptr failure;
-    node_allreduce node;
     direct_allreduce direct;
     mpi_pairwise pairwise;
     mpi_native native;
 
     bool advance() {
         switch (way) {
-            case kind::node: return node.advance();
             case kind::direct: return direct.advance();
             case kind::pairwise: return pairwise.advance();
             default: return native.advance();
@@ -61,10 +56,9 @@ struct slot {
         if (way == kind::direct) direct.abandon();
         if (way == kind::pairwise) pairwise.abandon();
     }
-    bool is_short() const noexcept { return way == kind::node || (way == kind::direct && direct.is_short()); }
+    bool is_short() const noexcept { return way == kind::direct && direct.is_short(); }
     bool released() noexcept { return native.released() && direct.released() && pairwise.released(); }
     void mark_pending(std::vector<bool>& ranks) noexcept {
-        if (way == kind::node) node.mark_pending(ranks);
         if (way == kind::direct) direct.mark_pending(ranks);
         if (way == kind::pairwise) pairwise.mark_pending(ranks);
     }
@@ -86,7 +80,7 @@ class mpi_backend final : public collective_backend {
         processes_ = processes_of(met_.ranks);
         hosts_ = hosts_of(met_.ranks);
         auto const size = static_cast<int>(met_.ranks.size());
-        world_ = {met_.comm.get(), rank, size, 32767, &hosts_, met_.node.get()};  // the least that MPI may have
+        world_ = {met_.comm.get(), rank, size, 32767, &hosts_};  // the least that MPI may have
         int* upper = nullptr;
         int found = 0;
         check(MPI_Comm_get_attr(met_.comm.get(), MPI_TAG_UB, &upper, &found), "MPI_Comm_get_attr");
@@ -121,16 +115,6 @@ class mpi_backend final : public collective_backend {
             start_in(next, what);
         } catch (...) {
             give_up(next);
-            throw;
-        }
-        // Where the other ranks were here before there is nothing to wait for.
-        try {
-            if (next.way == slot::kind::node && active_.empty() && next.advance()) {
-                slots_.put_back(which);
-                return 0;
-            }
-        } catch (...) {
-            give_up_with_all(next);
             throw;
         }
         active_.push_back(which);
@@ -205,10 +189,7 @@ class mpi_backend final : public collective_backend {
         next.uses_memory = what.what != kind::barrier;
         next.of_all = what.what != kind::sendrecv;
         unsigned const number = next_number(what);
-        if (what.what == kind::allreduce && world_.node != nullptr && what.in.bytes() <= world_.node->largest_bytes()) {
-            next.way = slot::kind::node;
-            next.node.start(world_, number, what);
-        } else if (what.what == kind::reducescatter || (what.what == kind::allreduce && direct_)) {
+        if (what.what == kind::reducescatter || (what.what == kind::allreduce && direct_)) {
             next.way = slot::kind::direct;
             next.direct.start(world_, number, what);
         } else if (what.what == kind::alltoall || what.what == kind::sendrecv ||
@@ -252,21 +233,11 @@ class mpi_backend final : public collective_backend {
         return silent;
     }
 
-    /// Ranks that wait for what this one will not start any more hear of it, and because of which rank.
-    void tell_in_memory(slot const& lost) noexcept {
-        if (world_.node == nullptr) return;
-        int const culprit = !evidence_.empty()             ? evidence_.front().rank
-                            : lost.way == slot::kind::node ? lost.node.first_missing()
-                                                           : -1;
-        world_.node->give_up(culprit);
-    }
-
     /// The slot is never used again. Tries, while the caller's memory is still there, to get it back from MPI: it cancels
     /// receives, and receives what others sent, as they do for this rank. Where that fails MPI must not be called any more once
     /// the memory is gone.
     void give_up(slot& lost, std::chrono::milliseconds patience = release_time) noexcept {
         if (!release_until_) release_until_ = clock::now() + patience;
-        tell_in_memory(lost);
         lost.withdraw();
         lost.way = slot::kind::abandoned;
         if (!lost.uses_memory) return;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "comm/backend/blame_message.hpp"
+#include "comm/backend/late_ranks.hpp"
 #include "comm/mpi/mpi_messages.hpp"
 
 namespace muster::detail {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "comm/mpi/mpi_node_memory.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
 namespace muster::detail {
@@ -167,10 +166,8 @@ bool direct_allreduce::test(segment& of) {
     return false;
 }
 
-/// A rank with a small tensor may have left it in the memory of the node.
 void direct_allreduce::refuse_mismatch() const {
-    int peer = find_mismatch(world_, tag_, [&](int) { return tag_; });
-    if (peer < 0 && world_.node != nullptr) peer = world_.node->find_started(sequence_);
+    int const peer = find_mismatch(world_, tag_, [&](int) { return tag_; });
     if (peer >= 0) throw_mismatch(world_, what_, peer);
 }
 

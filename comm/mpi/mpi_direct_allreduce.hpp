@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/backend/collective_backend.hpp"
-#include "comm/backend/mismatch_timer.hpp"
+#include "comm/backend/deadlines.hpp"
 #include "comm/mpi/mpi_messages.hpp"
 
 namespace muster::detail {
@@ -36,8 +36,8 @@ class direct_allreduce {
     /// Cancels the receives; advance() must not be called any more.
     void abandon() noexcept;
 
-    /// True once MPI uses none of the memory any more; for what was abandoned.
     bool is_short() const noexcept { return whole_; }  ///< one message from each rank
+    /// True once MPI uses none of the memory any more; for what was abandoned.
     bool released() noexcept;
 
     /// Sets the places of the ranks of whom a message has not come, or to whom one is not through.

@@ -10,8 +10,6 @@
 
 namespace muster::detail {
 
-class node_memory;
-
 /// The ranks that messages go between.
 struct direct_world {
     MPI_Comm comm = MPI_COMM_NULL;
@@ -19,7 +17,6 @@ struct direct_world {
     int size = 1;
     int largest_tag = 32767;
     std::vector<std::string> const* hosts = nullptr;
-    node_memory* node = nullptr;  ///< where all ranks share memory
 };
 
 /// Non-blocking sends and receives that are waited for together. Messages above 256 MiB go in pieces of that, since MPI counts in

@@ -1,13 +1,31 @@
 // Collectives by MPI's own algorithms.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "comm/backend/collective_backend.hpp"
+#include "comm/mpi/mpi_call.hpp"
 #include "comm/mpi/mpi_messages.hpp"
-#include "comm/mpi/mpi_ops.hpp"
+#include "comm/tensor/tensor.hpp"
 
 namespace muster::detail {
+
+// Reductions as MPI operations.
+
+/// The type that MPI moves; f16 and bf16, which it does not know, as two-byte numbers.
+MPI_Datatype mpi_type(dtype type) noexcept;
+
+/// Operations of one communicator, made at their first use. MPI's own wherever they mean the same, since networks may compute
+/// them; ours for f16 and bf16, and for min and max of floating types, where MPI leaves open what becomes of NaN. Average is sum:
+/// the division comes after.
+class mpi_ops {
+  public:
+    MPI_Op get(dtype type, reduction how);  ///< throws mpi_error
+
+  private:
+    std::array<std::array<unique_op, 5>, 8> made_;  // [dtype][reduction]
+};
 
 /// An allreduce, broadcast, even allgather or barrier as MPI's non-blocking collectives, in pieces that MPI can count.
 class mpi_native {

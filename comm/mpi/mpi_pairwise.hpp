@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "comm/backend/collective_backend.hpp"
-#include "comm/backend/mismatch_timer.hpp"
+#include "comm/backend/deadlines.hpp"
 #include "comm/mpi/mpi_messages.hpp"
 
 namespace muster::detail {

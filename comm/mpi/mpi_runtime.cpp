@@ -6,7 +6,7 @@
 #include <chrono>
 #include <mutex>
 
-#include "comm/backend/call_with_deadline.hpp"
+#include "comm/backend/deadlines.hpp"
 #include "comm/backend/late_ranks.hpp"
 #include "comm/backend/processes/rank_processes.hpp"
 #include "comm/mpi/mpi_call.hpp"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "comm/backend/call_with_deadline.hpp"
+#include "comm/backend/deadlines.hpp"
 #include "comm/backend/late_ranks.hpp"
 #include "comm/backend/processes/rank_processes.hpp"
 #include "comm/mpi/mpi_world.hpp"
@@ -40,19 +40,6 @@ unique_comm make_part(MPI_Comm whole, std::vector<int> const& ranks, int tag) {
     return own(part);
 }
 
-/// Of what all ranks give to an allreduce: each of them reads all of it.
-constexpr std::size_t shared_bytes_of_all_ranks = std::size_t{1} << 18;
-
-/// Of each of two: one message each way, copied by the kernel from memory to memory, takes less time for more.
-constexpr std::size_t shared_bytes_of_two_ranks = std::size_t{1} << 15;
-
-/// In larger worlds small tensors are left to MPI as others are.
-void share_memory(mpi_world& world, int own_rank, comm_options const& options) {
-    if (world.ranks.size() > static_cast<std::size_t>(std::max(options.direct_ranks, 0))) return;
-    std::size_t const most = world.ranks.size() == 2 ? shared_bytes_of_two_ranks : shared_bytes_of_all_ranks / world.ranks.size();
-    world.node = node_memory::make(world.comm.get(), world.ranks, own_rank, std::min(options.shared_bytes, most));
-}
-
 /// Tells apart groups of the same ranks that are made at once: other than group_tag, and no larger than every MPI allows.
 int tag_of(std::string const& name) {
     return group_tag + 1 + static_cast<int>(std::hash<std::string>{}(name) % 30'000);
@@ -71,14 +58,13 @@ mpi_world rendezvous_of_members(identity const& who, comm_options const& options
             fmt::format("communicator of {} ranks (rank {} on {}, which is rank {} of the job step): MPI calls it rank "
                         "{} of {}; start all ranks by one command, with the MPI that muster was built with",
                         who.world_size, who.rank, who.host, expected, own_rank, size));
-    mpi_world world{make_part(MPI_COMM_WORLD, options.members, tag_of(who.nspace)), {}, false, nullptr};
+    mpi_world world{make_part(MPI_COMM_WORLD, options.members, tag_of(who.nspace)), {}, false};
     world_record const mine = describe_world(who, options);
     world.ranks.resize(options.members.size());
     check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, world.ranks.data(), sizeof mine, MPI_BYTE, world.comm.get()),
           "MPI_Allgather");
     check_world(world.ranks, who);
     world.crowded = is_crowded(world.ranks, mine.host);
-    share_memory(world, who.rank, options);
     return world;
 }
 
@@ -87,7 +73,7 @@ mpi_world rendezvous_now(identity const& who, comm_options const& options) {
     check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
     MPI_Comm copy = MPI_COMM_NULL;
     check(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
-    mpi_world world{own(copy), {}, false, nullptr};
+    mpi_world world{own(copy), {}, false};
     world_record const mine = describe_world(who, options);
     std::vector<world_record> records(static_cast<std::size_t>(size));
     check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, records.data(), sizeof mine, MPI_BYTE, world.comm.get()), "MPI_Allgather");
@@ -103,7 +89,6 @@ mpi_world rendezvous_now(identity const& who, comm_options const& options) {
         check(MPI_Comm_split(world.comm.get(), 0, who.rank, &copy), "MPI_Comm_split");
         world.comm = own(copy);
     }
-    share_memory(world, who.rank, options);
     return world;
 }
 
@@ -133,10 +118,7 @@ mpi_world rendezvous_of_some(mpi_runtime& runtime, mpi_world const& whole, std::
     for (int const rank : list) part->ranks.push_back(whole.ranks[static_cast<std::size_t>(rank)]);
     part->crowded = whole.crowded;
     auto const place = static_cast<int>(std::find(list.begin(), list.end(), own_rank) - list.begin());
-    auto const meet = [part, list, place, options, from = whole.comm.get()] {
-        part->comm = make_part(from, list, group_tag);
-        share_memory(*part, place, options);
-    };
+    auto const meet = [part, list, place, options, from = whole.comm.get()] { part->comm = make_part(from, list, group_tag); };
     if (!call_with_deadline(runtime.bound(options.deadline), meet)) {
         runtime.leave_unfinalised();
         auto const lost = lost_ranks(processes_of(whole.ranks), own_rank);

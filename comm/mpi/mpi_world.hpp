@@ -8,7 +8,6 @@
 #include "comm/backend/comm_options.hpp"
 #include "comm/backend/world_record.hpp"
 #include "comm/mpi/mpi_call.hpp"
-#include "comm/mpi/mpi_node_memory.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 #include "pmix/identity.hpp"
 
@@ -18,8 +17,7 @@ namespace muster::detail {
 struct mpi_world {
     unique_comm comm;
     std::vector<world_record> ranks;
-    bool crowded = false;               ///< the ranks of this node, in this world or not, share processors
-    std::unique_ptr<node_memory> node;  ///< where all ranks are on one node and can share memory
+    bool crowded = false;  ///< the ranks of this node, in this world or not, share processors
 };
 
 /// Collective over MPI's world, or over options.members of it. Checked on all ranks (check_world); numbered by the identities.

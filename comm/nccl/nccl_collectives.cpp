@@ -15,7 +15,7 @@
 #include "comm/backend/keep_forever.hpp"
 #include "comm/backend/late_ranks.hpp"
 #include "comm/backend/slot_table.hpp"
-#include "comm/cuda/cuda_error.hpp"
+#include "comm/cuda/driver.hpp"
 #include "comm/cuda/fusion_kernels.hpp"
 #include "comm/nccl/nccl_enqueue.hpp"
 #include "comm/nccl/nccl_rank_record.hpp"

@@ -1,6 +1,7 @@
 // The schedule of one collective over shared memory, from its start to its end.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -8,6 +9,13 @@
 #include "comm/shm/shm_world.hpp"
 
 namespace muster::shm {
+
+// Sizes by which an operation's schedule is chosen and cut.
+
+/// What is done in one call.
+inline constexpr std::size_t budget_bytes = std::size_t{4} << 20;
+inline constexpr std::size_t line_bytes = 64;
+inline constexpr std::size_t page_bytes = 4096;
 
 /// In all schedules a rank announces its collective, and compares the announcements of all others, before anything is written; a
 /// rank that differs makes all of them fail. Then, by size:

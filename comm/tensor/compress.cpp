@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "comm/tensor/bfloat16.hpp"
+#include "base/error.hpp"
 #include "comm/tensor/half.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
@@ -64,6 +64,21 @@ void decompress(compression how, void const* wire, std::span<float> values, floa
         widen(how, static_cast<std::byte const*>(wire) + first * wire_bytes, some.data(), some.size(), level);
         for (float& each : some) each *= factor;
     }
+}
+
+std::string_view to_string(compression wire) noexcept {
+    switch (wire) {
+        case compression::none: return "none";
+        case compression::f16: return "f16";
+        case compression::bf16: return "bf16";
+    }
+    return "unknown";
+}
+
+compression parse_compression(std::string_view text, std::string_view origin) {
+    for (auto const each : {compression::none, compression::f16, compression::bf16})
+        if (text == to_string(each)) return each;
+    throw parse_error(origin, text, 0, "not none, f16 or bf16", errc::usage);
 }
 
 }  // namespace muster

@@ -1,12 +1,22 @@
 // The conversion of f32 elements to f16 or bf16 and back, with error feedback.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string_view>
 
-#include "comm/tensor/compression_kind.hpp"
 #include "comm/tensor/simd.hpp"
 
 namespace muster {
+
+// The types that f32 elements can have while they travel between ranks.
+
+/// f16 has 11 bits of precision up to 65,504 (beyond it, infinity); bf16 has 8 bits and the range of f32.
+enum class compression : std::uint8_t { none, f16, bf16 };
+std::string_view to_string(compression wire) noexcept;
+
+/// "none", "f16" or "bf16"; throws parse_error naming `origin` (an option or variable) otherwise.
+compression parse_compression(std::string_view text, std::string_view origin);
 
 /// Rounds `values` (plus `residual`, where there is one) to the wire's type, into `wire`; with a residual this becomes what
 /// rounding lost: p = values * factor + residual; wire = round(p); residual = p - wire, or 0 where the wire is not finite.

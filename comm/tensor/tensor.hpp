@@ -7,7 +7,6 @@
 #include <string_view>
 #include <type_traits>
 
-#include "comm/tensor/bfloat16.hpp"
 #include "comm/tensor/half.hpp"
 
 namespace muster {

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "base/command/command_set.hpp"
-#include "base/command/completion_words.hpp"
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"

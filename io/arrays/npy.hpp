@@ -8,10 +8,19 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "io/arrays/byte_source.hpp"
 #include "io/arrays/item_array.hpp"
 
 namespace muster {
+
+// NumPy's archives .npz, zip files of .npy: lists their entries.
+
+/// The arrays of an archive, named without ".npy", stored or deflated. Throws errc::invalid_data, naming file and entry: no zip
+/// archive, a damaged one, an entry that is encrypted or compressed otherwise.
+std::vector<file_region> npz_entries(std::string const& path);
 
 /// The header of an array; `from` stands at its beginning, and behind the header afterwards. Throws source_error: not NumPy's,
 /// damaged, elements that are no numbers of ours, columns first (Fortran order), an unknown version.

@@ -1,6 +1,4 @@
-// Datasets in HDF5 files of muster's format (docs/dataset-format.md): opens, reads and verifies them.
 #pragma once
-
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,6 +13,8 @@
 #include "io/hdf5/hyperslab.hpp"
 
 namespace muster {
+
+// Datasets in HDF5 files of muster's format (docs/dataset-format.md): opens, reads and verifies them.
 
 class communicator;
 

@@ -80,7 +80,7 @@ struct batch {
 /// over all ranks an epoch has what the sampler says. What is delivered depends on sampler, transform and world alone, not on the
 /// memory mode.
 ///
-/// `automatic` takes what fits half of the memory that this process may still take (io/loader/available_memory.hpp; the limits of
+/// `automatic` takes what fits half of the memory that this process may still take (io/loader/memory_choice.hpp; the limits of
 /// control groups count), by all ranks of the node together: `shared` with a communicator of several ranks a node, else `shard`
 /// for a sharded sampler and `whole` for others; what does not fit is `windowed` if the sampler has a window, else `mapped`. The
 /// choice is logged (level debug) and told by why().

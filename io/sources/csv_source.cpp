@@ -12,7 +12,6 @@
 #include <system_error>
 #include <type_traits>
 
-#include "base/caret.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "io/arrays/byte_source.hpp"

@@ -10,7 +10,6 @@
 #include "io/arrays/hdf5_array.hpp"
 #include "io/arrays/idx.hpp"
 #include "io/arrays/npy.hpp"
-#include "io/arrays/npz.hpp"
 #include "io/sources/array_source.hpp"
 #include "io/sources/cifar_source.hpp"
 #include "io/sources/csv_source.hpp"

@@ -16,8 +16,8 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/process/process.hpp"
-#include "base/process/signal_handlers.hpp"
 #include "base/process/start_thread.hpp"
+#include "base/process/this_process.hpp"
 #include "comm/communicator.hpp"
 #include "pmix/client/client.hpp"
 

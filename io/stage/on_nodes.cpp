@@ -5,14 +5,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/units.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/run_with_ranks.hpp"
 #include "io/dataset/file_ranks.hpp"
+#include "io/tree/source_blocks.hpp"
 
 namespace muster::stage {
 
@@ -62,6 +65,68 @@ std::uint64_t sum_of(communicator& nodes, std::uint64_t mine) {
     auto value = static_cast<std::int64_t>(mine);
     nodes.allreduce("sum", view_of(std::span(&value, 1)), reduction::sum).wait();
     return static_cast<std::uint64_t>(value);
+}
+
+copy_request copy_request_of(given_options const& given, environment const& variables) {
+    copy_request request;
+    auto const& words = given.words();
+    if (words.size() < 2)
+        throw error(errc::usage, fmt::format("{}: {} missing; give what to copy, and then the folder to copy to", given.command(),
+                                             words.empty() ? "the sources are" : "the target folder is"));
+    request.sources.assign(words.begin(), words.end() - 1);
+    request.target = words.back();
+    while (request.target.size() > 1 && request.target.ends_with('/')) request.target.pop_back();
+    std::string const check = given.text("check");
+    if (check != "fast" && check != "full")
+        throw error(errc::usage, fmt::format("{}: --check: '{}' is neither fast nor full", given.command(), check));
+    request.check = check == "full" ? copy_check::full : copy_check::fast;
+    request.sync = given.has("fsync");
+    request.dry_run = given.has("dry-run");
+    if (given.has("threads")) request.threads = static_cast<int>(given.integer("threads", 1, 1024));
+    if (!given.has("chunk")) {
+        request.chunk_bytes = chunk_bytes_for(find_source_blocks(request.sources.front(), variables));
+        return request;
+    }
+    try {
+        request.chunk_bytes = parse_bytes(given.text("chunk"), "--chunk");
+    } catch (parse_error const& e) {
+        throw error(errc::usage, e.what());
+    }
+    if (request.chunk_bytes < 4096 || request.chunk_bytes > std::uint64_t{64} << 20)
+        throw error(errc::usage,
+                    fmt::format("{}: --chunk: '{}' is not from 4KiB to 64MiB", given.command(), given.text("chunk")));
+    return request;
+}
+
+void print_copy(copy_request const& request, copy_report const& mine, communicator& nodes, double seconds, bool as_json) {
+    bool const divided = request.sharded || request.own_sources;
+    std::uint64_t const written = sum_of(nodes, mine.bytes_written), read = sum_of(nodes, mine.bytes_read);
+    std::uint64_t const there = sum_of(nodes, mine.files_there), resumed = sum_of(nodes, mine.bytes_resumed);
+    std::uint64_t const files = divided ? sum_of(nodes, mine.files) : mine.files;
+    std::uint64_t const bytes = divided ? sum_of(nodes, mine.bytes) : mine.bytes;
+    std::uint64_t const lacking = sum_of(nodes, mine.bytes - mine.bytes_there - mine.bytes_resumed);
+    if (nodes.rank() != 0) return;
+    if (as_json) {
+        nlohmann::ordered_json const all{{"target", request.target}, {"nodes", nodes.size()},      {"files", files},
+                                         {"folders", mine.folders},  {"links", mine.links},        {"bytes", bytes},
+                                         {"files_there", there},     {"bytes_resumed", resumed},   {"bytes_read", read},
+                                         {"bytes_written", written}, {"dry_run", request.dry_run}, {"seconds", seconds}};
+        fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+        return;
+    }
+    std::string const where =
+        nodes.size() == 1 ? std::string() : fmt::format(" {} {} nodes", divided ? "over" : "on each of", nodes.size());
+    auto const plural = [](std::uint64_t n) { return n == 1 ? "" : "s"; };
+    fmt::print("{}: {} file{}, {} folder{}, {} link{}, {}{}\n", request.target, files, plural(files), mine.folders,
+               plural(mine.folders), mine.links, plural(mine.links), format_bytes(bytes), where);
+    if (there > 0) fmt::print("{} file{} there already\n", there, there == 1 ? " was" : "s were");
+    if (resumed > 0) fmt::print("{} were there from a copy that had not ended\n", format_bytes(resumed));
+    if (request.dry_run) {
+        fmt::print("{} would be written; nothing was, because of --dry-run\n", format_bytes(lacking));
+        return;
+    }
+    fmt::print("{} read from the source, {} written in {} ({:.0f} MB/s)\n", format_bytes(read), format_bytes(written),
+               format_duration(duration{seconds}), static_cast<double>(written) / 1e6 / seconds);
 }
 
 }  // namespace muster::stage

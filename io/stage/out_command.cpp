@@ -15,7 +15,6 @@
 #include "comm/fail_together.hpp"
 #include "io/stage/commands.hpp"
 #include "io/stage/copy_beside.hpp"
-#include "io/stage/copy_options.hpp"
 #include "io/stage/on_nodes.hpp"
 
 namespace muster::stage {

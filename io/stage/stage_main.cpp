@@ -3,7 +3,6 @@
 #include <string>
 
 #include "base/command/command_set.hpp"
-#include "base/command/completion_words.hpp"
 #include "base/environment.hpp"
 #include "base/log.hpp"
 #include "base/manual/man_page.hpp"

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "base/process/write_all.hpp"
+#include "base/process/files.hpp"
 #include "io/dataset/checksum.hpp"
 #include "io/tree/small_files.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/process/write_all.hpp"
+#include "base/process/files.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {

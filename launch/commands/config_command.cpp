@@ -1,4 +1,4 @@
-#include "launch/commands/config_command.hpp"
+#include "launch/commands/commands.hpp"
 
 #include <fmt/format.h>
 

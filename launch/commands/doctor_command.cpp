@@ -1,4 +1,4 @@
-#include "launch/commands/doctor_command.hpp"
+#include "launch/commands/commands.hpp"
 
 #include <fmt/format.h>
 #include <netdb.h>
@@ -15,7 +15,7 @@
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "base/units.hpp"
@@ -30,7 +30,7 @@
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/site/site_placement.hpp"
 #include "launch/system/host_name.hpp"
-#include "pmix/library/library_version.hpp"
+#include "pmix/library/open_library.hpp"
 
 namespace muster {
 

@@ -1,4 +1,4 @@
-#include "launch/commands/hosts_command.hpp"
+#include "launch/commands/commands.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "launch/commands/run_command.hpp"
+#include "launch/commands/commands.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "launch/commands/script_command.hpp"
+#include "launch/commands/commands.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "base/version.hpp"

@@ -1,4 +1,4 @@
-#include "launch/commands/shim_command.hpp"
+#include "launch/commands/commands.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "launch/engine/describe_engine_job.hpp"
 
 #include "base/process/process.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/slurm/slurm_job.hpp"

@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
-#include "launch/scheduler/slurm/slurm_components.hpp"
+#include "launch/scheduler/slurm/slurm_job.hpp"
 
 namespace muster {
 

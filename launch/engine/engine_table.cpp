@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "launch/engine/engine_job.hpp"
 #include "launch/engine/mpi_family.hpp"
@@ -165,6 +166,18 @@ std::string shell_text(engine_command const& command, environment const& base) {
     if (!words.empty()) words.insert(words.begin(), "env");
     words.insert(words.end(), command.argv.begin(), command.argv.end());
     return text + shell_join(words) + "\n";
+}
+
+pid_t start_engine(engine_command const& command, more_open_files const& files, standard_fds const& fds) {
+    return start_process({.path = find_program(command.argv.front(), command.variables, ""),
+                          .arguments = &command.argv,
+                          .variables = &command.variables,
+                          .working_dir = "",
+                          .stdin_fd = fds.in,
+                          .stdout_fd = fds.out,
+                          .stderr_fd = fds.err,
+                          .own_session = command.own_session,
+                          .open_files = files.inherited()});
 }
 
 }  // namespace muster

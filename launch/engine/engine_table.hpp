@@ -1,6 +1,8 @@
 // The table of engines: each starts the rank shims on the nodes by a command line of its own.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <span>
 #include <string>
@@ -10,8 +12,21 @@
 #include "base/environment.hpp"
 #include "launch/engine/engine_job.hpp"
 #include "launch/scheduler/scheduler_sources.hpp"
+#include "launch/system/open_files.hpp"
 
 namespace muster {
+
+// Starts an engine's command; its shims connect to the launcher.
+
+struct standard_fds {
+    int in = -1;  ///< -1: /dev/null
+    int out = -1;
+    int err = -1;
+};
+
+/// Starts it in a process group of its own, with the limit of open files that this process inherited. Throws errc::system,
+/// program_error if there is no such program.
+pid_t start_engine(engine_command const& command, more_open_files const& files, standard_fds const& fds);
 
 struct engine_row {
     std::string_view name;  ///< as in --engine NAME

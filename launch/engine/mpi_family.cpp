@@ -1,9 +1,12 @@
 #include "launch/engine/mpi_family.hpp"
 
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/engine/python_mpi.hpp"
 #include "launch/system/mpi_library.hpp"
 
 namespace muster {
@@ -50,6 +53,75 @@ program_mpi find_mpi(engine_job const& job, scheduler_sources const& sources) {
     }
     auto const said = find_python_mpi(job, sources);
     return {family_that_says(said), said};
+}
+
+namespace {
+
+/// The number at `at`, which moves behind it.
+std::optional<std::int64_t> take_number(std::string_view text, std::size_t& at) noexcept {
+    auto const from = at;
+    while (at < text.size() && is_digit(text[at])) ++at;
+    return parse_integer(text.substr(from, std::min<std::size_t>(at - from, 9)));
+}
+
+}  // namespace
+
+std::optional<program_version> find_version(std::string_view text) {
+    for (std::size_t at = 0; at < text.size();) {
+        if (!is_digit(text[at])) {
+            ++at;
+            continue;
+        }
+        auto const major = take_number(text, at);
+        if (at + 1 >= text.size() || text[at] != '.' || !is_digit(text[at + 1])) continue;
+        ++at;
+        auto const minor = take_number(text, at);
+        if (major && minor) return program_version{static_cast<int>(*major), static_cast<int>(*minor)};
+    }
+    return std::nullopt;
+}
+
+namespace {
+
+constexpr std::string_view question =
+    "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())";
+
+std::string_view base_name(std::string_view path) {
+    return path.substr(path.rfind('/') + 1);
+}
+
+std::string read_script(engine_job const& job, scheduler_sources const& sources, std::string const& name) {
+    try {
+        auto const below = name.starts_with('/') || job.working_dir.empty() ? name : job.working_dir + "/" + name;
+        return sources.read_file(below).value_or("");
+    } catch (error const&) {
+        return "";  // the ranks will tell
+    }
+}
+
+/// "#!/usr/bin/env python3" is "python3".
+std::string interpreter_of(std::string_view script) {
+    if (!script.starts_with("#!")) return "";
+    auto const line = trim(script.substr(2, script.find('\n') - 2));
+    auto const word = line.substr(0, line.find(' '));
+    return std::string(base_name(word) == "env" ? trim(line.substr(word.size())) : word);
+}
+
+bool names_mpi4py(engine_job const& job, scheduler_sources const& sources) {
+    return std::any_of(job.command.begin(), job.command.end(), [&](auto const& word) {
+        if (word.find("mpi4py") != std::string::npos) return true;
+        return word.ends_with(".py") && read_script(job, sources, word).find("mpi4py") != std::string::npos;
+    });
+}
+
+}  // namespace
+
+std::string find_python_mpi(engine_job const& job, scheduler_sources const& sources) {
+    std::string python = job.program;
+    if (python.ends_with(".py")) python = interpreter_of(read_script(job, sources, python));
+    if (!base_name(python).starts_with("python") || !names_mpi4py(job, sources)) return "";
+    auto const said = sources.run_command({python, "-c", std::string(question)});
+    return said.exit_status == 0 ? std::string(trim(said.out.substr(0, said.out.find('\n')))) : "";
 }
 
 }  // namespace muster

@@ -1,6 +1,8 @@
 // Finds the family of an MPI library, and the engines that its ranks can meet under.
 #pragma once
 
+#include <compare>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -8,6 +10,24 @@
 #include "launch/scheduler/scheduler_sources.hpp"
 
 namespace muster {
+
+// Finds the version in what a program prints of itself.
+
+struct program_version {
+    int major = 0;
+    int minor = 0;
+    auto operator<=>(program_version const&) const = default;
+};
+
+/// The first "N.N" in what a program says of itself ("slurm-wlm 22.05.8"), or nothing.
+std::optional<program_version> find_version(std::string_view text);
+
+// The MPI that a Python program loads by mpi4py, asked of that Python: no file is linked with it.
+
+/// The name of the MPI library that the job's Python loads by mpi4py, as that library says it ("MPICH Version: 5.0.2"). Empty if
+/// the job's command is no Python, if neither its words nor its script hold "mpi4py", or if Python does not tell. Starts that
+/// Python once, only where mpi4py is named.
+std::string find_python_mpi(engine_job const& job, scheduler_sources const& sources);
 
 /// MPI libraries by the launchers that they work with.
 enum class mpi_family {

@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/engine/mpi_family.hpp"
-#include "launch/engine/program_version.hpp"
 #include "launch/engine/srun_engine.hpp"
 #include "launch/remote/flux_remote.hpp"
 #include "launch/remote/pbs_remote.hpp"

@@ -8,7 +8,7 @@
 
 #include "launch/engine/engine_job.hpp"
 #include "launch/engine/engine_table.hpp"
-#include "launch/engine/program_version.hpp"
+#include "launch/engine/mpi_family.hpp"
 
 namespace muster {
 

@@ -9,7 +9,6 @@
 #include "base/text.hpp"
 #include "launch/engine/engine_job.hpp"
 #include "launch/engine/mpi_family.hpp"
-#include "launch/engine/program_version.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/slurm/slurm_job.hpp"

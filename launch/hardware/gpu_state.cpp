@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "base/process/text_file.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 
 namespace muster {

@@ -1,8 +1,17 @@
 #include "launch/hardware/sysfs.hpp"
 
-#include <algorithm>
-#include <filesystem>
+#include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "base/process/files.hpp"
+#include "base/text.hpp"
+#include "launch/hardware/pci.hpp"
 #include "launch/hardware/sysfs_files.hpp"
 
 namespace muster {
@@ -35,6 +44,211 @@ std::vector<nic> sysfs::read_nics() const {
     }
     std::sort(nics.begin(), nics.end(), [](nic const& a, nic const& b) { return a.name < b.name; });
     return nics;
+}
+
+using namespace sysfs_files;
+
+namespace {
+
+constexpr int unknown = -1;
+
+/// The lowest node that each CPU is in; nothing where the nodes are not told, or one's memory may not be used: the cores then
+/// belong to other nodes than the files say, which hwloc works out.
+std::optional<std::map<int, int>> numa_nodes(std::string const& root) {
+    auto const folder = root + "/sys/devices/system/node/";
+    auto const nodes = read_cpus(folder + "online");  // a list in the same form
+    auto const usable = list_in(value_of(read_text_file(root + "/proc/self/status"), "Mems_allowed_list"));
+    if (nodes.empty() || intersect(nodes, usable) != nodes) return std::nullopt;
+    std::map<int, int> node_of;
+    for (int const node : nodes.cpus)
+        for (int const cpu : read_cpus(folder + "node" + std::to_string(node) + "/cpulist").cpus) node_of.try_emplace(cpu, node);
+    return node_of;
+}
+
+/// The hardware threads of the core that a CPU is in; Linux before 5.3 has only the second name.
+cpuset threads_beside(std::string const& topology) {
+    auto threads = read_cpus(topology + "core_cpus_list");
+    return threads.empty() ? read_cpus(topology + "thread_siblings_list") : threads;
+}
+
+}  // namespace
+
+std::optional<std::vector<core>> sysfs::read_cores(cpuset const& allowed) const {
+    auto const node_of = numa_nodes(root_);
+    if (!node_of) return std::nullopt;
+    std::vector<core> cores;
+    std::set<int> seen;
+    for (int const cpu : allowed.cpus) {
+        if (seen.contains(cpu)) continue;
+        auto const topology = root_ + "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
+        core c{intersect(threads_beside(topology), allowed), unknown, read_number(topology + "physical_package_id", unknown)};
+        if (!c.cpus.contains(cpu) || c.package == unknown) return std::nullopt;
+        for (int const thread : c.cpus.cpus) {
+            auto const node = node_of->find(thread);
+            if (node == node_of->end() || !seen.insert(thread).second) return std::nullopt;
+            c.numa = c.numa == unknown ? node->second : std::min(c.numa, node->second);
+        }
+        cores.push_back(std::move(c));
+    }
+    put_in_order(cores);
+    return cores;
+}
+
+using namespace sysfs_files;
+
+namespace {
+
+struct pci_device {
+    pci_address address;
+    gpu_vendor vendor = gpu_vendor::nvidia;
+    std::string driver;
+};
+
+/// A GPU, and its place in its driver's own order where that is not the PCI order.
+struct found_gpu {
+    gpu device;
+    int order = 0;
+};
+
+/// What AMD's driver says about one of its GPUs.
+struct kfd_node {
+    int number = 0;
+    std::uint64_t unique_id = 0;
+};
+using kfd_nodes = std::map<pci_address, kfd_node>;
+
+std::uint64_t number_of(std::string_view text, std::string_view key) {
+    auto const value = value_of(text, key);
+    std::uint64_t number = 0;
+    std::from_chars(value.data(), value.data() + value.size(), number);
+    return number;
+}
+
+/// The GPUs of AMD's driver that have an identity of their own, which graphics built into a processor has not. The kernel lets a
+/// process read the properties of those GPUs only that its control group leaves it.
+kfd_nodes read_kfd(std::string const& root) {
+    kfd_nodes nodes;
+    auto const folder = root + "/sys/class/kfd/kfd/topology/nodes/";
+    for (auto const& name : names_in(folder)) {
+        auto const number = parse_integer(name);
+        auto const text = read_text(folder + name + "/properties");
+        auto const unique_id = number_of(text, "unique_id");
+        if (!number || unique_id == 0 || number_of(text, "simd_count") == 0) continue;
+        auto const location = static_cast<unsigned>(number_of(text, "location_id"));
+        pci_address const address{static_cast<unsigned>(number_of(text, "domain")), location >> 8 & 0xff, location >> 3 & 0x1f,
+                                  location & 7};
+        nodes[address] = {static_cast<int>(*number), unique_id};
+    }
+    return nodes;
+}
+
+std::string model_of(gpu_vendor vendor) {
+    switch (vendor) {
+        case gpu_vendor::nvidia: return "NVIDIA GPU";
+        case gpu_vendor::amd: return "AMD GPU";
+        case gpu_vendor::intel: return "Intel GPU";
+    }
+    return "GPU";
+}
+
+bool has_its_driver(pci_device const& device) {
+    switch (device.vendor) {
+        case gpu_vendor::nvidia: return device.driver == "nvidia";
+        case gpu_vendor::amd: return device.driver == "amdgpu";
+        case gpu_vendor::intel: return device.driver == "i915" || device.driver == "xe";
+    }
+    return false;
+}
+
+std::vector<pci_device> gpu_devices(std::string const& root) {
+    auto const folder = root + "/sys/bus/pci/devices/";
+    std::vector<pci_device> devices;
+    for (auto const& name : names_in(folder)) {
+        auto const address = pci_address::parse(name);
+        auto const device_class = read_hex(folder + name + "/class");
+        // Most devices end here: a server has hundreds.
+        if (!address || (device_class >> 16 != 0x03 && device_class >> 16 != 0x12)) continue;
+        if (auto const vendor = gpu_vendor_of(read_hex(folder + name + "/vendor"), device_class))
+            devices.push_back({*address, *vendor, link_name(folder + name + "/driver")});
+    }
+    std::sort(devices.begin(), devices.end(), [](auto const& a, auto const& b) { return a.address < b.address; });
+    return devices;
+}
+
+/// Fills in what NVIDIA's driver says; false if the GPU is kept from this process: containers and jobs do so by its device file,
+/// and access() asks the control group too.
+bool complete_nvidia(std::string const& root, gpu& g) {
+    auto const text = read_text(root + "/proc/driver/nvidia/gpus/" + g.pci + "/information");
+    auto const minor = value_of(text, "Device Minor");
+    auto const file = root + "/dev/nvidia" + minor;
+    if (minor.empty() || ::access(file.c_str(), R_OK | W_OK) != 0) return false;
+    g.uuid = value_of(text, "GPU UUID");
+    if (!g.uuid.starts_with("GPU-") || g.uuid.find('?') != std::string::npos) g.uuid.clear();  // "GPU-????": not read out yet
+    if (auto const model = value_of(text, "Model"); !model.empty()) g.name = model;
+    return true;
+}
+
+/// The same for AMD; `order` becomes the place in the driver's order.
+bool complete_amd(kfd_nodes const& nodes, pci_address const& address, found_gpu& found) {
+    auto const node = nodes.find(address);
+    if (node == nodes.end()) return false;
+    found.device.uuid = fmt::format("GPU-{:016x}", node->second.unique_id);
+    found.order = node->second.number;
+    return true;
+}
+
+/// Those of the first vendor that has any, numbered.
+std::vector<gpu> of_one_vendor(std::vector<found_gpu> const& found) {
+    std::vector<found_gpu> chosen;
+    for (auto const vendor : {gpu_vendor::nvidia, gpu_vendor::amd, gpu_vendor::intel}) {
+        std::copy_if(found.begin(), found.end(), std::back_inserter(chosen),
+                     [&](found_gpu const& f) { return f.device.vendor == vendor; });
+        if (!chosen.empty()) break;
+    }
+    std::stable_sort(chosen.begin(), chosen.end(), [](auto const& a, auto const& b) { return a.order < b.order; });
+    std::vector<gpu> gpus;
+    for (auto& f : chosen) {
+        f.device.index = static_cast<int>(gpus.size());
+        gpus.push_back(std::move(f.device));
+    }
+    return gpus;
+}
+
+}  // namespace
+
+gpu_list sysfs::read_gpus() const {
+    auto const devices = gpu_devices(root_);
+    bool const any_amd = std::any_of(devices.begin(), devices.end(), [](auto const& d) { return d.vendor == gpu_vendor::amd; });
+    auto const kfd = any_amd ? read_kfd(root_) : kfd_nodes();
+    std::vector<found_gpu> found;
+    std::string unusable;
+    for (auto const& device : devices) {
+        found_gpu f;
+        f.device.vendor = device.vendor;
+        f.device.pci = device.address.text();
+        f.device.name = model_of(device.vendor);
+        if (!has_its_driver(device)) {
+            unusable += fmt::format("; {} {} has {}", f.device.name, f.device.pci,
+                                    device.driver.empty() ? "no driver" : "the driver " + device.driver);
+            continue;
+        }
+        bool const usable = device.vendor == gpu_vendor::nvidia ? complete_nvidia(root_, f.device)
+                            : device.vendor == gpu_vendor::amd  ? complete_amd(kfd, device.address, f)
+                                                                : true;
+        if (!usable) {
+            unusable += fmt::format("; {} {} is not for this process", f.device.name, f.device.pci);
+            continue;
+        }
+        auto place = place_of(f.device.pci);
+        f.device.numa = place.numa;
+        f.device.near = std::move(place.near);
+        f.device.pci_path = std::move(place.pci_path);
+        found.push_back(std::move(f));
+    }
+    gpu_list list;
+    list.gpus = of_one_vendor(found);
+    list.note = (list.gpus.empty() ? "no GPU with its driver in /sys/bus/pci/devices" : "from /sys/bus/pci/devices") + unusable;
+    return list;
 }
 
 }  // namespace muster

@@ -1,7 +1,12 @@
 // Completion scripts for shells, written from the tables of commands and settings.
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
+
+#include "launch/help/command_table.hpp"
+#include "launch/settings/setting.hpp"
 
 namespace muster {
 
@@ -9,5 +14,37 @@ namespace muster {
 std::string bash_completion();
 std::string zsh_completion();
 std::string fish_completion();
+
+// The kinds of values that a shell can complete for an option.
+
+enum class value_source { nothing, choices, files, folders, sites, queues, jobs, variables, hosts, interfaces };
+
+inline value_source source_of(setting const& row) noexcept {
+    if (!row.choices.empty()) return value_source::choices;
+    if (row.name == "site") return value_source::sites;
+    if (row.name == "queue") return value_source::queues;
+    if (row.name == "after") return value_source::jobs;
+    if (row.name == "env") return value_source::variables;
+    if (row.name == "hosts") return value_source::hosts;
+    if (row.name == "network-interface") return value_source::interfaces;
+    if (row.argument == "DIR") return value_source::folders;
+    if (row.argument.starts_with("FILE") || row.argument == "PATH") return value_source::files;
+    return value_source::nothing;
+}
+
+/// Whether a command's own arguments are jobs, or sites, which a shell completes too.
+inline bool takes_jobs(command_row const& row) noexcept {
+    return row.synopsis.find("ID") != std::string_view::npos;
+}
+
+/// Whether the command is a program of its own, muster-NAME, which is asked for its words: its row tells a name and a summary alone.
+inline bool is_other_program(command_row const& row) noexcept {
+    return row.synopsis.empty() && !row.hidden;
+}
+
+/// Whether a program and its arguments follow the options.
+inline bool takes_program(command_row const& row) noexcept {
+    return row.synopsis.find("program") != std::string_view::npos;
+}
 
 }  // namespace muster

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "launch/help/completion_values.hpp"
-
 namespace muster {
 
 namespace {

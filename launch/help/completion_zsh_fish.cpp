@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "launch/help/completion_values.hpp"
 
 namespace muster {
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/version.hpp"
 #include "launch/help/command_table.hpp"
+#include "pmix/library/open_library.hpp"
 
 namespace muster {
 
@@ -57,6 +59,23 @@ bool print_help_if_asked(std::string_view command, settings_result const& given)
     if (!given.flag("help") && !given.flag("help-all")) return false;
     fmt::print("{}", help_text(command, given.flag("help-all")));
     return true;
+}
+
+namespace {
+
+#if defined(__clang__)
+constexpr char const* compiler = "Clang " __clang_version__;
+#elif defined(__GNUC__)
+constexpr char const* compiler = "GCC " __VERSION__;
+#else
+constexpr char const* compiler = "unknown";
+#endif
+
+}  // namespace
+
+std::string version_text() {
+    return fmt::format("muster {}\ncompiler  {}\nPMIx      {}\nhwloc     {}\nMPI       {}\n", version(), compiler,
+                       pmix::library_version(), MUSTER_HWLOC_TEXT, MUSTER_MPI_TEXT);
 }
 
 }  // namespace muster

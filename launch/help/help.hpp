@@ -9,6 +9,11 @@
 
 namespace muster {
 
+// The text of `muster --version`: muster's version, and what it was built with.
+
+/// Lines with their ends. The first is "muster 0.1.0"; PMIx is the one that this process has loaded.
+std::string version_text();
+
 /// "-n, --ranks N": how an option is written.
 std::string synopsis_of(setting const& row);
 

@@ -5,11 +5,10 @@
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
-#include "base/process/replace_program.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
+#include "launch/commands/commands.hpp"
 #include "launch/commands/real_settings.hpp"
-#include "launch/commands/script_command.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_plan.hpp"

@@ -6,12 +6,12 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/process.hpp"
-#include "base/process/write_all.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
+#include "launch/commands/commands.hpp"
 #include "launch/commands/real_settings.hpp"
-#include "launch/commands/script_command.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"

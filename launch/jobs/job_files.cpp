@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "base/process/text_file.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/job_plan.hpp"

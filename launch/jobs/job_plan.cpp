@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
-#include "launch/commands/script_command.hpp"
+#include "launch/commands/commands.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/system/absolute_path.hpp"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/process/write_all.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/trust/trusted_file.hpp"

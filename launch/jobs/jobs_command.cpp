@@ -13,9 +13,9 @@
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
-#include "launch/jobs/queue/job_number.hpp"
+#include "launch/jobs/queue/queued_job.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
-#include "launch/scheduler/flux_resources.hpp"
+#include "launch/scheduler/flux.hpp"
 
 namespace muster {
 

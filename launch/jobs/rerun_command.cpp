@@ -6,9 +6,8 @@
 #include <filesystem>
 
 #include "base/error.hpp"
-#include "base/process/replace_program.hpp"
-#include "base/process/self_program.hpp"
-#include "base/process/text_file.hpp"
+#include "base/process/files.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "launch/commands/real_settings.hpp"

@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
-#include "base/process/write_all.hpp"
 #include "base/text.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
@@ -23,7 +23,7 @@
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_plan.hpp"
 #include "launch/jobs/job_record.hpp"
-#include "launch/jobs/queue/job_number.hpp"
+#include "launch/jobs/queue/queued_job.hpp"
 #include "launch/jobs/submission_variables.hpp"
 #include "launch/record/run_record.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "base/process/text_file.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 
 namespace muster {

@@ -9,7 +9,7 @@
 #include <array>
 #include <charconv>
 
-#include "base/process/text_file.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "launch/system/elf_file.hpp"
 #include "launch/system/mpi_library.hpp"

@@ -15,7 +15,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/process/text_file.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 
 namespace muster {

@@ -15,6 +15,7 @@
 #include "launch/preflight/make_node_question.hpp"
 #include "launch/preflight/probe_nodes.hpp"
 #include "launch/preflight/probed_node.hpp"
+#include "launch/ranks/rank_name.hpp"
 
 namespace muster {
 
@@ -66,7 +67,7 @@ allocation without_bad_nodes(run_options const& options, allocation const& given
     left.nodes.clear();
     for (std::size_t n = 0; n < nodes.size(); ++n)
         if (!is_bad(survey.findings, static_cast<int>(n))) left.nodes.push_back(given.nodes[static_cast<std::size_t>(nodes[n])]);
-    auto const without = fmt::format("without {} ({} of {} nodes)", list_names(bad), bad.size(), nodes.size());
+    auto const without = fmt::format("without {} ({} of {} nodes)", list_some(bad, "nodes"), bad.size(), nodes.size());
     if (left.nodes.empty())
         throw error(errc::unavailable, "no node passed preflight; see the reasons above, or run muster doctor --allocation");
     if (options.place.nodes && *options.place.nodes > static_cast<int>(left.nodes.size()))
@@ -142,7 +143,7 @@ allocation check_nodes(run_context const& run) {
         throw error(errc::unavailable,
                     fmt::format("{} of {} nodes did not pass preflight: {}; correct what is printed above, or leave them out "
                                 "with --exclude-bad-nodes",
-                                bad.size(), nodes.size(), list_names(bad)));
+                                bad.size(), nodes.size(), list_some(bad, "nodes")));
     return without_bad_nodes(options, known, nodes, survey);
 }
 

@@ -7,18 +7,20 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "launch/preflight/probed_node.hpp"
+#include "launch/ranks/rank_name.hpp"
 #include "launch/system/host_name.hpp"
 
 namespace muster {
 
 namespace {
 
-constexpr std::size_t most_names_shown = 8;
+constexpr std::size_t most_lines = 16;  ///< of one severity: each of 3,000 nodes may have words of its own
 
 /// Gathers what is wrong with one node after the other.
 class fault_finder {
@@ -165,7 +167,8 @@ class fault_finder {
                 std::vector<std::string> names;
                 for (int const n : by) names.push_back(name_of(n));
                 at_ = whose;
-                bad("its name does not resolve on " + list_names(names), "add it to the name service or /etc/hosts there");
+                bad("its name does not resolve on " + list_some(names, "nodes"),
+                    "add it to the name service or /etc/hosts there");
                 continue;
             }
             for (int const n : by) {
@@ -229,15 +232,13 @@ std::vector<std::string> describe_findings(std::vector<node_finding> const& find
         group->second.push_back(nodes[static_cast<std::size_t>(f.node)].name);
     }
     std::vector<std::string> lines;
-    for (auto const& [text, names] : groups)
-        lines.push_back(fmt::format("{}: {}{}{}", list_names(names), text.first, text.second.empty() ? "" : "; ", text.second));
+    for (auto const& [text, names] : std::span(groups).first(std::min(groups.size(), most_lines)))
+        lines.push_back(
+            fmt::format("{}: {}{}{}", list_some(names, "nodes"), text.first, text.second.empty() ? "" : "; ", text.second));
+    if (groups.size() > most_lines)
+        lines.push_back(
+            fmt::format("and {} more findings; muster doctor --allocation --json has each", groups.size() - most_lines));
     return lines;
-}
-
-std::string list_names(std::vector<std::string> const& names) {
-    if (names.size() <= most_names_shown) return join(names, ", ");
-    return fmt::format("{} and {} more", join(std::span(names).first(most_names_shown - 1), ", "),
-                       names.size() - (most_names_shown - 1));
 }
 
 }  // namespace muster

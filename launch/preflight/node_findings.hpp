@@ -42,11 +42,8 @@ int first_good(std::vector<probed_node> const& nodes, node_limits const& wanted)
 bool is_bad(std::vector<node_finding> const& findings, int node) noexcept;
 
 /// The findings for people, a line each, those that are the same on several nodes in one: "node2, node4: its /dev/shm …; free
-/// some". Of one severity only.
+/// some". Of one severity only; of many lines the first, and how many more there are.
 std::vector<std::string> describe_findings(std::vector<node_finding> const& findings, std::vector<probed_node> const& nodes,
                                            severity which);
-
-/// "node1, node2 and 14 more".
-std::string list_names(std::vector<std::string> const& names);
 
 }  // namespace muster

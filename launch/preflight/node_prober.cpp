@@ -11,6 +11,7 @@
 #include "launch/preflight/make_node_question.hpp"
 #include "launch/preflight/node_findings.hpp"
 #include "launch/preflight/probe_clock.hpp"
+#include "launch/ranks/rank_name.hpp"
 #include "launch/system/host_name.hpp"
 
 namespace muster {
@@ -67,7 +68,7 @@ void node_prober::throw_if_engine_failed() const {
     throw error(errc::unavailable,
                 fmt::format("{} reached none of the job's nodes ({}), so nothing is known of them: {} {}; see the command with "
                             "muster run --dry-run, or choose another --engine",
-                            engine_->name, list_names(names), first.found.name, first.found.silence));
+                            engine_->name, list_some(names, "nodes"), first.found.name, first.found.silence));
 }
 
 node_prober::probed_slot* node_prober::who_is(wire::hello const& hello) {

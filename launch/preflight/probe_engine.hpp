@@ -11,7 +11,6 @@
 
 #include "base/unique_fd.hpp"
 #include "launch/engine/engine_table.hpp"
-#include "launch/engine/start_engine.hpp"
 #include "launch/system/event_loop.hpp"
 
 namespace muster {

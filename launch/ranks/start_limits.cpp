@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <string>
 
-#include "base/process/text_file.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 
 namespace muster {
@@ -82,6 +83,22 @@ std::optional<std::string> limit_fault(int ranks, int files_a_rank, start_limits
     if (count > limits.processes)
         return fault(count, "processes", limits.processes, "the kernel (kernel.pid_max, kernel.threads-max)");
     return std::nullopt;
+}
+
+std::vector<soft_limit> read_own_limits() {
+    std::vector<soft_limit> limits;
+    for (int const which : {RLIMIT_CORE, RLIMIT_STACK, RLIMIT_NOFILE, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_MEMLOCK, RLIMIT_AS,
+                            RLIMIT_CPU, RLIMIT_NPROC}) {
+        rlimit now{};
+        if (::getrlimit(which, &now) == 0) limits.push_back({which, now.rlim_cur});
+    }
+    return limits;
+}
+
+int read_umask() {
+    mode_t const mask = ::umask(0);
+    ::umask(mask);
+    return static_cast<int>(mask);
 }
 
 }  // namespace muster

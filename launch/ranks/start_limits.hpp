@@ -6,8 +6,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/process/process.hpp"
 
 namespace muster {
+
+// The umask and the limits of this process, read for ranks on other nodes.
+
+/// The soft limits of this process, as setrlimit counts them, and its umask. Not thread-safe: to be read, the umask is set for a
+/// moment.
+std::vector<soft_limit> read_own_limits();
+int read_umask();
 
 /// What is not limited, or not known, has the largest number.
 struct start_limits {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/start_thread.hpp"
-#include "base/process/write_all.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "launch/system/absolute_path.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/hardware/use/gpu_use.hpp"
+#include "launch/hardware/gpu_use.hpp"
 #include "launch/system/event_loop.hpp"
 
 namespace muster {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/process/self_program.hpp"
-#include "base/process/write_all.hpp"
+#include "base/process/files.hpp"
+#include "base/process/this_process.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
 #include "launch/record/gpu_use_record.hpp"

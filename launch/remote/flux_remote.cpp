@@ -8,8 +8,8 @@
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
-#include "base/process/replace_program.hpp"
 #include "base/process/run_captured.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/system/host_name.hpp"

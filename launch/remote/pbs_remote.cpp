@@ -16,7 +16,7 @@
 #include <ctime>
 
 #include "base/error.hpp"
-#include "base/process/text_file.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
 #include "launch/system/exit_status.hpp"

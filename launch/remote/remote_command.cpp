@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/process/text_file.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "launch/remote/host_agent.hpp"
 #include "launch/remote/remote_starter.hpp"

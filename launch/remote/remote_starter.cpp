@@ -14,7 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "launch/ranks/rank_name.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/system/absolute_path.hpp"

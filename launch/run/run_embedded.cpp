@@ -16,7 +16,7 @@
 #include "launch/placement/local_placement.hpp"
 #include "launch/placement/node_share.hpp"
 #include "launch/placement/this_node.hpp"
-#include "launch/ranks/gpus/gpu_sampler.hpp"
+#include "launch/ranks/gpu_sampler.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/ranks/start_limits.hpp"
 #include "launch/record/gpu_use_record.hpp"

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "launch/ranks/output_sink.hpp"
-#include "launch/wire/output_frame.hpp"
+#include "launch/wire/agent_frame.hpp"
 
 namespace muster {
 

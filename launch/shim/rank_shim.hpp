@@ -14,7 +14,7 @@
 #include "launch/hardware/topology.hpp"
 #include "launch/observe/memory_kills.hpp"
 #include "launch/placement/binding.hpp"
-#include "launch/ranks/gpus/gpu_sampler.hpp"
+#include "launch/ranks/gpu_sampler.hpp"
 #include "launch/ranks/output_pump.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/shim/output_sender.hpp"

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/scheduler/flux_resources.hpp"
+#include "launch/scheduler/flux.hpp"
 #include "launch/site/script_plan.hpp"
 
 namespace muster {

@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/trust/trusted_file.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <system_error>
 
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 
 namespace muster {
 

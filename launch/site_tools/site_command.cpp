@@ -11,7 +11,7 @@
 
 #include "base/command/command_set.hpp"
 #include "base/error.hpp"
-#include "base/process/write_all.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "base/trust/trusted_file.hpp"
@@ -101,7 +101,8 @@ int check(std::vector<std::string> const& args) {
     if (faults.empty())
         fmt::print("{}: the site {}, no error\n", file, parse_site(*text, file).name);
     else
-        fmt::print(stderr, "muster: {}; check again\n", faults.size() == 1 ? "1 fault: mend it" : fmt::format("{} faults: mend them", faults.size()));
+        fmt::print(stderr, "muster: {}; check again\n",
+                   faults.size() == 1 ? "1 fault: mend it" : fmt::format("{} faults: mend them", faults.size()));
     return faults.empty() ? 0 : exit_of_faults;
 }
 

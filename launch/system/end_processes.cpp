@@ -17,8 +17,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/process/signal_handlers.hpp"
-#include "base/process/text_file.hpp"
+#include "base/process/files.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
 

@@ -62,9 +62,10 @@ bool may_be_sent(rank_evidence const& rank) {
 
 verdict blame_end(evidence const& known, rank_evidence const& rank, std::string_view advice = {}) {
     auto const fault = fault_of(rank);
-    auto judged = blame_rank(known, rank.rank, failure_cause::rank_end, fault->what, fault->exit_code,
-                             fault->advice.empty() ? advice : std::string_view(fault->advice));
-    return judged;
+    bool const by_kernel = rank.memory == memory_verdict::in_cgroup || rank.memory == memory_verdict::on_node;
+    bool const own = advice.empty() || (by_kernel && !fault->advice.empty());
+    return blame_rank(known, rank.rank, failure_cause::rank_end, fault->what, fault->exit_code,
+                      own ? std::string_view(fault->advice) : advice);
 }
 
 /// Perhaps because of another: it had been asked to end, or MPI has ended it because others were gone.

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/run_captured.hpp"
-#include "base/process/text_file.hpp"
 #include "base/text.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"

@@ -10,7 +10,7 @@
 #include "base/environment.hpp"
 #include "base/units.hpp"
 #include "launch/scheduler/allocation.hpp"
-#include "launch/scheduler/pbs_job.hpp"
+#include "launch/scheduler/pbs.hpp"
 
 namespace muster {
 

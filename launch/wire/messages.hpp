@@ -10,7 +10,7 @@
 #include "base/environment.hpp"
 #include "base/process/process.hpp"
 #include "base/units.hpp"
-#include "launch/hardware/use/gpu_use.hpp"
+#include "launch/hardware/gpu_use.hpp"
 #include "launch/observe/memory_kills.hpp"
 #include "launch/observe/process_sight.hpp"
 #include "launch/placement/placement_request.hpp"
@@ -108,7 +108,7 @@ struct gone {
     bool operator==(gone const&) const = default;
 };
 
-/// From the launcher: so many bytes more of the rank's output may be sent (output_frame.hpp).
+/// From the launcher: so many bytes more of the rank's output may be sent (agent_frame.hpp).
 struct room {
     std::uint64_t bytes = 0;
     bool operator==(room const&) const = default;
@@ -278,9 +278,9 @@ struct settled {
 };
 
 /// New kinds come last: the place of a kind is its number on the wire.
-using message = std::variant<hello, job, ready, go, started, failed, ended, gone, room, used_mpi, orphaned, signal, bye,
-                             examine, report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, gpus_used,
-                             start_shims, input, taken, shims_ended, exchange, modex, met, settled, meet_launcher>;
+using message = std::variant<hello, job, ready, go, started, failed, ended, gone, room, used_mpi, orphaned, signal, bye, examine,
+                             report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, gpus_used, start_shims,
+                             input, taken, shims_ended, exchange, modex, met, settled, meet_launcher>;
 
 /// As CBOR (RFC 8949). Strings may hold any bytes.
 std::string encode(message const& m);

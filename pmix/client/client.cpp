@@ -157,13 +157,11 @@ void on_event(size_t, pmix_status_t code, pmix_proc_t const* source, pmix_info_t
         event.nspace = source->nspace;
     }
     for (size_t i = 0; i < ninfo; ++i) {
-        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) && info[i].value.type == PMIX_PROC &&
-            info[i].value.data.proc != nullptr) {
+        if (has_key(info[i], PMIX_EVENT_AFFECTED_PROC) && info[i].value.type == PMIX_PROC && info[i].value.data.proc != nullptr) {
             event.rank = static_cast<int>(info[i].value.data.proc->rank);
             event.nspace = info[i].value.data.proc->nspace;
         }
-        if (PMIX_CHECK_KEY(&info[i], PMIX_EXIT_CODE) && info[i].value.type == PMIX_INT)
-            event.exit_code = info[i].value.data.integer;
+        if (has_key(info[i], PMIX_EXIT_CODE) && info[i].value.type == PMIX_INT) event.exit_code = info[i].value.data.integer;
     }
     {
         std::scoped_lock const guard(listener_lock);

@@ -17,7 +17,7 @@ void info_list::add_borrowed(char const* key, pmix_value_t const& value) {
     entries_.emplace_back();
     auto& entry = entries_.back();
     std::memset(&entry, 0, sizeof entry);
-    PMIX_LOAD_KEY(entry.key, key);
+    set_key(entry.key, key);
     entry.value = value;
 }
 
@@ -38,7 +38,7 @@ void info_list::add_array(char const* key, info_list&& nested) {
     entries_.emplace_back();
     auto& entry = entries_.back();
     std::memset(&entry, 0, sizeof entry);
-    PMIX_LOAD_KEY(entry.key, key);
+    set_key(entry.key, key);
     entry.value.type = PMIX_DATA_ARRAY;
     entry.value.data.darray = box;
 }
@@ -60,6 +60,23 @@ info_list copy_of(pmix_info_t const* entries, std::size_t count) {
     list.reserve(count);
     for (std::size_t i = 0; i < count; ++i) list.copy(entries[i]);
     return list;
+}
+
+bool has_key(pmix_info_t const& entry, char const* key) {
+    return std::strncmp(entry.key, key, PMIX_MAX_KEYLEN) == 0;
+}
+
+void set_key(pmix_key_t& to, std::string_view key) {
+    std::memset(to, 0, sizeof to);
+    std::memcpy(to, key.data(), std::min<std::size_t>(key.size(), PMIX_MAX_KEYLEN));
+}
+
+bool is_true(pmix_info_t const& entry) {
+    return entry.value.type == PMIX_UNDEF || (entry.value.type == PMIX_BOOL && entry.value.data.flag);
+}
+
+bool is_same(pmix_proc_t const& a, pmix_proc_t const& b) {
+    return a.rank == b.rank && std::strncmp(a.nspace, b.nspace, PMIX_MAX_NSLEN) == 0;
 }
 
 pmix_proc_t make_proc(std::string_view nspace, pmix_rank_t rank) {

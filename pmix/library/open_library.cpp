@@ -1,12 +1,14 @@
 #include "pmix/library/open_library.hpp"
 
 #include <dlfcn.h>
+#include <pmix.h>
 
 #include <string>
 
 #include "base/error.hpp"
 
 namespace muster::pmix {
+
 namespace {
 
 /// Its name since version 3. Its own parts, which it opens in turn, look for its symbols among all that are loaded.
@@ -25,6 +27,14 @@ void* open_library() {
 
 void try_to_open_library() noexcept {
     open_it();
+}
+
+std::string library_version() {
+    // "OpenPMIx 4.2.2, repo rev: …": the second word is the version.
+    std::string const text = ::PMIx_Get_version();
+    auto const start = text.find_first_of("0123456789");
+    if (start == std::string::npos) return text;
+    return text.substr(start, text.find_first_of(", ", start) - start);
 }
 
 }  // namespace muster::pmix

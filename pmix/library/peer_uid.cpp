@@ -14,7 +14,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/process/text_file.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 
 namespace muster::pmix {

@@ -20,12 +20,11 @@
 #include "base/process/phase_timeline.hpp"
 #include "pmix/library/accept_own_user.hpp"
 #include "pmix/library/completion.hpp"
-#include "pmix/library/library_version.hpp"
+#include "pmix/library/open_library.hpp"
 #include "pmix/server/client_variables.hpp"
 #include "pmix/server/dummy_topology.hpp"
 #include "pmix/server/held_listener.hpp"
 #include "pmix/server/library_server.hpp"
-#include "pmix/server/open_mpi_environment.hpp"
 #include "pmix/server/server_core.hpp"
 
 namespace muster::pmix {

@@ -41,7 +41,7 @@ class server {
     server& operator=(server const&) = delete;
 
     /// Sets the variables that rank needs to come up as a client: PMIX_* (replacing what is there), and as defaults what Open MPI
-    /// wants (open_mpi_environment.hpp). Throws library_error.
+    /// wants (client_variables.hpp). Throws library_error.
     void set_client_environment(int rank, environment& variables);
 
     bool is_library_started() const noexcept;

@@ -59,7 +59,7 @@ class server_core {
     std::map<int, pending_modex> questions;
     int next_question = 1;
 
-    // Groups by name, with the id that stands for each generation: upcall_group.cpp.
+    // Groups by name, with the id that stands for each generation: upcalls.cpp.
     std::size_t next_context_id = 1;
 
   private:

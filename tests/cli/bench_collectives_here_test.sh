@@ -1,9 +1,9 @@
 # timeout: 120
-# muster-bench collectives-here: collectives and messages among the ranks of a job, checked while timed.
+# muster-bench collectives under muster run: collectives and messages among the ranks of a job, checked while timed.
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
 [ -x "$bench" ] || skip "muster-bench was not built (no MPI or no HDF5)"
-here() { "$MUSTER" run -q -n "$ranks" --slots-per-node "$ranks" -- "$bench" collectives-here "$@"; }
+here() { "$MUSTER" run -q -n "$ranks" --slots-per-node "$ranks" -- "$bench" collectives "$@"; }
 
 ranks=2
 expect_exit 0 here --op all --reduction avg --repeats 2 -b 8 -e 64KiB -f 100 --csv out.csv --json out.json
@@ -31,9 +31,10 @@ expect_exit 0 here --pair none --repeats 1 -b 8 -e 64 --time 0s
 expect_contains stdout 'allreduce: 8 B and larger were left out'
 
 # One rank alone is told; what is wrong in the options, too.
-expect_exit 0 "$bench" collectives-here -e 64 --repeats 1
+ranks=1
+expect_exit 0 here -e 64 --repeats 1
 expect_contains stdout 'one rank alone: nothing is sent; start it with muster run'
-expect_exit 2 "$bench" collectives-here --pair 0,1
+expect_exit 2 here --pair 0,1
 expect_contains stderr 'start it with muster run'
 ranks=2
 expect_exit 2 here --pair 0,2
@@ -43,4 +44,6 @@ expect_contains stderr 'give two different ones, such as 0,1'
 expect_exit 2 here --op none --pair none
 expect_contains stderr 'nothing to measure'
 expect_exit 2 here --memory shared
+expect_exit 2 here --peers gloo
+expect_contains stderr '--peers is for the command that starts the ranks itself'
 expect_exit 2 here --op gather

@@ -12,10 +12,10 @@ import copy, json, sys
 
 frame = json.load(open("frame/results.json"))
 
-def study(path, seconds, name="known", ranks=(1, 2, 4, 8), told=lambda n: {}, failed=(), tried=()):
+def study(path, seconds, name="known", ranks=(1, 2, 4, 8), told=lambda n: {}, failed=()):
     out = copy.deepcopy(frame)
     out["name"], out["plan"]["series"], out["plan"]["ranks"], out["plan"]["repeats"] = name, "strong", list(ranks), 6
-    out["context"]["cores"], out["what_if"] = 8, list(tried)
+    out["context"]["cores"] = 8
     out["load"].update(others_before=0, busiest=[], cpus=8)
     run, point = out["runs"][0], out["points"][0]
     out["runs"], out["points"] = [], []
@@ -38,10 +38,7 @@ amdahl = lambda n: 20 + 80 / n
 study("known.json", amdahl)
 study("slower.json", lambda n: 1.5 * amdahl(n), name="slower")
 parts = lambda n: {"compute_s": [5.0 if r != 3 else 8.0 for r in range(n)], "loader_wait_s": [12.0], "allreduce_wait_s": [4.5]}
-change = {"ranks": 8, "not_tried": "", "launch": [], "program": [], "settings": [], "metric": "wall_s", "rate": False, "failed": 0, "failure": ""}
-tried = [{**change, "cause": "input", "advice": "add workers", "change": "WORKERS=4", "before": [12.0, 12.4, 12.2], "after": [6.0, 6.1, 6.3]},
-         {**change, "cause": "imbalance", "advice": "see rank 3", "change": "", "not_tried": "rank 3 is slow by itself", "before": [], "after": []}]
-study("causes.json", amdahl, name="causes <2>", ranks=(1, 2, 4, 8, 16), told=parts, failed=[(2, 1)], tried=tried)
+study("causes.json", amdahl, name="causes <2>", ranks=(1, 2, 4, 8, 16), told=parts, failed=[(2, 1)])
 cells = [{"by": by, "bytes": 2**k, "out_of_place_us": [us * (1 + 2**k / 4096) * s for s in (1, 1.05, 1.1)], "in_place_us": []}
          for by, us in (("shm", 1.0), ("openmpi", 2.0)) for k in range(3, 28)]
 json.dump([{"schema": "muster.collectives/1", "created": "2026-01-31T12:00:00Z", "command": "muster-bench collectives", "context": {"host": "node-1"},
@@ -95,7 +92,7 @@ page() {
     expect_exit 0 "$bench" report "$@" --format json -o "$name.json"
     expect_exit 0 python3 -B "$programs/page_figures.py" "$name.html" "$name.json"
     expect_not_contains "$name.html" '<script' 'http:' 'https:'
-    [ "$name" = page-links ] || expect_not_contains "$name.html" 'ublished' # that one is a study of the published network
+    expect_not_contains "$name.html" 'ublished'
     [ -n "$no_browser" ] && return
     expect_exit 0 python3 -B "$programs/browser.py" "$name.html" 1280 400 paper
     cat "$OUT"
@@ -107,14 +104,6 @@ page known known.json
 page causes causes.json collectives.json
 page three known.json slower.json causes.json
 expect_contains page-three.html 'What differs' 'slower' "A reviewer's checklist"
-expect_contains page-causes.html '<h2>What if</h2>' 'WORKERS=4' 'not tried: <span data-name>rank 3 is slow by itself'
-
-# Waiting for gradients is held against allreduces that were measured, on the page with its figures.
-kept=$MUSTER_SOURCE_DIR/bench/results
-page links "$kept/2026-11-22-scale-mnist.json" --collectives "$kept/2026-11-22-collectives-2-ranks.json"
-expect_contains page-links.json "a step's 2 buckets need" 'by the allreduces of 2026-11-22-collectives-2-ranks.json (shm, 2 ranks in node' '"unhidden_ms"'
-expect_exit 125 "$bench" report "$kept/2026-11-22-scale-mnist.json" --collectives "$kept/2026-11-23-io-reading.json" --no-html
-expect_contains stderr "is 'muster.io/1'; give the --json of muster-bench collectives"
 
 # A figure that is not the JSON's is found.
 sed 's/data-digits="2">5\.00</data-digits="2">5.01</; s/data-digits="2">3\.33</data-digits="2">3.34</' page-known.html >wrong.html

@@ -36,7 +36,7 @@ done
 # Who gives up takes in what others send, so that these can go on, but waits for none of it: over TCP the rest of a large message
 # never comes from a rank that is stopped.
 if [[ " ${backends[*]} " == *" mpi "* ]]; then
-    export OMPI_MCA_btl=tcp,self
+    export OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo # interfaces of other tests' hosts come and go
     for how in kill stop; do
         code=7
         [ $how = kill ] && code=137

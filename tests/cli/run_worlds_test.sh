@@ -39,7 +39,7 @@ for hello in "$MUSTER_BIN"/hello_openmpi "$MUSTER_BIN"/hello_mpich; do
     [ ! -x "$hello" ] || expect_exit 0 "$MUSTER" run -q -n 2 --timeout 60s -- "$hello" --version
     [ ! -x "$hello" ] || expect_exit 0 "$MUSTER" run -q -n 2 --timeout 60s -- "$hello" --wait
 done
-[ ! -x "$MUSTER_BIN/muster-bench" ] || expect_exit 0 "$MUSTER" run -q -n 2 --timeout 60s -- "$MUSTER_BIN/muster-bench" collectives-here --help
+[ ! -x "$MUSTER_BIN/muster-bench" ] || expect_exit 0 "$MUSTER" run -q -n 2 --timeout 60s -- "$MUSTER_BIN/muster-bench" collectives --help
 if $debian_python -c 'import mpi4py' 2>/dev/null; then
     expect_exit 0 "$MUSTER" run -q -n 2 --timeout 60s -- $debian_python -c 'import time, mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print("loaded"); time.sleep(0.6)'
 fi

@@ -53,7 +53,13 @@ if install_programs mpi_fault 2>/dev/null; then
     expect_matches stderr 'MPI_ABORT was invoked on rank 5|error: rank 5 on node2 .*exited with code 42|error: srun ended its ranks and exited with code 42'
     expect_mpi_exit 3 run --timeout 20s -- ./mpi_fault exit3 2
     expect_contains stderr 'rank 2 on node1' 'exited with code 3'
-    expect_mpi_exit 1 run --timeout 20s -- ./mpi_fault exit0 5 # Slurm's PMIx kills the others, and their watchers
+    # Slurm's PMIx kills the others, and all watchers: now and then, on a busy machine, that of rank 5 before it can report the end of its rank. What the first victim's
+    # watcher reports then says so, and the run is repeated.
+    for try in 1 2 3; do
+        expect_mpi_exit '1|137' run --timeout 20s -- ./mpi_fault exit0 5
+        [ "$got" = 137 ] || break
+        expect_contains stderr 'srun killed others at the same moment: another rank may have failed first'
+    done
     expect_contains stderr 'rank 5 on node2' 'exited with code 0 while others were in its MPI world'
     expect_nothing_left
 fi

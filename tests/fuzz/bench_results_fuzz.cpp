@@ -11,7 +11,6 @@
 #include "bench/report/report_document.hpp"
 #include "bench/report/report_page.hpp"
 #include "bench/study/expectation.hpp"
-#include "bench/study/perflog.hpp"
 #include "bench/study/scaling_table.hpp"
 #include "bench/study/study.hpp"
 #include "bench/tools/checked_json.hpp"
@@ -28,7 +27,6 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         if (page.find("<script") != std::string::npos) __builtin_trap();
         for (auto const* bound : {"speedup>=1", "wall_s[2]<3"}) muster::judge(muster::parse_expectation(bound), rows, study.plan);
         muster::compare_with_baseline(study, study, 0.05);
-        muster::perflog_text(study, &study, 0.05, "a", "b", "now");
         muster::to_json(study).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     } catch (muster::error const& e) {
         if (std::string_view(e.what()).find("results.json") == std::string_view::npos) __builtin_trap();

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "launch/jobs/queue/flux_jobs.hpp"
-#include "launch/jobs/queue/job_number.hpp"
+#include "launch/jobs/queue/queued_job.hpp"
 #include "launch/watch/flux_job_end.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {

@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "launch/scheduler/hosts/hostfile.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
-#include "launch/scheduler/node_file.hpp"
+#include "launch/scheduler/pbs.hpp"
 
 namespace {
 

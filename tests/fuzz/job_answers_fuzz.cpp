@@ -9,7 +9,6 @@
 #include "launch/jobs/job_record.hpp"
 #include "launch/jobs/logs/gpu_lines.hpp"
 #include "launch/jobs/logs/watch_screen.hpp"
-#include "launch/jobs/queue/job_number.hpp"
 #include "launch/jobs/queue/queued_job.hpp"
 
 namespace {

@@ -13,7 +13,7 @@
 
 #include "launch/ranks/line_splitter.hpp"
 #include "launch/shim/output_sender.hpp"
-#include "launch/wire/output_frame.hpp"
+#include "launch/wire/agent_frame.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "launch/scheduler/pbs_job.hpp"
+#include "launch/scheduler/pbs.hpp"
 
 namespace {
 

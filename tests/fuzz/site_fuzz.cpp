@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "jobscripts/render.hpp"
-#include "launch/commands/script_command.hpp"
+#include "launch/commands/commands.hpp"
 #include "launch/site/script_plan.hpp"
 #include "launch/site/site.hpp"
 #include "launch/site/site_faults.hpp"

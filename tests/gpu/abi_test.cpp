@@ -5,22 +5,12 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "bench/gpu/library/cublas_functions.hpp"
-#include "bench/gpu/library/cudnn_functions.hpp"
 #include "comm/cuda/driver.hpp"
 #include "comm/nccl/library/nccl_library.hpp"
 
 #if MUSTER_HAVE_NCCL_HEADER
 // nccl.h wants the CUDA runtime's headers, of which it needs little.
 #include <nccl.h>
-#endif
-
-#if MUSTER_HAVE_CUDNN_HEADER
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // what cuDNN 9 calls so: it still has it
-#include <cudnn.h>
-#endif
-#if MUSTER_HAVE_CUBLAS_HEADER
-#include <cublas_v2.h>
 #endif
 
 namespace {
@@ -87,12 +77,6 @@ MUSTER_SAME(driver::module_unload, cuModuleUnload);
 MUSTER_SAME(driver::module_function, cuModuleGetFunction);
 MUSTER_SAME(driver::occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor);
 MUSTER_SAME(driver::launch, cuLaunchKernel);
-MUSTER_SAME(driver::capture_begin, cuStreamBeginCapture);
-MUSTER_SAME(driver::capture_end, cuStreamEndCapture);
-MUSTER_SAME(driver::graph_instantiate, cuGraphInstantiateWithFlags);
-MUSTER_SAME(driver::graph_launch, cuGraphLaunch);
-MUSTER_SAME(driver::graph_destroy, cuGraphDestroy);
-MUSTER_SAME(driver::ready_graph_destroy, cuGraphExecDestroy);
 
 static_assert(muster::cuda::success == CUDA_SUCCESS && muster::cuda::error_not_ready == CUDA_ERROR_NOT_READY);
 static_assert(muster::cuda::error_no_device == CUDA_ERROR_NO_DEVICE);
@@ -100,7 +84,6 @@ static_assert(muster::cuda::error_no_binary_for_gpu == CUDA_ERROR_NO_BINARY_FOR_
 static_assert(muster::cuda::error_unsupported_ptx_version == CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 static_assert(muster::cuda::attribute_multiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 static_assert(muster::cuda::attribute_clock_khz == CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
-static_assert(muster::cuda::capture_this_thread == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 static_assert(muster::cuda::stream_non_blocking == CU_STREAM_NON_BLOCKING);
 static_assert(muster::cuda::event_without_timing == CU_EVENT_DISABLE_TIMING &&
               muster::cuda::event_with_timing == CU_EVENT_DEFAULT);
@@ -152,74 +135,6 @@ constexpr bool same(muster::nccl::op ours, ncclRedOp_t theirs) {
 static_assert(same(muster::nccl::op::sum, ncclSum) && same(muster::nccl::op::product, ncclProd));
 static_assert(same(muster::nccl::op::max, ncclMax) && same(muster::nccl::op::min, ncclMin));
 static_assert(same(muster::nccl::op::average, ncclAvg));
-#endif
-
-#if MUSTER_HAVE_CUDNN_HEADER
-namespace cudnn = muster::cudnn;
-MUSTER_SAME(cudnn::functions::version, cudnnGetVersion);
-MUSTER_SAME(cudnn::functions::error_string, cudnnGetErrorString);
-MUSTER_SAME(cudnn::functions::create, cudnnCreate);
-MUSTER_SAME(cudnn::functions::destroy, cudnnDestroy);
-MUSTER_SAME(cudnn::functions::set_stream, cudnnSetStream);
-MUSTER_SAME(cudnn::functions::create_tensor, cudnnCreateTensorDescriptor);
-MUSTER_SAME(cudnn::functions::destroy_tensor, cudnnDestroyTensorDescriptor);
-MUSTER_SAME(cudnn::functions::set_tensor, cudnnSetTensor4dDescriptor);
-MUSTER_SAME(cudnn::functions::create_filter, cudnnCreateFilterDescriptor);
-MUSTER_SAME(cudnn::functions::destroy_filter, cudnnDestroyFilterDescriptor);
-MUSTER_SAME(cudnn::functions::set_filter, cudnnSetFilter4dDescriptor);
-MUSTER_SAME(cudnn::functions::create_convolution, cudnnCreateConvolutionDescriptor);
-MUSTER_SAME(cudnn::functions::destroy_convolution, cudnnDestroyConvolutionDescriptor);
-MUSTER_SAME(cudnn::functions::set_convolution, cudnnSetConvolution2dDescriptor);
-MUSTER_SAME(cudnn::functions::set_convolution_math, cudnnSetConvolutionMathType);
-MUSTER_SAME(cudnn::functions::create_pooling, cudnnCreatePoolingDescriptor);
-MUSTER_SAME(cudnn::functions::destroy_pooling, cudnnDestroyPoolingDescriptor);
-MUSTER_SAME(cudnn::functions::set_pooling, cudnnSetPooling2dDescriptor);
-MUSTER_SAME(cudnn::functions::create_activation, cudnnCreateActivationDescriptor);
-MUSTER_SAME(cudnn::functions::destroy_activation, cudnnDestroyActivationDescriptor);
-MUSTER_SAME(cudnn::functions::set_activation, cudnnSetActivationDescriptor);
-MUSTER_SAME(cudnn::functions::forward_algorithms, cudnnGetConvolutionForwardAlgorithm_v7);
-MUSTER_SAME(cudnn::functions::data_algorithms, cudnnGetConvolutionBackwardDataAlgorithm_v7);
-MUSTER_SAME(cudnn::functions::filter_algorithms, cudnnGetConvolutionBackwardFilterAlgorithm_v7);
-MUSTER_SAME(cudnn::functions::convolution_forward, cudnnConvolutionForward);
-MUSTER_SAME(cudnn::functions::convolution_backward_data, cudnnConvolutionBackwardData);
-MUSTER_SAME(cudnn::functions::convolution_backward_filter, cudnnConvolutionBackwardFilter);
-MUSTER_SAME(cudnn::functions::convolution_backward_bias, cudnnConvolutionBackwardBias);
-MUSTER_SAME(cudnn::functions::add_tensor, cudnnAddTensor);
-MUSTER_SAME(cudnn::functions::pooling_forward, cudnnPoolingForward);
-MUSTER_SAME(cudnn::functions::pooling_backward, cudnnPoolingBackward);
-MUSTER_SAME(cudnn::functions::activation_forward, cudnnActivationForward);
-MUSTER_SAME(cudnn::functions::activation_backward, cudnnActivationBackward);
-MUSTER_SAME(cudnn::functions::softmax_forward, cudnnSoftmaxForward);
-
-static_assert(cudnn::success == CUDNN_STATUS_SUCCESS && cudnn::type_f32 == CUDNN_DATA_FLOAT);
-static_assert(cudnn::planes == CUDNN_TENSOR_NCHW && cudnn::cross_correlation == CUDNN_CROSS_CORRELATION);
-static_assert(cudnn::math_fma == CUDNN_FMA_MATH && cudnn::deterministic == CUDNN_DETERMINISTIC);
-static_assert(cudnn::pooling_max_deterministic == CUDNN_POOLING_MAX_DETERMINISTIC);
-static_assert(cudnn::activation_relu == CUDNN_ACTIVATION_RELU && cudnn::nan_propagates == CUDNN_PROPAGATE_NAN);
-static_assert(cudnn::softmax_log == CUDNN_SOFTMAX_LOG && cudnn::softmax_of_image == CUDNN_SOFTMAX_MODE_INSTANCE);
-template <typename Theirs>
-constexpr bool same_algorithm() {
-    using ours = cudnn::algorithm;
-    return sizeof(ours) == sizeof(Theirs) && offsetof(ours, number) == offsetof(Theirs, algo) &&
-           offsetof(ours, status) == offsetof(Theirs, status) && offsetof(ours, time) == offsetof(Theirs, time) &&
-           offsetof(ours, memory) == offsetof(Theirs, memory) && offsetof(ours, determinism) == offsetof(Theirs, determinism) &&
-           offsetof(ours, math) == offsetof(Theirs, mathType);
-}
-static_assert(same_algorithm<cudnnConvolutionFwdAlgoPerf_t>() && same_algorithm<cudnnConvolutionBwdDataAlgoPerf_t>() &&
-              same_algorithm<cudnnConvolutionBwdFilterAlgoPerf_t>());
-#endif
-
-#if MUSTER_HAVE_CUBLAS_HEADER
-namespace cublas = muster::cublas;
-MUSTER_SAME(cublas::functions::status_string, cublasGetStatusString);
-MUSTER_SAME(cublas::functions::create, cublasCreate_v2);
-MUSTER_SAME(cublas::functions::destroy, cublasDestroy_v2);
-MUSTER_SAME(cublas::functions::version, cublasGetVersion_v2);
-MUSTER_SAME(cublas::functions::set_stream, cublasSetStream_v2);
-MUSTER_SAME(cublas::functions::set_workspace, cublasSetWorkspace_v2);
-MUSTER_SAME(cublas::functions::sgemm, cublasSgemm_v2);
-static_assert(cublas::success == CUBLAS_STATUS_SUCCESS);
-static_assert(cublas::as_it_is == CUBLAS_OP_N && cublas::transposed == CUBLAS_OP_T);
 #endif
 
 TEST(abi, declarations_are_those_of_the_headers) {

@@ -11,7 +11,7 @@
 
 #include "comm/backend/comm_error.hpp"
 #include "comm/cuda/fusion_kernels.hpp"
-#include "comm/nccl/library/nccl_error.hpp"
+#include "comm/nccl/library/nccl_library.hpp"
 #include "fake_ranks.hpp"
 #include "tests/thrown_message.hpp"
 

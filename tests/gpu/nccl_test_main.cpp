@@ -44,8 +44,8 @@ int run(int argc, char** argv) {
     auto const& found = cuda::find_driver();
     options.device = variables.get_int("MUSTER_GPU_INDEX").value_or(this_rank.local_rank % found.devices);
     chosen = cuda::device::open(found, options.device);
-    std::printf("rank %d of %d on GPU %d: %s (%s)\n", this_rank.rank, this_rank.world_size, options.device, chosen->name().c_str(),
-                chosen->uuid().c_str());
+    std::printf("rank %d of %d on GPU %d: %s (%s)\n", this_rank.rank, this_rank.world_size, options.device,
+                chosen->name().c_str(), chosen->uuid().c_str());
     all_ranks.emplace(communicator::create(this_rank, options));
     int const result = RUN_ALL_TESTS();
     all_ranks.reset();

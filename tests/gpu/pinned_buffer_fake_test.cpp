@@ -1,5 +1,5 @@
 // Pinned buffers on the FAKE driver: they are given, can be written, and are refused where there is no GPU.
-#include "comm/cuda/pinned_buffer.hpp"
+#include "comm/cuda/pinned_memory.hpp"
 
 #include <gtest/gtest.h>
 

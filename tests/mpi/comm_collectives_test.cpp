@@ -63,14 +63,6 @@ TYPED_TEST(collectives, allreduce_by_mpis_own_algorithm) {
     allreduce_all<TypeParam>(all);
 }
 
-TYPED_TEST(collectives, allreduce_of_small_tensors_by_messages_too) {
-    comm_options options = ranks().options();
-    options.backend = ranks().backend();
-    options.shared_bytes = 0;
-    auto all = communicator::create(ranks().who(), options);
-    allreduce_all<TypeParam>(all);
-}
-
 TYPED_TEST(collectives, broadcast) {
     auto& all = ranks();
     for (int root = 0; root < all.size(); ++root)

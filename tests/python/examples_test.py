@@ -53,6 +53,23 @@ def test_fully_sharded():
         check_that_it_learns("mnist_fsdp.py")
 
 
+def test_the_published_table():
+    """Both networks, and both ways to the ranks, say what `muster-bench scale` reads; the generated images are learnt."""
+    if not has("torch"):
+        return
+    for options in ("--api hvd", "--api ddp", "--api ddp --backend gloo"):
+        output = run("published_table.py", *options.split(), "--images", "3840,500", "--epochs", "2", "--lr", "0.02", "--momentum", "0.9")
+        if output:
+            values = dict(re.findall(r"muster-metric: (\S+) (\S+)", output))
+            assert float(values["accuracy"]) > 0.8, output
+            assert float(values["steps"]) == 2 * 3840 / 64 / int(RANKS), output
+            parts = [float(values[name]) for name in ("compute_s", "allreduce_wait_s", "loader_wait_s")]
+            assert min(parts) > 0 and sum(parts) < 1.5 * float(values["train_s"]), output
+            assert output.count("muster-metric: compute_s") == int(RANKS), output
+    output = run("published_table.py", "--net", "cifar10", "--images", "64,32", "--global-batch", "32", "--average-loss")
+    assert not output or f"cifar10 with 23272266 parameters on {RANKS} ranks by hvd over muster" in output, output
+
+
 def test_keras():
     check_that_it_learns("keras3_mnist.py")
 

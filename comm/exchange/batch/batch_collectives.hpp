@@ -11,7 +11,7 @@
 #include "comm/communicator.hpp"
 #include "comm/exchange/batch/exchange_context.hpp"
 #include "comm/exchange/batch/plan_batches.hpp"
-#include "comm/exchange/request/agreement.hpp"
+#include "comm/exchange/request/exchange_request.hpp"
 
 namespace muster::detail {
 

@@ -7,8 +7,14 @@
 
 #include "comm/exchange/batch/exchange_context.hpp"
 #include "comm/exchange/batch/plan_batches.hpp"
+#include "comm/exchange/request/exchange_request.hpp"
 
 namespace muster::detail {
+
+// Neutral elements: values that a reduction leaves unchanged.
+
+/// Writes `count` of them to host memory: 0 for a sum, 1 for a product, the largest value for a minimum, …
+void fill_neutral(dtype type, reduction how, void* to, std::size_t count);
 
 /// Elements that lie one after the other in the input, in the output and in the fusion buffer.
 struct memory_run {

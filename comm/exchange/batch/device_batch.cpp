@@ -1,10 +1,14 @@
 #include "comm/exchange/batch/device_batch.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+#include <new>
 
+#include "comm/backend/comm_error.hpp"
 #include "comm/backend/keep_forever.hpp"
-#include "comm/exchange/batch/neutral_elements.hpp"
+#include "comm/exchange/batch/batch_layout.hpp"
 #include "comm/gradients/adasum.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
@@ -248,6 +252,56 @@ void device_batch::finish_adasum() {
     if (io != nullptr && view.count != 0)
         lane_.check(with().copy_host_to_device(address_of(io->out.data), view.data, view.bytes(), lane_.queue()),
                     "cuMemcpyHtoDAsync");
+}
+
+void device_mover::prepare(device_lane& lane, device_move what) {
+    last_ = {};  // should anything below throw
+    bool const converts = what.factor != 1 || (!what.from.empty() && what.from.front().type != what.to.front().type);
+    if (!lane.kernels && converts)
+        throw comm_error(
+            errc::unavailable,
+            fmt::format("compression on {} needs kernels, which could not be loaded; give compression none", lane.on->name()));
+    if (lane.kernels && !what.from.empty()) {
+        if (!launch_) launch_.emplace(lane.kernels);
+        launch_->prepare(what.from, what.to, what.factor, lane.queue(), 0, what.residuals);
+    }
+    last_ = std::move(what);
+}
+
+void device_mover::move(device_lane& lane) {
+    if (lane.kernels && !last_.from.empty()) return launch_->run(lane.queue());
+    for (std::size_t i = 0; i < last_.from.size(); ++i)
+        if (last_.from[i].count != 0)
+            lane.check(lane.on->with().copy_device_to_device(std::bit_cast<cuda::device_address>(last_.to[i].data),
+                                                             std::bit_cast<cuda::device_address>(last_.from[i].data),
+                                                             last_.from[i].bytes(), lane.queue()),
+                       "cuMemcpyDtoDAsync");
+}
+
+bool has_passed(device_lane& lane, cuda::unique_event const& event) {
+    int const code = lane.on->with().event_query(event.get().handle);
+    if (code == cuda::error_not_ready) return false;
+    lane.check(code, "cuEventQuery");
+    return true;
+}
+
+bool handed_batch::done(device_lane& lane) {
+    return under_way.done() && has_passed(lane, *finished);
+}
+
+void keep_device_memory(pending_request& of) noexcept {
+    keep_forever(std::move(of.gpu->memory));
+    for (auto& part : of.parts) keep_forever(std::move(part.device_memory));
+}
+
+void handed_batch::leak() noexcept {
+    try {
+        under_way.wait(duration{1e-9});  // gives it up: its destructor would wait for ranks that have failed
+    } catch (...) {
+    }
+    for (auto const& each : ends)
+        if (each.what && each.what->gpu) keep_device_memory(*each.what);
+    static_cast<void>(new (std::nothrow) std::vector<std::vector<std::byte>>(std::move(read_by_device)));
 }
 
 }  // namespace muster::detail

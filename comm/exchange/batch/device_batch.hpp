@@ -2,16 +2,82 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "comm/exchange/batch/batch_collectives.hpp"
 #include "comm/exchange/batch/device_lane.hpp"
-#include "comm/exchange/batch/device_mover.hpp"
-#include "comm/exchange/batch/handed_batch.hpp"
+#include "comm/exchange/request/pending_request.hpp"
 
 namespace muster::detail {
+
+// Moves of tensors into and out of a fusion buffer in device memory.
+
+/// Tensors that go into a fusion buffer, or out of it: from[i] to to[i], times `factor`; with error feedback there is a residual
+/// for each.
+struct device_move {
+    std::vector<tensor_view> from, to;
+    double factor = 1;
+    std::vector<tensor_view> residuals{};
+    bool operator==(device_move const&) const = default;
+};
+
+/// Moves tensors on a lane's stream; kept, since tensors mostly lie where they lay before. The lane outlives it.
+class device_mover {
+  public:
+    /// It is what was moved the last time: nothing is left to be prepared.
+    bool repeats(device_move const& what) const { return what.from.empty() || what == last_; }
+
+    /// Makes what is needed for it. Not while the device works on a batch: this can wait for the device. Without kernels only
+    /// types that are the same, by a factor of 1. Throws errc::unavailable, cuda_error.
+    void prepare(device_lane& lane, device_move what);
+
+    /// Puts what was prepared on the stream. Throws cuda_error.
+    void move(device_lane& lane);
+
+  private:
+    device_move last_;
+    std::optional<cuda::fusion_launch> launch_;
+};
+
+/// The movers of a batch.
+struct device_movers {
+    device_mover pack, unpack;
+};
+
+// A batch of which the device knows all: the rest is to ask whether the device has finished.
+
+/// A request that ends with a batch, and its place in the flight recorder.
+struct ending_unit {
+    pending_ptr what;  ///< null where this rank has joined
+    std::uint64_t record = 0;
+};
+
+struct handed_batch {
+    operation under_way;
+    std::shared_ptr<cuda::unique_event const> finished;  ///< behind the results
+    std::string label;
+    exchange_kind kind = exchange_kind::allreduce;
+    std::size_t bytes = 0;
+    exchange_clock::time_point began;
+    std::vector<std::vector<std::byte>> read_by_device;
+    std::vector<ending_unit> ends;
+
+    /// True once the device has finished. Throws what the communicator throws.
+    bool done(device_lane& lane);
+    /// The ranks have failed: memory that the device may still write to is never freed.
+    void leak() noexcept;
+};
+
+/// Memory that the device may still write to is never freed.
+void keep_device_memory(pending_request& of) noexcept;
+
+/// Whether the device has come to this event. Throws cuda_error.
+bool has_passed(device_lane& lane, cuda::unique_event const& event);
 
 /// As host_batch, but the device does the work: start() puts what precedes the collective and the collective on the lane,
 /// hand_over() what follows, from when on other batches may be started behind it. The exchange's thread must never wait for the

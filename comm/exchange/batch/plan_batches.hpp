@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/exchange/request/agreement.hpp"
+#include "comm/exchange/request/exchange_request.hpp"
 
 namespace muster {
 

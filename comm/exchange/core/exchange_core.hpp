@@ -1,6 +1,4 @@
-// The exchange core runs the thread of an exchange and holds what it shares with threads that submit.
 #pragma once
-
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -20,10 +18,12 @@
 #include "comm/exchange/negotiation/negotiator.hpp"
 #include "comm/exchange/request/exchange_options.hpp"
 #include "comm/exchange/request/name_table.hpp"
-#include "comm/exchange/request/prepared.hpp"
+#include "comm/exchange/request/pending_request.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster::detail {
+
+// The exchange core runs the thread of an exchange and holds what it shares with threads that submit.
 
 /// A process set, by its number.
 struct process_set {
@@ -99,7 +99,7 @@ class exchange_core final : public finisher {
     clock_offset offset;
 
   private:
-    // exchange_setup.cpp
+    // exchange_setup.cpp: how it begins.
     void set_up(communicator ranks);
     void measure_clocks(communicator& ranks);
     std::vector<std::string> gather_places(communicator& ranks) const;
@@ -110,14 +110,14 @@ class exchange_core final : public finisher {
     void open_device(communicator& ranks);
     std::unique_ptr<device_lane> lane_over(std::vector<int> const& members);
 
-    // exchange_loop.cpp
+    // The loop of its thread.
     void run();
     void loop();
     bool drain();
     void pause(step_result const& overall, exchange_clock::time_point quiet_since);
     void end_well();
 
-    // exchange_failure.cpp
+    // The end, when something has failed.
     void fail(std::exception_ptr const& problem);
     void fail_what_is_left(std::vector<pending_ptr> left);
     void dump_flight(std::string const& reason, std::vector<int> const& culprits);

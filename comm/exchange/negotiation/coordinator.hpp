@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/exchange/request/agreement.hpp"
+#include "comm/exchange/request/exchange_request.hpp"
 
 namespace muster {
 

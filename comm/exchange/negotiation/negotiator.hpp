@@ -14,10 +14,21 @@
 #include "comm/exchange/batch/batch_runner.hpp"
 #include "comm/exchange/batch/exchange_context.hpp"
 #include "comm/exchange/negotiation/coordinator.hpp"
-#include "comm/exchange/negotiation/death_watch.hpp"
 #include "comm/exchange/negotiation/response_cache.hpp"
+#include "comm/exchange/request/pending_request.hpp"
 
 namespace muster::detail {
+
+// A death watch finds ranks that keep an operation from finishing and have died.
+
+class death_watch {
+  public:
+    /// The dead ranks, once they have been so for a while; asks seldom, and returns none between.
+    std::vector<late_rank> find_dead(operation const& what, exchange_clock::time_point began, exchange_clock::time_point now);
+
+  private:
+    exchange_clock::time_point last_look_{}, dead_since_{};
+};
 
 /// What is left to do after a step.
 struct step_result {
@@ -85,7 +96,7 @@ class negotiator {
     void plan();
     bool run_batches();
 
-    // negotiator_conclusions.cpp
+    // What follows from a round.
     void take_hits();
     void take_announcements();
     void conclude(agreement&& each);
@@ -93,7 +104,7 @@ class negotiator {
     void agreed_on(std::shared_ptr<agreement const> what, pending_ptr unit);
     void forget_cache();
 
-    // negotiator_watch.cpp
+    // Deadlines that pass, tensors that are missing, ranks that have died.
     bool advance(operation& what, exchange_clock::time_point now);
     void check_for_dead(operation const& what, exchange_clock::time_point began, exchange_clock::time_point now);
     void check_deadlines(exchange_clock::time_point now);

@@ -13,7 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "comm/exchange/request/agreement.hpp"
+#include "comm/exchange/request/exchange_request.hpp"
 
 namespace muster {
 

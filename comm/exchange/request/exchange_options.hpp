@@ -7,7 +7,7 @@
 #include "base/environment.hpp"
 #include "base/units.hpp"
 #include "comm/backend/comm_options.hpp"
-#include "comm/tensor/compression_kind.hpp"
+#include "comm/tensor/compress.hpp"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/exchange/request/tensor_shape.hpp"
-#include "comm/tensor/compression_kind.hpp"
+#include "comm/tensor/compress.hpp"
 #include "comm/tensor/tensor.hpp"
 
 namespace muster {
@@ -96,5 +96,18 @@ constexpr std::string_view shown_name(std::string_view name) noexcept {
 inline std::string_view recorded_name(exchange_request const& what) noexcept {
     return what.kind == exchange_kind::message ? shown_name(what.name) : std::string_view(what.name);
 }
+
+// An agreement: what the ranks will do next with their requests of one name, or why they cannot.
+
+struct agreement {
+    exchange_request what;  ///< as the lowest rank that announced it put it
+    std::vector<std::int64_t>
+        numbers;  ///< allgather: rows of each rank, for one tensor after the other; alltoall: rows from rank r to s at [r * ranks + s]
+    std::string fault;          ///< not empty: an error on every rank
+    std::vector<int> culprits;  ///< of the fault: the ranks that differ from the lowest, or that have left
+    int last = -1;              ///< join: the rank that joined last
+    bool whole = true;          ///< no rank was joined: may be cached
+    bool operator==(agreement const&) const = default;
+};
 
 }  // namespace muster

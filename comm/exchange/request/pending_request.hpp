@@ -100,4 +100,14 @@ struct pending_request {
     void use_again() noexcept;
 };
 
+// The inside of a prepared group: holds its request and where its tensors lie.
+
+struct prepared {
+    shared_request what;
+    int set = 0;
+    std::shared_ptr<std::vector<tensor_io> const> tensors;
+    std::size_t bytes = 0;
+    bool on_device = false;  ///< some of the tensors
+};
+
 }  // namespace muster::detail

@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include "base/log.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/keep_forever.hpp"
-#include "comm/nccl/library/nccl_error.hpp"
+#include "comm/nccl/library/nccl_library.hpp"
 
 namespace muster::nccl {
 
@@ -157,6 +160,21 @@ bool nccl_comm::end(duration deadline) noexcept {
         }
     }
     return give_up("it did not end in order");
+}
+
+std::shared_ptr<runtime> runtime::acquire(library const& with) {
+    static std::mutex lock;
+    static std::map<library const*, std::weak_ptr<runtime>> all;
+    std::scoped_lock const guard(lock);
+    auto& known = all[&with];
+    auto owner = known.lock();
+    if (!owner) known = owner = std::make_shared<runtime>(with);
+    return owner;
+}
+
+unsigned next_epoch() noexcept {
+    static std::atomic<unsigned> last{0};
+    return ++last;
 }
 
 }  // namespace muster::nccl

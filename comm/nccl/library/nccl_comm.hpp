@@ -9,9 +9,24 @@
 
 #include "base/units.hpp"
 #include "comm/cuda/device.hpp"
-#include "comm/nccl/library/nccl_runtime.hpp"
+#include "comm/nccl/library/abort_owner.hpp"
 
 namespace muster::nccl {
+
+// The state that all NCCL communicators of the process share.
+
+/// Lives as long as its last owner. Thread safe.
+struct runtime {
+    explicit runtime(library const& with) : aborts(with) {}
+    abort_owner aborts;
+
+    /// The process' own for this library.
+    static std::shared_ptr<runtime> acquire(library const& with);
+};
+
+/// A number for each communicator that is made from a job's ranks, counting up; the same on all ranks since all make them in the
+/// same order.
+unsigned next_epoch() noexcept;
 
 /// Owner of a communicator of NCCL's. Every wait has a deadline (0: none), after which it is aborted and comm_error
 /// (errc::timeout) is thrown; errors of NCCL's are nccl_error. Once it has come up, any failure of it has all communicators of

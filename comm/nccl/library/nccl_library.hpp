@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.hpp"
 #include "base/shared_library.hpp"
 
 namespace muster::nccl {
@@ -113,3 +114,16 @@ found_library find_library(std::span<std::string const> names);
 std::string version_text(int version);
 
 }  // namespace muster::nccl
+
+namespace muster {
+
+// The error of a call to NCCL.
+
+/// An error of NCCL, with the call's name and NCCL's own code. But for an invalid argument its communicator is of no use any
+/// more.
+class nccl_error : public library_error {
+  public:
+    nccl_error(std::string_view call, int native_code, std::string_view text) : library_error("NCCL", call, native_code, text) {}
+};
+
+}  // namespace muster

@@ -4,16 +4,35 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/unique_fd.hpp"
 #include "launch/jobs/job_output.hpp"
-#include "launch/jobs/logs/line_filter.hpp"
 #include "launch/settings/resolve_settings.hpp"
 
 namespace muster {
+
+// A filter of lines by a regular expression.
+
+/// Lines in which a POSIX extended regular expression is found; the empty one takes all.
+class line_filter {
+  public:
+    line_filter();
+    /// Throws errc::usage for what is none.
+    explicit line_filter(std::string const& expression);
+    ~line_filter();
+    line_filter(line_filter&&) noexcept;
+    line_filter& operator=(line_filter&&) noexcept;
+
+    bool takes(std::string const& line) const;
+
+  private:
+    struct compiled;
+    std::unique_ptr<compiled> compiled_;
+};
 
 struct tail_choice {
     std::optional<int> rank;  ///< of this one only

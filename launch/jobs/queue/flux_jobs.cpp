@@ -5,7 +5,7 @@
 #include <array>
 
 #include "base/text.hpp"
-#include "launch/scheduler/flux_resources.hpp"
+#include "launch/scheduler/flux.hpp"
 
 namespace muster {
 

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "launch/engine/engine_table.hpp"
-#include "launch/engine/start_engine.hpp"
 #include "launch/run/stdin_forwarder.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/open_files.hpp"

@@ -8,7 +8,7 @@
 #include "launch/ranks/line_splitter.hpp"
 #include "launch/ranks/output_writer.hpp"
 #include "launch/system/event_loop.hpp"
-#include "launch/wire/output_frame.hpp"
+#include "launch/wire/agent_frame.hpp"
 
 namespace muster {
 

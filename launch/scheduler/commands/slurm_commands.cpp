@@ -16,7 +16,7 @@ namespace {
 // an object, then one with other members). Versions: what 22.05.8, 23.11.11, 25.05.8, 25.11.7 and 26.05.3 printed, and the sources of
 // those between them. What is not said to differ is the same in all of them.
 constexpr slurm_command commands[]{
-    {slurm_ask::srun_version, "srun --version", "find_version launch/engine/program_version.hpp",
+    {slurm_ask::srun_version, "srun --version", "find_version launch/engine/mpi_family.hpp",
      "\"slurm 25.05.8\", \"slurm-wlm 22.05.8\" (Debian), \"slurm 26.05.0-0rc1\""},
     {slurm_ask::mpi_plugins, "srun --mpi=list", "parse_mpi_list launch/engine/srun_engine.hpp",
      "up to 21.08 \"srun: MPI types are...\" and \"srun: pmix_v3\" lines on standard error; from 22.05 on \"MPI plugin types "
@@ -51,7 +51,7 @@ constexpr slurm_command commands[]{
      "\"0:9\") from 23.02 on, and empty where Slurm has none; EXPEDITING from 25.11 on"},
     {slurm_ask::jobs_by_number, "squeue -h -t all -j {} -O {}", "parse_squeue launch/jobs/queue/queued_job.hpp",
      "as above; a number that is not known: \"slurm_load_jobs error: Invalid job id specified\", code 1, on standard error"},
-    {slurm_ask::job_numbers, "squeue -h -u {} -o %i", "completion_command launch/commands/completion_command.hpp",
+    {slurm_ask::job_numbers, "squeue -h -u {} -o %i", "completion_command launch/commands/commands.hpp",
      "a number a line: \"12\", \"12_3\", \"12_[0-2%1]\", \"12+1\""},
     {slurm_ask::partitions, "sinfo -h -e -o {}", "read_slurm_facts launch/site_tools/cluster_facts.hpp",
      "the columns that are asked for with | between them: \"gpu*|2-00:00:00|1-16|20|128|2|64|1|gpu:a100:4(S:0-1)|n[1-20]\"; "
@@ -59,7 +59,7 @@ constexpr slurm_command commands[]{
      "\"n/a\" and \"(null)\" for what there is not, \"8+\" for the least of several, \"2K\" for 2048"},
     {slurm_ask::accounts, "sacctmgr -n -P show associations user={} format=account",
      "find_cluster_facts launch/site_tools/cluster_facts.hpp", "a name a line; code 1 where there is no database"},
-    {slurm_ask::submit, "sbatch --parsable", "parse_job_number launch/jobs/queue/job_number.hpp",
+    {slurm_ask::submit, "sbatch --parsable", "parse_job_number launch/jobs/queue/queued_job.hpp",
      "\"12\", with several clusters \"12;cluster\"; a site's own lines before it"},
     {slurm_ask::test_submit, "sbatch --test-only {}", "",
      "on standard error \"sbatch: Job 2 to start at … using 8 processors on nodes …\" (25.05: \"a using\"), shown from \" to "

@@ -12,8 +12,6 @@
 #include "launch/scheduler/epoch.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/scheduler_rows.hpp"
-#include "launch/scheduler/slurm/slurm_components.hpp"
-#include "launch/scheduler/slurm/slurm_corrections.hpp"
 #include "launch/scheduler/slurm/slurm_job.hpp"
 
 namespace muster {

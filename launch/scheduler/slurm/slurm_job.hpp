@@ -6,7 +6,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "base/environment.hpp"
 
 namespace muster {
 
@@ -18,7 +21,7 @@ struct slurm_job {
     std::map<std::string, std::vector<int>> gpu_ids;  ///< by node, where each of its GPUs has a number (IDX)
     std::optional<std::chrono::system_clock::time_point> ends_at;  ///< of the component that ends first
     std::optional<int> restarts;                                   ///< how often it was put back into the queue
-    std::optional<int> tasks;          ///< of the job's own record
+    std::optional<int> tasks;                                      ///< of the job's own record
     std::optional<int> cpus_per_task;  ///< of the job's own record; nothing: not said, or not a number (N/A)
     std::string array_job;             ///< number of the array that it is a task of; empty: of none
     bool operator==(slurm_job const&) const = default;
@@ -47,5 +50,32 @@ bool binds_tasks(std::string_view config);
 
 /// Where it says that users are known by munge (AuthType): the socket of munged that it names (AuthInfo), or "" for munge's own.
 std::optional<std::string> munge_socket(std::string_view config);
+
+// The components of a heterogeneous Slurm job, as this process' variables tell them. A job submitted from within another one has
+// that one's SLURM_HET_* too: they count only where they are of the job that SLURM_JOB_ID names.
+
+/// The variables of a job, or of one component of a heterogeneous job: `suffix` is "" or "_HET_GROUP_1". Keeps a reference.
+struct slurm_component {
+    environment const& variables;
+    std::string suffix;
+
+    std::string name(std::string_view base) const;
+    std::optional<std::string> get(std::string_view base) const;
+};
+
+/// How many components this very job has: 1 where it is not heterogeneous, whatever another job has left in `variables`. Pure.
+/// The names are those of Slurm's manual of sbatch, "OUTPUT ENVIRONMENT VARIABLES".
+int count_slurm_components(environment const& variables);
+
+/// Those of this job, in order; of a job that is not heterogeneous the job itself. `variables` must outlive the result.
+std::vector<slurm_component> slurm_components(environment const& variables);
+
+// Finds the variables in a Slurm job that are another job's: sbatch and salloc pass on what the job that they are called in has.
+
+/// Names with their right values, or nothing where this job has no such variable. `job` is scontrol's record of SLURM_JOB_ID; where it
+/// was not found only the components are judged. Variables of GPUs are another job's where Slurm has set them and this job has none on
+/// this node (SLURMD_NODENAME); where it has some, slurmd has set them anew. Pure.
+std::vector<std::pair<std::string, std::optional<std::string>>> slurm_corrections(environment const& variables,
+                                                                                  slurm_job const& job, bool step);
 
 }  // namespace muster

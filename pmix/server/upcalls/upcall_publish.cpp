@@ -11,15 +11,15 @@ namespace {
 
 /// Everything in a request that is not data. All ranges mean this job, and all data lives as long as the server.
 bool is_directive(pmix_info_t const& entry) {
-    return PMIX_CHECK_KEY(&entry, PMIX_RANGE) || PMIX_CHECK_KEY(&entry, PMIX_PERSISTENCE) ||
-           PMIX_CHECK_KEY(&entry, PMIX_USERID) || PMIX_CHECK_KEY(&entry, PMIX_GRPID) || PMIX_CHECK_KEY(&entry, PMIX_TIMEOUT) ||
-           PMIX_CHECK_KEY(&entry, PMIX_WAIT) || PMIX_CHECK_KEY(&entry, PMIX_ACCESS_PERMISSIONS);
+    return has_key(entry, PMIX_RANGE) || has_key(entry, PMIX_PERSISTENCE) || has_key(entry, PMIX_USERID) ||
+           has_key(entry, PMIX_GRPID) || has_key(entry, PMIX_TIMEOUT) || has_key(entry, PMIX_WAIT) ||
+           has_key(entry, PMIX_ACCESS_PERMISSIONS);
 }
 
 /// How many of `keys` a lookup waits for; none without PMIX_WAIT, all where that is 0 or no number.
 std::size_t needed_by(pmix_info_t const info[], size_t count, std::size_t keys) {
     for (size_t i = 0; i < count; ++i) {
-        if (!PMIX_CHECK_KEY(&info[i], PMIX_WAIT)) continue;
+        if (!has_key(info[i], PMIX_WAIT)) continue;
         auto const wanted = info[i].value.type == PMIX_INT ? info[i].value.data.integer : 0;
         return wanted <= 0 ? keys : std::min<std::size_t>(static_cast<std::size_t>(wanted), keys);
     }
@@ -42,7 +42,7 @@ bool try_answer(server_core& core, server_core::pending_lookup const& lookup) {
         auto& item = found.back();
         std::memset(&item, 0, sizeof item);
         item.proc = entry->second.owner;
-        PMIX_LOAD_KEY(item.key, key.c_str());
+        set_key(item.key, key);
         item.value = entry->second.value.entries()[0].value;  // borrowed: the library packs it before the answer returns
     }
     if (found.size() < lookup.needed) return false;
@@ -94,7 +94,7 @@ pmix_status_t upcall_unpublish(pmix_proc_t const* proc, char** keys, pmix_info_t
     // No keys: everything that this process published.
     core->post([owner = *proc, all = keys == nullptr, names = strings(keys), answer, cookie](server_core& mine) {
         std::erase_if(mine.data, [&](auto const& entry) {
-            bool const own = PMIX_CHECK_PROCID(&entry.second.owner, &owner);
+            bool const own = is_same(entry.second.owner, owner);
             return own && (all || std::find(names.begin(), names.end(), entry.first) != names.end());
         });
         answer(PMIX_SUCCESS, cookie);

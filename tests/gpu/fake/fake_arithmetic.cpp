@@ -6,7 +6,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "comm/tensor/bfloat16.hpp"
 #include "comm/tensor/half.hpp"
 
 namespace muster::fake {

@@ -10,7 +10,6 @@
 #include <thread>
 #include <utility>
 
-#include "bench/gpu/library/network_body.hpp"
 #include "blackboard.hpp"
 #include "comm/cuda/driver.hpp"
 #include "comm/cuda/fusion_body.hpp"
@@ -45,7 +44,7 @@ stream& stream_of(void* handle) {
     return handle == nullptr ? the_machine().default_stream : *static_cast<stream*>(handle);
 }
 
-/// Which kernels there are, and how each is run with its arguments: one or two of them, by value.
+/// Which kernels there are, and how each is run with its two arguments, by value.
 using runner = void (*)(std::byte const* first, std::byte const* second, unsigned blocks, unsigned threads);
 
 template <typename T>
@@ -63,30 +62,17 @@ void run_fusion(std::byte const* first, std::byte const* second, unsigned blocks
         for (unsigned thread = 0; thread < threads; ++thread) cuda::run_thread<Way>(work, by, block, thread, threads);
 }
 
-constexpr std::uint64_t most_by_threads = 1 << 20;
-
-template <typename Work>
-void run_network(std::byte const* first, std::byte const*, unsigned blocks, unsigned threads) {
-    auto const work = read_argument<Work>(first);
-    std::uint64_t const all = std::uint64_t{blocks} * threads;
-    if (work.count > most_by_threads) return cuda::run_share(work, 0, 1);  // in the order of memory, which the host's caches like
-    for (std::uint64_t thread = 0; thread < all; ++thread) cuda::run_share(work, thread, all);
-}
-
 struct kernel {
     std::string_view name;
     runner run;
     std::size_t first_bytes;
-    std::size_t second_bytes;  ///< 0: it takes one argument
+    std::size_t second_bytes;
 };
 
 constexpr std::array kernels{
 #define MUSTER_ROW(way) \
     kernel{"muster_" #way, run_fusion<cuda::ways::way>, sizeof(cuda::fusion_work), sizeof(cuda::ways::way::factor)},
     MUSTER_FUSION_WAYS(MUSTER_ROW)
-#undef MUSTER_ROW
-#define MUSTER_ROW(name) kernel{"muster_net_" #name, run_network<cuda::name##_work>, sizeof(cuda::name##_work), 0},
-        MUSTER_NETWORK_KERNELS(MUSTER_ROW)
 #undef MUSTER_ROW
 };
 
@@ -102,10 +88,6 @@ namespace {
 constexpr int ok = 0;
 constexpr int invalid_context = 201;
 constexpr int not_ready = 600;
-constexpr int capture_unsupported = 900;
-constexpr int capture_merge = 902;
-constexpr int captured_event = 907;
-constexpr int capture_isolation = 905;
 thread_local std::vector<void*> contexts;
 int only_context = 0;
 
@@ -140,27 +122,18 @@ bool lacks_context() {
     return !the_blackboard().in_memory() && contexts.empty();
 }
 
-int put(void* on, task what) {
-    return put_on(on, [what = std::move(what)] { return what; });
-}
-
 }  // namespace
 
-int muster::fake::put_on(void* on, task_maker make) {
+int muster::fake::put_on(void* on, task what) {
     if (lacks_context()) return invalid_context;
     guard const held(the_machine().lock);
-    auto& where = stream_of(on);
-    if (where.into) {
-        where.into->nodes.push_back({&where, capture::node::kind::work, std::move(make), 0});
-        return ok;
-    }
-    where.tasks.push_back(make());
+    stream_of(on).tasks.push_back(std::move(what));
     the_machine().pump();
     return ok;
 }
 
 int muster::fake::put_work(void* on, std::function<void()> work) {
-    return put(on, [work = std::move(work)] {
+    return put_on(on, [work = std::move(work)] {
         work();
         return true;
     });
@@ -269,29 +242,13 @@ int cuStreamDestroy_v2(void* handle) {
     return ok;
 }
 int cuStreamWaitEvent(void* handle, void* which, unsigned) {
-    {
-        guard const held(the_machine().lock);
-        auto const& what = *static_cast<event*>(which);
-        auto& on = stream_of(handle);
-        if (what.of && !what.of->over) {
-            if (on.into && on.into != what.of) return capture_merge;
-            on.into = what.of;  // it takes part from now on
-            what.of->nodes.push_back({&on, capture::node::kind::wait, {}, what.mark});
-            return ok;
-        }
-        if (on.into) return capture_isolation;  // what a graph waits for is in it
-    }
     auto const last = [&] {
         guard const held(the_machine().lock);
         return static_cast<event*>(which)->last;
     }();
-    return last ? put(handle, [last] { return last->passed; }) : ok;
+    return last ? put_on(handle, [last] { return last->passed; }) : ok;
 }
 int cuStreamSynchronize(void* handle) {
-    {
-        guard const held(the_machine().lock);
-        if (stream_of(handle).into) return capture_unsupported;
-    }
     return wait_until([handle] { return stream_of(handle).tasks.empty(); });
 }
 int cuEventCreate(void** handle, unsigned) {
@@ -307,27 +264,17 @@ int cuEventRecord(void* which, void* on) {
     auto const mark = std::make_shared<marker>();
     {
         guard const held(the_machine().lock);
-        auto& what = *static_cast<event*>(which);
-        if (auto const& graph = stream_of(on).into) {
-            what.of = graph;
-            what.mark = graph->marks++;
-            graph->nodes.push_back({&stream_of(on), capture::node::kind::record, {}, what.mark});
-            return ok;
-        }
-        what.of = nullptr;
-        what.last = mark;
+        static_cast<event*>(which)->last = mark;
     }
-    return put(on, [mark] { return mark->passed = true; });
+    return put_on(on, [mark] { return mark->passed = true; });
 }
 int cuEventQuery(void* which) {
     guard const held(the_machine().lock);
     the_machine().pump();
-    if (static_cast<event*>(which)->of) return captured_event;
     auto const& last = static_cast<event*>(which)->last;
     return !last || last->passed ? ok : not_ready;
 }
 int cuEventSynchronize(void* which) {
-    if (static_cast<event*>(which)->of) return captured_event;
     return wait_until([which] { return !static_cast<event*>(which)->last || static_cast<event*>(which)->last->passed; });
 }
 int cuEventElapsedTime(float* milliseconds, void*, void*) {
@@ -355,25 +302,25 @@ int cuMemFreeHost(void* address) {
     return ok;
 }
 int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, std::size_t bytes, void* on) {
-    return put(on, [=] {
+    return put_on(on, [=] {
         std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void const*>(from), bytes);
         return true;
     });
 }
 int cuMemcpyHtoDAsync_v2(unsigned long long to, void const* from, std::size_t bytes, void* on) {
-    return put(on, [=] {
+    return put_on(on, [=] {
         std::memcpy(reinterpret_cast<void*>(to), from, bytes);
         return true;
     });
 }
 int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, std::size_t bytes, void* on) {
-    return put(on, [=] {
+    return put_on(on, [=] {
         std::memcpy(to, reinterpret_cast<void const*>(from), bytes);
         return true;
     });
 }
 int cuMemsetD8Async(unsigned long long to, unsigned char value, std::size_t bytes, void* on) {
-    return put(on, [=] {
+    return put_on(on, [=] {
         std::memset(reinterpret_cast<void*>(to), value, bytes);
         return true;
     });
@@ -401,7 +348,6 @@ int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned
                    void** arguments, void**) {
     auto const* const which = static_cast<kernel const*>(function);
     auto const bytes = [&](int argument, std::size_t count) {
-        if (count == 0) return muster::fake::bytes{};
         auto const* const begin = static_cast<std::byte const*>(arguments[argument]);
         return muster::fake::bytes{begin, begin + count};
     };

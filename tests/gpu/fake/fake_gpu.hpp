@@ -1,4 +1,4 @@
-// A FAKE CUDA driver, a FAKE NCCL, cuDNN and cuBLAS in one library, for tests without a GPU: "device memory" is host memory, a stream is a list
+// A FAKE CUDA driver and a FAKE NCCL in one library, for tests without a GPU: "device memory" is host memory, a stream is a list
 // of tasks that are run when somebody asks, and ranks are threads of one process. It records calls and can be told to hang or to
 // fail. Where the variable MUSTER_FAKE_GPU_FOLDER names a folder, ranks are processes that meet there (blackboard.hpp), and a
 // thread runs the streams, as a device goes on by itself. Nothing that it does shows that real GPUs or the real NCCL behave so.
@@ -22,34 +22,12 @@ struct marker {
 /// Something on a stream: run again and again, in the stream's order, until it says that it has finished.
 using task = std::function<bool()>;
 
-/// Makes what is put on a stream: once, or anew for each launch of a graph that it was captured into.
-using task_maker = std::function<task()>;
-
-struct capture;
-
 struct stream {
     std::deque<task> tasks;
-    std::shared_ptr<capture> into;  ///< what is put here goes into it
 };
 
 struct event {
     std::shared_ptr<marker> last;  ///< null: never recorded
-    std::shared_ptr<capture> of;   ///< it was recorded last while captured, as number `mark` of it
-    std::size_t mark = 0;
-};
-
-/// A graph: what was put on the streams that took part, each in its order, and marks by which they wait for each other.
-struct capture {
-    struct node {
-        stream* on = nullptr;
-        enum class kind { work, record, wait } what = kind::work;
-        task_maker make{};
-        std::size_t mark = 0;
-    };
-    stream* origin = nullptr;
-    std::vector<node> nodes;
-    std::size_t marks = 0;
-    bool over = false;
 };
 
 /// Everything there is. All of it belongs to `lock`, under which tasks run too.
@@ -74,8 +52,8 @@ struct machine {
 };
 machine& the_machine();
 
-/// Puts it on a stream, or into the graph that the stream is captured into. A code of the driver's.
-int put_on(void* on, task_maker make);
+/// Puts it on a stream. A code of the driver's.
+int put_on(void* on, task what);
 /// The same for what is done at once when the stream comes to it.
 int put_work(void* on, std::function<void()> work);
 
@@ -84,7 +62,6 @@ int put_work(void* on, std::function<void()> work);
 extern "C" {
 /// Sets a knob: "init_code" (of cuInit), "devices", "freeze" (streams stand still), "freeze_default" (the default one does),
 /// "last_first" (what was put on the stream made last runs as soon as it may, so that a stream that does not wait comes too early),
-/// "no_capture" (no graph can be captured),
 /// "nccl_version", "init_hangs", "init_fails" (with that code, asynchronously), "split_hangs", "start_polls" (how often a
 /// collective is still in progress after its call), "async_error" (what every communicator tells), "call_fails" (with that code),
 /// "abort_hangs", "finalize_hangs".

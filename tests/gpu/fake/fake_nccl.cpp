@@ -221,27 +221,19 @@ int close_group() {
     guard const held(the_machine().lock);
     fake_comm* const comm = taken.comm;
     auto& on = taken.on == nullptr ? the_machine().default_stream : *static_cast<stream*>(taken.on);
-    task_maker const make = [comm, parts = taken.parts]() -> task {
-        std::vector<std::shared_ptr<part>> own;  // of this run, where a graph is launched again and again
-        for (auto const& each : parts) own.push_back(std::make_shared<part>(*each));
-        ++comm->under_way;
-        return [comm, own, arrived = std::make_shared<bool>(false)] {
-            if (comm->aborted) return true;
-            if (!*arrived)
-                for (auto const& each : own) arrive(*comm, *each);
-            *arrived = true;
-            bool done = true;
-            for (auto const& each : own) done = advance(*comm, *each) && done;
-            if (!done) return false;
-            tidy_up(*comm, own);
-            --comm->under_way;
-            return true;
-        };
-    };
-    if (on.into)
-        on.into->nodes.push_back({&on, capture::node::kind::work, make, 0});
-    else
-        on.tasks.push_back(make());
+    ++comm->under_way;
+    on.tasks.push_back([comm, own = taken.parts, arrived = std::make_shared<bool>(false)] {
+        if (comm->aborted) return true;
+        if (!*arrived)
+            for (auto const& each : own) arrive(*comm, *each);
+        *arrived = true;
+        bool done = true;
+        for (auto const& each : own) done = advance(*comm, *each) && done;
+        if (!done) return false;
+        tidy_up(*comm, own);
+        --comm->under_way;
+        return true;
+    });
     comm->polls_left = the_machine().knob("start_polls");
     the_machine().pump();
     return comm->polls_left > 0 ? busy : ok;

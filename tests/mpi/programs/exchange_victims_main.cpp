@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "comm/backend_table.hpp"
 #include "victim_rank.hpp"
 

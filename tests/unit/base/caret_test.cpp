@@ -1,10 +1,8 @@
-#include "base/caret.hpp"
+#include "base/error.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
-
-#include "base/error.hpp"
 
 namespace muster {
 namespace {

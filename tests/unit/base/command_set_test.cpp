@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/command/completion_words.hpp"
 #include "base/error.hpp"
 #include "base/version.hpp"
 

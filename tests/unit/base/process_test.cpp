@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
-#include "base/process/self_program.hpp"
+#include "base/process/this_process.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {

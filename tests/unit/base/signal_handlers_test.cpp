@@ -1,5 +1,5 @@
 // Tests of the question whether a process has a handler for a signal, asked of this process.
-#include "base/process/signal_handlers.hpp"
+#include "base/process/this_process.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>

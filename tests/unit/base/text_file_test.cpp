@@ -1,4 +1,4 @@
-#include "base/process/text_file.hpp"
+#include "base/process/files.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "bench/study/perflog.hpp"
 #include "tests/unit/bench/sample_study.hpp"
 
 namespace muster {
@@ -112,21 +111,6 @@ TEST(compare_with_baseline, of_a_rate_knows_that_more_is_better) {
     EXPECT_EQ(compare_with_baseline(before, now, 0.05)[0].came, verdict::kept);
     now.plan.judged = {"wall_s", false};
     EXPECT_THROW(compare_with_baseline(now, before, 0.05), error);
-}
-
-TEST(perflog_text, has_a_line_a_point_below_the_names_of_the_fields) {
-    auto now = known_study();
-    now.version = "0.1.0";
-    auto const before = plain_study({2}, {{4.5}});
-    EXPECT_EQ(
-        perflog_text(now, &before, 0.05, "cluster", "gpu|x", "2026-01-31T12:00:00Z"),
-        "result|job_completion_time|descr|environ|job_exitcode|job_nodelist|name|num_tasks|num_tasks_per_node|partition|system|"
-        "speedup_value|speedup_unit|speedup_ref|speedup_lower|speedup_upper|efficiency_value|efficiency_unit|efficiency_ref|"
-        "efficiency_lower|efficiency_upper|wall_s_value|wall_s_unit|wall_s_ref|wall_s_lower|wall_s_upper\n"
-        "pass|2026-01-31T12:00:00Z|muster-bench scale -- ./train.py|muster 0.1.0|0||train.py %ranks=1|1|1|gpu x|cluster|1|1|null|"
-        "null|null|1|1|null|null|null|10|s|null|null|null\n"
-        "pass|2026-01-31T12:00:00Z|muster-bench scale -- ./train.py|muster 0.1.0|0||train.py %ranks=2|2|2|gpu x|cluster|2|1|null|"
-        "null|null|1|1|null|null|null|5|s|4.5|null|0.05\n");
 }
 
 }  // namespace

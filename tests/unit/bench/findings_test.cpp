@@ -151,7 +151,7 @@ TEST(findings, ranks_without_cores_are_told_and_not_fitted) {
     EXPECT_THAT(all[0].text, HasSubstr("from 4 ranks on ranks share cores (4 on 2 of them)"));
 }
 
-TEST(findings, of_the_built_in_training) {
+TEST(findings, of_a_network_that_is_brought) {
     auto const all = find_causes(sample_study());
     ASSERT_NE(find(all, cause::oversubscribed), nullptr);
     auto const* serial = find(all, cause::serial_part);

@@ -1,5 +1,5 @@
 // Tests of muster-bench collectives-here's results: times over ranks, bandwidths, CSV and JSON of known samples.
-#include "bench/in_job/here_results.hpp"
+#include "bench/collectives/rank/here_results.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

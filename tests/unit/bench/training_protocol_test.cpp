@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "bench/steps/steps_command.hpp"
 #include "bench/tools/gradient_sets.hpp"
-#include "bench/training/timed_training.hpp"
 
 namespace muster {
 namespace {

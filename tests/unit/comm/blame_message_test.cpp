@@ -1,4 +1,4 @@
-#include "comm/backend/blame_message.hpp"
+#include "comm/backend/late_ranks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "comm/backend/call_with_deadline.hpp"
+#include "comm/backend/deadlines.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "comm/tensor/bfloat16.hpp"
+#include "comm/tensor/half.hpp"
 
 namespace muster {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "comm/exchange/request/agreement.hpp"
+#include "comm/exchange/request/exchange_request.hpp"
 
 namespace muster::test {
 

@@ -8,7 +8,6 @@
 #include <random>
 #include <vector>
 
-#include "comm/tensor/bfloat16.hpp"
 #include "comm/tensor/half.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 

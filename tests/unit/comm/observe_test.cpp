@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "comm/exchange/observe/clock.hpp"
 #include "comm/exchange/observe/counters.hpp"
 #include "comm/exchange/observe/timeline.hpp"
 #include "comm/trace/explain.hpp"

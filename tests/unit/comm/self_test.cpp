@@ -8,7 +8,6 @@
 #include "comm/backend/comm_error.hpp"
 #include "comm/communicator.hpp"
 #include "comm/fail_together.hpp"
-#include "comm/gradients/gradient_reducer.hpp"
 
 namespace muster {
 namespace {
@@ -184,22 +183,6 @@ TEST_F(self, agreement_passes_success_and_reports_failure) {
         EXPECT_EQ(problem.code(), errc::not_found);
         EXPECT_THAT(problem.what(), HasSubstr("opening x.h5 failed on 1 of 1 ranks:\n  rank 0 (n7): no such file"));
     }
-}
-
-TEST_F(self, a_reducer_counts_steps_and_refuses_disorder) {
-    gradient_reducer reducer(alone, {{"w", std::span(a)}, {"b", std::span(b)}}, {.bucket_bytes = 1, .first_bucket_bytes = 1});
-    EXPECT_EQ(reducer.bucket_count(), 2u);
-    EXPECT_THAT(usage_of([&] { reducer.ready(2); }), HasSubstr("there is no gradient 2, only 2"));
-    reducer.ready(1);
-    EXPECT_EQ(reducer.started_buckets(), 0u);  // the buckets start in order
-    EXPECT_THAT(usage_of([&] { reducer.ready(1); }), HasSubstr("gradient 1 (\"b\") was ready before"));
-    EXPECT_THAT(usage_of([&] { reducer.finish(); }), HasSubstr("finish() before ready() of 1 gradients, the first: 0 (\"w\")"));
-    reducer.ready(0);
-    EXPECT_EQ(reducer.started_buckets(), 2u);
-    EXPECT_EQ(reducer.finished_buckets(), 2u);
-    reducer.finish();
-    EXPECT_EQ(reducer.started_buckets(), 0u);
-    EXPECT_EQ(a, std::vector<float>(8, 2.0f));
 }
 
 }  // namespace

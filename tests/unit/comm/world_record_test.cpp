@@ -70,10 +70,6 @@ TEST(check_world, another_job_or_other_options) {
     records[1].direct_ranks = 0;
     EXPECT_THAT(message_of(errc::peer_failed, [&] { check_world(records, world_of(3)); }),
                 HasSubstr("direct_ranks is 0 on rank 1"));
-    records = records_of(3);
-    records[2].shared_bytes = 100;
-    EXPECT_THAT(message_of(errc::peer_failed, [&] { check_world(records, world_of(3)); }),
-                HasSubstr("shared_bytes is 100 on rank 2"));
 }
 
 TEST(is_crowded, counts_the_processors_of_the_ranks_of_one_host) {

@@ -1,4 +1,4 @@
-#include "io/loader/available_memory.hpp"
+#include "io/loader/memory_choice.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "launch/wire/messages.hpp"
-#include "launch/wire/output_frame.hpp"
 
 namespace muster {
 namespace {

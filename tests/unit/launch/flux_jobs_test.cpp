@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "launch/jobs/queue/ask_scheduler.hpp"
-#include "launch/jobs/queue/job_number.hpp"
+#include "launch/jobs/queue/queued_job.hpp"
 
 namespace muster {
 namespace {

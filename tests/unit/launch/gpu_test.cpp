@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/binding.hpp"
-#include "launch/ranks/gpu_variables.hpp"
+#include "launch/ranks/rank_variables.hpp"
 
 namespace muster {
 namespace {

@@ -1,5 +1,5 @@
 // How GPUs are used: by a made-up NVML, which answers as the "NVML API Reference Guide" says.
-#include "launch/hardware/use/gpu_use.hpp"
+#include "launch/hardware/gpu_use.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 #include "launch/jobs/logs/gpu_lines.hpp"
 #include "launch/jobs/logs/watch_screen.hpp"
-#include "launch/ranks/gpus/gpu_sampler.hpp"
+#include "launch/ranks/gpu_sampler.hpp"
 #include "launch/record/gpu_use_record.hpp"
 
 namespace muster {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "launch/scheduler/node_file.hpp"
+#include "launch/scheduler/pbs.hpp"
 
 namespace muster {
 namespace {

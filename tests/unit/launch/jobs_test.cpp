@@ -10,7 +10,6 @@
 #include "launch/jobs/check_program.hpp"
 #include "launch/jobs/job_plan.hpp"
 #include "launch/jobs/job_record.hpp"
-#include "launch/jobs/logs/line_filter.hpp"
 #include "launch/jobs/logs/log_tail.hpp"
 #include "launch/jobs/queue/job_poll.hpp"
 #include "launch/jobs/recorded_run.hpp"

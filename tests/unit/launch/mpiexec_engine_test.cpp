@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "launch/engine/program_version.hpp"
+#include "launch/engine/mpi_family.hpp"
 #include "tests/unit/launch/engine_answers.hpp"
 
 namespace muster {

@@ -183,10 +183,27 @@ TEST(find_faults, equal_findings_are_one_line) {
     auto const text = describe_findings(found, nodes, severity::error);
     ASSERT_EQ(text.size(), 2u);
     EXPECT_THAT(text[0], HasSubstr("/dev/shm has only 0 B free; remove"));
-    EXPECT_THAT(text[0], HasSubstr("node0, node2"));
-    EXPECT_THAT(text[0], HasSubstr("and 4 more: "));
+    EXPECT_THAT(text[0], HasSubstr("node0, node2, node3, node4 and 7 more nodes: "));
     EXPECT_THAT(text[1], HasSubstr("node1: /dev/shm has only 4 KiB free"));
     EXPECT_THAT(describe_findings(found, nodes, severity::note), IsEmpty());
+}
+
+TEST(find_faults, lists_of_nodes_are_cut) {
+    auto nodes = good_nodes(100);
+    for (int n = 0; n < 60; ++n) nodes[static_cast<std::size_t>(n)].report->unresolved = {{"node99", "?"}};
+    EXPECT_THAT(lines(nodes), ElementsAre("node99: its name does not resolve on node0, node1, node2, node3 and 56 more nodes"));
+}
+
+TEST(find_faults, of_many_lines_the_first_are_shown) {
+    auto nodes = good_nodes(3000);
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+        nodes[n].report.reset();
+        nodes[n].silence = "did not answer: ssh: connect to host " + nodes[n].name;
+    }
+    auto const text = describe_findings(find_faults(nodes, wanted()), nodes, severity::error);
+    ASSERT_EQ(text.size(), 17u);
+    EXPECT_THAT(text[15], HasSubstr("node15: it did not answer: ssh: connect to host node15;"));
+    EXPECT_EQ(text[16], "and 2984 more findings; muster doctor --allocation --json has each");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <functional>
 #include <string>
 
-#include "base/process/text_file.hpp"
+#include "base/process/files.hpp"
 #include "launch/ranks/output_writer.hpp"
 
 namespace muster {

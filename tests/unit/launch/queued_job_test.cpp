@@ -8,7 +8,6 @@
 
 #include "base/error.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
-#include "launch/jobs/queue/job_number.hpp"
 
 namespace muster {
 namespace {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/process/text_file.hpp"
+#include "base/process/files.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {

@@ -6,8 +6,7 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "launch/commands/config_command.hpp"
-#include "launch/commands/man_command.hpp"
+#include "launch/commands/commands.hpp"
 #include "launch/help/command_table.hpp"
 #include "launch/help/help.hpp"
 #include "launch/settings/setting_values.hpp"
@@ -80,7 +79,8 @@ TEST(foreign_options, leave_muster_its_own_letter_and_say_that_jobs_count_gpus) 
     EXPECT_EQ(resolve_settings("script", {"--gpus", "8", "-t", "1h", "--", "true"}, sources).text("time"), "1h");
     EXPECT_THAT(failure("run", {"-t", "1", "true"}, sources), HasSubstr("-t is an option of torchrun"));
     for (std::string const word : {"-N", "--nodes", "--nnodes"})
-        EXPECT_THAT(failure("script", {word, "2", "--", "true"}, sources), HasSubstr("muster script takes no " + word + ": the number of nodes follows"));
+        EXPECT_THAT(failure("script", {word, "2", "--", "true"}, sources),
+                    HasSubstr("muster script takes no " + word + ": the number of nodes follows"));
     EXPECT_THAT(failure("run", {"-N", "2", "true"}, sources), HasSubstr("--nnodes"));
 }
 

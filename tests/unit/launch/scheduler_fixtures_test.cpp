@@ -14,7 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/commands/hosts_command.hpp"
+#include "launch/commands/commands.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 
 namespace muster {

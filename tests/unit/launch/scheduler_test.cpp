@@ -7,8 +7,8 @@
 #include <map>
 
 #include "base/error.hpp"
-#include "launch/commands/hosts_command.hpp"
-#include "launch/scheduler/pbs_job.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/scheduler/pbs.hpp"
 #include "launch/scheduler/slurm/slurm_job.hpp"
 
 namespace muster {

@@ -1,4 +1,4 @@
-#include "launch/commands/script_command.hpp"
+#include "launch/commands/commands.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

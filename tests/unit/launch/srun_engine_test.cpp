@@ -9,7 +9,6 @@
 #include "launch/engine/engine_job.hpp"
 #include "launch/engine/mpi_family.hpp"
 #include "launch/engine/mpirun_engine.hpp"
-#include "launch/engine/program_version.hpp"
 #include "launch/scheduler/slurm/slurm_job.hpp"
 #include "tests/unit/launch/engine_answers.hpp"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 
-#include "pmix/library/library_version.hpp"
+#include "pmix/library/open_library.hpp"
 #include "pmix/server/client_variables.hpp"
 #include "tests/unit/pmix/local_job.hpp"
 

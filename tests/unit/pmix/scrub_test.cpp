@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "pmix/server/open_mpi_environment.hpp"
+#include "pmix/server/client_variables.hpp"
 
 namespace muster::pmix {
 namespace {

@@ -1,0 +1,47 @@
+#include "base/process/this_process.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/process/files.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+std::filesystem::path self_program() {
+    std::error_code fault;
+    auto path = std::filesystem::read_symlink("/proc/self/exe", fault);
+    if (fault) throw error(errc::system, fmt::format("cannot read the link /proc/self/exe: {}; mount /proc", fault.message()));
+    return path;
+}
+
+void replace_program(std::string const& path, std::vector<std::string> const& words, environment const& variables) {
+    auto const lines = variables.lines();
+    std::vector<char*> argv, envp;
+    for (auto const& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+    for (auto const& line : lines) envp.push_back(const_cast<char*>(line.c_str()));
+    argv.push_back(nullptr);
+    envp.push_back(nullptr);
+    std::fflush(nullptr);
+    ::execve(path.c_str(), argv.data(), envp.data());
+    throw_system("execve", path);
+}
+
+bool catches_signal(pid_t pid, int signal_number) {
+    constexpr std::string_view field = "SigCgt:";
+    if (signal_number < 1 || signal_number > 64) return false;
+    auto const status = read_text_file("/proc/" + std::to_string(pid) + "/status");
+    for (auto const line : split(status, '\n'))
+        if (line.starts_with(field)) {
+            std::string const mask(trim(line.substr(field.size())));
+            return (std::strtoull(mask.c_str(), nullptr, 16) >> (signal_number - 1) & 1) != 0;
+        }
+    return false;
+}
+
+}  // namespace muster

@@ -1,0 +1,31 @@
+// What a process asks of itself: its program, another in its place, and who handles a signal.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+
+namespace muster {
+
+// Replaces this process by another program.
+
+/// Becomes the program of the file `path`, with `words` as its argv (the first is its own name) and `variables`; what stands in standard output's and
+/// standard error's buffers is written first. Does not return. Throws errc::system if the program cannot be executed.
+[[noreturn]] void replace_program(std::string const& path, std::vector<std::string> const& words, environment const& variables);
+
+// Asks of another process whether it has a handler for a signal, which would end it otherwise.
+
+/// Whether the process has a handler for the signal (1 to 64): SigCgt of /proc/PID/status, proc(5). One that ignores or blocks it has
+/// none. False if there is no such process, or it may not be read. Any thread.
+bool catches_signal(pid_t pid, int signal_number);
+
+// Finds the file of the running program.
+
+/// The absolute path of the program that this process runs, with links resolved. Throws errc::system.
+std::filesystem::path self_program();
+
+}  // namespace muster

@@ -1,0 +1,273 @@
+#include "bench/predict/predict_command.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/process/run_captured.hpp"
+#include "base/process/this_process.hpp"
+#include "base/text_table.hpp"
+#include "base/units.hpp"
+#include "bench/predict/measured_step.hpp"
+#include "bench/predict/simulation.hpp"
+#include "bench/tools/checked_json.hpp"
+#include "bench/tools/gradient_sets.hpp"
+#include "bench/tools/options.hpp"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr option_row predict_options[]{
+    {"platform", 0, "NAME", "dgx-a100, dgx-h100, polaris or perlmutter", ""},
+    {"latency-us", 0, "US", "instead of a platform: one rank a node, links of this latency", ""},
+    {"link-gbs", 0, "GB/s", "and of this rate", "10"},
+    {"ranks", 'n', "LIST", "numbers of ranks to predict", "2,4,8,16,32"},
+    {"net", 0, "NAME", "whose gradients: mnist, cifar10, resnet50 or gpt2-small; default: the study's", ""},
+    {"gradient-bytes", 0, "SIZE", "instead: gradients of so many bytes in f32, taken to be 16 tensors", ""},
+    {"steps", 0, "N", "of a program that does not print the metric 'steps': how many a run makes", ""},
+    {"compute-ms", 0, "MS", "of a step on one rank of that machine, instead of the measured one", ""},
+    {"bucket-bytes", 0, "SIZE", "of the gradients' buckets; muster.torch: the first of 1 MiB, the others of 8 MiB", "8MiB"},
+    {"validate", 0, "", "instead of a study: the platforms' simulated allreduces beside published bus bandwidths", ""},
+    {"json", 0, "FILE|-", "the prediction (schema muster.prediction/2)", ""},
+};
+
+/// By what communication's simulated time is to be multiplied, at least and at most, to meet every published rate: what --validate
+/// found when this was written (docs/prediction.md).
+constexpr double least_slower = 0.76, most_slower = 1.78;  // DGX A100 and Polaris, 2 nodes each
+
+/// One number of ranks: as the platform is described, and at best and worst by what is known of the error.
+struct predicted_row {
+    int ranks = 1;
+    simulation_result expected, best, worst;
+};
+
+struct prediction {
+    std::vector<measured_step> measured;
+    double best_compute_s = 0, compute_s = 0, worst_compute_s = 0, input_s = 0;
+    bool given_compute = false;
+    simulation_job job;
+    std::vector<predicted_row> rows;
+    double alone_s() const noexcept { return compute_s + input_s; }
+};
+
+/// Beside this program in a build tree, in libexec/muster where it is installed.
+std::string simulator() {
+    auto const here = self_program().parent_path();
+    for (auto const& path : {here / "muster-simulate", here / "../libexec/muster/muster-simulate"})
+        if (fs::exists(path)) return path.string();
+    throw error(
+        errc::unavailable,
+        fmt::format("the simulator is not there ({}): it is built where SimGrid is; install libsimgrid-dev (3.32 or later) "
+                    "and build muster again",
+                    (here / "muster-simulate").string()));
+}
+
+/// With all links so many times as slow.
+simulation_result simulate(simulation_job job, double slower, double compute_s, environment const& variables) {
+    auto& on = job.platform;
+    for (double* rate : {&on.port_gbs, &on.pair_gbs, &on.pcie_gbs, &on.card_gbs}) *rate /= slower;
+    for (double* latency : {&on.local_latency_us, &on.network_latency_us}) *latency *= slower;
+    job.forward_s = compute_s / 3;
+    job.backward_s = compute_s * 2 / 3;
+    auto const program = simulator(), input = to_json(job).dump();
+    auto how = foreground();
+    how.input = input;
+    auto const output = run_program({program}, variables, how);
+    if (output.exit_status != 0)
+        throw error(errc::peer_failed, fmt::format("{} ended with exit code {} at {} ranks on {}; its messages are above",
+                                                   program, output.exit_status, job.ranks, on.name));
+    return read_result(parse_json(output.out, "what the simulator printed"));
+}
+
+platform_model platform_of(given_options const& given) {
+    if (given.has("platform") == given.has("latency-us"))
+        throw error(errc::usage, "predict: give --platform NAME, or --latency-us and --link-gbs");
+    if (given.has("platform")) return platform_named(given.text("platform"));
+    double const latency = given.real("latency-us"), gbs = given.real("link-gbs");
+    if (!(gbs > 0 && latency >= 0)) throw error(errc::usage, "predict: --latency-us is to be 0 or more, --link-gbs more than 0");
+    return plain_link(latency, gbs);
+}
+
+/// Gradients become ready from the last layer to the first.
+std::vector<std::size_t> tensors_of(given_options const& given, study const& results) {
+    constexpr std::size_t tensors = 16;
+    if (given.has("gradient-bytes")) {
+        auto const elements = parse_bytes(given.text("gradient-bytes"), "--gradient-bytes") / sizeof(float);
+        return std::vector<std::size_t>(tensors, std::max<std::size_t>(1, elements / tensors));
+    }
+    auto const name = given.has("net") ? given.text("net") : results.plan.net;
+    if (name.empty())
+        throw error(errc::usage, "predict: the gradients of the study's program are not known; give --gradient-bytes, or --net");
+    auto const set = gradients_of(name);
+    return {set.elements.rbegin(), set.elements.rend()};
+}
+
+/// What the ranks of one machine cost each other is not what those of the other machine will: the range has both.
+void set_compute(prediction& p, given_options const& given) {
+    auto const& alone = p.measured.front();
+    p.input_s = alone.input_s;
+    p.compute_s = p.best_compute_s = p.worst_compute_s = alone.compute_s;
+    p.given_compute = given.has("compute-ms");
+    if (p.given_compute)
+        p.compute_s = p.best_compute_s = p.worst_compute_s = given.real("compute-ms") * 1e-3;
+    else
+        for (auto const& each : p.measured)
+            if (!each.oversubscribed && each.compute_s > 0) {
+                p.best_compute_s = std::min(p.best_compute_s, each.compute_s);
+                p.worst_compute_s = std::max(p.worst_compute_s, each.compute_s);
+            }
+    if (!(p.compute_s > 0)) throw error(errc::usage, "predict: a step's compute is 0; give --compute-ms");
+}
+
+prediction predict(given_options const& given, environment const& variables) {
+    if (given.words().size() != 1)
+        throw error(errc::usage, "predict: give one RESULTS.json of muster-bench scale, or its folder");
+    auto const& file = given.words().front();
+    auto const results = read_study_file(file);
+    prediction p;
+    std::optional<double> steps;
+    if (given.has("steps")) steps = count_of(given, "steps");
+    p.measured = steps_of_study(results, steps, file);
+    set_compute(p, given);
+    p.job.platform = platform_of(given);
+    p.job.tensors = tensors_of(given, results);
+    p.job.bucket_bytes = parse_bytes(given.text("bucket-bytes"), "--bucket-bytes");
+    p.job.input_s = p.input_s;
+    for (int const ranks : parse_list(given.text("ranks"), "--ranks", 1, 4096)) {
+        p.job.ranks = ranks;
+        p.rows.push_back({ranks, simulate(p.job, 1, p.compute_s, variables),
+                          simulate(p.job, least_slower, p.best_compute_s, variables),
+                          simulate(p.job, most_slower, p.worst_compute_s, variables)});
+    }
+    return p;
+}
+
+std::string ms(double seconds) {
+    return fmt::format("{:.3f}", seconds * 1e3);
+}
+
+std::string known_error(double best, double worst, double expected) {
+    return fmt::format("{:+.0f}% to {:+.0f}%", 100 * (best / expected - 1), 100 * (worst / expected - 1));
+}
+
+std::string_view limit_of(prediction const& p, predicted_row const& row) {
+    if (row.expected.exposed_s > std::max(p.compute_s, p.input_s)) return "communication";
+    return p.input_s > p.compute_s ? "the loader" : "compute";
+}
+
+/// The work of N ranks in a second over that of one: a batch a rank.
+double speedup(prediction const& p, predicted_row const& row, simulation_result const& of) {
+    return row.ranks * p.alone_s() / of.step_s;
+}
+
+std::string table_of(prediction const& p) {
+    std::vector<std::vector<std::string>> rows{
+        {"ranks", "step ms", "known error", "speed-up", "known error", "efficiency", "exposed ms", "limit"}};
+    for (auto const& row : p.rows) {
+        double const s = speedup(p, row, row.expected);
+        rows.push_back({std::to_string(row.ranks), ms(row.expected.step_s),
+                        known_error(row.best.step_s, row.worst.step_s, row.expected.step_s), fmt::format("{:.2f}", s),
+                        known_error(speedup(p, row, row.worst), speedup(p, row, row.best), s),
+                        fmt::format("{:.0f}%", 100 * s / row.ranks), ms(row.expected.exposed_s), std::string(limit_of(p, row))});
+    }
+    std::string measured;
+    for (auto const& each : p.measured)
+        measured += fmt::format("{}{} rank{}: {} ms a step, of it compute {}, input {}, waiting for gradients {}{}",
+                                measured.empty() ? "" : "\n  ", each.ranks, each.ranks == 1 ? "" : "s", ms(each.step_s),
+                                ms(each.compute_s), ms(each.input_s), ms(each.exposed_s),
+                                each.oversubscribed ? " (oversubscribed, not used)" : "");
+    return fmt::format(
+        "SIMULATED on {}. Not a measurement.\n{}"
+        "known error: links {:.2f} to {:.2f} times as slow, as far as simulated allreduces are off published bus bandwidths; "
+        "compute "
+        "{} to {} ms{}\n"
+        "speed-up: of a fixed batch a rank, beside one rank that computes {} ms and waits {} ms for input\n"
+        "measured\n  {}\n{}",
+        p.job.platform.description, align_columns(rows), least_slower, most_slower, ms(p.best_compute_s), ms(p.worst_compute_s),
+        p.given_compute ? " (given)" : ", as it was measured", ms(p.compute_s), ms(p.input_s), measured,
+        p.given_compute
+            ? ""
+            : "compute is that of the measured machine; where the other's processors or GPUs differ, give --compute-ms\n");
+}
+
+nlohmann::json to_json(prediction const& p) {
+    nlohmann::json out{{"schema", "muster.prediction/2"}, {"simulated", true},    {"platform", to_json(p.job.platform)},
+                       {"compute_s", p.compute_s},        {"input_s", p.input_s}, {"measured", nlohmann::json::array()},
+                       {"rows", nlohmann::json::array()}};
+    for (auto const& each : p.measured)
+        out["measured"].push_back({{"ranks", each.ranks}, {"step_s", each.step_s}, {"compute_s", each.compute_s}});
+    for (auto const& row : p.rows)
+        out["rows"].push_back({{"ranks", row.ranks},
+                               {"simulated", true},
+                               {"step_s", row.expected.step_s},
+                               {"best_step_s", row.best.step_s},
+                               {"worst_step_s", row.worst.step_s},
+                               {"exposed_s", row.expected.exposed_s},
+                               {"backend", row.expected.backend},
+                               {"speedup", speedup(p, row, row.expected)},
+                               {"limit", limit_of(p, row)}});
+    return out;
+}
+
+/// One allreduce of 256 MiB at each published rate of this platform ("": of all).
+std::string validation_of(std::string const& platform, environment const& variables) {
+    constexpr std::size_t large_bytes = std::size_t{256} << 20;
+    std::vector<std::vector<std::string>> rows{
+        {"platform", "ranks", "simulated GB/s", "published GB/s", "error", "published where"}};
+    for (auto const& each : published_rates()) {
+        if (!platform.empty() && each.platform != platform) continue;
+        simulation_job job;
+        job.platform = platform_named(each.platform);
+        job.ranks = each.ranks;
+        job.tensors = {large_bytes / sizeof(float)};
+        double const seconds = simulate(job, 1, 0, variables).step_s;  // nothing but one bucket
+        double const gbs = static_cast<double>(large_bytes) / seconds * 2 * (each.ranks - 1) / each.ranks / 1e9;
+        rows.push_back({each.platform, std::to_string(each.ranks), fmt::format("{:.1f}", gbs),
+                        fmt::format("{:.0f}", each.busbw_gbs), fmt::format("{:+.0f}%", 100 * (gbs / each.busbw_gbs - 1)),
+                        each.source});
+    }
+    return "SIMULATED bus bandwidth of one allreduce of 256 MiB by muster's mpi and hierarchical backends; the published ones "
+           "are "
+           "NCCL's.\n" +
+           align_columns(rows);
+}
+
+}  // namespace
+
+constexpr command_row predict_row{
+    .name = "predict",
+    .summary = "what to expect of a measured program on more ranks of a modelled machine",
+    .synopsis = "RESULTS.json --platform NAME [options]",
+    .examples =
+        "  muster-bench predict scaling --platform perlmutter --ranks 4,8,16,32\n"
+        "  muster-bench predict study/results.json --steps 500 --gradient-bytes 100MiB --platform polaris --ranks 32\n",
+    .options = predict_options,
+    .description =
+        "Takes compute and input of a step from the study's smallest number of ranks, and simulates communication. Nothing that "
+        "it\n"
+        "prints is a measurement.",
+    .most_words = 1,
+};
+
+int predict_command(given_options const& given, environment const& variables) {
+    if (given.has("validate")) {
+        fmt::print("{}", validation_of(given.has("platform") ? platform_named(given.text("platform")).name : "", variables));
+        return 0;
+    }
+    auto const p = predict(given, variables);
+    auto const json = given.text("json");
+    if (json == "-")
+        fmt::print("{}\n", to_json(p).dump(1));
+    else
+        fmt::print("{}", table_of(p));
+    if (!json.empty() && json != "-") write_json_file(json, to_json(p));
+    return 0;
+}
+
+}  // namespace muster

@@ -1,0 +1,174 @@
+#include "bench/scaling/net_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "base/embedded_text.hpp"
+#include "base/error.hpp"
+#include "base/process/process.hpp"
+#include "base/process/run_captured.hpp"
+#include "base/process/this_process.hpp"
+#include "base/text.hpp"
+#include "bench/peers/peer.hpp"
+#include "bench/scaling/training_protocol.hpp"
+#include "bench/steps/steps_command.hpp"
+#include "bench/tools/options.hpp"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char const* published_table = "published_table.py";
+
+constexpr char const* net_options_of_scale[]{"net",      "data",     "images",          "epochs",     "seed",      "lr",
+                                             "momentum", "protocol", "target-accuracy", "api",        "backend",   "device",
+                                             "threads",  "python",   "steps",           "compute-ms", "compute-by"};
+
+/// What is handed to the program as it stands: of a network that is trained, and of one whose compute is timed.
+constexpr char const* of_trained[]{"images", "seed", "lr", "momentum", "api", "backend", "device", "threads"};
+constexpr char const* of_timed[]{"steps", "compute-ms", "compute-by", "backend"};
+
+[[noreturn]] void refuse_net(std::string const& what) {
+    throw error(errc::usage, what);
+}
+
+training_protocol const& protocol_of(given_options const& given) {
+    std::string name = given.has("protocol") ? given.text("protocol") : "";
+    for (std::string const series : {"strong", "weak"}) {
+        if (!given.has(series)) continue;
+        if (!name.empty() && name != series)
+            refuse_net(fmt::format("--{} and --protocol {} exclude each other; give one", series, name));
+        name = series;
+    }
+    return training_protocol_named(name.empty() ? "fast" : name);
+}
+
+bool has_torch(std::string const& python, environment const& variables) {
+    constexpr std::chrono::seconds patience{20};
+    constexpr char const* ask = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)";
+    return run_captured({python, "-c", ask}, variables, patience).exit_status == 0;
+}
+
+/// --python; else the first python3 that has PyTorch, of the one on PATH and the system's.
+std::string python_of(given_options const& given, environment const& variables, bool here) {
+    if (given.has("python")) return given.text("python");
+    if (!here) return "python3";
+    for (std::string const each : {"python3", "/usr/bin/python3"})
+        if (!find_program_or_nothing(each, variables).empty() && has_torch(each, variables)) return each;
+    throw error(errc::unavailable,
+                "no PyTorch: neither python3 nor /usr/bin/python3 finds the module torch; install it (Debian: apt install "
+                "python3-torch), or name an interpreter that has it with --python");
+}
+
+void add_data(given_options const& given, study_plan& plan) {
+    auto const data = given.has("data") ? given.text("data") : std::string();
+    if (data.empty()) {
+        plan.notes.emplace_back("generated images, no data set");
+        return;
+    }
+    if (std::error_code fault; !fs::is_regular_file(data, fault))
+        throw error(errc::not_found, fmt::format("--data: no file '{}'; make one with muster stage convert", data));
+    plan.program.insert(plan.program.end(), {"--data", fs::absolute(data).string()});
+    if (given.has("images")) plan.notes.push_back(fmt::format("only {} of the images", given.text("images")));
+}
+
+/// --batch is of all ranks in a strong series, else of one.
+void add_batch(given_options const& given, study_plan& plan) {
+    bool const strong = plan.series == work_series::strong;
+    int const most = *std::max_element(plan.ranks.begin(), plan.ranks.end());
+    long const batch = given.has("batch") ? given.integer("batch", 1, 1'000'000) : strong ? 64L * most : 64;
+    if (!strong && !given.has("batch")) return;
+    for (int const ranks : plan.ranks)
+        if (strong && batch % ranks != 0)
+            refuse_net(fmt::format("--batch: {} does not divide among {} ranks; give a multiple of every number of ranks", batch,
+                                   ranks));
+    if (plan.series != work_series::as_given) plan.batch = batch;
+    plan.program.insert(plan.program.end(), {strong ? "--global-batch" : "--batch", std::to_string(batch)});
+}
+
+void add_epochs(given_options const& given, study_plan& plan, training_protocol const& protocol) {
+    auto const epochs = given.has("epochs") ? given.integer("epochs", 1, 1'000'000) : protocol.epochs;
+    if (epochs < protocol.epochs)
+        plan.notes.push_back(fmt::format("shortened: {} of the protocol's {} epochs", epochs, protocol.epochs));
+    plan.program.insert(plan.program.end(), {"--epochs", std::to_string(epochs)});
+}
+
+void add_target(given_options const& given, study_plan& plan, training_protocol const& protocol) {
+    bool const wanted = protocol.judged.name == "time_to_accuracy_s";
+    if (!wanted && given.has("target-accuracy")) refuse_net("--target-accuracy is for --protocol accuracy; give that too");
+    if (!wanted) return;
+    auto const share = given.has("target-accuracy") ? parse_share(given.text("target-accuracy"), "--target-accuracy") : 0.97;
+    plan.program.insert(plan.program.end(), {"--target-accuracy", fmt::format("{:g}", share)});
+}
+
+void hand_on(given_options const& given, study_plan& plan, std::span<char const* const> names) {
+    for (auto const* name : names)
+        if (given.has(name)) plan.program.insert(plan.program.end(), {fmt::format("--{}", name), given.text(name)});
+}
+
+void refuse_others(given_options const& given, std::string const& net, std::initializer_list<char const*> names) {
+    for (auto const* name : names)
+        if (given.has(name))
+            refuse_net(fmt::format("--{} says nothing of {}, {}; leave it out", name, net,
+                                   is_timed_network(net) ? "whose compute is timed" : "which is trained"));
+}
+
+void add_steps(given_options const& given, study_plan& plan, training_protocol const& protocol) {
+    if (protocol.averages_loss || protocol.judged.name == "time_to_accuracy_s" || protocol.series == work_series::strong)
+        refuse_net(fmt::format("--protocol {}: {} is not trained, its compute is timed; give fast, steady or weak", protocol.name,
+                               plan.net));
+    refuse_others(given, plan.net,
+                  {"data", "images", "seed", "lr", "momentum", "api", "device", "threads", "python", "target-accuracy"});
+    plan.notes.emplace_back("timed compute, no training");
+    plan.program = {self_program().string(), "steps", "--net", plan.net};
+    add_epochs(given, plan, protocol);
+    add_batch(given, plan);
+    hand_on(given, plan, of_timed);
+}
+
+}  // namespace
+
+std::span<char const* const> net_option_names() noexcept {
+    return net_options_of_scale;
+}
+
+void read_net_request(given_options const& given, environment const& variables, fs::path const& folder, bool here,
+                      study_plan& plan) {
+    for (auto const* name : {"metric", "metric-file", "time-metric", "rate-metric"})
+        if (given.has(name)) refuse_net(fmt::format("--{} is for a program of your own; name one behind --", name));
+    auto const& protocol = protocol_of(given);
+    plan.net = given.has("net") ? given.text("net") : std::string("mnist");
+    plan.protocol = protocol.name;
+    plan.judged = protocol.judged;
+    plan.series = protocol.series;
+    if (is_timed_network(plan.net)) return add_steps(given, plan, protocol);
+    if (plan.net != "mnist" && plan.net != "cifar10")
+        refuse_net(fmt::format("--net: '{}' is unknown; give mnist, cifar10, resnet50 or gpt2-small", plan.net));
+    refuse_others(given, plan.net, {"steps", "compute-ms", "compute-by"});
+    auto const script = fs::absolute(folder / published_table);
+    plan.program = {python_of(given, variables, here), script.string(), "--net", plan.net};
+    add_data(given, plan);
+    if (protocol.averages_loss) plan.program.emplace_back("--average-loss");
+    add_epochs(given, plan, protocol);
+    add_batch(given, plan);
+    add_target(given, plan, protocol);
+    hand_on(given, plan, of_trained);
+}
+
+void write_net_program(study_plan const& plan) {
+    if (!plan.has_net() || is_timed_network(plan.net)) return;
+    auto const& script = plan.program.at(1);
+    std::ofstream file(script);
+    file << find_text(peer_files(), published_table);
+    if (!file.flush()) throw_system("write", script, 0, "give another folder with -o");
+}
+
+std::string net_name(study_plan const& plan) {
+    return plan.notes.empty() ? plan.net : fmt::format("{} ({})", plan.net, join(plan.notes, "; "));
+}
+
+}  // namespace muster

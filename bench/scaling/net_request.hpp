@@ -1,0 +1,30 @@
+// A request to study a network that muster-bench brings itself: reads its options into a plan.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "base/command/given_options.hpp"
+#include "base/environment.hpp"
+#include "bench/study/study.hpp"
+
+namespace muster {
+
+/// Names of the options of `scale` that are for these networks alone.
+std::span<char const* const> net_option_names() noexcept;
+
+/// Completes a plan whose ranks are known: program, protocol, series, judged metric and notes. mnist and cifar10 are trained by
+/// examples/published_table.py, a copy of which is to be in `folder`, in a Python that has PyTorch; resnet50 and gpt2-small are steps of timed
+/// compute, by muster-bench steps. `here`: the runs are made on this machine, so that its Python is asked. Throws errc::usage,
+/// errc::not_found, errc::unavailable.
+void read_net_request(given_options const& given, environment const& variables, std::filesystem::path const& folder, bool here,
+                      study_plan& plan);
+
+/// Writes that copy where the plan has one, into its folder, which exists. Throws errc::system.
+void write_net_program(study_plan const& plan);
+
+/// "mnist", "cifar10 (generated images, no data set)": the network, and what every reader must know. Pure.
+std::string net_name(study_plan const& plan);
+
+}  // namespace muster

@@ -1,0 +1,99 @@
+// The functions of the commands of `muster` that start no job: one row each in launch/help/command_table.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "launch/commands/finding.hpp"
+#include "launch/scheduler/allocation.hpp"
+#include "launch/settings/resolve_settings.hpp"
+#include "launch/settings/run_options.hpp"
+#include "launch/site/script_plan.hpp"
+
+namespace muster {
+
+// `muster completion`: prints the completion script for a shell.
+
+/// Returns the exit code; throws errc::usage.
+int completion_command(std::vector<std::string> const& args, environment const& variables);
+
+// `muster config`: shows the value of every setting and where it came from, and checks settings files.
+
+/// Returns the exit code; throws errc::usage and errc::config.
+int config_command(std::vector<std::string> const& args, environment const& variables);
+
+/// The settings that files may set, with the values in `given`; without `all` only those that somebody has set. A table for
+/// people, or JSON (schema "muster.config/1"). Pure.
+std::string config_table(settings_result const& given, bool all);
+std::string config_json(settings_result const& given, bool all);
+
+// `muster doctor`: examines this machine and the job, and prints what is missing and what to do.
+
+/// Looks at what muster and the programs under it need on this machine, at the job and at what can start ranks on its nodes.
+/// Starts nothing but `mpirun --version` and its like.
+std::vector<finding> examine(run_options const& options, environment const& variables);
+
+/// Prints the findings, with --allocation those of every node too; exit code 0, or 1 if something is missing without which ranks
+/// cannot run here, or a node is unfit for them.
+int doctor_command(std::vector<std::string> const& args, environment const& variables);
+
+// `muster hosts`: prints the nodes of this job, for people and for other launchers.
+
+int hosts_command(std::vector<std::string> const& args, environment const& variables);
+
+/// The allocation in each of the forms of --format; pure.
+std::string hosts_table(allocation const& given);
+std::string hosts_json(allocation const& given);      ///< schema muster.hosts/1
+std::string hosts_hostfile(allocation const& given);  ///< "host slots=N" a line, as mpirun and prterun read it
+std::string hosts_slurm(allocation const& given);     ///< one compressed list, as for srun -w
+std::string hosts_pbs(allocation const& given);       ///< each host as often as it has slots, as $PBS_NODEFILE
+
+// Man pages of muster and of its commands, and the command that prints them.
+
+/// Prints the page of muster or of a command as man(7) source; returns the exit code. Throws errc::usage.
+int man_command(std::vector<std::string> const& args, environment const& variables);
+
+/// The page; of muster itself for an empty `command`. Pure.
+std::string man_page(std::string_view command);
+
+// `muster plan`: prints where each rank would go.
+
+/// Prints where each rank would go, without starting anything; returns the exit code.
+int plan_command(std::vector<std::string> const& args, environment const& variables);
+
+// `muster run`: reads its options and runs the job.
+
+/// Reads the options of `muster run` and the settings below them (environment, muster.toml, site). Prints help and returns
+/// nothing if that was asked for; prints notes. Throws errc::usage, errc::config.
+std::optional<run_options> parse_run_options(std::vector<std::string> const& args, environment const& variables);
+
+/// Runs it; returns the exit code.
+int run_command(std::vector<std::string> const& args, environment const& variables);
+
+// `muster script`: prints a job script for a site.
+
+/// Throws errc::usage for what is not an option, a missing one, a second one or a value that does not parse; errc::config for a
+/// settings file that is not right.
+script_options parse_script_options(std::vector<std::string> const& args, settings_sources const& sources = {});
+
+/// The site of `options` is loaded and the script planned; options.muster, site and template_file become whole paths. Throws as
+/// load_site and plan_script.
+script_plan plan_job(script_options& options, environment const& env);
+
+/// The script by the template of that file, or the built-in one. Throws errc::usage if the file is not there, errc::config
+/// if it is no template.
+std::string render_script(script_request const& request, std::string const& template_file);
+
+/// The subcommand, without its own name in `args`: the script on standard output, notes on standard error. Returns the exit code;
+/// throws errc::usage or errc::config for what the user can change. Nothing is printed on standard output unless all is right.
+int script_command(std::vector<std::string> const& args, environment const& env);
+
+// The hidden command `muster shim`: starts and watches one rank; engines start it once a rank.
+
+/// Watches one rank on this node (shim.hpp). Returns the exit code of the process.
+int shim_command(std::vector<std::string> const& args, environment const& variables);
+
+}  // namespace muster

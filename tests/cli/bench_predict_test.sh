@@ -1,0 +1,73 @@
+# timeout: 300
+# Predictions from measured studies: known answers, the word on everything, the known error, what is refused.
+. "$(dirname "$0")/lib.sh"
+bench=$MUSTER_BIN/muster-bench
+[ -x "$bench" ] || skip "muster-bench was not built (no MPI or no HDF5)"
+
+# A program of 100 steps of 20 ms on one rank, of which it waits 1 ms for input; on two ranks a step computes a tenth longer.
+cat >program <<'PROGRAM'
+#!/bin/sh
+[ "$RANK" = 0 ] || exit 0
+[ "$WORLD_SIZE" = 1 ] && echo "muster-metric: train_s 2.1 s" || echo "muster-metric: train_s 2.4 s"
+echo "muster-metric: loader_wait_s 0.1 s"
+[ "$WORLD_SIZE" = 1 ] || echo "muster-metric: allreduce_wait_s 0.1 s"
+PROGRAM
+chmod +x program
+expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 1,2 --repeats 1 --warmup 0 --time-metric train_s --no-html -o own -- ./program
+if [ ! -x "$MUSTER_BIN/muster-simulate" ]; then
+    expect_exit 125 "$bench" predict own --steps 100 --gradient-bytes 1MiB --platform polaris
+    expect_contains stderr "install libsimgrid-dev"
+    skip "the simulator was not built (no libsimgrid-dev, or sanitizers)"
+fi
+
+# Two ranks over one link of known latency and rate, and nothing to hide a gradient behind: whole tensors go both ways at once in halves,
+# twice. 17 ranks are more than muster reduces directly: MPI's ring, 2 * 16 rounds of a 17th. Of 60, one simulated round stands for four.
+expect_exit 0 "$bench" predict own --steps 100 --gradient-bytes 64MiB --bucket-bytes 64MiB --compute-ms 0.001 --latency-us 10 --link-gbs 10 --ranks 2,17,60 --json -
+expect_true python3 - "$OUT" <<'PY'
+import json, sys
+out = json.load(open(sys.argv[1]))
+assert out["simulated"] is True and out["schema"] == "muster.prediction/2"
+alpha, beta, S, first = 10e-6, 1 / 10e9, 64 << 20, 4 << 20  # of 16 tensors the first alone is the first bucket
+def ring(n, bytes): return 2 * (n - 1) * (alpha + bytes / n * beta)
+expected = {2: S * beta, 17: ring(17, first) + ring(17, S - first), 60: ring(60, first) + ring(60, S - first)}
+for row in out["rows"]:
+    assert row["simulated"] is True and row["limit"] == "communication"
+    assert abs(row["exposed_s"] / expected[row["ranks"]] - 1) < (0.1 if row["ranks"] == 60 else 0.05), (row, expected)
+PY
+
+expect_exit 0 "$bench" predict own/results.json --steps 100 --gradient-bytes 100MiB --platform perlmutter --ranks 4,8 --json p.json
+expect_contains stdout "SIMULATED on NERSC Perlmutter" "Not a measurement" "1 rank: 21.000 ms a step, of it compute 20.000, input 1.000" \
+    "compute 20.000 to 22.000 ms, as it was measured"
+expect_matches stdout '^ranks +step ms +known error +speed-up +known error' '^ *8 +[0-9.]+ +[-+][0-9]+% to \+[0-9]+% +[0-9.]+ +-[0-9]+% to [-+][0-9]+% .* compute$'
+expect_true python3 - <<'PY'
+import json
+for row in json.load(open("p.json"))["rows"]:
+    assert row["best_step_s"] <= row["step_s"] <= row["worst_step_s"], row
+    assert row["worst_step_s"] > 1.08 * row["step_s"], "what two ranks cost each other was measured"
+    assert 0.021 <= row["step_s"] < 0.026, row
+PY
+
+# The network of the study is known, and its steps are told. 1,024 ranks of them.
+expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 1 --repeats 1 --warmup 0 --net resnet50 --steps 3 --compute-ms 20 --compute-by wait --no-html -o timed
+expect_exit 0 "$bench" predict timed --platform dgx-a100 --ranks 8
+expect_matches stdout '^ *8 +[0-9]+\.[0-9]+ '
+expect_exit 0 "$bench" predict timed --platform dgx-a100 --net mnist --compute-ms 5 --ranks 1024 --json many.json
+expect_true python3 -c '
+import json
+r, = json.load(open("many.json"))["rows"]
+assert r["ranks"] == 1024 and 0.005 < r["step_s"] < 0.02, r'
+
+# The platforms beside what was published of them.
+expect_exit 0 "$bench" predict --validate --platform dgx-h100
+expect_matches stdout '^dgx-h100 +8 +36[0-9]\.[0-9] +367 '
+
+expect_exit 125 "$bench" predict own --gradient-bytes 1MiB --platform polaris
+expect_contains stderr "print the metric 'steps', or give --steps"
+expect_exit 2 "$bench" predict own --steps 100 --platform polaris
+expect_contains stderr "give --gradient-bytes, or --net"
+expect_exit 2 "$bench" predict timed --platform frontier
+expect_contains stderr "there is no such platform"
+expect_exit 2 "$bench" predict timed
+expect_contains stderr "give --platform NAME"
+expect_exit 2 "$bench" predict
+expect_contains stderr "give one RESULTS.json"
