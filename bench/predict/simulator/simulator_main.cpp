@@ -170,7 +170,8 @@ simulation_result simulate(simulation_job const& job, s4u::Engine& engine) {
     let_payloads_go();
     set_memory_rate(job.platform.memory_gbs);
     set_ring_model(ring_rounds, job.platform.network_latency_us * 1e-6);
-    simulated_world world{job, {}, std::vector<float>(std::accumulate(job.tensors.begin(), job.tensors.end(), std::size_t{0}))};
+    simulated_world world{job, {}, {}};
+    world.memory.resize(std::accumulate(job.tensors.begin(), job.tensors.end(), std::size_t{0}));
     SMPI_app_instance_register("muster", nullptr, job.ranks);
     for (int rank = 0; rank < job.ranks; ++rank) {
         auto actor = s4u::Actor::init("rank " + std::to_string(rank), hosts[static_cast<std::size_t>(rank)]);
