@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -15,7 +14,6 @@
 #include "base/process/phase_timeline.hpp"
 #include "launch/engine/describe_engine_job.hpp"
 #include "launch/engine/mpi_family.hpp"
-#include "launch/observe/hang_command.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/remote/host_agent.hpp"
 #include "launch/system/end_processes.hpp"
@@ -36,7 +34,6 @@ constexpr duration engine_patience{5};              ///< for an engine whose ran
 constexpr duration gathering_engine_patience{1.5};  ///< for one whose shims have not all come
 constexpr duration agent_patience{2};               ///< for Hydra's agents in a PBS job
 constexpr duration longest_wait{120};               ///< for an engine whose ranks have ended well, until it is ended
-constexpr duration inspection_limit{3};
 
 }  // namespace
 
@@ -53,12 +50,12 @@ remote_group::remote_group(run_context const& run, event_loop& loop, output_writ
       ranks_(std::move(ranks), known_),
       output_(loop, writer, ranks_.size(), ranks_.window(),
               [this](int rank, std::size_t bytes) { ranks_[rank].link.send(wire::encode(wire::room{bytes})); }),
-      pulse_(loop, ranks_, run.options.lost_after(),
-             {[this] { return events_.now() == run_phase::running; },
-              [this](std::vector<int> const& silent) {
-                  events_.judge([&](evidence const& now) { return judge_silence(now, silent, options_.lost_after() / 1.5); });
-                  return events_.now() == run_phase::running;
-              }}),
+      questions_(loop, ranks_, run.options.lost_after(),
+                 {[this] { return events_.now() == run_phase::running; },
+                  [this](std::vector<int> const& silent) {
+                      events_.judge([&](evidence const& now) { return judge_silence(now, silent, options_.lost_after() / 1.5); });
+                      return events_.now() == run_phase::running;
+                  }}),
       process_(loop, engine, [this](std::string const& line) { events_.say(line); }) {
     known_.engine = engine.name;
 }
@@ -136,7 +133,7 @@ void remote_group::take_again(wire::hello const& hello, std::unique_ptr<frame_ch
                          }},
                         largest_frame_bytes);
     rank.link.set_own(std::move(link));
-    pulse_.note_alive(hello.rank);
+    questions_.note_alive(hello.rank);
     if (events_.now() == run_phase::stopping) rank.link.send(wire::encode(wire::signal{stop_signal_, true}));
     if (events_.now() == run_phase::closing) rank.link.send(wire::encode(wire::bye{0}));
 }
@@ -303,7 +300,7 @@ void remote_group::on_message(remote_rank& rank, wire::settled const&) {
 }
 
 void remote_group::on_message(remote_rank& rank, wire::pong const& pong) {
-    if (pulse_.take(rank.job.who.rank, pong) || events_.now() != run_phase::running) return;
+    if (questions_.take(rank.job.who.rank, pong) || events_.now() != run_phase::running) return;
     events_.judge([&](evidence const& now) { return judge_silent_agent(now, rank.job.who.rank, options_.lost_after() / 1.5); });
 }
 
@@ -361,7 +358,7 @@ void remote_group::tell_of_places() const {
 void remote_group::go() {
     end_phase("all ranks placed by their shims");
     ranks_.send_all(ranks_.make_go());
-    pulse_.beat();
+    questions_.beat();
 }
 
 // ------------------------------------------------------------------------------------------------ the end
@@ -452,47 +449,6 @@ std::vector<std::string> remote_group::unknown_hosts() const {
         if (rank.now == state::absent && hosts.size() < most_names) hosts.insert(known_.host_of(rank));
     std::erase_if(hosts, has_address);
     return {hosts.begin(), hosts.end()};
-}
-
-// ------------------------------------------------------------------------------------------------ what ranks are doing
-
-/// Asks the shims and calls `then` when all have answered, or at the limit. The latest question counts.
-void remote_group::ask(std::string const& command, std::vector<int> const& whom, duration limit, std::function<void()> then) {
-    int const number = ++question_;
-    after_question_ = std::move(then);
-    asked_ = whom;
-    auto const bytes = wire::encode(wire::inspect{number, command});
-    for (int const r : whom)
-        if (known_[r].now == state::running) ranks_[r].link.send(bytes);
-    loop_.after(limit, [this, number] {
-        if (number == question_) finish_asking();
-    });
-}
-
-void remote_group::finish_asking() {
-    if (auto const then = std::exchange(after_question_, nullptr)) then();
-}
-
-void remote_group::on_message(remote_rank& rank, wire::seen const& seen) {
-    if (seen.number != question_ || !after_question_) return;
-    rank.inspected = seen.number;
-    rank.sight = seen.sight;
-    auto const pending = [this](int r) { return known_[r].now == state::running && ranks_[r].inspected != question_; };
-    if (std::none_of(asked_.begin(), asked_.end(), pending)) finish_asking();
-}
-
-void remote_group::inspect(rows_taker then) {
-    std::vector<int> all(ranks_.size());
-    std::iota(all.begin(), all.end(), 0);
-    ask({}, all, inspection_limit, [this, then = std::move(then)] { then(ranks_.rows(question_)); });
-}
-
-void remote_group::ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) {
-    ask(command, whom, duration(hang_command_limit) + duration(1), [this, then = std::move(then)] {
-        auto rows = ranks_.rows(question_);
-        std::erase_if(rows, [](rank_row const& row) { return row.sight.said.empty(); });
-        then(rows);
-    });
 }
 
 }  // namespace muster

@@ -1,10 +1,10 @@
 // Ranks that an engine started on one or several nodes, behind a shim each.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launch/engine/engine_table.hpp"
@@ -14,7 +14,7 @@
 #include "launch/run/remote/engine_process.hpp"
 #include "launch/run/remote/remote_output.hpp"
 #include "launch/run/remote/remote_ranks.hpp"
-#include "launch/run/remote/shim_pulse.hpp"
+#include "launch/run/remote/shim_questions.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/messages.hpp"
@@ -44,8 +44,10 @@ class remote_group final : public rank_group {
     verdict finish(bool failed) override;
     void on_child() override;
     void resume_output() override { output_.resume(); }
-    void inspect(rows_taker then) override;
-    void ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) override;
+    void inspect(rows_taker then) override { questions_.inspect(std::move(then)); }
+    void ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) override {
+        questions_.ask_about(command, whom, std::move(then));
+    }
 
   private:
     static constexpr std::size_t largest_frame_bytes = 16u << 20;
@@ -75,7 +77,7 @@ class remote_group final : public rank_group {
     void on_message(remote_rank& rank, wire::met const& met);
     void on_message(remote_rank& rank, wire::settled const&);
     void on_message(remote_rank& rank, wire::pong const& pong);
-    void on_message(remote_rank& rank, wire::seen const& seen);
+    void on_message(remote_rank& rank, wire::seen const& seen) { questions_.take(rank.job.who.rank, seen); }
     void on_message(remote_rank& rank, wire::gpus_used const& used);
     template <typename Other>
     void on_message(remote_rank&, Other const&) {}  // what only a shim gets
@@ -90,8 +92,6 @@ class remote_group final : public rank_group {
     void on_engine_end();
     std::vector<std::string> unknown_hosts() const;
     void end_engine();
-    void ask(std::string const& command, std::vector<int> const& whom, duration limit, std::function<void()> then);
-    void finish_asking();
     rank_evidence& known(remote_rank const& rank) { return known_[rank.job.who.rank]; }
     bool gathering() const { return events_.now() == run_phase::starting; }
     bool winding_up() const { return events_.now() == run_phase::closing || events_.now() == run_phase::done; }
@@ -106,14 +106,11 @@ class remote_group final : public rank_group {
     std::optional<shim_directions> directions_;
     remote_ranks ranks_;
     remote_output output_;  ///< after the ranks, whose shims it tells of room
-    shim_pulse pulse_;
+    shim_questions questions_;
     engine_process process_;
     std::size_t ready_ = 0;
     event_loop::clock::time_point last_progress_{};  ///< while ranks are gathered: a host or a rank has come, or was placed
     int stop_signal_ = 0;                            ///< what ranks were told to end by
-    int question_ = 0;                               ///< number of the last one to shims about their ranks
-    std::vector<int> asked_;
-    std::function<void()> after_question_;
 };
 
 }  // namespace muster

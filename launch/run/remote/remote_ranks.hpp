@@ -57,7 +57,7 @@ class remote_ranks {
     auto end() const noexcept { return ranks_.end(); }
     std::size_t size() const noexcept { return ranks_.size(); }
     remote_rank& operator[](int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
-    rank_evidence const& known(remote_rank const& rank) const { return known_[rank.job.who.rank]; }
+    rank_evidence const& known(int rank) const { return known_[rank]; }
 
     /// Why this shim cannot be the rank that it says it is; empty if it can.
     std::string objection_to(wire::hello const& hello, std::string_view engine) const;
