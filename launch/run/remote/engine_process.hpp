@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "launch/engine/engine_table.hpp"
 #include "launch/run/stdin_forwarder.hpp"
