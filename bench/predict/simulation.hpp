@@ -1,4 +1,4 @@
-// What is simulated: the model of a machine, the job that the simulator gets, and the times that it answers. All travel as JSON.
+// The simulation of ranks: the model of a machine, the job that the simulator gets, and the times that it answers. All travel as JSON.
 #pragma once
 
 #include <cstddef>
