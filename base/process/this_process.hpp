@@ -1,4 +1,4 @@
-// What a process asks of itself: its program, another in its place, and who handles a signal.
+// A process on itself: its program, another in its place; and whether a process handles a signal.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// What the C interface gives out: numbers in the place of addresses, so that one that was freed is known without a look at freed memory.
+// A table of the objects that C knows by number: one that was freed is known without a look at freed memory.
 #pragma once
 
 #include <array>

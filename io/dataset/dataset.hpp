@@ -1,4 +1,6 @@
+// Datasets in HDF5 files of muster's format (docs/dataset-format.md): opens, reads and verifies them.
 #pragma once
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,8 +15,6 @@
 #include "io/hdf5/hyperslab.hpp"
 
 namespace muster {
-
-// Datasets in HDF5 files of muster's format (docs/dataset-format.md): opens, reads and verifies them.
 
 class communicator;
 

@@ -1,4 +1,6 @@
+// Datasets in HDF5 files of muster's format (docs/dataset-format.md): writes them.
 #pragma once
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,8 +13,6 @@
 #include "io/hdf5/hyperslab.hpp"
 
 namespace muster {
-
-// Datasets in HDF5 files of muster's format (docs/dataset-format.md): writes them.
 
 class communicator;
 

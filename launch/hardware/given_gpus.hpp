@@ -1,11 +1,11 @@
+// GPUs given on the command line, for a machine that is not this one (muster plan --topology FILE --gpus SPEC).
 #pragma once
+
 #include <string_view>
 
 #include "launch/hardware/topology.hpp"
 
 namespace muster {
-
-// GPUs given on the command line, for a machine that is not this one (muster plan --topology FILE --gpus SPEC).
 
 /// `machine` with the GPUs of `spec` instead of its own: "4", so many, whose place is not known; "numa:3,2,1,0", one on each of
 /// these NUMA nodes; "cpus:24-31,56-63/0-7,32-39", one next to each of these lists of hardware threads; "none". Pure. Throws

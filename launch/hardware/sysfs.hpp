@@ -1,4 +1,6 @@
+// The devices of a node as Linux shows them below /sys and /proc.
 #pragma once
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -7,8 +9,6 @@
 #include "launch/hardware/topology.hpp"
 
 namespace muster {
-
-// The devices of a node as Linux shows them below /sys and /proc.
 
 /// What the kernel says about where a PCI device sits.
 struct device_place {

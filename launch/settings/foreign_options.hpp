@@ -1,4 +1,6 @@
+// Options of mpirun, horovodrun, torchrun and srun: rewrites them as muster's own or refuses them.
 #pragma once
+
 #include <map>
 #include <string>
 #include <string_view>
@@ -8,8 +10,6 @@
 #include "launch/settings/setting.hpp"
 
 namespace muster {
-
-// Options of mpirun, horovodrun, torchrun and srun: rewrites them as muster's own or refuses them.
 
 /// A command line with muster's own spellings only.
 struct rewritten_line {

@@ -1,4 +1,6 @@
+// The exchange core runs the thread of an exchange and holds what it shares with threads that submit.
 #pragma once
+
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -22,8 +24,6 @@
 #include "pmix/identity.hpp"
 
 namespace muster::detail {
-
-// The exchange core runs the thread of an exchange and holds what it shares with threads that submit.
 
 /// A process set, by its number.
 struct process_set {

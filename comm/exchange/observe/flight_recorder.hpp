@@ -1,4 +1,6 @@
+// A flight recorder keeps a rank's last operations, to be read after a failure.
 #pragma once
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +12,6 @@
 #include "comm/exchange/request/exchange_request.hpp"
 
 namespace muster {
-
-// A flight recorder keeps a rank's last operations, to be read after a failure.
 
 /// One operation as it is recorded. `sequence` counts the operations of a process set in the order in which all its ranks do
 /// them, so that equal numbers mean the same operation on all.

@@ -1,4 +1,6 @@
+// Lists of hosts as Slurm writes them: "gpu[01-04,7],login", and counts beside them: "4(x3),2".
 #pragma once
+
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -7,8 +9,6 @@
 #include <vector>
 
 namespace muster {
-
-// Lists of hosts as Slurm writes them: "gpu[01-04,7],login", and counts beside them: "4(x3),2".
 
 /// No list may name more hosts than this: twice what the largest machine has, and few enough that a slip of the finger
 /// ("n[1-99999999]") is an error and not an exhausted login node.

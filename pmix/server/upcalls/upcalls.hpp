@@ -1,10 +1,10 @@
+// The functions of the PMIx server module. All run on the library's threads, copy what they need and post it; none blocks.
+// Internal.
 #pragma once
+
 #include <pmix_server.h>
 
 namespace muster::pmix {
-
-// The functions of the PMIx server module. All run on the library's threads, copy what they need and post it; none blocks.
-// Internal.
 
 pmix_status_t upcall_client_connected(pmix_proc_t const* proc, void* object, pmix_info_t info[], size_t count,
                                       pmix_op_cbfunc_t answer, void* cookie);
