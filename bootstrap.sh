@@ -106,7 +106,6 @@ run_tests() {
     build release
     ctest --preset release --parallel "$(at_once)" "$@"
 }
-quick_tests() { grep -v '^#' tests/quick | paste -sd'|'; }
 
 # test --system NAME [OPTION..]: the same there.
 run_tests_on() {
@@ -130,8 +129,8 @@ case ${1:-} in
     demo) demo ;;
     test)
         case ${2:-} in
-            '') run_tests --tests-regex "$(quick_tests)" ;;
-            --all) run_tests --exclude-regex "$(quick_tests)"; build release public_headers; run_sanitizers ;;
+            '') run_tests --label-regex '^quick$' ;;
+            --all) run_tests --label-exclude '^quick$'; build release public_headers; run_sanitizers ;;
             --only) [ -n "${3:-}" ] || { say "test: write --only REGEX"; exit 2; }; run_tests --tests-regex "$3" ;;
             --system) run_tests_on "${3:-}" "${@:4}" ;;
             --sanitize) run_sanitizers ;;
