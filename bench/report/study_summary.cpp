@@ -110,7 +110,7 @@ void add_bad_news(study const& s, std::vector<scaling_row> const& rows, std::vec
         simulated |= row.simulated;
     }
     if (failed > 0) tiles.push_back({{"kind", "failed"}, {"failed", failed}, {"made", made}});
-    auto const broken = std::ranges::count(judged, verdict::broken, &judgement::came);
+    auto const broken = std::ranges::count(judged, expectation_outcome::broken, &judgement::came);
     if (broken > 0) tiles.push_back({{"kind", "broken"}, {"broken", broken}, {"judged", judged.size()}});
     if (busy) tiles.push_back({{"kind", "busy"}});
     if (simulated) tiles.push_back({{"kind", "simulated"}});

@@ -128,14 +128,18 @@ judgement judge_row(expectation const& wanted, scaling_row const& row, study_pla
         wanted.ranks ? wanted.text : fmt::format("{} at {} rank{}", wanted.text, row.ranks, row.ranks == 1 ? "" : "s");
     std::vector<std::string> const names{wanted.text, row.failure};
     auto const value = measured(wanted.metric, row, plan);
-    if (!value) return {verdict::broken, fmt::format("broken: {}: {}", what, why_not_measured(wanted.metric, row)), {}, names};
-    judgement out{
-        verdict::broken, {}, {{"ranks", row.ranks}, {"value", value->value}, {"low", value->low}, {"high", value->high}}, names};
+    if (!value)
+        return {
+            expectation_outcome::broken, fmt::format("broken: {}: {}", what, why_not_measured(wanted.metric, row)), {}, names};
+    judgement out{expectation_outcome::broken,
+                  {},
+                  {{"ranks", row.ranks}, {"value", value->value}, {"low", value->low}, {"high", value->high}},
+                  names};
     if (holds(value->value, wanted.op, wanted.value)) {
-        out.came = verdict::kept;
+        out.came = expectation_outcome::kept;
         out.text = fmt::format("kept: {}: {}", what, shown(*value));
     } else if (value->spread && (holds(value->low, wanted.op, wanted.value) || holds(value->high, wanted.op, wanted.value))) {
-        out.came = verdict::not_judged;
+        out.came = expectation_outcome::not_judged;
         out.text = fmt::format("not judged: {}: {}: the bound lies within the spread; give more --repeats", what, shown(*value));
     } else {
         out.text = fmt::format("broken: {}: {}", what, shown(*value));
@@ -146,9 +150,9 @@ judgement judge_row(expectation const& wanted, scaling_row const& row, study_pla
 judgement compare_row(scaling_row const& now, scaling_row const& before, judged_metric const& judged, double tolerance) {
     auto const ranks = fmt::format("{} at {} rank{}", judged.name, now.ranks, now.ranks == 1 ? "" : "s");
     auto const *a = now.find(judged.name), *b = before.find(judged.name);
-    judgement out{verdict::broken, {}, {{"ranks", now.ranks}, {"allowed", tolerance}}, {now.failure}};
+    judgement out{expectation_outcome::broken, {}, {{"ranks", now.ranks}, {"allowed", tolerance}}, {now.failure}};
     if (b == nullptr) {
-        out.came = verdict::not_judged;
+        out.came = expectation_outcome::not_judged;
         out.text = fmt::format("not judged: {}: the baseline has none", ranks);
         return out;
     }
@@ -163,10 +167,12 @@ judgement compare_row(scaling_row const& now, scaling_row const& before, judged_
     bool const worse = judged.rate ? change < -tolerance : change > tolerance;
     bool const spread = a->value.count > 1 && b->value.count > 1;
     bool const apart = judged.rate ? a->value.spread.high < b->value.spread.low : a->value.spread.low > b->value.spread.high;
-    out.came = !worse ? verdict::kept : spread && !apart ? verdict::not_judged : verdict::broken;
-    out.text = out.came == verdict::kept         ? "kept: " + text
-               : out.came == verdict::not_judged ? fmt::format("not judged: {}: the spreads overlap", text)
-                                                 : "worse: " + text;
+    out.came = !worse             ? expectation_outcome::kept
+               : spread && !apart ? expectation_outcome::not_judged
+                                  : expectation_outcome::broken;
+    out.text = out.came == expectation_outcome::kept         ? "kept: " + text
+               : out.came == expectation_outcome::not_judged ? fmt::format("not judged: {}: the spreads overlap", text)
+                                                             : "worse: " + text;
     return out;
 }
 
@@ -185,7 +191,7 @@ std::vector<judgement> judge(expectation const& wanted, std::vector<scaling_row>
     }
     if (out.empty())
         out.push_back(
-            {verdict::broken,
+            {expectation_outcome::broken,
              fmt::format("broken: {}: {}", wanted.text,
                          wanted.ranks ? fmt::format("the study has no runs of {} ranks", *wanted.ranks)
                                       : "there is one number of ranks only, so nothing to compare; give more with --ranks")});

@@ -26,11 +26,11 @@ struct expectation {
 /// with a caret. Pure.
 expectation parse_expectation(std::string const& text);
 
-enum class verdict { kept, broken, not_judged };
+enum class expectation_outcome { kept, broken, not_judged };
 
 /// One line of what came of an expectation.
 struct judgement {
-    verdict came = verdict::kept;
+    expectation_outcome came = expectation_outcome::kept;
     std::string text;                                         ///< "kept: speedup[2]>=1.5: 1.78 (1.50 to 2.13)"
     std::vector<std::pair<std::string, double>> values = {};  ///< by name: the figures of `text`
     std::vector<std::string> names = {};                      ///< words of `text` whose digits are no figures of the study

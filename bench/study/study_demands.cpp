@@ -25,7 +25,7 @@ std::vector<judgement> judge_study(study const& results, study_demands const& de
 }
 
 bool none_broken(std::vector<judgement> const& judged) noexcept {
-    return std::none_of(judged.begin(), judged.end(), [](auto const& each) { return each.came == verdict::broken; });
+    return std::none_of(judged.begin(), judged.end(), [](auto const& each) { return each.came == expectation_outcome::broken; });
 }
 
 std::string judgements_text(std::vector<judgement> const& judged) {

@@ -45,20 +45,20 @@ judgement judged(char const* text, study const& s) {
     return judge(parse_expectation(text), scaling_rows(s), s.plan).at(0);
 }
 
-testing::AssertionResult is(judgement const& got, verdict came, std::string const& text) {
+testing::AssertionResult is(judgement const& got, expectation_outcome came, std::string const& text) {
     if (got.came == came && got.text == text) return testing::AssertionSuccess();
     return testing::AssertionFailure() << got.text;
 }
 
 TEST(judge, keeps_breaks_or_leaves_open) {
     auto const s = known_study();
-    EXPECT_TRUE(is(judged("speedup[2]>=1.9", s), verdict::kept, "kept: speedup[2]>=1.9: 2.00 (1.80 to 2.10)"));
-    EXPECT_EQ(judged("efficiency[2]>=101%", s).came, verdict::not_judged);
+    EXPECT_TRUE(is(judged("speedup[2]>=1.9", s), expectation_outcome::kept, "kept: speedup[2]>=1.9: 2.00 (1.80 to 2.10)"));
+    EXPECT_EQ(judged("efficiency[2]>=101%", s).came, expectation_outcome::not_judged);
     EXPECT_THAT(judged("speedup[2]>2", s).text, HasSubstr("the bound lies within the spread; give more --repeats"));
-    EXPECT_TRUE(is(judged("speedup[2]>=2.2", s), verdict::broken, "broken: speedup[2]>=2.2: 2.00 (1.80 to 2.10)"));
-    EXPECT_EQ(judged("wall_s[1]<10", s).came, verdict::not_judged);
-    EXPECT_EQ(judged("wall_s[1]<9", s).came, verdict::broken);
-    EXPECT_EQ(judged("wall_s[2]<6", s).came, verdict::kept);
+    EXPECT_TRUE(is(judged("speedup[2]>=2.2", s), expectation_outcome::broken, "broken: speedup[2]>=2.2: 2.00 (1.80 to 2.10)"));
+    EXPECT_EQ(judged("wall_s[1]<10", s).came, expectation_outcome::not_judged);
+    EXPECT_EQ(judged("wall_s[1]<9", s).came, expectation_outcome::broken);
+    EXPECT_EQ(judged("wall_s[2]<6", s).came, expectation_outcome::kept);
 }
 
 TEST(judge, without_ranks_means_all_of_them) {
@@ -79,7 +79,7 @@ TEST(judge, what_was_not_measured_is_broken) {
         run.status = run_status::failed;
         run.reason = "exit code 3";
     }
-    EXPECT_TRUE(is(judged("wall_s[2]<6", s), verdict::broken, "broken: wall_s[2]<6: no run ended well: exit code 3"));
+    EXPECT_TRUE(is(judged("wall_s[2]<6", s), expectation_outcome::broken, "broken: wall_s[2]<6: no run ended well: exit code 3"));
 }
 
 TEST(judge, one_run_has_no_spread) {
@@ -92,14 +92,14 @@ TEST(compare_with_baseline, names_what_is_worse) {
     auto now = plain_study({1, 2, 4}, {{10.2, 10, 10.4}, {6, 5.8, 6.2}, {3, 3, 3}});
     auto out = compare_with_baseline(now, before, 0.05);
     ASSERT_EQ(out.size(), 2u) << "there is no baseline for 4 ranks";
-    EXPECT_EQ(out[0].came, verdict::kept);
-    EXPECT_TRUE(is(out[1], verdict::broken, "worse: wall_s at 2 ranks: 6.00 against 5.00 (+20.0%, 5.0% allowed)"));
+    EXPECT_EQ(out[0].came, expectation_outcome::kept);
+    EXPECT_TRUE(is(out[1], expectation_outcome::broken, "worse: wall_s at 2 ranks: 6.00 against 5.00 (+20.0%, 5.0% allowed)"));
     now.runs[3].wall_s = 5.4;
     out = compare_with_baseline(now, before, 0.05);
-    EXPECT_EQ(out[1].came, verdict::not_judged);
+    EXPECT_EQ(out[1].came, expectation_outcome::not_judged);
     EXPECT_THAT(out[1].text, HasSubstr("the spreads overlap"));
-    EXPECT_EQ(compare_with_baseline(now, before, 0.25)[1].came, verdict::kept);
-    EXPECT_EQ(compare_with_baseline(before, now, 0.05)[1].came, verdict::kept) << "faster is not worse";
+    EXPECT_EQ(compare_with_baseline(now, before, 0.25)[1].came, expectation_outcome::kept);
+    EXPECT_EQ(compare_with_baseline(before, now, 0.05)[1].came, expectation_outcome::kept) << "faster is not worse";
 }
 
 TEST(compare_with_baseline, of_a_rate_knows_that_more_is_better) {
@@ -107,8 +107,8 @@ TEST(compare_with_baseline, of_a_rate_knows_that_more_is_better) {
     for (auto* s : {&before, &now}) s->plan.judged = {"rate", true};
     before.runs[0].metrics = {{"rate", "1/s", 0, {100}}};
     now.runs[0].metrics = {{"rate", "1/s", 0, {90}}};
-    EXPECT_EQ(compare_with_baseline(now, before, 0.05)[0].came, verdict::broken);
-    EXPECT_EQ(compare_with_baseline(before, now, 0.05)[0].came, verdict::kept);
+    EXPECT_EQ(compare_with_baseline(now, before, 0.05)[0].came, expectation_outcome::broken);
+    EXPECT_EQ(compare_with_baseline(before, now, 0.05)[0].came, expectation_outcome::kept);
     now.plan.judged = {"wall_s", false};
     EXPECT_THROW(compare_with_baseline(now, before, 0.05), error);
 }
