@@ -20,7 +20,7 @@ member_list& all_of_this_process() {
 
 }  // namespace
 
-co_progress::co_progress() {
+void co_progress::enter() {
     member_list& all = all_of_this_process();
     std::scoped_lock const lock(all.guard);
     all.members.push_back(this);

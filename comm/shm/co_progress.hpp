@@ -12,7 +12,7 @@ namespace muster::shm {
 /// during every call; the locks of others are only tried.
 class co_progress {
   public:
-    co_progress();
+    co_progress() = default;
     co_progress(co_progress const&) = delete;
     co_progress& operator=(co_progress const&) = delete;
 
@@ -21,6 +21,8 @@ class co_progress {
 
   protected:
     ~co_progress() = default;
+    /// From now on other threads may call drive(). Call it last in the constructor, when all that drive() needs is there.
+    void enter();
     /// From now on no other thread calls drive(). Call it first in the destructor.
     void leave() noexcept;
 

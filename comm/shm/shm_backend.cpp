@@ -56,7 +56,9 @@ void tell_the_launcher(identity const& who) {
 class shm_backend final : public collective_backend, private co_progress {
   public:
     shm_backend(std::string name, identity who, comm_options const& options)
-        : name_(std::move(name)), who_(std::move(who)), options_(options), all_(join_world(name_, who_, options_)) {}
+        : name_(std::move(name)), who_(std::move(who)), options_(options), all_(join_world(name_, who_, options_)) {
+        enter();
+    }
 
     ~shm_backend() override {
         leave();

@@ -60,6 +60,12 @@ extern "C" [[gnu::visibility("default")]] int accept(int listener, sockaddr* add
         return fd;
     }
     close(fd);
-    errno = ECONNABORTED;  // the one failure after which a server goes on accepting
-    return -1;
+    // A failure would end the listening of version 5, whatever errno says. One whose other end is closed is read from once, and dropped.
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+        errno = ECONNABORTED;  // after which version 4 goes on accepting
+        return -1;
+    }
+    close(ends[1]);
+    return ends[0];
 }
