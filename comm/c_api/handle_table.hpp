@@ -14,10 +14,22 @@
 namespace muster::c_api {
 
 /// Owns objects of a type that C knows by pointers to an incomplete one. Such a pointer holds the object's place and how often that place was taken; it is
-/// never followed. Thread safe, except that an object must not be freed while another thread uses it. Places are never given back.
+/// never followed. Thread safe, except that an object must not be freed while another thread uses it. Places are given back with the table alone.
 template <typename T>
 class handle_table {
   public:
+    handle_table() = default;
+    handle_table(handle_table const&) = delete;
+    handle_table& operator=(handle_table const&) = delete;
+    /// Destroys what was not freed.
+    ~handle_table() {
+        for (std::size_t made = 0; made < blocks_made_; ++made) {
+            std::unique_ptr<slot[]> const block(blocks_[made].load());
+            for (std::size_t i = 0; i < per_block; ++i)
+                if (block[i].turn.load() % 2 == 1) std::launder(reinterpret_cast<T*>(block[i].storage))->~T();
+        }
+    }
+
     /// Takes an object in; throws std::bad_alloc, also beyond `most` of them.
     template <typename... Args>
     T* add(Args&&... args) {
