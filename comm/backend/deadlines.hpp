@@ -32,7 +32,7 @@ class mismatch_timer {
     std::chrono::steady_clock::time_point last_{};
 };
 
-// A call with a deadline. Runs it on a thread of its own and stops waiting when the deadline has passed.
+// Runs a call on its own thread, and stops waiting for it at a deadline.
 
 /// A call that may never come back, on a thread of its own. If it does not, the thread stays in it until the process ends: so
 /// `call` must own whatever it uses, and the library that it is in must not be called any more.
