@@ -37,7 +37,7 @@ def first_comment(text):
 
 def string_literals(text):
     """The text of a C++ source with everything except for its string literals made blank, line by line as it was."""
-    return "\n".join(" ".join(re.findall(r'"((?:[^"\\]|\\.)*)"', line)) for line in re.sub(r"^\s*(//|#include).*$", "", text, flags=re.M).splitlines())
+    return "\n".join(" ".join(re.findall(r'"((?:[^"\\]|\\.)*)"', line)) for line in re.sub(r"^[ \t]*(//|#include).*$", "", text, flags=re.M).splitlines())
 
 
 def faults_of(paths, reader):
