@@ -1,4 +1,4 @@
-// The opening of output files: makes or empties files of the user's own, in folders that other users may write to as well.
+// The opening of output files: creates or truncates files that belong to the user, in folders that other users may write to as well.
 #pragma once
 
 #include <sys/types.h>

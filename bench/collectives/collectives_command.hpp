@@ -1,4 +1,4 @@
-// `muster-bench collectives`: measures collectives beside the other libraries of this machine.
+// `muster-bench collectives`: compares collectives with those of other libraries on this machine.
 #pragma once
 
 #include "base/command/command_set.hpp"

@@ -1,4 +1,4 @@
-// `muster-bench collectives-rank`: runs one of muster's own ranks in a comparison of collectives.
+// `muster-bench collectives-rank`: runs one of muster's ranks in a comparison of collectives.
 #pragma once
 
 #include <string>

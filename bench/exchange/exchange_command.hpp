@@ -1,4 +1,4 @@
-// `muster-bench exchange`: measures the exchange beside one MPI_Allreduce a tensor.
+// `muster-bench exchange`: compares the exchange with one MPI_Allreduce per tensor.
 #pragma once
 
 #include "base/command/command_set.hpp"

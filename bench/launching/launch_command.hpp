@@ -1,4 +1,4 @@
-// `muster-bench launch`: measures the start and end of ranks beside other launchers.
+// `muster-bench launch`: compares the start and end of ranks with other launchers.
 #pragma once
 
 #include "base/command/command_set.hpp"

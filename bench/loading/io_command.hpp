@@ -1,4 +1,4 @@
-// `muster-bench io`: measures reading and loading of a dataset file beside pread, dd, cp, h5py and torch's DataLoader.
+// `muster-bench io`: compares reading and loading of a dataset file with pread, dd, cp, h5py and torch's DataLoader.
 #pragma once
 
 #include "base/command/command_set.hpp"

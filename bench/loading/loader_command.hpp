@@ -1,4 +1,4 @@
-// `muster-bench loader`: measures the delivery of shuffled samples beside memcpy of the same bytes.
+// `muster-bench loader`: compares the delivery of shuffled samples with memcpy of the same bytes.
 #pragma once
 
 #include "base/command/command_set.hpp"

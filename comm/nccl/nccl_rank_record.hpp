@@ -1,4 +1,4 @@
-// The record that each rank sends to all others before an NCCL communicator is made. Pure but for describe_rank.
+// The record that each rank sends to all others before they create an NCCL communicator. Pure, except for describe_rank.
 #pragma once
 
 #include <span>

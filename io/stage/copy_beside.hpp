@@ -1,4 +1,4 @@
-// The copying of results beside a command: runs the command, and copies at its end, at signals and every so often.
+// The copying of results while a command runs: starts the command, and copies at its end, at signals and at intervals.
 #pragma once
 
 #include <optional>

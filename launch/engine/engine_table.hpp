@@ -1,4 +1,4 @@
-// The table of engines: each starts the rank shims on the nodes by a command line of its own.
+// The table of engines: each starts the rank shims on the nodes with its own command line.
 #pragma once
 
 #include <sys/types.h>

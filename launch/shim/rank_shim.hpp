@@ -1,4 +1,4 @@
-// The process beside each rank on its node that starts it and ends it.
+// The process on a rank's node that starts the rank and ends it.
 #pragma once
 
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// Frames of a host's agent in a remote run: those of its ranks on its one connection to the launcher, and its words to a shim beside it.
+// Frames of a host's agent in a remote run: those of its ranks on its one connection to the launcher, and its messages to a shim on its host.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A model of MPI's own non-blocking allreduce: a ring for large tensors, recursive doubling for small ones.
+// A model of MPI's non-blocking allreduce: a ring for large tensors, recursive doubling for small ones.
 #pragma once
 
 #include <mpi.h>

@@ -1,4 +1,4 @@
-// Places of labels in a plot: puts each beside its point, where it covers nothing.
+// Places of labels in a plot: puts each next to its point, where it covers nothing.
 #pragma once
 
 #include <optional>

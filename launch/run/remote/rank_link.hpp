@@ -1,4 +1,4 @@
-// The launcher's way to one rank's shim: the connection of its host's agent, or one of the shim's own.
+// The launcher's way to one rank's shim: the connection of its host's agent, or the shim's.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Lists of hosts as Slurm writes them: "gpu[01-04,7],login", and counts beside them: "4(x3),2".
+// Lists of hosts as Slurm writes them: "gpu[01-04,7],login", and their counts: "4(x3),2".
 #pragma once
 
 #include <cstddef>
