@@ -99,7 +99,8 @@ std::string_view job_variable(script_kind kind) noexcept {
         case script_kind::slurm: return "$SLURM_JOB_ID";
         case script_kind::pbs: return "${PBS_JOBID%%.*}";
         case script_kind::cobalt: return "$COBALT_JOBID";
-        case script_kind::flux: return "$(flux job id --to=f58plain \"$(flux getattr jobid)\")";  // with an ASCII f, as muster writes it
+        case script_kind::flux:
+            return "$(flux job id --to=f58plain \"$(flux getattr jobid)\")";  // with an ASCII f, as muster writes it
         case script_kind::local: break;
     }
     return "$$";
@@ -123,7 +124,7 @@ void check_pbs_array(std::string_view array) {
     if (!first || !last || array.find(',') != std::string_view::npos)
         throw error(errc::usage,
                     fmt::format("--array {}: PBS takes one range, such as 1-8 or 1-8:2; give one, and submit other numbers "
-                                "as an array of their own",
+                                "as another array",
                                 array));
     if (*first >= *last)
         throw error(errc::usage,

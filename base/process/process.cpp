@@ -100,7 +100,7 @@ std::string find_program(std::string const& program, environment const& variable
     if (program == "python" && !first_on_path("python3", variables).empty())
         hint = "there is python3: write that";
     else if (blank != std::string::npos && !first_on_path(program.substr(0, blank), variables).empty())
-        hint = fmt::format("its name has a blank: give program and arguments as words of their own: {}", program);
+        hint = fmt::format("its name has a blank: give program and arguments as separate words: {}", program);
     else if (equals != std::string::npos && equals > 0)
         hint = fmt::format("set a variable by -x {} in front of the --", program);
     else if (::access(here.c_str(), F_OK) == 0)

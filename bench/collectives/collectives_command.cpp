@@ -48,7 +48,7 @@ constexpr option_row collectives_options[]{
     {"repeats", 0, "N", "samples of each, taking turns", "7"},
     {"pretend-nodes", 0, "N", "the hierarchical backend's ranks behave as if on N nodes: simulated, and marked so", "1"},
     {"python", 0, "PATH", "an interpreter with torch, for gloo", "/usr/bin/python3"},
-    {"muster", 0, "PATH", "the launcher; default: the muster beside this program", ""},
+    {"muster", 0, "PATH", "the launcher; default: muster in this program's folder", ""},
     {"csv", 0, "FILE", "a line for each size", ""},
     {"json", 0, "FILE",
      "every sample (schema muster.collectives/1: a document for each table; of ranks muster.collectives-here/1)", ""},
@@ -211,20 +211,20 @@ void measure(collectives_plan const& what, int ranks, std::string const& command
 
 constexpr command_row collectives_row{
     .name = "collectives",
-    .summary = "collectives beside Open MPI, MPICH, Gloo and NCCL, or among the ranks of a job",
+    .summary = "collectives compared with Open MPI, MPICH, Gloo and NCCL, or among the ranks of a job",
     .synopsis = "[options]",
     .examples =
-        "  muster-bench collectives                               allreduce of 8 B to 128 MiB on 2 ranks, beside what is here\n"
+        "  muster-bench collectives                               allreduce of 8 B to 128 MiB on 2 ranks, with all peers here\n"
         "  muster-bench collectives --op all --type f32,bf16      every collective on two types\n"
         "  muster-bench collectives --gradients resnet50          the tensors of a network instead, one after the other\n"
         "  muster run -- muster-bench collectives                 collectives and messages over the nodes of an allocation\n",
     .options = collectives_options,
     .description =
-        "Measures collectives of muster's backends. By itself it starts the ranks, and other libraries of this machine beside\n"
-        "them; under muster run it is each of the ranks that muster run has started.",
+        "Measures collectives of muster's backends. By itself it starts the ranks, and compares them with other libraries of\n"
+        "this machine; under muster run it is each of the ranks that muster run has started.",
     .closing = R"(
-Columns as in nccl-tests: busbw is algbw x 2(n-1)/n for allreduce, x (n-1)/n for the others but broadcast; 1 GB/s is 1e9 bytes/s.
-A sample fills all buffers anew, calls once for each buffer and waits, and checks every element of the results; its time is that
+Columns as in nccl-tests: busbw is algbw x 2(n-1)/n for allreduce, x (n-1)/n for all others except broadcast; 1 GB/s is 1e9 B/s.
+A sample refills all buffers, calls once for each buffer and waits, and checks every element of the results; its time is that
 of the slowest rank, divided by the calls. broadcast has no out of place, alltoall no in place. All ranks of all libraries stay
 alive and sleep while another has its turn.
 Peers have plain memory; the MPI ones are compiled by mpicc.openmpi and mpicc.mpich. Gloo reduces in place only: out of place its

@@ -146,10 +146,10 @@ std::string describe(collectives_results const& results) {
         auto const unclear = std::ranges::count_if(all, [](auto const& each) { return each.advantage.within_spread(); });
         text += fmt::format(
             "{}: {:.2f} times as fast as the best peer of each size (geometric mean; {} of {} sizes are within the "
-            "spread, and count as 1); least {}, at {} beside {}\n",
+            "spread, and count as 1); least {}, at {}, against {}\n",
             job.name, mean_advantage(all), unclear, all.size(),
-            worst.advantage.within_spread() ? "1, within the spread" : format_ratio(worst.advantage) + " times", format_bytes(worst.bytes),
-            worst.best);
+            worst.advantage.within_spread() ? "1, within the spread" : format_ratio(worst.advantage) + " times",
+            format_bytes(worst.bytes), worst.best);
     }
     return text;
 }

@@ -75,7 +75,7 @@ class mpi_peer {
         MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
         if (provided < MPI_THREAD_MULTIPLE)
             throw error(errc::unavailable,
-                        "this MPI has no MPI_THREAD_MULTIPLE, which the peer needs beside the exchange; use an MPI that has it");
+                        "this MPI has no MPI_THREAD_MULTIPLE, which the peer needs next to the exchange; use an MPI that has it");
     }
     ~mpi_peer() { MPI_Finalize(); }
     mpi_peer(mpi_peer const&) = delete;
@@ -250,16 +250,16 @@ void print(exchange const& all, exchange_plan const& asked, std::vector<timed_ex
 
 constexpr command_row exchange_row{
     .name = "exchange",
-    .summary = "negotiation and fusion, beside one call a tensor",
+    .summary = "negotiation and fusion, compared with one call per tensor",
     .synopsis = "[options]",
     .examples =
         "  muster run -n 2 -- muster-bench exchange\n"
         "  muster run -n 2 -- muster-bench exchange --wire 1MiB,64MiB\n",
     .options = exchange_command_options,
     .description =
-        "Measures the exchange (named tensors, negotiated and fused) beside one MPI_Allreduce a tensor and beside its own "
-        "backend\n"
-        "without it. To be started on several ranks.",
+        "Compares the exchange (named tensors, negotiated and fused) with one MPI_Allreduce per tensor and with its backend "
+        "alone.\n"
+        "Start it on several ranks.",
     .closing = R"(
 Rows:
   exchange           every tensor is submitted under its own name, the last first; then all are waited for

@@ -30,9 +30,9 @@ constexpr option_row launch_options[]{
     {"mpi-ranks", 0, "LIST", "numbers of ranks for MPI_Init + MPI_Finalize; 0: without it", "8"},
     {"output-mib", 0, "N", "MiB of text lines that a rank prints, through muster and through a pipe alone; 0: without it", "256"},
     {"repeats", 0, "N", "runs of each, taking turns", "15"},
-    {"slurm", 0, "", "inside a Slurm job: over its nodes, beside a bare srun of the same programs and layout", ""},
+    {"slurm", 0, "", "inside a Slurm job: over its nodes, compared with a bare srun of the same programs and layout", ""},
     {"endurance", 0, "N", "N runs of muster run -- /bin/true with a deadline of 15 s each, and nothing else", ""},
-    {"muster", 0, "PATH", "the launcher; default: the muster beside this program", ""},
+    {"muster", 0, "PATH", "the launcher; default: muster in this program's folder", ""},
     {"json", 0, "FILE", "every run (schema muster.launch/1)", ""},
     strict_option,
 };

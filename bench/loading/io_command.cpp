@@ -140,14 +140,15 @@ void print_table(std::vector<reading_row> const& rows) {
 
 constexpr command_row io_row{
     .name = "io",
-    .summary = "converting, staging, reading and loading, beside cp, dd, pread, tar, h5py and torch",
+    .summary = "converting, staging, reading and loading, compared with cp, dd, pread, tar, h5py and torch",
     .synopsis = "[options]",
     .examples = "  TMPDIR=/local muster-bench io --size 4GiB --json\n",
     .options = io_options_table,
     .description =
         "Measures how fast a dataset file is read in its order and shuffled, from disk and from memory, and how fast samples "
         "are\n"
-        "converted and files staged, beside other programs in the same run. The files are made in TMPDIR: that disk is measured.",
+        "converted and files staged, and compares other programs in the same run. Files are made in TMPDIR, whose disk is "
+        "measured.",
     .closing = R"(
 One repetition runs every row once, in turns; the peers in Python follow. MB/s is 1e6 image or file bytes a second. "cold": the file's pages were
 dropped from the page cache before (posix_fadvise); a note says if some stayed. What is staged and converted is read warm and written

@@ -69,12 +69,13 @@ void print_table(loader_set const& set, std::string const& name) {
 
 constexpr command_row loader_row{
     .name = "loader",
-    .summary = "shuffled samples out of memory, beside memcpy",
+    .summary = "shuffled samples from memory, compared with memcpy",
     .synopsis = "[options]",
     .examples = "  muster-bench loader --size 1GiB\n",
     .options = loader_options_table,
     .description =
-        "Measures how fast the loader delivers shuffled samples, beside memcpy of the same bytes, on Fashion-MNIST and on a\n"
+        "Measures how fast the loader delivers shuffled samples, compared with memcpy of the same bytes, on Fashion-MNIST and on "
+        "a\n"
         "made-up set larger than the caches.",
     .closing = R"(
 One repetition runs every row once, in turns. GB/s is 1e9 image bytes delivered a second, each counted once. Rows of the loader

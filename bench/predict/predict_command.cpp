@@ -33,7 +33,7 @@ constexpr option_row predict_options[]{
     {"steps", 0, "N", "of a program that does not print the metric 'steps': how many a run makes", ""},
     {"compute-ms", 0, "MS", "of a step on one rank of that machine, instead of the measured one", ""},
     {"bucket-bytes", 0, "SIZE", "of the gradients' buckets; muster.torch: the first of 1 MiB, the others of 8 MiB", "8MiB"},
-    {"validate", 0, "", "instead of a study: the platforms' simulated allreduces beside published bus bandwidths", ""},
+    {"validate", 0, "", "instead of a study: compare the platforms' simulated allreduces with published bus bandwidths", ""},
     {"json", 0, "FILE|-", "the prediction (schema muster.prediction/2)", ""},
 };
 
@@ -187,7 +187,7 @@ std::string table_of(prediction const& p) {
         "known error: links {:.2f} to {:.2f} times as slow, as far as simulated allreduces are off published bus bandwidths; "
         "compute "
         "{} to {} ms{}\n"
-        "speed-up: of a fixed batch a rank, beside one rank that computes {} ms and waits {} ms for input\n"
+        "speed-up: with a fixed batch per rank, against one rank that computes {} ms and waits {} ms for input\n"
         "measured\n  {}\n{}",
         p.job.platform.description, align_columns(rows), least_slower, most_slower, ms(p.best_compute_s), ms(p.worst_compute_s),
         p.given_compute ? " (given)" : ", as it was measured", ms(p.compute_s), ms(p.input_s), measured,

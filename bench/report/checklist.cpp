@@ -69,7 +69,7 @@ checked_rule ratios(seen_study const&) {
 
 checked_rule determinism(seen_study const& s) {
     checked_rule out{
-        5, "It is said whether values are deterministic; where they are not, intervals are shown.", rule_answer::no, {}};
+        5, "The report says whether values are deterministic; if they are not, it shows intervals.", rule_answer::no, {}};
     if (s.least_runs == 0)
         out.reason = "no run ended well";
     else if (s.least_runs < runs_for_interval)
@@ -145,7 +145,7 @@ checked_rule factors(seen_study const& s) {
 }
 
 checked_rule timing(seen_study const& s) {
-    checked_rule out{10, "It is said how parallel times are measured, synchronised and summarised.", rule_answer::yes, {}};
+    checked_rule out{10, "The report says how parallel times are measured, synchronised and summarised.", rule_answer::yes, {}};
     if (s.results.plan.has_net()) {
         out.reason = "barriers, clocks and the maximum over the ranks are defined below";
     } else if (s.results.plan.judged.name == "wall_s") {

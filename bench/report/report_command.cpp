@@ -22,7 +22,7 @@ namespace {
 constexpr option_row report_options[]{
     {"results", 0, "FILE", "results.json of muster-bench scale, or its folder, as the words without an option", ""},
     {"output", 'o', "PATH", "folder of report.html and summary.json [that of the results]; with --format: a file", ""},
-    {"format", 0, "NAME", "html, md, csv or json: this alone, to -o or, but for html, to standard output", ""},
+    {"format", 0, "NAME", "html, md, csv or json: only this, to -o or, except for html, to standard output", ""},
     {"no-html", 0, "", "no report.html", ""},
     {"json", 0, "", "the summary of one study on standard output instead of the table", ""},
     {"expect", 0, "BOUND", "'speedup[4]>=3.5': exit code 1 where it is broken; may be given again", "", true},

@@ -48,7 +48,7 @@ constexpr option_row scale_options[]{
     {"fresh", 0, "", "begin anew in a folder that holds a study", ""},
     {"retry", 0, "", "make runs that failed again", ""},
     {"name", 0, "NAME", "what the study is called; default: the program, or the script of an interpreter", ""},
-    {"muster", 0, "PATH", "the launcher; default: the muster beside this program", ""},
+    {"muster", 0, "PATH", "the launcher; default: muster in this program's folder", ""},
     {"no-html", 0, "", "no report.html", ""},
     {"net", 0, "NAME", "without a program: mnist or cifar10 by PyTorch; resnet50 or gpt2-small: steps of timed compute", "mnist"},
     {"data", 0, "FILE.h5", "of mnist and cifar10, made by muster stage convert; without: generated images", ""},

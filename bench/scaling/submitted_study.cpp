@@ -104,7 +104,7 @@ study merge_points(study out, std::span<std::optional<study> const> parts, std::
     for (std::size_t i = 0; i < out.runs.size(); ++i) out.runs[i].order = static_cast<int>(i);
     for (auto& [name, value] : out.variables)
         if (name == "SLURM_JOB_ID" || name == "PBS_JOBID") value = join(numbers, ",");
-    out.plan.notes.push_back("each number of ranks ran in a job of its own: they did not take turns, and their nodes may differ");
+    out.plan.notes.push_back("each number of ranks ran in its own job: they did not take turns, and their nodes may differ");
     return out;
 }
 

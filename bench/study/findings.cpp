@@ -84,7 +84,7 @@ void add_shared_core(study const& results, std::vector<scaling_finding>& all) {
                                    2,
                                    fmt::format("of {}, ranks {} and {} on {} share core {}", ranks_text(point.ranks), rank,
                                                place.rank, place.host, both.to_list()),
-                                   "bind each rank to cores of its own: leave --bind-to and --cpu-map to muster",
+                                   "bind each rank to its own cores: leave --bind-to and --cpu-map to muster",
                                    {{"first_rank", rank}, {"second_rank", place.rank}},
                                    {place.host, both.to_list()}});
                     return;

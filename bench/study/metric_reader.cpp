@@ -118,7 +118,7 @@ metric_choice parse_metric_choice(std::string const& text) {
 }
 
 double chosen_value(std::vector<metric_series const*> const& told, metric_choice const& choice) {
-    expect(!told.empty(), "a metric that was told");
+    expect(!told.empty(), "a metric with values");
     if (choice.across == "rank") {
         auto const lowest =
             std::min_element(told.begin(), told.end(), [](auto const* a, auto const* b) { return a->rank < b->rank; });

@@ -16,8 +16,8 @@ std::string refusal_of(nodes const& by_node) {
     auto const& [first, members] = *by_node.begin();
     for (auto const& [node, others] : by_node) {
         if (others.size() != members.size())
-            return fmt::format("node {} has {} ranks and node {} has {}; steps need as many on each", first, members.size(), node,
-                               others.size());
+            return fmt::format("node {} has {} ranks and node {} has {}; steps need the same number on each", first,
+                               members.size(), node, others.size());
         for (std::size_t i = 1; i < others.size(); ++i)
             if (others[i].first == others[i - 1].first)
                 return fmt::format("ranks {} and {} both call themselves local rank {} of node {}", others[i - 1].second,

@@ -212,7 +212,7 @@ file_region region_of(void* zip, std::string const& path) {
         damaged(path, fmt::format("its entry {} is compressed by method {}, and only deflate is read", region.name,
                                   info.compression_method));
     if (!region.deflated && region.stored_bytes != region.bytes)
-        damaged(path, fmt::format("its entry {} is said to have {} bytes and to take {}", region.name, region.bytes,
+        damaged(path, fmt::format("its header claims that entry {} has {} bytes and takes {}", region.name, region.bytes,
                                   region.stored_bytes));
     int method = 0;
     int level = 0;

@@ -52,7 +52,7 @@ void check_options(dataset const& from, sampler const& order, loader_options con
             "loader: memory mode shard with a sampler that draws from all samples; give the sampler spread_rule::sharded");
     if (options.memory == memory_mode::shared && order.options().spread == spread_rule::sharded)
         throw error(errc::usage,
-                    "loader: memory mode shared with a sampler whose ranks draw from shards of their own; give it "
+                    "loader: memory mode shared with a sampler whose ranks draw from their own shards; give it "
                     "spread_rule::by_node");
     if (options.memory == memory_mode::shared && !together)
         throw error(errc::usage, "loader: memory mode shared without a communicator; make the loader with one");

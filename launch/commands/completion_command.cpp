@@ -74,7 +74,7 @@ int completion_command(std::vector<std::string> const& args, environment const& 
     else
         throw error(errc::usage, shell.empty()
                                      ? std::string("muster completion: the shell is missing; give bash, zsh or fish")
-                                     : fmt::format("muster completion: there is none for {}; give bash, zsh or fish", shell));
+                                     : fmt::format("muster completion: no completion for {}; give bash, zsh or fish", shell));
     return 0;
 }
 

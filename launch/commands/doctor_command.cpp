@@ -105,7 +105,7 @@ finding examine_own(char const* name, environment const& variables) {
     auto const path = self_program().parent_path() / name;
     std::error_code fault;
     if (!fs::exists(path, fault))
-        return {state::note, name, "not beside muster",
+        return {state::note, name, "not in muster's folder",
                 "build with MPI and parallel HDF5: apt-get install libopenmpi-dev libhdf5-openmpi-dev"};
     auto const said = run_captured({path.string(), "--version"}, variables);
     if (said.exit_status == 0) return {state::ok, name, path.string(), ""};

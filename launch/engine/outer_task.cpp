@@ -168,7 +168,7 @@ void refuse_outer_task(environment const& variables) {
                        : of_flux ? "in the script of flux batch or the shell of flux alloc"
                                  : "without " + task->launcher;
     throw error(errc::usage, fmt::format("this is {} {} of {} of {} {}, and each of them would start the whole job; start muster "
-                                         "once, {}, or give --nested if each is to start ranks of its own",
+                                         "once, {}, or give --nested if each is to start its own ranks",
                                          own ? "rank" : "task", task->number, task->count, own || of_flux ? "a" : "an",
                                          task->launcher, where));
 }

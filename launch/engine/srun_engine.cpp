@@ -169,7 +169,8 @@ void add_layout(engine_job const& job, engine_command& command) {
         if (command.speaks == wire_up::pmi && ranks_of(job) > nodes)
             command.note =
                 "with this layout Slurm does not tell MPICH which ranks share a node: MPI_Comm_split_type finds each of them "
-                "alone, and messages within a node go over the network; with as many ranks on each node, in order, it does";
+                "alone, and messages within a node go over the network; with the same number of ranks on each node, in order, it "
+                "does";
         auto const path = job.scratch_dir + "/srun.hosts";
         command.files.emplace_back(path, as_lines(hosts));
         argv.insert(argv.end(), {"--distribution=arbitrary", "--nodelist=" + path});

@@ -210,7 +210,7 @@ constexpr command_row rows[]{
     {.name = "stage", .summary = "convert, verify and inspect datasets (muster-stage)"},
     {.name = "bench", .summary = "train, measure scaling, report (muster-bench)"},
     {.name = "trace", .summary = "merge timelines, explain what failed ranks left (muster-trace)"},
-    {.name = "shim", .summary = "what muster starts beside each rank on other nodes", .hidden = true},
+    {.name = "shim", .summary = "what muster starts for each rank on other nodes", .hidden = true},
     {.name = "remote", .summary = "what muster starts as the engine of that name", .hidden = true},
     {.name = "agent", .summary = "what the engine remote starts on each host", .hidden = true},
     {.name = "tmrsh", .summary = "what engines call in a PBS job in the place of ssh", .hidden = true},

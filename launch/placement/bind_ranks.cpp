@@ -29,7 +29,7 @@ std::vector<binding> bind_ranks(topology const& machine, placement_request const
         auto others = wanted;
         others.share.gpus.reset();
         ranks = bind_ranks(without_gpus, others, local_size);
-        for (auto& rank : ranks) explain(rank, "no GPU of its own: the job has some of them, and nothing says which");
+        for (auto& rank : ranks) explain(rank, "no GPU assigned: the job has some of them, and nothing says which");
         return ranks;
     }
     auto known = wanted;

@@ -42,7 +42,7 @@ expect_equal "$(jobs_made)" '1 2 4' 'jobs so far'
 expect_exit 0 scale --submit-options "$options" --wait
 expect_matches stderr "^4 ranks: job $job has ended without all of its runs \\(CANCELLED.*\\); it is submitted again"
 expect_equal "$(jobs_made)" '1 2 4 4' 'jobs in the end'
-expect_matches stdout '^ranks +nodes +step_s' '^ *1 +1 +8\.00 ' '^ *2 +1 +4\.00 .* 2\.00 +100%' '^ *4 +2 +2\.00 .* 4\.00 +100%' 'each number of ranks ran in a job of its own'
+expect_matches stdout '^ranks +nodes +step_s' '^ *1 +1 +8\.00 ' '^ *2 +1 +4\.00 .* 2\.00 +100%' '^ *4 +2 +2\.00 .* 4\.00 +100%' 'each number of ranks ran in its own job'
 expect_equal "$(sort "$work/starts" | paste -sd,)" '1 1 1,1 1 2,2 1 1,2 1 2,4 2 1,4 2 1,4 2 2' 'runs that were started, with their nodes'
 expect_true python3 - "$work/study/results.json" <<'PY'
 import json, os, sys

@@ -16,7 +16,7 @@ BETTER = {
     r"\blest\b": "“so that … not”",
     r"\bof (one|(the |a |an )?\w+)'s own\b": "“your own”, “its own”",
     r"\bof (his|its|their) own\b": "“its own …” before the noun, or nothing",
-    r"\bbeside\b": "“next to”, “compared with”, “besides”",
+    r"\bbeside\b(?! it\b)": "“next to”, “compared with”, “besides”",
 }
 HEADER_FOLDERS = ("base", "pmix", "comm", "io", "launch", "bench", "jobscripts", "tests")
 HELP_TEXTS = ("launch/settings/setting_table.cpp", "launch/help/command_table.cpp", "io/stage/*_command.cpp", "bench/**/*_command.cpp")

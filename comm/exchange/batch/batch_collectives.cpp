@@ -53,7 +53,8 @@ void* batch_collectives::own_output(pending_request& unit, std::size_t count) co
     unit.code = errc::usage;
     std::string const of = unit.many ? fmt::format(" of \"{}\"", spec_of(only()).name) : std::string{};
     unit.fault = fmt::format(
-        "{} (rank {} of {} on {}): \"out\"{} has {} elements and the result {}; give as many, or no \"out\" to have memory given",
+        "{} (rank {} of {} on {}): \"out\"{} has {} elements and the result {}; give it this size, or no \"out\" to have memory "
+        "given",
         describe(unit.what->kind, unit.what->name), ranks_.rank(), ranks_.size(), ranks_.who().host, of, given.count, count);
     return nullptr;
 }

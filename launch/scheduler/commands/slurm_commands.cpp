@@ -23,7 +23,7 @@ constexpr slurm_command commands[]{
      "are...\", a "
      "name a line, and \"specific pmix plugin versions available: pmix_v4,pmix_v5\", on standard output"},
     {slurm_ask::step, "srun --job-name={} --mpi={}", "",
-     "the ranks' own; from 23.11 on it refuses --nodes beside --distribution=arbitrary, and takes SLURM_CPUS_PER_TASK and "
+     "the ranks' own; from 23.11 on it refuses --nodes with --distribution=arbitrary, and takes SLURM_CPUS_PER_TASK and "
      "SLURM_TRES_BIND "
      "for orders (see unset_srun_orders)"},
     {slurm_ask::config, "scontrol show config",

@@ -37,7 +37,7 @@ TEST(group_by_node, refuses_what_has_no_use_or_no_meaning_on_all_ranks_alike) {
     };
     EXPECT_EQ(refusal({{0, 0}, {0, 1}}), "all ranks are on one node");
     EXPECT_EQ(refusal({{0, 0}, {1, 0}}), "every node has one rank");
-    EXPECT_EQ(refusal({{0, 0}, {0, 1}, {1, 0}}), "node 0 has 2 ranks and node 1 has 1; steps need as many on each");
+    EXPECT_EQ(refusal({{0, 0}, {0, 1}, {1, 0}}), "node 0 has 2 ranks and node 1 has 1; steps need the same number on each");
     EXPECT_EQ(refusal({{0, 0}, {0, 1}, {1, 0}, {1, 0}}), "ranks 2 and 3 both call themselves local rank 0 of node 1");
 }
 

@@ -37,8 +37,8 @@ TEST(outer_task, of_flux_run) {
     } catch (error const& e) {
         EXPECT_EQ(e.what(),
                   std::string("this is task 1 of 4 of a flux run, and each of them would start the whole job; start muster once, "
-                              "in the script of flux batch or the shell of flux alloc, or give --nested if each is to start "
-                              "ranks of its own"));
+                              "in the script of flux batch or the shell of flux alloc, or give --nested if each is to start its "
+                              "own ranks"));
     }
 }
 
