@@ -40,7 +40,7 @@ enum class errc {
     peer_failed,   ///< another rank died or disagreed
     singleton,     ///< a rank that came up alone while its world is larger
     library,       ///< MPI, PMIx, HDF5, … returned an error
-    internal,      ///< a broken assumption of muster's own
+    internal,      ///< a broken assumption within muster
 };
 
 /// The name as printed, for example "placement".

@@ -15,7 +15,7 @@ struct shared_library_traits {
     static void close(type handle) noexcept;
 };
 
-/// An opened library, or the words that say why there is none.
+/// An opened library, or the reason why it could not be opened.
 class shared_library {
   public:
     /// Tries each name in order (as dlopen does) and keeps the first that opens. Never throws for a missing library: see

@@ -9,7 +9,7 @@ namespace muster {
 ///     using type = …;                                  the handle
 ///     static type null() noexcept;                     the value that owns nothing
 ///     static void close(type) noexcept;                releases; failures are dropped: where they lose data the class that holds
-///                                                      the handle has a throwing close() of its own, built on `release`
+///                                                      the handle has its own throwing close(), built on `release`
 /// Not thread safe. The handle is nulled before it is closed, so that nothing is closed twice.
 template <typename Traits>
 class unique_handle {

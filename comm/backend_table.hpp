@@ -16,7 +16,7 @@ namespace muster {
 
 struct backend_row {
     std::string_view name;
-    /// Why it cannot serve this world, or nothing if it can. Pure but for questions to its library; not collective.
+    /// Why it cannot serve this world, or nothing if it can. Pure, except for queries to its library; not collective.
     std::optional<std::string> (*unavailable)(identity const&, comm_options const&);
     /// Collective where the backend has peers.
     std::unique_ptr<collective_backend> (*create)(identity const&, comm_options const&);
@@ -25,7 +25,7 @@ struct backend_row {
     /// The ranks meet in create() before anything is made, and one that cannot be served says so there: create() is to be called
     /// on it too, and throws the same on all ranks.
     bool tells_refusal = false;
-    /// What is said about tensors in other memory, where more is to be said than that they are not reached; else "".
+    /// What messages add about tensors in other memory, beyond that the backend cannot reach them; else "".
     std::string_view instead{};
     /// The same as create() for ranks that can already gather bytes; null where it needs the whole job.
     std::unique_ptr<collective_backend> (*create_over)(gather_function const&, identity const&, comm_options const&) = nullptr;

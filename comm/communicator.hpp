@@ -35,7 +35,7 @@ class communicator {
     /// Collective over who.world_size ranks. Selects a backend: `self` for one rank, `hierarchical` for several ranks on each of
     /// several nodes, `shm` where all are on one, else `mpi`; `nccl` for device memory; or what options.backend names. Programs
     /// that need native() or several ranks' MPI ask for mpi by name. Initialises MPI if it is needed and is not yet (then the
-    /// last communicator finalises it, after which no other can be made), and uses MPI traffic of its own, apart from the
+    /// last communicator finalises it, after which no other can be made), and uses its own MPI traffic, apart from the
     /// program's. Throws errc::singleton if MPI's world has another size than the identity's, errc::peer_failed on all ranks if
     /// their identities contradict each other, errc::timeout if ranks do not come within options.deadline, mpi_error.
     static communicator create(identity const& who, comm_options const& options = {});
@@ -62,7 +62,7 @@ class communicator {
     /// out[i] = in[i] of all ranks, reduced and scaled (see `scaling`). Same count, reduction and factors on all ranks. `in` and
     /// `out` are the same memory (in place) or do not overlap. All ranks get bitwise the same result. Over mpi, in worlds of up
     /// to comm_options::direct_ranks ranks the elements are combined in the order of the ranks, f16 and bf16 in f32 and rounded
-    /// once, and ranks whose arguments differ are told so (errc::peer_failed) before anything is written; but one that gives no
+    /// once, and ranks whose arguments differ get an error (errc::peer_failed) before anything is written; but one that gives no
     /// elements at all is waited for until the deadline, or until it starts another small allreduce. In larger worlds MPI's own
     /// algorithm decides the order, f16 and bf16 are rounded at each of its steps, and arguments that differ are undefined.
     operation allreduce(std::string_view name, tensor_view in, tensor_view out, reduction how, scaling const& scale = {});
@@ -97,7 +97,7 @@ class communicator {
     /// Finished when every rank has started it.
     operation barrier();
 
-    /// The ranks of a process set as a communicator of their own, numbered in the order of `ranks` (distinct; the same on all
+    /// The ranks of a process set as a separate communicator, numbered in the order of `ranks` (distinct; the same on all
     /// ranks, else errc::peer_failed on all). Collective over all ranks of this communicator, and blocking; ranks outside the set
     /// get an empty one. It has this one's options and deadline, and stays valid beyond this one.
     communicator include(std::span<int const> ranks);
@@ -111,7 +111,7 @@ class communicator {
     /// Host memory that collectives of this process are fastest on, `bytes` (at least 1) of it, zeroed: over shm the other ranks
     /// of the node read and write it in place, where other memory is copied by the kernel. For what lives long and is reduced
     /// often, as the gradients of a network; best in few large pieces, since each takes a file descriptor and its first
-    /// collective prepares the way. Ranks need not do the same. Not collective; thread safe, also beside other calls. Throws
+    /// collective prepares the way. Ranks need not do the same. Not collective; thread safe, also during other calls. Throws
     /// errc::system, std::bad_alloc.
     comm_buffer allocate(std::size_t bytes);
 

@@ -8,7 +8,7 @@ namespace muster::detail {
 
 struct communicator_state;
 
-/// As std::shared_ptr, but for a state that one thread uses at a time: right after a message was written to memory that another
+/// Like std::shared_ptr, for a state that one thread uses at a time: right after a message was written to memory that another
 /// process reads, an atomic operation waits for that memory, which takes as long as the message itself.
 class state_owner {
   public:

@@ -23,7 +23,7 @@ class program_error : public error {
     int exit_status() const noexcept { return code() == errc::not_found ? 127 : 126; }
 };
 
-/// A limit as setrlimit has it: RLIMIT_CORE and a value; RLIM_INFINITY is none.
+/// A limit as setrlimit has it: RLIMIT_CORE and a value; RLIM_INFINITY means no limit.
 struct soft_limit {
     int resource = 0;
     std::uint64_t value = 0;
@@ -40,8 +40,8 @@ struct process_request {
     int stdout_fd = -1;
     int stderr_fd = -1;
     cpuset cores;                         ///< empty: affinity is inherited
-    bool own_group = true;                ///< it leads a process group of its own; else it stays in ours
-    bool own_session = false;             ///< it leads a session of its own, and with it a process group
+    bool own_group = true;                ///< it leads its own process group; else it stays in ours
+    bool own_session = false;             ///< it leads its own session, and with it a process group
     std::optional<rlimit> open_files;     ///< nothing: inherited
     int death_signal = SIGKILL;           ///< what the child gets when this process dies
     std::vector<soft_limit> limits = {};  ///< each as far as the hard limit allows; others are inherited

@@ -34,7 +34,7 @@ struct capture_options {
     std::string_view input;                          ///< given on standard input, which then ends
     int out_fd = -1;                                 ///< where standard output goes; below 0: into the result
     int err_fd = -1;                                 ///< where standard error goes; below 0: into the result
-    bool own_group = true;                           ///< it leads a process group of its own, which is killed at the limit
+    bool own_group = true;                           ///< it leads its own process group, which is killed at the limit
     int death_signal = SIGKILL;                      ///< what it gets when this process dies
     std::size_t output_limit = command_output_limit;
 };

@@ -38,7 +38,7 @@ class raw_nccl {
     nccl::nccl_comm comm_;
 };
 
-/// The GPU that is this rank's, as the nccl backend chooses it. Throws errc::unavailable where there is none.
+/// The GPU that is this rank's, as the nccl backend chooses it. Throws errc::unavailable if there is no GPU.
 std::shared_ptr<cuda::device const> gpu_of(identity const& who);
 
 /// Whether NCCL and a GPU are here: "" or what was looked for and not found.

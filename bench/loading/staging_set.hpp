@@ -23,7 +23,7 @@ struct staging_sizes {
 /// errc::invalid_data where it differs.
 class staging_set {
   public:
-    /// `python`: interpreter of the converting peers; "": without them. Programs and modules that are not there are told in missing().
+    /// `python`: interpreter of the converting peers; "": without them. missing() lists programs and modules that are not installed.
     staging_set(std::string folder, staging_sizes const& sizes, std::string const& python, environment const& variables);
     staging_set(staging_set const&) = delete;
     staging_set& operator=(staging_set const&) = delete;

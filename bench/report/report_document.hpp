@@ -26,7 +26,7 @@ struct report_input {
 /// errc::not_found, errc::invalid_data.
 report_input read_report_input(std::vector<std::string> const& paths);
 
-/// Schema "muster.report/1": "studies", each as study_summary has it with a "label" of its own; "differences", settings that are not the
+/// Schema "muster.report/1": "studies", each as study_summary has it with its "label"; "differences", settings that are not the
 /// same in all; "busbw". Pure.
 report_json report_document(report_input const& input);
 

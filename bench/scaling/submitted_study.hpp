@@ -50,7 +50,7 @@ class submitted_study {
 
     scale_request const& request_;
     environment const& variables_;
-    option_words given_;  ///< the command line, which each job gets but for what is for the whole study
+    option_words given_;  ///< the command line of each job, without what concerns the whole study
     stop_signals signals_;
     study_journal journal_;
     study header_, results_;

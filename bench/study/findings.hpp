@@ -24,7 +24,7 @@ struct scaling_finding {
     cause why = cause::serial_part;
     int ranks = 1;             ///< of the runs that show it
     double figure = 0;         ///< a part of the time, 0 to 1; ranks of a core with oversubscribed and shared_core
-    double low = 0, high = 0;  ///< ends of its spread; both are the figure where there is none
+    double low = 0, high = 0;  ///< ends of its spread; both are the figure if there is no spread
     std::string text;          ///< what was seen, with the figure
     std::string advice;        ///< one thing to do
     std::vector<std::pair<std::string, double>> values = {};  ///< by name: what else `text` tells in figures
@@ -34,16 +34,16 @@ struct scaling_finding {
 
 /// The part s of the time that does not shrink with n times as many ranks, least squares over (n, speed-up S): by Amdahl's law
 /// 1/S = s + (1 - s)/n, for a fixed amount of work; by Gustafson's n - S = s (n - 1), for an amount that grows with n. Only n > 1
-/// count; 0 if there are none. Pure. (Amdahl, AFIPS 1967; Gustafson, CACM 31 (5), 1988.)
+/// count; 0 if none does. Pure. (Amdahl, AFIPS 1967; Gustafson, CACM 31 (5), 1988.)
 double amdahl_part(std::vector<std::pair<double, double>> const& speedups) noexcept;
 double gustafson_part(std::vector<std::pair<double, double>> const& speedups) noexcept;
 
-/// What is seen of the largest number of ranks that has enough cores, worst first; what was told less than a twentieth of the time
+/// What is seen of the largest number of ranks that has enough cores, worst first; what is below a twentieth of the time
 /// is left out. Waiting is known of programs that print the metrics allreduce_wait_s, loader_wait_s (the lowest rank's count), and, on
 /// every rank, compute_s. Pure.
 std::vector<scaling_finding> find_causes(study const& results);
 
-/// A line for each, for people; "" where there are none.
+/// A line for each, for people; "" without findings.
 std::string findings_text(std::vector<scaling_finding> const& all);
 
 }  // namespace muster

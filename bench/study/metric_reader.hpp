@@ -31,7 +31,7 @@ metric_pattern parse_metric_pattern(std::string const& text);
 /// anywhere in a line, and what the patterns match in the first 4,096 bytes of a line. NAME is of letters, digits and "_.-/".
 class metric_reader {
   public:
-    /// Throws errc::usage for a regular expression that is none.
+    /// Throws errc::usage for an invalid regular expression.
     explicit metric_reader(std::vector<metric_pattern> const& patterns);
 
     /// The next piece of output, divided anywhere.
@@ -41,7 +41,7 @@ class metric_reader {
 
     /// In the order in which they were first told; a series for each rank.
     std::vector<metric_series> const& metrics() const noexcept { return metrics_; }
-    /// The first line that looks like a metric and is none, and why; "" if there was none.
+    /// The first malformed metric line and the reason; "" if there was no such line.
     std::string const& fault() const noexcept { return fault_; }
 
   private:

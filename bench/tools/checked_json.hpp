@@ -15,7 +15,7 @@ nlohmann::json parse_json(std::string_view text, std::string const& origin);
 /// The same, from a file. Throws errc::not_found or errc::io too, with the caller's `hint` where the file cannot be opened.
 nlohmann::json read_json_file(std::string const& path, std::string_view hint = {});
 
-/// Writes the file whole or not at all: beside it first, then renamed. Ends with a line feed. Throws errc::io.
+/// Writes the file completely or not at all: under another name first, then renamed. Ends with a line feed. Throws errc::io.
 void write_json_file(std::string const& path, nlohmann::json const& value);
 
 /// A value within a document, and its place there. Refers to the document; copy freely while that lives.

@@ -69,7 +69,7 @@ struct process_work {
 };
 std::optional<process_work> read_process_work(std::string_view stat);
 
-/// Of `after`, those that worked last on one of `cpus` (on any, if there are none) and did a tenth of a CPU's work or more since
+/// Of `after`, those that worked last on one of `cpus` (on any, if empty) and did a tenth of a CPU's work or more since
 /// `before`, at most five, the busiest first. Pure.
 std::vector<busy_process> busiest_of(std::map<int, process_work> const& before, std::map<int, process_work> const& after,
                                      cpuset const& cpus, double seconds, double ticks_per_s);

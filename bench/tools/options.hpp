@@ -18,7 +18,7 @@ std::vector<int> parse_list(std::string const& text, std::string const& origin, 
 /// A share: "5%" or "0.05"; from 0 to 1, or up to `most`. Throws parse_error (errc::usage) with a caret.
 double parse_share(std::string const& text, std::string const& origin, double most = 1);
 
-/// The path of --muster, else of the muster beside this program. Throws errc::not_found if it cannot be executed.
+/// The path of --muster, else of muster in this program's folder. Throws errc::not_found if it cannot be executed.
 std::string launcher_of(given_options const& given);
 
 }  // namespace muster

@@ -20,7 +20,7 @@ struct interval {
     bool operator==(interval const&) const = default;
 };
 
-/// A 95% interval of a median needs as many values: smallest to largest of n values cover it with 1 - 2^(1-n).
+/// The number of values that a 95% interval of a median needs: smallest to largest of n values cover it with 1 - 2^(1-n).
 inline constexpr std::size_t runs_for_interval = 6;
 
 /// The narrowest such interval with at least `wanted` confidence, or, where there are too few values for any, smallest to largest

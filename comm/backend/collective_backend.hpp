@@ -100,7 +100,7 @@ class collective_backend {
     /// tell. Asked a few times a second while somebody waits, and before `which` is abandoned; must not block.
     virtual std::vector<late_rank> late_ranks(ticket which) noexcept = 0;
 
-    /// A backend over these of its ranks, in this order (distinct, in range, the same on all ranks), with traffic of its own;
+    /// A backend over these of its ranks, in this order (distinct, in range, the same on all ranks), with its own traffic;
     /// null on ranks that are not among them. Collective over all ranks, which have just met in an allreduce where
     /// the backend reaches host memory. Throws comm_error (errc::timeout) when the deadline of its options passes.
     virtual std::unique_ptr<collective_backend> subset(std::span<int const> ranks) = 0;

@@ -34,7 +34,7 @@ class mismatch_timer {
 
 // Runs a call on its own thread, and stops waiting for it at a deadline.
 
-/// A call that may never come back, on a thread of its own. If it does not, the thread stays in it until the process ends: so
+/// A call that may never return, on its own thread. If it does not, the thread stays in it until the process ends: so
 /// `call` must own whatever it uses, and the library that it is in must not be called any more.
 class call_on_thread {
   public:

@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// Every rank's bytes in the order of the ranks, given this rank's and a deadline. Collective; as many bytes on every rank.
+/// Every rank's bytes in the order of the ranks, given this rank's and a deadline. Collective; the same number of bytes on every rank.
 using gather_function =
     std::function<std::vector<std::vector<std::byte>>(identity const&, std::span<std::byte const> mine, duration deadline)>;
 

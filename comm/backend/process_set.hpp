@@ -17,7 +17,7 @@ namespace muster {
 identity identity_in_set(identity const& who, std::span<int const> ranks, std::size_t place, std::span<std::string const> hosts);
 
 /// The identity of `ranks[place]` in a communicator that these ranks of the job step make by themselves (comm_options::members),
-/// with a namespace of its own, that tells `name` and the list. Where the job step has several nodes nothing is known of who shares
+/// with its own namespace, which holds `name` and the list. Where the job step has several nodes nothing is known of who shares
 /// one, so that this rank is taken to be alone on its node. Pure.
 identity identity_of_member(identity const& who, std::span<int const> ranks, std::size_t place, std::string_view name);
 

@@ -153,7 +153,7 @@ void check(driver const& with, int code, std::string_view call);
 struct found_driver {
     driver const* use = nullptr;  ///< initialised; stays loaded until the process ends
     int devices = 0;              ///< how many this process may use; at least 1 where `use` is set
-    std::string why_not;          ///< what was looked for and what was said, where `use` is null
+    std::string why_not;          ///< what was looked for, and the reason, if `use` is null
 };
 
 /// Loads and initialises libcuda.so.1. Asked once; thread safe. Never throws for a missing library, driver or device.

@@ -28,7 +28,7 @@ struct fusion_segment {
 };
 static_assert(sizeof(fusion_segment) == 32, "the device reads what the host writes");
 
-/// Everything a kernel is told, by value. Block b works on pieces [b * pieces_per_block, (b + 1) * pieces_per_block).
+/// All arguments of a kernel, by value. Block b works on pieces [b * pieces_per_block, (b + 1) * pieces_per_block).
 struct fusion_work {
     fusion_segment const* segments;  ///< in the memory of whoever runs the body
     std::uint32_t const* starts;     ///< starts[b]: the segment with block b's first piece; one more: the last segment

@@ -43,7 +43,7 @@ fusion_way choose_way(dtype from, dtype to, double factor);
 /// The kernel that rounds f32 to f16 or bf16 with error feedback, as compress() does. Throws errc::usage for any other types.
 fusion_way choose_keeping_way(dtype from, dtype to);
 
-/// What the device reads, but for the address of these arrays.
+/// What the device reads, except for the address of these arrays.
 struct fusion_plan {
     std::vector<fusion_segment> segments;  ///< the items that have elements, in their order
     std::vector<std::uint32_t> starts;     ///< blocks + 1 of them

@@ -9,7 +9,7 @@
 
 namespace muster::detail {
 
-/// What a request with tensors in device memory has beside the others.
+/// What a request with tensors in device memory has in addition to the others.
 struct device_part {
     std::shared_ptr<cuda::device const> on;              // before what is on it
     cuda::unique_event given;                            ///< behind what the program's stream held when it was submitted

@@ -24,7 +24,7 @@ namespace detail {
 class pending_ptr;
 }
 
-/// What goes with a collective beside its tensors.
+/// The arguments of a collective other than its tensors.
 struct exchange_call {
     scaling scale{};                      ///< allreduce, reducescatter
     std::optional<tensor_shape> shape{};  ///< of the input, if it is not a vector
@@ -51,14 +51,14 @@ struct named_tensor {
 /// waited for by handle.
 ///
 /// - **Names.** A tensor is reduced with those of the same name on the other ranks. A name must not be submitted again before
-///   its request has ended (errc::usage). Ranks whose types, shapes, operations, reductions, factors or roots differ are told
-///   so on every rank (errc::peer_failed), with the name, the ranks and both values; the exchange goes on.
+///   its request has ended (errc::usage). If types, shapes, operations, reductions, factors or roots differ, every rank
+///   gets errc::peer_failed with the name, the ranks and both values; the exchange goes on.
 /// - **Memory.** Tensors must stay valid and untouched until their request has ended; if it ended because ranks have failed,
 ///   until the process ends.
 /// - **Waiting.** What is submitted is gathered for cycle_time, but not beyond the moment at which somebody waits; so a call
 ///   followed by wait() takes no longer for it. The background thread sleeps when there is nothing to do, and negotiates
 ///   with the other ranks ten times a second then.
-/// - **Never submitted.** Where the deadline of a tensor passes that other ranks have not submitted, all ranks are told: each
+/// - **Never submitted.** Where the deadline of a tensor passes that other ranks have not submitted, all ranks learn that: each
 ///   of their requests ends with the error (errc::timeout) that names the tensor and these ranks. Where a rank does not answer
 ///   any more, up to a second later.
 /// - **Failure.** Ranks that are dead, stopped or late beyond a deadline end the exchange: every request not finished ends with
@@ -83,7 +83,7 @@ struct named_tensor {
 ///   result, is not made good. A tensor that comes with another number of elements begins anew. It costs 4 bytes an element for
 ///   as long as the exchange lives.
 ///
-/// Thread safe, but for construction and destruction, which are collective.
+/// Thread safe, except for construction and destruction, which are collective.
 class exchange {
   public:
     /// Collective. Starts the thread, which makes the communicator (and initialises MPI if that is its backend). Throws what
@@ -166,7 +166,7 @@ class exchange {
     /// number, on ranks outside too, which cannot use it.
     int add_process_set(std::span<int const> ranks);
     /// The same, but called by its members alone, which give the same `name`: other ranks need not know of it, though their threads
-    /// take part. Sets of one name whose first ranks differ are told apart; one that is made can be made again, and is another one.
+    /// take part. Sets of one name whose first ranks differ are distinct; one that is made can be made again, and is another one.
     /// The number is the same on all ranks.
     int make_process_set(std::span<int const> ranks, std::string_view name);
 

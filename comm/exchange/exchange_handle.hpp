@@ -59,12 +59,12 @@ class exchange_handle {
     static void wait_all(std::span<exchange_handle const* const> all, duration deadline = {});
 
     /// Blocks until any of them has ended, for at most so long (0 is without end), and changes no deadline. The first that has, by
-    /// its place; nothing when the time is over. Throws errc::usage if there are none, or if they are of several exchanges.
+    /// its place; nothing when the time is over. Throws errc::usage if the list is empty, or if they are of several exchanges.
     static std::optional<std::size_t> wait_any(std::span<exchange_handle const* const> all, duration at_most = {});
 
     /// Calls `call(state)` once, when the request has ended, well or not: on the exchange's thread, or before this returns if it
     /// has ended already. Several may be given; each is called, in any order. The call must not throw, must not block for long,
-    /// since no other request of this rank goes on meanwhile, and must not use the exchange or its handles, but for poll(). It
+    /// since no other request of this rank goes on meanwhile, and must not use the exchange or its handles, except for poll(). It
     /// does not bring the request forward: what is submitted may still be gathered (see exchange).
     void then(void (*call)(void*), void* state) const;
 

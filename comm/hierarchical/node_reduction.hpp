@@ -18,11 +18,11 @@ void run_now(collective_backend& backend, collective const& what, duration deadl
 /// Where every rank of the world sits, in the order of the ranks. Collective. Throws as run_now().
 std::vector<node_place> gather_places(collective_backend& world, identity const& who, duration deadline);
 
-/// This rank among those of its node, as a world of their own. `purpose` keeps two such worlds apart. Pure.
+/// This rank among those of its node, as a separate world. `purpose` keeps two such worlds apart. Pure.
 identity identity_on_node(identity const& who, node_groups const& groups, std::string_view purpose);
 
 /// The steps of one allreduce, all pure: a reducescatter on the node, by which this rank has its share of the node's result; an
-/// allreduce of the shares across the nodes; an allgather on the node. f16 is averaged in both reductions, lest its sums exceed
+/// allreduce of the shares across the nodes; an allgather on the node. f16 is averaged in both reductions, to keep its sums below
 /// 65,504; other averages are sums, divided once by finish(), which rounds less.
 class node_reduction {
   public:

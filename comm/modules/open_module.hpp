@@ -12,7 +12,7 @@ struct opened_module {
 };
 
 /// The module libmuster_comm_<name>.so: the file that the environment variable `variable` names, or else the one in the folder
-/// muster/ beside libmuster_comm.so. It stays open until the process ends. `needs` is what to install where a library is missing.
+/// muster/ in the folder of libmuster_comm.so. It stays open until the process ends. `needs` is what to install where a library is missing.
 /// Never throws for a module that cannot be used.
 opened_module open_module(std::string const& name, char const* variable, std::string const& needs);
 

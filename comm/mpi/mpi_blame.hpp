@@ -15,7 +15,7 @@ void send_blame(direct_world const& world, std::vector<late_rank> const& late) n
 /// Tells all other ranks that everything has arrived that this one has sent. Waits for nothing. Errors are dropped.
 void tell_through(direct_world const& world) noexcept;
 
-/// The blame of the first rank whose message has arrived; empty if there is none.
+/// The blame of the first rank whose message has arrived; empty if none has.
 std::vector<late_rank> receive_blame(direct_world const& world);
 
 }  // namespace muster::detail

@@ -11,7 +11,7 @@ namespace muster::detail {
 
 /// An allgather with counts, an alltoall or a sendrecv: every message is posted at once, receives first; each rank's order of
 /// peers begins behind itself, so that at no time all send to one. Traffic of a rank is what it has to send and to receive.
-/// Messages are told apart by their number of elements and type (make_tag): a rank that expects something else finds that out
+/// Messages are distinguished by their number of elements and type (make_tag): a rank that expects something else finds that out
 /// and writes nothing.
 class mpi_pairwise {
   public:

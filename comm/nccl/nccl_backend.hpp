@@ -23,7 +23,7 @@ std::optional<std::string> nccl_unavailable(identity const& who, comm_options co
 /// cuda::choose_device throw, comm_error (errc::peer_failed) if the ranks contradict each other or share a GPU, comm_error
 /// (errc::timeout), nccl_error, cuda_error.
 ///
-/// Collectives run on a stream of their own, in order; f16 and bf16 are added as NCCL adds them. Where one fails, or passes its
+/// Collectives run on a separate stream, in order; f16 and bf16 are added as NCCL adds them. Where one fails, or passes its
 /// deadline, all communicators of this process on NCCL are aborted: each of their operations that has not finished throws,
 /// whether or not the device says that it is through. Every thread may use its own communicators.
 std::unique_ptr<collective_backend> make_nccl_backend(identity const& who, comm_options const& options);

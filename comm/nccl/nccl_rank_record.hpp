@@ -24,7 +24,7 @@ struct rank_record {
     char fault[400] = {};  ///< why it cannot take part, cut if longer
 };
 
-/// This process' record, but for the id.
+/// This process's record, without the id.
 rank_record describe_rank(identity const& who, comm_options const& options, int nccl_version, std::string_view gpu) noexcept;
 
 /// Tells the others, in place of throwing before they know, that this rank cannot take part.
@@ -37,7 +37,7 @@ rank_record read_record(std::span<std::byte const> bytes, int rank, identity con
 /// the first one's code that names them and why: the same on every rank.
 void check_records(std::span<rank_record const> records, identity const& who);
 
-/// "ranks 2 and 3 on n1 share GPU-…; …" with what can be done about it, or "" if every rank has a GPU of its own.
+/// "ranks 2 and 3 on n1 share GPU-…; …" with what can be done about it, or "" if every rank has its own GPU.
 std::string shared_gpus(std::span<rank_record const> records);
 
 }  // namespace muster::nccl

@@ -17,7 +17,7 @@ std::optional<std::string> shm_unavailable(identity const& who, comm_options con
 /// Collective, within options.deadline. Throws comm_error naming the ranks that do not come, end meanwhile, or contradict each
 /// other (see shm_rendezvous), and errc::system.
 ///
-/// Nothing of it has a name in the file system, so that nothing can be left there. Works without a thread of its own: within
+/// Nothing of it has a name in the file system, so that nothing can be left there. Works without a separate thread: within
 /// calls. Collectives finish in the order of their start. A communicator that is destroyed waits for nobody; one that needs it
 /// later is told so.
 std::unique_ptr<collective_backend> make_shm_backend(identity const& who, comm_options const& options, int mpi_world_size);

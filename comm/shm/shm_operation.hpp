@@ -41,7 +41,7 @@ class shm_operation {
     /// Goes on without waiting; true once it has finished. Throws comm_error if the ranks' arguments differ or one is found dead.
     bool advance(world& all);
 
-    /// Others may have been told of it.
+    /// Others may know of it.
     bool announced() const noexcept { return stage_ != stage::announce; }
     std::uint64_t sequence() const noexcept { return sequence_; }
 

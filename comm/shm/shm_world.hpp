@@ -55,7 +55,7 @@ struct world {
     region const& of(int other) const noexcept { return regions[static_cast<std::size_t>(other)]; }
 };
 
-/// Other ranks' input that is brought near at once: fits a second-level cache beside what it is combined with and into.
+/// Other ranks' input that is brought near at once: fits a second-level cache together with what it is combined with and into.
 inline constexpr std::size_t scratch_bytes = std::size_t{512} << 10;
 
 /// A world over `memory` of sizes.total_bytes(), with nobody in it yet.
@@ -75,7 +75,7 @@ struct position {
 };
 position position_of(world const& all, int rank) noexcept;
 
-/// What is wrong with the ranks of `missing`: all that are dead, gave up, or are stopped; if there are none, those that are
+/// What is wrong with the ranks of `missing`: all that are dead, gave up, or are stopped; otherwise those that are
 /// behind all others. By ascending rank. `sequence` is the collective that waits.
 std::vector<late_rank> blame(world const& all, std::vector<int> const& missing, std::uint64_t sequence);
 

@@ -21,7 +21,7 @@ comm_options options_for_files(identity const& who);
 void const* mpi_handle(communicator const& ranks);
 
 /// Collective: runs `step` on every rank. If it fails on one, every rank throws: a single rank its own exception, several what
-/// comm/fail_together.hpp says. `step` itself is not collective, but for calls to HDF5.
+/// comm/fail_together.hpp says. `step` itself is not collective, except for calls to HDF5.
 template <typename Step>
 void run_step(communicator& ranks, std::string_view what, Step&& step) {
     if (ranks.size() == 1)

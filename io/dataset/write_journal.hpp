@@ -1,6 +1,6 @@
 // The journal of a file being written: locks the output against a second writer and remembers which blocks are done.
 //
-// It lies beside the output as OUT.partial.journal:
+// It lies in the folder of the output as OUT.partial.journal:
 //   offset 0     text, NUL to 4096: "muster-journal 1", then the lines "identity TEXT" and "holder HOST PID"
 //   offset 4096  a record of 32 bytes for each block: checksum of its samples, of its labels, its encoded bytes (0 where it lies
 //                in the file as it is), and XXH3-64 of these 24 bytes and the block's number; all least significant byte first
@@ -33,7 +33,7 @@ class write_journal {
 
     write_journal() = default;
 
-    /// The identity in the header; empty where there is none.
+    /// The identity in the header; empty without a header.
     std::string identity() const;
     /// Empties the journal and writes the header.
     void begin(std::string const& identity);

@@ -94,7 +94,7 @@ std::vector<std::string> group_names(place const& where, file const& parent);  /
 /// not filled. Elements lie with their least significant byte first.
 dataset create_dataset(place const& where, group const& parent, std::string const& name, element_type type,
                        std::span<std::uint64_t const> extent, std::span<std::uint64_t const> chunk, unsigned gzip_level = 0);
-/// This and open_group throw errc::not_found where there is none, and errc::invalid_data where `name` is a soft or external link.
+/// This and open_group throw errc::not_found if it does not exist, and errc::invalid_data where `name` is a soft or external link.
 dataset open_dataset(place const& where, group const& parent, std::string const& name);
 /// The dataset `where.object`, a path from the root, by no link that could lead out of the file.
 dataset open_dataset_at(place const& where, file const& parent);

@@ -12,7 +12,7 @@
 
 namespace muster {
 
-/// Calls work(item, slot) for item 0, 1, … on threads of its own, at most `slots` items ahead; an item's slot is item modulo
+/// Calls work(item, slot) for item 0, 1, … on its own threads, at most `slots` items ahead; an item's slot is item modulo
 /// slots. Items are begun in their order and given to the consumer in it. The threads sleep when the ring is full until half of
 /// it is free, so that they wake once for several items, and never spin. They take no signals. All functions are for one consumer
 /// thread. Allocates nothing after construction.
@@ -20,7 +20,7 @@ class prefetcher {
   public:
     using work = std::function<void(std::size_t item, std::size_t slot)>;
 
-    /// `slots` >= 2: one is the consumer's. With several threads `prepare` runs on several at once, each with an item of its own.
+    /// `slots` >= 2: one is the consumer's. With several threads `prepare` runs on several at once, each with its own item.
     prefetcher(std::size_t slots, work prepare, std::size_t threads = 1);
     prefetcher(prefetcher const&) = delete;
     prefetcher& operator=(prefetcher const&) = delete;

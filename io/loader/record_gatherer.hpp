@@ -41,7 +41,7 @@ void gather_records(std::span<std::uint64_t const> wanted, std::span<std::uint64
 /// faster than the beginnings alone at 784 bytes, as fast at 3136. Smaller ones end too soon, larger ones memcpy copies faster.
 inline constexpr std::size_t smallest_interleaved_bytes = 512, largest_interleaved_bytes = 4096, interleaved_ahead_bytes = 4704;
 
-/// Copies `bytes` bytes and asks for as many at `next`.
+/// Copies `bytes` bytes and requests the same number at `next`.
 inline void copy_and_ask_for(std::uint8_t* to, std::uint8_t const* from, std::uint8_t const* next, std::size_t bytes) {
     constexpr std::size_t line = 64;
     std::size_t at = 0;

@@ -12,7 +12,7 @@ namespace muster {
 
 /// How much of a dataset a shuffle mixes at once. Equal on all ranks: it is part of the order.
 struct shuffle_window {
-    std::size_t chunk_samples = 0;  ///< samples beside each other in the file that are read at once; 0: no window
+    std::size_t chunk_samples = 0;  ///< consecutive samples of the file that are read at once; 0: no window
     std::size_t chunks = 0;         ///< chunks whose samples are mixed with each other
     explicit operator bool() const noexcept { return chunk_samples != 0; }
     bool operator==(shuffle_window const&) const = default;

@@ -17,7 +17,7 @@ void write_whole_file(int folder, std::string const& name, std::string_view byte
 /// The names in a folder but "." and "..", in no order. Throws errc::system.
 std::vector<std::string> names_in_folder(int folder);
 
-/// Removes a file, or a folder with all that is in it; links are removed, not followed. No error if there is none. Throws
+/// Removes a file, or a folder with all that is in it; links are removed, not followed. No error if it does not exist. Throws
 /// errc::system.
 void remove_tree(int folder, std::string const& name);
 

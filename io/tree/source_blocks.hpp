@@ -18,7 +18,7 @@ struct source_blocks {
 /// Of the file or folder at `path`. Lustre's stripe is what `lfs getstripe`, found along PATH, prints. Never fails: what cannot be found is 0.
 source_blocks find_source_blocks(std::string const& path, environment const& variables);
 
-/// The number that `lfs getstripe -S` printed; 0 if it is none. Pure.
+/// The number that `lfs getstripe -S` printed; 0 if it is not a number. Pure.
 std::uint64_t stripe_of_text(std::string_view text) noexcept;
 
 /// Chunks of a copy from such a source: the smallest multiple of its blocks that is not below the default; the default where the

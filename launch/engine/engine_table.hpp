@@ -24,7 +24,7 @@ struct standard_fds {
     int err = -1;
 };
 
-/// Starts it in a process group of its own, with the limit of open files that this process inherited. Throws errc::system,
+/// Starts it in its own process group, with the limit of open files that this process inherited. Throws errc::system,
 /// program_error if there is no such program.
 pid_t start_engine(engine_command const& command, more_open_files const& files, standard_fds const& fds);
 

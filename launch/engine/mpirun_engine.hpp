@@ -28,7 +28,7 @@ std::optional<mpirun_program> read_mpirun_version(std::string const& name, std::
 std::optional<std::string> mpirun_unavailable(engine_job const& job, scheduler_sources const& sources);
 engine_command mpirun_command(engine_job const& job, scheduler_sources const& sources);
 
-/// The command line of a program that was found; `as_root`: Open MPI must be told that this is meant. Pure.
+/// The command line of a program that was found; `as_root`: an option tells Open MPI that this is intended. Pure.
 engine_command mpirun_command_of(mpirun_program const& program, engine_job const& job, bool as_root);
 
 }  // namespace muster

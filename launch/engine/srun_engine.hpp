@@ -19,7 +19,7 @@ std::vector<std::string> srun_cancel(std::string const& step);
 std::vector<std::string> parse_mpi_list(std::string_view text);
 
 /// Orders, as variables, for the srun by which another launcher starts its daemons: one on each node but `left_out`. It must
-/// neither wait for the step that we may be in, nor be told of tasks and GPUs by the job's own variables. Pure.
+/// neither wait for the step that we may be in, nor learn of tasks and GPUs from the job's variables. Pure.
 void order_daemons_step(engine_job const& job, std::string const& left_out, environment& variables);
 
 /// Takes out the variables by which sbatch, salloc, an outer srun or the user would give orders to an srun that has its own, of any

@@ -44,7 +44,7 @@ std::string visible_name(gpu const& device);
 /// More on one node are a fault of who says so.
 inline constexpr int most_gpus_of_node = 1024;
 
-/// The GPUs that were found, or why there are none.
+/// The GPUs that were found, or why none were.
 struct gpu_list {
     std::vector<gpu> gpus;  ///< in order of index
     std::string note;       ///< "NVML, driver 535.54" or "no NVIDIA driver here"

@@ -14,10 +14,10 @@ namespace muster::sysfs_files {
 std::string read_text(std::string const& path);
 /// A number from -1 to 2^20, or `otherwise`.
 int read_number(std::string const& path, int otherwise);
-/// "0x10de"; 0 if it is none.
+/// "0x10de"; 0 if it is not a number.
 std::uint32_t read_hex(std::string const& path);
 cpuset read_cpus(std::string const& path);
-/// "0-3,8"; empty if it is none.
+/// "0-3,8"; empty if it is not a list.
 cpuset list_in(std::string_view text);
 /// The name that a link points to, such as a device's driver.
 std::string link_name(std::string const& path);

@@ -37,7 +37,7 @@ inline bool takes_jobs(command_row const& row) noexcept {
     return row.synopsis.find("ID") != std::string_view::npos;
 }
 
-/// Whether the command is a program of its own, muster-NAME, which is asked for its words: its row tells a name and a summary alone.
+/// Whether the command is a separate program, muster-NAME, which is asked for its words: its row has only a name and a summary.
 inline bool is_other_program(command_row const& row) noexcept {
     return row.synopsis.empty() && !row.hidden;
 }

@@ -8,8 +8,8 @@
 
 namespace muster {
 
-/// The argument that is certainly the file which an interpreter (python3, bash, …) reads: the first word, behind options that take no word
-/// of their own. "" where the program is no interpreter, and where that is not certain (bash -lc LINE, julia -t 4 FILE, python3 -m PACKAGE). Pure.
+/// The argument that is certainly the file which an interpreter (python3, bash, …) reads: the first word, after options that take no
+/// value. "" if the program is no interpreter, and if that is not certain (bash -lc LINE, julia -t 4 FILE, python3 -m PACKAGE). Pure.
 std::string script_argument(std::vector<std::string> const& command);
 
 /// Where the job will look for its files.

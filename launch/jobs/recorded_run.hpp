@@ -19,14 +19,14 @@ struct recorded_run {
     std::vector<std::string> left_out;  ///< variables that may be secrets
 };
 
-/// From run.json in `folder`. Throws errc::usage if there is none, errc::config for one that is no such record or that others may have written.
+/// From run.json in `folder`. Throws errc::usage if it is missing, errc::config if it is not such a record or others may have written it.
 recorded_run read_recorded_run(std::string const& folder);
 
 /// The variables by which a job's script tells its program of the array, the chain and the folder of results, as that run had them; none where there
 /// is no such record. Throws errc::config for a record that others may have written.
 environment read_script_variables(std::string const& folder);
 
-/// `options` so that a second run leaves a folder of its own: one without %j would take the place of the first, which is `folder`. Pure.
+/// `options` so that a second run leaves a new folder: one without %j would take the place of the first, which is `folder`. Pure.
 std::vector<std::string> with_own_folder(std::vector<std::string> options, std::string const& folder);
 
 /// The variables that the run was given by --env, whose values its record leaves out as secrets and which are not set in `now`. Pure.

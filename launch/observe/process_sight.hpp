@@ -57,7 +57,7 @@ void add_output(process_sight& sight, std::string_view last_lines, double silent
 /// The inodes of the sockets in this /proc/net/tcp that are connected to `port` of any machine, or that listen there. Pure.
 std::vector<unsigned long> sockets_at_port(std::string_view net_tcp, int port);
 
-/// The name of the call in /proc/PID/syscall: "futex"; empty if it runs or the call is none that programs wait in. Pure.
+/// The name of the call in /proc/PID/syscall: "futex"; empty if it runs, or if programs do not wait in this call. Pure.
 std::string name_of_call(std::string_view syscall);
 
 }  // namespace muster

@@ -42,7 +42,7 @@ struct known_machines {
 };
 
 /// Maps and binds the ranks. Where each node is like one machine, the GPUs of a node are that machine's unless the scheduler says
-/// how many there are. Pure but for `is_this_node`. Throws errc::placement.
+/// how many there are. Pure, except for `is_this_node`. Throws errc::placement.
 plan make_plan(allocation given, placement_request const& wanted, known_machines const& known);
 
 /// For people, and as JSON (schema "muster.plan/1"). Pure.

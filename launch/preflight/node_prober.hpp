@@ -77,10 +77,10 @@ class node_prober {
     shim_listener listener_;
     std::optional<shim_directions> directions_;
     engine_row const* engine_ = nullptr;
-    wire::examine question_;          ///< the same for all but for the address
+    wire::examine question_;          ///< the same for all except for the address
     std::vector<probed_slot> slots_;  ///< in the order of `nodes_`; never grows once the first probe may come
     std::vector<std::unique_ptr<probe_engine>> engines_;
-    std::deque<std::size_t> alone_;  ///< to be tried by an engine of their own
+    std::deque<std::size_t> alone_;  ///< to be tried by a separate engine
     phase phase_ = phase::probing;
     bool any_arrived_ = false;  ///< a probe of some node has connected
     bool ending_ = false;

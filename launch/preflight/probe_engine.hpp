@@ -37,7 +37,7 @@ class probe_engine {
 
     /// ": " and what it printed about this node, else its last lines; two lines at most, empty if it printed nothing.
     std::string quote(std::string const& node) const;
-    /// ": " and the lines that name this node, the last four; empty if there are none.
+    /// ": " and the lines that name this node, the last four; empty if no line does.
     std::string quote_lines(std::string const& node) const;
 
     /// To its whole process group, also if that is stopped. Nothing if it has ended.

@@ -19,7 +19,7 @@ bool is_threads_of_pbs(environment const& variables);
 /// PBS's OMP_NUM_THREADS unless an export names it, and with the exports. Throws as apply_exports.
 environment variables_for_ranks(environment const& inherited, std::vector<std::string> const& exports);
 
-/// Removes the variables whose names match one of `patterns` (as a shell's wildcards do), but for those that `-x` names.
+/// Removes the variables whose names match one of `patterns` (as a shell's wildcards do), except for those that `-x` names.
 void leave_out(environment& variables, std::vector<std::string> const& patterns, std::vector<std::string> const& exports);
 
 /// Sets each `NAME=value` again, after muster set its own: `-x` also overrides what muster sets.

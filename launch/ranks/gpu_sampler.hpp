@@ -16,7 +16,7 @@ namespace muster {
 /// Of NVIDIA only. Pure.
 std::vector<gpu> gpus_to_sample(topology const& machine, std::vector<binding> const& ranks, bool only_of_ranks);
 
-/// Looks on a thread of its own, since a driver may let a process wait for long just when its GPU has failed; the first time after a second,
+/// Looks on its own thread, since a driver may let a process wait for long just when its GPU has failed; the first time after a second,
 /// so that short runs pay nothing. Without GPUs, or where NVML knows none of them, nothing runs. However slow the driver is, looking takes
 /// less than 0.05 % of a core.
 class gpu_sampler {

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-/// Writes blocks to descriptors 1 and 2 in the order given, on a thread of its own: a reader that does not read (less, a stopped
+/// Writes blocks to descriptors 1 and 2 in the order given, on its own thread: a reader that does not read (less, a stopped
 /// terminal) must not stop the launcher from seeing ranks die. Used from one thread.
 class output_writer final : public output_sink {
   public:

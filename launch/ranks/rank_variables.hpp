@@ -22,7 +22,7 @@ void set_gpu_variables(environment& variables, binding const& place);
 struct rendezvous {
     std::string address;               ///< MASTER_ADDR
     int master_port = 0;               ///< MASTER_PORT
-    int jax_port = 0;                  ///< JAX's coordinator, which runs beside a torch store in one process
+    int jax_port = 0;                  ///< JAX's coordinator, which may run with a torch store in one process
     std::vector<std::string> workers;  ///< "address:port" of each rank, for TensorFlow's TF_CONFIG; empty: too many to list
 };
 

@@ -29,7 +29,7 @@ class run_record {
     /// Writes run.json and `environment`, once the ranks' places are known; `bindings`, one a rank, only where muster itself starts them. Throws
     /// errc::io.
     void begin(std::vector<binding> const* bindings = nullptr);
-    /// Adds how the run ended; begins the record first, should the run have failed before that. A disk that is full then is told on standard error.
+    /// Adds how the run ended; begins the record first, should the run have failed before that. If the disk is full then, standard error says so.
     void end(int code, run_outcome const& outcome);
 
   private:

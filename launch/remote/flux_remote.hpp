@@ -12,7 +12,7 @@
 namespace muster {
 
 /// The number of the broker on `host`: its place in `hostlist`, what `flux getattr hostlist` prints ("node[1-4]"), by the same name, else by
-/// the same name before the first dot. Of several brokers on one host it is the first. Nothing if there is none. Pure. Throws
+/// the same name before the first dot. Of several brokers on one host it is the first. Nothing if no broker is there. Pure. Throws
 /// parse_error naming `origin` for what is no hostlist.
 std::optional<int> broker_on(std::string_view hostlist, std::string_view host, std::string_view origin);
 

@@ -30,7 +30,7 @@ struct agent_place {
     std::string ticket;     ///< agent_ticket.hpp
 };
 
-/// Started once a host by remote_starter, over a remote shell. Each shim is in a session of its own, out of reach of a scheduler that
+/// Started once a host by remote_starter, over a remote shell. Each shim is in its own session, out of reach of a scheduler that
 /// ends the session of what it started, and sees by itself when this process is gone. What a killed shim leaves is ended here.
 /// When the starter is gone this process ends, and the shims, which see that, end their ranks.
 class host_agent {

@@ -14,7 +14,7 @@ namespace muster {
 std::optional<std::string> pbs_exec(std::string_view pbs_conf);
 
 /// The spelling of `host` that pbs_tmrsh takes: the line of the node file that is the same, else the first with the same name
-/// before the first dot; `host` itself if there is none. Pure.
+/// before the first dot; `host` itself without a dot. Pure.
 std::string spelled_as_in(std::string_view node_file, std::string_view host);
 
 /// PBS's own file of the job's hosts, below PBS_HOME; empty if there is none. PBS_NODEFILE may name a file of the user's, and

@@ -106,10 +106,10 @@ class remote_starter {
     std::map<std::string, gathering> exchanges_;      ///< that wait for the parts of more hosts
     std::shared_ptr<std::string const> start_order_;  ///< the same for all agents
     std::size_t input_host_ = 0;                      ///< that of rank 0
-    std::vector<std::string> lost_;                   ///< hosts of which nothing has been said yet
+    std::vector<std::string> lost_;                   ///< hosts that no message has named yet
     std::string lost_why_;                            ///< of the first
     bool all_there_ = false;
-    bool giving_up_ = false;  ///< agents that come are told to end
+    bool giving_up_ = false;  ///< agents that come get the order to end
     bool input_ended_ = false;
     bool asked_to_end_ = false;
     int exit_code_ = 0;

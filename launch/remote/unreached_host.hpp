@@ -20,7 +20,7 @@ std::string to_line(unreached_host const& host);
 /// Reads that; nothing for any other line. Pure.
 std::optional<unreached_host> parse_unreached_host(std::string_view line);
 
-/// What is to be said of a remote shell that ended with this status of waitpid before an agent was there: "exited with code 127; is muster
+/// The message about a remote shell that ended with this status of waitpid before an agent was there: "exited with code 127; is muster
 /// at /opt/muster there?". Shells have 126 and 127 for a program that they cannot run. Pure.
 std::string describe_call_end(int wait_status, std::string_view muster);
 

@@ -9,7 +9,7 @@
 namespace muster {
 
 /// Starts and supervises the ranks; returns muster's exit code. With --dry-run or --print-env prints and starts nothing. Runs in
-/// the launcher process, below the guardian. `hwloc` is what discover_here kept; ranks' PMIx libraries are told of it. Throws
+/// the launcher process, below the guardian. `hwloc` is what discover_here kept; ranks' PMIx libraries get it. Throws
 /// errors that came before any rank was started.
 int run_embedded(run_context const& run, run_preparation const& prepared, local_placement const& where,
                  hwloc_handle const& hwloc);

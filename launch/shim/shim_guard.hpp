@@ -20,7 +20,7 @@ shim_parents own_parents();
 
 /// Forks. The child runs `shim` in a session of its own and exits with what it returns: engines end what they have started by SIGKILL,
 /// to the process, its group or its session, and a scheduler may do the same to the session, while the shim must live to end what
-/// its rank has started in sessions of its own. The parent passes signals on to the child, of which SIGHUP also tells that the daemon
+/// its rank has started in other sessions. The parent passes signals on to the child, of which SIGHUP also tells that the daemon
 /// is gone; it ends what is left if the child was killed, and returns the child's exit code (128+n if signal n killed it). That the
 /// parent is gone the child sees itself. Call before any thread is started. Throws errc::system if it cannot fork.
 int run_behind_guard(std::function<int(shim_parents const&)> const& shim);

@@ -17,7 +17,7 @@ std::vector<std::filesystem::path> topology_search_path();
 std::string topology_file(std::string const& given, std::vector<std::filesystem::path> const& folders);
 
 /// The file of a machine like the nodes of `where`: the one that its site file names, else the one of the site's own name; empty
-/// if there is none.
+/// if there is no machine.
 std::string topology_of_site(site const& where, std::vector<std::filesystem::path> const& folders);
 
 }  // namespace muster

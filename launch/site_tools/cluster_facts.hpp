@@ -45,7 +45,7 @@ struct cluster_facts {
     std::vector<node_facts> shapes;  ///< the shape to use first
     std::vector<queue_facts> queues;
     std::optional<bool> account_required;  ///< nothing: not told
-    std::vector<std::string> accounts;     ///< that the user may charge, as far as is told
+    std::vector<std::string> accounts;     ///< that the user may charge, as far as is known
     std::vector<std::string> unknown;
 
     bool operator==(cluster_facts const&) const = default;

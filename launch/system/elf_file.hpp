@@ -32,9 +32,9 @@ std::optional<elf_dynamic> read_elf_dynamic(std::span<std::byte const> bytes);
 /// The same for a file; nothing where it cannot be read.
 std::optional<elf_dynamic> read_elf_dynamic(std::string const& path);
 
-/// How far behind the beginning of a loaded library a variable of that name lies, of those that it lets others see; nothing where
-/// there is none, for what is no 64-bit little-endian ELF file, for one without section headers, and for a damaged one: never throws
-/// on any bytes, looks at 65,536 symbols at most.
+/// How far behind the beginning of a loaded library a variable of that name lies, of those that it lets others see; nothing if
+/// there is no such variable, or if it is not a 64-bit little-endian ELF file, has no section headers or is damaged: never
+/// throws on any bytes, looks at 65,536 symbols at most.
 std::optional<std::uint64_t> find_elf_object(byte_reader const& read, std::string_view name);
 
 /// The same for bytes in memory, and for a file.

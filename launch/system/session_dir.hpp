@@ -23,7 +23,7 @@ void remove_session_dir(std::string const& path) noexcept;
 /// Removes the files in /dev/shm that killed ranks' libraries left: files of this user, made since `since`, named as MPICH, Open
 /// MPI, NCCL, UCX, PSM, PyTorch and Python's multiprocessing name them, and mapped or opened by no living process. To be called
 /// after a run that ended badly, when all its processes are dead. Never touches other files: users stage data in /dev/shm.
-/// Does nothing in a container with process numbers of its own, where the users of a file cannot be seen. Returns how many.
+/// Does nothing in a container with its own process numbers, where the users of a file cannot be seen. Returns how many.
 int sweep_shared_memory(std::time_t since) noexcept;
 
 }  // namespace muster

@@ -71,7 +71,7 @@ struct evidence {
     std::string job_id;
     bool in_job = false;  ///< a scheduler owns the nodes, and may end all ranks at any time
     bool allow_singletons = false;
-    bool started = false;  ///< all ranks were told to start
+    bool started = false;  ///< all ranks got the order to start
     duration lived{0};     ///< since then
     bool quotes = false;   ///< a rank's last lines are part of the report
 

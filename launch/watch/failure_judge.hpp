@@ -49,7 +49,7 @@ struct verdict {
     std::vector<culprit> culprits;
     bool of_rank = false;   ///< a rank's own doing: the first culprit's
     bool gives_up = false;  ///< nobody waits for the culprits any more
-    std::string text;       ///< for the user, without "error: "; empty: nothing is to be said
+    std::string text;       ///< for the user, without "error: "; empty: no message
 
     bool ends() const noexcept { return next == step::end; }
 };

@@ -23,7 +23,7 @@ struct rank_row {
 };
 
 inline constexpr std::size_t most_single_rows = 16;
-inline constexpr duration meeting_patience{30};    ///< until the user is told that ranks have not met
+inline constexpr duration meeting_patience{30};    ///< until the user learns that ranks have not met
 inline constexpr duration meeting_doubt{5};        ///< from one look at ranks that seem not to have met to the next
 inline constexpr duration meeting_check_every{1};  ///< while --start-timeout waits for the first to meet
 

@@ -51,7 +51,7 @@ struct rank_frame {
 };
 
 std::string encode(rank_frame const& one);
-/// Nothing if it is none. Refers to `frame`.
+/// Nothing if it is not one. Refers to `frame`.
 std::optional<rank_frame> read_rank_frame(std::string_view frame) noexcept;
 
 }  // namespace wire
@@ -63,7 +63,7 @@ struct mpi_event {
         connected,  ///< it has initialised its PMI library
         finalized,  ///< it has finalised it
         aborted,    ///< it asks for the whole job to end with `code`, and may wait until it is killed
-        settled,    ///< of a shim: the rank has ended; the answer: all that it did before has been told
+        settled,    ///< of a shim: the rank has ended; the answer: everything before that has been reported
         ping,       ///< of a shim; the answer: the agent runs
     };
     kind what = kind::connected;

@@ -42,7 +42,7 @@ struct job {
     environment variables;             ///< the launcher's, without what said who the launcher is
     std::vector<std::string> exports;  ///< -x NAME=VALUE, which also overrides what muster sets
     std::string output_dir;            ///< absolute, or empty
-    std::uint64_t output_window = 0;   ///< bytes of output that the shim may send before it is told of more room
+    std::uint64_t output_window = 0;   ///< bytes of output that the shim may send before it learns of more room
     bool own_step = false;             ///< the engine's step is the ranks' own (srun): its variables stay
     std::string python_package;        ///< folders of the launcher's installation (python_folders), or empty
     std::string python_horovod;
@@ -213,7 +213,7 @@ struct gpus_used {
 /// like besides.
 struct start_shims {
     std::vector<std::string> shim;  ///< argv
-    environment variables;          ///< beside the agent's own
+    environment variables;          ///< in addition to the agent's
     int world_size = 0;
     std::string hosts;       ///< of all nodes, in the order of the agents' numbers: "n[1-1000]"
     std::vector<int> ranks;  ///< the ranks of each, as pack_ranks writes them (host_ranks.hpp)
@@ -272,7 +272,7 @@ struct met {
     bool operator==(met const&) const = default;
 };
 
-/// The rank has ended, and whatever `met` there was of it has been told.
+/// The rank has ended, and every `met` of it has been sent.
 struct settled {
     bool operator==(settled const&) const = default;
 };

@@ -27,7 +27,7 @@ constexpr std::size_t greeting_bytes = 40;
 std::string make_answer(session_nonce const& of_launcher);
 std::optional<session_nonce> read_answer(std::string_view frame);
 
-/// Encrypts what one end sends and opens what the other one sent. Each direction has a key of its own, derived from the run's
+/// Encrypts what one end sends and opens what the other one sent. Each direction has its own key, derived from the run's
 /// key and both nonces (keyed BLAKE2b), and is one stream of XChaCha20-Poly1305 frames (libsodium's secretstream): a frame
 /// opens only if the other end of this very connection made it with the run's key, unchanged and in its place. So the first frame
 /// that opens proves who sent it; frames of another connection, of the other direction or passed through a stranger's hands

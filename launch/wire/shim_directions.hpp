@@ -48,7 +48,7 @@ class shim_directions {
     /// What --verbose says of it.
     std::vector<std::string> const& notes() const noexcept { return notes_; }
 
-    /// What is said without --verbose, too: that the key goes a less protected way than this job would allow. Else empty.
+    /// A note that appears without --verbose, too: that the key goes a less protected way than this job would allow. Else empty.
     std::string const& warning() const noexcept { return warning_; }
 
   private:

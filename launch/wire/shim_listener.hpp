@@ -22,7 +22,7 @@ namespace muster {
 /// users of these machines can call, too: their number, their time and what is read of them are bounded. Used from the loop's thread.
 class shim_listener {
   public:
-    /// Takes `link` over (and sets its callbacks), or leaves it: then that shim is told to end (wire::bye).
+    /// Takes `link` over (and sets its callbacks), or leaves it: then that shim gets the order to end (wire::bye).
     using arrival = std::function<void(wire::hello const& hello, std::unique_ptr<frame_channel>& link)>;
 
     /// `shims` are expected. A caller's machine counts as gone when it is silent for `lost_after`. Throws errc::system.
@@ -64,7 +64,7 @@ class shim_listener {
     arrival on_arrival_;
     run_key key_;
     listener listener_;
-    unique_fd spare_;  ///< a descriptor to give up when there is none left, so that callers can be turned away
+    unique_fd spare_;  ///< a spare descriptor, given up when no other is left, so that callers can be turned away
     std::map<std::uint64_t, caller> callers_;  ///< the oldest first
     std::uint64_t next_caller_ = 0;
     std::size_t refused_ = 0;

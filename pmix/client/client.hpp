@@ -66,7 +66,7 @@ class client {
     /// rank lives until it is killed with the others.
     void abort(int code, std::string_view text, duration deadline = default_deadline);
 
-    /// From now on `poll` reports ranks that end. A handler for all codes would be told of nothing, so they are registered one
+    /// From now on `poll` reports ranks that end. A handler for all codes would get nothing, so they are registered one
     /// by one.
     void watch_peers(duration deadline = default_deadline);
     /// The same for PMIx codes of the program's own choice.

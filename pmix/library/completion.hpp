@@ -40,7 +40,7 @@ class completion : public std::enable_shared_from_this<completion> {
     pmix_status_t status_ = PMIX_SUCCESS;
 };
 
-/// Begins a blocking call of the library on a thread of its own, which nobody joins, so `call` must own what it uses.
+/// Begins a blocking call of the library on a detached thread, so `call` must own what it uses.
 template <typename Call>
 std::shared_ptr<completion> call_in_thread(Call call) {
     auto done = completion::create();

@@ -32,7 +32,7 @@ class pmi1_job {
     /// The parts of all nodes have come: the local ranks go on.
     void finish_barrier(std::string_view parts, std::vector<pmi1_reply>& replies);
 
-    /// What a client is told that asks for its place ("cmd=initack").
+    /// The answer to a client that asks for its place ("cmd=initack").
     std::string greeting(int rank) const;
 
     /// One line of a rank. Replies and events are appended. False: that was no line of this protocol, or one that asks for too

@@ -9,7 +9,7 @@
 
 namespace muster::pmix {
 
-// The variables that Open MPI needs in a rank's environment beside PMIX_*.
+// The variables that Open MPI needs in a rank's environment in addition to PMIX_*.
 
 /// One variable that is set for every rank, and why.
 struct mca_default {
@@ -22,7 +22,7 @@ struct mca_default {
 /// The variables that do not depend on the rank. Pure.
 std::vector<mca_default> open_mpi_defaults(job const& description);
 
-/// Sets them, and OMPI_COMM_WORLD_*, in a rank's environment. A value that the user or the site set stays, but for the forced
+/// Sets them, and OMPI_COMM_WORLD_*, in a rank's environment. A value that the user or the site set stays, except for the forced
 /// ones and the rank's own numbers. Pure.
 void set_open_mpi_environment(job const& description, int rank, environment& variables);
 

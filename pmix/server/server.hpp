@@ -28,7 +28,7 @@ class server {
     /// select(). At the first call, `poll` starts it (so that this is what blocks, and throws), and `meanwhile` is called once; that
     /// is done for a job of this node of up to 128 ranks, whose descriptors leave the library some below 900, with a version of the library
     /// that client_variables.hpp knows; others start at once. Throws what `meanwhile` throws, library_error naming the PMIx call, errc::timeout if the library does not answer
-    /// within 10 s, errc::usage on a job without ranks or name, a cpuset that is none, and if this process has or had a server,
+    /// within 10 s, errc::usage on a job without ranks or name, an invalid cpuset, and if this process has or had a server,
     /// since the library starts only one.
     explicit server(job const& description, std::function<void(question const&)> const& meanwhile = {},
                     library_start when = library_start::at_once);
@@ -59,10 +59,10 @@ class server {
     void take(modex_message const& message);
 
     /// Tells the survivors (PMIX_ERR_PROC_ABORTED, or _BY_SIG, or PMIX_ERR_PROC_TERM_WO_SYNC for one that exits with 0 before it
-    /// finalised). `wait_status` is waitpid's. Nobody is told of a rank that ended in order. Never blocks.
+    /// finalised). `wait_status` is waitpid's. Nobody hears of a rank that ended in order. Never blocks.
     void report_exit(int rank, int wait_status);
     /// Lets the library forget the clients that were reported since the last call. It wakes a thread of the library for each, so
-    /// many are told together, and none where the server ends as well. Never blocks.
+    /// it reports many together, and none if the server ends as well. Never blocks.
     void forget_ended();
 
   private:

@@ -68,7 +68,7 @@ class server_core {
     std::deque<work> queue_;
 };
 
-/// The server that upcalls belong to: the module's functions carry no pointer to it. nullptr when there is none.
+/// The server that upcalls belong to: the module's functions carry no pointer to it. nullptr without a server.
 server_core* active_core() noexcept;
 void set_active_core(server_core* core) noexcept;
 
@@ -76,17 +76,17 @@ void set_active_core(server_core* core) noexcept;
 /// MPI_Comm_connect) it refuses.
 bool core_spans_nodes() noexcept;
 
-/// The server module; each upcall is in a file of its own.
+/// The server module; each upcall is in its own file.
 pmix_server_module_t upcalls() noexcept;
 
 /// The job's description as PMIx keys.
 info_list describe_job(job const& description);
 
 /// How many processors the job's ranks may use together, from their cpusets, or from this process' own mask if they are not
-/// bound. Throws errc::usage on a cpuset that is none.
+/// bound. Throws errc::usage on an invalid cpuset.
 int count_processors(job const& description);
 
-/// Answers with a copy of `data`, or with nothing where there is none.
+/// Answers with a copy of `data`, or with nothing if `data` is empty.
 void answer_modex(server_core::pending_modex const& whom, pmix_status_t status, std::string const& data);
 
 /// Asks the library for what the local rank of that question has published; the answer goes into the mail.

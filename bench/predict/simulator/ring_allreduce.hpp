@@ -10,7 +10,7 @@
 namespace muster {
 
 /// How many rounds each of the ring's two passes takes at most, and a message's latency in it. In a ring of more ranks one round stands for
-/// several, which are alike: as many bytes, and as many latencies. Before the ranks start.
+/// several, which are alike: the same bytes and latencies. Before the ranks start.
 void set_ring_model(int most_rounds, double latency_s) noexcept;
 
 /// Not muster's code but that of an MPI library: Open MPI's libnbc sends large tensors round a ring too. In place on `data`.

@@ -20,10 +20,10 @@ constexpr process_token as_held(process_token const& announced) noexcept {
 }
 
 /// What this process announces: another one after fork(), and none where the kernel cannot keep a forked child from inheriting
-/// it (MADV_WIPEONFORK, since Linux 4.14) or gives no random bits. Thread safe, a few nanoseconds but for the first time.
+/// it (MADV_WIPEONFORK, since Linux 4.14) or gives no random bits. Thread safe, a few nanoseconds except for the first call.
 process_token own_token() noexcept;
 
-/// Where as_held(own_token()) lies in this process; 0 where there is none.
+/// Where as_held(own_token()) lies in this process; 0 if nowhere.
 std::uint64_t own_token_address() noexcept;
 
 }  // namespace muster::shm

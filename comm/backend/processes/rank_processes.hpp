@@ -20,7 +20,7 @@ struct seen_process {
 /// are not among them.
 std::vector<seen_process> find_rank_processes(identity const& who);
 
-/// `now`, and as gone the ranks that were seen `first` and have no process any more: so ranks that ended are told from ranks of
+/// `now`, and as gone the ranks that were seen `first` and have no process any more: so ranks that ended are distinguished from ranks of
 /// other nodes, which cannot be seen. Pure.
 std::vector<seen_process> with_the_gone(std::vector<seen_process> const& first, std::vector<seen_process> now);
 

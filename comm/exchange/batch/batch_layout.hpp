@@ -31,7 +31,7 @@ struct batch_layout {
     std::byte* whole_out = nullptr;       ///< the same of the outputs
 };
 
-/// `units[i]` is this rank's request for `agreed[i]`, or null. With `apart` each tensor that has elements is a run of its own.
+/// `units[i]` is this rank's request for `agreed[i]`, or null. With `apart` each tensor that has elements is a separate run.
 /// Writes the result to `into`, whose memory is used again. Pure otherwise.
 void lay_out(fused_batch const& batch, std::span<std::shared_ptr<agreement const> const> agreed,
              std::span<pending_ptr const> units, bool apart, batch_layout& into);

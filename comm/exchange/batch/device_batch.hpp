@@ -91,7 +91,7 @@ class device_batch final : public batch_collectives {
     /// Whether start() asks the driver for nothing: it repeats what was done before.
     bool repeats() const;
     void start();
-    /// True once everything is on the device; never blocks (but for Adasum, in whose steps the other ranks are waited for).
+    /// True once everything is on the device; never blocks (except for Adasum, whose steps wait for the other ranks).
     /// Throws what the communicator throws.
     bool hand_over();
     /// What is left of it after that.

@@ -30,7 +30,7 @@ class device_scratch {
 /// A communicator for device memory, and a stream on which batches are packed, handed to it and unpacked, one after the other: so
 /// they share their fusion buffers, and the device need not wait for the host in between. The exchange's thread only.
 ///
-/// Every process set has a lane of its own: their collectives may come in different orders on different
+/// Every process set has its own lane: their collectives may come in different orders on different
 /// ranks, which NCCL bears as long as the device has room for the kernels of all of them at once.
 struct device_lane {
     /// `over`: for device memory of `gpu`. Throws cuda_error.
@@ -39,7 +39,7 @@ struct device_lane {
     std::shared_ptr<cuda::device const> on;
     communicator ranks;
     cuda::unique_stream stream;
-    std::shared_ptr<cuda::fusion_kernels const> kernels;  ///< null where there are none: tensors are copied one by one then
+    std::shared_ptr<cuda::fusion_kernels const> kernels;  ///< null without kernels: tensors are then copied one by one
     device_scratch first, second;
     cuda::unique_pinned staging;  ///< host memory for Adasum, of `staging_bytes`
     std::size_t staging_bytes = 0;

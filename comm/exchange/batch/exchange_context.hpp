@@ -42,7 +42,7 @@ struct exchange_context {
     finisher& finished;
 };
 
-/// Marks a request as failed; the finisher is still to be told.
+/// Marks a request as failed; the finisher does not know yet.
 inline void set_failed(pending_request& one, errc code, std::string const& fault, std::vector<int> const& culprits) {
     one.code = code;
     one.fault = fault;
@@ -51,7 +51,7 @@ inline void set_failed(pending_request& one, errc code, std::string const& fault
     one.state.store(pending_request::phase::failed, std::memory_order_release);
 }
 
-/// Counts a request as ended, well or (with a fault of this rank's own) not; the finisher is still to be told.
+/// Counts a request as ended, well or (through this rank's fault) not; the finisher does not know yet.
 inline void complete(pending_request& unit, counters& count) {
     counters::add(count.operations[static_cast<std::size_t>(unit.what->kind)]);
     bool const failed = unit.has_extras && !unit.fault.empty();

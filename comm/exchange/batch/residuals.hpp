@@ -13,7 +13,7 @@
 
 namespace muster::detail {
 
-/// A residual's name. Process sets and requests have tensors of their own.
+/// A residual's name. Process sets and requests have separate tensors.
 void name_residual(std::string& into, int set, std::string_view request, std::string_view tensor);
 
 /// Of compressed allreduces with error feedback. Not thread safe.
@@ -35,7 +35,7 @@ class device_residuals {
   public:
     /// Null where there is none of so many elements.
     float* find(int set, std::string_view request, std::string_view tensor, std::size_t count);
-    /// Makes it where there is none, zeroed on `stream`. Asks the driver for memory: see device_batch. Throws cuda_error.
+    /// Creates it if it is missing, zeroed on `stream`. Asks the driver for memory: see device_batch. Throws cuda_error.
     void make(int set, std::string_view request, std::string_view tensor, std::size_t count,
               std::shared_ptr<cuda::device const> const& on, cuda::stream_handle stream);
     /// Those of a set that is no more, when the device is through with them.

@@ -87,7 +87,7 @@ class exchange_core final : public finisher {
     void reopen_set(int set);
     /// How many messages with this tag were sent to, or received from, that rank of the set before.
     std::uint64_t count_message(int set, int peer, int tag, bool sends);
-    /// For tensors in device memory: "" until there are any, or if there are none to be.
+    /// For tensors in device memory: "" until there are any.
     std::string_view device_backend() const;
     flight_dump dump() const;
 

@@ -38,7 +38,7 @@ struct flight_dump {
     bool operator==(flight_dump const&) const = default;
 };
 
-/// A ring of the last 1,024 operations. begin() and end() neither allocate nor block but for the time of a copy; thread safe.
+/// A ring of the last 1,024 operations. begin() and end() neither allocate nor block, except during a copy; thread safe.
 class flight_recorder {
   public:
     static constexpr std::size_t depth = 1024;

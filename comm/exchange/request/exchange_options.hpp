@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// The same on all ranks, but for the folders.
+/// The same on all ranks, except for the folders.
 struct exchange_options {
     /// Of the communicator below. Its deadline is set to `deadline`.
     comm_options comm;
@@ -37,7 +37,7 @@ struct exchange_options {
     compression wire = compression::none;
     bool error_feedback = false;
 
-    /// What messages call this rank beside its host: "GPU 2"; its own on each rank.
+    /// What messages add to this rank's host: "GPU 2"; may differ on each rank.
     std::string device_name;
 
     /// Where each rank writes its timeline from the start on; empty: not before start_timeline().

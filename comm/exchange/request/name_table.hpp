@@ -16,7 +16,7 @@ namespace muster::detail {
 /// place in the cache are used again, with no memory asked for. Names that do not come back are forgotten. Not thread safe.
 class name_table {
   public:
-    /// Where the last request under this name is kept; null if there is none.
+    /// Where the last request under this name is kept; null if there was no request.
     pending_ptr& last(int set, std::string_view name);
 
     /// A set that is no more.

@@ -46,7 +46,7 @@ struct completion_call {
     void* state = nullptr;
 };
 
-/// What a tensor of a group that has results of its own (allgather, reducescatter) has come to.
+/// The result of one tensor of a group, for operations with separate results (allgather, reducescatter).
 struct group_result {
     tensor_view view;
     std::unique_ptr<std::byte[]> memory;  ///< of an output that the exchange gave in host memory

@@ -70,7 +70,7 @@ class nccl_comm {
     /// else, after having everything aborted.
     int state();
 
-    /// Throws nccl_error for `code` unless it is success or in_progress, after having everything aborted (but for an invalid
+    /// Throws nccl_error for `code` unless it is success or in_progress, after having everything aborted (except for an invalid
     /// argument, which harms nothing).
     void check(int code, std::string_view call);
 

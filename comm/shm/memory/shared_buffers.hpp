@@ -9,7 +9,7 @@
 
 namespace muster::shm {
 
-/// Where something lies in such memory, as it is told to other processes: `file` is the owner's descriptor, which they open
+/// Where something lies in such memory, as sent to other processes: `file` is the owner's descriptor, which they open
 /// through /proc. No pointers: sent as bytes.
 struct shared_place {
     std::uint64_t buffer = 0;  ///< from 1, never given twice by a process; 0: not in shared memory

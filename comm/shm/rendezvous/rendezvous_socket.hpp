@@ -61,7 +61,7 @@ struct accepted {
     unique_fd socket;
     std::optional<int> rank;  ///< by the name that it is bound to; nothing if it is bound to none
 };
-/// The next of those that connected to `key`; no socket if there is none.
+/// The next of those that connected to `key`; no socket if nobody has.
 accepted accept_from(int listener, std::string const& key);
 
 /// The process at the other end, as the kernel tells; nothing if it is another user's.

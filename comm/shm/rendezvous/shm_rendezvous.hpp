@@ -61,7 +61,7 @@ class shm_rendezvous {
     int memory_file() const noexcept { return memory_.get(); }
 
     /// Whether the process numbers that the ranks tell are those that the kernel tells of the other ends of their sockets: not so
-    /// in PID namespaces of their own. Rank 0 sees all others, the others see rank 0.
+    /// in separate PID namespaces. Rank 0 sees all others, the others see rank 0.
     bool numbers_are_right() const;
 
     /// Collective: whether all ranks give true. What a rank wrote to the memory before is seen by all after. Throws as the

@@ -21,7 +21,7 @@ namespace muster {
 class line_filter {
   public:
     line_filter();
-    /// Throws errc::usage for what is none.
+    /// Throws errc::usage for an invalid one.
     explicit line_filter(std::string const& expression);
     ~line_filter();
     line_filter(line_filter&&) noexcept;

@@ -19,7 +19,7 @@ class job_poll {
     /// That many failures in a row are too many: at one question in 5 seconds, ten minutes and more.
     static constexpr int most_failures = 120;
 
-    /// `note` is told of the first failure of each row of them.
+    /// `note` learns of the first failure of each row of them.
     job_poll(question ask, std::function<void(std::string const&)> note) : ask_(std::move(ask)), note_(std::move(note)) {}
 
     /// Nothing if the scheduler did not answer this time. Throws what the question threw when `most_failures` in a row have failed.

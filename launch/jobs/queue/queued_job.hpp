@@ -12,7 +12,7 @@ enum class job_phase { waiting, running, ended };
 
 struct queued_job {
     std::string id;      ///< "12", of an array's task "12_3"; "12.pbs"; of Flux "f6tw1Mjm"
-    std::string raw_id;  ///< the number that %j stands for: Slurm gives an array's task one of its own
+    std::string raw_id;  ///< the number that %j stands for: Slurm gives each task of an array its own number
     std::string name;
     std::string state;  ///< the scheduler's own word: "RUNNING", "Q"
     job_phase phase = job_phase::waiting;
@@ -42,7 +42,7 @@ std::string pbs_array_of(std::string const& id);
 /// "5[].server" of "5.server": the number of an array as PBS writes it. One that has brackets stays as it is. Pure.
 std::string as_pbs_array(std::string const& id);
 
-/// Without the rows of arrays of PBS whose tasks have rows of their own: an array's exit status is 0 whatever its tasks' are. Pure.
+/// Without the rows of PBS arrays whose tasks have their own rows: an array's exit status is 0 whatever its tasks' are. Pure.
 std::vector<queued_job> without_begun_arrays(std::vector<queued_job> jobs);
 
 /// Whether `job` is meant by `asked`: the job itself, a task of that array (whose brackets of PBS may be left out), or the same

@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// Engines other than remote give each shim a connection of its own. Below an agent it has one only once the agent is gone or stands
+/// Engines other than remote give each shim its own connection. Below an agent it has one only once the agent is gone or stands
 /// still, and that is then the way. Used from the loop's thread.
 class rank_link {
   public:

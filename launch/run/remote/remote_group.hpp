@@ -110,7 +110,7 @@ class remote_group final : public rank_group {
     engine_process process_;
     std::size_t ready_ = 0;
     event_loop::clock::time_point last_progress_{};  ///< while ranks are gathered: a host or a rank has come, or was placed
-    int stop_signal_ = 0;                            ///< what ranks were told to end by
+    int stop_signal_ = 0;                            ///< the signal that ranks were sent to end
 };
 
 }  // namespace muster

@@ -51,7 +51,7 @@ class remote_output {
     std::vector<one_rank> ranks_;
     std::function<void(int, std::size_t)> make_room_;
     std::size_t window_;
-    std::vector<int> held_;  ///< ranks to be told of room once there is some
+    std::vector<int> held_;  ///< ranks to notify once there is room
     bool flush_pending_ = false;
 };
 

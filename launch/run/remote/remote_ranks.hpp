@@ -18,7 +18,7 @@
 
 namespace muster {
 
-/// What all ranks are told alike, and is large: kept once.
+/// What all ranks get, and is large: kept once.
 struct common_job {
     environment variables;
     std::vector<std::string> command;
@@ -27,7 +27,7 @@ struct common_job {
 
 /// What the launcher tells one rank's shim, and hears of it; evidence::ranks has what that says of the rank.
 struct remote_rank {
-    wire::job job;  ///< what it is told, but for `common`; the host is filled in when its shim says it
+    wire::job job;  ///< what it gets, except for `common`; the host is filled in when its shim says it
     std::shared_ptr<common_job const> common;
     int node = 0;  ///< index into the allocation's nodes
     rank_link link;
@@ -66,7 +66,7 @@ class remote_ranks {
     /// Takes note of a shim without objections; returns its rank.
     remote_rank& admit(wire::hello const& hello);
 
-    /// All that its shim is told.
+    /// All that its shim gets.
     wire::job job_of(remote_rank const& rank) const;
     remote_host& host(int number) { return hosts_.at(static_cast<std::size_t>(number)); }
     std::size_t hosts() const noexcept { return hosts_.size(); }

@@ -29,7 +29,7 @@ struct host_name_fault {
 std::optional<host_name_fault> check_host_name(std::string_view name) noexcept;
 
 /// A short list that expands to exactly these hosts in this order, in Slurm's own grammar: no text behind the last bracket.
-/// Hosts that follow each other share brackets, up to two ("rack[1-2]n[01-16]"). Pure; linear but for the lengths of names.
+/// Hosts that follow each other share brackets, up to two ("rack[1-2]n[01-16]"). Pure; linear, except for the lengths of names.
 std::string compress_hosts(std::span<std::string const> hosts);
 
 /// One number for each of `nodes` nodes out of "4(x3),2" (SLURM_TASKS_PER_NODE, SLURM_JOB_CPUS_PER_NODE). More numbers than

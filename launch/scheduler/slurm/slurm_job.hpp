@@ -29,8 +29,8 @@ struct slurm_job {
 
 /// Reads the records of job `id` and of the other components of its heterogeneous job, if it is one; GPUs of a node that is in
 /// several components are added up. Records of other jobs (other tasks of an array) are passed over. Times are taken as seconds
-/// since 1970 (SLURM_TIME_FORMAT=%s) or as local time ("2026-11-21T08:29:00"); "Unknown" is none. Pure but for the time zone.
-/// Anything unknown is passed over: of nodes whose list or whose GPUs it does not understand, nothing is told. Throws errc::parse where it
+/// since 1970 (SLURM_TIME_FORMAT=%s) or as local time ("2026-11-21T08:29:00"); "Unknown" is no time. Pure, except for the time zone.
+/// Anything unknown is passed over: it reports nothing of nodes whose list or GPUs it does not understand. Throws errc::parse where it
 /// names more nodes than a job can have.
 slurm_job parse_scontrol_job(std::string_view text, std::string_view id);
 
