@@ -8,7 +8,7 @@
 namespace muster {
 
 /// Calls `body` with the C++ type whose dtype_of() is `type` and returns what it returns, which is of one type for all.
-/// Types that are is_only_moved() have no C++ type; callers refuse them.
+/// Callers refuse types that are is_only_moved(), which have no C++ type.
 ///     with_dtype(view.type, [&]<typename T>() { fill(static_cast<T*>(view.data), view.count); });
 /// A switch, outside whatever loops the body holds.
 template <typename Body>
