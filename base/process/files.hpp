@@ -1,4 +1,4 @@
-// Reading and writing whole files, for those to whom a missing one is no error.
+// Reads and writes whole files; a missing file is not an error.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace muster {
 void write_all(int file, std::string_view bytes, std::string_view path,
                std::string_view hint = "free space there, or give another folder");
 
-// Reads a whole file for those to whom one that is not there says nothing: files of /proc, and what programs leave.
+// Reads a whole file; a missing file gives an empty string. For files of /proc, and files that programs leave.
 
 /// What the file holds; empty where it cannot be read. Files that a user names go through read_small_file (base/trust) instead,
 /// which tells faults.

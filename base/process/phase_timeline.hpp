@@ -1,4 +1,4 @@
-// A timeline of a program's phases: tells at the log level trace when each ended and how long it took.
+// A timeline of a program's phases: logs at level trace when each ended and how long it took.
 #pragma once
 
 #include <string_view>

@@ -17,7 +17,7 @@ namespace muster {
 /// standard error's buffers is written first. Does not return. Throws errc::system if the program cannot be executed.
 [[noreturn]] void replace_program(std::string const& path, std::vector<std::string> const& words, environment const& variables);
 
-// Asks of another process whether it has a handler for a signal, which would end it otherwise.
+// Tells whether another process has installed a handler for a signal, which would end it otherwise.
 
 /// Whether the process has a handler for the signal (1 to 64): SigCgt of /proc/PID/status, proc(5). One that ignores or blocks it has
 /// none. False if there is no such process, or it may not be read. Any thread.

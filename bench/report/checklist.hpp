@@ -1,4 +1,4 @@
-// A reviewer's checklist of a scaling study: says of each of twelve rules whether this study keeps it.
+// A reviewer's checklist of a scaling study: says for each of twelve rules whether the study follows it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The summary of one study: what the report tells of it, as JSON, from which all its texts are written.
+// The summary of one study: what the report shows of it, as JSON, from which all its texts are written.
 #pragma once
 
 #include <string>

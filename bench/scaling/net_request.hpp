@@ -1,4 +1,4 @@
-// A request to study a network that muster-bench brings itself: reads its options into a plan.
+// A request to study a built-in network: reads its options into a plan.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// A study whose runs are made by batch jobs: submits one job for each number of ranks, and merges what they have brought.
+// A study whose runs are made by batch jobs: submits one job for each number of ranks, and merges their results.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Placeholders in a program's arguments: puts the numbers of a run where {ranks} and its like stand.
+// Placeholders in a program's arguments: replaces {ranks} and the like with the numbers of a run.
 #pragma once
 
 #include <optional>

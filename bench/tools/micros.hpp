@@ -1,4 +1,4 @@
-// The clock of measurements: tells microseconds since a point in time.
+// The clock of measurements: returns microseconds since a point in time.
 #pragma once
 
 #include <chrono>

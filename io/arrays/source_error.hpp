@@ -1,4 +1,4 @@
-// An error in a file to convert: tells the file, the place, what was found there and what was expected.
+// An error in a file to convert: names the file, the place, what was found there and what was expected.
 #pragma once
 
 #include <cstdint>

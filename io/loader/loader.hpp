@@ -114,7 +114,7 @@ class loader {
         loader* owner_;
     };
 
-    /// To be gone through once.
+    /// A single-pass range.
     class epoch_range {
       public:
         iterator begin();  ///< waits for the first batch
@@ -132,7 +132,7 @@ class loader {
     /// it is while it runs.
     epoch_range epoch(std::uint64_t number, std::uint64_t start = 0);
 
-    loader_options const& options() const noexcept;  ///< as chosen: memory, prefetch and pinned are open no more
+    loader_options const& options() const noexcept;  ///< with memory, prefetch and pinned resolved
     std::size_t held_bytes() const noexcept;  ///< of samples, in memory of this process' own or, with `shared`, of its node's
     image_shape shape() const noexcept;       ///< of an image of a batch
     std::string const& why() const noexcept;  ///< the memory mode and what decided it, in one line, for people

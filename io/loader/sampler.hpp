@@ -1,4 +1,4 @@
-// A sampler: tells a rank its samples of an epoch and their order.
+// A sampler: gives a rank its samples of an epoch and their order.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A run as its record in a folder tells of it, for repeating it.
+// A run as recorded in its folder, for repeating it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// This node: its hardware, what it offers by itself, and whether a name means it.
+// This node: its hardware, what it offers by itself, and whether a name refers to it.
 #pragma once
 
 #include <functional>

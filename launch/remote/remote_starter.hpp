@@ -1,4 +1,4 @@
-// The starter of a remote run: starts an agent on each host over a remote shell, and carries rank 0's input and what MPI tells to meet.
+// The starter of a remote run: starts an agent on each host over a remote shell, and carries rank 0's input and the data with which MPI connects.
 #pragma once
 
 #include <sys/resource.h>

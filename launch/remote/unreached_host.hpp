@@ -1,4 +1,4 @@
-// A host that a remote start has not reached, as its starter tells a launcher that probes: so that nobody waits for it.
+// A host that a remote start has not reached, as its starter reports it to a probing launcher, which then does not wait for it.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ struct command_line {
     bool operator==(command_line const&) const = default;
 };
 
-/// Reads the options of `command`. They end at the first word that is none, or at `--`. Throws errc::usage: an unknown option
+/// Reads the options of `command`. They end at the first word that is not an option, or at `--`. Throws errc::usage: an unknown option
 /// (with the nearest known one), a missing value, one that is not right (parse_error), an option given twice, one of another tool
 /// that muster does otherwise.
 command_line parse_command_line(std::string_view command, std::vector<std::string> const& args);

@@ -19,7 +19,7 @@ struct rewritten_line {
     bool operator==(rewritten_line const&) const = default;
 };
 
-/// Rewrites the options of `args`. They end at the first word that is none, or at `--`. An option of another tool that muster
+/// Rewrites the options of `args`. They end at the first word that is not an option, or at `--`. An option of another tool that muster
 /// does otherwise, or does not need, throws errc::usage with muster's way; one that changes nothing is dropped. A word that
 /// nobody knows is left as it is.
 rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std::string> const& args);

@@ -1,4 +1,4 @@
-// The facts of a cluster, as its scheduler tells them, and the site file that holds them.
+// The facts of a cluster, as its scheduler reports them, and the site file that holds them.
 #pragma once
 
 #include <map>

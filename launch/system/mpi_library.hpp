@@ -1,4 +1,4 @@
-// Finds the MPI library that a program is linked to, which tells how its ranks can meet.
+// Finds the MPI library that a program is linked to, which decides how its ranks can connect.
 #pragma once
 
 #include <optional>

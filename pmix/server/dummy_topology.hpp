@@ -1,4 +1,4 @@
-// A topology that stands for "some machine": satisfies the PMIx library where nothing is ever looked up in it. Internal.
+// A topology that stands for "some machine": satisfies the PMIx library if it never looks up anything in it. Internal.
 #pragma once
 
 #include <hwloc.h>

@@ -1,4 +1,4 @@
-// Lines that tell how a run's GPUs are used, made from gpus.json in its folder.
+// Lines that show how busy a run's GPUs are, made from gpus.json in its folder.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Jobs of Flux as `flux jobs` tells of them.
+// Jobs of Flux as `flux jobs` prints them.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// One job as the scheduler tells of it, read from what squeue or qstat prints.
+// One job as the scheduler reports it, read from what squeue or qstat prints.
 #pragma once
 
 #include <optional>
@@ -45,7 +45,7 @@ std::string as_pbs_array(std::string const& id);
 /// Without the rows of PBS arrays whose tasks have their own rows: an array's exit status is 0 whatever its tasks' are. Pure.
 std::vector<queued_job> without_begun_arrays(std::vector<queued_job> jobs);
 
-/// Whether `job` is meant by `asked`: the job itself, a task of that array (whose brackets of PBS may be left out), or the same
+/// Whether `job` is meant by `asked`: the job itself, a task of that array (PBS brackets are optional), or the same
 /// job of PBS without its server. Pure.
 bool is_meant(queued_job const& job, std::string_view asked);
 
