@@ -37,7 +37,7 @@ class child_image {
     child_failure const& failure() const noexcept { return failure_; }
     /// The child failed since the kernel does not know close_range; failure() is forgotten, and later children do without.
     bool lacks_close_range() noexcept;
-    /// False after any child found close_range missing.
+    /// False once a child of any image lacked it.
     static bool knows_close_range() noexcept;
 
     /// Throws what start_process throws for failure().

@@ -22,7 +22,7 @@ int shim_command(std::vector<std::string> const& args, environment const& variab
     auto const watch = [&](shim_parents const& parents) { return rank_shim(variables, parents).run(); };
     if (args.size() == 1 && args[0] == "--guarded") return run_behind_guard(watch);
     if (!args.empty())
-        throw error(errc::usage, "muster shim is what muster run starts for each rank; start ranks with: muster run");
+        throw error(errc::usage, "muster shim is what muster run starts beside each rank; start ranks with: muster run");
     return watch(own_parents());
 } catch (error const& e) {
     throw error(e.code(), fmt::format("on {}: {}", short_host_name(), e.what()));

@@ -213,7 +213,7 @@ constexpr command_row rows[]{
     {.name = "tmrsh", .summary = "what engines call in a PBS job instead of ssh", .hidden = true},
     {.name = "fluxrsh", .summary = "what engines call in a Flux job instead of ssh", .hidden = true},
     {.name = "man",
-     .summary = "print a man page in man's format",
+     .summary = "a man page, as man reads it",
      .synopsis = "[COMMAND]",
      .examples = "  muster man run | man -l -\n",
      .manual = "Prints the man page of muster or of a command.",

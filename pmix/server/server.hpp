@@ -28,7 +28,7 @@ class server {
     /// select(). At the first call, `poll` starts it (so that this is what blocks, and throws), and `meanwhile` is called once; that
     /// is done for a job of this node of up to 128 ranks, whose descriptors leave the library some below 900, with a version of the library
     /// that client_variables.hpp knows; others start at once. Throws what `meanwhile` throws, library_error naming the PMIx call, errc::timeout if the library does not answer
-    /// within 10 s, errc::usage on a job without ranks or name, an invalid cpuset, and if this process has or had a server,
+    /// within 10 s, errc::usage on a job without ranks or name, a cpuset that is none, and if this process has or had a server,
     /// since the library starts only one.
     explicit server(job const& description, std::function<void(question const&)> const& meanwhile = {},
                     library_start when = library_start::at_once);
