@@ -211,7 +211,7 @@ constexpr command_row rows[]{
     {.name = "remote", .summary = "what muster starts as the engine of that name", .hidden = true},
     {.name = "agent", .summary = "what the engine remote starts on each host", .hidden = true},
     {.name = "tmrsh", .summary = "what engines call in a PBS job instead of ssh", .hidden = true},
-    {.name = "fluxrsh", .summary = "what engines call in a Flux job instead of ssh", .hidden = true},
+    {.name = "fluxrsh", .summary = "what engines call in a Flux job in the place of ssh", .hidden = true},
     {.name = "man",
      .summary = "a man page, as man reads it",
      .synopsis = "[COMMAND]",
