@@ -37,7 +37,7 @@ constexpr struct {
     {"run", run_command},       {"plan", plan_command},       {"hosts", hosts_command},
     {"script", script_command}, {"doctor", doctor_command},   {"config", config_command},
     {"shim", shim_command},     {"tmrsh", tmrsh_command},     {"completion", completion_command},
-    {"man", man_command},       {"site", site_command},       {"submit", submit_command},
+    {"manual", manual_command}, {"site", site_command},       {"submit", submit_command},
     {"alloc", alloc_command},   {"jobs", jobs_command},       {"show", show_command},
     {"cancel", cancel_command}, {"watch", watch_command},     {"logs", logs_command},
     {"rerun", rerun_command},   {"init", init_command},       {"remote", remote_command},
