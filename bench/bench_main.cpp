@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "base/command/command_set.hpp"
+#include "base/command/manual.hpp"
 #include "base/environment.hpp"
 #include "base/log.hpp"
-#include "base/manual/man_page.hpp"
 #include "base/text.hpp"
 #include "bench/collectives/collectives_command.hpp"
 #include "bench/collectives/collectives_rank.hpp"
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
         commands.add(collectives_row, [&](auto const& given) { return collectives_command(given, variables, line); });
         commands.add(exchange_row, [&](auto const& given) { return exchange_command(given, variables); });
         commands.add_unread(collectives_rank_row, [&](auto const& args) { return collectives_rank(args, variables); });
-        add_man_command(commands);
+        add_manual_command(commands);
         add_completion_command(commands);
         return commands.run(words);
     });

@@ -18,6 +18,13 @@ find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(nlohmann_json REQUIRED)
+# Boost.Program_options, where it can be had as a static library: a program that looks for one more shared library starts later.
+set(Boost_USE_STATIC_LIBS ON)
+find_package(Boost QUIET CONFIG COMPONENTS program_options)
+if(NOT Boost_FOUND)
+  set(Boost_USE_STATIC_LIBS OFF)
+  find_package(Boost REQUIRED CONFIG COMPONENTS program_options)
+endif()
 find_path(MUSTER_MUSTACHE_INCLUDE kainjow/mustache.hpp REQUIRED)
 muster_pkg(pmix pmix ">=4.2") # earlier ones lack codes of events
 muster_pkg(hwloc hwloc)

@@ -1,7 +1,6 @@
 // The program `muster`: the functions of its commands, and how the program becomes muster-NAME for commands that are programs.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <malloc.h>
 #include <unistd.h>
 
 #include <string>
@@ -37,7 +36,7 @@ constexpr struct {
     {"run", run_command},       {"plan", plan_command},       {"hosts", hosts_command},
     {"script", script_command}, {"doctor", doctor_command},   {"config", config_command},
     {"shim", shim_command},     {"tmrsh", tmrsh_command},     {"completion", completion_command},
-    {"man", man_command},       {"site", site_command},       {"submit", submit_command},
+    {"manual", manual_command}, {"site", site_command},       {"submit", submit_command},
     {"alloc", alloc_command},   {"jobs", jobs_command},       {"show", show_command},
     {"cancel", cancel_command}, {"watch", watch_command},     {"logs", logs_command},
     {"rerun", rerun_command},   {"init", init_command},       {"remote", remote_command},
@@ -59,16 +58,6 @@ void open_standard_descriptors() {
             return;
         }
     }
-}
-
-/// One heap for all threads, which grows in large steps: most threads here live for a moment, and a heap for each would be
-/// mapped and grown anew.
-void share_one_heap() {
-#ifdef M_ARENA_MAX
-    ::mallopt(M_ARENA_MAX, 1);
-    ::mallopt(M_TOP_PAD, 1 << 20);
-    ::mallopt(M_TRIM_THRESHOLD, 8 << 20);
-#endif
 }
 
 /// Becomes muster-NAME, which is in the folder of this program; returns only if there is none.
@@ -101,7 +90,6 @@ void add_commands(command_set& set, environment const& variables) {
 
 int main(int argc, char** argv) {
     return run_main("muster", [&] {
-        share_one_heap();
         open_standard_descriptors();
         auto const inherited = environment::capture();
         auto const step = slurm_step_of(inherited);

@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/program_options/cmdline.hpp>
+#include <boost/program_options/errors.hpp>
+#include <boost/program_options/options_description.hpp>
+#include <boost/program_options/parsers.hpp>
+#include <boost/program_options/value_semantic.hpp>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -11,6 +16,8 @@ namespace muster {
 
 namespace {
 
+namespace po = boost::program_options;
+
 constexpr std::size_t widest_synopsis = 27;
 
 /// A word that stands for an option: "--name", "--name=value" or "-n…".
@@ -18,90 +25,90 @@ bool looks_like_option(std::string const& word) noexcept {
     return word.size() > 1 && word.front() == '-';
 }
 
-option_shape const* find_shape(std::span<option_shape const> known, std::string_view word) noexcept {
-    bool const is_long = word.starts_with("--");
-    auto const name = is_long ? word.substr(2, word.find('=') == word.npos ? word.npos : word.find('=') - 2) : word.substr(1, 1);
+po::options_description table_of(std::span<option_shape const> known) {
+    po::options_description table;
+    auto add = table.add_options();
     for (auto const& shape : known)
-        if (is_long ? shape.name == name : shape.letter != 0 && name.front() == shape.letter) return &shape;
-    return nullptr;
+        add((shape.letter == 0 ? shape.name : fmt::format("{},{}", shape.name, shape.letter)).c_str(),
+            new po::untyped_value(!shape.takes_value));
+    return table;
 }
 
-/// Reads options one after the other; `at_` is the next word.
-class option_reader {
-  public:
-    option_reader(std::span<option_shape const> known, std::vector<std::string> const& args) : known_(known), args_(args) {}
+/// The option that a word begins with, or nullptr.
+po::option_description const* find_option(po::options_description const& table, std::string const& word) {
+    if (!looks_like_option(word)) return nullptr;
+    auto const name = word.starts_with("--") ? word.substr(2, word.find('=') - 2) : word.substr(0, 2);
+    return name.empty() ? nullptr : table.find_nothrow(name, false);
+}
 
-    option_words read() {
-        while (at_ < args_.size() && !result_.unknown) {
-            auto const& word = args_[at_++];
-            if (word == "--") {
-                result_.before_dashes = result_.words.size();
-                result_.words.insert(result_.words.end(), args_.begin() + static_cast<std::ptrdiff_t>(at_), args_.end());
-                return std::move(result_);
-            }
-            if (!looks_like_option(word))
-                result_.words.push_back(word);
-            else if (word.starts_with("--"))
-                read_long(word);
-            else
-                read_short(word);
-        }
-        result_.before_dashes = result_.words.size();
-        return std::move(result_);
-    }
+/// Boost refuses "--name=", which gives an empty value.
+std::vector<po::option> read_empty_value(std::vector<std::string>& args) {
+    auto const word = args.front();
+    if (!word.starts_with("--") || word.find('=') + 1 != word.size()) return {};
+    po::option option(word.substr(2, word.size() - 3), {""});
+    option.original_tokens = {word};
+    args.erase(args.begin());
+    return {option};
+}
 
-  private:
-    void read_long(std::string const& word) {
-        auto const* shape = find_shape(known_, word);
-        if (shape == nullptr) {
-            result_.unknown = word;
-            return;
-        }
-        auto const equals = word.find('=');
-        if (equals == std::string::npos)
-            result_.options.emplace_back(shape->name, shape->takes_value ? next_value("--" + shape->name) : std::string());
-        else if (shape->takes_value)
-            result_.options.emplace_back(shape->name, word.substr(equals + 1));
-        else
-            throw error(errc::usage, fmt::format("--{} takes no value, but '{}' gives it one; leave out '{}'", shape->name, word,
-                                                 word.substr(equals)));
-    }
+[[noreturn]] void throw_no_value(po::options_description const& table, std::string const& name,
+                                 std::vector<std::string> const& args) {
+    auto const long_form = "--" + name;
+    auto const spelled = std::ranges::find(args, long_form) != args.end()
+                             ? long_form
+                             : table.find(name, false).canonical_display_name(po::command_line_style::allow_dash_for_short);
+    throw error(errc::usage, fmt::format("{} has no value; give it one, or see --help", spelled));
+}
 
-    /// "-n4", "-n 4", "-lv".
-    void read_short(std::string const& word) {
-        for (std::size_t i = 1; i < word.size(); ++i) {
-            auto const* shape = find_shape(known_, std::string{'-', word[i]});
-            if (shape == nullptr) {
-                result_.unknown = i == 1 ? word : fmt::format("-{}", word[i]);
-                return;
-            }
-            if (!shape->takes_value) {
-                result_.options.emplace_back(shape->name, std::string());
-                continue;
-            }
-            bool const adjacent = i + 1 < word.size();
-            result_.options.emplace_back(shape->name, adjacent ? word.substr(i + 1) : next_value(fmt::format("-{}", word[i])));
-            return;
-        }
-    }
+/// Of "-fx", where f is known, "-x".
+std::string unknown_part(po::options_description const& table, std::string const& word) {
+    if (word.starts_with("--") || find_option(table, word) == nullptr) return word;
+    auto const letter = std::ranges::find_if(word.begin() + 2, word.end(), [&](char c) {
+        return find_option(table, {'-', c}) == nullptr;
+    });
+    return letter == word.end() ? word : std::string{'-', *letter};
+}
 
-    std::string next_value(std::string const& option) {
-        bool const missing =
-            at_ == args_.size() || (looks_like_option(args_[at_]) && (args_[at_] == "--" || find_shape(known_, args_[at_])));
-        if (missing) throw error(errc::usage, fmt::format("{} has no value; give it one, or see --help", option));
-        return args_[at_++];
-    }
-
-    std::span<option_shape const> known_;
-    std::vector<std::string> const& args_;
-    std::size_t at_ = 0;
-    option_words result_;
-};
+[[noreturn]] void throw_fault(po::options_description const& table, po::invalid_command_line_syntax const& fault,
+                              std::vector<std::string> const& args) {
+    auto const option = fault.get_option_name();
+    auto const word = std::ranges::find_if(args, [&](auto const& each) { return each.starts_with(option + "="); });
+    if (fault.kind() == po::invalid_command_line_syntax::missing_parameter || word == args.end())
+        throw_no_value(table, option.substr(2), args);
+    throw error(errc::usage, fmt::format("{} takes no value, but '{}' gives it one; leave out '{}'", option, *word,
+                                         word->substr(option.size())));
+}
 
 }  // namespace
 
 option_words read_option_words(std::span<option_shape const> known, std::vector<std::string> const& args) {
-    return option_reader(known, args).read();
+    using namespace po::command_line_style;
+    auto const table = table_of(known);
+    auto const dashes = std::ranges::find(args, "--");
+    std::vector<std::string> const before(args.begin(), dashes);
+    option_words result;
+    try {
+        po::command_line_parser parser(before);
+        parser.options(table).style(unix_style & ~allow_guessing).extra_style_parser(read_empty_value);
+        for (auto const& each : parser.run().options) {
+            if (each.string_key.empty()) {
+                result.words.push_back(each.original_tokens.front());
+                if (looks_like_option(result.words.back())) result.unknown = result.words.back();  // "--=value"
+                continue;
+            }
+            // Boost takes an option for the value of the one before it.
+            if (each.original_tokens.size() > 1 && find_option(table, each.original_tokens[1]) != nullptr)
+                throw_no_value(table, each.string_key, before);
+            result.options.emplace_back(each.string_key, each.value.empty() ? std::string() : each.value.front());
+        }
+    } catch (po::unknown_option const& fault) {
+        result.unknown = unknown_part(table, fault.get_option_name());
+    } catch (po::invalid_command_line_syntax const& fault) {
+        throw_fault(table, fault, before);
+    }
+    result.before_dashes = result.words.size();
+    if (dashes != args.end()) result.words.insert(result.words.end(), dashes + 1, args.end());
+    return result;
 }
 
 given_options::given_options(std::string command, std::span<option_row const> rows, std::size_t most_words,

@@ -33,7 +33,7 @@ struct option_words {
     std::vector<std::pair<std::string, std::string>> options;  ///< name and value; a flag's value is empty
     std::vector<std::string> words;
     std::size_t before_dashes = 0;       ///< of the words stand before "--"; all, where there is none
-    std::optional<std::string> unknown;  ///< the first option that is in no shape; reading ends there
+    std::optional<std::string> unknown;  ///< the first option that is in no shape; the others are not read then
 };
 
 /// Reads "--name VALUE", "--name=VALUE", "-n VALUE", "-nVALUE", flags ("--name", "-a", "-ab") and other words; behind "--" all

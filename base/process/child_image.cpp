@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/close_range.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -22,10 +21,6 @@
 namespace muster {
 
 namespace {
-
-constexpr char const* unshare_step = "close_range";
-
-std::atomic<bool> close_range_is_known{true};
 
 /// Two signals between the ordinary and the real-time ones are the C library's own: asking for them would only set errno, which a
 /// child shares with the thread that goes on.
@@ -77,10 +72,8 @@ std::string missing_interpreter(std::string const& path) {
 
 }  // namespace
 
-child_image::child_image(process_request request, int const* descriptors, unsigned first_unneeded)
+child_image::child_image(process_request request)
     : request_(std::move(request)),
-      descriptors_(descriptors),
-      first_unneeded_(first_unneeded),
       lines_(request_.variables->lines()),
       argv_(pointers(*request_.arguments)),
       envp_(pointers(lines_)),
@@ -94,26 +87,13 @@ child_image::child_image(process_request request, int const* descriptors, unsign
     for (int const cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), bytes, mask_.data());
 }
 
-bool child_image::knows_close_range() noexcept {
-    return close_range_is_known;
-}
-
-bool child_image::lacks_close_range() noexcept {
-    if (failure_.step != unshare_step) return false;
-    close_range_is_known = false;
-    failure_ = {};
-    return true;
-}
-
 pid_t child_image::clone(std::span<std::byte> stack, int flags, std::atomic<pid_t>* left) {
     static_assert(sizeof *left == sizeof(pid_t) && std::atomic<pid_t>::is_always_lock_free);
-    shares_descriptors_ = close_range_is_known;
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
     ::sigprocmask(SIG_BLOCK, &all, &before);  // no handler may run in the child while it shares our memory
-    int const files = shares_descriptors_ ? CLONE_FILES : 0;
-    pid_t const pid = ::clone(run, stack.data() + stack.size(), CLONE_VM | SIGCHLD | files | flags, this, nullptr, nullptr, left);
+    pid_t const pid = ::clone(run, stack.data() + stack.size(), CLONE_VM | SIGCHLD | flags, this, nullptr, nullptr, left);
     int const code = errno;
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     if (pid < 0) failure_ = {code, "clone"};
@@ -134,20 +114,32 @@ int child_image::run(void* image) noexcept {
 
 /// Runs in the child; returns the step that failed. Only system calls.
 char const* child_image::prepare() const noexcept {
-    if (shares_descriptors_ && ::syscall(SYS_close_range, first_unneeded_, ~0U, CLOSE_RANGE_UNSHARE) != 0) return unshare_step;
     if (request_.own_session)
         ::setsid();
     else if (request_.own_group)
         ::setpgid(0, 0);
     if (::prctl(PR_SET_PDEATHSIG, request_.death_signal) != 0) return "prctl(PR_SET_PDEATHSIG)";
     if (::getppid() != parent_) ::_exit(1);  // the parent died before the line above
-    for (int i = 0; i < 3; ++i)
-        if (::dup2(descriptors_[i], i) < 0) return "dup2";
+    if (char const* const failed = take_descriptors()) return failed;
     if (request_.open_files && ::setrlimit(RLIMIT_NOFILE, &*request_.open_files) != 0) return "setrlimit(RLIMIT_NOFILE)";
     set_limits();
     if (!mask_.empty() && ::sched_setaffinity(0, mask_.size() * sizeof(cpu_set_t), mask_.data()) != 0) return "sched_setaffinity";
     if (!request_.working_dir.empty() && ::chdir(request_.working_dir.c_str()) != 0) return "chdir";
     reset_signals();
+    return nullptr;
+}
+
+/// What is to become 0, 1 and 2 goes above these first, where it does not lie there.
+char const* child_image::take_descriptors() const noexcept {
+    int from[]{request_.stdin_fd, request_.stdout_fd, request_.stderr_fd};
+    for (int& fd : from) {
+        // Not by open(), which is a point of cancellation and changes what the child shares with the thread that goes on.
+        if (fd < 0 && (fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC))) < 0)
+            return "open(/dev/null)";
+        if (fd <= STDERR_FILENO && (fd = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)) < 0) return "fcntl";
+    }
+    for (int i = 0; i < 3; ++i)
+        if (::dup2(from[i], i) < 0) return "dup2";
     return nullptr;
 }
 

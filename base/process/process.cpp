@@ -12,33 +12,12 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "base/process/child_descriptors.hpp"
 #include "base/process/child_image.hpp"
 #include "base/text.hpp"
 
 namespace muster {
 
 namespace {
-
-/// As vfork, with a stack of its own: the child shares our memory, and we wait until it runs its program. It shares the table of
-/// descriptors too until it has taken from it what it needs.
-pid_t clone_exec(child_image& image) {
-    alignas(64) thread_local std::array<std::byte, 64 << 10> stack;  // this thread waits, so it has one child at a time
-    return image.clone(stack, CLONE_VFORK);
-}
-
-void reap(pid_t pid) {
-    while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
-}
-
-/// A kernel before 5.9, or a container's filter of system calls, does not know close_range: then the whole table is copied.
-pid_t start_child(child_image& image) {
-    pid_t const pid = clone_exec(image);
-    if (!image.lacks_close_range()) return pid;
-    reap(pid);
-    return clone_exec(image);
-}
 
 bool is_executable_file(std::string const& path) {
     struct stat info {};
@@ -67,15 +46,15 @@ std::string suggestion(std::string const& program) {
 
 }  // namespace
 
+/// As vfork, with a stack of its own: the child shares our memory, and we wait until it runs its program.
 pid_t start_process(process_request const& request) {
-    child_descriptors const descriptors({request.stdin_fd, request.stdout_fd, request.stderr_fd});
-    child_image image(request, descriptors.numbers(), descriptors.first_unneeded());
-    pid_t const pid = start_child(image);
-    if (image.failure().step != nullptr) {
-        reap(pid);
-        image.throw_failure();
+    alignas(64) thread_local std::array<std::byte, 64 << 10> stack;  // this thread waits, so it has one child at a time
+    child_image image(request);
+    pid_t const pid = image.clone(stack, CLONE_VFORK);
+    if (image.failure().step == nullptr) return pid;
+    while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    return pid;
+    image.throw_failure();
 }
 
 std::string find_program(std::string const& program, environment const& variables, std::string const& working_dir) {

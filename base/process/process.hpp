@@ -49,7 +49,7 @@ struct process_request {
 };
 
 /// Starts it with default signal dispositions; returns its process id once it runs the program: 0.4 ms however
-/// large this process is and however many descriptors it has. The child gets `death_signal` when the calling thread ends, so call it from the main thread. Throws
+/// large this process is. The child gets `death_signal` when the calling thread ends, so call it from the main thread. Throws
 /// errc::system naming the step that failed, program_error if the program cannot be executed.
 pid_t start_process(process_request const& request);
 

@@ -1,6 +1,5 @@
 #include "base/process/process_starter.hpp"
 
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,7 +8,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/process/child_descriptors.hpp"
 
 namespace muster {
 
@@ -26,19 +24,9 @@ constexpr bool one_by_one = false;
 
 }  // namespace
 
-process_starter::process_starter(int count) : null_(::open("/dev/null", O_RDWR | O_CLOEXEC)) {
-    if (!null_) throw_system("open", "/dev/null", 0, "make that device: mknod /dev/null c 1 3");
-    int highest = static_cast<int>(child_descriptors({-1, -1, -1}).first_unneeded()) - 1;  // set aside now, for the first one
-    for (int i = 0; i < (one_by_one ? 0 : std::min(count - 1, most_on_their_way)); ++i) {
-        auto& one = *places_.emplace_back(std::make_unique<place>());
-        for (std::size_t k = 0; k < one.held.size(); ++k) {
-            one.held[k].reset(::fcntl(null_.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
-            one.numbers[k] = one.held[k].get();
-            if (!one.held[k]) throw_system("fcntl", "for a new process", 0, "raise the limit of open files with ulimit -n");
-            highest = std::max(highest, one.numbers[k]);
-        }
-    }
-    first_unneeded_ = static_cast<unsigned>(highest + 1);
+process_starter::process_starter(int count) {
+    for (int i = 0; i < (one_by_one ? 0 : std::min(count - 1, most_on_their_way)); ++i)
+        places_.push_back(std::make_unique<place>());
 }
 
 process_starter::~process_starter() {
@@ -46,16 +34,11 @@ process_starter::~process_starter() {
 }
 
 pid_t process_starter::begin(process_request const& request) {
-    if (!std::exchange(any_, true) || places_.empty() || !child_image::knows_close_range()) return start_process(request);
+    if (!std::exchange(any_, true) || places_.empty()) return start_process(request);
     auto& one = places_[next_];
     next_ = (next_ + 1) % places_.size();
     free_place(*one);
-    int const from[]{request.stdin_fd, request.stdout_fd, request.stderr_fd};
-    for (std::size_t k = 0; k < one->numbers.size(); ++k) {
-        one->set[k] = from[k] >= 0;
-        if (one->set[k] && ::dup3(from[k], one->numbers[k], O_CLOEXEC) < 0) throw_system("dup3", "for a new process");
-    }
-    one->child.emplace(request, one->numbers.data(), first_unneeded_);
+    one->child.emplace(request);
     one->on_its_way = 1;
     pid_t const pid = one->child->clone(one->stack, CLONE_CHILD_CLEARTID, &one->on_its_way);
     if (pid >= 0) return pid;
@@ -63,13 +46,11 @@ pid_t process_starter::begin(process_request const& request) {
     one->child->throw_failure();
 }
 
-/// Waits for the child that has it. Its descriptors become /dev/null: else this process would hold the other end of a pipe.
+/// Waits for the child that has it.
 void process_starter::free_place(place& one) noexcept {
     for (pid_t seen = 0; (seen = one.on_its_way) != 0;)
         ::syscall(SYS_futex, &one.on_its_way, FUTEX_WAIT, seen, nullptr, nullptr, 0);
     if (!one.child) return;
-    for (std::size_t k = 0; k < one.numbers.size(); ++k)
-        if (one.set[k]) ::dup3(null_.get(), one.numbers[k], O_CLOEXEC);
     if (one.child->failure().step != nullptr && !failed_) try {
             one.child->throw_failure();
         } catch (...) {

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "base/command/command_set.hpp"
+#include "base/command/manual.hpp"
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/manual/man_page.hpp"
 #include "comm/trace/explain.hpp"
 #include "comm/trace/merge.hpp"
 
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
                               .version = {}});
         commands.add(merge_row, merge);
         commands.add(explain_row, explain_folder);
-        add_man_command(commands);
+        add_manual_command(commands);
         add_completion_command(commands);
         return commands.run({argv + 1, argv + argc});
     });

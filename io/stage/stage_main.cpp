@@ -3,9 +3,9 @@
 #include <string>
 
 #include "base/command/command_set.hpp"
+#include "base/command/manual.hpp"
 #include "base/environment.hpp"
 #include "base/log.hpp"
-#include "base/manual/man_page.hpp"
 #include "io/stage/commands.hpp"
 #include "pmix/identity.hpp"
 
@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
         commands.add(stage::copy_row, [&](auto const& given) { return stage::copy_command(given, who, variables); });
         commands.add(stage::out_row, [&](auto const& given) { return stage::out_command(given, who, variables); });
         commands.add(stage::clean_row, [&](auto const& given) { return stage::clean_command(given, who); });
-        add_man_command(commands);
+        add_manual_command(commands);
         add_completion_command(commands);
         return commands.run({argv + 1, argv + argc});
     });

@@ -51,13 +51,13 @@ std::string hosts_hostfile(allocation const& given);  ///< "host slots=N" a line
 std::string hosts_slurm(allocation const& given);     ///< one compressed list, as for srun -w
 std::string hosts_pbs(allocation const& given);       ///< each host as often as it has slots, as $PBS_NODEFILE
 
-// Man pages of muster and of its commands, and the command that prints them.
+// Man pages of muster and of its commands in Markdown, and the command that prints them for the build.
 
-/// Prints the page of muster or of a command as man(7) source; returns the exit code. Throws errc::usage.
-int man_command(std::vector<std::string> const& args, environment const& variables);
+/// Prints the page of muster or of a command; returns the exit code. Throws errc::usage.
+int manual_command(std::vector<std::string> const& args, environment const& variables);
 
 /// The page; of muster itself for an empty `command`. Pure.
-std::string man_page(std::string_view command);
+std::string manual_page(std::string_view command);
 
 // `muster plan`: prints where each rank would go.
 

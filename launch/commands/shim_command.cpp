@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <climits>
 #include <cstdlib>
 
+#include "base/command/given_options.hpp"
 #include "base/error.hpp"
-#include "base/text.hpp"
 #include "launch/preflight/node_probe.hpp"
 #include "launch/shim/rank_shim.hpp"
 #include "launch/shim/shim_guard.hpp"
@@ -14,16 +15,12 @@
 namespace muster {
 
 int shim_command(std::vector<std::string> const& args, environment const& variables) try {
-    if (args.size() == 2 && args[0] == "--probe") {
-        auto const first = parse_integer(args[1]);
-        // Not by return: what hangs in a thread must not keep the process.
-        if (first) std::_Exit(run_probe(variables, static_cast<int>(*first)));
-    }
+    static constexpr option_row rows[]{{.name = "probe", .argument = "RANK"}, {.name = "guarded"}};
+    given_options const given("muster shim, which muster run starts beside each rank", rows, 0, args);
+    // Not by return: what hangs in a thread must not keep the process.
+    if (given.has("probe")) std::_Exit(run_probe(variables, static_cast<int>(given.integer("probe", 0, INT_MAX))));
     auto const watch = [&](shim_parents const& parents) { return rank_shim(variables, parents).run(); };
-    if (args.size() == 1 && args[0] == "--guarded") return run_behind_guard(watch);
-    if (!args.empty())
-        throw error(errc::usage, "muster shim is what muster run starts beside each rank; start ranks with: muster run");
-    return watch(own_parents());
+    return given.has("guarded") ? run_behind_guard(watch) : watch(own_parents());
 } catch (error const& e) {
     throw error(e.code(), fmt::format("on {}: {}", short_host_name(), e.what()));
 }

@@ -1,14 +1,11 @@
 #include "launch/hardware/discover_topology.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/process/start_thread.hpp"
 #include "launch/hardware/hwloc_handle.hpp"
 #include "launch/hardware/nvml.hpp"
 #include "launch/hardware/sysfs.hpp"
@@ -34,27 +31,6 @@ gpu_list find_gpus(environment const& variables, bool& known_to_driver) {
     return {{}, found.note + "; " + by_kernel.note, found.detail};
 }
 
-/// A thread that does something until this is destroyed, which waits for it.
-class beside {
-  public:
-    explicit beside(std::function<void()> const& work) {
-        if (!work) return;
-        try {
-            thread_ = start_thread("for what is done while this machine is looked at", work);
-        } catch (error const&) {
-            work();  // no thread is left
-        }
-    }
-    ~beside() {
-        if (thread_.joinable()) thread_.join();
-    }
-    beside(beside const&) = delete;
-    beside& operator=(beside const&) = delete;
-
-  private:
-    std::thread thread_;
-};
-
 /// A variable of hwloc's may name another machine than this one, or less of it.
 bool asks_hwloc(environment const& variables) {
     return std::any_of(variables.begin(), variables.end(), [](auto const& one) { return one.first.starts_with("HWLOC_"); });
@@ -69,10 +45,8 @@ std::vector<core> find_cores(cpuset const& allowed, environment const& variables
 
 }  // namespace
 
-topology discover_topology(std::string const& host, cpuset const& allowed, environment const& variables, hwloc_handle* kept,
-                           std::function<void()> const& meanwhile) {
+topology discover_topology(std::string const& host, cpuset const& allowed, environment const& variables, hwloc_handle* kept) {
     auto handle = kept != nullptr ? make_hwloc(hwloc_depth::caches) : hwloc_handle();  // it changes the environment
-    beside const other_work(meanwhile);
     topology t;
     t.host = host;
     t.cores = find_cores(allowed, variables, handle);

@@ -1,7 +1,6 @@
 // Discovers the topology of this machine.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "base/cpuset.hpp"
@@ -15,9 +14,8 @@ namespace muster {
 /// by NVML or else sysfs, within what `variables` leave visible (visible_gpus), NICs by sysfs. Where no driver shows a GPU but
 /// this process is in a scheduler's job that says it has some, these (scheduler_gpus). Takes about 1 ms without GPUs. Throws
 /// library_error if hwloc fails, errc::placement if a variable names what is not there. `kept`, if given, becomes a handle for what
-/// hwloc knows, with caches, for load_here. `meanwhile`, if given (only together with `kept`), is called in a thread of its own; it
-/// must not change the environment of the process, nor throw.
+/// hwloc knows, with caches, for load_here.
 topology discover_topology(std::string const& host, cpuset const& allowed, environment const& variables,
-                           hwloc_handle* kept = nullptr, std::function<void()> const& meanwhile = {});
+                           hwloc_handle* kept = nullptr);
 
 }  // namespace muster

@@ -212,12 +212,7 @@ constexpr command_row rows[]{
     {.name = "agent", .summary = "what the engine remote starts on each host", .hidden = true},
     {.name = "tmrsh", .summary = "what engines call in a PBS job instead of ssh", .hidden = true},
     {.name = "fluxrsh", .summary = "what engines call in a Flux job in the place of ssh", .hidden = true},
-    {.name = "man",
-     .summary = "a man page, as man reads it",
-     .synopsis = "[COMMAND]",
-     .examples = "  muster man run | man -l -\n",
-     .manual = "Prints the man page of muster or of a command.",
-     .hidden = true},
+    {.name = "manual", .summary = "the man page of muster or of a command in Markdown, for the build", .hidden = true},
 };
 
 }  // namespace

@@ -10,8 +10,8 @@
 
 namespace muster {
 
-topology discover_here(environment const& variables, hwloc_handle* kept, std::function<void()> const& meanwhile) {
-    return discover_topology(short_host_name(), current_affinity(), variables, kept, meanwhile);
+topology discover_here(environment const& variables, hwloc_handle* kept) {
+    return discover_topology(short_host_name(), current_affinity(), variables, kept);
 }
 
 node node_of(topology const& machine, placement_request const& wanted) {

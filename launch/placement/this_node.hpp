@@ -1,7 +1,6 @@
 // This node: its hardware, what it offers by itself, and whether a name refers to it.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "base/environment.hpp"
@@ -12,8 +11,8 @@
 
 namespace muster {
 
-/// This machine as this process may use it; `kept` and `meanwhile` as in discover_topology, whose errors it throws.
-topology discover_here(environment const& variables, hwloc_handle* kept = nullptr, std::function<void()> const& meanwhile = {});
+/// This machine as this process may use it; `kept` as in discover_topology, whose errors it throws.
+topology discover_here(environment const& variables, hwloc_handle* kept = nullptr);
 
 /// What this machine offers by itself: a slot for each GPU, or each core that is not among those that `wanted` reserves.
 node node_of(topology const& machine, placement_request const& wanted = {});

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "base/command/given_options.hpp"
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
@@ -19,37 +18,33 @@ namespace {
 constexpr std::string_view usage =
     "muster remote is what muster run starts as its engine; start ranks with: muster run --engine remote";
 
+constexpr option_row rows[]{{.name = "shell", .argument = "WORDS"},
+                            {.name = "interface", .argument = "NAME"},
+                            {.name = "pass-key", .argument = "WAY"},
+                            {.name = "lost-after", .argument = "SECONDS", .fallback = "15"},
+                            {.name = "munge-socket", .argument = "PATH"},
+                            {.name = "by-scheduler"},
+                            {.name = "at-once"},
+                            {.name = "probe"}};
+
 remote_order read_order(std::vector<std::string> const& args) {
+    given_options const given("muster remote", rows, 1, args, true);
     remote_order order;
-    auto const divider = std::find(args.begin(), args.end(), "--");
-    if (args.empty() || divider == args.end() || divider + 1 == args.end()) throw error(errc::usage, std::string(usage));
-    order.hosts = parse_host_ranks(read_text_file(args.front()), args.front());
-    order.shim.assign(divider + 1, args.end());
+    order.lost_after = duration(parse_integer(given.text("lost-after")).value_or(0));
+    if (given.words().empty() || given.program().empty() || order.lost_after <= duration(0))
+        throw error(errc::usage, std::string(usage));
+    auto const& file = given.words().front();
+    order.hosts = parse_host_ranks(read_text_file(file), file);
+    if (order.hosts.empty()) throw error(errc::usage, fmt::format("{} names no host; {}", file, usage));
+    order.shim = given.program();
     order.working_dir = absolute_path(".");
-    for (auto word = args.begin() + 1; word != divider; ++word) {
-        std::string_view const option = *word;
-        auto const value = [&](std::string_view name) { return std::string(option.substr(name.size())); };
-        if (option.starts_with("--shell="))
-            order.shell = shell_split(value("--shell="), "--shell");
-        else if (option.starts_with("--interface="))
-            order.interface = value("--interface=");
-        else if (option.starts_with("--pass-key="))
-            order.pass_key = value("--pass-key=");
-        else if (option.starts_with("--lost-after="))
-            order.lost_after = duration(parse_integer(value("--lost-after=")).value_or(0));
-        else if (option.starts_with("--munge-socket="))
-            order.munge_socket = value("--munge-socket=");
-        else if (option == "--by-scheduler")
-            order.by_scheduler = true;
-        else if (option == "--at-once")
-            order.at_once = true;
-        else if (option == "--probe")
-            order.probe = true;
-        else
-            throw error(errc::usage, std::string(usage));
-    }
-    if (order.lost_after <= duration(0)) throw error(errc::usage, std::string(usage));
-    if (order.hosts.empty()) throw error(errc::usage, fmt::format("{} names no host; {}", args.front(), usage));
+    order.shell = shell_split(given.text("shell"), "--shell");
+    order.interface = given.text("interface");
+    order.pass_key = given.text("pass-key");
+    if (given.has("munge-socket")) order.munge_socket = given.text("munge-socket");
+    order.by_scheduler = given.has("by-scheduler");
+    order.at_once = given.has("at-once");
+    order.probe = given.has("probe");
     return order;
 }
 

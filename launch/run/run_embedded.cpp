@@ -58,15 +58,6 @@ pmix::job describe_job(local_placement const& where, run_preparation const& prep
     return job;
 }
 
-/// A rank that only the servers' variables are missing to.
-struct prepared_rank {
-    child_rank rank;
-    environment variables;
-};
-
-/// Their pipes are made while the PMIx library starts, which must get some of the low descriptors itself.
-constexpr std::size_t most_prepared = 64;
-
 /// All that is the same for every rank.
 struct rank_starter {
     run_options const& options;
@@ -75,7 +66,6 @@ struct rank_starter {
     std::string const& program;
     rendezvous const& point;
     rlimit open_files;
-    std::vector<prepared_rank> ready;  ///< the first ranks
 
     environment variables_of(int rank) const {
         environment own = prepared.variables;
@@ -85,23 +75,11 @@ struct rank_starter {
         return own;
     }
 
-    prepared_rank prepare(int rank) const {
-        auto const index = static_cast<std::size_t>(rank);
-        return {make_rank(options, prepared.ranks[index], where.bindings[index]), variables_of(rank)};
-    }
-
-    /// Prepares ranks, in their order, as long as there is time.
-    void make_ready(pmix::server::question const& takes_time) {
-        auto const most = std::min(where.bindings.size(), most_prepared);
-        ready.reserve(most);
-        while (ready.size() < most && takes_time()) ready.push_back(prepare(static_cast<int>(ready.size())));
-    }
-
     child_rank start(int rank, int stdin_fd, pmix::server& pmix_server, pmix::pmi1_server& pmi1_server,
                      process_starter& processes) {
         auto const index = static_cast<std::size_t>(rank);
-        auto next = index < ready.size() ? std::move(ready[index]) : prepare(rank);
-        auto& [started, own] = next;
+        auto started = make_rank(options, prepared.ranks[index], where.bindings[index]);
+        auto own = variables_of(rank);
         pmix_server.set_client_environment(rank, own);
         pmi1_server.set_client_environment(rank, own);
         // A session each, since kernels with autogroup share the processors among sessions: ranks in the one session of a terminal or
@@ -116,7 +94,7 @@ struct rank_starter {
                                        .cores = started.place.cores,
                                        .own_session = true,
                                        .open_files = open_files});
-        return std::move(started);
+        return started;
     }
 };
 
@@ -192,23 +170,14 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     // First, since it blocks the signals it reads: a thread started before could take them away.
     run_supervisor watch(run);
     local_group ranks(run, watch.loop(), watch.writer(), watch.events());
-    std::optional<pmix::pmi1_server> pmi1_server;
-    std::optional<held_ports> ports;
-    std::optional<process_starter> processes;
-    rendezvous point;
-    rank_starter starter{options, where, prepared, program, point, open_files, {}};
-    auto const meanwhile = [&](pmix::server::question const& takes_time) {
-        if (!ports) {
-            check_limits(options, size);
-            ranks.note_memory_kills();
-            pmi1_server.emplace(job);
-            ports.emplace(2 + (prepared.lists_workers ? size : 0));
-            point = make_rendezvous(*ports);
-            processes.emplace(size);
-        }
-        starter.make_ready(takes_time);
-    };
-    pmix::server pmix_server(job, meanwhile, pmix::library_start::at_first_call);
+    check_limits(options, size);
+    ranks.note_memory_kills();
+    pmix::pmi1_server pmi1_server(job);
+    std::optional<held_ports> ports(std::in_place, 2 + (prepared.lists_workers ? size : 0));
+    auto const point = make_rendezvous(*ports);
+    std::optional<process_starter> processes(std::in_place, size);
+    rank_starter starter{options, where, prepared, program, point, open_files};
+    pmix::server pmix_server(job, pmix::library_start::at_first_call);
     stdin_forwarder input(watch.loop());
     ports.reset();
     if (options.print_env) {
@@ -218,7 +187,7 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     }
     try {
         for (int rank = 0; rank < size; ++rank)
-            ranks.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, *pmi1_server, *processes));
+            ranks.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, pmi1_server, *processes));
         processes->finish();
     } catch (program_error const& e) {
         ranks.start_failed(e.what(), e.exit_status());
@@ -231,7 +200,7 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     gpu_use_record gpu_record(watch.loop(), options.output_dir);
     gpu_sampler const sampler(watch.loop(), own_gpus_to_sample(options, where),
                               [&](auto const& uses) { gpu_record.note(where.machine.host, uses); });
-    ranks.serve(pmix_server, *pmi1_server, find_master_port(options, point));
+    ranks.serve(pmix_server, pmi1_server, find_master_port(options, point));
     int const code = watch.run(ranks);
     end_phase("ranks ended");
     pmix_server.leave();

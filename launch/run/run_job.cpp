@@ -116,7 +116,7 @@ int run_job(run_options const& asked, environment const& all_variables, std::str
     std::optional<topology> machine;  // looked at once, where it is needed
     hwloc_handle hwloc;
     auto const look_here = [&]() -> topology& {
-        if (!machine) machine = discover_here(inherited, &hwloc, pmix::try_to_open_library);
+        if (!machine) machine = discover_here(inherited, &hwloc);
         return *machine;
     };
     auto const this_node = [&]() -> node { return node_of(look_here(), options.place); };

@@ -188,7 +188,7 @@ constexpr setting rows[]{
      "init: write this file; -: print it; default: ~/.config/muster/sites/NAME.toml"},
     {"json", 0, "", "", kind::flag, "", "plan hosts doctor config site submit jobs show", group::general, use::common_option, "", "print JSON, for programs"},
     {"help-all", 0, "", "", kind::flag, "", "run plan hosts script", group::general, use::command_line, "", "print every option"},
-    {"help", 'h', "", "", kind::flag, "", "run plan hosts doctor script submit alloc jobs watch logs show cancel rerun init site config completion man",
+    {"help", 'h', "", "", kind::flag, "", "run plan hosts doctor script submit alloc jobs watch logs show cancel rerun init site config completion",
      group::general, use::command_line, "", "print this text"},
 };
 // clang-format on

@@ -31,11 +31,6 @@ bool completion::wait(duration deadline) {
     return changed_.wait_for(guard, deadline, [this] { return pending_ == 0; });
 }
 
-bool completion::is_done() {
-    std::scoped_lock const guard(lock_);
-    return pending_ == 0;
-}
-
 pmix_status_t completion::status() {
     std::scoped_lock const guard(lock_);
     return status_;

@@ -25,7 +25,6 @@ class completion : public std::enable_shared_from_this<completion> {
     /// As pmix_op_cbfunc_t.
     static void done(pmix_status_t status, void* cookie);
 
-    bool is_done();  ///< whether all have come
     /// True once all have come; false after `deadline`.
     bool wait(duration deadline);
     /// The first failure among them, or success.

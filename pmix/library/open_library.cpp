@@ -25,10 +25,6 @@ void* open_library() {
                                        "; install PMIx (Debian: libpmix2), or name its folder in LD_LIBRARY_PATH");
 }
 
-void try_to_open_library() noexcept {
-    open_it();
-}
-
 std::string library_version() {
     // "OpenPMIx 4.2.2, repo rev: …": the second word is the version.
     std::string const text = ::PMIx_Get_version();

@@ -13,8 +13,4 @@ std::string library_version();
 /// The library's handle, for dlsym; stays open. Throws errc::unavailable where it is not there. Safe from any thread.
 void* open_library();
 
-/// Opens it ahead of time, while something else is waited for: it takes 0.7 ms. Where it is not there, `open_library` says so.
-/// Safe from any thread.
-void try_to_open_library() noexcept;
-
 }  // namespace muster::pmix

@@ -7,7 +7,9 @@
 
 namespace muster::pmix {
 
-/// Listens at a free port of 127.0.0.1. Who connects waits in the kernel until the library, to which the socket is given, accepts.
+/// Listens at a free port of 127.0.0.1. Who connects waits in the kernel until the library, to which the socket is given, accepts. So
+/// the library's server starts only for programs that call it: without this a launch of /bin/true takes 42 % more on 8 ranks and 29 % on
+/// 32 (medians of 40 pairs on two cores; quartiles 38 to 46 % and 22 to 35 %).
 class held_listener {
   public:
     held_listener();  ///< throws errc::system

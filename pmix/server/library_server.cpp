@@ -68,7 +68,7 @@ std::shared_ptr<completion> start_library(job const& description, pmix_topology_
     });
 }
 
-void register_job(job const& description, std::function<void(completion&)> const& meanwhile) {
+void register_job(job const& description) {
     auto const done = completion::create();
     auto const keys = std::make_shared<info_list>(describe_job(description));
     auto const nspace = make_proc(description.nspace, 0);
@@ -85,7 +85,6 @@ void register_job(job const& description, std::function<void(completion&)> const
         if (status != PMIX_SUCCESS) completion::done(status, cookie);
     }
     // The keys must live until the library has read them; on a timeout they are left to it.
-    meanwhile(*done);
     try {
         done->wait_or_throw(library_deadline, "PMIx_server_register_nspace");
     } catch (error const& failure) {

@@ -3,7 +3,6 @@
 
 #include <pmix_common.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -30,8 +29,8 @@ void prepare_library_environment(bool clients_know);
 /// fails with PMIX_ERR_NOT_SUPPORTED if it does not; the descriptor must live until then. The topology must live as long as the server.
 std::shared_ptr<completion> start_library(job const& description, pmix_topology_t& topology, int listener = -1);
 
-/// Tells the server of the job and of its ranks here, calling `meanwhile` once before the wait. Throws library_error, errc::timeout.
-void register_job(job const& description, std::function<void(completion&)> const& meanwhile);
+/// Tells the server of the job and of its ranks here. Throws library_error, errc::timeout.
+void register_job(job const& description);
 
 /// Ends the server. False if it did not within the deadline: it is left to itself, and what it may still use with it.
 bool stop_library();

@@ -95,8 +95,7 @@ struct server::state {
     bool is_started = false;  ///< the library's server
 };
 
-server::server(job const& description, std::function<void(question const&)> const& meanwhile, library_start when)
-    : state_(std::make_shared<state>(description)) {
+server::server(job const& description, library_start when) : state_(std::make_shared<state>(description)) {
     // The library keeps its listening socket's set-up in statics, which a second start would take for still open.
     static bool started = false;
     if (started)
@@ -115,12 +114,11 @@ server::server(job const& description, std::function<void(question const&)> cons
                           knows_client_variables(library_version(), environment::capture());
     prepare_library_environment(can_wait);
     if (!can_wait) {
-        start(meanwhile);
+        start();
         return;
     }
     try {
         state_->late.emplace(state_->core->event_fd());
-        if (meanwhile) meanwhile([] { return false; });
     } catch (...) {
         set_active_core(nullptr);
         throw;
@@ -129,7 +127,7 @@ server::server(job const& description, std::function<void(question const&)> cons
 }
 
 /// Leaves no active core behind if it throws.
-void server::start(std::function<void(question const&)> const& meanwhile, int listener) {
+void server::start(int listener) {
     auto const& description = state_->core->description;
     std::optional<callers_held> until_the_job_is_known;
     if (listener >= 0) until_the_job_is_known.emplace();
@@ -141,29 +139,16 @@ void server::start(std::function<void(question const&)> const& meanwhile, int li
         throw;
     }
     auto const started_library = start_library(description, state_->topology, listener);
-    std::exception_ptr fault;  // thrown once the library is done
-    auto const call_meanwhile = [&](completion& running) {
-        if (!meanwhile || fault) return;
-        try {
-            meanwhile([&running] { return !running.is_done(); });
-        } catch (...) {
-            fault = std::current_exception();
-        }
-    };
-    call_meanwhile(*started_library);
     try {
         started_library->wait_or_throw(library_deadline, "PMIx_server_init");
     } catch (error const& failure) {
         set_active_core(nullptr);
         if (failure.code() == errc::timeout) leave();
-        if (fault) std::rethrow_exception(fault);
         throw;
     }
     end_phase("PMIx library started, ports held");
     try {
-        if (fault) std::rethrow_exception(fault);
-        register_job(description, call_meanwhile);
-        if (fault) std::rethrow_exception(fault);
+        register_job(description);
         state_->is_started = true;
     } catch (...) {
         set_active_core(nullptr);
@@ -179,7 +164,7 @@ void server::start_waited_for() {
     late.failed = true;
     late.give_listener_up();
     try {
-        start({}, late.listener.fd());
+        start(late.listener.fd());
     } catch (...) {
         ::shutdown(late.listener.fd(), SHUT_RDWR);  // who waits there, and who comes, is refused
         throw;

@@ -1,7 +1,6 @@
 // The PMIx server embedded in the launcher. Connects the MPI and PMIx programs of one node.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -19,19 +18,14 @@ enum class library_start {
 /// An embedded PMIx server. One per process. Not thread safe: everything is called from the thread that made it.
 class server {
   public:
-    using question = std::function<bool()>;
-
     /// Starts the library's server with this job registered. Blocks until it is (2 to 6 ms). Removes the PMIX_* variables of an
-    /// outer launcher from this process (the library would follow them). `meanwhile`, if given, is called twice, while the library
-    /// starts and while it registers the job, with a question: does it still take time? Neither it nor another thread may read or
-    /// change the environment of the process then. Call it before some 900 file descriptors are open: the library's listener uses
-    /// select(). At the first call, `poll` starts it (so that this is what blocks, and throws), and `meanwhile` is called once; that
-    /// is done for a job of this node of up to 128 ranks, whose descriptors leave the library some below 900, with a version of the library
-    /// that client_variables.hpp knows; others start at once. Throws what `meanwhile` throws, library_error naming the PMIx call, errc::timeout if the library does not answer
-    /// within 10 s, errc::usage on a job without ranks or name, a cpuset that is none, and if this process has or had a server,
-    /// since the library starts only one.
-    explicit server(job const& description, std::function<void(question const&)> const& meanwhile = {},
-                    library_start when = library_start::at_once);
+    /// outer launcher from this process (the library would follow them). No other thread may read or change the environment of the
+    /// process then. Call it before some 900 file descriptors are open: the library's listener uses select(). At the first call, `poll`
+    /// starts it (so that this is what blocks, and throws); that is done for a job of this node of up to 128 ranks, whose descriptors
+    /// leave the library some below 900, with a version of the library that client_variables.hpp knows; others start at once. Throws
+    /// library_error naming the PMIx call, errc::timeout if the library does not answer within 10 s, errc::usage on a job without ranks
+    /// or name, a cpuset that is none, and if this process has or had a server, since the library starts only one.
+    explicit server(job const& description, library_start when = library_start::at_once);
     ~server();  ///< ends the library's server; never blocks for more than 2 s
 
     /// The process is about to end: the destructor will leave the library as it is, since its orderly end takes 1 ms.
@@ -67,7 +61,7 @@ class server {
 
   private:
     struct state;
-    void start(std::function<void(question const&)> const& meanwhile, int listener = -1);
+    void start(int listener = -1);
     void start_waited_for();
     std::shared_ptr<state> state_;
     bool is_left_ = false;

@@ -22,10 +22,10 @@ struct job {
     std::string executable;            ///< for PMIX_APP_* and error messages
     std::vector<std::string> cpusets;  ///< each rank's binding in hwloc's list form ("0-3,8"), or empty: unbound
     std::string
-        shared_memory_dir;     ///< a private folder on a memory file system for the ranks' shared segments; empty: session_dir
+        shared_memory_dir;  ///< a private folder on a memory file system for the ranks' shared segments; empty: session_dir
     std::vector<job_node> nodes = {};  ///< all nodes of a job of several; empty: this one has all ranks
-    int node = 0;                 ///< which of them this is
-    int usable_cores = 0;      ///< how many processors the ranks may use together; 0: those of the cpusets, or of this process
+    int node = 0;                      ///< which of them this is
+    int usable_cores = 0;  ///< how many processors the ranks may use together; 0: those of the cpusets, or of this process
     /// Gives an hwloc_topology_t of this machine, borrowed for the server's life; called once, when the library's server starts,
     /// whose start then throws what it throws. Empty: none is known.
     std::function<void*()> topology = {};

@@ -1,4 +1,4 @@
-# Settings from all their places, help, completion and man pages of the built program.
+# Settings from all their places, help and completion of the built program.
 . "$(dirname "$0")/lib.sh"
 mapfile -t commands < <("$MUSTER" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' | grep -v -e '^muster$' -e '^stage$' -e '^bench$' -e '^trace$')
 expect_true test "${#commands[@]}" -ge 6
@@ -70,7 +70,7 @@ expect_exit 0 "$MUSTER" config check readme.toml
 expect_contains stdout 'readme.toml: 4 settings, no error'
 
 # Help fits a screen.
-for command in "${commands[@]}" man; do
+for command in "${commands[@]}"; do
     expect_exit 0 "$MUSTER" "$command" --help
     lines=$(wc -l <"$OUT")
     expect_true test "$lines" -le 40 -a "$lines" -ge 3
@@ -83,21 +83,6 @@ expect_exit 0 "$MUSTER" run --help-all
 expect_contains stdout --heartbeat --gpu-map --no-smt
 expect_exit 0 "$MUSTER" --help
 expect_true test "$(wc -l <"$OUT")" -le 40
-
-# Man pages: what CMake installs is what there is, and troff has nothing to say against it.
-pages=$MUSTER_BIN/../launch/generated
-for command in '' "${commands[@]}"; do
-    # shellcheck disable=SC2086
-    expect_exit 0 "$MUSTER" man $command
-    cp "$OUT" page
-    [ ! -d "$pages" ] || expect_true cmp -s page "$pages/muster${command:+-$command}.1"
-    if command -v groff >/dev/null; then
-        expect_exit 0 groff -man -Tascii -ww -z page
-        expect_empty stderr
-    fi
-done
-expect_exit 2 "$MUSTER" man nothing
-command -v groff >/dev/null || echo "not checked: man pages by groff, which is not here"
 
 # Completion in bash as readline drives it: the words, the last of which is at the cursor.
 expect_exit 0 "$MUSTER" completion bash

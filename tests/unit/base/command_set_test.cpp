@@ -62,13 +62,24 @@ TEST(given_options, read_every_form) {
     EXPECT_THAT(given({"--", "--force"}).words(), ElementsAre("--force"));
     EXPECT_THAT(given({"-"}).words(), ElementsAre("-"));
     EXPECT_TRUE(given({"-h"}).has("help"));
+    EXPECT_TRUE(given({"--output=", "a"}).has("output")) << "with an empty value";
+    EXPECT_EQ(given({"-o", ""}).text("output"), "");
+    EXPECT_EQ(given({"--output==", "a"}).text("output"), "=");
 }
 
 TEST(given_options, tell_what_is_wrong) {
     EXPECT_EQ(failure({"--forse"}), "tool convert: unknown option '--forse', did you mean --force?; --help lists all");
     EXPECT_THAT(failure({"-fx"}), HasSubstr("unknown option '-x'"));
+    EXPECT_THAT(failure({"--forc=", "--output"}), HasSubstr("unknown option '--forc=', did you mean --force?")) << "the first";
+    EXPECT_THAT(failure({"-quik"}), HasSubstr("unknown option '-u'"));
+    EXPECT_THAT(failure({"-utput"}), HasSubstr("unknown option '-utput', did you mean --output?"));
+    EXPECT_THAT(failure({"--=x"}), HasSubstr("unknown option '--=x'"));
     EXPECT_EQ(failure({"--output"}), "--output has no value; give it one, or see --help");
-    EXPECT_EQ(failure({"-o", "--force"}), "-o has no value; give it one, or see --help");
+    for (auto const* next : {"--force", "-f", "-fq", "--chunk=1", "--"})
+        EXPECT_EQ(failure({"-o", next}), "-o has no value; give it one, or see --help") << next;
+    EXPECT_EQ(failure({"-fo"}), "-o has no value; give it one, or see --help");
+    EXPECT_EQ(failure({"--output", "-f"}), "--output has no value; give it one, or see --help");
+    EXPECT_EQ(failure({"--force="}), "--force takes no value, but '--force=' gives it one; leave out '='");
     EXPECT_EQ(failure({"--force=1"}), "--force takes no value, but '--force=1' gives it one; leave out '=1'");
     EXPECT_EQ(failure({"-o", "a", "-o", "b"}), "tool convert: --output is given twice; give it once");
     EXPECT_EQ(failure({"a", "b"}), "tool convert: unexpected word 'b'; --help shows what it takes");

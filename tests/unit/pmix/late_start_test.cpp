@@ -44,7 +44,7 @@ unique_fd call(int port) {
 
 /// A server that starts its library at the first call, and what it gives to one rank.
 struct late_server {
-    explicit late_server(int size, int rank = 0) : of(small_job(session.path, size), {}, library_start::at_first_call) {
+    explicit late_server(int size, int rank = 0) : of(small_job(session.path, size), library_start::at_first_call) {
         of.set_client_environment(rank, variables);
     }
     unique_fd called() const { return call(port_in(variables)); }

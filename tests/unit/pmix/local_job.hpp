@@ -143,7 +143,7 @@ inline outcome run_job_here(int size, std::vector<std::string> const& command, e
                           .cpusets = {},
                           .shared_memory_dir = {},
                           .usable_cores = 1};
-    server pmix_server(description, {}, when);
+    server pmix_server(description, when);
     pmi1_server pmi_server(description);
     scrub_inherited(variables);
     // Leaks that the sanitizer finds in a rank are its MPI library's.

@@ -28,6 +28,7 @@ class Muster(CMakePackage):
     depends_on("libsodium@1.0.14:")
     depends_on("fmt@9.1:")
     depends_on("spdlog@1.10: +fmt_external")
+    depends_on("boost@1.74: +program_options")
     depends_on("nlohmann-json@3.11:")
     depends_on("tomlplusplus@3.3:")
     depends_on("kainjow-mustache@4.1:", type="build")
