@@ -278,11 +278,11 @@ TEST_F(dataset_file, foreign_hdf5_files_are_refused_in_words) {
     {
         hdf5::file made = hdf5::create_file(where, hdf5::file_access(where, 1, nullptr));
         hdf5::write_attribute(where, made.get(), "format", std::string("muster.dataset"));
-        hdf5::write_attribute(where, made.get(), "format_version", std::uint64_t{3});
+        hdf5::write_attribute(where, made.get(), "format_version", std::uint64_t{4});
         hdf5::close(where, std::move(made));
     }
     EXPECT_THAT(message_of([&] { dataset::open(where.file); }, errc::invalid_data),
-                HasSubstr("format_version is 3, this muster reads 1 to 2"));
+                HasSubstr("format_version is 4, this muster reads 1 to 3"));
 }
 
 TEST_F(dataset_file, fashion_mnist_where_it_is_installed) {
