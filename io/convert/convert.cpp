@@ -34,7 +34,8 @@ struct opened_split {
 
 std::string shortened(std::vector<std::string> const& names) {
     constexpr std::size_t most = 5;
-    return without_controls(join(std::span(names).first(std::min(names.size(), most)), ", ")) + (names.size() > most ? ", …" : "");
+    return without_controls(join(std::span(names).first(std::min(names.size(), most)), ", ")) +
+           (names.size() > most ? ", …" : "");
 }
 
 void check(convert_request const& request) {
@@ -53,13 +54,18 @@ void agree_on_columns(source_facts const& first, opened_split const& split) {
         for (std::string const& name : *from)
             if (std::find(in->begin(), in->end(), name) == in->end()) to->push_back(name);
     if (mine.empty() || first.columns.empty())
-        throw error(errc::usage, fmt::format("{} names its columns ({}), and {} has no header; give splits of one form, or --header",
-                                             mine.empty() ? first.images : split.facts().images, shortened(mine.empty() ? first.columns : mine),
-                                             mine.empty() ? split.facts().images : first.images));
+        throw error(
+            errc::usage,
+            fmt::format("{} names its columns ({}), and {} has no header; give splits of one form, or --header",
+                        mine.empty() ? first.images : split.facts().images, shortened(mine.empty() ? first.columns : mine),
+                        mine.empty() ? split.facts().images : first.images));
     if (!missing.empty() || !more.empty())
-        throw error(errc::usage, fmt::format("{} and {} have other columns:{}{}; leave them out with --drop, or give --columns",
-                                             first.images, split.facts().images, missing.empty() ? "" : " only the first has " + shortened(missing),
-                                             more.empty() ? "" : fmt::format("{} only the second has {}", missing.empty() ? "" : ",", shortened(more))));
+        throw error(
+            errc::usage,
+            fmt::format(
+                "{} and {} have other columns:{}{}; leave them out with --drop, or give --columns", first.images,
+                split.facts().images, missing.empty() ? "" : " only the first has " + shortened(missing),
+                more.empty() ? "" : fmt::format("{} only the second has {}", missing.empty() ? "" : ",", shortened(more))));
     std::set<std::string> const different(mine.begin(), mine.end());
     if (different.size() != mine.size() || mine.size() != first.columns.size())
         throw error(errc::usage, fmt::format("{} and {} have columns of the same name in another order; give each its own name",
@@ -129,19 +135,22 @@ void unite_class_names(convert_request& request, std::vector<opened_split>& spli
     std::set<std::string> all;
     for (opened_split const& split : splits) all.insert(split.facts().class_names.begin(), split.facts().class_names.end());
     std::vector<std::string> const& first = splits.front().facts().class_names;
-    bool const alike = std::all_of(splits.begin(), splits.end(), [&](auto const& split) { return split.facts().class_names == first; });
+    bool const alike =
+        std::all_of(splits.begin(), splits.end(), [&](auto const& split) { return split.facts().class_names == first; });
     std::vector<std::string> names = alike ? first : std::vector<std::string>(all.begin(), all.end());
     for (opened_split const& split : splits) {
         auto const& mine = split.facts().class_names;
-        if (std::none_of(mine.begin(), mine.end(), [&](auto const& name) { return std::find(first.begin(), first.end(), name) != first.end(); }))
+        if (std::none_of(mine.begin(), mine.end(),
+                         [&](auto const& name) { return std::find(first.begin(), first.end(), name) != first.end(); }))
             throw error(errc::usage, fmt::format("{} has the classes {}, and none of them is in {}; give splits of one dataset",
                                                  split.facts().images, shortened(mine), splits.front().facts().images));
     }
     if (request.classes != 0 && request.classes != names.size())
-        throw error(errc::usage, fmt::format("{} classes are asked for, and the sources name {}: {}; give as many", request.classes,
-                                             names.size(), shortened(names)));
+        throw error(errc::usage, fmt::format("{} classes are asked for, and the sources name {}: {}; give as many",
+                                             request.classes, names.size(), shortened(names)));
     std::vector<std::string> const& wanted = request.class_names;
-    if (!wanted.empty() && std::set<std::string>(wanted.begin(), wanted.end()) == std::set<std::string>(names.begin(), names.end()))
+    if (!wanted.empty() &&
+        std::set<std::string>(wanted.begin(), wanted.end()) == std::set<std::string>(names.begin(), names.end()))
         names = wanted;
     for (opened_split& split : splits) {
         if (split.facts().class_names == names) continue;
@@ -166,14 +175,16 @@ bool number_classes(convert_request& request, std::vector<opened_split>& splits)
         request.classes = std::max(request.classes, std::size_t{found.largest} + 1);
     }
     if (!why.empty() && request.reading.labels_are == label_kind::number)
-        throw error(errc::invalid_data, fmt::format("labels that are no classes ({}); give --label-type float for targets of a regression", why));
+        throw error(errc::invalid_data,
+                    fmt::format("labels that are no classes ({}); give --label-type float for targets of a regression", why));
     targets = targets || !why.empty();
     if (targets)
         request.classes = 0;
     else if (request.classes > most_classes)
-        throw error(errc::invalid_data, fmt::format("{}: a label of {}: these are no classes; give the array of labels, or --label-type "
-                                                    "float for targets of a regression",
-                                                    splits.front().facts().labels, request.classes - 1));
+        throw error(errc::invalid_data,
+                    fmt::format("{}: a label of {}: these are no classes; give the array of labels, or --label-type "
+                                "float for targets of a regression",
+                                splits.front().facts().labels, request.classes - 1));
     for (opened_split& split : splits)
         if (targets) split.source->take_targets();
     return targets;
@@ -190,9 +201,10 @@ bool settle_labels(convert_request& request, std::vector<opened_split>& splits, 
     opened_split const *named = nullptr, *numbered = nullptr;
     for (opened_split const& split : splits) (split.facts().class_names.empty() ? numbered : named) = &split;
     if (named != nullptr && numbered != nullptr)
-        throw error(errc::usage, fmt::format("{} names its classes ({}), and {} numbers them; give splits whose labels are of one kind, or "
-                                             "--label-type name",
-                                             named->facts().images, shortened(named->facts().class_names), numbered->facts().images));
+        throw error(errc::usage,
+                    fmt::format("{} names its classes ({}), and {} numbers them; give splits whose labels are of one kind, or "
+                                "--label-type name",
+                                named->facts().images, shortened(named->facts().class_names), numbered->facts().images));
     if (named != nullptr) {
         unite_class_names(request, splits);
         return false;
@@ -208,7 +220,8 @@ bool settle_labels(convert_request& request, std::vector<opened_split>& splits, 
 void require_text(std::vector<std::string> const& names) {
     for (std::string const& name : names)
         if (auto const at = not_utf8_at(name))
-            throw error(errc::invalid_data, fmt::format("the class name '{}' is no UTF-8 (byte {}); give --class-names", without_controls(name), *at + 1));
+            throw error(errc::invalid_data, fmt::format("the class name '{}' is no UTF-8 (byte {}); give --class-names",
+                                                        without_controls(name), *at + 1));
 }
 
 /// Leaves out what is damaged, each rank having looked at its part.
@@ -247,8 +260,8 @@ std::vector<split_plan> plans_of(convert_request const& request, std::vector<ope
 std::string identity_of(convert_request const& request, source_files const& files) {
     source_options const& how = request.reading;
     std::string text =
-        fmt::format("{} {:016x} {} {} {} {} {} {} {} {} {} {} {} {}", version(), files.fingerprint(), to_string(how.format), how.images,
-                    how.labels, static_cast<int>(how.order), how.coarse, how.channels, how.label_column,
+        fmt::format("{} {:016x} {} {} {} {} {} {} {} {} {} {} {} {}", version(), files.fingerprint(), to_string(how.format),
+                    how.images, how.labels, static_cast<int>(how.order), how.coarse, how.channels, how.label_column,
                     how.resize ? fmt::format("{}x{}", how.resize->first, how.resize->second) : "", how.skip_damaged,
                     how.labels_are ? static_cast<int>(*how.labels_are) : -1, join(how.columns, ","), join(how.drop, ","));
     for (split_source const& split : request.splits) text += fmt::format("|{} {} {}", split.split, split.images, split.labels);
@@ -312,7 +325,7 @@ class converter {
         for (std::size_t i = 0; i < numbers_.size(); ++i) {
             std::uint32_t label = numbers_[i];
             if (!from.renumbered.empty() && label < from.renumbered.size()) label = from.renumbered[label];
-            if (label >= plan.classes) from.source->fail_label(first + i, label, plan.classes);
+            if (!plan.targets && label >= plan.classes) from.source->fail_label(first + i, label, plan.classes);
             std::memcpy(labels_.data() + i * size, &label, size);  // the least significant bytes
         }
     }

@@ -296,7 +296,8 @@ void dataset::read_info(hdf5::file const& file, hdf5::group const& group) {
     info_.label_type = format::label_type(info_.classes);
     if (std::string const named = text(where, group.get(), format::label_type_attribute, false); !named.empty()) {
         if (named != to_string(element_type::f32) || info_.classes != 0)
-            invalid(info_.path, where.object, fmt::format("label_type is '{}' with {} classes, expected float32 and 0", named, info_.classes));
+            invalid(info_.path, where.object,
+                    fmt::format("label_type is '{}' with {} classes, expected float32 and 0", named, info_.classes));
         info_.label_type = element_type::f32;
     }
     if (auto names = hdf5::read_strings(where, group.get(), format::class_names_attribute)) info_.class_names = std::move(*names);
@@ -323,8 +324,9 @@ void dataset::check_labels(hdf5::group const& group) {
     if (form.extent.size() != 1)
         invalid(info_.path, at.object, fmt::format("has {} dimensions, expected 1 (N)", form.extent.size()));
     if (hdf5::element_of(at, labels_) != info_.label_type)
-        invalid(info_.path, at.object,
-                fmt::format("does not hold {}, the type of its labels ({} classes)", to_string(*info_.label_type), info_.classes));
+        invalid(
+            info_.path, at.object,
+            fmt::format("does not hold {}, the type of its labels ({} classes)", to_string(*info_.label_type), info_.classes));
     if (form.extent[0] != info_.samples)
         invalid(info_.path, where.object, fmt::format("has {} images and {} labels", info_.samples, form.extent[0]));
     if (!form.filtered && !form.big_endian && form.stored_bytes == info_.samples * info_.label_bytes())

@@ -36,7 +36,8 @@ void write_root(hdf5::place const& root, hdf5::id file, std::vector<split_plan> 
 void write_facts(hdf5::place const& where, hdf5::id group, split_plan const& plan) {
     hdf5::write_attribute(where, group, format::split_attribute, plan.split);
     hdf5::write_attribute(where, group, format::classes_attribute, static_cast<std::uint64_t>(plan.classes));
-    if (plan.targets) hdf5::write_attribute(where, group, format::label_type_attribute, std::string(to_string(element_type::f32)));
+    if (plan.targets)
+        hdf5::write_attribute(where, group, format::label_type_attribute, std::string(to_string(element_type::f32)));
     if (!plan.class_names.empty()) hdf5::write_attribute(where, group, format::class_names_attribute, plan.class_names);
     hdf5::write_attribute(where, group, format::source_images_attribute, plan.source_images);
     hdf5::write_attribute(where, group, format::source_labels_attribute, plan.source_labels);

@@ -14,9 +14,7 @@ struct image_shape {
     std::size_t width = 0;
     bool is_row = false;  ///< of one dimension, its length
     /// {channels, height, width}, or {width} of a row.
-    std::vector<std::size_t> dimensions() const {
-        return is_row ? std::vector{width} : std::vector{channels, height, width};
-    }
+    std::vector<std::size_t> dimensions() const { return is_row ? std::vector{width} : std::vector{channels, height, width}; }
     std::size_t elements() const noexcept { return channels * height * width; }
     bool operator==(image_shape const&) const = default;
 };

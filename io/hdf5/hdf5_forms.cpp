@@ -104,9 +104,10 @@ std::string why_not_read(dataset_form const& form) {
     if (form.external) return "keeps its elements in other files (HDF5 external storage), which are not read";
     if (form.is_virtual) return "is put together from other datasets (HDF5 virtual layout), which are not read";
     if (!form.missing_filter.empty())
-        return fmt::format("is compressed by the filter {}, which this HDF5 does not have (`h5repack -f GZIP=1 IN OUT` where it is "
-                           "there, or h5py, writes the file anew with gzip)",
-                           form.missing_filter);
+        return fmt::format(
+            "is compressed by the filter {}, which this HDF5 does not have (`h5repack -f GZIP=1 IN OUT` where it is "
+            "there, or h5py, writes the file anew with gzip)",
+            form.missing_filter);
     return {};
 }
 

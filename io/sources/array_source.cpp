@@ -102,7 +102,8 @@ void array_source::set_shape(dimension_order order) {
         order = first ? dimension_order::chw : dimension_order::hwc;
     }
     channels_last_ = order == dimension_order::hwc;
-    facts_.shape = channels_last_ ? image_shape{sizes[2], sizes[0], sizes[1], false} : image_shape{sizes[0], sizes[1], sizes[2], false};
+    facts_.shape =
+        channels_last_ ? image_shape{sizes[2], sizes[0], sizes[1], false} : image_shape{sizes[0], sizes[1], sizes[2], false};
 }
 
 std::vector<std::string> array_source::files() const {
@@ -133,7 +134,9 @@ void array_source::read(hyperslab rows, std::span<std::uint8_t> images, std::spa
     }
     each_label(*labels_, rows, buffer_, [&](double value, std::size_t item) {
         std::uint32_t& to = labels[item - rows.first];
-        to = targets_ ? target_of(*labels_, value, item) : value_of_.empty() ? class_of(*labels_, value, item) : class_by_name(value, item);
+        to = targets_            ? target_of(*labels_, value, item)
+             : value_of_.empty() ? class_of(*labels_, value, item)
+                                 : class_by_name(value, item);
     });
 }
 
@@ -141,8 +144,8 @@ void array_source::read(hyperslab rows, std::span<std::uint8_t> images, std::spa
 std::uint32_t array_source::class_by_name(double value, std::size_t item) const {
     auto const at = std::lower_bound(value_of_.begin(), value_of_.end(), value);
     if (at != value_of_.end() && *at == value) return static_cast<std::uint32_t>(at - value_of_.begin());
-    labels_->fail({labels_->offset_of(item), "label", fmt::format("{} for item {}", value, item), "a value that its enumeration names",
-                   "write the labels anew"});
+    labels_->fail({labels_->offset_of(item), "label", fmt::format("{} for item {}", value, item),
+                   "a value that its enumeration names", "write the labels anew"});
 }
 
 void array_source::finish() {

@@ -27,7 +27,8 @@ void csv_lines::begin() {
     line_ = 1;
     refill();
     if (text_.starts_with("\xff\xfe") || text_.starts_with("\xfe\xff"))
-        throw error(errc::invalid_data, fmt::format("{}: text of UTF-16; save it as UTF-8, as `iconv -f UTF-16 -t UTF-8` does", path_));
+        throw error(errc::invalid_data,
+                    fmt::format("{}: text of UTF-16; save it as UTF-8, as `iconv -f UTF-16 -t UTF-8` does", path_));
     if (text_.starts_with("\xef\xbb\xbf")) position_ = 3;
 }
 
@@ -35,9 +36,10 @@ bool csv_lines::refill() {
     text_.erase(0, position_);
     position_ = 0;
     if (text_.size() > longest_row)
-        throw error(errc::invalid_data, fmt::format("{}:{}: a row of more than {} bytes: a quote that is not closed, or no CSV file; "
-                                                    "mend it, or give another one",
-                                                    path_, line_, longest_row));
+        throw error(errc::invalid_data,
+                    fmt::format("{}:{}: a row of more than {} bytes: a quote that is not closed, or no CSV file; "
+                                "mend it, or give another one",
+                                path_, line_, longest_row));
     std::size_t const old = text_.size();
     text_.resize(old + static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, from_.size().value_or(piece_bytes))));
     std::size_t const got = from_.read({reinterpret_cast<std::uint8_t*>(text_.data()) + old, text_.size() - old});
@@ -58,7 +60,8 @@ std::size_t csv_lines::end_of_row() {
                 if (c == '"' && (quoted || at_begin))
                     at_begin = quoted, quoted = !quoted;  // after a closing one another one opens again: "" stands for a quote
                 else if (!quoted)
-                    at_begin = c == separator_ || (separator_ == 0 && (c == ',' || c == ';' || c == '\t')) || (at_begin && c == ' ');
+                    at_begin =
+                        c == separator_ || (separator_ == 0 && (c == ',' || c == ';' || c == '\t')) || (at_begin && c == ' ');
             }
         searched = end - position_;
         if (found == std::string::npos && refill()) continue;

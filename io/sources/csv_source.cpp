@@ -153,8 +153,8 @@ void csv_source::fail(std::string_view row, std::size_t column, std::string_view
 }
 
 void csv_source::fail(seen const& label, std::string_view message) const {
-    throw error(errc::invalid_data, render_caret(fmt::format("{}:{}:{}", path_, label.line, label.column + 1), label.row, label.column,
-                                                 message));
+    throw error(errc::invalid_data,
+                render_caret(fmt::format("{}:{}:{}", path_, label.line, label.column + 1), label.row, label.column, message));
 }
 
 void csv_source::read_beginning(source_options const& options) {
@@ -164,9 +164,10 @@ void csv_source::read_beginning(source_options const& options) {
     if (row.find('\0') != std::string::npos)
         throw error(errc::invalid_data, fmt::format("{}: holds binary data, no CSV text; give the right file, or --from", path_));
     if (row.find('\r') != std::string::npos)
-        throw error(errc::invalid_data, fmt::format("{}: its lines end with a carriage return alone; make them lines with `tr '\\r' "
-                                                    "'\\n'`",
-                                                    path_));
+        throw error(errc::invalid_data,
+                    fmt::format("{}: its lines end with a carriage return alone; make them lines with `tr '\\r' "
+                                "'\\n'`",
+                                path_));
     separator_ = separator_of(row, ends_as_tsv(path_));
     lines_.set_separator(separator_);
     first_ = lines_.place();
@@ -181,9 +182,10 @@ void csv_source::read_beginning(source_options const& options) {
     if (!second) throw error(errc::invalid_data, fmt::format("{}: holds no sample; give another file", path_));
     for (std::size_t i = 0; i < first.size(); ++i)
         if (auto const at = not_utf8_at(first[i]))
-            throw error(errc::invalid_data,
-                        fmt::format("{}:1: column {}: '{}' is no UTF-8 (byte {}); convert the file, as `iconv -f latin1 -t UTF-8` does",
-                                    path_, i + 1, without_controls(first[i]), *at + 1));
+            throw error(
+                errc::invalid_data,
+                fmt::format("{}:1: column {}: '{}' is no UTF-8 (byte {}); convert the file, as `iconv -f latin1 -t UTF-8` does",
+                            path_, i + 1, without_controls(first[i]), *at + 1));
     first_ = behind;
     names_ = std::move(first);
 }
@@ -195,8 +197,9 @@ bool csv_source::is_header(std::vector<std::string> const& first, std::vector<st
     auto const numbers = static_cast<std::size_t>(std::count_if(first.begin(), first.end(), is_number));
     if (numbers == 0) return true;
     auto const ask = [&](std::string_view why) {
-        throw error(errc::usage, fmt::format("{}: the first line may name the columns or be a sample: {}; give --header yes or --header no",
-                                             path_, why));
+        throw error(errc::usage,
+                    fmt::format("{}: the first line may name the columns or be a sample: {}; give --header yes or --header no",
+                                path_, why));
     };
     if (numbers == first.size()) {
         if (first.size() > 2 && counts_up(first) && first != second) ask("it counts its columns");
@@ -208,7 +211,8 @@ bool csv_source::is_header(std::vector<std::string> const& first, std::vector<st
     if (named || counts_up(first)) return true;
     for (std::size_t i = 0; i < std::min(first.size(), second.size()); ++i)
         if (!first[i].empty() && !is_number(first[i]) && is_number(second[i]))
-            ask(fmt::format("it has numbers, and '{}' where the next line has {}", without_controls(first[i].substr(0, 40)), second[i]));
+            ask(fmt::format("it has numbers, and '{}' where the next line has {}", without_controls(first[i].substr(0, 40)),
+                            second[i]));
     return false;
 }
 
@@ -218,8 +222,8 @@ std::size_t csv_source::column_of(std::string const& wanted, std::string_view op
     if (auto const number = parse_integer(wanted); number && *number >= 1 && static_cast<std::size_t>(*number) <= columns_)
         return static_cast<std::size_t>(*number - 1);
     auto const near = nearest(wanted, names_);
-    throw error(errc::usage, fmt::format("{}: {}: has no column '{}'{}; give a name of its header, or a number from 1 to {}{}", path_, option,
-                                         wanted, near ? fmt::format(", but {}", *near) : "", columns_,
+    throw error(errc::usage, fmt::format("{}: {}: has no column '{}'{}; give a name of its header, or a number from 1 to {}{}",
+                                         path_, option, wanted, near ? fmt::format(", but {}", *near) : "", columns_,
                                          option == "--label-column" ? ", or none" : ""));
 }
 
@@ -231,13 +235,15 @@ void csv_source::find_label_column(source_options const& options) {
     } else if (auto const at = std::find_if(names_.begin(), names_.end(), is_label_name); at != names_.end()) {
         label_column_ = static_cast<std::size_t>(at - names_.begin());
     } else {
-        std::string const data = names_.empty() && !options.header
-                                     ? fmt::format(" (the first line, {}, was taken for a sample; --header yes if it names the columns)",
-                                                   without_controls(first_row_))
-                                     : "";
-        throw error(errc::usage, fmt::format("{}: no column is named label, class, target or y{}; give --label-column with a name, a "
-                                             "number from 1 to {}, or none",
-                                             path_, data, columns_));
+        std::string const data =
+            names_.empty() && !options.header
+                ? fmt::format(" (the first line, {}, was taken for a sample; --header yes if it names the columns)",
+                              without_controls(first_row_))
+                : "";
+        throw error(errc::usage,
+                    fmt::format("{}: no column is named label, class, target or y{}; give --label-column with a name, a "
+                                "number from 1 to {}, or none",
+                                path_, data, columns_));
     }
 }
 
@@ -253,11 +259,14 @@ void csv_source::choose_columns(source_options const& options) {
     for (std::string const& name : options.drop) {
         std::size_t const column = column_of(name, "--drop");
         if (column == label_column_)
-            throw error(errc::usage, fmt::format("{}: --drop: '{}' is the column of labels; give another --label-column, or none", path_, name));
+            throw error(errc::usage, fmt::format("{}: --drop: '{}' is the column of labels; give another --label-column, or none",
+                                                 path_, name));
         std::erase(taken, column);
     }
-    if (options.columns.empty() && !names_.empty() && (names_[0].empty() || names_[0] == "Unnamed: 0") && std::erase(taken, std::size_t{0}) > 0)
-        notes_.words.push_back(fmt::format("the first column of {} has no name, as pandas' index, and was left out", facts_.images));
+    if (options.columns.empty() && !names_.empty() && (names_[0].empty() || names_[0] == "Unnamed: 0") &&
+        std::erase(taken, std::size_t{0}) > 0)
+        notes_.words.push_back(
+            fmt::format("the first column of {} has no name, as pandas' index, and was left out", facts_.images));
     if (taken.empty())
         throw error(errc::invalid_data, fmt::format("{}: has no column beside the labels; give a file with samples", path_));
     for (std::size_t i = 0; i < taken.size(); ++i) {
@@ -272,7 +281,8 @@ void csv_source::choose_columns(source_options const& options) {
 void csv_source::order_columns(std::vector<std::string> const& names) {
     std::vector<std::size_t> place(names.size());
     for (std::size_t i = 0; i < names.size(); ++i)
-        place[static_cast<std::size_t>(std::find(facts_.columns.begin(), facts_.columns.end(), names[i]) - facts_.columns.begin())] = i;
+        place[static_cast<std::size_t>(std::find(facts_.columns.begin(), facts_.columns.end(), names[i]) -
+                                       facts_.columns.begin())] = i;
     for (std::size_t& slot : slots_)
         if (slot < names.size()) slot = place[slot];
     facts_.columns = names;
@@ -295,11 +305,13 @@ void csv_source::note_label(std::string_view text, std::string_view row, std::si
     auto const value = labels.asked == label_kind::name ? std::nullopt : real_of<double>(text);
     if (!value) {
         if (labels.asked && *labels.asked != label_kind::name)
-            fail(row, column, fmt::format("the label '{}' is no number; mend it, or give another --label-column or --label-type",
-                                          without_controls(text.substr(0, 40))));
+            fail(row, column,
+                 fmt::format("the label '{}' is no number; mend it, or give another --label-column or --label-type",
+                             without_controls(text.substr(0, 40))));
         if (auto const at = not_utf8_at(text))
-            fail(row, column, fmt::format("the label '{}' is no UTF-8 (byte {}); convert the file, as `iconv -f latin1 -t UTF-8` does",
-                                          without_controls(text.substr(0, 40)), *at + 1));
+            fail(row, column,
+                 fmt::format("the label '{}' is no UTF-8 (byte {}); convert the file, as `iconv -f latin1 -t UTF-8` does",
+                             without_controls(text.substr(0, 40)), *at + 1));
         note(labels.name);
         if (labels.names.size() < most_names && labels.names.find(text) == labels.names.end()) labels.names.emplace(text);
         return;
@@ -310,23 +322,26 @@ void csv_source::note_label(std::string_view text, std::string_view row, std::si
     labels.largest = std::max(labels.largest, *value);
     if (is_class_number(*value) || labels.asked == label_kind::target) return;
     if (labels.asked == label_kind::number)
-        fail(row, column, fmt::format("the label {} is no class, a whole number from 0; mend it, or give another --label-type", text));
+        fail(row, column,
+             fmt::format("the label {} is no class, a whole number from 0; mend it, or give another --label-type", text));
     note(*value == std::floor(*value) ? labels.outside : labels.fraction);
 }
 
 void csv_source::settle_labels(label_index const& labels) {
     seen const& odd = labels.number.count < labels.name.count ? labels.number : labels.name;
     if (labels.number.count > 0 && labels.name.count > 0)
-        fail(odd, fmt::format("the label '{}' is {}, {} others of the file are {}; mend it, or give --label-type name if all are names",
-                              without_controls(odd.text.substr(0, 40)), &odd == &labels.name ? "no number" : "a number",
-                              &odd == &labels.name ? labels.number.count : labels.name.count,
-                              &odd == &labels.name ? "numbers" : "names"));
+        fail(odd,
+             fmt::format(
+                 "the label '{}' is {}, {} others of the file are {}; mend it, or give --label-type name if all are names",
+                 without_controls(odd.text.substr(0, 40)), &odd == &labels.name ? "no number" : "a number",
+                 &odd == &labels.name ? labels.number.count : labels.name.count, &odd == &labels.name ? "numbers" : "names"));
     if (labels.name.count == 0) {
         kind_ = labels.asked.value_or(label_kind::number);
         if (!labels.asked && labels.outside.count > 0 && labels.fraction.count == 0)
-            fail(labels.outside, fmt::format("the label {} is no class: these are numbered from 0; give --label-type float if the labels "
-                                             "are targets of a regression, or name if they are names of classes",
-                                             labels.outside.text));
+            fail(labels.outside,
+                 fmt::format("the label {} is no class: these are numbered from 0; give --label-type float if the labels "
+                             "are targets of a regression, or name if they are names of classes",
+                             labels.outside.text));
         scan_.no_class = labels.asked == label_kind::target ? labels.number.text : labels.fraction.text;
         scan_.largest = static_cast<std::uint32_t>(std::min(labels.largest, 4294967294.0));
         return;
@@ -358,7 +373,8 @@ void csv_source::index(std::optional<label_kind> asked) {
             return false;
         });
         if (!found)
-            fail(*row, row->size(), fmt::format("the row ends before column {}, that of the labels; mend the line", *label_column_ + 1));
+            fail(*row, row->size(),
+                 fmt::format("the row ends before column {}, that of the labels; mend the line", *label_column_ + 1));
     }
     if (facts_.samples == 0) throw error(errc::invalid_data, fmt::format("{}: holds no sample; give another file", path_));
     if (label_column_) settle_labels(labels);
@@ -377,25 +393,29 @@ std::uint32_t csv_source::label_of(std::string_view field, std::string_view row)
     }
     auto const value = real_of<double>(text);
     if (value && kind_ == label_kind::target) return std::bit_cast<std::uint32_t>(static_cast<float>(*value));
-    if (!value || !is_class_number(*value)) fail(row, column, "the label is no whole number from 0; mend the line, or give another --label-column");
+    if (!value || !is_class_number(*value))
+        fail(row, column, "the label is no whole number from 0; mend the line, or give another --label-column");
     return static_cast<std::uint32_t>(*value);
 }
 
 void csv_source::fail_feature(std::string_view text, std::string_view row, std::size_t column, std::size_t place) const {
     std::string const name = names_.empty() || names_[place].empty() ? fmt::format("{}", place + 1) : names_[place];
     if (text.empty())
-        fail(row, column, fmt::format("an empty cell of column {0}; fill it{1}, or leave the column out: --drop {0}", without_controls(name),
-                                      is_real(facts_.type) ? " (nan stands for what is not known)" : ""));
+        fail(row, column,
+             fmt::format("an empty cell of column {0}; fill it{1}, or leave the column out: --drop {0}", without_controls(name),
+                         is_real(facts_.type) ? " (nan stands for what is not known)" : ""));
     if (has_decimal_comma(text)) fail(row, column, fmt::format("'{}' has a decimal comma; write a point", text));
-    fail(row, column, fmt::format("'{}' is no {}; mend it, give another --type or --label-column, or leave the column out: --drop {}",
-                                  without_controls(text.substr(0, 40)), to_string(facts_.type), without_controls(name)));
+    fail(row, column,
+         fmt::format("'{}' is no {}; mend it, give another --type or --label-column, or leave the column out: --drop {}",
+                     without_controls(text.substr(0, 40)), to_string(facts_.type), without_controls(name)));
 }
 
 void csv_source::parse_row(std::string_view row, std::uint8_t* elements, std::uint32_t* label) {
     std::size_t const size = bytes_of(facts_.type);
     std::size_t fields = 0;
     each_field(row, separator_, [&](std::string_view field, std::size_t column, std::size_t place) {
-        if (place >= columns_) fail(row, column, fmt::format("more fields than the {} of the first line; mend the line", columns_));
+        if (place >= columns_)
+            fail(row, column, fmt::format("more fields than the {} of the first line; mend the line", columns_));
         ++fields;
         std::size_t const slot = slots_[place];
         if (slot == of_label) {
@@ -421,12 +441,21 @@ void csv_source::read(hyperslab rows, std::span<std::uint8_t> images, std::span<
     for (; next_sample_ < rows.end(); ++next_sample_) {
         auto const row = lines_.next();
         if (!row)
-            throw error(errc::invalid_data, fmt::format("{}: ends after {} samples: it changed while it was read; convert it again",
-                                                        path_, next_sample_));
+            throw error(
+                errc::invalid_data,
+                fmt::format("{}: ends after {} samples: it changed while it was read; convert it again", path_, next_sample_));
         if (next_sample_ < rows.first) continue;
         std::size_t const to = next_sample_ - rows.first;
         parse_row(*row, images.data() + to * sample_bytes, label_column_ ? &labels[to] : &ignored);
     }
+}
+
+void csv_source::look_at(hyperslab rows, std::span<std::int32_t>) {
+    constexpr std::size_t step = 1024;
+    std::vector<std::uint8_t> elements(std::min(step, rows.count) * facts_.shape.elements() * bytes_of(facts_.type));
+    std::vector<std::uint32_t> labels(step);
+    for (std::size_t first = rows.first; first < rows.end(); first += step)
+        read(intersect(rows, {first, step}), elements, labels);
 }
 
 void csv_source::fail_label(std::size_t sample, std::uint32_t label, std::size_t classes) const {

@@ -20,6 +20,7 @@ class csv_source : public sample_source {
     std::vector<std::string> files() const override { return {path_}; }
     void read(hyperslab rows, std::span<std::uint8_t> images, std::span<std::uint32_t> labels) override;
     label_scan scan_labels() override { return scan_; }
+    void look_at(hyperslab rows, std::span<std::int32_t> damaged) override;
     void take_targets() override { kind_ = label_kind::target; }
     void order_columns(std::vector<std::string> const& names) override;
     [[noreturn]] void fail_label(std::size_t sample, std::uint32_t label, std::size_t classes) const override;
@@ -39,7 +40,8 @@ class csv_source : public sample_source {
     struct label_index;
 
     void read_beginning(source_options const& options);
-    bool is_header(std::vector<std::string> const& first, std::vector<std::string> const& second, source_options const& options) const;
+    bool is_header(std::vector<std::string> const& first, std::vector<std::string> const& second,
+                   source_options const& options) const;
     void find_label_column(source_options const& options);
     void choose_columns(source_options const& options);
     std::size_t column_of(std::string const& wanted, std::string_view option) const;

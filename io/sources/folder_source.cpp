@@ -87,7 +87,8 @@ class picture_walk {
         if (::stat(path.c_str(), &status) != 0) throw_system("stat", path, 0, "check the path");
         std::pair const here(status.st_dev, status.st_ino);
         if (std::find(above_.begin(), above_.end(), here) != above_.end())
-            throw error(errc::invalid_data, fmt::format("{}: a link leads back into a folder above it; give a folder without", path));
+            throw error(errc::invalid_data,
+                        fmt::format("{}: a link leads back into a folder above it; give a folder without", path));
         above_.push_back(here);
         for (fs::directory_entry const& each : entries_of(path)) {
             std::string const name = each.path().filename().string();
@@ -152,14 +153,16 @@ std::vector<std::pair<std::string, std::string>> split_folders(std::string const
     if (found.empty() && empty.empty()) return {};
     for (std::string const& picture : picture_walk(folder, nullptr).in("")) others.push_back(picture);
     if (!others.empty())
-        throw error(errc::usage,
-                    fmt::format("{}: has folders of splits ({}) and, next to them, {}; give each split by its name, as train=FOLDER "
-                                "test=FOLDER, or train={} if all of these are classes",
-                                folder, found.empty() ? empty.front() : found.front().second, some_of(others), folder));
+        throw error(
+            errc::usage,
+            fmt::format("{}: has folders of splits ({}) and, next to them, {}; give each split by its name, as train=FOLDER "
+                        "test=FOLDER, or train={} if all of these are classes",
+                        folder, found.empty() ? empty.front() : found.front().second, some_of(others), folder));
     if (!empty.empty())
-        throw error(errc::usage, fmt::format("{}: a split's folder, and holds no picture (.png, .jpg, .jpeg); give the other splits by "
-                                             "name, as train={}/train",
-                                             some_of(empty), folder));
+        throw error(errc::usage,
+                    fmt::format("{}: a split's folder, and holds no picture (.png, .jpg, .jpeg); give the other splits by "
+                                "name, as train={}/train",
+                                some_of(empty), folder));
     return found;
 }
 
@@ -194,17 +197,19 @@ void folder_source::find_classes() {
     }
     if (!here.empty())
         throw error(errc::invalid_data,
-                    fmt::format("{}: holds pictures ({}) and folders of pictures ({}); give a folder that has only one of both, as "
-                                "the classes are either there or not",
+                    fmt::format("{}: holds pictures ({}) and folders of pictures ({}); take the ones out, or give one "
+                                "of the folders",
                                 folder_, some_of(here), some_of(filled)));
-    if (filled.size() > 1 && std::none_of(filled.begin(), filled.end(), [](auto const& name) { return split_by_name(name).empty(); }))
+    if (filled.size() > 1 &&
+        std::none_of(filled.begin(), filled.end(), [](auto const& name) { return split_by_name(name).empty(); }))
         throw error(errc::usage, fmt::format("{}: its folders are splits ({}), no classes; give each, as train={}/{}", folder_,
                                              some_of(filled), folder_, filled.front()));
     for (std::string const& name : names)
         if (auto const at = not_utf8_at(name))
-            throw error(errc::invalid_data, fmt::format("{}/{}: the name of this class is no UTF-8 (byte {}); rename the folder, as `convmv -f "
-                                                        "latin1 -t utf8 --notest` does",
-                                                        folder_, without_controls(name), *at + 1));
+            throw error(errc::invalid_data,
+                        fmt::format("{}/{}: the name of this class is no UTF-8 (byte {}); rename the folder, as `convmv -f "
+                                    "latin1 -t utf8 --notest` does",
+                                    folder_, without_controls(name), *at + 1));
     if (!empty.empty())
         notes_.words.push_back(fmt::format("no picture in {}, which {} as {} all the same", some_of(empty),
                                            empty.size() == 1 ? "counts" : "count", empty.size() == 1 ? "a class" : "classes"));
@@ -226,16 +231,18 @@ void folder_source::note_depth() {
         if (deeper.empty() || deeper.back() != in) deeper.push_back(in);
         std::size_t const begin = in.find('/') + 1;
         if (!split_by_name(in.substr(begin, in.find('/', begin) - begin)).empty())
-            throw error(errc::usage,
-                        fmt::format("{}/{}: a split inside a class; make folders SPLIT/CLASS of it, and give the folder above them",
-                                    folder_, in));
+            throw error(
+                errc::usage,
+                fmt::format("{}/{}: a split inside a class; make folders SPLIT/CLASS of it, and give the folder above them",
+                            folder_, in));
     }
     if (count == 0) return;
     if (classes == 1 && deeper.size() > 1 && count == pictures_.size())
-        throw error(errc::usage, fmt::format("{}: all its pictures lie in folders of one folder ({}); give {}/{} if these are the classes",
-                                             folder_, some_of(deeper), folder_, deeper.front().substr(0, deeper.front().find('/'))));
-    notes_.words.push_back(fmt::format("{} picture{} in folders inside the classes' ({})", count, count == 1 ? " lies" : "s lie",
-                                       some_of(deeper)));
+        throw error(errc::usage,
+                    fmt::format("{}: all its pictures lie in folders of one folder ({}); give {}/{} if these are the classes",
+                                folder_, some_of(deeper), folder_, deeper.front().substr(0, deeper.front().find('/'))));
+    notes_.words.push_back(
+        fmt::format("{} picture{} in folders inside the classes' ({})", count, count == 1 ? " lies" : "s lie", some_of(deeper)));
 }
 
 void folder_source::take_form_of_first(source_options const& options) {
@@ -281,9 +288,10 @@ void folder_source::require_form(std::size_t sample, picture_header const& found
     image_shape const& wanted = facts_.shape;
     std::string const path = folder_ + "/" + pictures_[sample].name;
     if (!resize_ && (found.shape.height != wanted.height || found.shape.width != wanted.width))
-        throw error(errc::invalid_data, fmt::format("{}: is {} x {} pixels, and the first picture, {}, is {} x {}; give --resize {}x{}",
-                                                    path, found.shape.height, found.shape.width, pictures_.front().name,
-                                                    wanted.height, wanted.width, wanted.height, wanted.width));
+        throw error(errc::invalid_data,
+                    fmt::format("{}: is {} x {} pixels, and the first picture, {}, is {} x {}; give --resize {}x{}", path,
+                                found.shape.height, found.shape.width, pictures_.front().name, wanted.height, wanted.width,
+                                wanted.height, wanted.width));
     if (found.shape.channels > 1 && gray_by_first_)
         throw error(errc::invalid_data,
                     fmt::format("{}: is in colour, and the first picture, {}, is gray; give --channels 3 or --channels 1", path,

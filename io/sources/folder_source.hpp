@@ -37,7 +37,7 @@ class folder_source : public sample_source {
     std::string folder_;
     std::vector<entry> pictures_;
     bool resize_ = false;
-    bool gray_by_first_ = false;  ///< one channel since the first picture is gray, not by choice
+    bool gray_by_first_ = false;       ///< one channel since the first picture is gray, not by choice
     std::vector<std::uint8_t> bytes_;  ///< of the file read last
 };
 

@@ -92,7 +92,8 @@ void refuse_picture(std::string const& name, std::string_view what, std::string_
 void check_picture_size(std::string const& name, std::uint64_t width, std::uint64_t height) {
     if (width == 0 || height == 0) refuse_picture(name, fmt::format("{} x {} pixels", width, height));
     if (width > most_pixels || height > most_pixels || width * height > most_pixels)
-        refuse_picture(name, fmt::format("its header tells of {} x {} pixels, and at most {} are read", width, height, most_pixels),
+        refuse_picture(name,
+                       fmt::format("its header tells of {} x {} pixels, and at most {} are read", width, height, most_pixels),
                        "leave it out, or make it smaller");
 }
 

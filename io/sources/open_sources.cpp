@@ -63,7 +63,8 @@ source_format format_of_folder(std::string const& folder) {
     if (exists(folder + "/train.bin") && exists(folder + "/fine_label_names.txt")) return source_format::cifar100;
     for (char const* const batch : {"/data_batch_1", "/test_batch", "/meta"})
         if (fs::is_regular_file(folder + batch) && head_of(folder + batch).starts_with('\x80'))
-            throw error(errc::usage, fmt::format("{}: CIFAR's Python version, which is not read; take its binary version", folder));
+            throw error(errc::usage,
+                        fmt::format("{}: CIFAR's Python version, which is not read; take its binary version", folder));
     return source_format::images;
 }
 

@@ -100,7 +100,9 @@ class png_reader {
         png_read_image(png_, rows);
         return true;
     }
-    [[noreturn]] void fail() const { refuse_picture(name_, fmt::format("PNG: {}", without_controls(input_.message))); }
+    [[noreturn]] void fail() const {
+        refuse_picture(name_, fmt::format("PNG: {}", without_controls(input_.message)));
+    }
 
     std::string const& name_;
     png_input input_;

@@ -50,7 +50,8 @@ struct source_notes {
 /// What unnamed labels are, as far as all of them tell.
 struct label_scan {
     std::uint32_t largest = 0;
-    std::string no_class;  ///< the first that is a target of a regression and no class, as "3.5"; empty: all are whole numbers from 0
+    std::string
+        no_class;  ///< the first that is a target of a regression and no class, as "3.5"; empty: all are whole numbers from 0
     bool operator==(label_scan const&) const = default;
 };
 
@@ -120,9 +121,9 @@ struct source_options {
     bool skip_damaged = false;                                  ///< of images: those that cannot be decoded are left out
     std::string label_column;                                   ///< of csv: its name, its number from 1, or "none"
     std::optional<label_kind> labels_are;                       ///< nothing: as they look
-    std::vector<std::string> columns;                           ///< of csv: names or numbers of those to take, in this order; empty: all
-    std::vector<std::string> drop;                              ///< of csv: those to leave out
-    std::optional<bool> header;                                 ///< of csv: the first line names the columns
+    std::vector<std::string> columns;  ///< of csv: names or numbers of those to take, in this order; empty: all
+    std::vector<std::string> drop;     ///< of csv: those to leave out
+    std::optional<bool> header;        ///< of csv: the first line names the columns
     bool operator==(source_options const&) const = default;
 };
 

@@ -33,9 +33,11 @@ constexpr option_row convert_options[]{
     {"channels", 0, "N", "of images: 1 gray, 3 colour; default: as the first one", ""},
     {"skip-damaged", 0, "", "of images: leave out those that cannot be decoded, and say which; each is read twice", ""},
     {"type", 0, "TYPE", "of csv: uint8, int16, float32 …", "float32"},
-    {"label-column", 0, "NAME", "of csv: name or number of the column, or none; default: label, class, target or y", ""},
-    {"label-type", 0, "TYPE", "class (numbers from 0), name, or float (targets of a regression); default: as they look in all splits", ""},
-    {"columns", 0, "A,B,…", "of csv: the columns to take, by name or number from 1; default: all", ""},
+    {"label-column", 0, "NAME",
+     "of csv: the column by its name, else by its number from 1, or none; default: label, class, target or y", ""},
+    {"label-type", 0, "TYPE",
+     "class (numbers from 0), name, or float (targets of a regression); default: as they look in all splits", ""},
+    {"columns", 0, "A,B,…", "of csv: the columns to take, by name, else by number from 1; default: all", ""},
     {"drop", 0, "A,B,…", "of csv: columns to leave out", ""},
     {"header", 0, "yes|no", "of csv: whether the first line names the columns; default: where it is no sample", ""},
     {"coarse", 0, "", "of cifar100: the 20 coarse labels", ""},
@@ -177,11 +179,14 @@ std::vector<std::string> lines_of(source_notes const& notes) {
     auto const add = [&](source_notes::some const& of, std::string_view one, std::string_view several) {
         if (of.count == 0) return;
         std::string const names = of.names.empty() ? "" : ": " + join(of.names, ", ");
-        lines.push_back(fmt::format("{} {}{}{}", of.count, of.count == 1 ? one : several, names, of.count > of.names.size() ? ", …" : ""));
+        lines.push_back(
+            fmt::format("{} {}{}{}", of.count, of.count == 1 ? one : several, names, of.count > of.names.size() ? ", …" : ""));
     };
-    add(notes.left_out, "file was left out, being no .png, .jpg or .jpeg, or hidden", "files were left out, being no .png, .jpg or .jpeg, or hidden");
+    add(notes.left_out, "file was left out, being no .png, .jpg or .jpeg, or hidden",
+        "files were left out, being no .png, .jpg or .jpeg, or hidden");
     add(notes.damaged, "damaged picture was left out", "damaged pictures were left out");
-    add(notes.turned, "picture has an EXIF orientation that was not applied", "pictures have an EXIF orientation that was not applied");
+    add(notes.turned, "picture has an EXIF orientation that was not applied",
+        "pictures have an EXIF orientation that was not applied");
     lines.insert(lines.end(), notes.words.begin(), notes.words.end());
     return lines;
 }
@@ -196,8 +201,8 @@ void print_text(convert_request const& request, convert_report const& report, in
         std::string const labels = report.targets        ? "float targets"
                                    : report.classes == 0 ? "no labels"
                                                          : fmt::format("{} classes", report.classes);
-        fmt::print("{}: /{}: {} {} of {}{}, {}\n", request.output, split.name, split.samples, split.shape.is_row ? "rows" : "images",
-                   to_string(split.shape), type, labels);
+        fmt::print("{}: /{}: {} {} of {}{}, {}\n", request.output, split.name, split.samples,
+                   split.shape.is_row ? "rows" : "images", to_string(split.shape), type, labels);
         for (std::string const& note : lines_of(split.notes)) fmt::print("  {}\n", without_controls(note));
     }
     if (request.dry_run) {
@@ -224,7 +229,9 @@ void print_json(convert_request const& request, convert_report const& report, in
                           {"notes", split.notes.words}});
     nlohmann::ordered_json const all{{"file", request.output},
                                      {"splits", splits},
-                                     {"labels", report.targets ? "float32" : report.classes != 0 ? "classes" : "none"},
+                                     {"labels", report.targets        ? "float32"
+                                                : report.classes != 0 ? "classes"
+                                                                      : "none"},
                                      {"classes", report.classes},
                                      {"class_names", report.class_names},
                                      {"bytes", report.bytes},

@@ -173,7 +173,7 @@ TEST_F(dataset_file, trailing_bytes_in_a_compressed_file_are_found) {
 TEST_F(dataset_file, splits_and_names_that_do_not_fit_together) {
     convert_request all = request(30);
     all.splits[1].images = dir.write("other", idx_images(10, 20, 31));
-    EXPECT_THAT(message_of([&] { convert(all); }, errc::usage), HasSubstr("its images are 1 x 20 x 31 of uint8, those of"));
+    EXPECT_THAT(message_of([&] { convert(all); }, errc::usage), HasSubstr("its samples are 1 x 20 x 31 of uint8, those of"));
     all = request(30);
     all.class_names = {"a", "b"};
     all.classes = 10;

@@ -1,6 +1,6 @@
 // Pictures: PNG and JPEG of every kind become the bytes that are stored, and folders of them become classes.
-#include <filesystem>
 #include <cstdio>
+#include <filesystem>
 
 #include <jpeglib.h>
 
@@ -38,14 +38,16 @@ bytes png_chunk(std::string const& type, bytes const& data) {
 }
 
 /// `rows` are filter bytes and pixels; `chunks` come before them.
-bytes png_of(unsigned width, unsigned height, unsigned depth, unsigned colour, bytes const& rows, bytes const& chunks = {}, unsigned interlace = 0) {
+bytes png_of(unsigned width, unsigned height, unsigned depth, unsigned colour, bytes const& rows, bytes const& chunks = {},
+             unsigned interlace = 0) {
     bytes packed(compressBound(rows.size()));
     uLongf size = packed.size();
     compress(packed.data(), &size, rows.data(), rows.size());
     packed.resize(size);
     auto const small = [](unsigned value) { return static_cast<std::uint8_t>(value); };
     bytes out{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-    out = joined(out, png_chunk("IHDR", {0, 0, 0, small(width), 0, 0, 0, small(height), small(depth), small(colour), 0, 0, small(interlace)}));
+    out = joined(out, png_chunk("IHDR", {0, 0, 0, small(width), 0, 0, 0, small(height), small(depth), small(colour), 0, 0,
+                                         small(interlace)}));
     return joined(joined(joined(out, chunks), png_chunk("IDAT", packed)), png_chunk("IEND", {}));
 }
 
@@ -68,10 +70,12 @@ TEST_F(pictures, png_alpha_is_laid_on_black) {
     EXPECT_EQ(pixels_of(png_of(1, 1, 8, 6, {0, 200, 100, 50, 128}), 3), (bytes{100, 50, 25}));
     EXPECT_EQ(pixels_of(png_of(1, 1, 16, 4, {0, 0xff, 0xff, 0x32, 0x10}), 1), (bytes{50}));
     EXPECT_EQ(pixels_of(png_of(2, 1, 8, 0, {0, 7, 9}, png_chunk("tRNS", {0, 9})), 1), (bytes{7, 0})) << "one gray is transparent";
-    EXPECT_EQ(pixels_of(png_of(2, 1, 8, 2, {0, 1, 2, 3, 4, 5, 6}, png_chunk("tRNS", {0, 4, 0, 5, 0, 6})), 3), (bytes{1, 2, 3, 0, 0, 0}));
+    EXPECT_EQ(pixels_of(png_of(2, 1, 8, 2, {0, 1, 2, 3, 4, 5, 6}, png_chunk("tRNS", {0, 4, 0, 5, 0, 6})), 3),
+              (bytes{1, 2, 3, 0, 0, 0}));
     bytes const palette = png_chunk("PLTE", {10, 20, 30, 40, 50, 60});
     EXPECT_EQ(pixels_of(png_of(2, 1, 1, 3, {0, 0x40}, palette), 3), (bytes{10, 20, 30, 40, 50, 60}));
-    EXPECT_EQ(pixels_of(png_of(2, 1, 1, 3, {0, 0x40}, joined(palette, png_chunk("tRNS", {255, 51}))), 3), (bytes{10, 20, 30, 8, 10, 12}));
+    EXPECT_EQ(pixels_of(png_of(2, 1, 1, 3, {0, 0x40}, joined(palette, png_chunk("tRNS", {255, 51}))), 3),
+              (bytes{10, 20, 30, 8, 10, 12}));
 }
 
 TEST_F(pictures, png_of_few_bits_and_interlaced) {
@@ -118,7 +122,8 @@ TEST_F(pictures, jpeg_and_png_have_one_gray) {
     bytes const rgb = pixel_of(jpeg_of(JCS_RGB, {200, 100, 50}), 3);
     std::uint8_t const gray = pixel_of(jpeg_of(JCS_RGB, {200, 100, 50}), 1)[0];
     EXPECT_EQ(gray, pixels_of(png_of(1, 1, 8, 2, {0, rgb[0], rgb[1], rgb[2]}), 1)[0]);
-    EXPECT_EQ(pixels_of(png_of(1, 1, 8, 2, {0, 200, 100, 50}), 1), bytes{124}) << "0.299 * 200 + 0.587 * 100 + 0.114 * 50 = 124.2";
+    EXPECT_EQ(pixels_of(png_of(1, 1, 8, 2, {0, 200, 100, 50}), 1), bytes{124})
+        << "0.299 * 200 + 0.587 * 100 + 0.114 * 50 = 124.2";
     EXPECT_EQ(pixel_of(jpeg_of(JCS_GRAYSCALE, {100}), 1), bytes{100});
     EXPECT_EQ(pixel_of(jpeg_of(JCS_GRAYSCALE, {100}), 3), (bytes{100, 100, 100}));
     EXPECT_EQ(pixel_of(jpeg_of(JCS_CMYK, {255, 100, 50, 200}), 3), (bytes{200, 78, 39})) << "inks, 255 for none";
@@ -132,7 +137,8 @@ TEST_F(pictures, what_is_harmless_in_a_jpeg_and_what_is_damage) {
     bytes revision = good;
     revision[11] = 9;  // of JFIF
     EXPECT_EQ(pixels_of(revision, 1), pixels_of(good, 1));
-    bytes const exif{'E', 'x', 'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0};
+    bytes const exif{'E', 'x',  'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1,
+                     1,   0x12, 0,   3,   0, 0, 0,   1,   0, 6,  0, 0, 0, 0, 0, 0};
     EXPECT_EQ(probe_picture(jpeg_of(JCS_GRAYSCALE, {100}, exif), "j").orientation, 6);
     EXPECT_EQ(probe_picture(good, "j").orientation, 1);
     EXPECT_THROW(pixels_of(first(good, good.size() - 4), 1), error);
@@ -167,7 +173,6 @@ TEST_F(pictures, folders_of_pictures_by_class) {
     EXPECT_THAT(refused(dir.path("f")), HasSubstr("c.png: is neither PNG nor JPEG"));
 }
 
-
 TEST_F(pictures, a_picture_of_a_giant_by_its_header_is_refused) {
     write_png({3, 2, 1, {1, 2, 3, 4, 5, 6}}, dir.path("p.png"));
     bytes file = dir.read("p.png");
@@ -189,7 +194,6 @@ TEST_F(pictures, a_picture_of_a_giant_by_its_header_is_refused) {
     EXPECT_THAT(claim(10000, 10000), HasSubstr("its header tells of 10000 x 10000 pixels, which"));
     EXPECT_THAT(claim(3, 3), HasSubstr("PNG: "));
 }
-
 
 TEST_F(pictures, folders_are_walked_as_image_folder_does) {
     folder({"d/a/1.png", "d/b/sub/2.png", "d/b/sub/1.png", "d/b/0.png", "d/b/sub-x/1.png", "d/c/1.png"});
@@ -238,7 +242,8 @@ TEST_F(pictures, damaged_ones_are_left_out_by_choice) {
     EXPECT_EQ(read_all(*from).images, (bytes{1, 2, 3}));
     text("x/.hidden.png", "");
     text("x/a/photo.webp", "");
-    EXPECT_EQ(open(dir.path("x"), {.skip_damaged = true})->notes().left_out.names, (std::vector<std::string>{".hidden.png", "a/photo.webp"}));
+    EXPECT_EQ(open(dir.path("x"), {.skip_damaged = true})->notes().left_out.names,
+              (std::vector<std::string>{".hidden.png", "a/photo.webp"}));
 }
 
 }  // namespace

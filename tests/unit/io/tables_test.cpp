@@ -43,7 +43,6 @@ TEST_F(tables, csv_with_names_numbers_and_quotes) {
     EXPECT_FALSE(open(text("n.csv", "1,2\n3,4\n"), {.label_column = "none"})->facts().labelled);
 }
 
-
 TEST_F(tables, csv_faults_show_the_place) {
     EXPECT_THAT(refused(text("bad.csv", "a,label\n1,0\nx7,1\n")),
                 AllOf(HasSubstr("bad.csv:3:1: 'x7' is no float32"), HasSubstr("\n  x7,1\n  ^")));
@@ -55,7 +54,6 @@ TEST_F(tables, csv_faults_show_the_place) {
     EXPECT_THAT(refused(text("which.csv", "a,b\n1,2\n")), HasSubstr("give --label-column"));
     EXPECT_THAT(refused(text("e.csv", "\n\n")), HasSubstr("holds no line"));
 }
-
 
 TEST_F(tables, a_row_has_one_dimension) {
     EXPECT_EQ(open(text("r.csv", "a,b,label\n1,2,0\n"))->facts().shape, (image_shape{1, 1, 2, true}));
@@ -77,15 +75,19 @@ TEST_F(tables, numbers_that_are_no_classes_are_targets) {
     EXPECT_EQ(std::bit_cast<float>(bits[1]), -3.0f);
     EXPECT_EQ(std::bit_cast<float>(bits[2]), 10.0f);
     EXPECT_EQ(open(text("w.csv", "x,y\n1,7\n"), {.labels_are = label_kind::target})->scan_labels().no_class, "7");
-    EXPECT_THAT(refused(text("m.csv", "x,y\n1,1\n2,-1\n")), AllOf(HasSubstr("m.csv:3:3: the label -1 is no class"), HasSubstr("--label-type float")));
-    EXPECT_THAT(refused(text("c.csv", "x,y\n1,1\n2,1.5\n"), {.labels_are = label_kind::number}), HasSubstr("c.csv:3:3: the label 1.5 is no class"));
+    EXPECT_THAT(refused(text("m.csv", "x,y\n1,1\n2,-1\n")),
+                AllOf(HasSubstr("m.csv:3:3: the label -1 is no class"), HasSubstr("--label-type float")));
+    EXPECT_THAT(refused(text("c.csv", "x,y\n1,1\n2,1.5\n"), {.labels_are = label_kind::number}),
+                HasSubstr("c.csv:3:3: the label 1.5 is no class"));
     EXPECT_THAT(refused(text("n.csv", "x,y\n1,1\n2,nan\n")), HasSubstr("n.csv:3:3: 'nan' is no label"));
 }
 
 TEST_F(tables, a_label_of_another_kind_is_shown) {
-    EXPECT_THAT(refused(text("q.csv", "a,label\n1,0\n1,10\n1,?\n1,2\n")),
-                AllOf(HasSubstr("q.csv:4:3: the label '?' is no number, 3 others of the file are numbers"), HasSubstr("\n  1,?\n    ^")));
-    EXPECT_THAT(refused(text("p.csv", "a,label\n1,cat\n1,dog\n1,3\n")), HasSubstr("p.csv:4:3: the label '3' is a number, 2 others"));
+    EXPECT_THAT(
+        refused(text("q.csv", "a,label\n1,0\n1,10\n1,?\n1,2\n")),
+        AllOf(HasSubstr("q.csv:4:3: the label '?' is no number, 3 others of the file are numbers"), HasSubstr("\n  1,?\n    ^")));
+    EXPECT_THAT(refused(text("p.csv", "a,label\n1,cat\n1,dog\n1,3\n")),
+                HasSubstr("p.csv:4:3: the label '3' is a number, 2 others"));
     EXPECT_EQ(open(text("e.csv", "a,label\n1,A\n1,3\n"), {.labels_are = label_kind::name})->facts().class_names,
               (std::vector<std::string>{"3", "A"}));
     EXPECT_THAT(refused(text("k.csv", "a;label\n1;1,5\n")), HasSubstr("k.csv:2:3: '1,5' has a decimal comma"));
@@ -110,11 +112,14 @@ TEST_F(tables, byte_order_mark_gzip_and_tabs) {
 
 TEST_F(tables, a_header_is_told_from_a_sample) {
     EXPECT_EQ(open(text("h.csv", "label,0,1\n5,1.5,2.5\n"))->facts().samples, 1u);
-    EXPECT_EQ(open(text("k.csv", "kind,0,1\na,1.5,2.5\n"), {.label_column = "1"})->facts().class_names, (std::vector<std::string>{"a"}));
+    EXPECT_EQ(open(text("k.csv", "kind,0,1\na,1.5,2.5\n"), {.label_column = "kind"})->facts().class_names,
+              (std::vector<std::string>{"a"}));
     EXPECT_EQ(open(text("d.csv", "1.5,2,setosa\n1.6,3,setosa\n"), {.label_column = "3"})->facts().samples, 2u);
-    EXPECT_THAT(refused(text("c.csv", "0,1,2\n7,8,9\n"), {.label_column = "3"}), HasSubstr("it counts its columns; give --header yes"));
+    EXPECT_THAT(refused(text("c.csv", "0,1,2\n7,8,9\n"), {.label_column = "3"}),
+                HasSubstr("it counts its columns; give --header yes"));
     EXPECT_EQ(open(text("c.csv", "0,1,2\n7,8,9\n"), {.label_column = "3", .header = true})->facts().samples, 1u);
-    EXPECT_THAT(refused(text("x.csv", "1.0,x2,0\n1.5,2,1\n"), {.label_column = "3"}), HasSubstr("'x2' where the next line has 2"));
+    EXPECT_THAT(refused(text("x.csv", "1.0,x2,0\n1.5,2,1\n"), {.label_column = "3"}),
+                HasSubstr("'x2' where the next line has 2"));
     EXPECT_THAT(refused(text("y.csv", "5,7\n5,8\n")), HasSubstr("(the first line, 5,7, was taken for a sample; --header yes"));
 }
 
@@ -127,11 +132,13 @@ TEST_F(tables, quotes_and_line_feeds_in_them) {
 TEST_F(tables, small_numbers_and_gaps) {
     EXPECT_EQ(values_of(*open(text("s.csv", "a,label\n1e-46,0\n-1e-400,0\n1e-40,0\n"))), (std::vector<float>{0, -0.0f, 1e-40f}));
     EXPECT_THAT(refused(text("l.csv", "a,label\n1e39,0\n")), HasSubstr("'1e39' is no float32"));
-    EXPECT_THAT(refused(text("g.csv", "a,b,label\n1,,0\n")), AllOf(HasSubstr("g.csv:2:3: an empty cell of column b"), HasSubstr("--drop b")));
+    EXPECT_THAT(refused(text("g.csv", "a,b,label\n1,,0\n")),
+                AllOf(HasSubstr("g.csv:2:3: an empty cell of column b"), HasSubstr("--drop b")));
 }
 
 TEST_F(tables, text_that_is_no_utf8) {
-    EXPECT_THAT(refused(text("l1.csv", "a,label\n1,caf\xe9\n")), AllOf(HasSubstr("is no UTF-8 (byte 4)"), HasSubstr("iconv -f latin1")));
+    EXPECT_THAT(refused(text("l1.csv", "a,label\n1,caf\xe9\n")),
+                AllOf(HasSubstr("is no UTF-8 (byte 4)"), HasSubstr("iconv -f latin1")));
     EXPECT_THAT(refused(text("h1.csv", "caf\xe9,label\n1,0\n")), HasSubstr("column 1: 'caf"));
     EXPECT_EQ(open(text("u8.csv", "a,label\n1,caf\xc3\xa9\n"))->facts().class_names, (std::vector<std::string>{"caf\xc3\xa9"}));
 }
