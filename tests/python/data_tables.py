@@ -48,9 +48,12 @@ class Tables(FileTest):
             self.assertEqual((rows.shape, prices.format, prices.tolist()), ((8, 2), "f", self.wanted[:8].tolist()))
 
     def test_what_only_images_have_is_refused(self):
+        small = table(self.folder, "small", "a,b,label", [(1, 2, 0), (3, 4, 1)], "--type", "uint8")
         for options in ({"crop": 2}, {"flip": True}, {"channels_last": True}):
             with self.assertRaisesRegex(ValueError, "rows"):
-                muster.data.Loader(self.path, **options)
+                muster.data.Loader(small, **options)
+        rows, _ = next(iter(muster.data.Loader(small, shuffle=False, normalize=(0, 1))))
+        self.assertEqual((tuple(rows.shape), rows.dtype), ((2, 2), torch.float32))
 
     def test_dataset_and_data_loader(self):
         for kind in ("numpy", "torch"):
