@@ -148,13 +148,18 @@ csv_source::csv_source(std::string path, source_options const& options) : path_(
 }
 
 void csv_source::fail(std::string_view row, std::size_t column, std::string_view message) const {
-    throw error(errc::invalid_data,
-                render_caret(fmt::format("{}:{}:{}", path_, lines_.place().line, column + 1), row, column, message));
+    fail({std::string(row), lines_.place().line, column, {}, 0}, message);
 }
 
-void csv_source::fail(seen const& label, std::string_view message) const {
+/// A row may have several lines, of which the one with the fault is shown.
+void csv_source::fail(seen const& at, std::string_view message) const {
+    std::size_t const before = at.column == 0 ? std::string::npos : at.row.rfind('\n', at.column - 1);
+    std::size_t const start = before == std::string::npos ? 0 : before + 1;
+    std::size_t const line =
+        at.line + static_cast<std::size_t>(std::count(at.row.begin(), at.row.begin() + static_cast<std::ptrdiff_t>(start), '\n'));
+    std::string const shown = at.row.substr(start, at.row.find('\n', start) - start);
     throw error(errc::invalid_data,
-                render_caret(fmt::format("{}:{}:{}", path_, label.line, label.column + 1), label.row, label.column, message));
+                render_caret(fmt::format("{}:{}:{}", path_, line, at.column - start + 1), shown, at.column - start, message));
 }
 
 void csv_source::read_beginning(source_options const& options) {
@@ -202,7 +207,7 @@ bool csv_source::is_header(std::vector<std::string> const& first, std::vector<st
                                 path_, why));
     };
     if (numbers == first.size()) {
-        if (first.size() > 2 && counts_up(first) && first != second) ask("it counts its columns");
+        if (first.size() > 2 && counts_up(first) && real_of<double>(first[0]) == 0.0) ask("it counts its columns");
         return false;
     }
     bool const named = std::any_of(first.begin(), first.end(), [&](std::string const& name) {

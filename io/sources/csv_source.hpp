@@ -52,7 +52,7 @@ class csv_source : public sample_source {
     void parse_row(std::string_view row, std::uint8_t* elements, std::uint32_t* label);
     [[noreturn]] void fail_feature(std::string_view text, std::string_view row, std::size_t column, std::size_t place) const;
     [[noreturn]] void fail(std::string_view row, std::size_t column, std::string_view message) const;
-    [[noreturn]] void fail(seen const& label, std::string_view message) const;
+    [[noreturn]] void fail(seen const& at, std::string_view message) const;
 
     std::string path_;
     csv_lines lines_;

@@ -117,6 +117,7 @@ TEST_F(tables, a_header_is_told_from_a_sample) {
     EXPECT_EQ(open(text("d.csv", "1.5,2,setosa\n1.6,3,setosa\n"), {.label_column = "3"})->facts().samples, 2u);
     EXPECT_THAT(refused(text("c.csv", "0,1,2\n7,8,9\n"), {.label_column = "3"}),
                 HasSubstr("it counts its columns; give --header yes"));
+    EXPECT_EQ(open(text("s.csv", "1,2,3\n4,5,6\n"), {.label_column = "3"})->facts().samples, 2u);
     EXPECT_EQ(open(text("c.csv", "0,1,2\n7,8,9\n"), {.label_column = "3", .header = true})->facts().samples, 1u);
     EXPECT_THAT(refused(text("x.csv", "1.0,x2,0\n1.5,2,1\n"), {.label_column = "3"}),
                 HasSubstr("'x2' where the next line has 2"));
@@ -126,6 +127,9 @@ TEST_F(tables, a_header_is_told_from_a_sample) {
 TEST_F(tables, quotes_and_line_feeds_in_them) {
     EXPECT_EQ(open(text("q.csv", "a,label\n1,\"a \"\"q\"\"\"\n2,\"b\nc, d\"\n3,5\" pipe\n"))->facts().class_names,
               (std::vector<std::string>{"5\" pipe", "a \"q\"", "b\nc, d"}));
+    EXPECT_THAT(refused(text("f.csv", "a,b,label\n1,\"x\ny\",0\n")), HasSubstr("f.csv:2:3: 'x?y' is no float32"));
+    EXPECT_THAT(refused(text("r.csv", "t,label,a\n\"x\ny\",0,z\n"), {.drop = {"t"}}),
+                AllOf(HasSubstr("r.csv:3:6: 'z' is no"), HasSubstr("\n  y\",0,z\n       ^")));
     EXPECT_THAT(refused(text("o.csv", "a,label\n1,\"open\n2,x\n")), HasSubstr("o.csv:2: a double quote that is not closed"));
 }
 
