@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
 #include "io/sources/picture_readers.hpp"
 
