@@ -29,6 +29,9 @@ std::optional<double> parse_real(std::string_view text) noexcept;
 /// The text with '?' for each control character but line feed and tab: a terminal obeys none of them.
 std::string without_controls(std::string_view text);
 
+/// Where the first byte stands that is no part of UTF-8 text; nothing if all is.
+std::optional<std::size_t> not_utf8_at(std::string_view text) noexcept;
+
 /// The candidate with the smallest edit distance to `word`, if that is near enough to be a slip of the finger.
 std::optional<std::string> nearest(std::string_view word, std::span<std::string const> candidates);
 

@@ -22,7 +22,7 @@ hdf5_array::hdf5_array(std::string const& path, std::string const& object)
     hdf5::dataset_form const form = hdf5::form_of(where_, handle_);
     auto const refuse = [&](std::string_view what) {
         throw error(errc::invalid_data,
-                    fmt::format("{}: {}; choose another array, or write this one anew with h5py", name(), what));
+                    fmt::format("{}: {}; give another array, or write this one anew with h5py", name(), what));
     };
     if (auto const why = hdf5::why_not_read(form); !why.empty()) refuse(why);
     auto const type = hdf5::element_of(where_, handle_);

@@ -14,6 +14,7 @@ class hdf5_array : public item_array {
     std::string name() const override { return where_.file + ": " + where_.object; }
     std::vector<std::string> files() const override { return {where_.file}; }
     void read(hyperslab rows, std::span<std::uint8_t> out) override;
+    std::vector<std::pair<std::int64_t, std::string>> names() const override { return hdf5::enumeration_of(where_, handle_); }
 
   private:
     hdf5::place where_;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/arrays/byte_source.hpp"
@@ -40,6 +41,8 @@ class item_array {
     /// The offset of an item in the file's (uncompressed) stream, for messages.
     virtual std::uint64_t offset_of(std::size_t) const noexcept { return 0; }
     virtual bool compressed() const noexcept { return false; }
+    /// What its elements' values are called, in order of value; empty where they have no names.
+    virtual std::vector<std::pair<std::int64_t, std::string>> names() const { return {}; }
     [[noreturn]] void fail(source_error::fault fault) const;
 
   protected:

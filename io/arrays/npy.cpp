@@ -128,10 +128,13 @@ class header_reader {
                     form.big_endian = text[0] == '>';
                     return;
                 }
-        std::string const advice = text.ends_with("O") ? "Python objects are not read: save an array of numbers"
-                                                       : "convert it first: numpy.save(file, a.astype('float32'))";
+        bool const is_text = text.size() > 1 && (text[1] == 'U' || text[1] == 'S' || text[1] == 'a');
+        std::string_view const advice = text.ends_with("O") ? "Python objects are not read: save an array of numbers"
+                                        : is_text ? "number the texts first: names, y = numpy.unique(a, return_inverse=True); "
+                                                    "numpy.save(file, y), and give --class-names"
+                                                  : "convert it first: numpy.save(file, a.astype('float32'))";
         fail(from_, {place, "descr", fmt::format("'{}'", without_controls(text)), "integers of 1 to 8 bytes, float32 or float64",
-                     advice});
+                     std::string(advice)});
     }
 
     byte_source const& from_;

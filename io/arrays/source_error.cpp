@@ -26,7 +26,7 @@ std::string_view known_format(std::string_view head) {
     static constexpr std::array beginnings{
         beginning{"\x1f\x8b", "gzip data inside gzip data: unpack it once"},
         beginning{"\x89HDF", "an HDF5 file: give it with --from hdf5"},
-        beginning{"PK", "a zip archive: unpack it, or give it with --from npz"},
+        beginning{"PK\x03\x04", "a zip archive: unpack it, or give it with --from npz"},
         beginning{"BZh", "bzip2 data: unpack it with bunzip2"},
         beginning{"\xfd"
                   "7zX",
@@ -35,6 +35,10 @@ std::string_view known_format(std::string_view head) {
         beginning{"\x89PNG", "a PNG picture: give the folder with --from images"},
         beginning{"\xff\xd8\xff", "a JPEG picture: give the folder with --from images"},
         beginning{"\x93NUM", "a NumPy array: give it with --from npy"},
+        beginning{"\x80\x02",
+                  "a Python pickle, as CIFAR's Python version: take the binary version, or save arrays with numpy.savez"},
+        beginning{"\x80\x03", "a Python pickle: save arrays with numpy.savez"},
+        beginning{"\x80\x04", "a Python pickle: save arrays with numpy.savez"},
         beginning{"<", "markup, perhaps the error page of a failed download: download it again"},
     };
     for (beginning const& known : beginnings)

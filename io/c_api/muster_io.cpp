@@ -121,7 +121,8 @@ int muster_dataset_describe(muster_dataset const* data, muster_dataset_facts* fa
         dataset_info const& info = of.info();
         give(muster_dataset_facts{0, of.size(), shape.channels, shape.height, shape.width, of.image_bytes(), of.label_bytes(),
                                   of.classes(), info.image_offset.value_or(0), info.label_offset.value_or(0),
-                                  info.class_names.size(), static_cast<int>(info.type)},
+                                  info.class_names.size(), static_cast<int>(info.type),
+                                  static_cast<int>(info.label_type.value_or(element_type::u8)), shape.is_row ? 1 : 0},
              facts, "the facts");
     });
 }

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Grows when something is added; never otherwise. What a program was compiled for is at most muster_io_abi(). */
-#define MUSTER_IO_ABI 3
+#define MUSTER_IO_ABI 4
 int muster_io_abi(void);
 
 typedef struct muster_dataset muster_dataset; /* an open split of a file */
@@ -62,6 +62,9 @@ typedef struct muster_dataset_facts {
     uint64_t image_offset, label_offset;
     uint64_t class_names; /* 0, or one for each class */
     int type;             /* MUSTER_IO_U8 ... */
+    /* Since ABI 4. */
+    int label_type;       /* MUSTER_IO_U8, U16 or U32; MUSTER_IO_F32: targets of a regression, and no classes */
+    int is_row;           /* 1: a sample is a row of `width` elements, as of a table; channels and height are 1 */
 } muster_dataset_facts;
 
 /* For this process alone. A null split is "train". */

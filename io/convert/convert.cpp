@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <set>
+#include <tuple>
 
 #include "base/log.hpp"
 #include "base/text.hpp"
@@ -31,11 +32,45 @@ struct opened_split {
     source_facts const& facts() const { return source->facts(); }
 };
 
+std::string shortened(std::vector<std::string> const& names) {
+    constexpr std::size_t most = 5;
+    return without_controls(join(std::span(names).first(std::min(names.size(), most)), ", ")) +
+           (names.size() > most ? ", …" : "");
+}
+
 void check(convert_request const& request) {
     expect(!request.splits.empty(), "a split to convert");
     if (!request.class_names.empty() && request.class_names.size() != request.classes)
         throw error(errc::usage,
                     fmt::format("{} class names for {} classes; give one a class", request.class_names.size(), request.classes));
+}
+
+/// Columns are the same by their names, wherever they stand.
+void agree_on_columns(source_facts const& first, opened_split const& split) {
+    std::vector<std::string> const& mine = split.facts().columns;
+    if (mine == first.columns) return;
+    std::vector<std::string> missing, more;
+    for (auto const& [from, in, to] : {std::tuple(&first.columns, &mine, &missing), std::tuple(&mine, &first.columns, &more)})
+        for (std::string const& name : *from)
+            if (std::find(in->begin(), in->end(), name) == in->end()) to->push_back(name);
+    if (mine.empty() || first.columns.empty())
+        throw error(
+            errc::usage,
+            fmt::format("{} names its columns ({}), and {} has no header; give splits of one form, or --header",
+                        mine.empty() ? first.images : split.facts().images, shortened(mine.empty() ? first.columns : mine),
+                        mine.empty() ? split.facts().images : first.images));
+    if (!missing.empty() || !more.empty())
+        throw error(
+            errc::usage,
+            fmt::format(
+                "{} and {} have other columns:{}{}; leave them out with --drop, or give --columns", first.images,
+                split.facts().images, missing.empty() ? "" : " only the first has " + shortened(missing),
+                more.empty() ? "" : fmt::format("{} only the second has {}", missing.empty() ? "" : ",", shortened(more))));
+    std::set<std::string> const different(mine.begin(), mine.end());
+    if (different.size() != mine.size() || mine.size() != first.columns.size())
+        throw error(errc::usage, fmt::format("{} and {} have columns of the same name in another order; give each its own name",
+                                             first.images, split.facts().images));
+    split.source->order_columns(first.columns);
 }
 
 std::vector<opened_split> open_all(convert_request const& request) {
@@ -51,9 +86,10 @@ std::vector<opened_split> open_all(convert_request const& request) {
     source_facts const& first = opened.front().facts();
     for (opened_split const& split : opened) {
         source_facts const& facts = split.facts();
+        agree_on_columns(first, split);
         if (facts.shape != first.shape || facts.type != first.type)
             throw error(errc::usage,
-                        fmt::format("{}: its images are {} of {}, those of {} are {} of {}; give splits of one dataset",
+                        fmt::format("{}: its samples are {} of {}, those of {} are {} of {}; give splits of one dataset",
                                     facts.images, to_string(facts.shape), to_string(facts.type), first.images,
                                     to_string(first.shape), to_string(first.type)));
         if (facts.labelled != first.labelled)
@@ -93,46 +129,115 @@ void require_equal(communicator& ranks, opened_split const& split) {
                                     facts.images, least, fields[i], bounds[i], fields[i]));
 }
 
-/// Splits whose sources name their classes: the same name is the same class in all of them.
+/// Splits whose sources name their classes: the same name is the same class in all of them. Other names that were asked for take the
+/// place of these, or say their order.
 void unite_class_names(convert_request& request, std::vector<opened_split>& splits) {
+    std::set<std::string> all;
+    for (opened_split const& split : splits) all.insert(split.facts().class_names.begin(), split.facts().class_names.end());
     std::vector<std::string> const& first = splits.front().facts().class_names;
-    bool const all_named =
-        std::all_of(splits.begin(), splits.end(), [](auto const& split) { return !split.facts().class_names.empty(); });
-    if (!all_named || request.classes != 0) return;
-    request.class_names = first;
-    if (std::any_of(splits.begin(), splits.end(), [&](auto const& split) { return split.facts().class_names != first; })) {
-        std::set<std::string> names;
-        for (opened_split const& split : splits) names.insert(split.facts().class_names.begin(), split.facts().class_names.end());
-        request.class_names.assign(names.begin(), names.end());
-        for (opened_split& split : splits)
-            for (std::string const& name : split.facts().class_names)
-                split.renumbered.push_back(static_cast<std::uint32_t>(std::distance(names.begin(), names.find(name))));
+    bool const alike =
+        std::all_of(splits.begin(), splits.end(), [&](auto const& split) { return split.facts().class_names == first; });
+    std::vector<std::string> names = alike ? first : std::vector<std::string>(all.begin(), all.end());
+    for (opened_split const& split : splits) {
+        auto const& mine = split.facts().class_names;
+        if (std::none_of(mine.begin(), mine.end(),
+                         [&](auto const& name) { return std::find(first.begin(), first.end(), name) != first.end(); }))
+            throw error(errc::usage, fmt::format("{} has the classes {}, and none of them is in {}; give splits of one dataset",
+                                                 split.facts().images, shortened(mine), splits.front().facts().images));
     }
+    if (request.classes != 0 && request.classes != names.size())
+        throw error(errc::usage, fmt::format("{} classes are asked for, and the sources name {}: {}; give as many",
+                                             request.classes, names.size(), shortened(names)));
+    std::vector<std::string> const& wanted = request.class_names;
+    if (!wanted.empty() &&
+        std::set<std::string>(wanted.begin(), wanted.end()) == std::set<std::string>(names.begin(), names.end()))
+        names = wanted;
+    for (opened_split& split : splits) {
+        if (split.facts().class_names == names) continue;
+        for (std::string const& name : split.facts().class_names)
+            split.renumbered.push_back(static_cast<std::uint32_t>(std::find(names.begin(), names.end(), name) - names.begin()));
+    }
+    if (wanted.empty()) request.class_names = std::move(names);
     request.classes = request.class_names.size();
 }
 
-/// The number of classes is an attribute of every split, and known before the first byte is written.
-void settle_classes(convert_request& request, std::vector<opened_split>& splits, communicator& ranks) {
+/// Labels that are numbers: one rule for all splits, by what all of them hold. Returns whether they are targets.
+bool number_classes(convert_request& request, std::vector<opened_split>& splits) {
+    bool targets = request.reading.labels_are == label_kind::target;
+    std::string why;
+    for (opened_split& split : splits) {
+        if (split.facts().classes != 0) {
+            request.classes = std::max(request.classes, split.facts().classes);
+            continue;
+        }
+        label_scan const found = split.source->scan_labels();
+        if (!found.no_class.empty() && why.empty()) why = fmt::format("{} in {}", found.no_class, split.facts().labels);
+        request.classes = std::max(request.classes, std::size_t{found.largest} + 1);
+    }
+    if (!why.empty() && request.reading.labels_are == label_kind::number)
+        throw error(errc::invalid_data,
+                    fmt::format("labels that are no classes ({}); give --label-type float for targets of a regression", why));
+    targets = targets || !why.empty();
+    if (targets)
+        request.classes = 0;
+    else if (request.classes > most_classes)
+        throw error(errc::invalid_data,
+                    fmt::format("{}: a label of {}: these are no classes; give the array of labels, or --label-type "
+                                "float for targets of a regression",
+                                splits.front().facts().labels, request.classes - 1));
+    for (opened_split& split : splits)
+        if (targets) split.source->take_targets();
+    return targets;
+}
+
+/// The number of classes is an attribute of every split, and known before the first byte is written. Returns whether the labels are targets.
+bool settle_labels(convert_request& request, std::vector<opened_split>& splits, communicator& ranks) {
     if (!splits.front().facts().labelled) {
         if (request.classes != 0)
             throw error(errc::usage,
                         fmt::format("{} has no labels; leave out --classes and --class-names", splits.front().facts().images));
-        return;
+        return false;
     }
-    unite_class_names(request, splits);
-    if (request.classes != 0) return;
-    run_step(ranks, "reading labels", [&] {
-        for (opened_split& split : splits)
-            request.classes =
-                std::max(request.classes,
-                         split.facts().classes != 0 ? split.facts().classes : std::size_t{split.source->largest_label()} + 1);
-        if (request.classes > most_classes)
-            throw error(errc::invalid_data, fmt::format("{}: a label of {}: these are no classes; give the array of labels",
-                                                        splits.front().facts().labels, request.classes - 1));
-    });
+    opened_split const *named = nullptr, *numbered = nullptr;
+    for (opened_split const& split : splits) (split.facts().class_names.empty() ? numbered : named) = &split;
+    if (named != nullptr && numbered != nullptr)
+        throw error(errc::usage,
+                    fmt::format("{} names its classes ({}), and {} numbers them; give splits whose labels are of one kind, or "
+                                "--label-type name",
+                                named->facts().images, shortened(named->facts().class_names), numbered->facts().images));
+    if (named != nullptr) {
+        unite_class_names(request, splits);
+        return false;
+    }
+    bool targets = false;
+    if (request.classes == 0)
+        run_step(ranks, "reading labels", [&] { targets = number_classes(request, splits); });
+    else if (request.reading.labels_are == label_kind::target)
+        throw error(errc::usage, "--label-type float with --classes or --class-names: targets have none; leave these out");
+    return targets;
 }
 
-std::vector<split_plan> plans_of(convert_request const& request, std::vector<opened_split> const& splits) {
+void require_text(std::vector<std::string> const& names) {
+    for (std::string const& name : names)
+        if (auto const at = not_utf8_at(name))
+            throw error(errc::invalid_data, fmt::format("the class name '{}' is no UTF-8 (byte {}); give --class-names",
+                                                        without_controls(name), *at + 1));
+}
+
+/// Leaves out what is damaged, each rank having looked at its part.
+void leave_out_damaged(std::vector<opened_split>& splits, communicator& ranks) {
+    for (opened_split& split : splits) {
+        std::vector<std::int32_t> damaged(split.facts().samples, 0);
+        hyperslab const mine = shard_of(damaged.size(), ranks.rank(), ranks.size());
+        run_step(ranks, "looking for damaged pictures", [&] {
+            if (!mine.empty()) split.source->look_at(mine, std::span(damaged).subspan(mine.first, mine.count));
+        });
+        ranks.allreduce("damaged pictures", view_of(std::span(damaged)), reduction::max).wait();
+        split.source->leave_out(damaged);
+    }
+}
+
+std::vector<split_plan> plans_of(convert_request const& request, std::vector<opened_split> const& splits, bool targets) {
     std::vector<split_plan> plans;
     for (opened_split const& split : splits) {
         source_facts const& facts = split.facts();
@@ -144,6 +249,7 @@ std::vector<split_plan> plans_of(convert_request const& request, std::vector<ope
         plan.chunk_samples = request.chunk_samples;
         plan.gzip_level = request.gzip_level;
         plan.classes = facts.labelled ? request.classes : 0;
+        plan.targets = targets;
         plan.class_names = request.class_names;
         plan.source_images = facts.images;
         plan.source_labels = facts.labels;
@@ -154,9 +260,10 @@ std::vector<split_plan> plans_of(convert_request const& request, std::vector<ope
 std::string identity_of(convert_request const& request, source_files const& files) {
     source_options const& how = request.reading;
     std::string text =
-        fmt::format("{} {:016x} {} {} {} {} {} {} {} {}", version(), files.fingerprint(), to_string(how.format), how.images,
-                    how.labels, static_cast<int>(how.order), how.coarse, how.channels, how.label_column,
-                    how.resize ? fmt::format("{}x{}", how.resize->first, how.resize->second) : "");
+        fmt::format("{} {:016x} {} {} {} {} {} {} {} {} {} {} {} {}", version(), files.fingerprint(), to_string(how.format),
+                    how.images, how.labels, static_cast<int>(how.order), how.coarse, how.channels, how.label_column,
+                    how.resize ? fmt::format("{}x{}", how.resize->first, how.resize->second) : "", how.skip_damaged,
+                    how.labels_are ? static_cast<int>(*how.labels_are) : -1, join(how.columns, ","), join(how.drop, ","));
     for (split_source const& split : request.splits) text += fmt::format("|{} {} {}", split.split, split.images, split.labels);
     for (std::string const& name : request.class_names) text += "|" + name;
     return text;
@@ -218,7 +325,7 @@ class converter {
         for (std::size_t i = 0; i < numbers_.size(); ++i) {
             std::uint32_t label = numbers_[i];
             if (!from.renumbered.empty() && label < from.renumbered.size()) label = from.renumbered[label];
-            if (label >= plan.classes) from.source->fail_label(first + i, label, plan.classes);
+            if (!plan.targets && label >= plan.classes) from.source->fail_label(first + i, label, plan.classes);
             std::memcpy(labels_.data() + i * size, &label, size);  // the least significant bytes
         }
     }
@@ -233,6 +340,17 @@ class converter {
     std::uint64_t bytes_ = 0;
     std::uint64_t total_ = 0;
 };
+
+/// What is counted while samples are read is added up over the ranks.
+void take_notes(convert_report& report, std::vector<opened_split> const& splits, communicator& ranks) {
+    std::vector<std::int64_t> turned;
+    for (opened_split const& split : splits) turned.push_back(static_cast<std::int64_t>(split.source->notes().turned.count));
+    ranks.allreduce("turned pictures", view_of(std::span(turned)), reduction::sum).wait();
+    for (std::size_t i = 0; i < splits.size(); ++i) {
+        report.splits[i].notes = splits[i].source->notes();
+        report.splits[i].notes.turned.count = static_cast<std::size_t>(turned[i]);
+    }
+}
 
 }  // namespace
 
@@ -251,22 +369,33 @@ convert_report convert(convert_request const& asked, communicator& ranks, conver
         splits = open_all(request);
     });
     for (opened_split const& split : splits) require_equal(ranks, split);
+    if (request.reading.skip_damaged) leave_out_damaged(splits, ranks);
     std::vector<std::string> all_files;
     for (opened_split const& split : splits)
         for (std::string& file : split.source->files()) all_files.push_back(std::move(file));
     if (ranks.rank() == 0) warn_of_names(all_files);
     source_files files(std::move(all_files), ranks);
-    settle_classes(request, splits, ranks);
+    bool const targets = settle_labels(request, splits, ranks);
+    require_text(request.class_names);
 
     convert_report report;
     report.classes = request.classes;
     report.class_names = request.class_names;
-    std::vector<split_plan> plans = plans_of(request, splits);
+    report.targets = targets;
+    std::vector<split_plan> plans = plans_of(request, splits, targets);
     for (split_plan const& plan : plans) {
-        report.splits.push_back({plan.split, plan.samples, plan.shape, plan.type});
+        report.splits.push_back({plan.split, plan.samples, plan.shape, plan.type, {}});
         report.bytes += static_cast<std::uint64_t>(plan.samples) * (plan.image_bytes() + plan.label_bytes());
     }
-    if (request.dry_run) return report;
+    if (request.dry_run) {
+        run_step(ranks, "looking at the files to convert", [&] {
+            for (opened_split const& split : splits)
+                if (hyperslab const mine = shard_of(split.facts().samples, ranks.rank(), ranks.size()); !mine.empty())
+                    split.source->look_at(mine, {});
+        });
+        take_notes(report, splits, ranks);
+        return report;
+    }
     if (request.digests) {
         files.compute_digests();
         for (std::size_t i = 0; i < splits.size(); ++i)
@@ -279,6 +408,7 @@ convert_report convert(convert_request const& asked, communicator& ranks, conver
     for (std::size_t i = 0; i < splits.size(); ++i) work.split(i);
     files.require_unchanged();
     writer.close();
+    take_notes(report, splits, ranks);
     return report;
 }
 

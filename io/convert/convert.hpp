@@ -33,10 +33,12 @@ struct convert_report {
         std::size_t samples = 0;
         image_shape shape;
         element_type type = element_type::u8;
+        source_notes notes;
         bool operator==(split const&) const = default;
     };
     std::vector<split> splits;
     std::size_t classes = 0;
+    bool targets = false;  ///< the labels are targets of a regression
     std::vector<std::string> class_names;
     std::uint64_t bytes = 0;        ///< of images and labels, over all ranks
     std::uint64_t found_bytes = 0;  ///< of these, what an earlier conversion had written
@@ -51,7 +53,7 @@ using convert_progress = std::function<void(std::uint64_t done, std::uint64_t to
 /// with the other ranks, so that this takes no longer than inflating once and needs no exchange of data. The file has the same
 /// bytes for any number of ranks. Needs about 8 MiB of memory, or one image if that is larger. On a failure all ranks throw
 /// and no file is left: the errors of the sources and of dataset_writer; errc::usage (splits of different shape, no class names
-/// for some classes); errc::invalid_data (a source that changed meanwhile).
+/// for some classes, labels of different kinds); errc::invalid_data (a source that changed meanwhile).
 convert_report convert(convert_request const& request, convert_progress const& progress = {});
 convert_report convert(convert_request const& request, communicator& ranks, convert_progress const& progress = {});
 

@@ -78,7 +78,7 @@ void chunk_spool::unload(std::string const& dataset_file, std::vector<std::vecto
         hdf5::group const group = hdf5::open_group(root, file, plan.split);
         hdf5::dataset images = hdf5::open_dataset(where, group, format::images);
         hdf5::dataset labels;
-        auto const label_type = format::label_type(plan.classes);
+        auto const label_type = plan.label_type();
         if (label_type) labels = hdf5::open_dataset(where, group, format::labels);
         for (std::size_t block = 0; block < encoded_bytes.at(split).size(); ++block) {
             hyperslab const rows = intersect({block * plan.block_samples(), plan.block_samples()}, {0, plan.samples});

@@ -118,6 +118,7 @@ void dataset::verify_blocks(hyperslab rows, std::span<std::uint8_t const> images
     if (!info_.label_type) return;
     block_checksums(labels, block * label_bytes(), found);
     compare(format::labels, false, label_blocks);
+    if (is_real(*info_.label_type)) return;
     for (std::size_t i = 0; i < rows.count; ++i)
         if (double const label = element_at(*info_.label_type, labels, i); label >= static_cast<double>(info_.classes))
             throw error(errc::invalid_data,
@@ -293,6 +294,12 @@ void dataset::read_info(hdf5::file const& file, hdf5::group const& group) {
     if (info_.classes < fewest || info_.classes > most)
         invalid(info_.path, where.object, fmt::format("classes is {}, expected {} to {}", info_.classes, fewest, most));
     info_.label_type = format::label_type(info_.classes);
+    if (std::string const named = text(where, group.get(), format::label_type_attribute, false); !named.empty()) {
+        if (named != to_string(element_type::f32) || info_.classes != 0)
+            invalid(info_.path, where.object,
+                    fmt::format("label_type is '{}' with {} classes, expected float32 and 0", named, info_.classes));
+        info_.label_type = element_type::f32;
+    }
     if (auto names = hdf5::read_strings(where, group.get(), format::class_names_attribute)) info_.class_names = std::move(*names);
     if (!info_.class_names.empty() && info_.class_names.size() != info_.classes)
         invalid(info_.path, where.object,
@@ -317,8 +324,9 @@ void dataset::check_labels(hdf5::group const& group) {
     if (form.extent.size() != 1)
         invalid(info_.path, at.object, fmt::format("has {} dimensions, expected 1 (N)", form.extent.size()));
     if (hdf5::element_of(at, labels_) != info_.label_type)
-        invalid(info_.path, at.object,
-                fmt::format("does not hold {}, the type of labels of {} classes", to_string(*info_.label_type), info_.classes));
+        invalid(
+            info_.path, at.object,
+            fmt::format("does not hold {}, the type of its labels ({} classes)", to_string(*info_.label_type), info_.classes));
     if (form.extent[0] != info_.samples)
         invalid(info_.path, where.object, fmt::format("has {} images and {} labels", info_.samples, form.extent[0]));
     if (!form.filtered && !form.big_endian && form.stored_bytes == info_.samples * info_.label_bytes())
@@ -331,7 +339,8 @@ void dataset::check_forms(hdf5::group const& group) {
     images_ = hdf5::open_dataset(where, group, format::images);
     hdf5::dataset_form const images = hdf5::form_of(at, images_);
     if (auto const why = hdf5::why_not_read(images); !why.empty()) invalid(info_.path, at.object, why);
-    if (images.extent.size() != 4)
+    bool const is_row = info_.format_version > 2 && images.extent.size() == 2;
+    if (images.extent.size() != 4 && !is_row)
         invalid(info_.path, at.object, fmt::format("has {} dimensions, expected 4 (N x C x H x W)", images.extent.size()));
     auto const type = hdf5::element_of(at, images_);
     if (!type || (info_.format_version == 1 && *type != element_type::u8))
@@ -343,7 +352,8 @@ void dataset::check_forms(hdf5::group const& group) {
     for (std::uint64_t const size : images.extent)
         if (size == 0 || __builtin_mul_overflow(bytes, size, &bytes)) invalid(info_.path, at.object, "has an impossible shape");
     info_.samples = images.extent[0];
-    info_.shape = {images.extent[1], images.extent[2], images.extent[3]};
+    info_.shape = is_row ? image_shape{1, 1, images.extent[1], true}
+                         : image_shape{images.extent[1], images.extent[2], images.extent[3], false};
     info_.chunk_samples = images.chunk.empty() ? 0 : images.chunk[0];
     info_.compressed = images.filtered;
     if (!images.filtered && !images.big_endian && images.stored_bytes == bytes) info_.image_offset = images.offset;

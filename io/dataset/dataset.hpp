@@ -28,8 +28,8 @@ struct dataset_info {
     std::size_t samples = 0;
     image_shape shape;
     element_type type = element_type::u8;                       ///< of the samples
-    std::optional<element_type> label_type = element_type::u8;  ///< u8, u16 or u32; nothing: the samples have no labels
-    std::size_t classes = 0;                                    ///< every label is below; 0 without labels
+    std::optional<element_type> label_type = element_type::u8;  ///< u8, u16 or u32; f32 of targets; nothing: no labels
+    std::size_t classes = 0;                                    ///< every label is below; 0 of targets and without labels
     std::vector<std::string> class_names;                       ///< one a class, or empty
     std::string source_images;                                  ///< names of the files it was converted from
     std::string source_labels;

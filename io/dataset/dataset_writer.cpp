@@ -27,8 +27,12 @@ void make_durable(std::string const& path) {
 
 }  // namespace
 
+std::optional<element_type> split_plan::label_type() const noexcept {
+    return targets ? element_type::f32 : format::label_type(classes);
+}
+
 std::size_t split_plan::label_bytes() const noexcept {
-    auto const label = format::label_type(classes);
+    auto const label = label_type();
     return label ? bytes_of(*label) : 0;
 }
 
@@ -242,7 +246,7 @@ dataset_writer::state::state(std::string path_, std::vector<split_plan> plans_, 
         split.first_block = blocks;
         split.blocks = format::block_count(plan.samples, plan.block_samples());
         split.contents.image_blocks.assign(split.blocks, 0);
-        split.contents.label_blocks.assign(plan.classes != 0 ? split.blocks : 0, 0);
+        split.contents.label_blocks.assign(plan.label_type() ? split.blocks : 0, 0);
         split.done.assign(split.blocks, 0);
         blocks += split.blocks;
     }
@@ -297,8 +301,8 @@ bool dataset_writer::state::prepare() {
 std::string dataset_writer::state::identity_of_all() const {
     std::string text = fmt::format("{}|{}|{}", options.identity, options.alignment_bytes, options.name);
     for (split_plan const& plan : plans)
-        text += fmt::format("|{} {} {} {} {} {} {}", plan.split, plan.samples, to_string(plan.shape), plan.chunk_samples,
-                            to_string(plan.type), plan.classes, plan.gzip_level);
+        text += fmt::format("|{} {} {} {} {} {} {} {}", plan.split, plan.samples, to_string(plan.shape), plan.chunk_samples,
+                            to_string(plan.type), plan.classes, plan.targets, plan.gzip_level);
     return xxh3_128_digits({reinterpret_cast<std::uint8_t const*>(text.data()), text.size()});
 }
 

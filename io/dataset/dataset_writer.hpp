@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,7 +36,8 @@ struct split_plan {
     image_shape shape;
     std::size_t chunk_samples = 0;  ///< 0: contiguous
     element_type type = element_type::u8;
-    std::size_t classes = 0;               ///< every label is below; 0: the samples have no labels
+    std::size_t classes = 0;               ///< every label is below; 0: the samples have no labels, or targets
+    bool targets = false;                  ///< labels are targets of a regression, of float32
     std::vector<std::string> class_names;  ///< empty, or one a class
     unsigned gzip_level = 0;               ///< 1 to 9: the samples are compressed, a block of checksums a chunk
     std::string source_images;             ///< names of the files it is made from; may be empty
@@ -43,7 +45,8 @@ struct split_plan {
     std::vector<std::string> sources;  ///< "DIGEST  BYTES  NAME" of each; may be empty
 
     std::size_t image_bytes() const noexcept { return shape.elements() * bytes_of(type); }
-    std::size_t label_bytes() const noexcept;    ///< 1, 2 or 4 by the number of classes; 0 without labels
+    std::optional<element_type> label_type() const noexcept;
+    std::size_t label_bytes() const noexcept;    ///< 1, 2 or 4 by the number of classes; 4 of targets; 0 without labels
     std::size_t block_samples() const noexcept;  ///< in a block of checksums
     bool operator==(split_plan const&) const = default;
 };

@@ -25,7 +25,7 @@ hdf5::place split_place(std::string const& path, split_plan const& plan) {
 void write_root(hdf5::place const& root, hdf5::id file, std::vector<split_plan> const& plans, writer_options const& options) {
     std::uint64_t version = 1;
     for (split_plan const& plan : plans)
-        version = std::max(version, format::version_for(plan.type, format::label_type(plan.classes)));
+        version = std::max(version, format::version_for(plan.shape, plan.type, plan.label_type()));
     hdf5::write_attribute(root, file, format::format_attribute, std::string(format::name));
     hdf5::write_attribute(root, file, format::version_attribute, version);
     hdf5::write_attribute(root, file, format::name_attribute, options.name);
@@ -36,6 +36,8 @@ void write_root(hdf5::place const& root, hdf5::id file, std::vector<split_plan> 
 void write_facts(hdf5::place const& where, hdf5::id group, split_plan const& plan) {
     hdf5::write_attribute(where, group, format::split_attribute, plan.split);
     hdf5::write_attribute(where, group, format::classes_attribute, static_cast<std::uint64_t>(plan.classes));
+    if (plan.targets)
+        hdf5::write_attribute(where, group, format::label_type_attribute, std::string(to_string(element_type::f32)));
     if (!plan.class_names.empty()) hdf5::write_attribute(where, group, format::class_names_attribute, plan.class_names);
     hdf5::write_attribute(where, group, format::source_images_attribute, plan.source_images);
     hdf5::write_attribute(where, group, format::source_labels_attribute, plan.source_labels);
@@ -61,16 +63,18 @@ array_place place_of(hdf5::place const& where, hdf5::dataset const& handle, std:
 split_places create_split(hdf5::place const& root, hdf5::file const& file, split_plan const& plan) {
     hdf5::place const where = split_place(root.file, plan);
     hdf5::group const group = hdf5::create_group(root, file, plan.split);
-    std::uint64_t const extent[4] = {plan.samples, plan.shape.channels, plan.shape.height, plan.shape.width};
-    std::uint64_t const chunk[4] = {std::min(plan.chunk_samples, plan.samples), extent[1], extent[2], extent[3]};
+    std::vector<std::uint64_t> extent{plan.samples, plan.shape.channels, plan.shape.height, plan.shape.width};
+    if (plan.shape.is_row) extent = {plan.samples, plan.shape.width};
+    std::vector<std::uint64_t> chunk = extent;
+    chunk[0] = std::min(plan.chunk_samples, plan.samples);
+    if (chunk[0] == 0) chunk.clear();
     std::uint64_t const blocks = format::block_count(plan.samples, plan.block_samples());
     split_places places;
-    hdf5::dataset const images = hdf5::create_dataset(where, group, format::images, plan.type, extent,
-                                                      {chunk, chunk[0] == 0 ? std::size_t{0} : std::size_t{4}}, plan.gzip_level);
+    hdf5::dataset const images = hdf5::create_dataset(where, group, format::images, plan.type, extent, chunk, plan.gzip_level);
     places.images = place_of({where.file, where.object + "/images"}, images, plan.image_bytes());
     hdf5::create_dataset(where, group, format::image_blocks, element_type::u64, {&blocks, 1}, {});
-    if (auto const type = format::label_type(plan.classes)) {
-        hdf5::dataset const labels = hdf5::create_dataset(where, group, format::labels, *type, {extent, 1}, {});
+    if (auto const type = plan.label_type()) {
+        hdf5::dataset const labels = hdf5::create_dataset(where, group, format::labels, *type, {extent.data(), 1}, {});
         places.labels = place_of({where.file, where.object + "/labels"}, labels, bytes_of(*type));
         hdf5::create_dataset(where, group, format::label_blocks, element_type::u64, {&blocks, 1}, {});
     }
@@ -124,7 +128,7 @@ void complete_layout(std::string const& path, std::vector<split_plan> const& pla
             hdf5::write_attribute(where, group.get(), folded, fold_checksums(checksums));
         };
         write(format::image_blocks, format::image_checksum_attribute, known.image_blocks);
-        if (plans[i].classes != 0) write(format::label_blocks, format::label_checksum_attribute, known.label_blocks);
+        if (plans[i].label_type()) write(format::label_blocks, format::label_checksum_attribute, known.label_blocks);
         if (known.values.any) {
             hdf5::write_attribute(where, group.get(), format::least_attribute, known.values.least);
             hdf5::write_attribute(where, group.get(), format::most_attribute, known.values.most);

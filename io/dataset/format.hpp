@@ -7,12 +7,13 @@
 #include <optional>
 #include <string_view>
 
+#include "io/dataset/image_shape.hpp"
 #include "io/hdf5/element_type.hpp"
 
 namespace muster::format {
 
 inline constexpr std::string_view name = "muster.dataset";
-inline constexpr std::uint64_t newest_version = 2;
+inline constexpr std::uint64_t newest_version = 3;
 inline constexpr std::string_view checksum_algorithm = "xxh3-64, seed 0, of the little-endian xxh3-64 of each block";
 
 // Attributes of the root.
@@ -25,6 +26,7 @@ inline constexpr char const* command_attribute = "command";
 // Attributes of a split's group.
 inline constexpr char const* split_attribute = "split";
 inline constexpr char const* classes_attribute = "classes";
+inline constexpr char const* label_type_attribute = "label_type";
 inline constexpr char const* class_names_attribute = "class_names";
 inline constexpr char const* source_images_attribute = "source_images";
 inline constexpr char const* source_labels_attribute = "source_labels";
@@ -59,7 +61,8 @@ inline std::optional<element_type> label_type(std::size_t classes) {
 }
 
 /// The lowest version that can say this, so that older readers take what they can.
-inline std::uint64_t version_for(element_type type, std::optional<element_type> label) {
+inline std::uint64_t version_for(image_shape const& shape, element_type type, std::optional<element_type> label) {
+    if (shape.is_row || label == element_type::f32) return 3;
     return type == element_type::u8 && label == element_type::u8 ? 1 : 2;
 }
 

@@ -5,6 +5,7 @@
 namespace muster {
 
 std::string to_string(image_shape const& shape) {
+    if (shape.is_row) return fmt::format("{}", shape.width);
     return fmt::format("{} x {} x {}", shape.channels, shape.height, shape.width);
 }
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -111,14 +112,18 @@ struct dataset_form {
     bool external = false;    ///< its elements lie in other files
     bool is_virtual = false;  ///< it is put together from other datasets, of this file or of others
     bool big_endian = false;
+    std::string missing_filter;  ///< "lzf (32000)": one that is needed to read it and is not here; empty: none is
 };
 dataset_form form_of(place const& where, dataset const& handle);
 /// Why the elements are not read: they lie elsewhere than in this dataset, and whoever made it says where, so the reader's own
-/// files might be among that. Empty if they are read.
-std::string_view why_not_read(dataset_form const& form) noexcept;
+/// files might be among that; or they are compressed by what this HDF5 does not know. Empty if they are read.
+std::string why_not_read(dataset_form const& form);
 
-/// The type of the elements, in either byte order; nothing if it is none of ours.
+/// The type of the elements, in either byte order, of an enumeration that of its values; nothing if it is none of ours.
 std::optional<element_type> element_of(place const& where, dataset const& handle);
+
+/// Values and names of the elements' enumeration, in order of value; empty if it is none.
+std::vector<std::pair<std::int64_t, std::string>> enumeration_of(place const& where, dataset const& handle);
 
 /// A chunk as it lies in the file.
 struct stored_chunk {

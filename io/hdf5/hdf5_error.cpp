@@ -18,9 +18,10 @@ constexpr std::array known_causes{
     known_cause{"unable to lock file",
                 "another program may have it open for writing; on a file system without locks (Lustre, NFS, DVS) set "
                 "HDF5_USE_FILE_LOCKING=FALSE in the environment of every rank"},
-    known_cause{"file is already open for write",
-                "if its writer died, remove the file and convert again; if no program has it open, the file system's locks are "
-                "wrong: set HDF5_USE_FILE_LOCKING=FALSE"},
+    known_cause{
+        "file is already open for write",
+        "if its writer died, `h5clear -s FILE` frees what it has (keep a copy); if no program has it open, the file system's "
+        "locks may be wrong: set HDF5_USE_FILE_LOCKING=FALSE"},
     known_cause{"truncated file", "the copy is incomplete: copy or convert it again"},
     known_cause{"file signature not found", "this is no HDF5 file: make one with `muster-stage convert`"},
     known_cause{"bad object header version number", "the file is damaged: copy or convert it again"},

@@ -31,7 +31,7 @@ std::vector<std::string> names_in(std::string const& path, std::size_t classes) 
 cifar_source::cifar_source(std::vector<std::string> files, cifar_labels labels, std::string const& class_names) {
     record_bytes_ = image_bytes + (labels == cifar_labels::ten ? 1 : 2);
     label_offset_ = labels == cifar_labels::fine ? 1 : 0;
-    facts_.shape = {3, 32, 32};
+    facts_.shape = {3, 32, 32, false};
     facts_.classes = labels == cifar_labels::ten ? 10 : labels == cifar_labels::fine ? 100 : 20;
     for (std::string& path : files) {
         std::uint64_t bytes = 0;

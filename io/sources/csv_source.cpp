@@ -4,52 +4,27 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <system_error>
 #include <type_traits>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "io/arrays/byte_source.hpp"
-#include "io/dataset/file_bytes.hpp"
 
 namespace muster {
 
 namespace {
 
 constexpr std::size_t marked_every = 1024;
-constexpr std::size_t piece_bytes = std::size_t{1} << 20;
-constexpr std::size_t longest_line = std::size_t{64} << 20;
 constexpr std::size_t most_names = 65536;
 constexpr std::array<std::string_view, 8> label_names{"label", "labels",  "class",    "target",
                                                       "y",     "species", "category", "variety"};
-
-bool is_blank(std::string_view line) {
-    return trim(line).empty();
-}
-
-std::string_view unquoted(std::string_view field) {
-    field = trim(field);
-    if (field.size() >= 2 && field.front() == '"' && field.back() == '"') field = field.substr(1, field.size() - 2);
-    return field;
-}
-
-/// Calls each(field, its offset in the line, its number); stops where that returns false.
-template <typename Each>
-void each_field(std::string_view line, char separator, Each&& each) {
-    std::size_t begin = 0;
-    for (std::size_t number = 0;; ++number) {
-        std::size_t end = begin;
-        bool quoted = false;
-        while (end < line.size() && (quoted || line[end] != separator)) quoted ^= line[end++] == '"';
-        if (!each(line.substr(begin, end - begin), begin, number) || end == line.size()) return;
-        begin = end + 1;
-    }
-}
 
 std::string lower(std::string_view text) {
     std::string out(text);
@@ -58,26 +33,42 @@ std::string lower(std::string_view text) {
     return out;
 }
 
-std::optional<std::uint32_t> whole_number(std::string_view text) {
-    std::uint32_t value = 0;
+bool is_label_name(std::string const& name) {
+    return std::find(label_names.begin(), label_names.end(), lower(name)) != label_names.end();
+}
+
+/// A number too small for its type is 0, as NumPy takes it; one too large is none.
+template <typename Number>
+std::optional<Number> real_of(std::string_view text) {
+    if (text.starts_with('+')) text.remove_prefix(1);
+    Number value{};
     auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (code != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
-    return value;
+    if (text.empty() || end != text.data() + text.size()) return std::nullopt;
+    if (code == std::errc()) return value;
+    if (code != std::errc::result_out_of_range) return std::nullopt;
+    bool const negative = text.starts_with('-');
+    if (negative) text.remove_prefix(1);
+    std::size_t const exponent = text.find_first_of("eE");
+    bool const tiny = exponent != std::string_view::npos ? text.substr(exponent + 1).starts_with('-')
+                                                         : text.find_first_not_of('0') == text.find('.');
+    if (!tiny) return std::nullopt;
+    return negative ? -Number{0} : Number{0};
 }
 
 template <typename Number>
 bool store(std::string_view text, std::uint8_t* to) {
     Number value{};
     if constexpr (std::is_floating_point_v<Number>) {
-        if (text.starts_with('+')) text.remove_prefix(1);
-        auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (code != std::errc() || end != text.data() + text.size() || text.empty()) return false;
+        auto const found = real_of<Number>(text);
+        if (!found) return false;
+        value = *found;
     } else {
+        if (text.starts_with('+')) text.remove_prefix(1);
         auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
         bool whole = code == std::errc() && !text.empty();
         for (char const* rest = end; whole && rest != text.data() + text.size(); ++rest)  // "255.0" is a whole number too
             whole = *rest == '0' || (rest == end && *rest == '.');
-        if (!whole) return false;
+        if (!whole || (end != text.data() + text.size() && *end != '.')) return false;
     }
     std::memcpy(to, &value, sizeof value);
     return true;
@@ -100,199 +91,376 @@ bool store_as(element_type type, std::string_view text, std::uint8_t* to) {
 }
 
 bool is_number(std::string_view text) {
-    std::uint8_t ignored[8];
-    return store_as(element_type::f64, unquoted(text), ignored);
+    return real_of<double>(text).has_value();
+}
+
+bool has_decimal_comma(std::string_view text) {
+    std::string with_point(text);
+    std::size_t const comma = with_point.find(',');
+    if (comma == std::string::npos) return false;
+    with_point[comma] = '.';
+    return is_number(with_point);
+}
+
+bool is_class_number(double value) {
+    return value >= 0 && value < 4294967295.0 && value == std::floor(value);
+}
+
+/// "0,1,2" or "1,2,3": what pandas calls columns that have no names.
+bool counts_up(std::vector<std::string> const& fields) {
+    std::optional<double> before;
+    std::size_t numbers = 0;
+    for (std::string const& field : fields) {
+        auto const value = real_of<double>(field);
+        if (!value) continue;
+        if (before ? *value != *before + 1 : *value != 0 && *value != 1) return false;
+        before = value;
+        ++numbers;
+    }
+    return numbers > 0;
+}
+
+std::vector<std::string> fields_of(std::string_view row, char separator) {
+    std::vector<std::string> fields;
+    std::string buffer;
+    each_field(row, separator, [&](std::string_view field, std::size_t, std::size_t) {
+        fields.emplace_back(unquoted(field, buffer));
+        return true;
+    });
+    return fields;
+}
+
+bool ends_as_tsv(std::string name) {
+    name = lower(name);
+    return name.ends_with(".tsv") || name.ends_with(".tsv.gz");
 }
 
 }  // namespace
 
-/// Goes through the lines from a mark on.
-struct csv_source::reader {
-    reader(csv_source const& from_, mark start) : from(from_), next(start.offset), number(start.line) {}
-
-    /// The next line that is not blank, without its end; nothing at the end of the file. Good until the next call.
-    std::optional<std::string_view> line() {
-        for (;;) {
-            std::size_t end = text.find('\n', position);
-            while (end == std::string::npos && next < from.bytes_) {
-                refill();
-                end = text.find('\n', position);
-            }
-            if (end == std::string::npos && position == text.size()) return std::nullopt;
-            std::string_view found(text.data() + position, (end == std::string::npos ? text.size() : end) - position);
-            offset = next - (text.size() - position);
-            position = end == std::string::npos ? text.size() : end + 1;
-            ++number;
-            if (found.ends_with('\r')) found.remove_suffix(1);
-            if (!is_blank(found)) return found;
-        }
-    }
-
-    void refill() {
-        text.erase(0, position);
-        position = 0;
-        if (text.size() > longest_line)
-            throw error(errc::invalid_data,
-                        fmt::format("{}:{}: a line of more than {} bytes; this is no CSV file: give another one", from.path_,
-                                    number, longest_line));
-        std::size_t const old = text.size();
-        text.resize(old + static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, from.bytes_ - next)));
-        std::span<std::uint8_t> const part(reinterpret_cast<std::uint8_t*>(text.data()) + old, text.size() - old);
-        read_exactly(from.fd_.get(), from.path_, next, part);
-        next += part.size();
-    }
-
-    csv_source const& from;
-    std::string text;
-    std::size_t position = 0;
-    std::uint64_t next;        ///< offset of what is not read yet
-    std::uint64_t offset = 0;  ///< of the line given last
-    std::size_t number;        ///< of the line to give next; of the line given last plus one
-};
-
-csv_source::csv_source(std::string path, source_options const& options)
-    : path_(std::move(path)), fd_(open_regular(path_, bytes_)) {
+csv_source::csv_source(std::string path, source_options const& options) : path_(std::move(path)), lines_(path_, 0) {
     facts_.type = options.type.value_or(element_type::f32);
     facts_.images = std::filesystem::path(path_).filename().string();
     facts_.labels = facts_.images;
     read_beginning(options);
-    index();
+    find_label_column(options);
+    choose_columns(options);
+    index(options.labels_are);
 }
 
-void csv_source::fail(std::string_view line, std::size_t number, std::size_t column, std::string_view message) const {
-    throw error(errc::invalid_data, render_caret(fmt::format("{}:{}:{}", path_, number, column + 1), line, column, message));
+void csv_source::fail(std::string_view row, std::size_t column, std::string_view message) const {
+    fail({std::string(row), lines_.place().line, column, {}, 0}, message);
+}
+
+/// A row may have several lines, of which the one with the fault is shown.
+void csv_source::fail(seen const& at, std::string_view message) const {
+    std::size_t const before = at.column == 0 ? std::string::npos : at.row.rfind('\n', at.column - 1);
+    std::size_t const start = before == std::string::npos ? 0 : before + 1;
+    std::size_t const line =
+        at.line + static_cast<std::size_t>(std::count(at.row.begin(), at.row.begin() + static_cast<std::ptrdiff_t>(start), '\n'));
+    std::string const shown = at.row.substr(start, at.row.find('\n', start) - start);
+    throw error(errc::invalid_data,
+                render_caret(fmt::format("{}:{}:{}", path_, line, at.column - start + 1), shown, at.column - start, message));
 }
 
 void csv_source::read_beginning(source_options const& options) {
-    reader lines(*this, {0, 1});
-    auto const beginning = lines.line();
+    auto const beginning = lines_.next();
     if (!beginning) throw error(errc::invalid_data, fmt::format("{}: holds no line; give another file", path_));
-    std::string const line(*beginning);
-    if (line.find('\0') != std::string::npos)
+    std::string const row(*beginning);
+    if (row.find('\0') != std::string::npos)
         throw error(errc::invalid_data, fmt::format("{}: holds binary data, no CSV text; give the right file, or --from", path_));
-    separator_ = line.find(',') != std::string::npos ? ',' : line.find(';') != std::string::npos ? ';' : '\t';
-    std::vector<std::string> names;
-    bool any_number = false;
-    each_field(line, separator_, [&](std::string_view field, std::size_t, std::size_t) {
-        names.emplace_back(unquoted(field));
-        any_number = any_number || is_number(field);
-        return true;
-    });
-    columns_ = names.size();
-    bool const has_header = options.header.value_or(!any_number);
-    first_ =
-        has_header ? mark{lines.next - (lines.text.size() - lines.position), lines.number} : mark{lines.offset, lines.number - 1};
-    if (!has_header) names.clear();
-    find_label_column(names, options);
-    facts_.labelled = label_column_.has_value();
-    std::size_t const numbers = columns_ - (label_column_ ? 1 : 0);
-    if (numbers == 0)
-        throw error(errc::invalid_data, fmt::format("{}: has no column beside the labels; give a file with samples", path_));
-    facts_.shape = {1, 1, numbers};
-}
-
-void csv_source::find_label_column(std::vector<std::string> const& names, source_options const& options) {
-    std::string const& wanted = options.label_column;
-    if (wanted == "none") return;
-    if (auto const number = whole_number(wanted); number && *number >= 1 && *number <= columns_) {
-        label_column_ = *number - 1;
+    if (row.find('\r') != std::string::npos)
+        throw error(errc::invalid_data,
+                    fmt::format("{}: its lines end with a carriage return alone; make them lines with `tr '\\r' "
+                                "'\\n'`",
+                                path_));
+    separator_ = separator_of(row, ends_as_tsv(path_));
+    lines_.set_separator(separator_);
+    first_ = lines_.place();
+    std::vector<std::string> first = fields_of(row, separator_);
+    columns_ = first.size();
+    auto const second = lines_.next();
+    csv_place const behind = lines_.place();
+    if (!is_header(first, second ? fields_of(*second, separator_) : std::vector<std::string>(), options)) {
+        first_row_ = row.substr(0, 60);
         return;
     }
-    for (std::size_t i = 0; i < names.size(); ++i)
-        if (wanted.empty() ? std::find(label_names.begin(), label_names.end(), lower(names[i])) != label_names.end()
-                           : names[i] == wanted) {
-            label_column_ = i;
-            return;
-        }
-    if (wanted.empty())
-        throw error(
-            errc::usage,
-            fmt::format("{}: no column is named label, class, target or y; give --label-column with a name, a number from 1 "
-                        "to {}, or none",
-                        path_, columns_));
-    auto const near = nearest(wanted, names);
-    throw error(errc::usage, fmt::format("{}: has no column '{}'{}; give a name of its header, a number from 1 to {}, or none",
-                                         path_, wanted, near ? fmt::format(", but {}", *near) : "", columns_));
+    if (!second) throw error(errc::invalid_data, fmt::format("{}: holds no sample; give another file", path_));
+    for (std::size_t i = 0; i < first.size(); ++i)
+        if (auto const at = not_utf8_at(first[i]))
+            throw error(
+                errc::invalid_data,
+                fmt::format("{}:1: column {}: '{}' is no UTF-8 (byte {}); convert the file, as `iconv -f latin1 -t UTF-8` does",
+                            path_, i + 1, without_controls(first[i]), *at + 1));
+    first_ = behind;
+    names_ = std::move(first);
 }
 
-void csv_source::index() {
-    reader lines(*this, first_);
-    std::set<std::string, std::less<>> names;
-    bool all_numbers = true;
-    while (auto const line = lines.line()) {
-        if (facts_.samples % marked_every == 0) marks_.push_back({lines.offset, lines.number - 1});
-        ++facts_.samples;
-        if (!label_column_) continue;
-        each_field(*line, separator_, [&](std::string_view field, std::size_t column, std::size_t number) {
-            if (number < *label_column_) return true;
-            std::string_view const text = unquoted(field);
-            auto const value = whole_number(text);
-            if (value) largest_ = std::max(largest_, *value);
-            all_numbers = all_numbers && value;
-            if (text.empty()) fail(*line, lines.number - 1, column, "an empty label; give every sample one");
-            if (names.size() < most_names && names.find(text) == names.end()) names.emplace(text);
-            return false;
-        });
+/// A header is told from a sample by what cannot be one; where both are likely, neither is taken silently.
+bool csv_source::is_header(std::vector<std::string> const& first, std::vector<std::string> const& second,
+                           source_options const& options) const {
+    if (options.header) return *options.header;
+    auto const numbers = static_cast<std::size_t>(std::count_if(first.begin(), first.end(), is_number));
+    if (numbers == 0) return true;
+    auto const ask = [&](std::string_view why) {
+        throw error(errc::usage,
+                    fmt::format("{}: the first line may name the columns or be a sample: {}; give --header yes or --header no",
+                                path_, why));
+    };
+    if (numbers == first.size()) {
+        if (first.size() > 2 && counts_up(first) && real_of<double>(first[0]) == 0.0) ask("it counts its columns");
+        return false;
     }
-    if (facts_.samples == 0) throw error(errc::invalid_data, fmt::format("{}: holds no sample; give another file", path_));
-    if (all_numbers || !label_column_) return;
-    if (names.size() >= most_names)
+    bool const named = std::any_of(first.begin(), first.end(), [&](std::string const& name) {
+        return is_label_name(name) || (!name.empty() && name == options.label_column && !is_number(name));
+    });
+    if (named || counts_up(first)) return true;
+    for (std::size_t i = 0; i < std::min(first.size(), second.size()); ++i)
+        if (!first[i].empty() && !is_number(first[i]) && is_number(second[i]))
+            ask(fmt::format("it has numbers, and '{}' where the next line has {}", without_controls(first[i].substr(0, 40)),
+                            second[i]));
+    return false;
+}
+
+std::size_t csv_source::column_of(std::string const& wanted, std::string_view option) const {
+    if (auto const at = std::find(names_.begin(), names_.end(), wanted); at != names_.end())
+        return static_cast<std::size_t>(at - names_.begin());
+    if (auto const number = parse_integer(wanted); number && *number >= 1 && static_cast<std::size_t>(*number) <= columns_)
+        return static_cast<std::size_t>(*number - 1);
+    auto const near = nearest(wanted, names_);
+    throw error(errc::usage, fmt::format("{}: {}: has no column '{}'{}; give a name of its header, or a number from 1 to {}{}",
+                                         path_, option, wanted, near ? fmt::format(", but {}", *near) : "", columns_,
+                                         option == "--label-column" ? ", or none" : ""));
+}
+
+void csv_source::find_label_column(source_options const& options) {
+    std::string const& wanted = options.label_column;
+    if (wanted == "none") return;
+    if (!wanted.empty()) {
+        label_column_ = column_of(wanted, "--label-column");
+    } else if (auto const at = std::find_if(names_.begin(), names_.end(), is_label_name); at != names_.end()) {
+        label_column_ = static_cast<std::size_t>(at - names_.begin());
+    } else {
+        std::string const data =
+            names_.empty() && !options.header
+                ? fmt::format(" (the first line, {}, was taken for a sample; --header yes if it names the columns)",
+                              without_controls(first_row_))
+                : "";
+        throw error(errc::usage,
+                    fmt::format("{}: no column is named label, class, target or y{}; give --label-column with a name, a "
+                                "number from 1 to {}, or none",
+                                path_, data, columns_));
+    }
+}
+
+void csv_source::choose_columns(source_options const& options) {
+    slots_.assign(columns_, not_taken);
+    std::vector<std::size_t> taken;
+    for (std::string const& name : options.columns) {
+        std::size_t const column = column_of(name, "--columns");
+        if (column != label_column_ && std::find(taken.begin(), taken.end(), column) == taken.end()) taken.push_back(column);
+    }
+    for (std::size_t i = 0; options.columns.empty() && i < columns_; ++i)
+        if (i != label_column_) taken.push_back(i);
+    for (std::string const& name : options.drop) {
+        std::size_t const column = column_of(name, "--drop");
+        if (column == label_column_)
+            throw error(errc::usage, fmt::format("{}: --drop: '{}' is the column of labels; give another --label-column, or none",
+                                                 path_, name));
+        std::erase(taken, column);
+    }
+    if (options.columns.empty() && !names_.empty() && (names_[0].empty() || names_[0] == "Unnamed: 0") &&
+        std::erase(taken, std::size_t{0}) > 0)
+        notes_.words.push_back(
+            fmt::format("the first column of {} has no name, as pandas' index, and was left out", facts_.images));
+    if (taken.empty())
+        throw error(errc::invalid_data, fmt::format("{}: has no column beside the labels; give a file with samples", path_));
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+        slots_[taken[i]] = i;
+        if (!names_.empty()) facts_.columns.push_back(names_[taken[i]]);
+    }
+    if (label_column_) slots_[*label_column_] = of_label;
+    facts_.labelled = label_column_.has_value();
+    facts_.shape = {1, 1, taken.size(), true};
+}
+
+void csv_source::order_columns(std::vector<std::string> const& names) {
+    std::vector<std::size_t> place(names.size());
+    for (std::size_t i = 0; i < names.size(); ++i)
+        place[static_cast<std::size_t>(std::find(facts_.columns.begin(), facts_.columns.end(), names[i]) -
+                                       facts_.columns.begin())] = i;
+    for (std::size_t& slot : slots_)
+        if (slot < names.size()) slot = place[slot];
+    facts_.columns = names;
+}
+
+/// What is seen of the labels on the way through the file.
+struct csv_source::label_index {
+    std::optional<label_kind> asked;
+    std::set<std::string, std::less<>> names;
+    seen number, name;
+    seen fraction, outside;  ///< numbers that are no classes: targets; whole ones below 0 or too large, which may be either
+    double largest = 0;
+};
+
+void csv_source::note_label(std::string_view text, std::string_view row, std::size_t column, label_index& labels) const {
+    if (text.empty()) fail(row, column, "an empty label; give every sample one");
+    auto const note = [&](seen& of) {
+        if (of.count++ == 0) of = {std::string(row), lines_.place().line, column, std::string(text), 1};
+    };
+    auto const value = labels.asked == label_kind::name ? std::nullopt : real_of<double>(text);
+    if (!value) {
+        if (labels.asked && *labels.asked != label_kind::name)
+            fail(row, column,
+                 fmt::format("the label '{}' is no number; mend it, or give another --label-column or --label-type",
+                             without_controls(text.substr(0, 40))));
+        if (auto const at = not_utf8_at(text))
+            fail(row, column,
+                 fmt::format("the label '{}' is no UTF-8 (byte {}); convert the file, as `iconv -f latin1 -t UTF-8` does",
+                             without_controls(text.substr(0, 40)), *at + 1));
+        note(labels.name);
+        if (labels.names.size() < most_names && labels.names.find(text) == labels.names.end()) labels.names.emplace(text);
+        return;
+    }
+    if (!std::isfinite(*value) || std::abs(*value) > std::numeric_limits<float>::max())
+        fail(row, column, fmt::format("'{}' is no label; mend it, or give --label-type name if it is the name of a class", text));
+    note(labels.number);
+    labels.largest = std::max(labels.largest, *value);
+    if (is_class_number(*value) || labels.asked == label_kind::target) return;
+    if (labels.asked == label_kind::number)
+        fail(row, column,
+             fmt::format("the label {} is no class, a whole number from 0; mend it, or give another --label-type", text));
+    note(*value == std::floor(*value) ? labels.outside : labels.fraction);
+}
+
+void csv_source::settle_labels(label_index const& labels) {
+    seen const& odd = labels.number.count < labels.name.count ? labels.number : labels.name;
+    if (labels.number.count > 0 && labels.name.count > 0)
+        fail(odd,
+             fmt::format(
+                 "the label '{}' is {}, {} others of the file are {}; mend it, or give --label-type name if all are names",
+                 without_controls(odd.text.substr(0, 40)), &odd == &labels.name ? "no number" : "a number",
+                 &odd == &labels.name ? labels.number.count : labels.name.count, &odd == &labels.name ? "numbers" : "names"));
+    if (labels.name.count == 0) {
+        kind_ = labels.asked.value_or(label_kind::number);
+        if (!labels.asked && labels.outside.count > 0 && labels.fraction.count == 0)
+            fail(labels.outside,
+                 fmt::format("the label {} is no class: these are numbered from 0; give --label-type float if the labels "
+                             "are targets of a regression, or name if they are names of classes",
+                             labels.outside.text));
+        scan_.no_class = labels.asked == label_kind::target ? labels.number.text : labels.fraction.text;
+        scan_.largest = static_cast<std::uint32_t>(std::min(labels.largest, 4294967294.0));
+        return;
+    }
+    if (!labels.asked && has_decimal_comma(labels.name.text))
+        fail(labels.name, fmt::format("'{}' has a decimal comma; write a point, or give --label-type name", labels.name.text));
+    if (labels.names.size() >= most_names)
         throw error(errc::invalid_data, fmt::format("{}: column {} has {} different texts and more; give the column of labels "
                                                     "(--label-column)",
                                                     path_, *label_column_ + 1, most_names));
-    facts_.class_names.assign(names.begin(), names.end());
-    facts_.classes = names.size();
+    kind_ = label_kind::name;
+    facts_.class_names.assign(labels.names.begin(), labels.names.end());
+    facts_.classes = labels.names.size();
 }
 
-std::uint32_t csv_source::label_of(std::string_view field, std::string_view line, std::size_t number) const {
-    std::string_view const text = unquoted(field);
-    auto const column = static_cast<std::size_t>(field.data() - line.data());
-    if (facts_.class_names.empty()) {
-        if (auto const value = whole_number(text)) return *value;
-        fail(line, number, column, "the label is no whole number from 0; mend the line, or give another --label-column");
+void csv_source::index(std::optional<label_kind> asked) {
+    lines_.go_to(first_);
+    label_index labels;
+    labels.asked = asked;
+    while (auto const row = lines_.next()) {
+        if (facts_.samples % marked_every == 0) marks_.push_back(lines_.place());
+        ++facts_.samples;
+        if (!label_column_) continue;
+        bool found = false;
+        each_field(*row, separator_, [&](std::string_view field, std::size_t column, std::size_t number) {
+            if (number < *label_column_) return true;
+            found = true;
+            note_label(unquoted(field, buffer_), *row, column, labels);
+            return false;
+        });
+        if (!found)
+            fail(*row, row->size(),
+                 fmt::format("the row ends before column {}, that of the labels; mend the line", *label_column_ + 1));
     }
-    auto const found = std::lower_bound(facts_.class_names.begin(), facts_.class_names.end(), text);
-    if (found == facts_.class_names.end() || *found != text)
-        fail(line, number, column, "a label that was not there before: the file changed");
-    return static_cast<std::uint32_t>(found - facts_.class_names.begin());
+    if (facts_.samples == 0) throw error(errc::invalid_data, fmt::format("{}: holds no sample; give another file", path_));
+    if (label_column_) settle_labels(labels);
+    next_sample_ = SIZE_MAX;
 }
 
-void csv_source::parse_line(std::string_view line, std::size_t number, std::uint8_t* elements, std::uint32_t* label) const {
+std::uint32_t csv_source::label_of(std::string_view field, std::string_view row) const {
+    std::string buffer;
+    std::string_view const text = unquoted(field, buffer);
+    auto const column = static_cast<std::size_t>(field.data() - row.data());
+    if (kind_ == label_kind::name) {
+        auto const found = std::lower_bound(facts_.class_names.begin(), facts_.class_names.end(), text);
+        if (found == facts_.class_names.end() || *found != text)
+            fail(row, column, "a label that was not there before: the file changed");
+        return static_cast<std::uint32_t>(found - facts_.class_names.begin());
+    }
+    auto const value = real_of<double>(text);
+    if (value && kind_ == label_kind::target) return std::bit_cast<std::uint32_t>(static_cast<float>(*value));
+    if (!value || !is_class_number(*value))
+        fail(row, column, "the label is no whole number from 0; mend the line, or give another --label-column");
+    return static_cast<std::uint32_t>(*value);
+}
+
+void csv_source::fail_feature(std::string_view text, std::string_view row, std::size_t column, std::size_t place) const {
+    std::string const name = names_.empty() || names_[place].empty() ? fmt::format("{}", place + 1) : names_[place];
+    if (text.empty())
+        fail(row, column,
+             fmt::format("an empty cell of column {0}; fill it{1}, or leave the column out: --drop {0}", without_controls(name),
+                         is_real(facts_.type) ? " (nan stands for what is not known)" : ""));
+    if (has_decimal_comma(text)) fail(row, column, fmt::format("'{}' has a decimal comma; write a point", text));
+    fail(row, column,
+         fmt::format("'{}' is no {}; mend it, give another --type or --label-column, or leave the column out: --drop {}",
+                     without_controls(text.substr(0, 40)), to_string(facts_.type), without_controls(name)));
+}
+
+void csv_source::parse_row(std::string_view row, std::uint8_t* elements, std::uint32_t* label) {
     std::size_t const size = bytes_of(facts_.type);
     std::size_t fields = 0;
-    each_field(line, separator_, [&](std::string_view field, std::size_t column, std::size_t place) {
+    each_field(row, separator_, [&](std::string_view field, std::size_t column, std::size_t place) {
         if (place >= columns_)
-            fail(line, number, column, fmt::format("more fields than the {} of the first line; mend the line", columns_));
+            fail(row, column, fmt::format("more fields than the {} of the first line; mend the line", columns_));
         ++fields;
-        if (label_column_ && place == *label_column_) {
-            *label = label_of(field, line, number);
-            return true;
+        std::size_t const slot = slots_[place];
+        if (slot == of_label) {
+            *label = label_of(field, row);
+        } else if (slot != not_taken) {
+            std::string_view const text = unquoted(field, buffer_);
+            if (!store_as(facts_.type, text, elements + slot * size)) fail_feature(text, row, column, place);
         }
-        if (!store_as(facts_.type, unquoted(field), elements))
-            fail(line, number, column,
-                 fmt::format("'{}' is no {}; mend it, or give another --type or --label-column",
-                             without_controls(unquoted(field).substr(0, 40)), to_string(facts_.type)));
-        elements += size;
         return true;
     });
     if (fields < columns_)
-        fail(line, number, line.size(), fmt::format("{} fields, and the first line has {}; mend the line", fields, columns_));
+        fail(row, row.size(), fmt::format("{} fields, and the first line has {}; mend the line", fields, columns_));
 }
 
 void csv_source::read(hyperslab rows, std::span<std::uint8_t> images, std::span<std::uint32_t> labels) {
-    std::size_t const from = rows.first / marked_every;
-    reader lines(*this, marks_.at(from));
+    std::size_t const mark = rows.first / marked_every;
+    if (next_sample_ > rows.first || next_sample_ < mark * marked_every) {
+        lines_.go_to(marks_.at(mark));
+        next_sample_ = mark * marked_every;
+    }
     std::size_t const sample_bytes = facts_.shape.elements() * bytes_of(facts_.type);
     std::uint32_t ignored = 0;
-    for (std::size_t sample = from * marked_every; sample < rows.end(); ++sample) {
-        auto const line = lines.line();
-        if (!line)
-            throw error(errc::invalid_data,
-                        fmt::format("{}: ends after {} samples: it changed while it was read; convert it again", path_, sample));
-        if (sample < rows.first) continue;
-        std::size_t const to = sample - rows.first;
-        parse_line(*line, lines.number - 1, images.data() + to * sample_bytes, label_column_ ? &labels[to] : &ignored);
+    for (; next_sample_ < rows.end(); ++next_sample_) {
+        auto const row = lines_.next();
+        if (!row)
+            throw error(
+                errc::invalid_data,
+                fmt::format("{}: ends after {} samples: it changed while it was read; convert it again", path_, next_sample_));
+        if (next_sample_ < rows.first) continue;
+        std::size_t const to = next_sample_ - rows.first;
+        parse_row(*row, images.data() + to * sample_bytes, label_column_ ? &labels[to] : &ignored);
     }
+}
+
+void csv_source::look_at(hyperslab rows, std::span<std::int32_t>) {
+    constexpr std::size_t step = 1024;
+    std::vector<std::uint8_t> elements(std::min(step, rows.count) * facts_.shape.elements() * bytes_of(facts_.type));
+    std::vector<std::uint32_t> labels(step);
+    for (std::size_t first = rows.first; first < rows.end(); first += step)
+        read(intersect(rows, {first, step}), elements, labels);
 }
 
 void csv_source::fail_label(std::size_t sample, std::uint32_t label, std::size_t classes) const {

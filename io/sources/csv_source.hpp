@@ -1,52 +1,73 @@
-// CSV files: reads a line a sample, a column of labels among columns of numbers.
+// CSV files: reads a row a sample, a column of labels among columns of numbers.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.hpp"
+#include "io/sources/csv_lines.hpp"
 #include "io/sources/sample_source.hpp"
 
 namespace muster {
 
 /// Columns are divided by commas, or by semicolons or tabs where the first line has no comma; a field may stand in double quotes.
-/// Empty lines are passed over. A sample is a row of 1 x 1 x its numbers. Labels are whole numbers, or names: these are numbered
-/// in order of name. Opening goes through the whole file once, for its lines and its labels. A fault is shown with line, column and
-/// caret.
+/// Empty lines are passed over. A sample is a row of numbers. All labels are numbers, or all are names, which are numbered in order of
+/// name. Opening goes through the whole file once, for its rows and its labels. A fault is shown with line, column and caret.
 class csv_source : public sample_source {
   public:
     csv_source(std::string path, source_options const& options);
     std::vector<std::string> files() const override { return {path_}; }
     void read(hyperslab rows, std::span<std::uint8_t> images, std::span<std::uint32_t> labels) override;
-    std::uint32_t largest_label() override { return largest_; }
+    label_scan scan_labels() override { return scan_; }
+    void look_at(hyperslab rows, std::span<std::int32_t> damaged) override;
+    void take_targets() override { kind_ = label_kind::target; }
+    void order_columns(std::vector<std::string> const& names) override;
     [[noreturn]] void fail_label(std::size_t sample, std::uint32_t label, std::size_t classes) const override;
 
   private:
-    /// A place from which lines are counted: every so many samples one is kept.
-    struct mark {
-        std::uint64_t offset = 0;
+    static constexpr std::size_t of_label = SIZE_MAX;
+    static constexpr std::size_t not_taken = SIZE_MAX - 1;
+
+    /// A label and where it stands, so that it can be shown later.
+    struct seen {
+        std::string row;
         std::size_t line = 0;
+        std::size_t column = 0;
+        std::string text;
+        std::size_t count = 0;  ///< of its kind
     };
-    struct reader;
+    struct label_index;
 
     void read_beginning(source_options const& options);
-    void find_label_column(std::vector<std::string> const& names, source_options const& options);
-    void index();
-    void note_label(std::string_view text, std::string_view line, std::size_t number, std::size_t& numbers);
-    std::uint32_t label_of(std::string_view field, std::string_view line, std::size_t number) const;
-    void parse_line(std::string_view line, std::size_t number, std::uint8_t* elements, std::uint32_t* label) const;
-    [[noreturn]] void fail(std::string_view line, std::size_t number, std::size_t column, std::string_view message) const;
+    bool is_header(std::vector<std::string> const& first, std::vector<std::string> const& second,
+                   source_options const& options) const;
+    void find_label_column(source_options const& options);
+    void choose_columns(source_options const& options);
+    std::size_t column_of(std::string const& wanted, std::string_view option) const;
+    void index(std::optional<label_kind> asked);
+    void note_label(std::string_view text, std::string_view row, std::size_t column, label_index& labels) const;
+    void settle_labels(label_index const& labels);
+    std::uint32_t label_of(std::string_view field, std::string_view row) const;
+    void parse_row(std::string_view row, std::uint8_t* elements, std::uint32_t* label);
+    [[noreturn]] void fail_feature(std::string_view text, std::string_view row, std::size_t column, std::size_t place) const;
+    [[noreturn]] void fail(std::string_view row, std::size_t column, std::string_view message) const;
+    [[noreturn]] void fail(seen const& at, std::string_view message) const;
 
     std::string path_;
-    std::uint64_t bytes_ = 0;
-    unique_fd fd_;  // opening it sets bytes_
+    csv_lines lines_;
     char separator_ = ',';
     std::size_t columns_ = 0;
+    std::vector<std::string> names_;  ///< of the columns; empty without a header
+    std::string first_row_;           ///< that was taken for data
     std::optional<std::size_t> label_column_;
-    mark first_;               ///< the first line with a sample
-    std::vector<mark> marks_;  ///< of samples 0, step, 2 * step …
-    std::uint32_t largest_ = 0;
+    std::vector<std::size_t> slots_;  ///< of each column: where in a sample its number goes, or of_label, or not_taken
+    label_kind kind_ = label_kind::number;
+    label_scan scan_;
+    csv_place first_;               ///< the first row with a sample
+    std::vector<csv_place> marks_;  ///< of samples 0, step, 2 * step …
+    std::size_t next_sample_ = 0;   ///< that lines_ gives; SIZE_MAX: it stands elsewhere
+    std::string buffer_;
 };
 
 }  // namespace muster

@@ -5,31 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <csetjmp>
-#include <cstdio>
-
-// After <cstdio>, whose names it uses.
-#include <jpeglib.h>
 
 #include "base/error.hpp"
-#include "base/text.hpp"
+#include "io/sources/picture_readers.hpp"
 
 namespace muster {
 
 namespace {
-
-[[noreturn]] void refuse(std::string const& name, std::string_view what, std::string_view advice) {
-    throw error(errc::invalid_data, fmt::format("{}: {}; {}", name, what, advice));
-}
-
-constexpr std::string_view damaged_advice = "the file is damaged: copy or download it again";
-
-void check_size(std::string const& name, std::uint64_t width, std::uint64_t height) {
-    if (width == 0 || height == 0) refuse(name, fmt::format("{} x {} pixels", width, height), damaged_advice);
-    if (width > most_pixels || height > most_pixels || width * height > most_pixels)
-        refuse(name, fmt::format("its header tells of {} x {} pixels, and at most {} are read", width, height, most_pixels),
-               "leave it out, or make it smaller");
-}
 
 bool is_png(std::span<std::uint8_t const> bytes) {
     static constexpr std::uint8_t magic[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
@@ -40,116 +22,38 @@ bool is_jpeg(std::span<std::uint8_t const> bytes) {
     return bytes.size() >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff;
 }
 
-/// libpng's simplified interface: it reports failures by return value.
-class png_reader {
-  public:
-    png_reader(std::span<std::uint8_t const> bytes, std::string const& name) : png_reader(name) {
-        if (png_image_begin_read_from_memory(&image_, bytes.data(), bytes.size()) == 0) fail();
-        check_size(name, image_.width, image_.height);
-        // Deflate makes at most 1032 bytes of one, and a pixel takes an eighth of a byte or more.
-        if (std::uint64_t{image_.width} * image_.height / 8 > bytes.size() * std::uint64_t{1032})
-            refuse(name,
-                   fmt::format("its header tells of {} x {} pixels, which {} bytes cannot hold", image_.width, image_.height,
-                               bytes.size()),
-                   damaged_advice);
-    }
-    ~png_reader() { png_image_free(&image_); }
-    png_reader(png_reader const&) = delete;
-    png_reader& operator=(png_reader const&) = delete;
-
-    image_shape shape() const {
-        return {(image_.format & PNG_FORMAT_FLAG_COLOR) != 0 ? std::size_t{3} : std::size_t{1}, image_.height, image_.width};
-    }
-    picture read(std::size_t channels) {
-        image_.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-        picture made{image_.width, image_.height, channels, {}};
-        made.pixels.resize(PNG_IMAGE_SIZE(image_));
-        png_color const black{0, 0, 0};
-        if (png_image_finish_read(&image_, &black, made.pixels.data(), 0, nullptr) == 0) fail();
-        return made;
-    }
-
-  private:
-    /// Made first, so that the destructor runs where the rest of a constructor fails.
-    explicit png_reader(std::string const& name) : name_(name) { image_.version = PNG_IMAGE_VERSION; }
-    [[noreturn]] void fail() const { refuse(name_, fmt::format("PNG: {}", without_controls(image_.message)), damaged_advice); }
-
-    std::string const& name_;
-    png_image image_{};
-};
-
-struct jpeg_failure : jpeg_error_mgr {
-    std::jmp_buf back;
-    char message[JMSG_LENGTH_MAX];
-};
-
-extern "C" void jpeg_failed(j_common_ptr info) {
-    auto* const failure = static_cast<jpeg_failure*>(info->err);
-    info->err->format_message(info, failure->message);
-    std::longjmp(failure->back, 1);
-}
-extern "C" void jpeg_silent(j_common_ptr) {}
-extern "C" void jpeg_warned(j_common_ptr info, int level) {
-    if (level < 0) jpeg_failed(info);  // a warning: data that are damaged or missing
-}
-
-/// libjpeg reports failures by a jump: what has a destructor lives outside of the functions that jump.
-class jpeg_reader {
-  public:
-    jpeg_reader(std::span<std::uint8_t const> bytes, std::string const& name) : jpeg_reader(name) {
-        if (!read_header(bytes)) fail();
-        check_size(name, info_.image_width, info_.image_height);
-    }
-    ~jpeg_reader() { jpeg_destroy_decompress(&info_); }
-    jpeg_reader(jpeg_reader const&) = delete;
-    jpeg_reader& operator=(jpeg_reader const&) = delete;
-
-    image_shape shape() const {
-        return {info_.num_components == 1 ? std::size_t{1} : std::size_t{3}, info_.image_height, info_.image_width};
-    }
-    picture read(std::size_t channels) {
-        if (info_.num_components == 4)
-            refuse(name_, "a JPEG of four inks (CMYK)", "make it RGB first, as `convert IN -colorspace sRGB OUT` does");
-        picture made{info_.image_width, info_.image_height, channels, {}};
-        made.pixels.resize(made.width * made.height * channels);
-        if (!read_rows(made)) fail();
-        return made;
-    }
-
-  private:
-    /// As png_reader's.
-    explicit jpeg_reader(std::string const& name) : name_(name) {
-        info_.err = jpeg_std_error(&failure_);
-        failure_.error_exit = jpeg_failed;
-        failure_.output_message = jpeg_silent;
-        failure_.emit_message = jpeg_warned;
-        jpeg_create_decompress(&info_);
-    }
-    bool read_header(std::span<std::uint8_t const> bytes) {
-        if (setjmp(failure_.back) != 0) return false;
-        jpeg_mem_src(&info_, bytes.data(), bytes.size());
-        return jpeg_read_header(&info_, 1) == JPEG_HEADER_OK;
-    }
-    bool read_rows(picture& made) {
-        if (setjmp(failure_.back) != 0) return false;
-        info_.out_color_space = made.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
-        jpeg_start_decompress(&info_);
-        while (info_.output_scanline < info_.output_height) {
-            JSAMPROW row = made.pixels.data() + std::size_t{info_.output_scanline} * made.width * made.channels;
-            jpeg_read_scanlines(&info_, &row, 1);
-        }
-        jpeg_finish_decompress(&info_);
-        return true;
-    }
-    [[noreturn]] void fail() const { refuse(name_, fmt::format("JPEG: {}", without_controls(failure_.message)), damaged_advice); }
-
-    std::string const& name_;
-    jpeg_decompress_struct info_{};
-    jpeg_failure failure_{};
-};
-
 [[noreturn]] void unknown(std::string const& name) {
-    refuse(name, "is neither PNG nor JPEG", "convert it, or take it out of the folder");
+    refuse_picture(name, "is neither PNG nor JPEG", "convert it, take it out of the folder, or give --skip-damaged");
+}
+
+/// What is transparent is laid on black: each colour is multiplied by its alpha, as it is stored.
+void lay_on_black(picture& made) {
+    std::size_t const colours = made.channels - 1;
+    std::size_t const pixels = made.width * made.height;
+    for (std::size_t i = 0; i < pixels; ++i)
+        for (std::size_t c = 0; c < colours; ++c)
+            made.pixels[i * colours + c] =
+                times_255th(made.pixels[i * made.channels + c], made.pixels[i * made.channels + colours]);
+    made.channels = colours;
+    made.pixels.resize(pixels * colours);
+}
+
+/// The luma of ITU-R BT.601, with weights of 1/65536 as Pillow has them.
+void make_gray(picture& made) {
+    std::size_t const pixels = made.width * made.height;
+    for (std::size_t i = 0; i < pixels; ++i) {
+        std::uint8_t const* const from = &made.pixels[i * 3];
+        made.pixels[i] = static_cast<std::uint8_t>((from[0] * 19595u + from[1] * 38470u + from[2] * 7471u + 0x8000u) >> 16);
+    }
+    made.channels = 1;
+    made.pixels.resize(pixels);
+}
+
+void make_colour(picture& made) {
+    std::size_t const pixels = made.width * made.height;
+    made.pixels.resize(pixels * 3);
+    for (std::size_t i = pixels; i-- > 0;) std::fill_n(&made.pixels[i * 3], 3, made.pixels[i]);
+    made.channels = 3;
 }
 
 /// Weights of a triangle over the old pixels under each new one.
@@ -181,16 +85,31 @@ std::vector<weights> weights_for(std::size_t from, std::size_t to) {
 
 }  // namespace
 
-image_shape probe_picture(std::span<std::uint8_t const> bytes, std::string const& name) {
-    if (is_png(bytes)) return png_reader(bytes, name).shape();
-    if (is_jpeg(bytes)) return jpeg_reader(bytes, name).shape();
+void refuse_picture(std::string const& name, std::string_view what, std::string_view advice) {
+    throw error(errc::invalid_data, fmt::format("{}: {}; {}", name, what, advice));
+}
+
+void check_picture_size(std::string const& name, std::uint64_t width, std::uint64_t height) {
+    if (width == 0 || height == 0) refuse_picture(name, fmt::format("{} x {} pixels", width, height));
+    if (width > most_pixels || height > most_pixels || width * height > most_pixels)
+        refuse_picture(name,
+                       fmt::format("its header tells of {} x {} pixels, and at most {} are read", width, height, most_pixels),
+                       "leave it out, or make it smaller");
+}
+
+picture_header probe_picture(std::span<std::uint8_t const> bytes, std::string const& name) {
+    if (is_png(bytes)) return read_png_header(bytes, name);
+    if (is_jpeg(bytes)) return read_jpeg_header(bytes, name);
     unknown(name);
 }
 
 picture decode_picture(std::span<std::uint8_t const> bytes, std::string const& name, std::size_t channels) {
-    if (is_png(bytes)) return png_reader(bytes, name).read(channels);
-    if (is_jpeg(bytes)) return jpeg_reader(bytes, name).read(channels);
-    unknown(name);
+    if (!is_png(bytes) && !is_jpeg(bytes)) unknown(name);
+    picture made = is_png(bytes) ? read_png_pixels(bytes, name) : read_jpeg_pixels(bytes, name);
+    if (made.channels % 2 == 0) lay_on_black(made);
+    if (made.channels == 3 && channels == 1) make_gray(made);
+    if (made.channels == 1 && channels == 3) make_colour(made);
+    return made;
 }
 
 picture resized(picture const& from, std::size_t height, std::size_t width) {

@@ -19,12 +19,20 @@ struct picture {
     bool operator==(picture const&) const = default;
 };
 
-/// The size of a picture whose file is `bytes`, by its header alone: 1 channel if it is gray. Throws errc::invalid_data naming
-/// `name`: neither PNG nor JPEG, damaged, more pixels than `most_pixels`.
-image_shape probe_picture(std::span<std::uint8_t const> bytes, std::string const& name);
+/// What the header of a picture says.
+struct picture_header {
+    image_shape shape;    ///< 1 channel if it is gray, else 3
+    int orientation = 1;  ///< Exif's: 1 upright, 2 to 8 turned or mirrored when shown; 1 where the file does not say
+    bool operator==(picture_header const&) const = default;
+};
 
-/// Its pixels with 1 or 3 channels, whatever it has itself: colours become gray by their luminance, 16 bits become 8, what is
-/// transparent is laid on black. The size is checked, as above, before memory is asked for.
+/// Of a picture whose file is `bytes`. Throws errc::invalid_data naming `name`: neither PNG nor JPEG, damaged, more pixels than
+/// `most_pixels`.
+picture_header probe_picture(std::span<std::uint8_t const> bytes, std::string const& name);
+
+/// Its pixels with 1 or 3 channels, whatever it has itself, as they are stored: neither gamma nor profile nor orientation is applied.
+/// Colours become gray by the weights of ITU-R BT.601, of 16 bits the upper 8 are taken, what is transparent is laid on black (colour
+/// times alpha), inks (CMYK) become light as Pillow does it. The size is checked, as above, before memory is asked for.
 picture decode_picture(std::span<std::uint8_t const> bytes, std::string const& name, std::size_t channels);
 
 inline constexpr std::uint64_t most_pixels = std::uint64_t{1} << 28;

@@ -44,7 +44,8 @@ std::string find_file(std::string const& folder, std::string_view name) {
 /// "train" of "data/train.csv"; else what is the default.
 std::string split_of(split_source const& asked) {
     if (!asked.split.empty()) return asked.split;
-    std::string const stem = fs::path(asked.images).stem().string();
+    std::string stem = fs::path(asked.images).stem().string();
+    if (asked.images.ends_with(".gz")) stem = fs::path(stem).stem().string();
     return is_split_name(stem) ? stem : "train";
 }
 
@@ -60,23 +61,29 @@ source_format format_of_folder(std::string const& folder) {
         return source_format::idx;
     if (exists(folder + "/data_batch_1.bin") || exists(folder + "/test_batch.bin")) return source_format::cifar10;
     if (exists(folder + "/train.bin") && exists(folder + "/fine_label_names.txt")) return source_format::cifar100;
+    for (char const* const batch : {"/data_batch_1", "/test_batch", "/meta"})
+        if (fs::is_regular_file(folder + batch) && head_of(folder + batch).starts_with('\x80'))
+            throw error(errc::usage,
+                        fmt::format("{}: CIFAR's Python version, which is not read; take its binary version", folder));
     return source_format::images;
 }
 
 source_format format_of_file(std::string const& path) {
     std::string const head = head_of(path);
-    std::string const ending = fs::path(path).extension().string();
+    std::string ending = fs::path(path).extension().string();
+    bool const packed = ending == ".gz";
+    if (packed) ending = fs::path(path).stem().extension().string();
     if (head.starts_with("\x93NUMPY")) return source_format::npy;
     if (head.starts_with("\x89HDF")) return source_format::hdf5;
-    if (head.starts_with("PK")) return source_format::npz;
-    if (ending == ".csv" || ending == ".tsv" || ending == ".txt") return source_format::csv;
+    if (head.starts_with("PK\x03\x04") || head.starts_with("PK\x05\x06")) return source_format::npz;
+    std::string_view const known = known_format(head);
+    if (known.empty() && (ending == ".csv" || ending == ".tsv" || ending == ".txt")) return source_format::csv;
     if (ending == ".bin") {
         std::uint64_t const bytes = byte_source(path).file_bytes();
         if (bytes % 3073 == 0) return source_format::cifar10;
         if (bytes % 3074 == 0) return source_format::cifar100;
     }
-    if (head.starts_with(std::string_view("\0\0", 2)) || ending == ".gz") return source_format::idx;
-    std::string_view const known = known_format(head);
+    if (head.starts_with(std::string_view("\0\0", 2)) || packed) return source_format::idx;
     throw error(errc::usage, fmt::format("{}: its format cannot be told from its contents{}{}; give --from with one of {}", path,
                                          known.empty() ? "" : ", which look like ", known,
                                          fmt::join(format_names.begin() + 1, format_names.end(), ", ")));
@@ -226,12 +233,35 @@ std::vector<named_source> open_images(split_source const& asked, source_options 
         throw error(errc::usage,
                     fmt::format("{}: is no folder; give the folder that has one folder of pictures a class", asked.images));
     if (asked.split.empty())
-        for (std::string_view const split : split_names)
-            if (std::string const folder = fmt::format("{}/{}", asked.images, split);
-                fs::is_directory(folder) && has_pictures(folder))
-                found.push_back({std::string(split), std::make_unique<folder_source>(folder, options)});
+        for (auto const& [split, folder] : split_folders(asked.images))
+            found.push_back({split, std::make_unique<folder_source>(folder, options)});
     if (found.empty()) found.push_back({split_of(asked), std::make_unique<folder_source>(asked.images, options)});
     return found;
+}
+
+/// An option that the format has no use for is refused: it would be passed over silently.
+void require_fitting(split_source const& asked, source_options const& options, source_format format) {
+    using enum source_format;
+    bool const named_arrays = format == npz || format == hdf5;
+    bool const arrays = named_arrays || format == npy || format == idx || format == automatic;
+    auto const refuse = [&](bool given, bool fits, std::string_view option, std::string_view of) {
+        if (given && !fits)
+            throw error(errc::usage, fmt::format("{}: --{} is for {}, and this is {}; leave it out", asked.images, option, of,
+                                                 format == automatic ? "an array" : to_string(format)));
+    };
+    refuse(!options.images.empty(), named_arrays, "images", "arrays in npz and hdf5 files");
+    refuse(!options.labels.empty(), named_arrays, "labels", "arrays in npz and hdf5 files");
+    refuse(options.order != dimension_order::automatic, arrays, "order", "arrays");
+    refuse(options.coarse, format == cifar100, "coarse", "cifar100");
+    refuse(options.resize.has_value(), format == source_format::images, "resize", "images");
+    refuse(options.channels != 0, format == source_format::images, "channels", "images");
+    refuse(options.skip_damaged, format == source_format::images, "skip-damaged", "images");
+    refuse(!options.label_column.empty(), format == csv, "label-column", "csv");
+    refuse(options.header.has_value(), format == csv, "header", "csv");
+    refuse(!options.columns.empty(), format == csv, "columns", "csv");
+    refuse(!options.drop.empty(), format == csv, "drop", "csv");
+    refuse(options.labels_are == label_kind::name, format == csv, "label-type name", "csv");
+    refuse(options.labels_are.has_value(), arrays || format == csv, "label-type", "csv and arrays");
 }
 
 }  // namespace
@@ -261,6 +291,7 @@ std::vector<named_source> open_sources(split_source const& asked, source_options
     source_format format = options.format;
     if (format == source_format::automatic && !asked.labels.empty()) format = source_format::npy;  // or IDX: two files of arrays
     if (format == source_format::automatic) format = is_folder ? format_of_folder(asked.images) : format_of_file(asked.images);
+    require_fitting(asked, options, format);
     std::vector<named_source> found;
     switch (format) {
         case source_format::automatic:

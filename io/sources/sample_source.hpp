@@ -22,9 +22,37 @@ struct source_facts {
     bool labelled = true;
     std::size_t classes = 0;               ///< 0: the labels are to be counted
     std::vector<std::string> class_names;  ///< as the source tells them; may be empty
+    std::vector<std::string> columns;      ///< of a table: what its samples' elements are called; may be empty
     std::string images;                    ///< names of files or folders, for people
     std::string labels;
     bool operator==(source_facts const&) const = default;
+};
+
+/// What people must know of a source beyond its samples.
+struct source_notes {
+    /// How many files, and the first few of their names.
+    struct some {
+        std::size_t count = 0;
+        std::vector<std::string> names;
+        void add(std::string const& name) {
+            constexpr std::size_t most = 5;
+            if (count++ < most) names.push_back(name);
+        }
+        bool operator==(some const&) const = default;
+    };
+    some left_out;                   ///< files that are no pictures by their names
+    some damaged;                    ///< pictures left out by leave_out()
+    some turned;                     ///< pictures read or looked at so far whose Exif orientation was not applied
+    std::vector<std::string> words;  ///< anything else, a line each
+    bool operator==(source_notes const&) const = default;
+};
+
+/// What unnamed labels are, as far as all of them tell.
+struct label_scan {
+    std::uint32_t largest = 0;
+    std::string
+        no_class;  ///< the first that is a target of a regression and no class, as "3.5"; empty: all are whole numbers from 0
+    bool operator==(label_scan const&) const = default;
 };
 
 /// One split. Not thread safe. Opening has checked headers against the lengths of the files; no memory is asked for by what a
@@ -34,7 +62,9 @@ class sample_source {
     virtual ~sample_source() = default;
     source_facts const& facts() const noexcept { return facts_; }
 
-    /// The files it reads, in an order that does not change.
+    source_notes const& notes() const noexcept { return notes_; }
+
+    /// The files it reads, in an order that changes by leave_out() alone.
     virtual std::vector<std::string> files() const = 0;
 
     /// The elements of `rows` (planes, rows, columns), in memory's byte order, and their labels, where it has some. Rows must not
@@ -44,14 +74,28 @@ class sample_source {
     /// After the last sample: throws if something is wrong with what follows it.
     virtual void finish() {}
 
-    /// The largest of all labels; only where facts().classes is 0.
-    virtual std::uint32_t largest_label() { return 0; }
+    /// Only where facts().classes is 0 and there are labels.
+    virtual label_scan scan_labels() { return {}; }
+
+    /// From now on labels are targets of a regression: read() gives the bits of their float32. Only where facts().classes is 0.
+    virtual void take_targets() {}
+
+    /// Puts the columns of a table into the order of `names`, which are facts().columns in another order.
+    virtual void order_columns(std::vector<std::string> const&) {}
+
+    /// Looks at samples before they are read: where `damaged` is empty at their headers, with the errors of read(); else at all of
+    /// them, and a damaged one sets its place there to 1.
+    virtual void look_at(hyperslab, std::span<std::int32_t>) {}
+
+    /// Leaves out the samples whose place is 1, before any is read; there is at least one other.
+    virtual void leave_out(std::span<std::int32_t const>) {}
 
     /// An error that tells where the label of a sample stands.
     [[noreturn]] virtual void fail_label(std::size_t sample, std::uint32_t label, std::size_t classes) const;
 
   protected:
     source_facts facts_;
+    source_notes notes_;
 };
 
 enum class source_format { automatic, idx, cifar10, cifar100, npy, npz, images, csv, hdf5 };
@@ -60,6 +104,9 @@ std::optional<source_format> parse_source_format(std::string_view name) noexcept
 
 /// The order of the dimensions of samples that have three.
 enum class dimension_order { automatic, chw, hwc };
+
+/// What labels are: numbers of classes, names of classes, targets of a regression.
+enum class label_kind { number, name, target };
 
 /// How sources are read.
 struct source_options {
@@ -71,8 +118,12 @@ struct source_options {
     bool coarse = false;                                        ///< of cifar100: the 20 coarse labels
     std::optional<std::pair<std::size_t, std::size_t>> resize;  ///< of images: height and width
     std::size_t channels = 0;                                   ///< of images: 1 gray, 3 RGB; 0: as the first one has
+    bool skip_damaged = false;                                  ///< of images: those that cannot be decoded are left out
     std::string label_column;                                   ///< of csv: its name, its number from 1, or "none"
-    std::optional<bool> header;                                 ///< of csv: the first line names the columns
+    std::optional<label_kind> labels_are;                       ///< nothing: as they look
+    std::vector<std::string> columns;  ///< of csv: names or numbers of those to take, in this order; empty: all
+    std::vector<std::string> drop;     ///< of csv: those to leave out
+    std::optional<bool> header;        ///< of csv: the first line names the columns
     bool operator==(source_options const&) const = default;
 };
 

@@ -31,9 +31,15 @@ constexpr option_row convert_options[]{
     {"order", 0, "ORDER", "of samples of three dimensions: chw, hwc, or auto where one of them can be the channels", "auto"},
     {"resize", 0, "HxW", "of images: make each of this size", ""},
     {"channels", 0, "N", "of images: 1 gray, 3 colour; default: as the first one", ""},
+    {"skip-damaged", 0, "", "of images: leave out those that cannot be decoded, and say which; each is read twice", ""},
     {"type", 0, "TYPE", "of csv: uint8, int16, float32 …", "float32"},
-    {"label-column", 0, "NAME", "of csv: name or number of the column, or none; default: label, class, target or y", ""},
-    {"header", 0, "yes|no", "of csv: whether the first line names the columns; default: where it has no number", ""},
+    {"label-column", 0, "NAME",
+     "of csv: the column by its name, else by its number from 1, or none; default: label, class, target or y", ""},
+    {"label-type", 0, "TYPE",
+     "class (numbers from 0), name, or float (targets of a regression); default: as they look in all splits", ""},
+    {"columns", 0, "A,B,…", "of csv: the columns to take, by name, else by number from 1; default: all", ""},
+    {"drop", 0, "A,B,…", "of csv: columns to leave out", ""},
+    {"header", 0, "yes|no", "of csv: whether the first line names the columns; default: where it is no sample", ""},
     {"coarse", 0, "", "of cifar100: the 20 coarse labels", ""},
     {"chunk", 0, "N", "store chunks of N samples; default: contiguous, which is fastest and can be mapped", ""},
     {"gzip", 0, "LEVEL", "compress the samples, 1 to 9; the file can then not be mapped", ""},
@@ -87,6 +93,13 @@ Value one_of(given_options const& given, std::string_view option,
     throw error(errc::usage, fmt::format("--{}: '{}' is none of {}; give one of these", option, text, names));
 }
 
+std::vector<std::string> names_in(std::string const& list) {
+    std::vector<std::string> names;
+    if (!list.empty())
+        for (auto const& name : split(list, ',')) names.emplace_back(trim(name));
+    return names;
+}
+
 void read_sources(given_options const& given, convert_request& request) {
     source_options& how = request.reading;
     auto const format = parse_source_format(given.text("from"));
@@ -111,7 +124,13 @@ void read_form(given_options const& given, source_options& how) {
     how.order = one_of<dimension_order>(
         given, "order", {{"auto", dimension_order::automatic}, {"chw", dimension_order::chw}, {"hwc", dimension_order::hwc}});
     how.coarse = given.has("coarse");
+    how.skip_damaged = given.has("skip-damaged");
     how.label_column = given.text("label-column");
+    if (given.has("label-type"))
+        how.labels_are = one_of<label_kind>(
+            given, "label-type", {{"class", label_kind::number}, {"name", label_kind::name}, {"float", label_kind::target}});
+    how.columns = names_in(given.text("columns"));
+    how.drop = names_in(given.text("drop"));
     if (given.has("header")) how.header = one_of<bool>(given, "header", {{"yes", true}, {"no", false}});
     if (given.has("channels")) how.channels = one_of<std::size_t>(given, "channels", {{"1", 1}, {"3", 3}});
     how.type = parse_element_type(given.text("type"));
@@ -135,8 +154,7 @@ convert_request request_of(given_options const& given) {
     request.dry_run = given.has("dry-run");
     request.output = request.dry_run ? given.text("output") : given.needed("output");
     if (given.has("classes")) request.classes = static_cast<std::size_t>(given.integer("classes", 1, std::int64_t{1} << 31));
-    if (auto const names = given.text("class-names"); !names.empty())
-        for (auto const& name : split(names, ',')) request.class_names.emplace_back(trim(name));
+    request.class_names = names_in(given.text("class-names"));
     if (given.has("chunk")) request.chunk_samples = static_cast<std::size_t>(given.integer("chunk", 1, 1'000'000'000));
     if (given.has("gzip")) request.gzip_level = static_cast<unsigned>(given.integer("gzip", 1, 9));
     request.digests = !given.has("no-digests");
@@ -155,12 +173,37 @@ convert_request request_of(given_options const& given) {
     return request;
 }
 
+/// "3 files were left out …: b/2.webp, …".
+std::vector<std::string> lines_of(source_notes const& notes) {
+    std::vector<std::string> lines;
+    auto const add = [&](source_notes::some const& of, std::string_view one, std::string_view several) {
+        if (of.count == 0) return;
+        std::string const names = of.names.empty() ? "" : ": " + join(of.names, ", ");
+        lines.push_back(
+            fmt::format("{} {}{}{}", of.count, of.count == 1 ? one : several, names, of.count > of.names.size() ? ", …" : ""));
+    };
+    add(notes.left_out, "file was left out, being no .png, .jpg or .jpeg, or hidden",
+        "files were left out, being no .png, .jpg or .jpeg, or hidden");
+    add(notes.damaged, "damaged picture was left out", "damaged pictures were left out");
+    add(notes.turned, "picture has an EXIF orientation that was not applied",
+        "pictures have an EXIF orientation that was not applied");
+    lines.insert(lines.end(), notes.words.begin(), notes.words.end());
+    return lines;
+}
+
+nlohmann::ordered_json json_of(source_notes::some const& of) {
+    return {{"count", of.count}, {"names", of.names}};
+}
+
 void print_text(convert_request const& request, convert_report const& report, int ranks, double seconds) {
     for (auto const& split : report.splits) {
         std::string const type = split.type == element_type::u8 ? "" : fmt::format(" of {}", to_string(split.type));
-        std::string const classes = report.classes == 0 ? "no labels" : fmt::format("{} classes", report.classes);
-        fmt::print("{}: /{}: {} images of {}{}, {}\n", request.output, split.name, split.samples, to_string(split.shape), type,
-                   classes);
+        std::string const labels = report.targets        ? "float targets"
+                                   : report.classes == 0 ? "no labels"
+                                                         : fmt::format("{} classes", report.classes);
+        fmt::print("{}: /{}: {} {} of {}{}, {}\n", request.output, split.name, split.samples,
+                   split.shape.is_row ? "rows" : "images", to_string(split.shape), type, labels);
+        for (std::string const& note : lines_of(split.notes)) fmt::print("  {}\n", without_controls(note));
     }
     if (request.dry_run) {
         fmt::print("{} would be written\n", format_bytes(report.bytes));
@@ -178,10 +221,17 @@ void print_json(convert_request const& request, convert_report const& report, in
     for (auto const& split : report.splits)
         splits.push_back({{"split", split.name},
                           {"samples", split.samples},
-                          {"shape", {split.shape.channels, split.shape.height, split.shape.width}},
-                          {"type", to_string(split.type)}});
+                          {"shape", split.shape.dimensions()},
+                          {"type", to_string(split.type)},
+                          {"left_out", json_of(split.notes.left_out)},
+                          {"damaged", json_of(split.notes.damaged)},
+                          {"orientation_not_applied", json_of(split.notes.turned)},
+                          {"notes", split.notes.words}});
     nlohmann::ordered_json const all{{"file", request.output},
                                      {"splits", splits},
+                                     {"labels", report.targets        ? "float32"
+                                                : report.classes != 0 ? "classes"
+                                                                      : "none"},
                                      {"classes", report.classes},
                                      {"class_names", report.class_names},
                                      {"bytes", report.bytes},

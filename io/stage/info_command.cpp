@@ -87,25 +87,27 @@ constexpr std::size_t shown_sources = 8;
 struct split_info {
     dataset_info is;
     std::vector<std::uint64_t> class_counts;  ///< samples of each class; empty where they are not counted
+    value_range targets;                      ///< smallest and largest
 };
 
-/// How many samples each class has: only the labels are read.
-std::vector<std::uint64_t> count_classes(dataset const& from) {
+/// How many samples each class has, or which targets there are: only the labels are read.
+void count_classes(dataset const& from, split_info& into) {
     std::size_t const size = from.label_bytes();
-    if (size == 0 || from.classes() > most_classes) return {};
-    std::vector<std::uint64_t> counts(from.classes(), 0);
+    if (size == 0 || from.classes() > most_classes) return;
+    std::vector<std::uint64_t>& counts = into.class_counts;
+    counts.assign(from.classes(), 0);
     std::vector<std::uint8_t> labels;
     constexpr std::size_t piece = 1 << 20;
     for (std::size_t first = 0; first < from.size(); first += piece) {
         std::size_t const count = std::min(piece, from.size() - first);
         labels.resize(count * size);
         from.read(first, count, {}, labels);
-        for (std::size_t i = 0; i < count; ++i) {
+        if (is_real(*from.info().label_type)) into.targets.add(range_of(*from.info().label_type, labels));
+        for (std::size_t i = 0; i < count && !counts.empty(); ++i) {
             auto const label = static_cast<std::size_t>(element_at(*from.info().label_type, labels, i));
             if (label < counts.size()) ++counts[label];  // any other is verify's to tell
         }
     }
-    return counts;
 }
 
 std::string class_text(split_info const& split) {
@@ -132,8 +134,10 @@ void print_split(split_info const& split) {
     row("samples", fmt::format("{} of {} {} ({})", is.samples, to_string(is.shape), type,
                                format_bytes(static_cast<std::uint64_t>(is.samples) * is.image_bytes())));
     if (is.values.any) row("values", fmt::format("{} to {}", is.values.least, is.values.most));
-    if (is.classes == 0)
+    if (!is.label_type)
         row("labels", "none");
+    else if (is_real(*is.label_type))
+        row("targets", fmt::format("{}, {} to {}", to_string(*is.label_type), split.targets.least, split.targets.most));
     else
         row("classes", is.class_names.empty() || is.class_names.size() > shown_classes
                            ? fmt::format("{}", is.classes)
@@ -141,12 +145,12 @@ void print_split(split_info const& split) {
     if (!split.class_counts.empty()) row("samples each", class_text(split));
     row("layout", layout_text(is));
     row("images from", is.source_images);
-    if (is.classes != 0) row("labels from", is.source_labels);
+    if (is.label_type) row("labels from", is.source_labels);
     for (std::size_t i = 0; i < std::min(is.sources.size(), shown_sources); ++i)
         row(i == 0 ? "sources" : "", without_controls(is.sources[i]));
     if (is.sources.size() > shown_sources)
         row("", fmt::format("and {} more (--json lists them)", is.sources.size() - shown_sources));
-    std::string const labels = is.classes == 0 ? "" : fmt::format(", labels {}", format_checksum(is.checksum_labels));
+    std::string const labels = !is.label_type ? "" : fmt::format(", labels {}", format_checksum(is.checksum_labels));
     row("checksums", fmt::format("images {}{} (xxh3-64, blocks of {} samples)", format_checksum(is.checksum_images), labels,
                                  is.checksum_block_samples));
 }
@@ -168,7 +172,7 @@ nlohmann::ordered_json json_of(split_info const& split) {
     dataset_info const& is = split.is;
     nlohmann::ordered_json part{{"split", is.split},
                                 {"samples", is.samples},
-                                {"shape", {is.shape.channels, is.shape.height, is.shape.width}},
+                                {"shape", is.shape.dimensions()},
                                 {"type", to_string(is.type)},
                                 {"bytes", static_cast<std::uint64_t>(is.samples) * is.image_bytes()},
                                 {"value_min", nullptr},
@@ -190,6 +194,10 @@ nlohmann::ordered_json json_of(split_info const& split) {
     if (is.values.any) {
         part["value_min"] = is.values.least;
         part["value_max"] = is.values.most;
+    }
+    if (split.targets.any) {
+        part["target_min"] = split.targets.least;
+        part["target_max"] = split.targets.most;
     }
     if (is.label_type) {
         part["label_type"] = to_string(*is.label_type);
@@ -241,7 +249,8 @@ int info_command(given_options const& given, identity const& who) {
     std::vector<split_info> splits;
     for (std::string const& name : names) {
         dataset const opened = dataset::open(file, name);
-        splits.push_back({opened.info(), count_classes(opened)});
+        splits.push_back({opened.info(), {}, {}});
+        count_classes(opened, splits.back());
     }
     if (given.has("json"))
         print_json(splits);

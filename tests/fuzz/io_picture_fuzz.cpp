@@ -13,7 +13,7 @@
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     try {
         std::span<std::uint8_t const> const bytes(data, size);
-        muster::image_shape const shape = muster::probe_picture(bytes, "fuzz.png");
+        muster::image_shape const shape = muster::probe_picture(bytes, "fuzz.png").shape;
         if (shape.elements() > (std::size_t{1} << 22)) return 0;
         muster::picture const made = muster::decode_picture(bytes, "fuzz.png", size % 2 == 0 ? 1 : 3);
         if (made.width != shape.width || made.height != shape.height ||

@@ -30,7 +30,7 @@ inline void read_source(std::span<std::uint8_t const> bytes, source_options cons
             sample_source& from = *each.source;
             source_facts const& facts = from.facts();
             std::size_t const size = facts.shape.elements() * bytes_of(facts.type);
-            if (facts.labelled && facts.classes == 0) from.largest_label();
+            if (facts.labelled && facts.classes == 0) from.scan_labels();
             if (size > most_bytes) continue;
             std::size_t const step = std::max<std::size_t>(1, most_bytes / size);
             std::vector<std::uint8_t> images;

@@ -2,7 +2,7 @@
 if(NOT TARGET muster_io_c)
   return()
 endif()
-foreach(name IN ITEMS dataset sampler loader ranks)
+foreach(name IN ITEMS dataset sampler loader ranks tables)
   add_test(NAME python.data_${name} COMMAND ${MUSTER_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/data_${name}.py)
   set_tests_properties(python.data_${name} PROPERTIES LABELS python PROCESSORS 2 TIMEOUT 240 SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
 endforeach()

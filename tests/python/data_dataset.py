@@ -112,10 +112,10 @@ class Values(FileTest):
         for as_ in ("numpy", "torch"):
             data = muster.data.Dataset(vectors, as_=as_)
             self.assertFalse(data.has_labels)
-            self.assertEqual((data.classes, data.dtype, data.shape), (0, "float32", (1, 1, 6)))
+            self.assertEqual((data.classes, data.dtype, data.shape), (0, "float32", (6,)))
             numpy.testing.assert_array_equal(numpy.stack([numpy.asarray(image) for image in data]), content(vectors)[0])
             numpy.testing.assert_array_equal(numpy.asarray(data.read(28)), content(vectors)[0][28:])
-        self.assertEqual(next(iter(DataLoader(data, 4))).shape, (4, 1, 1, 6))
+        self.assertEqual(next(iter(DataLoader(data, 4))).shape, (4, 6))
 
     def test_names_of_classes(self):
         named = convert(self.folder, "named", "--class-names", "cat,dog,ému", images=images(6), labels=labels(6, 3))

@@ -34,7 +34,6 @@ ELEMENTS = tuple(
     )
 )
 U8, U16, U32, F32 = ELEMENTS[0], ELEMENTS[2], ELEMENTS[4], ELEMENTS[8]
-LABEL_ELEMENT = {1: U8, 2: U16, 4: U32}  #: by bytes
 
 
 def import_for(kind: str) -> ModuleType:
@@ -79,8 +78,11 @@ def to_array(kind: str, memory: Any, element: Element, shape: Sequence[int]) -> 
     return view.cast(element.code, tuple(shape)) if math.prod(shape) else view.cast(element.code)
 
 
-def to_int64(torch: ModuleType, labels: Any) -> Any:
-    """Labels as torch's losses want them, in memory of their own. `labels` is of uint8, or of int16 and int32 that stand for unsigned numbers."""
+def for_losses(torch: ModuleType, labels: Any) -> Any:
+    """Labels as torch's losses want them, in memory of their own: classes as int64, targets as float32. `labels` is of uint8, of int16 and int32 that stand for
+    unsigned numbers, or of float32."""
+    if labels.dtype == torch.float32:
+        return labels.clone()
     wide = labels.to(torch.int64)
     if labels.dtype == torch.uint8:
         return wide

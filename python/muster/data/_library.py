@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Iterator, List, Optional
 
 from .errors import CLASS_OF_CODE, InternalError, UnavailableError
 
-ABI = 3
+ABI = 4
 NAME = f"libmuster_io.so.{ABI}"
 END = 1  #: muster_loader_next: the epoch is over
 
@@ -35,7 +35,7 @@ class Facts(_Struct):
         [("struct_size", ctypes.c_size_t)]
         + [(name, _u64) for name in ("samples", "channels", "height", "width", "sample_bytes", "label_bytes", "classes")]
         + [(name, _u64) for name in ("image_offset", "label_offset", "class_names")]
-        + [("type", _int)]
+        + [(name, _int) for name in ("type", "label_type", "is_row")]
     )
 
 

@@ -9,7 +9,7 @@ import os
 from typing import Any, Callable, Iterable, List, Optional, Tuple, Union
 
 from . import _library
-from ._arrays import ELEMENTS, LABEL_ELEMENT, check_choice, numpy_is_there, to_array
+from ._arrays import ELEMENTS, F32, check_choice, import_for, numpy_is_there, to_array
 from .errors import DataError, NotFoundError, UsageError
 
 _Stamp = Tuple[int, int]  # bytes, time of change in ns
@@ -30,17 +30,18 @@ class _Facts:
             self.class_names = _library.class_names(data, found) or None
             data.free()
         self.samples = found.samples
-        self.shape = (found.channels, found.height, found.width)
+        self.shape: Tuple[int, ...] = (found.width,) if found.is_row else (found.channels, found.height, found.width)
         self.element = ELEMENTS[found.type]
         self.sample_bytes = found.sample_bytes
         self.label_bytes = found.label_bytes
+        self.label_element = ELEMENTS[found.label_type]
         self.classes = found.classes
         self.image_offset = found.image_offset
         self.label_offset = found.label_offset
 
     def same_samples(self, other: "_Facts") -> bool:
-        mine = (self.samples, self.shape, self.element, self.label_bytes)
-        return mine == (other.samples, other.shape, other.element, other.label_bytes)
+        mine = (self.samples, self.shape, self.element, self.label_bytes, self.label_element)
+        return mine == (other.samples, other.shape, other.element, other.label_bytes, other.label_element)
 
 
 class _OpenFile:
@@ -58,7 +59,7 @@ class _OpenFile:
         if labels is None and facts.label_bytes:
             labels = memoryview(self.read(0, facts.samples, False)[1])
         plain: Any = labels
-        self.labels = plain.cast(LABEL_ELEMENT[facts.label_bytes].code) if labels is not None else None
+        self.labels = plain.cast(facts.label_element.code) if labels is not None else None
 
     def _map(self, path: str, facts: _Facts) -> Optional[memoryview]:
         """Maps the images where they can be; returns the mapped labels."""
@@ -99,7 +100,7 @@ class _OpenFile:
 class Dataset:
     """A split of a dataset file: `dataset[i]` is `(image, label)`, or the image alone where the file has no labels.
 
-    The image has shape [C, H, W], the file's element type and memory of its own; the label is an int. Works with torch.utils.data.DataLoader as it is, with any
+    The image has shape [C, H, W], the row of a table [n]; it has the file's element type and memory of its own. The label is an int, a target a float32. Works with torch.utils.data.DataLoader as it is, with any
     number of workers and any way of starting them: it pickles, and each process opens the file at its first sample. Contiguous files are mapped, and workers then
     need neither HDF5 nor MPI; files in chunks or compressed are read through libmuster_io.so, slower.
 
@@ -111,11 +112,12 @@ class Dataset:
 
     Attributes:
         path, split, transform: as given.
-        shape: (channels, height, width) of an image.
+        shape: (channels, height, width) of an image, (length,) of a row.
         dtype: NumPy's name of the element type, such as "uint8".
-        classes: number of classes; labels are 0 … classes - 1; 0 without labels.
+        classes: number of classes; labels are 0 … classes - 1; 0 of targets and without labels.
         class_names: their names, or None where the file has none.
         has_labels: whether the file has labels.
+        has_targets: whether these are targets of a regression, of float32.
 
     Raises:
         NotFoundError (a FileNotFoundError): no such file or split.
@@ -144,7 +146,7 @@ class Dataset:
         self._file: Optional[_OpenFile] = None
 
     @property
-    def shape(self) -> Tuple[int, int, int]:
+    def shape(self) -> Tuple[int, ...]:
         return self._facts.shape
 
     @property
@@ -162,6 +164,10 @@ class Dataset:
     @property
     def has_labels(self) -> bool:
         return self._facts.label_bytes > 0
+
+    @property
+    def has_targets(self) -> bool:
+        return self.has_labels and self._facts.label_element == F32
 
     def __len__(self) -> int:
         return self._facts.samples
@@ -187,7 +193,7 @@ class Dataset:
     def read(self, first: int = 0, count: Optional[int] = None) -> Any:
         """Samples first … first+count-1 (to the end if None) as arrays: images [count, C, H, W], and labels [count] if the file has them. No transform.
 
-        Labels are int64 with torch, else of the file's type. Both are copies. IndexError outside of the dataset.
+        Labels are int64 with torch, targets float32, else of the file's type. Both are copies. IndexError outside of the dataset.
         """
         last = len(self) if count is None else first + count
         if not 0 <= first <= last <= len(self):
@@ -199,9 +205,8 @@ class Dataset:
         if kind == "torch":
             import torch
 
-            return images, torch.tensor(file.labels[first:last].tolist(), dtype=torch.int64)
-        element = LABEL_ELEMENT[facts.label_bytes]
-        return images, to_array(kind, bytearray(file.labels[first:last].cast("B")), element, (last - first,))
+            return images, torch.tensor(file.labels[first:last].tolist(), dtype=torch.float32 if self.has_targets else torch.int64)
+        return images, to_array(kind, bytearray(file.labels[first:last].cast("B")), facts.label_element, (last - first,))
 
     def verify(self) -> None:
         """Reads everything and compares it with the checksums. Raises DataError that names the array, the block, the samples and the bytes that differ."""
@@ -214,7 +219,12 @@ class Dataset:
         image = to_array(kind, file.images(number, 1), self._facts.element, self._facts.shape)
         if self.transform is not None:
             image = self.transform(image)
-        return image if file.labels is None else (image, file.labels[number])
+        if file.labels is None:
+            return image
+        label = file.labels[number]
+        if self.has_targets and kind != "buffer":  # of a Python float DataLoader would make float64
+            label = import_for("numpy").float32(label) if kind == "numpy" else import_for("torch").tensor(label, dtype=import_for("torch").float32)
+        return image, label
 
     def _checked(self, number: int) -> int:
         samples = self._facts.samples
@@ -247,7 +257,7 @@ class Dataset:
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.shape))
-        return f"Dataset({self.path!r}, split={self.split!r}: {len(self)} samples of {shape} {self.dtype}, {self.classes} classes)"
+        return f"Dataset({self.path!r}, split={self.split!r}: {len(self)} samples of {shape} {self.dtype}, {'targets' if self.has_targets else f'{self.classes} classes'})"
 
 
 def given_dataset(source: Any, split: Optional[str]) -> Dataset:

@@ -7,7 +7,7 @@ import os
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _library
-from ._arrays import ELEMENTS, F32, LABEL_ELEMENT, U8, Element, check_choice, import_for, signed_for_torch, to_array, to_int64
+from ._arrays import ELEMENTS, F32, U8, Element, check_choice, for_losses, import_for, signed_for_torch, to_array
 from .batch import Batch, Views
 from .dataset import Dataset, given_dataset
 from .errors import UsageError
@@ -56,7 +56,7 @@ def _pair(value: Union[int, Tuple[int, int], None], what: str) -> Tuple[int, int
 class Loader:
     """Batches of a dataset file: `for images, labels in loader`. One pass is one epoch; over all ranks it has what the sampler says, every sample once.
 
-    Images have shape [count, C, H, W]; labels [count], int64 with torch, else of the file's type. With "torch", "numpy" and "buffer" images lie in the loader's own
+    Images have shape [count, C, H, W], rows of a table [count, n]; labels [count], int64 with torch, targets float32, else of the file's type. With "torch", "numpy" and "buffer" images lie in the loader's own
     memory: **a batch is valid until the next one is asked for**, and its memory is then written again; `copy=True` gives each batch memory of its own. A batch that
     is kept longer keeps the memory, not the numbers. Labels with torch, and everything with "jax", have memory of their own anyway. An autograd graph that holds a
     batch must be gone through (`backward()`) before the next one is asked for.
@@ -145,6 +145,8 @@ class Loader:
         self.shape = data.shape
         transforming = self._transform_of(normalize, crop, padding, random_crop, flip, dtype)
         self._element = F32 if transforming is not None else ELEMENTS[[e.name for e in ELEMENTS].index(data.dtype)]
+        if channels_last and len(self.shape) == 1:
+            raise UsageError(f"channels_last, and {data.path} holds rows, which have no channels; leave it out")
         self._kind, self._channels_last, self._transform, self._copy = as_, channels_last, transform, copy
         self._device = self._device_of(device)
         self._on_gpu = as_ == "torch" and self._device is not None and self._device.type == "cuda"
@@ -181,7 +183,7 @@ class Loader:
         self._images = Views(kind, self._element, self.shape, batch_size, made)
         self._labels: Optional[Views] = None
         if data.has_labels:
-            element = LABEL_ELEMENT[data._facts.label_bytes]
+            element = data._facts.label_element
             self._labels = Views(kind, signed_for_torch(element) if as_ == "torch" else element, (), batch_size, made)
         self._finish = getattr(type(self), "_finish_" + as_)  # not bound: the loader must not hold itself
         self._running: Optional[int] = None  # the number of the pass that runs
@@ -222,7 +224,10 @@ class Loader:
             return None
         if data.dtype != U8.name:
             raise UsageError(f"{', '.join(asked) or 'dtype=' + repr(dtype)}: only bytes are prepared, and {data.path} holds {data.dtype}; leave it out, and give a transform")
-        channels, height, width = self.shape
+        is_row = len(self.shape) == 1
+        if is_row and [name for name in asked if name != "normalize"]:
+            raise UsageError(f"{', '.join(asked)}: {data.path} holds rows, and only images are cropped and flipped; leave it out")
+        channels, height, width = (1, 1, *self.shape) if is_row else self.shape
         crop_height, crop_width = _pair(crop, "crop")
         made = _library.Transform(channels=channels, crop_height=crop_height, crop_width=crop_width, pad=padding, random=int(random_crop), flip=int(flip))
         if normalize is not None:
@@ -232,6 +237,8 @@ class Loader:
                 raise UsageError(f"normalize is {normalize!r}; give (mean, standard deviation)") from None
             made.mean = (ctypes.c_float * channels)(*_per_channel(mean, channels, "the mean"))
             made.deviation = (ctypes.c_float * channels)(*_per_channel(deviation, channels, "the deviation"))
+        if is_row:
+            return made
         self.shape = (channels, crop_height or height + 2 * padding, crop_width or width + 2 * padding)
         return made
 
@@ -288,7 +295,7 @@ class Loader:
         torch = self._package
         assert torch is not None
         if labels is not None:
-            labels = to_int64(torch, labels)
+            labels = for_losses(torch, labels)
         if self._channels_last:
             images = images.clone(memory_format=torch.channels_last)
         elif self._copy and self._device is None:
@@ -315,7 +322,7 @@ class Loader:
         return images, labels
 
     def _with_elements(self, images: Any, labels: Any) -> List[Tuple[Any, Element]]:
-        return [(images, self._element), (labels, LABEL_ELEMENT.get(self._dataset._facts.label_bytes, U8))]
+        return [(images, self._element), (labels, self._dataset._facts.label_element)]
 
     def _finish_jax(self, images: Any, labels: Any) -> Tuple[Any, Any]:
         """JAX runs behind the program and takes arrays for constant, so it gets memory of its own."""

@@ -42,5 +42,13 @@ TEST(text, shell_quoting_keeps_every_byte) {
     EXPECT_THROW(shell_quote(std::string_view("a\0b", 3)), error);
 }
 
+TEST(text, bytes_that_are_no_utf8) {
+    for (char const* const good : {"", "abc", "caf\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xed\x9f\xbf"})
+        EXPECT_EQ(not_utf8_at(good), std::nullopt) << good;
+    EXPECT_EQ(not_utf8_at("caf\xe9"), 3u) << "Latin-1";
+    for (char const* const bad : {"\x80", "\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf8", "\xe2\x82"})
+        EXPECT_EQ(not_utf8_at(bad), 0u);
+}
+
 }  // namespace
 }  // namespace muster

@@ -173,7 +173,7 @@ TEST_F(dataset_file, trailing_bytes_in_a_compressed_file_are_found) {
 TEST_F(dataset_file, splits_and_names_that_do_not_fit_together) {
     convert_request all = request(30);
     all.splits[1].images = dir.write("other", idx_images(10, 20, 31));
-    EXPECT_THAT(message_of([&] { convert(all); }, errc::usage), HasSubstr("its images are 1 x 20 x 31 of uint8, those of"));
+    EXPECT_THAT(message_of([&] { convert(all); }, errc::usage), HasSubstr("its samples are 1 x 20 x 31 of uint8, those of"));
     all = request(30);
     all.class_names = {"a", "b"};
     all.classes = 10;
@@ -278,11 +278,11 @@ TEST_F(dataset_file, foreign_hdf5_files_are_refused_in_words) {
     {
         hdf5::file made = hdf5::create_file(where, hdf5::file_access(where, 1, nullptr));
         hdf5::write_attribute(where, made.get(), "format", std::string("muster.dataset"));
-        hdf5::write_attribute(where, made.get(), "format_version", std::uint64_t{3});
+        hdf5::write_attribute(where, made.get(), "format_version", std::uint64_t{4});
         hdf5::close(where, std::move(made));
     }
     EXPECT_THAT(message_of([&] { dataset::open(where.file); }, errc::invalid_data),
-                HasSubstr("format_version is 3, this muster reads 1 to 2"));
+                HasSubstr("format_version is 4, this muster reads 1 to 3"));
 }
 
 TEST_F(dataset_file, fashion_mnist_where_it_is_installed) {

@@ -44,7 +44,7 @@ class dataset_writer_file : public testing::Test {
     static bytes labels_of(split_plan const& plan, hyperslab rows) {
         bytes all;
         for (std::size_t i = rows.first; i < rows.end(); ++i) {
-            std::size_t const label = i * 7919 % plan.classes;
+            std::size_t const label = i * 7919 % (plan.targets ? 1000 : plan.classes);
             for (std::size_t b = 0; b < plan.label_bytes(); ++b) all.push_back(static_cast<std::uint8_t>(label >> (8 * b)));
         }
         return all;
@@ -58,7 +58,7 @@ class dataset_writer_file : public testing::Test {
             for (hyperslab const& run : writer.share(split))
                 for (std::size_t at = run.first; at < run.end() && done < most; at += block, ++done) {
                     hyperslab const rows = intersect({at, block}, run);
-                    writer.write(split, rows, images_of(plan, rows), plan.classes == 0 ? bytes() : labels_of(plan, rows));
+                    writer.write(split, rows, images_of(plan, rows), !plan.label_type() ? bytes() : labels_of(plan, rows));
                 }
         }
         return done;
@@ -77,7 +77,7 @@ class dataset_writer_file : public testing::Test {
         bytes labels(made.size() * made.label_bytes());
         made.read(0, made.size(), images, labels);
         EXPECT_EQ(images, images_of(plan, {0, plan.samples}));
-        EXPECT_EQ(labels, plan.classes == 0 ? bytes() : labels_of(plan, {0, plan.samples}));
+        EXPECT_EQ(labels, !plan.label_type() ? bytes() : labels_of(plan, {0, plan.samples}));
     }
     /// A process that writes so many blocks and dies as if it were killed.
     void die_after(std::vector<split_plan> const& plans, writer_options const& options, std::size_t blocks) {
@@ -104,6 +104,25 @@ TEST_F(dataset_writer_file, every_type_and_number_of_classes) {
             EXPECT_EQ(dataset::open(dir.path("out.h5")).info().format_version,
                       type == element_type::u8 && classes == 10 ? 1u : 2u);
         }
+}
+
+TEST_F(dataset_writer_file, rows_and_targets) {
+    for (unsigned const gzip_level : {0u, 1u}) {
+        split_plan plan = plan_of("train", 23, element_type::f32, 0);
+        plan.shape = {1, 1, plan.shape.elements(), true};
+        plan.targets = true;
+        plan.gzip_level = gzip_level;
+        write_all({plan});
+        expect_contents(plan);
+        dataset const made = dataset::open(dir.path("out.h5"));
+        EXPECT_EQ(made.info().format_version, 3u);
+        EXPECT_EQ(made.info().label_type, element_type::f32);
+        EXPECT_EQ(made.classes(), 0u);
+        made.verify();
+        hdf5::place const at{dir.path("out.h5"), "/train/images"};
+        hdf5::file const file = hdf5::open_file(at, hdf5::file_access(at, 1, nullptr));
+        EXPECT_EQ(hdf5::form_of(at, hdf5::open_dataset_at(at, file)).extent, (std::vector<std::uint64_t>{23, plan.shape.width}));
+    }
 }
 
 TEST_F(dataset_writer_file, the_range_of_values_is_told) {

@@ -1,16 +1,12 @@
 // Every format to convert: what is read of it, and what is refused, with the words.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <png.h>
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "io/hdf5/hdf5.hpp"
-#include "io/sources/image_file.hpp"
-#include "io/sources/sample_source.hpp"
-#include "test_files.hpp"
+#include "test_sources.hpp"
 
 namespace muster {
 namespace {
@@ -18,46 +14,6 @@ namespace {
 using namespace test;
 using testing::AllOf;
 using testing::HasSubstr;
-
-struct contents {
-    bytes images;
-    std::vector<std::uint32_t> labels;
-};
-
-/// In two parts, as two ranks would.
-contents read_all(sample_source& from) {
-    source_facts const& facts = from.facts();
-    std::size_t const size = facts.shape.elements() * bytes_of(facts.type);
-    contents all{bytes(facts.samples * size), std::vector<std::uint32_t>(facts.samples)};
-    std::size_t const half = facts.samples / 2;
-    from.read({0, half}, std::span(all.images).first(half * size), std::span(all.labels).first(half));
-    from.read({half, facts.samples - half}, std::span(all.images).subspan(half * size), std::span(all.labels).subspan(half));
-    from.finish();
-    return all;
-}
-
-class sources : public testing::Test {
-  protected:
-    std::string text(std::string const& name, std::string const& lines) {
-        return dir.write(name, bytes(lines.begin(), lines.end()));
-    }
-    std::unique_ptr<sample_source> open(std::string const& path, source_options const& how = {}, std::string const& labels = "") {
-        auto found = open_sources({"", path, labels}, how);
-        EXPECT_EQ(found.size(), 1u);
-        return std::move(found.front().source);
-    }
-    /// The message of what is thrown by opening and reading.
-    std::string refused(std::string const& path, source_options const& how = {}, std::string const& labels = "") {
-        try {
-            for (named_source& each : open_sources({"", path, labels}, how)) read_all(*each.source);
-        } catch (error const& e) {
-            return e.what();
-        }
-        ADD_FAILURE() << path << " was read";
-        return "";
-    }
-    scratch dir;
-};
 
 /// An array as NumPy saves it.
 bytes npy(std::string const& descr, std::string const& shape, bytes const& elements, unsigned version = 1, bool fortran = false) {
@@ -139,7 +95,7 @@ TEST_F(sources, npy_of_every_version_and_its_labels) {
     for (unsigned const version : {1u, 2u, 3u}) {
         auto const from = open(dir.write("x.npy", npy("|u1", "(6, 4, 5)", elements, version)), {}, labels);
         EXPECT_EQ(from->facts().shape, (image_shape{1, 4, 5}));
-        EXPECT_EQ(from->largest_label(), 2u);
+        EXPECT_EQ(from->scan_labels().largest, 2u);
         contents const all = read_all(*from);
         EXPECT_EQ(all.images, elements);
         EXPECT_EQ(all.labels, (std::vector<std::uint32_t>{0, 1, 2, 0, 1, 2}));
@@ -235,85 +191,6 @@ TEST_F(sources, cifar_records_of_several_files) {
     EXPECT_EQ(read_all(*open(path, {.coarse = true})).labels[0], 7u);
 }
 
-TEST_F(sources, csv_with_names_numbers_and_quotes) {
-    auto const iris = open(text("iris.csv", "length,\"width\",species\n1.5,2,virginica\n\n-3,4e2,\"setosa\"\n"));
-    EXPECT_EQ(iris->facts().class_names, (std::vector<std::string>{"setosa", "virginica"}));
-    contents const flowers = read_all(*iris);
-    EXPECT_EQ(flowers.labels, (std::vector<std::uint32_t>{1, 0}));
-    EXPECT_EQ(element_at(element_type::f32, flowers.images, 3), 400.0);
-
-    std::string lines;
-    for (int i = 0; i < 3000; ++i) lines += std::to_string(i % 7) + ";" + std::to_string(i % 256) + ";0\r\n";
-    auto const digits = open(text("d.csv", lines), {.type = element_type::u8, .label_column = "1"});
-    EXPECT_EQ(digits->largest_label(), 6u);
-    contents const all = read_all(*digits);
-    for (std::size_t i = 0; i < 3000; ++i) {
-        ASSERT_EQ(all.labels[i], i % 7);
-        ASSERT_EQ(all.images[i * 2], i % 256);
-    }
-    EXPECT_FALSE(open(text("n.csv", "1,2\n3,4\n"), {.label_column = "none"})->facts().labelled);
-}
-
-TEST_F(sources, csv_faults_show_the_place) {
-    EXPECT_THAT(refused(text("bad.csv", "a,label\n1,0\nx7,1\n")),
-                AllOf(HasSubstr("bad.csv:3:1: 'x7' is no float32"), HasSubstr("\n  x7,1\n  ^")));
-    EXPECT_THAT(refused(text("few.csv", "a,b,label\n1,2,0\n1,2\n")), HasSubstr("few.csv:3:"));
-    EXPECT_THAT(refused(text("more.csv", "a,label\n1,0,9\n")),
-                HasSubstr("more.csv:2:5: more fields than the 2 of the first line"));
-    EXPECT_THAT(refused(text("big.csv", "a,label\n300,0\n"), {.type = element_type::u8}),
-                HasSubstr("big.csv:2:1: '300' is no uint8"));
-    EXPECT_THAT(refused(text("which.csv", "a,b\n1,2\n")), HasSubstr("give --label-column"));
-    EXPECT_THAT(refused(text("e.csv", "\n\n")), HasSubstr("holds no line"));
-}
-
-TEST_F(sources, folders_of_pictures_by_class) {
-    for (char const* folder : {"f", "f/rose", "f/daisy", "f/empty"}) std::filesystem::create_directory(dir.path(folder));
-    picture gray{3, 2, 1, {1, 2, 3, 4, 5, 6}};
-    write_png(gray, dir.path("f/rose/b.png"));
-    write_png({3, 2, 1, {9, 9, 9, 9, 9, 9}}, dir.path("f/rose/a.PNG"));
-    write_png(gray, dir.path("f/daisy/z.png"));
-    text("f/daisy/notes.txt", "none");
-    auto const from = open(dir.path("f"));
-    EXPECT_EQ(from->facts().class_names, (std::vector<std::string>{"daisy", "rose"}));
-    EXPECT_EQ(from->facts().shape, (image_shape{1, 2, 3}));
-    contents const all = read_all(*from);
-    EXPECT_EQ(all.labels, (std::vector<std::uint32_t>{0, 1, 1}));
-    EXPECT_EQ(all.images, (bytes{1, 2, 3, 4, 5, 6, 9, 9, 9, 9, 9, 9, 1, 2, 3, 4, 5, 6}));
-
-    contents const colour = read_all(*open(dir.path("f"), {.resize = std::pair<std::size_t, std::size_t>{4, 6}, .channels = 3}));
-    EXPECT_EQ(colour.images.size(), 3u * 3 * 4 * 6);
-    EXPECT_EQ(colour.images[3 * 4 * 6], 9u) << "a picture of one colour stays so";
-
-    write_png({2, 2, 1, {1, 2, 3, 4}}, dir.path("f/rose/c.png"));
-    EXPECT_THAT(refused(dir.path("f")), AllOf(HasSubstr("f/rose/c.png: is 2 x 2 pixels"), HasSubstr("give --resize 2x3")));
-    write_png({3, 2, 3, bytes(18, 7)}, dir.path("f/rose/c.png"));
-    EXPECT_THAT(refused(dir.path("f")), HasSubstr("c.png: is in colour, and the first picture, daisy/z.png, is gray"));
-    text("f/rose/c.png", "GIF89a");
-    EXPECT_THAT(refused(dir.path("f")), HasSubstr("c.png: is neither PNG nor JPEG"));
-}
-
-TEST_F(sources, a_picture_of_a_giant_by_its_header_is_refused) {
-    write_png({3, 2, 1, {1, 2, 3, 4, 5, 6}}, dir.path("p.png"));
-    bytes file = dir.read("p.png");
-    auto const claim = [&](std::uint32_t width, std::uint32_t height) {
-        for (int i = 0; i < 4; ++i) {
-            file[16 + i] = static_cast<std::uint8_t>(width >> (24 - 8 * i));
-            file[20 + i] = static_cast<std::uint8_t>(height >> (24 - 8 * i));
-        }
-        auto const crc = static_cast<std::uint32_t>(::crc32(0, file.data() + 12, 17));
-        for (int i = 0; i < 4; ++i) file[29 + i] = static_cast<std::uint8_t>(crc >> (24 - 8 * i));
-        try {
-            decode_picture(file, "p.png", 1);
-        } catch (error const& e) {
-            return std::string(e.what());
-        }
-        return std::string("read");
-    };
-    EXPECT_THAT(claim(60000, 60000), HasSubstr("its header tells of 60000 x 60000 pixels, and at most"));
-    EXPECT_THAT(claim(10000, 10000), HasSubstr("its header tells of 10000 x 10000 pixels, which"));
-    EXPECT_THAT(claim(3, 3), HasSubstr("PNG: "));
-}
-
 TEST_F(sources, arrays_of_any_hdf5_file) {
     hdf5::place const where{dir.path("a.h5"), "/"};
     hdf5::place const group{where.file, "/g"};
@@ -328,7 +205,7 @@ TEST_F(sources, arrays_of_any_hdf5_file) {
     }
     EXPECT_THAT(refused(where.file), HasSubstr("give --images and --labels"));
     auto const from = open(where.file, {.images = "g/x"});
-    EXPECT_EQ(from->facts().shape, (image_shape{1, 1, 6}));
+    EXPECT_EQ(from->facts().shape, (image_shape{1, 1, 6, true}));
     EXPECT_EQ(read_all(*from).images, elements);
     EXPECT_THAT(refused(where.file, {.images = "/g/y"}), HasSubstr("a.h5: has no /g/y"));
 }

@@ -1,0 +1,118 @@
+# muster-stage convert of tables and folders of pictures: labels of every kind by one rule over all splits, columns by name, what is left out, in words and in JSON.
+. "$(dirname "$0")/lib.sh"
+
+STAGE=$MUSTER_BIN/muster-stage
+[ -x "$STAGE" ] || skip "muster-stage was not built (no MPI or no parallel HDF5)"
+convert() { "$STAGE" convert "$@" -o out.h5 --force --no-fsync; }
+
+# Targets of a regression: numbers that are no classes, in any split.
+printf 'x,price\n1,2.5\n2,4\n' >train.csv
+printf 'x,price\n3,7\n' >test.csv
+expect_exit 0 convert train.csv test.csv --label-column price
+expect_contains stdout "/train: 2 rows of 1 of float32, float targets" "/test: 1 rows of 1 of float32, float targets"
+expect_exit 0 "$STAGE" info out.h5
+expect_contains stdout "muster.dataset version 3" "float32, 2.5 to 4" "float32, 7 to 7"
+expect_exit 0 "$STAGE" info out.h5 --json
+expect_contains stdout '"label_type": "float32"' '"target_max": 7.0'
+expect_exit 0 "$STAGE" verify out.h5
+expect_exit 0 convert train.csv --label-column price --gzip 1
+expect_exit 0 "$STAGE" verify out.h5
+expect_exit 0 "$MUSTER" run -q -n 2 --slots-per-node 2 -- "$STAGE" convert train.csv test.csv --label-column price -o two.h5
+expect_exit 0 "$STAGE" verify two.h5
+expect_exit 0 convert test.csv --label-column price
+expect_contains stdout "8 classes"
+expect_exit 0 convert test.csv --label-column price --label-type float
+expect_contains stdout "float targets"
+expect_exit 2 convert train.csv --label-column price --label-type float --classes 3
+expect_contains stderr "--label-type float with --classes or --class-names"
+
+# Names in one split and numbers in another; one bad label.
+printf 'a,b,label\n1,2,cat\n3,4,dog\n' >train.csv
+printf 'a,b,label\n1,2,10\n' >test.csv
+expect_exit 2 convert train.csv test.csv
+expect_contains stderr "train.csv names its classes (cat, dog), and test.csv numbers them"
+printf 'a,b,label\n1,2,0\n1,2,?\n1,2,10\n' >bad.csv
+expect_exit 125 convert bad.csv
+expect_contains stderr "bad.csv:3:5: the label '?' is no number" "  1,2,?"
+
+# Columns are the same by name; pandas' index is left out, and that is said.
+printf ',b,a,label\n0,4,3,dog\n1,6,5,emu\n' >test.csv
+expect_exit 0 convert train.csv test.csv
+expect_contains stdout "3 classes" "the first column of test.csv has no name, as pandas' index, and was left out"
+expect_exit 0 convert train=train.csv val=test.csv --columns b
+expect_contains stdout "/val: 2 rows of 1 of float32"
+printf 'a,c,label\n1,2,cat\n' >test.csv
+expect_exit 2 convert train.csv test.csv
+expect_contains stderr "train.csv and test.csv have other columns: only the first has b, only the second has c"
+expect_exit 2 convert train.csv --resize 2x2
+expect_contains stderr "train.csv: --resize is for images, and this is csv; leave it out"
+
+# Folders of pictures: what is left out is told; --skip-damaged goes on. A PNG of one gray pixel each.
+png() { # png FILE
+    mkdir -p "$(dirname "$1")"
+    base64 -d >"$1" <<<iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgBwAACQAIICPDjAAAAABJRU5ErkJggg==
+}
+png d/a/1.png
+png d/b/1.png
+png d/b/2.png
+: >d/b/3.webp
+: >d/b/.DS_Store
+expect_exit 0 convert d --dry-run
+expect_contains stdout "3 images of 1 x 1 x 1, 2 classes" "  1 file was left out, being no .png, .jpg or .jpeg, or hidden: b/3.webp"
+head -c 40 d/a/1.png >d/b/0.png
+expect_exit 125 convert d
+expect_contains stderr "d/b/0.png: PNG: the file ends too early" "--skip-damaged"
+expect_exit 0 convert d --skip-damaged --json
+expect_contains stdout '"damaged": {' '"b/0.png"' '"left_out": {' '"b/3.webp"' '"samples": 3'
+expect_exit 0 "$MUSTER" run -q -n 2 --slots-per-node 2 -- "$STAGE" convert d --skip-damaged -o out.h5 --force
+expect_contains stdout "3 images of 1 x 1 x 1" "1 damaged picture was left out: b/0.png"
+# Names of classes that are asked for say their order, or take the place of the folders'.
+expect_exit 0 convert d --skip-damaged --class-names b,a
+expect_exit 0 "$STAGE" info out.h5
+expect_contains stdout "b 2, a 1"
+expect_exit 0 convert d --skip-damaged --class-names cat,dog
+expect_exit 0 "$STAGE" info out.h5
+expect_contains stdout "cat 1, dog 2"
+png d/cover.png
+expect_exit 125 convert d
+expect_contains stderr "d: holds pictures (cover.png) and folders of pictures (a, b)"
+
+# Splits never vanish, and their classes are one dataset's.
+png s/train/b/1.png
+mkdir s/train/a
+png s/val/b/1.png
+expect_exit 0 convert s
+expect_contains stdout "/train: 1 images" "/val: 1 images" "2 classes" "no picture in a, which counts as a class all the same"
+mkdir -p s/test/b
+expect_exit 2 convert s
+expect_contains stderr "s/test: a split's folder, and holds no picture"
+
+# Files of HDF5 that cannot be read name the remedy, and no source is a thing to remove.
+for python in python3 /usr/bin/python3; do "$python" -c 'import h5py, numpy' 2>/dev/null && break; done
+if "$python" -c 'import h5py, numpy' 2>/dev/null; then
+    "$python" - <<'END'
+import h5py, numpy
+with h5py.File("e.h5", "w") as f:
+    f["x"] = numpy.zeros((4, 3, 3), "u1")
+    f["four"] = numpy.array([1, 0, 2, 1]).reshape(4, 1, 1, 1)
+    f["flags"] = numpy.array([True, False, True, True])
+    f.create_dataset("kinds", data=[5, 2, 5, 9], dtype=h5py.enum_dtype({"cat": 5, "dog": 2, "emu": 9}, basetype="i2"))
+    f["targets"] = numpy.array([1.5, 2, 3, 4])
+    f.create_dataset("packed", data=numpy.zeros((400, 3)), chunks=(100, 3), compression="lzf")
+numpy.save("x.npy", numpy.zeros((2, 5), "f4"))
+numpy.save("text.npy", numpy.array(["a", "b"]))
+END
+    for labels in "four 1: 2" "flags TRUE 3" "kinds dog 1, cat 2, emu 1" "targets float32, 1.5 to 4"; do
+        expect_exit 0 convert e.h5 --images x --labels ${labels%% *}
+        expect_exit 0 "$STAGE" info out.h5
+        expect_contains stdout "${labels#* }"
+    done
+    expect_exit 125 convert e.h5 --images packed --labels none
+    expect_contains stderr "e.h5: /packed: is compressed by the filter lzf (32000), which this HDF5 does not have" "h5repack -f GZIP=1 IN OUT"
+    expect_exit 125 convert x.npy,text.npy
+    expect_contains stderr "numpy.unique(a, return_inverse=True)"
+    "$python" -c 'import h5py, os; f = h5py.File("killed.h5", "w", libver="latest"); f["x"] = [1]; f.flush(); os._exit(0)'
+    expect_exit 125 convert killed.h5
+    expect_contains stderr "h5clear -s FILE"
+    expect_not_contains stderr "remove"
+fi
