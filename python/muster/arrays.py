@@ -91,7 +91,7 @@ def grouped_allreduce(
     how = _HOW[op]
     if not native_factors:
         how = native.SUM if op == Average else how
-    ready = [_native(array) if native_factors else _summed(array, op, prescale_factor) for array in arrays]
+    ready = [np.asarray(_native(array) if native_factors else _summed(array, op, prescale_factor)) for array in arrays]
     sent = [np.ascontiguousarray(array).reshape(array.shape) for array in ready]
     received = [np.empty(array.shape, array.dtype) for array in sent]
     listed = [
@@ -105,7 +105,7 @@ def grouped_allreduce(
     ).wait()  # fmt: skip
     if not native_factors:
         received = [_scaled(array, postscale_factor, ranks if op == Average else 1) for array in received]
-    return [array.astype(given.dtype, copy=False) for array, given in zip(received, arrays)]
+    return [np.asarray(array).astype(given.dtype, copy=False) for array, given in zip(received, arrays)]
 
 
 def _shape(array: np.ndarray) -> Tuple[int, ...]:
