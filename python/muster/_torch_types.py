@@ -1,4 +1,4 @@
-"""The numbers that the native module has for torch's types."""
+"""The numbers that the native module has for torch's types, and tensors as it reads them."""
 
 from __future__ import annotations
 
@@ -16,3 +16,13 @@ TYPES = {
     torch.uint8: native.U8,
     torch.int8: native.I8,
 }
+
+
+def has_plain_memory(tensor: torch.Tensor) -> bool:
+    """Whether its memory holds its elements as they are, one after the other: no strides, no conjugation or negation that is still to come."""
+    return tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj()
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself, or a copy, whose memory holds the elements as they are. The one way in for tensors."""
+    return tensor.resolve_conj().resolve_neg().contiguous()

@@ -1,6 +1,7 @@
 """Runs collectives on NumPy arrays: what the faces for Keras, TensorFlow and JAX are made of. All block, and are collective over the process set.
 
-Arrays need not be contiguous. Results are new arrays. Errors are those of muster.torch: ValueError for wrong arguments, CollectiveError on all ranks.
+Arrays need not be contiguous, nor in this machine's byte order. Results are new arrays in the caller's byte order.
+Integers to be averaged are summed in 64 bits, and the averages truncate towards zero. Errors are those of muster.torch: ValueError for wrong arguments, CollectiveError on all ranks.
 """
 
 from __future__ import annotations
@@ -36,13 +37,27 @@ def _is_floating(array: np.ndarray) -> bool:
     return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
 
 
-def _scaled(array: np.ndarray, factor: float) -> np.ndarray:
-    """Integers are multiplied in double precision and truncate towards zero."""
+def _native(array: np.ndarray) -> np.ndarray:
+    """The array in this machine's byte order: what travels."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _scaled(array: np.ndarray, factor: float, divisor: int = 1) -> np.ndarray:
+    """array * factor / divisor. Integers are multiplied in double precision; they truncate towards zero."""
+    if factor == 1 and divisor != 1 and not _is_floating(array):
+        return array // divisor + ((array < 0) & (array % divisor != 0)).astype(array.dtype)
+    factor /= divisor
     if factor == 1:
         return array
     if _is_floating(array):
         return (array * np.asarray(factor, dtype=array.dtype)).astype(array.dtype, copy=False)
     return np.trunc(array.astype(np.float64) * factor).astype(array.dtype)
+
+
+def _summed(array: np.ndarray, op: int, prescale_factor: float) -> np.ndarray:
+    """What is reduced in place of the array. Integers to be averaged become 64 bits wide, since their sum need not fit where the average does."""
+    array = _native(array)
+    return _scaled(array.astype(np.int64) if op == Average and not _is_floating(array) else array, prescale_factor)
 
 
 def _root_within(process_set: ProcessSet, root_rank: int) -> int:
@@ -75,9 +90,9 @@ def grouped_allreduce(
     native_factors = all(_is_floating(array) for array in arrays) and prescale_factor != 0 and postscale_factor != 0
     how = _HOW[op]
     if not native_factors:
-        arrays = [_scaled(array, prescale_factor) for array in arrays]
         how = native.SUM if op == Average else how
-    sent = [np.ascontiguousarray(array).reshape(array.shape) for array in arrays]
+    ready = [np.asarray(_native(array) if native_factors else _summed(array, op, prescale_factor)) for array in arrays]
+    sent = [np.ascontiguousarray(array).reshape(array.shape) for array in ready]
     received = [np.empty(array.shape, array.dtype) for array in sent]
     listed = [
         (f"{name}_{i}of{len(sent)}", a.ctypes.data, b.ctypes.data, _shape(a), _TYPES[a.dtype.name]) for i, (a, b) in enumerate(zip(sent, received), 1)
@@ -88,9 +103,9 @@ def grouped_allreduce(
         native.ALLREDUCE, how, name, listed, prescale=factors[0], postscale=factors[1], set=number, compression=wire, error_feedback=1 if wire else 0,
         keep=(sent, received),
     ).wait()  # fmt: skip
-    if native_factors:
-        return received
-    return [_scaled(array, postscale_factor / ranks if op == Average else postscale_factor) for array in received]
+    if not native_factors:
+        received = [_scaled(array, postscale_factor, ranks if op == Average else 1) for array in received]
+    return [np.asarray(array).astype(given.dtype, copy=False) for array, given in zip(received, arrays)]
 
 
 def _shape(array: np.ndarray) -> Tuple[int, ...]:
@@ -105,7 +120,7 @@ def allreduce(array: np.ndarray, name: Optional[str] = None, op: int = Average, 
 
 def _as_sent(array: np.ndarray) -> Tuple[np.ndarray, Tuple[int, ...], int]:
     """(contiguous array, shape, type) for what adds nothing; of other types the bytes."""
-    array = np.ascontiguousarray(array).reshape(np.shape(array))
+    array = np.ascontiguousarray(_native(array)).reshape(np.shape(array))
     kind = _TYPES.get(array.dtype.name)
     if kind is not None:
         return array, _shape(array), kind
@@ -115,16 +130,16 @@ def _as_sent(array: np.ndarray) -> Tuple[np.ndarray, Tuple[int, ...], int]:
     return array, (rows, array.nbytes // max(1, rows)), native.U8
 
 
-def _result(handle: native.Handle, like: np.ndarray) -> np.ndarray:
-    """A new array of the rows that came."""
+def _result(handle: native.Handle, like: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A new array, of this type, of the rows that came, which are such as those of `like`."""
     handle.wait()
     address, size = handle.result()
     row = like.shape[1:]
     made = np.empty(size // like.dtype.itemsize, like.dtype)
     if size:
         ctypes.memmove(made.ctypes.data, address, size)
-        return made.reshape(-1, *row)
-    return made.reshape(0 if 0 not in row else sum(handle.rows()), *row)
+        return made.reshape(-1, *row).astype(dtype, copy=False)
+    return made.reshape(0 if 0 not in row else sum(handle.rows()), *row).astype(dtype, copy=False)
 
 
 def allgather(array: np.ndarray, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> np.ndarray:
@@ -139,7 +154,7 @@ def gather_rows(array: np.ndarray, name: Optional[str] = None, process_set: Proc
     name = world.nameless("allgather", number) if name is None else "allgather." + name
     sent, shape, kind = _as_sent(array)
     handle = world.comm().submit(native.ALLGATHER, 0, (name, sent.ctypes.data, 0, shape, kind), set=number, keep=sent)
-    return _result(handle, sent), list(handle.rows())
+    return _result(handle, sent, array.dtype), list(handle.rows())
 
 
 def broadcast_all(arrays: Sequence[np.ndarray], root_rank: int, names: Optional[Sequence[str]] = None, process_set: ProcessSet = global_process_set) -> List[np.ndarray]:
@@ -151,11 +166,12 @@ def broadcast_all(arrays: Sequence[np.ndarray], root_rank: int, names: Optional[
     try:
         for i, array in enumerate(arrays):
             name = world.nameless("broadcast", number) if names is None else "broadcast." + names[i]
-            sent, shape, kind = _as_sent(np.asarray(array))
+            array = np.asarray(array)
+            sent, shape, kind = _as_sent(array)
             made = np.empty(sent.shape, sent.dtype)
             tensor = (name, sent.ctypes.data, made.ctypes.data, shape, kind)
             handles.append(comm.submit(native.BROADCAST, root, tensor, set=number, keep=(sent, made)))
-            received.append(made)
+            received.append((made, array.dtype))
     finally:
         failed = None
         for handle in handles:
@@ -165,7 +181,7 @@ def broadcast_all(arrays: Sequence[np.ndarray], root_rank: int, names: Optional[
                 failed = failed or error
         if failed is not None:
             raise failed
-    return received
+    return [made.astype(dtype, copy=False) for made, dtype in received]
 
 
 def broadcast(array: np.ndarray, root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> np.ndarray:
@@ -179,10 +195,11 @@ def alltoall(
     """Sends splits[i] rows to the set's rank i (None: the same number to each). Returns (the rows that came, how many from each rank)."""
     number = number_of(process_set)
     name = world.nameless("alltoall", number) if name is None else "alltoall." + name
+    array = np.asarray(array)
     sent, shape, kind = _as_sent(array)
     rows = None if splits is None else [int(one) for one in splits]
     handle = world.comm().submit(native.ALLTOALL, 0, (name, sent.ctypes.data, 0, shape, kind), splits=rows, set=number, keep=sent)
-    return _result(handle, sent), list(handle.rows())
+    return _result(handle, sent, array.dtype), list(handle.rows())
 
 
 def reducescatter(array: np.ndarray, name: Optional[str] = None, op: int = Average, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
@@ -195,11 +212,12 @@ def reducescatter(array: np.ndarray, name: Optional[str] = None, op: int = Avera
         raise ValueError("reducescatter takes arrays of rows, and no Adasum")
     name = world.nameless("reducescatter", number) if name is None else "reducescatter." + name
     is_mean_of_integers = op == Average and not _is_floating(array)
-    sent = np.ascontiguousarray(_scaled(array, prescale_factor))
+    sent = np.ascontiguousarray(_summed(array, op, prescale_factor))
     how = native.SUM if is_mean_of_integers else _HOW[op]
     tensor = (name, sent.ctypes.data, 0, _shape(sent), _TYPES[sent.dtype.name])
     handle = world.comm().submit(native.REDUCESCATTER, how, tensor, set=number, keep=sent)
-    return _scaled(_result(handle, sent), postscale_factor / process_set.size() if is_mean_of_integers else postscale_factor)
+    reduced = _result(handle, sent, sent.dtype)
+    return _scaled(reduced, postscale_factor, process_set.size() if is_mean_of_integers else 1).astype(array.dtype, copy=False)
 
 
 def _pickler() -> Any:

@@ -10,7 +10,7 @@ static struct {
 } types[MOST_TYPES];
 static int type_count;
 static PyObject* strided;
-static PyObject *word_dtype, *word_layout, *word_is_cpu, *word_is_contiguous, *word_data_ptr, *word_shape;
+static PyObject *word_dtype, *word_layout, *word_is_cpu, *word_is_contiguous, *word_is_neg, *word_data_ptr, *word_shape;
 
 /* know_tensors(types: sequence of (dtype, muster's number, is_floating), strided): the objects that tensors of torch have as dtype and layout. */
 PyObject* know_tensors(PyObject* module, PyObject* arguments) {
@@ -33,6 +33,7 @@ PyObject* know_tensors(PyObject* module, PyObject* arguments) {
     word_layout = PyUnicode_InternFromString("layout");
     word_is_cpu = PyUnicode_InternFromString("is_cpu");
     word_is_contiguous = PyUnicode_InternFromString("is_contiguous");
+    word_is_neg = PyUnicode_InternFromString("is_neg");
     word_data_ptr = PyUnicode_InternFromString("data_ptr");
     word_shape = PyUnicode_InternFromString("shape");
     Py_RETURN_NONE;
@@ -61,6 +62,7 @@ static int read_torch(PyObject* given, muster_tensor* tensor, int64_t* shape) {
     int usual = is(given, word_layout, 0, strided);
     if (usual > 0) usual = is(given, word_is_cpu, 0, Py_True);
     if (usual > 0) usual = is(given, word_is_contiguous, 1, Py_True);
+    if (usual > 0) usual = is(given, word_is_neg, 1, Py_False);
     if (usual <= 0) return usual;
     PyObject* address = PyObject_CallMethodObjArgs(given, word_data_ptr, NULL);
     if (address == NULL) return -1;

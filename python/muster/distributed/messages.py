@@ -21,6 +21,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 import torch
 import _muster_native as native
+from muster._torch_types import plain
 from muster.errors import CollectiveError
 
 _HEADER = struct.Struct("<qq")  # tag, bytes
@@ -32,7 +33,7 @@ _TURN = 0.2  # s
 def _memory(tensor: torch.Tensor) -> memoryview:
     """The bytes of a contiguous tensor on the CPU."""
     size = tensor.numel() * tensor.element_size()
-    return memoryview((ctypes.c_char * size).from_address(tensor.data_ptr())).cast("B") if size else memoryview(b"")
+    return memoryview((ctypes.c_char * size).from_address(tensor.data_ptr())).cast("B") if size else memoryview(bytearray())
 
 
 def _read(link: socket.socket, into: memoryview) -> None:
@@ -180,7 +181,7 @@ class Mail:
 
     def send(self, tensor: torch.Tensor, to: int, tag: int) -> Message:
         """Begins to send. The tensor must stay as it is until the message has ended, which is when the other rank's machine has it."""
-        whole = tensor.detach().cpu().contiguous()
+        whole = plain(tensor.detach().cpu())
         message = Message(self, to, tag, _memory(whole), whole, False)
         self._link(to).messages.put(message)
         return message

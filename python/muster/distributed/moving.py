@@ -6,6 +6,7 @@ from typing import List, Optional
 
 import torch
 import _muster_native as native
+from muster._torch_types import has_plain_memory, plain
 from muster.distributed.group import Group, deal_out, flat_of, one, overlap
 from muster.distributed.reductions import as_bytes
 from muster.distributed.work import Work
@@ -21,7 +22,7 @@ class MovingGroup(Group):
             return other.broadcast(tensors, opts)
         if tensor.numel() == 0:
             return self._begun("broadcast", (), [tensor])
-        whole = tensor.contiguous()
+        whole = plain(tensor)
         raw = as_bytes(whole)
         finish = None
         if raw.data_ptr() != tensor.data_ptr():
@@ -39,8 +40,8 @@ class MovingGroup(Group):
             raise ValueError(f"all_gather: the input is {input.dtype}, the output {output.dtype}; give both the same type")
         if input.numel() == 0:
             return self._begun("all_gather", (), [output])
-        whole = output if output.is_contiguous() else torch.empty(output.shape, dtype=output.dtype, device=output.device)
-        given = as_bytes(input.contiguous())
+        whole = output if has_plain_memory(output) else torch.empty(output.shape, dtype=output.dtype, device=output.device)
+        given = as_bytes(plain(input))
         if overlap(given, whole):  # in place: the input is a part of the output
             given = given.clone()
         request = self._submit(native.ALLGATHER, "allgather", 0, given, as_bytes(whole), keep=(input, whole))
@@ -66,20 +67,21 @@ class MovingGroup(Group):
         if total == 0:
             return self._begun("all_gather", (), list(into))
         flat = torch.empty(total, dtype=given.dtype, device=given.device)
-        raw, out = as_bytes(given.contiguous()), as_bytes(flat)
+        raw, out = as_bytes(plain(given)), as_bytes(flat)
         request = self._submit(native.ALLGATHER, "allgather", 0, raw, out, count=out.numel(), keep=(given, flat))
         return self._begun("all_gather", (request,), list(into), lambda: deal_out(flat, into), opts)
 
     def allgather_coalesced(self, output_lists, inputs, opts=None) -> Work:
-        # output_lists[i][r]: rank r's i-th tensor in torch 2, whose gloo wants output_lists[r][i]; told apart by their lengths
-        if len(output_lists) == self._size and len(inputs) != self._size:
-            output_lists = [list(of_one) for of_one in zip(*output_lists)]
-        works = [self.allgather([into], [given], opts) for into, given in zip(output_lists, inputs)]
+        # output_lists[r][i] receives rank r's i-th tensor
+        if len(output_lists) != self._size or any(len(of_rank) != len(inputs) for of_rank in output_lists):
+            lengths = [len(of_rank) for of_rank in output_lists]
+            raise ValueError(f"all_gather_coalesced: output lists of {lengths} tensors; give one list for each of {self._size} ranks, of {len(inputs)} each")
+        works = [self.allgather([list(into)], [given], opts) for into, given in zip(zip(*output_lists), inputs)]
         return self._together(works, [tensor for into in output_lists for tensor in into], opts)
 
     def _exchange(self, word: str, given: torch.Tensor, flat: torch.Tensor, splits: Optional[List[int]], count: int):
         """An alltoall of elements: both flat, of one type."""
-        raw, out = as_bytes(given.contiguous()), as_bytes(flat)
+        raw, out = as_bytes(plain(given)), as_bytes(flat)
         wider = raw.numel() // given.numel() if given.numel() else (2 if given.dtype.is_complex and raw.dtype is not torch.uint8 else given.element_size() // raw.element_size())
         if splits is not None:
             splits = [rows * wider for rows in splits]
@@ -144,8 +146,8 @@ class MovingGroup(Group):
     def _all_to_all(self, output, input, splits, output_splits, row, opts) -> Work:
         if output_splits and sum(output_splits) != output.shape[0]:
             raise ValueError(f"all_to_all: the output has {output.shape[0]} rows, its splits are {list(output_splits)}")
-        whole = output if output.is_contiguous() and not overlap(input, output) else torch.empty(output.shape, dtype=output.dtype, device=output.device)
-        request = self._exchange("alltoall", input.contiguous().view(-1), whole.view(-1), splits, 0)
+        whole = output if has_plain_memory(output) and not overlap(input, output) else torch.empty(output.shape, dtype=output.dtype, device=output.device)
+        request = self._exchange("alltoall", plain(input).view(-1), whole.view(-1), splits, 0)
         return self._begun("all_to_all", (request,), [output], None if whole is output else lambda: output.copy_(whole), opts)
 
     def alltoall(self, outputs, inputs, opts=None) -> Work:

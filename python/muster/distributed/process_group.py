@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 import _muster_native as native
 from muster import world
+from muster._torch_types import has_plain_memory
 from muster.distributed import communicators
 from muster.distributed.group import one
 from muster.distributed.reducing import ReducingGroup
@@ -46,6 +47,8 @@ class MusterProcessGroup(ReducingGroup):
 
     def _messages(self):
         if self._mail is None:
+            if self._make_mail is None:
+                raise ValueError("the process group has been destroyed; make another")
             self._mail = self._make_mail()
         return self._mail
 
@@ -69,7 +72,7 @@ class MusterProcessGroup(ReducingGroup):
     recvAnysource = recv_anysource
 
     def _receive(self, tensor: torch.Tensor, source: int, tag: int) -> Work:
-        direct = tensor.is_contiguous() and tensor.device.type == "cpu"
+        direct = has_plain_memory(tensor) and tensor.device.type == "cpu"
         whole = tensor.detach() if direct else torch.empty(tensor.shape, dtype=tensor.dtype)
         request = self._messages().receive(whole, source, tag)
         work = self._begun("recv", (request,), [tensor], None if direct else lambda: tensor.copy_(whole))
@@ -83,8 +86,10 @@ class MusterProcessGroup(ReducingGroup):
         if self._communicator is None:
             return
         communicator, self._communicator = self._communicator, None
-        if self._mail is not None:
-            self._mail.close()
+        mail, self._mail = self._mail, None
+        self._make_mail = None  # holds the store, whose server must end with the group though a Work is kept
+        if mail is not None:
+            mail.close()
         communicator.end()
 
     abort = shutdown

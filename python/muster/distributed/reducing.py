@@ -9,6 +9,7 @@ import torch.distributed as dist
 import _muster_native as native
 from muster.distributed.group import flat_of, one, overlap
 from muster.distributed.moving import MovingGroup
+from muster._torch_types import has_plain_memory, plain
 from muster.distributed.reductions import TYPES, Plan, as_bytes, plan_of
 from muster.distributed.work import Work
 
@@ -34,7 +35,7 @@ class ReducingGroup(MovingGroup):
                 return other.allreduce(tensors, opts)
         op = _RedOp.SUM if opts is None else getattr(opts.reduceOp, "op", opts.reduceOp)
         how = _FAST.get((op, tensor.dtype))
-        if how is None or tensor.is_sparse or not tensor.is_contiguous():
+        if how is None or tensor.is_sparse or not has_plain_memory(tensor):
             return self._allreduce_by_plan([tensor], opts)
         if tensor.numel() == 0:
             return self._begun("allreduce", (), [tensor])
@@ -64,8 +65,9 @@ class ReducingGroup(MovingGroup):
 
     def _reduce_begin(self, tensor: torch.Tensor, plan: Plan, in_place: bool = True):
         """Begins to reduce a tensor. (request, what gives the result; None where it is in the tensor itself)."""
-        packed = tensor if plan.pack is None else plan.pack(tensor)
-        packed = packed.contiguous()
+        packed = plain(tensor)
+        if plan.pack is not None:
+            packed = plain(plan.pack(packed))
         if plan.local is not None:
             raw = as_bytes(packed)
             gathered = torch.empty((self._size, *raw.shape), dtype=raw.dtype, device=raw.device)
@@ -91,11 +93,20 @@ class ReducingGroup(MovingGroup):
         if getattr(op, "op", op) != _RedOp.SUM:
             raise ValueError("only SUM takes sparse tensors; use to_dense()")
         mine = tensor.coalesce()
-        count = torch.tensor([mine._nnz()], dtype=torch.int64)
-        counts = torch.empty(self._size, dtype=torch.int64)
-        self._allgather_base(counts, count).wait()
-        indices, values = mine.indices().t().contiguous(), as_bytes(mine.values().contiguous())
+        described = torch.empty(2 * self._size, dtype=torch.int64)
+        self._allgather_base(described, torch.tensor([mine._nnz(), mine.sparse_dim()], dtype=torch.int64)).wait()
+        counts, dimensions = described.view(-1, 2).unbind(1)
         total = int(counts.sum())
+        if total == 0:
+            return lambda: None
+        # A tensor of no entries fits all: zero_() makes all its dimensions sparse.
+        among = sorted(set(dimensions[counts > 0].tolist()))
+        if len(among) > 1:
+            raise ValueError(f"allreduce: the ranks' sparse tensors have {dimensions.tolist()} sparse dimensions; give all the same")
+        if mine._nnz() == 0:
+            mine = torch.sparse_coo_tensor(torch.empty((among[0], 0), dtype=torch.int64), torch.empty((0, *tensor.shape[among[0] :]), dtype=tensor.dtype), tensor.shape)
+            mine = mine.coalesce()
+        indices, values = mine.indices().t().contiguous(), as_bytes(plain(mine.values()))
         all_indices = torch.empty((total, indices.shape[1]), dtype=torch.int64)
         all_values = torch.empty((total, *mine.values().shape[1:]), dtype=mine.dtype)
         raw = as_bytes(all_values)
@@ -134,13 +145,13 @@ class ReducingGroup(MovingGroup):
     def _reduce_scatter(self, out: torch.Tensor, given: torch.Tensor, opts):
         """(request, what is to be done when it has ended) for a flat input of as many elements for each rank."""
         plan = plan_of(opts.reduceOp if opts is not None else _RedOp.SUM, out.dtype, self._size)
-        flat = given.contiguous().view(-1)
+        flat = plain(given).view(-1)
         if plan.local is not None:
             request, take = self._reduce_begin(flat, plan, in_place=False)
             count = out.numel()
             return request, lambda: out.copy_(take()[self._rank * count : (self._rank + 1) * count].view(out.shape))
         packed = (flat if plan.pack is None else plan.pack(flat)).contiguous()
-        direct = plan.unpack is None and out.is_contiguous() and not overlap(packed, out)
+        direct = plan.unpack is None and has_plain_memory(out) and not overlap(packed, out)
         mine = out if direct else torch.empty((out.numel(), *packed.shape[1:]), dtype=packed.dtype, device=packed.device)
         request = self._submit(native.REDUCESCATTER, "reducescatter", plan.how, packed, mine, prescale=plan.prescale, shape=(self._size, packed.numel() // self._size))
         if direct:

@@ -15,12 +15,12 @@ from muster.torch import _requests
 from muster.torch._allreduce import allreduce, grouped_allreduce
 from muster.torch._reductions import number_of
 from muster.torch._requests import synchronize
-from muster.torch._tensors import as_bytes, of_result, place_of, place_of_all
+from muster.torch._tensors import as_bytes, of_result, place_of, place_of_all, plain
 
 
 def _rows_of(tensor: torch.Tensor) -> torch.Tensor:
-    """What is sent: contiguous, and of a scalar one row."""
-    rows = tensor.detach().contiguous()
+    """What is sent: of a scalar one row."""
+    rows = plain(tensor.detach())
     return rows.reshape(1) if rows.dim() == 0 else rows
 
 

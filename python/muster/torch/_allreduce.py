@@ -12,7 +12,7 @@ import _muster_native as native
 from muster import world
 from muster.process_sets import ProcessSet, global_process_set
 from muster.torch import _requests
-from muster.torch._reductions import Plan, check_adasum, number_of, op_of, plan, scaled
+from muster.torch._reductions import Plan, check_adasum, number_of, op_of, plan, result_of, sent_of
 from muster.torch._requests import _next as _numbers, _open, synchronize
 from muster.torch._tensors import TYPES, place_of, place_of_all, shape_of
 from muster.torch.compression import Compression, wire_of
@@ -28,19 +28,17 @@ class _Part:
     __slots__ = ("sent", "received", "output")
 
     def __init__(self, tensor: torch.Tensor, in_place: bool, how: Plan) -> None:
-        sent = tensor.detach() if tensor.is_contiguous() else tensor.detach().contiguous()
-        if how.before != 1:
-            sent = scaled(sent, how.before)
-        self.sent = sent
+        self.sent = sent = sent_of(tensor, how)
         if in_place:
             self.output = tensor
             self.received = sent  # its own memory, or the copy's
         else:
-            self.output = self.received = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+            self.received = torch.empty(sent.shape, dtype=sent.dtype, device=sent.device)
+            self.output = self.received if sent.dtype == tensor.dtype else torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
 
     def finish(self, how: Plan) -> torch.Tensor:
         """The output, with the result in it."""
-        result = self.received if how.is_native else scaled(self.received, how.after, how.divisor)
+        result = result_of(self.received, how, self.output.dtype)
         if result.data_ptr() != self.output.data_ptr():
             with torch.no_grad():
                 self.output.copy_(result)
@@ -58,7 +56,7 @@ def _submit(
     name = world.nameless("allreduce", number) if name is None else "allreduce." + name
     part = _Part(tensor, in_place, how)
     request = comm.submit(
-        native.ALLREDUCE, how.how, (name, part.sent.data_ptr(), part.received.data_ptr(), shape_of(tensor), _type_of(tensor)),
+        native.ALLREDUCE, how.how, (name, part.sent.data_ptr(), part.received.data_ptr(), shape_of(tensor), _type_of(part.sent)),
         prescale=how.prescale, postscale=how.postscale, set=number, compression=wire, error_feedback=1 if wire else 0,
         memory=memory, stream=stream, keep=(part.sent, part.received),
     )  # fmt: skip
@@ -103,7 +101,7 @@ def _submit_group(
     name = world.nameless("grouped_allreduce", number) if name is None else "grouped_allreduce." + name
     parts = [_Part(tensor, in_place, how) for tensor in tensors]
     listed = [
-        (f"{name}_{i}of{len(parts)}", part.sent.data_ptr(), part.received.data_ptr(), shape_of(tensor), _type_of(tensor))
+        (f"{name}_{i}of{len(parts)}", part.sent.data_ptr(), part.received.data_ptr(), shape_of(tensor), _type_of(part.sent))
         for i, (part, tensor) in enumerate(zip(parts, tensors), 1)
     ]
     kept = [(part.sent, part.received) for part in parts]

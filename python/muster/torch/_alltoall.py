@@ -11,7 +11,7 @@ from muster.process_sets import ProcessSet, global_process_set
 from muster.torch import _requests
 from muster.torch._reductions import number_of
 from muster.torch._requests import synchronize
-from muster.torch._tensors import as_bytes, of_result, place_of
+from muster.torch._tensors import as_bytes, of_result, place_of, plain
 
 Splits = Union[None, torch.Tensor, Sequence[int]]
 
@@ -38,7 +38,7 @@ def alltoall_async(
     if tensor.dim() == 0:
         raise ValueError("alltoall: a scalar has no rows to send; give it a shape of one dimension")
     rows_for = _numbers(splits)
-    sent = tensor.detach().contiguous()
+    sent = plain(tensor.detach())
     name = world.nameless("alltoall", number) if name is None else "alltoall." + name
     shape, kind = as_bytes(sent)
     tensor = (name, sent.data_ptr(), 0, shape, kind)

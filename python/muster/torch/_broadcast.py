@@ -12,7 +12,7 @@ from muster.torch import _requests
 from muster.torch._allreduce import allreduce
 from muster.torch._reductions import number_of, root_within
 from muster.torch._requests import synchronize
-from muster.torch._tensors import as_bytes, place_of
+from muster.torch._tensors import as_bytes, place_of, plain
 
 
 def _copied_back(_, tensors):
@@ -27,7 +27,7 @@ def _submit(tensor: torch.Tensor, in_place: bool, root_rank: int, name: Optional
     comm = world.comm()
     root = root_within(process_set, root_rank)
     memory, stream = place_of(tensor)
-    sent = tensor.detach().contiguous()
+    sent = plain(tensor.detach())
     received = sent if in_place else torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     name = world.nameless("broadcast", number) if name is None else "broadcast." + name
     shape, kind = as_bytes(sent)

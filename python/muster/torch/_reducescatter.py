@@ -14,7 +14,7 @@ from muster.errors import CollectiveError
 from muster.process_sets import ProcessSet, global_process_set
 from muster.torch import _requests
 from muster.torch._allgather import allgather, grouped_allgather
-from muster.torch._reductions import Adasum, Average, Plan, Sum, number_of, plan, scaled
+from muster.torch._reductions import Adasum, Average, Plan, Sum, number_of, plan, result_of, sent_of
 from muster.torch._requests import synchronize
 from muster.torch._tensors import TYPES, of_result, place_of, place_of_all, shape_of
 from muster.torch.compression import Compression
@@ -31,8 +31,8 @@ def _type_of(tensor: torch.Tensor) -> int:
     return TYPES.get(tensor.dtype, native.U8)  # bool, of which _reductions.plan lets minimum and maximum pass
 
 
-def _result(how: Plan, request: native.Handle, sent: torch.Tensor, *index: int) -> torch.Tensor:
-    return scaled(of_result(request, sent, *index), how.after, how.divisor)
+def _result(how: Plan, dtype: torch.dtype, request: native.Handle, sent: torch.Tensor, *index: int) -> torch.Tensor:
+    return result_of(of_result(request, sent, *index), how, dtype)
 
 
 def reducescatter_async(
@@ -50,7 +50,8 @@ def reducescatter_async(
     memory, stream = place_of(tensor)
     how = plan(op, prescale_factor, postscale_factor, process_set, tensor)
     name = world.nameless("reducescatter", number) if name is None else "reducescatter." + name
-    sent = scaled(tensor.detach().contiguous(), how.before)
+    dtype = tensor.dtype
+    sent = sent_of(tensor, how)
     place, ranks = comm.place_in_set(number)
     share = sent.shape[0] // ranks + (place < sent.shape[0] % ranks)
     received = torch.empty((share, *sent.shape[1:]), dtype=sent.dtype, device=sent.device)
@@ -58,7 +59,7 @@ def reducescatter_async(
         native.REDUCESCATTER, how.how, (name, sent.data_ptr(), received.data_ptr(), shape_of(sent), _type_of(sent)),
         prescale=how.prescale, postscale=how.postscale, set=number, memory=memory, stream=stream, keep=(sent, received), out_elements=received.numel(),
     )  # fmt: skip
-    return _requests.add(request, received, None if how.is_native else lambda _, received: scaled(received, how.after, how.divisor))
+    return _requests.add(request, received, None if how.is_native else lambda _, received: result_of(received, how, dtype))
 
 
 def _factor(op: int, process_set: ProcessSet, prescale: float, postscale: float) -> float:
@@ -134,12 +135,13 @@ def grouped_reducescatter_async(
     memory, stream = place_of_all(tensors)
     how = plan(op, prescale_factor, postscale_factor, process_set, *tensors)
     name = world.nameless("grouped_reducescatter", number) if name is None else "grouped_reducescatter." + name
-    all_sent = [scaled(tensor.detach().contiguous(), how.before) for tensor in tensors]
+    types = [tensor.dtype for tensor in tensors]
+    all_sent = [sent_of(tensor, how) for tensor in tensors]
     listed = [(f"{name}_{i}of{len(tensors)}", sent.data_ptr(), 0, shape_of(sent), _type_of(sent)) for i, sent in enumerate(all_sent, 1)]
     request = comm.submit_group(
         native.REDUCESCATTER, how.how, name, listed, prescale=how.prescale, postscale=how.postscale, set=number, memory=memory, stream=stream, keep=all_sent
     )
-    return _requests.add(request, all_sent, lambda request, all_sent: [_result(how, request, sent, i) for i, sent in enumerate(all_sent)])
+    return _requests.add(request, all_sent, lambda request, all_sent: [_result(how, types[i], request, sent, i) for i, sent in enumerate(all_sent)])
 
 
 class _GroupedReducescatter(torch.autograd.Function):

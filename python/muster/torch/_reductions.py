@@ -10,7 +10,7 @@ import _muster_native as native
 from muster import process_sets
 from muster.errors import CollectiveError
 from muster.process_sets import ProcessSet
-from muster.torch._tensors import TYPES
+from muster.torch._tensors import TYPES, plain
 
 Average, Sum, Adasum, Min, Max, Product = range(6)
 
@@ -47,11 +47,12 @@ class Plan(NamedTuple):
     before: float  #: factors for `scaled`, before and after
     after: float
     divisor: int  #: what the result is to be divided by
+    is_mean: bool = False  #: whether integers are summed in 64 bits, since their sum need not fit where the average does
 
     @property
     def is_native(self) -> bool:
         """Whether muster does all of it."""
-        return self.before == 1 and self.after == 1 and self.divisor == 1
+        return self.before == 1 and self.after == 1 and self.divisor == 1 and not self.is_mean
 
 
 def plan(op: int, prescale: float, postscale: float, process_set: ProcessSet, *tensors: torch.Tensor) -> Plan:
@@ -74,7 +75,7 @@ def plan(op: int, prescale: float, postscale: float, process_set: ProcessSet, *t
             return Plan(_NATIVE[op], 1.0, 1.0, prescale, postscale, 1)
         return Plan(_NATIVE[op], prescale, postscale, 1.0, 1.0, 1)
     if op == Average:
-        return Plan(native.SUM, 1.0, 1.0, prescale, postscale, process_set.size())
+        return Plan(native.SUM, 1.0, 1.0, prescale, postscale, process_set.size(), True)
     return Plan(_NATIVE[op], 1.0, 1.0, prescale, postscale, 1)
 
 
@@ -85,6 +86,19 @@ def scaled(tensor: torch.Tensor, factor: float, divisor: int = 1) -> torch.Tenso
     if factor != 1:
         return (tensor.to(torch.float64) * (factor / divisor)).to(tensor.dtype)
     return torch.div(tensor, divisor, rounding_mode="trunc") if divisor != 1 else tensor
+
+
+def sent_of(tensor: torch.Tensor, how: Plan) -> torch.Tensor:
+    """What travels of a tensor: its plain memory, wide enough, scaled."""
+    tensor = plain(tensor.detach())
+    if how.is_mean and not tensor.dtype.is_floating_point:
+        tensor = tensor.to(torch.int64)
+    return scaled(tensor, how.before)
+
+
+def result_of(received: torch.Tensor, how: Plan, dtype: torch.dtype) -> torch.Tensor:
+    """What the ranks' `sent_of` have become, as a tensor of the type that was given."""
+    return received if how.is_native else scaled(received, how.after, how.divisor).to(dtype)
 
 
 def root_within(process_set: ProcessSet, root_rank: int) -> int:

@@ -11,7 +11,7 @@ from muster.process_sets import ProcessSet, global_process_set, number_of
 from muster.torch._allgather import allgather_async
 from muster.torch._reductions import Average, Sum, scaled
 from muster.torch._requests import synchronize
-from muster.torch._tensors import as_bytes, of_result, place_of
+from muster.torch._tensors import as_bytes, of_result, place_of, plain
 
 #: The indices were other ranks' gradients' own. Since torch 2.0 it can be said, and later versions warn if it is not.
 _UNCHECKED = {"check_invariants": False} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {}
@@ -40,11 +40,11 @@ class SparseReduction:
             if gradient.is_sparse and gradient.sparse_dim() != dimensions:
                 gradient = gradient.to_dense()
             gradient = (gradient if gradient.is_sparse else gradient.to_sparse(dimensions)).coalesce()
-            indices, values = gradient.indices().t().contiguous(), gradient.values().contiguous()
+            indices, values = gradient.indices().t().contiguous(), plain(gradient.values())
         self._how = how
         self._shape = shape
         compressed, self._context = how.compression.compress(values)
-        self._indices, self._values = indices, compressed.contiguous()
+        self._indices, self._values = indices, plain(compressed)
         number = number_of(how.process_set)
         self._handles = [self._submit(f"{name} (indices)", self._indices, number), self._submit(f"{name} (values)", self._values, number)]
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, Sequence, Tuple
 
 import torch
 import _muster_native as native
-from muster._torch_types import TYPES
+from muster._torch_types import TYPES, plain as plain
 
 native.know_tensors([(dtype, number, dtype.is_floating_point) for dtype, number in TYPES.items()], torch.strided)
 

@@ -14,7 +14,7 @@ from muster.errors import CollectiveError
 from muster.process_sets import ProcessSet, number_of
 from muster.torch import _agreement
 from muster.torch._sparse import SparseReduction
-from muster.torch._tensors import TYPES, place_of, shape_of
+from muster.torch._tensors import TYPES, place_of, plain, shape_of
 from muster.torch.buckets import Bucket, Gradient, describe, lay_out, plan_buckets, sizes_from_environment
 from muster.torch.compression import NoneCompressor, wire_of
 
@@ -56,7 +56,7 @@ class _Single:
     def __init__(self, slot: Slot, gradient: torch.Tensor, how: Reduction, name: str) -> None:
         self._how = how
         compressed, self._context = how.compression.compress(gradient)
-        self._tensor = compressed.detach().contiguous()
+        self._tensor = plain(compressed.detach())
         kind = TYPES.get(self._tensor.dtype)
         if kind is None:
             raise ValueError(
