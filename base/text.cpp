@@ -19,6 +19,38 @@ bool is_shell_safe(char c) noexcept {
            std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
 }
 
+struct character {
+    std::int32_t code;  ///< below 0: the byte is no part of a character in UTF-8
+    std::size_t bytes;
+};
+
+/// Of a text that is not empty.
+character first_character(std::string_view text) noexcept {
+    auto const lead = static_cast<unsigned char>(text.front());
+    if (lead < 0x80) return {lead, 1};
+    std::size_t const size = lead >= 0xc2 && lead < 0xe0   ? 2
+                             : lead >= 0xe0 && lead < 0xf0 ? 3
+                             : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                           : 0;
+    if (size == 0 || text.size() < size) return {-1, 1};
+    std::int32_t code = lead & (0xff >> (size + 1));
+    for (std::size_t i = 1; i < size; ++i) {
+        auto const next = static_cast<unsigned char>(text[i]);
+        if ((next & 0xc0) != 0x80) return {-1, 1};
+        code = code << 6 | (next & 0x3f);
+    }
+    constexpr std::int32_t least[]{0, 0, 0x80, 0x800, 0x10000};
+    bool const valid = code >= least[size] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+    return valid ? character{code, size} : character{-1, 1};
+}
+
+/// C0 but for line feed and tab, DEL, C1, line and paragraph separators, and what turns the direction of writing.
+bool obeyed_by_terminals(char32_t c) noexcept {
+    if (c == U'\n' || c == U'\t') return false;
+    return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c || (c >= 0x200e && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+           (c >= 0x2066 && c <= 0x2069);
+}
+
 std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), std::size_t{0});
@@ -74,9 +106,18 @@ std::optional<double> parse_real(std::string_view text) noexcept {
 }
 
 std::string without_controls(std::string_view text) {
-    std::string clean(text);
-    for (char& c : clean)
-        if ((static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t') || c == '\x7f') c = '?';
+    std::string clean;
+    clean.reserve(text.size());
+    while (!text.empty()) {
+        auto const [code, bytes] = first_character(text);
+        if (code < 0)
+            clean += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
+        else if (!obeyed_by_terminals(static_cast<char32_t>(code)))
+            clean += text.substr(0, bytes);
+        else
+            clean += code < 0x80 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{:04x}", code);
+        text.remove_prefix(bytes);
+    }
     return clean;
 }
 

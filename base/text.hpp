@@ -26,7 +26,8 @@ std::string join(std::span<std::string const> pieces, std::string_view separator
 std::optional<std::int64_t> parse_integer(std::string_view text) noexcept;
 std::optional<double> parse_real(std::string_view text) noexcept;
 
-/// The text with '?' for each control character but line feed and tab: a terminal obeys none of them.
+/// The text with \x1b, \u009b for each control character but line feed and tab, for each that turns the direction of writing, and for each byte
+/// that is not UTF-8: a terminal obeys none of them. For every text of others that is printed. Pure.
 std::string without_controls(std::string_view text);
 
 /// Where the first byte stands that is no part of UTF-8 text; nothing if all is.

@@ -111,7 +111,7 @@ int finish_output(std::string_view program, int code) noexcept {
 }
 
 void print_error(std::string_view program, std::string_view text) {
-    fmt::print(stderr, "{}: error: {}\n", program, text);
+    fmt::print(stderr, "{}: error: {}\n", program, without_controls(text));
 }
 
 int run_main(std::string_view program, std::function<int()> const& body) noexcept {

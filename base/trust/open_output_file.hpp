@@ -10,16 +10,24 @@
 
 namespace muster {
 
-/// Opens `path` for writing, made or emptied. What is there already is emptied only if it is a regular file of this user with one
-/// name: another user's link would lead what is written elsewhere, and another user's pipe would stop this process in open().
+/// What becomes of a file that is there already. `refused`: nothing is opened, and errno is EEXIST. `kept`: it is open for reading, too.
+enum class if_there { emptied, kept, refused };
+
+/// Opens `path` for writing: the one way to open an output by its path, as a unit test sees to. What is there already is taken only if it is a
+/// regular file of this user with one name: another user's link would lead what is written elsewhere, and another user's pipe would stop this
+/// process in open(). A link on the way must be this user's or root's. /dev/null, /dev/stdout, /dev/stderr and /dev/fd/N are what they say.
 /// Throws errc::not_found for a folder that is missing, errc::system and errc::io, with `hint` last.
-unique_fd open_output_file(std::string const& path, std::string_view hint = {});
+unique_fd open_output_file(std::string const& path, std::string_view hint = {}, if_there found = if_there::emptied,
+                           mode_t mode = 0666);
+
+/// The whole of a file, by open_output_file(). Throws as that does, and where the file system does not take it.
+void write_output_file(std::string const& path, std::string_view text, std::string_view hint = {});
 
 /// A folder of this user's own, kept open: its files stay in it whatever is moved to its name later.
 class output_folder {
   public:
     /// Makes it, with those above it. Throws errc::io, with `hint` last, if the last part of `path` is a link, no folder, or
-    /// another user's.
+    /// another user's, or a link on the way is.
     explicit output_folder(std::string path, std::string_view hint = {});
 
     std::string const& path() const noexcept { return path_; }

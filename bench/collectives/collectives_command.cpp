@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -13,6 +12,7 @@
 #include "base/process/files.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "base/units.hpp"
 #include "bench/collectives/collectives_contenders.hpp"
 #include "bench/collectives/collectives_plan.hpp"
@@ -259,18 +259,10 @@ int collectives_command(given_options const& given, environment const& variables
     auto const load = crowd.load(true);  // once all processes that were measured have ended
     for (auto& each : documents) each["load"] = to_json(load);
     fmt::print("{}", busy_line(load));
-    if (!what.json.empty()) {
-        std::ofstream file(what.json);
-        file << documents.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-        file.close();
-        if (!file) throw error(errc::io, fmt::format("cannot write {}; give another file with --json", what.json));
-    }
-    if (!what.csv.empty()) {
-        std::ofstream file(what.csv);
-        file << csv;
-        file.close();
-        if (!file) throw error(errc::io, fmt::format("cannot write {}; give another file with --csv", what.csv));
-    }
+    if (!what.json.empty())
+        write_output_file(what.json, documents.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
+                          "give another file with --json");
+    if (!what.csv.empty()) write_output_file(what.csv, csv, "give another file with --csv");
     if (!good) fmt::print(stderr, "muster-bench: error: results are wrong: see the column #wrong\n");
     return good ? 0 : 1;
 }

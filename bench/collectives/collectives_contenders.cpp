@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <fstream>
-
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "bench/peers/peer.hpp"
 
 namespace muster {
@@ -23,7 +22,7 @@ std::string compile(std::string const& compiler, std::string const& folder, envi
     std::string const path = find_program_or_nothing(compiler, variables);
     if (path.empty()) return {};
     std::string const source = folder + "/mpi_collectives.c", program = folder + "/" + compiler;
-    std::ofstream(source) << find_text(peer_files(), "mpi_collectives.c");
+    write_output_file(source, find_text(peer_files(), "mpi_collectives.c"));
     auto how = foreground();
     how.out_fd = STDERR_FILENO;
     auto const made = run_program({path, "-O3", "-o", program, source}, variables, how);
@@ -47,7 +46,7 @@ bool shares_memory(std::string const& backend) {
 
 commands gloo_commands(collectives_plan const& what, int ranks, std::string const& folder, environment const& variables) {
     std::string const script = folder + "/gloo_collectives.py";
-    std::ofstream(script) << find_text(peer_files(), "gloo_collectives.py");
+    write_output_file(script, find_text(peer_files(), "gloo_collectives.py"));
     commands all;
     if (find_program_or_nothing(what.python, variables).empty()) return all;
     for (int rank = 0; rank < ranks; ++rank)

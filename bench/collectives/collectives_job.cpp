@@ -17,6 +17,7 @@
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
+#include "base/trust/open_output_file.hpp"
 
 namespace muster {
 
@@ -34,8 +35,8 @@ unique_fd make_named_pipe(std::string const& path) {
 
 /// Its ranks end on SIGTERM, which launchers hand on: nothing outlives this process.
 pid_t start(std::vector<std::string> const& command, environment const& variables, std::string const& log) {
-    unique_fd const to(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-    if (!to) throw_system("open", log);
+    auto const to = open_output_file(log, {}, if_there::kept, 0600);
+    if (::fcntl(to.get(), F_SETFL, O_APPEND) != 0) throw_system("fcntl", log);
     return start_process({.path = command.front(),
                           .arguments = &command,
                           .variables = &variables,

@@ -1,5 +1,6 @@
 #include "bench/collectives/collectives_rank.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
+#include "base/unique_fd.hpp"
 #include "base/version.hpp"
 #include "bench/collectives/rank/measured_rank.hpp"
 #include "bench/collectives/raw_nccl.hpp"
@@ -24,7 +27,7 @@ using clock = std::chrono::steady_clock;
 
 class ordered_rank {
   public:
-    ordered_rank(way_to_ranks const& by, std::ofstream& answer) : by_(by), answer_(answer), measured_(by) {}
+    ordered_rank(way_to_ranks const& by, int answers) : by_(by), answers_(answers), measured_(by) {}
 
     void choose(std::istringstream& words) {
         std::string what, type, how;
@@ -73,13 +76,13 @@ class ordered_rank {
         answer(copied, triad);
     }
 
-    void answer(double first, double second) {
-        answer_ << fmt::format("{} {:.4f} {:.4f}\n", by_.rank, first, second) << std::flush;
-    }
+    void answer(double first, double second) { say(fmt::format("{} {:.4f} {:.4f}\n", by_.rank, first, second)); }
+
+    void say(std::string_view line) { write_all(answers_, line, "the pipe of answers", "start it again"); }
 
   private:
     way_to_ranks const& by_;
-    std::ofstream& answer_;
+    int answers_;
     measured_rank measured_;
 };
 
@@ -94,14 +97,16 @@ void pretend(identity& who, int nodes) {
 
 void follow_orders(std::string const& folder, std::string const& name, way_to_ranks const& by) {
     std::ifstream orders(fmt::format("{}/{}.{}", folder, name, by.rank));
-    std::ofstream answer(fmt::format("{}/{}.out", folder, name));
-    ordered_rank measured(by, answer);
+    std::string const answers = fmt::format("{}/{}.out", folder, name);
+    unique_fd const pipe(::open(answers.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (!pipe) throw_system("open", answers);
+    ordered_rank measured(by, pipe.get());
     for (std::string line; std::getline(orders, line);) {
         std::istringstream words(line);
         std::string order;
         words >> order;
         if (order == "end") break;
-        if (order == "version" && by.rank == 0) answer << "0 " << by.version << std::endl;
+        if (order == "version" && by.rank == 0) measured.say(fmt::format("0 {}\n", by.version));
         if (order == "kind") measured.choose(words);
         if (order == "tensors") measured.make(words);
         if (order == "run") {

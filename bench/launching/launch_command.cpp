@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +12,7 @@
 #include "base/process/run_captured.hpp"
 #include "base/process/this_process.hpp"
 #include "base/text_table.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
 #include "bench/launching/timed_run.hpp"
 #include "bench/tools/crowd.hpp"
@@ -277,10 +277,8 @@ void write_json(std::string const& path, machine_load const& load, nlohmann::ord
                                           {"context", machine_json(machine)},
                                           {"load", to_json(load)},
                                           {"runs", records}};
-    std::ofstream file(path);
-    file << document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-    file.close();
-    if (!file) throw error(errc::io, fmt::format("cannot write {}; give another file with --json", path));
+    write_output_file(path, document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
+                      "give another file with --json");
 }
 
 }  // namespace

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/process/this_process.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "base/units.hpp"
 #include "bench/loading/io_set.hpp"
 #include "bench/loading/loader_set.hpp"
@@ -67,7 +67,7 @@ void add_mpi_peer(std::string const& python, std::string const& path, std::strin
     auto own = variables;
     own.set("H5PY_ALWAYS_USE_MPI", "1");
     std::string const file = folder + "/io_mpi_peer.py", what = "h5py over MPI";
-    std::ofstream(file) << find_text(peer_files(), "io_mpi_peer.py");
+    write_output_file(file, find_text(peer_files(), "io_mpi_peer.py"));
     std::string const muster = (self_program().parent_path() / "muster").string();
     auto const told = run_script({muster, "run", "-q", "--timeout", "120s", "-n", "2", "--slots-per-node", "2", "--", python,
                                   file, path, std::to_string(repetitions)},

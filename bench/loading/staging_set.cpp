@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/process/this_process.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "base/unique_fd.hpp"
 #include "bench/peers/peer.hpp"
 #include "bench/tools/checked_json.hpp"
@@ -43,8 +43,7 @@ void fill(std::span<std::uint8_t> bytes, std::uint64_t seed) {
 }
 
 void write_file(std::string const& path, std::span<std::uint8_t const> bytes) {
-    unique_fd const file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!file) throw_system("open", path);
+    auto const file = open_output_file(path, {}, if_there::emptied, 0600);
     while (!bytes.empty()) {
         ssize_t const n = ::write(file.get(), bytes.data(), std::min(write_bytes, bytes.size()));
         if (n <= 0) throw_system("write", path, 0, "set TMPDIR to a folder with room, or give a smaller --size");
@@ -251,7 +250,7 @@ void staging_set::add_conversions(std::string const& python) {
     std::string absent;
     std::string const script = folder_ + "/io_convert_peer.py";
     if (!python.empty()) {
-        std::ofstream(script) << find_text(peer_files(), "io_convert_peer.py");
+        write_output_file(script, find_text(peer_files(), "io_convert_peer.py"));
         auto const probe = run_captured({python, script}, variables_);
         absent = probe.exit_status == 127 ? python + " is not there; install it, or give --python" : probe.out;
         if (absent.empty() && probe.exit_status != 0)

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <fstream>
 #include <optional>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "bench/report/report_page.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/scaling_table.hpp"
@@ -33,10 +33,7 @@ constexpr option_row report_options[]{
 constexpr std::string_view formats[]{"html", "md", "csv", "json"};
 
 void write_report_file(fs::path const& path, std::string const& text) {
-    std::ofstream file(path, std::ios::binary);
-    file << text;
-    file.close();
-    if (!file) throw_system("write", path.string(), 0, "give another place with -o");
+    write_output_file(path.string(), text, "give another place with -o");
 }
 
 std::string dump(report_json const& value) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "base/embedded_text.hpp"
 #include "base/error.hpp"
@@ -11,6 +10,7 @@
 #include "base/process/run_captured.hpp"
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "bench/peers/peer.hpp"
 #include "bench/scaling/training_protocol.hpp"
 #include "bench/steps/steps_command.hpp"
@@ -162,9 +162,7 @@ void read_net_request(given_options const& given, environment const& variables, 
 void write_net_program(study_plan const& plan) {
     if (!plan.has_net() || is_timed_network(plan.net)) return;
     auto const& script = plan.program.at(1);
-    std::ofstream file(script);
-    file << find_text(peer_files(), published_table);
-    if (!file.flush()) throw_system("write", script, 0, "give another folder with -o");
+    write_output_file(script, find_text(peer_files(), published_table), "give another folder with -o");
 }
 
 std::string net_name(study_plan const& plan) {

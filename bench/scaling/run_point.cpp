@@ -1,6 +1,5 @@
 #include "bench/scaling/run_point.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +11,7 @@
 #include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
-#include "base/unique_fd.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "base/units.hpp"
 #include "bench/scaling/plan_point.hpp"
 #include "bench/study/placeholders.hpp"
@@ -117,8 +116,7 @@ study_run run_point(run_setting const& setting, due_run const& due, study_point 
     run.oversubscribed = point.oversubscribed;
     run.output = fmt::format("runs/{}{:04}-{}-ranks{}.txt", setting.outputs, order + 1, due.ranks, due.warmup ? "-warmup" : "");
     auto const output = (setting.folder / run.output).string();
-    unique_fd const kept(::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
-    if (!kept) throw_system("open", output);
+    auto const kept = open_output_file(output);
 
     metric_reader reader(setting.plan.patterns);
     metric_file const file(fill_placeholders(setting.plan.metric_file, numbers_of(setting.plan, due, point.nodes)));

@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/trust/open_output_file.hpp"
 
 namespace muster {
 
@@ -51,8 +52,8 @@ std::optional<study> read_lines(std::string_view text, std::string const& path) 
 }  // namespace
 
 study_journal::study_journal(std::string const& folder) : path_(journal_path(folder)) {
-    file_ = unique_fd(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644));
-    if (!file_) throw_system("open", path_, 0, "give a folder of your own with -o");
+    file_ = open_output_file(path_, "give a folder of your own with -o", if_there::kept);
+    if (::fcntl(file_.get(), F_SETFL, O_APPEND) != 0) throw_system("fcntl", path_);
     if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return;
     if (errno == EWOULDBLOCK)
         throw error(errc::unavailable,

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/trust/open_output_file.hpp"
 
 namespace muster {
 
@@ -40,16 +41,13 @@ nlohmann::json read_json_file(std::string const& path, std::string_view hint) {
 
 void write_json_file(std::string const& path, nlohmann::json const& value) {
     auto const unfinished = fmt::format("{}.{}.tmp", path, ::getpid());
-    {
-        std::ofstream file(unfinished, std::ios::binary);
-        // Bytes that are no UTF-8, in a host name or path, are replaced: a result must not be lost for them.
-        file << value.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-        file.close();
-        if (!file) {
-            int const code = errno;
-            std::remove(unfinished.c_str());
-            throw_system("write", unfinished, code, "check that its folder exists and has room");
-        }
+    // Bytes that are no UTF-8, in a host name or path, are replaced: a result must not be lost for them.
+    auto const text = value.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    try {
+        write_output_file(unfinished, text, "check that its folder exists and has room");
+    } catch (error const&) {
+        std::remove(unfinished.c_str());
+        throw;
     }
     if (std::rename(unfinished.c_str(), path.c_str()) != 0) throw_system("rename", path);
 }

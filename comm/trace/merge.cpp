@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/trust/open_output_file.hpp"
 
 namespace muster {
 
@@ -35,7 +37,29 @@ std::size_t dropped_in(std::string_view line) {
     return event.at("args").at("dropped").get<std::size_t>();
 }
 
-void merge_one(std::string const& path, std::ofstream& out, merge_summary& all) {
+/// What is written, in large pieces.
+class merged_file {
+  public:
+    explicit merged_file(std::string const& path)
+        : path_(path), file_(open_output_file(path, "give a file that can be written to")) {}
+
+    void add(std::string_view text) {
+        waiting_ += text;
+        if (waiting_.size() >= piece_bytes) finish();
+    }
+    void finish() {
+        write_all(file_.get(), waiting_, path_);
+        waiting_.clear();
+    }
+
+  private:
+    static constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+    std::string const& path_;
+    unique_fd file_;
+    std::string waiting_;
+};
+
+void merge_one(std::string const& path, merged_file& out, merge_summary& all) {
     std::ifstream file(path);
     if (!file) throw error(errc::not_found, fmt::format("{}: cannot be read", path));
     double offset = 0, uncertain = 0;
@@ -48,8 +72,8 @@ void merge_one(std::string const& path, std::ofstream& out, merge_summary& all) 
             std::string const moved = shift_line(line, offset, uncertain);
             if (moved.empty()) continue;
             all.dropped += dropped_in(moved);
-            if (all.events++ != 0) out << ",\n";
-            out << moved;
+            out.add(all.events++ != 0 ? ",\n" : "");
+            out.add(moved);
         } catch (std::exception const& problem) {
             if (!whole) break;
             throw error(errc::invalid_data, fmt::format("{}:{}: not a line of a timeline: {}", path, number, problem.what()));
@@ -63,14 +87,12 @@ void merge_one(std::string const& path, std::ofstream& out, merge_summary& all) 
 }  // namespace
 
 merge_summary merge_timelines(std::span<std::string const> files, std::string const& out) {
-    std::ofstream to(out, std::ios::trunc);
-    if (!to) throw_system("open", out, 0, "give a file that can be written to");
+    merged_file to(out);
     merge_summary all;
-    to << "[\n";
+    to.add("[\n");
     for (auto const& each : files) merge_one(each, to, all);
-    to << "\n]\n";
-    to.flush();
-    if (!to) throw_system("write", out);
+    to.add("\n]\n");
+    to.finish();
     return all;
 }
 

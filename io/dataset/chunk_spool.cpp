@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "io/dataset/file_bytes.hpp"
 #include "io/dataset/format.hpp"
 #include "io/hdf5/hdf5.hpp"
@@ -14,8 +15,7 @@
 namespace muster {
 
 void chunk_spool::create(std::string const& path) {
-    unique_fd const fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
-    if (!fd) throw_system("create", path, 0, "check that its folder exists and is writable");
+    static_cast<void>(open_output_file(path, "check that its folder exists and is writable", if_there::kept));
 }
 
 chunk_spool::chunk_spool(std::string path, std::vector<split_plan> const& plans)

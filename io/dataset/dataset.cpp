@@ -219,9 +219,8 @@ void require_format(hdf5::place const& root, hdf5::file const& file) {
 }
 
 hdf5::group find_split(hdf5::place const& root, hdf5::file const& file, std::string const& split) {
+    if (hdf5::has_group(root, file, split)) return hdf5::open_group(root, file, split);
     std::vector<std::string> const names = hdf5::group_names(root, file);
-    for (std::string const& name : names)
-        if (name == split) return hdf5::open_group(root, file, split);
     auto const near = nearest(split, names);
     throw error(errc::not_found,
                 fmt::format("{}: has no split '{}'; it has {}{}", root.file, split, names.empty() ? "none" : join(names, ", "),

@@ -15,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "io/dataset/checksum.hpp"
 #include "io/dataset/file_bytes.hpp"
 
@@ -74,8 +75,7 @@ std::string write_journal::path_of(std::string const& output) {
 write_journal write_journal::lock(std::string const& output) {
     std::string const path = path_of(output);
     for (;;) {
-        unique_fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
-        if (!fd) throw_system("create", path, 0, "check that its folder exists and is writable");
+        auto fd = open_output_file(path, "check that its folder exists and is writable", if_there::kept);
         write_journal journal(path, std::move(fd));
         bool held = ::flock(journal.fd_.get(), LOCK_EX | LOCK_NB) != 0;
         if (held && errno != EWOULDBLOCK) {  // no locks here: what the journal says must do

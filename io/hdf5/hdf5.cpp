@@ -124,6 +124,16 @@ herr_t basic_info(hid_t parent, std::string const& name, object_info& info) {
 #endif
 }
 
+constexpr hsize_t most_links = 10'000;  ///< of the root of a file, where each split is a group
+
+/// Called by HDF5 for each link. One out of the file, or to nothing, is not followed: a dataset is in one file.
+herr_t add_hard_link(hid_t, char const* name, H5L_info_t const* link, void* names) try {
+    if (link->type == H5L_TYPE_HARD) static_cast<std::vector<std::string>*>(names)->emplace_back(name);
+    return 0;
+} catch (std::bad_alloc const&) {
+    return -1;
+}
+
 /// A link out of the file, or by name, is not followed: whoever made the file chose where it leads.
 void require_inside(place const& at, id parent, std::string const& name) {
     if (checked(at, "H5Lexists", [&] { return H5Lexists(parent, name.c_str(), H5P_DEFAULT); }) <= 0)
@@ -215,24 +225,30 @@ group open_group(place const& where, file const& parent, std::string const& name
 std::vector<std::string> group_names(place const& where, file const& parent) {
     H5G_info_t info{};
     checked(where, "H5Gget_info", [&] { return H5Gget_info(parent.get(), &info); });
+    if (info.nlinks > most_links)
+        throw error(errc::invalid_data, fmt::format("{}: {}: has {} entries, more than the {} that are believed of a dataset; "
+                                                    "convert it again, one group for each split",
+                                                    where.file, where.object, info.nlinks, most_links));
     std::vector<std::string> names;
-    for (hsize_t i = 0; i < info.nlinks; ++i) {
-        auto const name_of = [&](char* text, std::size_t size) {
-            return H5Lget_name_by_idx(parent.get(), ".", H5_INDEX_NAME, H5_ITER_INC, i, text, size, H5P_DEFAULT);
-        };
-        auto const length = checked(where, "H5Lget_name_by_idx", [&] { return name_of(nullptr, 0); });
-        std::string name(static_cast<std::size_t>(length) + 1, '\0');
-        checked(where, "H5Lget_name_by_idx", [&] { return name_of(name.data(), name.size()); });
-        name.pop_back();
-        // A link out of the file, or to nothing, is not followed: a dataset is in one file.
-        H5L_info_t link{};
-        checked(where, "H5Lget_info", [&] { return H5Lget_info(parent.get(), name.c_str(), &link, H5P_DEFAULT); });
-        if (link.type != H5L_TYPE_HARD) continue;
+    checked(where, "H5Literate",
+            [&] { return H5Literate(parent.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, add_hard_link, &names); });
+    std::erase_if(names, [&](std::string const& name) {
         object_info object{};
         checked(within(where, name), "H5Oget_info_by_name", [&] { return basic_info(parent.get(), name, object); });
-        if (object.type == H5O_TYPE_GROUP) names.push_back(name);
-    }
+        return object.type != H5O_TYPE_GROUP;
+    });
     return names;
+}
+
+bool has_group(place const& where, file const& parent, std::string const& name) {
+    if (name.empty() || name == "." || name.find('/') != std::string::npos) return false;
+    if (checked(where, "H5Lexists", [&] { return H5Lexists(parent.get(), name.c_str(), H5P_DEFAULT); }) <= 0) return false;
+    H5L_info_t link{};
+    checked(where, "H5Lget_info", [&] { return H5Lget_info(parent.get(), name.c_str(), &link, H5P_DEFAULT); });
+    if (link.type != H5L_TYPE_HARD) return false;
+    object_info object{};
+    checked(within(where, name), "H5Oget_info_by_name", [&] { return basic_info(parent.get(), name, object); });
+    return object.type == H5O_TYPE_GROUP;
 }
 
 dataset create_dataset(place const& where, group const& parent, std::string const& name, element_type type,

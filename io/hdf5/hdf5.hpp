@@ -86,7 +86,9 @@ file open_file(place const& where, property_list const& access, bool writable = 
 void close(place const& where, file&& handle);  ///< throws what a destructor would drop: here a write may fail
 group create_group(place const& where, file const& parent, std::string const& name);
 group open_group(place const& where, file const& parent, std::string const& name);
-std::vector<std::string> group_names(place const& where, file const& parent);  ///< the groups at the root, in order of name
+/// The groups at the root, in order of name. Throws errc::invalid_data where there are more entries than a dataset has.
+std::vector<std::string> group_names(place const& where, file const& parent);
+bool has_group(place const& where, file const& parent, std::string const& name);  ///< at the root
 
 // Datasets.
 // --------------------------------------------------------------------------------------------------------------------------

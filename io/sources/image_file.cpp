@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "io/sources/picture_readers.hpp"
 
 namespace muster {
@@ -149,8 +151,11 @@ void write_png(picture const& from, std::string const& path) {
     image.width = static_cast<png_uint_32>(from.width);
     image.height = static_cast<png_uint_32>(from.height);
     image.format = from.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-    if (png_image_write_to_file(&image, path.c_str(), 0, from.pixels.data(), 0, nullptr) == 0)
-        throw error(errc::io, fmt::format("{}: PNG: {}; check that its folder exists and has space", path, image.message));
+    png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
+    std::string bytes(size, '\0');
+    if (png_image_write_to_memory(&image, bytes.data(), &size, 0, from.pixels.data(), 0, nullptr) == 0)
+        throw error(errc::io, fmt::format("{}: PNG: {}; give fewer samples or smaller ones", path, image.message));
+    write_output_file(path, std::string_view(bytes).substr(0, size), "check that its folder exists and has space");
 }
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 #include "comm/fail_together.hpp"
 #include "io/copy/verify_tree.hpp"
@@ -40,7 +41,8 @@ int clean_command(given_options const& given, identity const& who) {
         else
             run_on_all(nodes, "clean " + path, clean);
         for (std::string const& kept : report.kept)
-            fmt::print(stderr, "{}{} has changed since it was copied: kept\n", nodes.size() == 1 ? "" : who.host + ": ", kept);
+            fmt::print(stderr, "{}{} has changed since it was copied: kept\n", nodes.size() == 1 ? "" : who.host + ": ",
+                       without_controls(kept));
         std::uint64_t const removed = sum_of(nodes, report.removed), bytes = sum_of(nodes, report.bytes);
         std::string const where = nodes.size() == 1 ? std::string() : fmt::format(" on {} nodes", nodes.size());
         if (nodes.rank() == 0)

@@ -13,11 +13,13 @@
 #include <mutex>
 #include <thread>
 
+#include "base/command/command_set.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/process/process.hpp"
 #include "base/process/start_thread.hpp"
 #include "base/process/this_process.hpp"
+#include "base/text.hpp"
 #include "comm/communicator.hpp"
 #include "pmix/client/client.hpp"
 
@@ -75,7 +77,7 @@ class copier {
             try {
                 copy_alone(request_.copy, request_.who.host);
             } catch (std::exception const& e) {
-                fmt::print(stderr, "muster-stage: {}: not copied this time: {}\n", request_.who.host, e.what());
+                fmt::print(stderr, "muster-stage: {}: not copied this time: {}\n", request_.who.host, without_controls(e.what()));
             }
             hold.lock();
         }
@@ -148,7 +150,8 @@ void copy_alone(copy_request const& request, std::string const& host) {
     if (report.bytes_written > 0)
         fmt::print(stderr, "muster-stage: {}: {} written to {}\n", host, format_bytes(report.bytes_written), request.target);
     for (std::string const& path : report.left_out)
-        fmt::print(stderr, "muster-stage: {}: {} changed while it was copied: left for the next time\n", host, path);
+        fmt::print(stderr, "muster-stage: {}: {} changed while it was copied: left for the next time\n", host,
+                   without_controls(path));
 }
 
 int copy_beside(beside_request const& request, environment const& variables) {
@@ -167,14 +170,14 @@ int copy_beside(beside_request const& request, environment const& variables) {
         if (request.who.local_rank == 0) meanwhile.emplace(request);
         code = exit_code_of(command, awaited, meanwhile);
     } catch (program_error const& e) {
-        fmt::print(stderr, "muster-stage: error: {}\n", e.what());
+        print_error("muster-stage", e.what());
         return e.exit_status();
     }
     if (code == 0) tell_the_launcher(request.who);
     try {
         copy_at_end(request);
     } catch (error const& e) {
-        fmt::print(stderr, "muster-stage: error: {}: the results are not copied: {}\n", request.who.host, e.what());
+        print_error("muster-stage", fmt::format("{}: the results are not copied: {}", request.who.host, e.what()));
         return code != 0 ? code : exit_code(e.code());
     }
     return code;

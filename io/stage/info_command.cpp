@@ -127,9 +127,11 @@ std::string layout_text(dataset_info const& is) {
 }
 
 void print_split(split_info const& split) {
-    auto const row = [](std::string_view name, std::string_view value) { fmt::print("  {:<14}{}\n", name, value); };
+    auto const row = [](std::string_view name, std::string_view value) {
+        fmt::print("  {:<14}{}\n", name, without_controls(value));
+    };
     dataset_info const& is = split.is;
-    fmt::print("/{}\n", is.split);
+    fmt::print("/{}\n", without_controls(is.split));
     std::string const type = is.type == element_type::u8 ? "unsigned bytes" : std::string(to_string(is.type));
     row("samples", fmt::format("{} of {} {} ({})", is.samples, to_string(is.shape), type,
                                format_bytes(static_cast<std::uint64_t>(is.samples) * is.image_bytes())));
@@ -146,8 +148,7 @@ void print_split(split_info const& split) {
     row("layout", layout_text(is));
     row("images from", is.source_images);
     if (is.label_type) row("labels from", is.source_labels);
-    for (std::size_t i = 0; i < std::min(is.sources.size(), shown_sources); ++i)
-        row(i == 0 ? "sources" : "", without_controls(is.sources[i]));
+    for (std::size_t i = 0; i < std::min(is.sources.size(), shown_sources); ++i) row(i == 0 ? "sources" : "", is.sources[i]);
     if (is.sources.size() > shown_sources)
         row("", fmt::format("and {} more (--json lists them)", is.sources.size() - shown_sources));
     std::string const labels = !is.label_type ? "" : fmt::format(", labels {}", format_checksum(is.checksum_labels));
@@ -160,7 +161,7 @@ void print_table(std::vector<split_info> const& splits) {
         fmt::print("  {:<14}{}\n", name, without_controls(value));
     };
     dataset_info const& first = splits.front().is;
-    fmt::print("{}\n", first.path);
+    fmt::print("{}\n", without_controls(first.path));
     if (!first.name.empty()) row("name", first.name);
     row("created by", first.created_by);
     if (!first.command.empty()) row("command", first.command);

@@ -10,7 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/command/command_set.hpp"
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/run_with_ranks.hpp"
@@ -37,11 +39,11 @@ int code_of(communicator& nodes, std::function<int(communicator&)> const& body) 
         return body(nodes);
     } catch (comm_error const& e) {
         if (e.code() == errc::timeout || e.code() == errc::peer_failed) throw;  // not agreed: others may be gone
-        if (nodes.rank() == 0) fmt::print(stderr, "muster-stage: error: {}\n", e.what());
+        if (nodes.rank() == 0) print_error("muster-stage", e.what());
         return exit_code(e.code());
     } catch (error const& e) {
         if (nodes.size() > 1) throw;
-        fmt::print(stderr, "muster-stage: error: {}\n", e.what());
+        print_error("muster-stage", e.what());
         return exit_code(e.code());
     }
 }
@@ -117,8 +119,8 @@ void print_copy(copy_request const& request, copy_report const& mine, communicat
     std::string const where =
         nodes.size() == 1 ? std::string() : fmt::format(" {} {} nodes", divided ? "over" : "on each of", nodes.size());
     auto const plural = [](std::uint64_t n) { return n == 1 ? "" : "s"; };
-    fmt::print("{}: {} file{}, {} folder{}, {} link{}, {}{}\n", request.target, files, plural(files), mine.folders,
-               plural(mine.folders), mine.links, plural(mine.links), format_bytes(bytes), where);
+    fmt::print("{}: {} file{}, {} folder{}, {} link{}, {}{}\n", without_controls(request.target), files, plural(files),
+               mine.folders, plural(mine.folders), mine.links, plural(mine.links), format_bytes(bytes), where);
     if (there > 0) fmt::print("{} file{} there already\n", there, there == 1 ? " was" : "s were");
     if (resumed > 0) fmt::print("{} were there from a copy that had not ended\n", format_bytes(resumed));
     if (request.dry_run) {

@@ -15,12 +15,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <memory>
 #include <new>
-#include <span>
 #include <utility>
 #include <vector>
 
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
 #include "base/units.hpp"
@@ -71,6 +72,34 @@ std::vector<std::string> inside_parts(std::string_view path, std::string_view ar
     }
     return parts;
 }
+
+/// Refuses a link that may lead out of the folder: `depth` folders are above it, none of them a link. A name on its way may be a link, now or
+/// later in the archive, so that ".." behind one may lead anywhere.
+void require_link_inside(std::string_view to, std::size_t depth, std::string_view archive, std::string_view entry) {
+    auto const refuse = [&](std::string_view why) {
+        throw error(errc::invalid_data,
+                    fmt::format("{}: the link {} leads to {}, {}; it is not unpacked", archive, entry, to, why));
+    };
+    if (to.starts_with('/')) refuse("out of the folder");
+    std::size_t up = 0;
+    bool named = false;
+    for (std::string_view const part : split(to, '/')) {
+        if (part.empty() || part == ".") continue;
+        if (part == ".." && named) refuse("with .. behind a name that may be a link");
+        if (part == ".." && ++up > depth) refuse("out of the folder");
+        named = part != "..";
+    }
+}
+
+/// The umask, without setting it for a moment as umask() does: other threads may make files.
+mode_t current_umask() {
+    constexpr std::string_view name = "\nUmask:\t";
+    auto const status = read_text_file("/proc/self/status");
+    auto const at = status.find(name);
+    return at == std::string::npos ? 022 : static_cast<mode_t>(std::strtoul(status.c_str() + at + name.size(), nullptr, 8));
+}
+
+constexpr std::size_t deepest_path = 256;  ///< folders; each is opened for each entry
 
 [[noreturn]] void refuse_archive(archive* open, std::string const& path, std::string_view what) {
     char const* const why = ::archive_error_string(open);
@@ -192,11 +221,16 @@ class unpacker {
                         fmt::format("{}: the entry {} has an absolute path; it is not unpacked", path_, given));
         auto const parts = inside_parts(given, path_, given);
         if (parts.empty()) return;
+        if (parts.size() > deepest_path)
+            throw error(errc::invalid_data,
+                        fmt::format("{}: the entry {}… lies in more than {} folders; unpack it by tar or unzip "
+                                    "if you trust it",
+                                    path_, given.substr(0, 80), deepest_path));
         std::string const path = join(parts, "/");
         auto const type = ::archive_entry_filetype(entry);
         if (type == AE_IFDIR) {
             make_folder(path);
-            late_modes_.emplace_back(path, folder_state{static_cast<mode_t>(::archive_entry_perm(entry) & 0777), time_of(entry)});
+            late_modes_.emplace_back(path, folder_state{mode_of(entry), time_of(entry)});
             return;
         }
         int const folder = parent(path);
@@ -206,10 +240,7 @@ class unpacker {
             link_to(original, folder, name, given);
         } else if (type == AE_IFLNK) {
             std::string const to = ::archive_entry_symlink(entry) != nullptr ? ::archive_entry_symlink(entry) : "";
-            if (to.starts_with('/'))
-                throw error(errc::invalid_data,
-                            fmt::format("{}: the link {} leads to {}, out of the folder; it is not unpacked", path_, given, to));
-            static_cast<void>(inside_parts(join(std::span(parts).first(parts.size() - 1), "/") + "/" + to, path_, given));
+            require_link_inside(to, parts.size() - 1, path_, given);
             if (::symlinkat(to.c_str(), folder, name.c_str()) != 0) throw_system("symlink", path);
         } else if (type == AE_IFREG) {
             write_file(entry, folder, name, path, told);
@@ -221,16 +252,18 @@ class unpacker {
 
     static timespec time_of(archive_entry* entry) { return {::archive_entry_mtime(entry), ::archive_entry_mtime_nsec(entry)}; }
 
+    /// As the entry has it, but for what the umask takes and setuid bits.
+    mode_t mode_of(archive_entry* entry) const { return ::archive_entry_perm(entry) & 0777 & ~umask_; }
+
     void make_folder(std::string const& path) {
-        for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
-            std::string const part = path.substr(0, end);
-            int const folder = folders_.parent(part);
-            if (folder < 0 || (::mkdirat(folder, std::string(name_of(part)).c_str(), 0700) != 0 && errno != EEXIST))
-                throw_system("mkdir", part);
-            folders_.forget();
-            if (end == std::string::npos) break;
+        auto at = open_folder_inside(target_, "");
+        for (std::string_view const part : split(path, '/')) {
+            std::string const name(part);
+            if (!at || (::mkdirat(at.get(), name.c_str(), 0700) != 0 && errno != EEXIST)) throw_system("mkdir", path);
+            at.reset(::openat(at.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         }
-        if (!open_folder_inside(target_, path)) throw_system("open the folder", path);
+        if (!at) throw_system("open the folder", path);
+        folders_.forget();
     }
 
     int parent(std::string const& path) {
@@ -251,6 +284,13 @@ class unpacker {
         std::string const from = join(inside_parts(original, path_, given), "/");
         folder_cache others(target_, folder_cache::links::refused);
         int const there = others.parent(from);
+        struct stat found {};
+        // A link that is moved by a hard link leads elsewhere than from where it was judged.
+        if (there >= 0 && ::fstatat(there, std::string(name_of(from)).c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+            !S_ISREG(found.st_mode))
+            throw error(errc::invalid_data,
+                        fmt::format("{}: the entry {} is a hard link to {}, which is no file; it is not unpacked", path_, given,
+                                    original));
         if (there < 0 || ::linkat(there, std::string(name_of(from)).c_str(), folder, name.c_str(), 0) != 0)
             throw_system("link", given);
     }
@@ -280,8 +320,7 @@ class unpacker {
         timespec const times[2]{{0, UTIME_OMIT}, time_of(entry)};
         // A hole at the end is not told of by a block.
         if ((::archive_entry_size_is_set(entry) != 0 && ::ftruncate(file.get(), ::archive_entry_size(entry)) != 0) ||
-            ::fchmod(file.get(), static_cast<mode_t>(::archive_entry_perm(entry) & 0777)) != 0 ||
-            ::futimens(file.get(), times) != 0)
+            ::fchmod(file.get(), mode_of(entry)) != 0 || ::futimens(file.get(), times) != 0)
             throw_system("set the mode and time of", path);
     }
 
@@ -297,6 +336,7 @@ class unpacker {
     folder_cache folders_;
     std::unique_ptr<archive, archive_closer> archive_;
     unpack_budget budget_;
+    mode_t umask_ = current_umask();
     std::vector<std::pair<std::string, folder_state> > late_modes_;  // a folder may lack the right to write in it
     unpacked_archive report_;
 };

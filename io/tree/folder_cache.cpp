@@ -26,12 +26,16 @@ int folder_cache::parent(std::string_view path) {
         errno = fault_;
         return open_.get();
     }
+    // Down from the folder that is open: a deep tree is not opened from its root for each of its folders.
+    bool const below = open_ && !open_path_.empty() && folder.starts_with(open_path_ + "/");
+    int const from = below ? open_.get() : root_;
+    auto const rest = below ? folder.substr(open_path_.size() + 1) : folder;
     asked_ = true;
-    open_path_ = folder;
     if (how_ == links::refused)
-        open_ = open_folder_inside(root_, folder);
+        open_ = open_folder_inside(from, rest);
     else
-        open_.reset(::openat(root_, open_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        open_.reset(::openat(from, std::string(rest).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    open_path_ = folder;
     fault_ = open_ ? 0 : errno;
     return open_.get();
 }

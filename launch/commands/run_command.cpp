@@ -1,6 +1,5 @@
 #include "launch/commands/commands.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -9,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/process/phase_timeline.hpp"
 #include "base/process/process.hpp"
-#include "base/unique_fd.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "launch/commands/real_settings.hpp"
 #include "launch/engine/outer_task.hpp"
 #include "launch/help/help.hpp"
@@ -24,8 +23,7 @@ namespace {
 
 /// What later jobs of a chain look for: its being there is all that it says.
 void make_success_file(std::string const& path) {
-    unique_fd const file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
-    if (!file) throw_system("open", fmt::format("--success-file {}", path));
+    static_cast<void>(open_output_file(path, "give another --success-file", if_there::kept));
 }
 
 }  // namespace

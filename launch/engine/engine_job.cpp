@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <functional>
 #include <set>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/slurm/slurm_job.hpp"
 
@@ -90,11 +90,7 @@ std::optional<std::string> beyond_first_component(engine_job const& job, environ
 }
 
 void write_files(engine_command const& command) {
-    for (auto const& [path, contents] : command.files) {
-        std::ofstream file(path, std::ios::binary);
-        if (!(file << contents).flush())
-            throw error(errc::io, fmt::format("cannot write {}; its folder may be full: free some space", path));
-    }
+    for (auto const& [path, contents] : command.files) write_output_file(path, contents, "free space in its folder");
 }
 
 std::string as_lines(std::vector<std::string> const& lines) {

@@ -1,5 +1,4 @@
 // `muster init`: a folder to start from, with a job file, a training script and a job script.
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -9,7 +8,7 @@
 #include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
-#include "base/unique_fd.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
@@ -27,9 +26,8 @@ namespace {
 
 /// False if a file of that name is there already: it stays as it is.
 bool write_new(fs::path const& path, std::string_view text) {
-    unique_fd const file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!file && errno == EEXIST) return false;
-    if (!file) throw_system("open", path.string());
+    auto const file = open_output_file(path.string(), {}, if_there::refused);
+    if (!file) return false;
     write_all(file.get(), text, path.string());
     return true;
 }

@@ -35,8 +35,8 @@ std::string reason_shown(queued_job const& job) {
 std::string table_of(std::vector<queued_job> const& jobs, std::size_t width) {
     text_table table({"job", "name", "state", "nodes", "time", "limit", "why"});
     for (auto const& job : jobs)
-        table.add(
-            {job.id, or_dash(job.name), job.state, or_dash(job.nodes), or_dash(job.used), or_dash(job.limit), reason_shown(job)});
+        table.add({or_dash(job.id), or_dash(job.name), or_dash(job.state), or_dash(job.nodes), or_dash(job.used),
+                   or_dash(job.limit), reason_shown(job)});
     return table.text(width);
 }
 
@@ -108,7 +108,7 @@ int cancel_command(std::vector<std::string> const& args, environment const& vari
         }
         auto const answer = run_captured(cancel_words(kind, number), without_slurm_views(variables));
         if (answer.exit_status == 0) {
-            fmt::print("job {} cancelled; it was {}\n", id, was);
+            fmt::print("job {} cancelled; it was {}\n", id, without_controls(was));
         } else {
             print_error("muster", fmt::format("job {} ({}): {}", id, was, without_controls(trim(answer.err))));
             code = 1;

@@ -1,12 +1,14 @@
 // `muster logs`: what the ranks of a job have written.
 #include <fmt/format.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
@@ -127,7 +129,9 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
                     fmt::format("job {}: no output in {} (yet); {}", id, files.first_folder,
                                 record ? "muster watch tells its state"
                                        : "muster has no record of it: go to the folder that it was submitted from"));
-    log_tail tail(make_tail_choice(given), [&job](std::string const& number, int rank, std::string const& line) {
+    bool const terminal = ::isatty(STDOUT_FILENO) == 1;
+    log_tail tail(make_tail_choice(given), [&job, terminal](std::string const& number, int rank, std::string const& text) {
+        auto const line = terminal ? without_controls(text) : text;  // the bytes as they were for a file or a program
         auto const who = rank < 0 ? std::string() : std::to_string(rank);
         if (job.has_tasks())
             fmt::print("[{}{}{}] {}\n", number, who.empty() ? "" : ":", who, line);

@@ -79,16 +79,16 @@ std::string some_of(std::vector<std::string> names) {
 
 void tell_differences(recorded_run const& run, std::string const& folder, environment const& variables) {
     if (run.version != version())
-        fmt::print(stderr, "muster: note: that run was of muster {}, this one is {}\n", run.version, version());
+        fmt::print(stderr, "muster: note: that run was of muster {}, this one is {}\n", without_controls(run.version), version());
     std::vector<std::string> missing;
     for (auto const& name : run.left_out)
         if (!variables.has(name)) missing.push_back(name);
     if (!missing.empty())
         fmt::print(stderr,
                    "muster: note: that run had variables that its record leaves out as secrets, and which are not set now: {}\n",
-                   some_of(missing));
+                   without_controls(some_of(missing)));
     if (auto const names = differing_variables(folder, variables, run.options); !names.empty())
-        fmt::print(stderr, "muster: note: variables that have other values now: {}\n", some_of(names));
+        fmt::print(stderr, "muster: note: variables that have other values now: {}\n", without_controls(some_of(names)));
 }
 
 /// The number of the array that a run was a task of, by its variables; "" if of none.
@@ -108,7 +108,8 @@ environment with_script_variables(environment variables, std::string const& fold
         variables.set(name, value);
         set.push_back(fmt::format("{}={}", name, shell_quote(value)));
     }
-    if (!set.empty()) fmt::print(stderr, "muster: note: as the script of that run's job had it: {}\n", join(set, " "));
+    if (!set.empty())
+        fmt::print(stderr, "muster: note: as the script of that run's job had it: {}\n", without_controls(join(set, " ")));
     return variables;
 }
 
@@ -170,7 +171,7 @@ int rerun_command(std::vector<std::string> const& args, environment const& varia
         words.emplace_back("--");
         words.insert(words.end(), run.command.begin(), run.command.end());
     }
-    fmt::print(stderr, "muster: {}\n", shell_join(words));
+    fmt::print(stderr, "muster: {}\n", without_controls(shell_join(words)));
     replace_program(self_program().string(), words, own);
 }
 

@@ -55,14 +55,15 @@ void print_run(std::string const& folder, ordered_json const& run) {
     print_row("run", folder);
     if (run.is_null()) return;
     print_row("command", words_of_run(run, "command"));
-    print_row("placed", text_of(run.value("allocation", ordered_json::object()), "text"));
+    print_row("placed", text_of(run.contains("allocation") ? run["allocation"] : ordered_json(), "text"));
     print_row("version", text_of(run, "version"));
     print_row("started", text_of(run, "started_at"));
     for (auto const& line : gpu_summary(read_gpu_use(folder))) print_row("GPU use", line);
-    auto const end = run.value("exit", ordered_json());
+    auto const end = run.contains("exit") ? run["exit"] : ordered_json();
     if (end.is_object()) {
         print_row("ended", text_of(run, "ended_at"));
-        print_row("exit code", std::to_string(end.value("code", 0)));
+        if (auto const code = end.find("code"); code != end.end() && code->is_number_integer())
+            print_row("exit code", std::to_string(code->get<std::int64_t>()));
         print_row("cause", text_of(end, "cause"));
     }
 }
@@ -124,7 +125,7 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     print_row("output", files.output);
     for (auto const& folder : files.run_folders) print_run(folder, read_object(folder, "run.json"));
     if (auto const full = describe_job(kind, number, variables); !full.empty())
-        fmt::print("\nas {} has it\n{}\n", to_string(kind), trim(full));
+        fmt::print("\nas {} has it\n{}\n", to_string(kind), without_controls(trim(full)));
     return 0;
 }
 

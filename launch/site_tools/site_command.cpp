@@ -1,6 +1,5 @@
 #include "launch/site_tools/site_command.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,8 +13,8 @@
 #include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "base/trust/trusted_file.hpp"
-#include "base/unique_fd.hpp"
 #include "jobscripts/quote.hpp"
 #include "launch/help/help.hpp"
 #include "launch/settings/job_file.hpp"
@@ -129,11 +128,10 @@ std::string today() {
 
 /// Writes a file that was not there.
 void write_new(fs::path const& path, std::string const& text) {
-    unique_fd const file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-    if (!file && errno == EEXIST)
+    auto const file = open_output_file(path.string(), {}, if_there::refused);
+    if (!file)
         throw error(errc::usage, fmt::format("{} is there already and is not overwritten; give another name, or --output FILE",
                                              path.string()));
-    if (!file) throw_system("open", path.string());
     write_all(file.get(), text, path.string());
 }
 

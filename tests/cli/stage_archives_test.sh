@@ -77,6 +77,49 @@ expect_exit 2 "$STAGE" copy --unpack-limit 1MiB small.tar.gz there
 expect_contains stderr "--unpack-limit without --unpack; give both"
 expect_exit 2 "$STAGE" copy --unpack --unpack-limit much small.tar.gz there
 
+# Links: each leads inside the folder whatever else is in the archive, before it or behind it. Modes are as the umask has them.
+python3 - <<'END'
+import io, stat, tarfile, zipfile
+
+def tar(name, *entries):
+    with tarfile.open(name, "w") as out:
+        for kind, path, to in entries:
+            info = tarfile.TarInfo(path)
+            info.type, info.linkname, info.mode = kind, to, 0o777
+            out.addfile(info, io.BytesIO(b""))
+
+LINK, HARD, FILE, DIR = tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.REGTYPE, tarfile.DIRTYPE
+deep = "d/d/d/d/d/d/d/d"
+up = "../" * 8
+tar("moved.tar", (LINK, f"{deep}/s", f"{up}home/x"), (HARD, "log.txt", f"{deep}/s"))
+chain = [(LINK, f"{deep}/s", up.rstrip("/")), (LINK, "passwd", f"{deep}/s/../etc/passwd")]
+tar("chain.tar", *chain)
+tar("niahc.tar", *reversed(chain))
+tar("dots.tar", (LINK, "a", "b/./..//c"))
+tar("over.tar", (LINK, "a", "../x"))
+tar("folder.tar", (DIR, "f", ""), (HARD, "g", "f"))
+tar("deep.tar", (FILE, "d/" * 3000 + "x", ""))
+tar("good.tar", (FILE, "lib/so.1", ""), (LINK, "lib/so", "so.1"), (LINK, "bin/so", "../lib/so"), (LINK, "top", "lib"),
+    (HARD, "hard", "lib/so.1"), (DIR, "open", ""))
+with zipfile.ZipFile("chain.zip", "w") as out:
+    for _, path, to in chain:
+        info = zipfile.ZipInfo(path)
+        info.create_system, info.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+        out.writestr(info, to)
+END
+refused moved.tar "moved.tar: the entry log.txt is a hard link to d/d/d/d/d/d/d/d/s, which is no file; it is not unpacked"
+for archive in chain.tar niahc.tar chain.zip; do
+    refused $archive "the link passwd leads to d/d/d/d/d/d/d/d/s/../etc/passwd, with .. behind a name that may be a link; it is not unpacked"
+done
+refused dots.tar "the link a leads to b/./..//c, with .. behind a name"
+refused over.tar "the link a leads to ../x, out of the folder"
+refused folder.tar "is a hard link to f, which is no file"
+refused deep.tar "lies in more than 256 folders; unpack it by tar or unzip if you trust it"
+expect_exit 0 sh -c 'umask 027; exec "$0" copy --unpack good.tar there' "$STAGE"
+expect_equal "$(stat -c %a there/good/lib/so.1 there/good/open | tr '\n' ' ')" '750 750 ' 'modes of what was unpacked'
+expect_true [ there/good/bin/so -ef there/good/hard ]
+rm -rf there
+
 # Space: known before the first byte where the archive says its size as a whole, else before the entry that does not fit.
 if unshare -rm true 2>/dev/null; then
     for archive in packed.tar.gz zipped.zip; do

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "bench/collectives/rank/here_results.hpp"
@@ -212,10 +212,7 @@ std::vector<std::pair<int, int>> pairs_of(here_plan const& plan, std::vector<std
 
 void write_text(std::string const& path, std::string const& text, std::string_view option) {
     if (path.empty()) return;
-    std::ofstream file(path);
-    file << text;
-    file.close();
-    if (!file) throw error(errc::io, fmt::format("cannot write {}; give another file with {}", path, option));
+    write_output_file(path, text, fmt::format("give another file with {}", option));
 }
 
 }  // namespace

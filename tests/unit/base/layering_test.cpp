@@ -60,7 +60,7 @@ std::map<std::string, std::vector<names>> const floors_of{
       {"report"},
       {"scaling", "predict"},
       {"."}}},
-    {"base", {{"."}, {"process", "trust", "c_api"}, {"command"}}},
+    {"base", {{"."}, {"process", "c_api"}, {"trust"}, {"command"}}},
     {"pmix", {{"library", "."}, {"server", "client"}, {"pmi1"}}},
     {"io", {{"hdf5"}, {"dataset"}, {"arrays", "tree"}, {"sources"}, {"convert", "copy", "loader"}, {"c_api", "stage"}}},
 };

@@ -5,8 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <string>
 
@@ -88,6 +91,73 @@ TEST_F(output_file, another_users_file_and_folder_are_left_alone) {
     fs::create_directories(at("theirs"));
     ASSERT_EQ(::chown(at("theirs").c_str(), 4711, 4711), 0);
     EXPECT_THROW(output_folder(at("theirs")), error);
+}
+
+// What leads there matters as much as what is there: a link of another user's on the way, relative or absolute.
+TEST_F(output_file, links_of_others_on_the_way_are_not_followed) {
+    fs::create_directories(at("private/deep"));
+    fs::create_directory_symlink(at("private"), at("own"));
+    fs::create_directory_symlink("own/../private", at("chained"));
+    EXPECT_EQ(refusal_of("own/deep/out") + refusal_of("chained/out") + refusal_of("own/./deep/../out"), "");
+    EXPECT_TRUE(fs::exists(at("private/deep/out")) && fs::exists(at("private/out")));
+    fs::create_directory_symlink("loop", at("loop"));
+    EXPECT_THAT(refusal_of("loop/out"), HasSubstr("Too many levels"));
+    if (::geteuid() != 0) GTEST_SKIP() << "the rest needs root, to give links away";
+    fs::remove(at("private/deep/out"));
+    fs::create_directory_symlink("private", at("theirs"));
+    ASSERT_EQ(::lchown(at("theirs").c_str(), 4711, 4711), 0);
+    fs::create_directory_symlink("theirs", at("over"));
+    for (std::string const name : {"theirs/deep/out", "over/deep/out", "theirs/../private/deep/out"})
+        EXPECT_THAT(refusal_of(name), HasSubstr("the link theirs on the way belongs to the user with number 4711")) << name;
+    EXPECT_FALSE(fs::exists(at("private/deep/out")));
+    EXPECT_THROW(output_folder(at("theirs/made/here")), error);
+    EXPECT_FALSE(fs::exists(at("private/made")));
+}
+
+TEST_F(output_file, what_is_there_is_kept_or_refused_as_asked) {
+    put("out", "kept");
+    EXPECT_FALSE(open_output_file(at("out"), {}, if_there::refused));
+    EXPECT_EQ(errno, EEXIST);
+    EXPECT_TRUE(open_output_file(at("out"), {}, if_there::kept));
+    EXPECT_EQ(text_of("out"), "kept");
+    fs::create_symlink(at("out"), at("link"));
+    EXPECT_FALSE(open_output_file(at("link"), {}, if_there::refused));
+    EXPECT_THROW(open_output_file(at("link"), {}, if_there::kept), error);
+}
+
+TEST_F(output_file, a_descriptor_has_its_usual_names) {
+    put("out", "");
+    auto const open = open_output_file(at("out"));
+    write_output_file("/dev/fd/" + std::to_string(open.get()), "first ");
+    write_output_file("/dev/fd/" + std::to_string(open.get()), "second");
+    write_output_file("/dev/null", "nothing");
+    EXPECT_EQ(text_of("out"), "first second");
+}
+
+// Every other way to open an output follows links: products write by open_output_file(), or by a name in a folder that is open.
+TEST(output_files, no_product_opens_one_in_another_way) {
+    auto const has = [](std::string const& line, std::initializer_list<char const*> words) {
+        return std::any_of(words.begin(), words.end(), [&](char const* word) { return line.find(word) != std::string::npos; });
+    };
+    std::string found;
+    fs::path const root = MUSTER_SOURCE_DIR;
+    for (std::string const folder : {"base", "pmix", "comm", "io", "launch", "bench"})
+        for (auto const& entry : fs::recursive_directory_iterator(root / folder)) {
+            auto const extension = entry.path().extension();
+            if (extension != ".cpp" && extension != ".hpp" && extension != ".cu") continue;
+            std::ifstream file(entry.path());
+            std::string line;
+            for (int number = 1; std::getline(file, line); ++number) {
+                bool const in_folder = !has(line, {"::open("}) && has(line, {"O_NOFOLLOW", "O_EXCL"});
+                bool const by_fopen = has(line, {"fopen("}) && has(line, {"\"w", "\"a", "\"r+", "\"rb+"});
+                bool const by_hdf5 = has(line, {"H5Fcreate("}) && !has(line, {"H5F_ACC_EXCL"});
+                bool const follows =
+                    has(line, {"ofstream", "std::fstream", "freopen", "::creat(", "copy_file(", "png_image_write_to_file"});
+                if (follows || by_fopen || by_hdf5 || (has(line, {"O_CREAT", "O_TRUNC"}) && !in_folder))
+                    found += fs::relative(entry.path(), root).string() + ":" + std::to_string(number) + ": " + line + "\n";
+            }
+        }
+    EXPECT_EQ(found, "");
 }
 
 TEST_F(output_file, a_folder_keeps_its_files_when_its_name_is_given_to_another) {

@@ -9,7 +9,15 @@ namespace {
 
 TEST(text, without_controls_moves_no_cursor) {
     EXPECT_EQ(without_controls("a\tb\n"), "a\tb\n");
-    EXPECT_EQ(without_controls("\033]0;pwn\007x\r\x7f"), "?]0;pwn?x??");
+    EXPECT_EQ(without_controls("\033]0;pwn\007x\r\x7f"), "\\x1b]0;pwn\\x07x\\x0d\\x7f");
+    EXPECT_EQ(without_controls(std::string_view("\0b", 2)), "\\x00b");
+    EXPECT_EQ(without_controls("\u009b2J \u202eevil\u2066 \u061c\u200f\u2028"),
+              "\\u009b2J \\u202eevil\\u2066 \\u061c\\u200f\\u2028");
+    EXPECT_EQ(without_controls("\x9b"
+                               "2J \xc3 \xc0\x9b \xed\xa0\x80 \xf5 \xe2\x80"),
+              "\\x9b"
+              "2J \\xc3 \\xc0\\x9b \\xed\\xa0\\x80 \\xf5 \\xe2\\x80");
+    EXPECT_EQ(without_controls("日本 😀 שלום"), "日本 😀 שלום");
     EXPECT_EQ(without_controls("r\u00e9sum\u00e9"), "r\u00e9sum\u00e9");
 }
 

@@ -107,7 +107,7 @@ TEST(machine_load, is_crowded_beyond_a_tenth) {
     EXPECT_FALSE(load.crowded_before());
     load.average = 8.9;
     load.busiest = {{"cc1plus", 17, 0.98}, {"x\033y", 18, 0.5}};
-    EXPECT_EQ(crowd_text(load), "other programs used 13.0 of 128 CPUs (cc1plus 0.98, x?y 0.50; load average 8.9)");
+    EXPECT_EQ(crowd_text(load), "other programs used 13.0 of 128 CPUs (cc1plus 0.98, x\\x1by 0.50; load average 8.9)");
 }
 
 TEST(crowd_watch, of_ranks_elsewhere_tells_nothing_of_the_run) {
