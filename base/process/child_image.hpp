@@ -29,7 +29,7 @@ class child_image {
     child_image& operator=(child_image const&) = delete;
 
     /// Makes the child, which shares our memory, but not our descriptors, until it runs its program: a copy of the memory, as fork makes
-    /// it, lengthens a launch of 8 ranks by 19 % and one of 32 by 45 % (medians of 40 pairs, quartiles 15 to 24 % and 34 to 55 %).
+    /// it, lengthens a launch of 8 ranks by about a fifth and one of 32 by nearly half (quotients of medians of 40 turns).
     /// `flags`: CLONE_VFORK to wait until it runs its program; CLONE_CHILD_CLEARTID to have `left` set to 0 then. -1 and failure() where
     /// the kernel makes none.
     pid_t clone(std::span<std::byte> stack, int flags, std::atomic<pid_t>* left = nullptr);

@@ -18,7 +18,7 @@ namespace muster {
 
 /// start_process() waits for each child to come to its program; where others have the processors, each of these waits is one for a turn.
 /// Here a few are on the way at once. On two cores that shortens a launch by 3 to 4 % where they are free, and by a third for 8 ranks and
-/// by half for 32 where others keep them busy (medians of 40 pairs; quartiles 6 to 50 % and 30 to 64 %). The first one is waited for, so
+/// by half for 32 where others keep them busy (medians of 40 pairs at a load of 13). The first one is waited for, so
 /// that what stands against all of them stands against it alone. From one thread, which must live as long as the children: they get their
 /// `death_signal` with it.
 class process_starter {
