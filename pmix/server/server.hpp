@@ -23,8 +23,8 @@ class server {
     /// process then. Call it before some 900 file descriptors are open: the library's listener uses select(). At the first call, `poll`
     /// starts it (so that this is what blocks, and throws); that is done for a job of this node of up to 128 ranks, whose descriptors
     /// leave the library some below 900, with a version of the library that client_variables.hpp knows; others start at once. Throws
-    /// library_error naming the PMIx call, errc::timeout if the library does not answer within 10 s, errc::usage on a job without ranks
-    /// or name, a cpuset that is none, and if this process has or had a server, since the library starts only one.
+    /// library_error naming the PMIx call, errc::timeout if the library does not answer within 10 s, and errc::usage for a job without
+    /// ranks or name, for an invalid cpuset, and for a second server in this process: the library starts only one.
     explicit server(job const& description, library_start when = library_start::at_once);
     ~server();  ///< ends the library's server; never blocks for more than 2 s
 
