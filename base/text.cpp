@@ -123,21 +123,8 @@ std::string without_controls(std::string_view text) {
 
 std::optional<std::size_t> not_utf8_at(std::string_view text) noexcept {
     for (std::size_t at = 0; at < text.size();) {
-        auto const lead = static_cast<unsigned char>(text[at]);
-        std::size_t const bytes = lead < 0x80                   ? 1
-                                  : lead >= 0xc2 && lead < 0xe0 ? 2
-                                  : lead >= 0xe0 && lead < 0xf0 ? 3
-                                  : lead >= 0xf0 && lead < 0xf5 ? 4
-                                                                : 0;
-        if (bytes == 0 || at + bytes > text.size()) return at;
-        std::uint32_t value = bytes == 1 ? lead : lead & (0x7fu >> bytes);
-        for (std::size_t i = 1; i < bytes; ++i) {
-            auto const next = static_cast<unsigned char>(text[at + i]);
-            if ((next & 0xc0) != 0x80) return at;
-            value = value << 6 | (next & 0x3f);
-        }
-        bool const too_long = (bytes == 3 && value < 0x800) || (bytes == 4 && value < 0x10000);
-        if (too_long || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return at;
+        auto const [code, bytes] = first_character(text.substr(at));
+        if (code < 0) return at;
         at += bytes;
     }
     return std::nullopt;
