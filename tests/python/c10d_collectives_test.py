@@ -258,6 +258,25 @@ def test_sparse_sum():
     same(mine.to_dense(), wanted)
 
 
+def test_sparse_sum_of_a_rank_without_entries():
+    """zero_() makes all dimensions of a sparse gradient sparse; that of a rank with entries has sparse rows."""
+    used, unused = torch.sparse_coo_tensor([[1]], [[2.0, 3.0]], (size + 1, 2)), torch.sparse_coo_tensor([[0]], [[1.0, 1.0]], (size + 1, 2)).zero_()
+    mine = (used if rank == 0 else unused).clone()
+    dist.all_reduce(mine)
+    same(mine.to_dense(), used.to_dense())
+    none = unused.clone()
+    dist.all_reduce(none)
+    assert not none.to_dense().any()
+
+
+def test_sparse_tensors_that_do_not_fit_are_refused_on_all_ranks():
+    if size == 1:
+        return
+    rows, elements = torch.sparse_coo_tensor([[1]], [[2.0, 3.0]], (3, 2)), torch.sparse_coo_tensor([[1], [0]], [2.0], (3, 2))
+    check.raises(ValueError, lambda: dist.all_reduce(rows if rank == 0 else elements), "sparse dimensions")
+    dist.barrier()
+
+
 def test_objects():
     into = [None] * size
     dist.all_gather_object(into, {"rank": rank, "text": "x" * rank})
@@ -309,6 +328,10 @@ def test_messages():
         dist.recv(tensor, left)
         same(tensor, values(left, dtype))
         work.wait()
+        nothing = dist.isend(torch.empty(0, 3, dtype=dtype), right)
+        dist.barrier()  # it is there before it is asked for
+        dist.recv(torch.empty(0, 3, dtype=dtype), left)
+        nothing.wait()
     # By tag, in another order than they were sent; large enough not to fit into what a socket holds.
     works = [dist.isend(torch.full((400000,), float(tag)), right, tag=tag) for tag in range(3)]
     for tag in (2, 0, 1):
