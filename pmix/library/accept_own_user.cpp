@@ -1,5 +1,6 @@
 #include "pmix/library/accept_own_user.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -13,8 +14,17 @@
 namespace muster::pmix {
 namespace {
 
-/// A caller that says nothing holds the library's one thread no longer: version 4 reads its greeting without a limit of its own.
+/// A caller that says nothing, or stops within its greeting, is waited for no longer: the library reads greetings one after the other, without a
+/// limit; version 5 goes on reading even where the socket has one, so a caller that says nothing must not reach it.
 constexpr timeval greeting_limit{5, 0};
+
+bool begins_to_speak(int connection) {
+    pollfd wait{connection, POLLIN, 0};
+    int ready = 0;
+    do ready = poll(&wait, 1, greeting_limit.tv_sec * 1000);
+    while (ready < 0 && errno == EINTR);
+    return ready > 0;
+}
 
 std::atomic<bool> checking{false};
 std::atomic<bool> holding{false};
@@ -55,7 +65,7 @@ extern "C" [[gnu::visibility("default")]] int accept(int listener, sockaddr* add
     muster::pmix::holding.wait(true);
     int const fd = accept4(listener, address, length, 0);
     if (fd < 0 || !muster::pmix::checking.load(std::memory_order_acquire) || !muster::pmix::is_tcp(fd)) return fd;
-    if (muster::pmix::is_own_user(listener, fd)) {
+    if (muster::pmix::is_own_user(listener, fd) && muster::pmix::begins_to_speak(fd)) {
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &muster::pmix::greeting_limit, sizeof muster::pmix::greeting_limit);
         return fd;
     }

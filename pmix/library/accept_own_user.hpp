@@ -1,4 +1,4 @@
-// The check of who connects to the PMIx library's port: callers of other users are closed before the library sees them.
+// The check of who connects to the PMIx library's port: callers of other users are closed before the library sees them, as are callers that say nothing.
 #pragma once
 
 namespace muster::pmix {
