@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <string_view>
 #include <tuple>
@@ -22,19 +23,12 @@ namespace muster {
 
 namespace {
 
-/// Two signals between the ordinary and the real-time ones are the C library's own: asking for them would only set errno, which a
-/// child shares with the thread that goes on.
+/// Sets every signal to its default, and lets all through. Not by sigaction(): from glibc 2.41 on it takes a lock for SIGABRT, by the number of the calling
+/// thread, which several children that share our memory have in common, so that they and this process would wait for each other for ever.
 void reset_signals() noexcept {
-    int const first_real_time = SIGRTMIN;
-    for (int s = 1; s < NSIG; ++s) {
-        struct sigaction action {};
-        bool const reserved = s > SIGSYS && s < first_real_time;
-        if (s == SIGKILL || s == SIGSTOP || reserved || ::sigaction(s, nullptr, &action) != 0) continue;
-        if (action.sa_handler == SIG_DFL) continue;
-        action = {};
-        action.sa_handler = SIG_DFL;
-        ::sigaction(s, &action, nullptr);
-    }
+    static constexpr std::byte all_default[64]{};  // a zeroed sigaction of the kernel, whatever its layout, is SIG_DFL
+    for (int s = 1; s < NSIG; ++s)
+        if (s != SIGKILL && s != SIGSTOP) ::syscall(SYS_rt_sigaction, s, all_default, nullptr, (NSIG - 1) / 8);
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
