@@ -45,7 +45,7 @@ void look_up_for(server_core& core, modex_message const& question) {
         auto* active = active_core();
         if (active == nullptr) return;
         modex_message answer{who->node, who->number, -1, status, std::string(data == nullptr ? "" : data, data == nullptr ? 0 : bytes)};
-        active->post([answer = std::move(answer)](server_core& core) { core.mail.modex.push_back(answer); });
+        active->post([answer = std::move(answer)](server_core& server) { server.mail.modex.push_back(answer); });
     };
     auto const status = PMIx_server_dmodex_request(&proc, answered, owned.get());
     if (status == PMIX_SUCCESS) {
