@@ -81,7 +81,7 @@ build() {
 
 demo() {
     deps build demo
-    build release muster muster-stage muster-bench muster_native muster_io_c  # the last two are what Python loads
+    build release muster muster-stage muster-bench muster_native muster_data  # the last two are what Python loads
     local bin=build/release/bin out=demo-results
     mkdir -p $out
     say "1. Fashion-MNIST becomes one HDF5 file, written by two ranks together"

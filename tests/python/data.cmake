@@ -1,5 +1,5 @@
-# data_x.py becomes the test python.data_x, where there is a libmuster_io.so: muster.data with torch and h5py; they start `muster run` by themselves.
-if(NOT TARGET muster_io_c)
+# data_x.py becomes the test python.data_x, where there is a libmuster_io.so to load: muster.data with torch and h5py; they start `muster run` by themselves.
+if(NOT TARGET muster_data)
   return()
 endif()
 foreach(name IN ITEMS dataset sampler loader ranks tables)

@@ -239,7 +239,7 @@ class Validity(LoaderTest):
         import weakref
 
         loader = Loader(self.path, batch_size=8)
-        gone = weakref.ref(loader._handle)
+        gone = weakref.ref(loader._native)
         batch = next(iter(loader))
         del loader
         self.assertIsNotNone(gone())  # the batch holds it

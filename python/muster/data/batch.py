@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Sequence
 
-from . import _library
 from ._arrays import Element, memory_at, to_array
 
 
@@ -39,15 +38,15 @@ class Batch(tuple):
 class Views:
     """Arrays over the native loader's buffers, of which it has a few: each is wrapped once and then cut to the batch."""
 
-    def __init__(self, kind: str, element: Element, shape: Sequence[int], batch: int, owner: _library.Handle) -> None:
+    def __init__(self, kind: str, element: Element, shape: Sequence[int], batch: int, owner: object) -> None:
         self._kind, self._element, self._shape, self._batch, self._owner = kind, element, tuple(shape), batch, owner
         self._bytes = batch * element.size
         for size in shape:
             self._bytes *= size
         self._whole: Dict[int, Any] = {}
 
-    def at(self, address: Optional[int], count: int) -> Any:
-        if count == 0 or address is None:
+    def at(self, address: int, count: int) -> Any:
+        if count == 0 or address == 0:
             return to_array(self._kind, bytearray(), self._element, (0, *self._shape))
         if self._kind == "buffer":  # a memoryview of several dimensions cannot be cut
             memory = memory_at(address, self._bytes // self._batch * count, self._owner)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import operator
 import os
@@ -26,18 +25,18 @@ class _Facts:
         self.stamp = _stamp_of(os.stat(path)) if os.path.exists(path) else (0, 0)  # a missing file is told by the library
         with _library.hdf5_lock:
             data = _library.open_dataset(path, split)
-            found = _library.describe(data)
-            self.class_names = _library.class_names(data, found) or None
-            data.free()
-        self.samples = found.samples
-        self.shape: Tuple[int, ...] = (found.width,) if found.is_row else (found.channels, found.height, found.width)
-        self.element = ELEMENTS[found.type]
-        self.sample_bytes = found.sample_bytes
-        self.label_bytes = found.label_bytes
-        self.label_element = ELEMENTS[found.label_type]
-        self.classes = found.classes
-        self.image_offset = found.image_offset
-        self.label_offset = found.label_offset
+            found = data.describe()
+            self.class_names = [data.class_name(number) for number in range(found["class_names"])] or None
+            data.close()
+        self.samples: int = found["samples"]
+        self.shape: Tuple[int, ...] = found["shape"][2:] if found["is_row"] else found["shape"]
+        self.element = ELEMENTS[found["type"]]
+        self.sample_bytes: int = found["sample_bytes"]
+        self.label_bytes: int = found["label_bytes"]
+        self.label_element = ELEMENTS[found["label_type"]]
+        self.classes: int = found["classes"]
+        self.image_offset: int = found["image_offset"]
+        self.label_offset: int = found["label_offset"]
 
     def same_samples(self, other: "_Facts") -> bool:
         mine = (self.samples, self.shape, self.element, self.label_bytes, self.label_element)
@@ -50,7 +49,7 @@ class _OpenFile:
     def __init__(self, path: str, split: str, facts: _Facts) -> None:
         self.pid = os.getpid()
         self._facts = facts
-        self._data: Optional[_library.Handle] = None
+        self._data: Any = None
         self._images: Optional[memoryview] = None
         labels = self._map(path, facts)
         if self._images is None or (labels is None and facts.label_bytes):
@@ -83,10 +82,8 @@ class _OpenFile:
         """Bytes of samples (none without `images`) and of labels, read through the library."""
         pixels = bytearray(count * self._facts.sample_bytes if images else 0)
         labels = bytearray(count * self._facts.label_bytes)
-        into = [(ctypes.c_uint8 * len(each)).from_buffer(each) if each else None for each in (pixels, labels)]
-        assert self._data is not None
         with _library.hdf5_lock:
-            _library.check(_library.library().muster_dataset_read(self._data.pointer, first, count, *into))
+            self._data.read(first, count, pixels, labels)
         return pixels, labels
 
     def images(self, first: int, count: int) -> bytearray:
@@ -212,8 +209,8 @@ class Dataset:
         """Reads everything and compares it with the checksums. Raises DataError that names the array, the block, the samples and the bytes that differ."""
         with _library.hdf5_lock:
             data = _library.open_dataset(self._absolute, self.split)
-            _library.check(_library.library().muster_dataset_verify(data.pointer))
-            data.free()
+            data.verify()
+            data.close()
 
     def _sample(self, file: _OpenFile, kind: str, number: int) -> Any:
         image = to_array(kind, file.images(number, 1), self._facts.element, self._facts.shape)

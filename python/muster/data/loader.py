@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -157,28 +156,29 @@ class Loader:
             native = _library.open_dataset(data._absolute, data.split)
             try:
                 if sampler is None:
-                    window = _library.file_window(native)
+                    window = native.window()
                     sampler = Sampler(data, rank, size, shuffle, seed, tail, window=window if window[0] else None)
                 self.sampler = sampler
                 self._place = place = sampler.place()
-                options = _library.LoaderOptions(
+                made = _library.library().loader(
+                    native,
+                    sampler.native(),
+                    shared=memory == "shared",
                     batch=batch_size,
+                    place=(0, 0, 0, 0) if memory == "shared" else tuple(place),
                     memory=_MEMORY.index(memory),
                     prefetch=0 if prefetch is None else prefetch or -1,
                     workers=workers,
                     readers=readers,
-                    large_pages=int(large_pages),
+                    large_pages=large_pages,
                     pinned=0 if pinned is None else 1 if pinned else -1,
+                    transform=transforming,
                 )
-                if memory != "shared":
-                    options.rank, options.world, options.local_rank, options.local_size = place
-                if transforming is not None:
-                    options.transform = ctypes.pointer(transforming)
-                made = _library.create_loader(native, sampler.native(), options, memory == "shared")
             finally:
-                native.free()
-        self._handle: Optional[_library.Handle] = made
-        self._why = (_library.library().muster_loader_why(made.pointer) or b"").decode(errors="replace")
+                native.close()
+        self._native: Any = made  # None: closed
+        self._pid = os.getpid()
+        self._why: str = made.why()
         kind = "numpy" if as_ == "jax" else as_
         self._images = Views(kind, self._element, self.shape, batch_size, made)
         self._labels: Optional[Views] = None
@@ -229,14 +229,14 @@ class Loader:
             raise UsageError(f"{', '.join(asked)}: {data.path} holds rows, and only images are cropped and flipped; leave it out")
         channels, height, width = (1, 1, *self.shape) if is_row else self.shape
         crop_height, crop_width = _pair(crop, "crop")
-        made = _library.Transform(channels=channels, crop_height=crop_height, crop_width=crop_width, pad=padding, random=int(random_crop), flip=int(flip))
+        mean = deviation = None
         if normalize is not None:
             try:
                 mean, deviation = normalize
             except (TypeError, ValueError):
                 raise UsageError(f"normalize is {normalize!r}; give (mean, standard deviation)") from None
-            made.mean = (ctypes.c_float * channels)(*_per_channel(mean, channels, "the mean"))
-            made.deviation = (ctypes.c_float * channels)(*_per_channel(deviation, channels, "the deviation"))
+            mean, deviation = _per_channel(mean, channels, "the mean"), _per_channel(deviation, channels, "the deviation")
+        made = _library.Transform(channels, crop_height, crop_width, padding, random_crop, flip, mean, deviation)
         if is_row:
             return made
         self.shape = (channels, crop_height or height + 2 * padding, crop_width or width + 2 * padding)
@@ -269,26 +269,25 @@ class Loader:
         longest = self.sampler._count(self.sampler._part(self._place._replace(rank=0, local_rank=0), *self.sampler.next_pass()))
         return -(-longest // self.batch_size)
 
-    def _living(self) -> _library.Handle:
-        if self._handle is None:
+    def _living(self) -> Any:
+        if self._native is None:
             raise UsageError("this Loader was closed; make another")
-        if self._handle.pid != os.getpid():
+        if self._pid != os.getpid():
             raise UsageError(
-                f"this Loader was made in process {self._handle.pid}, and this is process {os.getpid()}, forked from it, which has none of its threads; "
+                f"this Loader was made in process {self._pid}, and this is process {os.getpid()}, forked from it, which has none of its threads; "
                 "make a Loader in each process, or use Dataset with DataLoader's workers"
             )
-        return self._handle
+        return self._native
 
-    def _batch(self, facts: _library.BatchFacts) -> Batch:
-        count = facts.count
-        images = self._images.at(facts.values or facts.images, count)
-        labels = self._labels.at(facts.labels, count) if self._labels is not None else None
+    def _batch(self, delivered: Tuple[int, int, bytes, int, int, int]) -> Batch:
+        images_at, labels_at, numbers, count, global_count, resume_at = delivered
+        images = self._images.at(images_at, count)
+        labels = self._labels.at(labels_at, count) if self._labels is not None else None
         images, labels = self._finish(self, images, labels)
         if self._transform is not None:
             images = self._transform(images)
         batch = Batch((images,) if labels is None else (images, labels))
-        batch.count, batch.global_count, batch.resume_at = count, facts.global_count, facts.resume_at
-        batch._numbers = ctypes.string_at(facts.samples, 8 * count) if count else b""
+        batch.count, batch.global_count, batch.resume_at, batch._numbers = count, global_count, resume_at, numbers
         return batch
 
     def _finish_torch(self, images: Any, labels: Any) -> Tuple[Any, Any]:
@@ -364,10 +363,8 @@ class Loader:
 
     def report(self) -> Report:
         """How the time of the newest pass was spent, so far."""
-        if self._handle is not None and self._handle.pid == os.getpid():
-            times = _library.LoaderTimes()
-            _library.check(_library.library().muster_loader_report(self._handle.pointer, ctypes.byref(times)))
-            self._last_report = Report(times.steps, times.samples, times.bytes, times.waited_s, times.total_s)
+        if self._native is not None and self._pid == os.getpid():
+            self._last_report = Report(*self._native.report())
         return self._last_report
 
     @property
@@ -377,11 +374,11 @@ class Loader:
 
     def close(self) -> None:
         """Ends it. Its memory is given back when no batch that lies in it is left. May be called again."""
-        if self._handle is None:
+        if self._native is None:
             return
         self.report()
         self._wait_until_sent()
-        self._handle = self._running = None
+        self._native = self._running = None
         del self._images, self._labels
 
     def __enter__(self) -> "Loader":
@@ -401,17 +398,13 @@ class _Pass(Iterator[Batch]):
     """One pass over a loader."""
 
     def __init__(self, loader: Loader) -> None:
-        handle = loader._living()
+        native = loader._living()
         loader._wait_until_sent()
         sampler = loader.sampler
         epoch, start = sampler.next_pass()
-        self._loader, self._handle = loader, handle
+        self._loader, self._next = loader, native.next
         self._ended = False
-        self._facts = _library.BatchFacts()
-        self._reference = ctypes.byref(self._facts)
-        library = _library.library()
-        self._next = library.muster_loader_next
-        _library.check(library.muster_loader_epoch(handle.pointer, epoch, start, None))
+        native.epoch(epoch, start)
         self._number = sampler.begin_pass(loader.size)
 
     def __iter__(self) -> "_Pass":
@@ -426,15 +419,17 @@ class _Pass(Iterator[Batch]):
             raise UsageError("another pass over this Loader has begun, or its state was loaded; go through one pass at a time")
         if loader._sent is not None:
             loader._wait_until_sent()
-        code = self._next(self._handle.pointer, self._reference)
-        if code == 0:
-            batch = loader._batch(self._facts)
+        try:
+            delivered = self._next()
+        except Exception:
+            self._ended = True
+            raise
+        if delivered is not None:
+            batch = loader._batch(delivered)
             if self._number == loader.sampler._pass:
                 loader.sampler.note(batch.resume_at)
             return batch
         self._ended = True
-        if code != _library.END:
-            _library.check(code)
         if self._number == loader.sampler._pass:
             loader.sampler.note_end()
         raise StopIteration

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
+import array
 import zlib
 from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
 
@@ -76,7 +76,7 @@ class Sampler:
             raise UsageError("draws or replacement is given without weights; give weights, one for each sample")
         self._replacement = replacement
         self.length = self.samples if self._weights is None else self.samples if draws is None else draws
-        self._native: Optional[_library.Handle] = None
+        self._native: Any = None
         self._epoch = 0
         self._base = 0  # samples of this epoch that all ranks have had before this pass
         self._passed = 0  # samples that this rank has had in this pass
@@ -90,22 +90,19 @@ class Sampler:
     # The native sampler.
     # ----------------------------------------------------------------------------------------------------------------
 
-    def native(self) -> _library.Handle:
+    def native(self) -> Any:
         """The library's sampler. Pure, without threads: a forked child may use that of its parent."""
         if self._native is None:
-            options = _library.SamplerOptions(
+            weighted = {"weights": self._weights, "draws": self.length, "once": not self._replacement} if self._weights is not None else {}
+            self._native = _library.library().sampler(
+                self.samples,
                 seed=self.seed,
-                sequential=int(not self.shuffle),
+                sequential=not self.shuffle,
                 tail=_TAILS.index(self.tail),
                 spread=_SPREADS.index(self.spread),
-                window_chunk_samples=self.window[0],
-                window_chunks=self.window[1],
+                window=self.window,
+                **weighted,
             )
-            if self._weights is not None:
-                options.weights = (ctypes.c_double * len(self._weights))(*self._weights)
-                options.draws = self.length
-                options.once = int(not self._replacement)
-            self._native = _library.create_sampler(self.samples, options)
         return self._native
 
     def place(self) -> Place:
@@ -121,8 +118,8 @@ class Sampler:
             raise UsageError(f"rank {place.rank} of {place.size}: no such rank; give 0 <= rank < size")
         return place
 
-    def _part(self, place: Place, epoch: int, start: int) -> _library.EpochPart:
-        return _library.EpochPart(
+    def _part(self, place: Place, epoch: int, start: int) -> _library.Part:
+        return _library.Part(
             epoch=epoch,
             rank=place.rank,
             world=place.size,
@@ -131,10 +128,8 @@ class Sampler:
             node_ranks=place.local_size,
         )
 
-    def _count(self, part: _library.EpochPart) -> int:
-        count = ctypes.c_uint64()
-        _library.check(_library.library().muster_sampler_count(self.native().pointer, ctypes.byref(part), ctypes.byref(count)))
-        return count.value
+    def _count(self, part: _library.Part) -> int:
+        return self.native().count(part)
 
     # One pass.
     # ----------------------------------------------------------------------------------------------------------------
@@ -173,12 +168,10 @@ class Sampler:
         self._pass_count = self._count(part)
         return self._indices(number, part, self._pass_count)
 
-    def _indices(self, number: int, part: _library.EpochPart, count: int) -> Iterator[int]:
-        block = (ctypes.c_uint64 * min(_BLOCK, count))()
+    def _indices(self, number: int, part: _library.Part, count: int) -> Iterator[int]:
         for first in range(0, count, _BLOCK):
-            some = min(_BLOCK, count - first)
-            _library.check(_library.library().muster_sampler_fill(self.native().pointer, ctypes.byref(part), first, some, block))
-            for passed, index in enumerate(block[:some], first + 1):
+            block = self.native().fill(part, first, min(_BLOCK, count - first))
+            for passed, index in enumerate(memoryview(block).cast("Q"), first + 1):
                 if number == self._pass:
                     self._passed = passed
                 yield index
@@ -226,7 +219,7 @@ class Sampler:
     on_reset = reset
 
     def _order(self) -> Dict[str, Any]:
-        weights = None if self._weights is None else zlib.crc32(bytes((ctypes.c_double * len(self._weights))(*self._weights)))
+        weights = None if self._weights is None else zlib.crc32(array.array("d", self._weights).tobytes())
         return {
             "samples": self.samples,
             "length": self.length,
