@@ -7,16 +7,8 @@
 #include "base/environment.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "bench/collectives/collectives_command.hpp"
-#include "bench/collectives/collectives_rank.hpp"
-#include "bench/exchange/exchange_command.hpp"
-#include "bench/launching/launch_command.hpp"
-#include "bench/loading/io_command.hpp"
-#include "bench/loading/loader_command.hpp"
-#include "bench/predict/predict_command.hpp"
 #include "bench/report/report_command.hpp"
-#include "bench/scaling/scale_command.hpp"
-#include "bench/steps/steps_command.hpp"
+#include "bench/tools/commands.hpp"
 
 int main(int argc, char** argv) {
     using namespace muster;

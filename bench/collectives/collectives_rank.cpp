@@ -1,4 +1,4 @@
-#include "bench/collectives/collectives_rank.hpp"
+#include "bench/tools/commands.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,11 +1,15 @@
-#include "bench/launching/launch_command.hpp"
+#include "bench/tools/commands.hpp"
 
 #include <fmt/format.h>
+#include <mpi.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
@@ -17,11 +21,20 @@
 #include "bench/launching/timed_run.hpp"
 #include "bench/tools/crowd.hpp"
 #include "bench/tools/machine.hpp"
-#include "bench/tools/mpi_version.hpp"
 #include "bench/tools/options.hpp"
 #include "bench/tools/statistics.hpp"
 
 namespace muster {
+
+/// The first line or sentence of what MPI says of itself, for example "Open MPI v4.1.4". May be called without MPI being
+/// initialised.
+std::string mpi_library_version() {
+    std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+    int length = 0;
+    if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return "unknown";
+    std::string_view const whole(text.data());
+    return std::string(whole.substr(0, whole.find_first_of(",\n")));
+}
 
 namespace {
 

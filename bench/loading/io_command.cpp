@@ -1,4 +1,4 @@
-#include "bench/loading/io_command.hpp"
+#include "bench/tools/commands.hpp"
 
 #include <fmt/format.h>
 

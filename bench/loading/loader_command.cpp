@@ -1,4 +1,4 @@
-#include "bench/loading/loader_command.hpp"
+#include "bench/tools/commands.hpp"
 
 #include <fmt/format.h>
 

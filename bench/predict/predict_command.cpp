@@ -1,4 +1,4 @@
-#include "bench/predict/predict_command.hpp"
+#include "bench/tools/commands.hpp"
 
 #include <fmt/format.h>
 

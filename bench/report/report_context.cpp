@@ -47,7 +47,7 @@ std::string load_text(study const& s) {
     return silent == 0 ? text : fmt::format("{}; not known of {} of {} runs", text, silent, s.runs.size());
 }
 
-/// Of the program that this one brings: see examples/published_table.py and steps_command.hpp.
+/// Of the program that this one brings: see examples/published_table.py and steps_command.cpp.
 void add_training_definitions(report_json& out) {
     out.push_back(
         pair("train_s",

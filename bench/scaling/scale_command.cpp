@@ -1,4 +1,4 @@
-#include "bench/scaling/scale_command.hpp"
+#include "bench/tools/commands.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "bench/steps/steps_command.hpp"
+#include "bench/tools/commands.hpp"
 
 #include <fmt/format.h>
 #include <time.h>

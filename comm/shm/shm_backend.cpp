@@ -1,23 +1,171 @@
 #include "comm/shm/shm_backend.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <exception>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "base/log.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/slot_table.hpp"
-#include "comm/shm/co_progress.hpp"
 #include "comm/shm/join_world.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
 #include "comm/shm/shm_operation.hpp"
 #include "comm/shm/shm_world.hpp"
-#include "comm/shm/wait_pace.hpp"
 #include "pmix/client/client.hpp"
+
+namespace muster::shm {
+
+/// A rank that waits on one communicator must drive the others too: else one rank waits in the first for a rank that waits in the
+/// second for it. A backend is used by one thread at a time, but two of them may be used by two threads; so each has a lock, held
+/// during every call; the locks of others are only tried.
+class co_progress {
+  public:
+    co_progress() = default;
+    co_progress(co_progress const&) = delete;
+    co_progress& operator=(co_progress const&) = delete;
+
+    /// Moves all others of this process forward that nobody is using right now. Thread safe; without waiting.
+    void drive_others() noexcept;
+
+  protected:
+    ~co_progress() = default;
+    /// From now on other threads may call drive(). Call it last in the constructor, when all that drive() needs is there.
+    void enter();
+    /// From now on no other thread calls drive(). Call it first in the destructor.
+    void leave() noexcept;
+
+    /// Moves this one forward; called under its lock.
+    virtual void drive() noexcept = 0;
+
+    /// Held by a call.
+    class use {
+      public:
+        explicit use(co_progress& what) noexcept : what_(what) {
+            while (what_.busy_.test_and_set(std::memory_order_acquire)) ::sched_yield();  // another drives it: briefly
+        }
+        use(use const&) = delete;
+        use& operator=(use const&) = delete;
+        ~use() { what_.busy_.clear(std::memory_order_release); }
+
+      private:
+        co_progress& what_;
+    };
+
+  private:
+    std::atomic_flag busy_;
+};
+
+namespace {
+
+// Outlives whatever is destroyed when the program ends.
+struct member_list {
+    std::mutex guard;
+    std::vector<co_progress*> members;
+};
+member_list& all_of_this_process() {
+    static auto* const made = new member_list;
+    return *made;
+}
+
+}  // namespace
+
+void co_progress::enter() {
+    member_list& all = all_of_this_process();
+    std::scoped_lock const lock(all.guard);
+    all.members.push_back(this);
+}
+
+void co_progress::leave() noexcept {
+    member_list& all = all_of_this_process();
+    std::scoped_lock const lock(all.guard);
+    std::erase(all.members, this);
+}
+
+void co_progress::drive_others() noexcept {
+    member_list& all = all_of_this_process();
+    std::unique_lock const lock(all.guard, std::try_to_lock);
+    if (!lock.owns_lock()) return;
+    for (co_progress* const each : all.members) {
+        if (each == this || each->busy_.test_and_set(std::memory_order_acquire)) continue;
+        each->drive();
+        each->busy_.clear(std::memory_order_release);
+    }
+}
+
+/// Tells the processor that this is a loop that waits.
+inline void relax() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+class wait_pace {
+  public:
+    /// A wait begins anew with every step forward.
+    void restart() noexcept { yields_ = 0; }
+
+    /// To be called after a poll in vain. `crowded`: ranks share processors. `waited_long`: on a busy machine so many yields
+    /// would take minutes.
+    void give_way(bool crowded, bool waited_long) noexcept;
+
+    /// Whether it will go on to yield, or to naps of the shortest length, for a while.
+    bool is_short() const noexcept;
+
+  private:
+    unsigned yields_ = 0;
+};
+
+namespace {
+
+/// A process that yields falls behind all others that want the processor; one that slept runs soon. So after a few yields, enough
+/// where only ranks share it, waiting is done in naps, which grow.
+constexpr unsigned yields_before_naps = 16;
+constexpr unsigned naps_of_a_length = 64;
+constexpr long shortest_nap_ns = 10'000, long_nap_ns = 160'000, longest_nap_ns = 1'280'000;
+
+/// A rank with a processor of its own gives it up for good only after some 10 ms: a nap then is below a hundredth of the wait.
+constexpr unsigned yields_alone = 20'000;
+
+void nap(unsigned number) noexcept {
+    long length = shortest_nap_ns;
+    for (unsigned i = naps_of_a_length; i <= number && length < longest_nap_ns; i += naps_of_a_length) length *= 2;
+    timespec const time{0, length};
+    if (length >= long_nap_ns) {
+        ::nanosleep(&time, nullptr);
+        return;
+    }
+    // As exact as that: by default the kernel may add 50 us.
+    int const slack = ::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+    ::prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+    ::nanosleep(&time, nullptr);
+    if (slack > 0) ::prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
+}
+
+}  // namespace
+
+void wait_pace::give_way(bool crowded, bool waited_long) noexcept {
+    unsigned const patience = crowded ? yields_before_naps : yields_alone;
+    if (waited_long) yields_ = std::max(yields_, patience);
+    if (++yields_ <= patience)
+        ::sched_yield();
+    else
+        nap(yields_ - patience);
+}
+
+bool wait_pace::is_short() const noexcept {
+    return yields_ < yields_before_naps + naps_of_a_length;
+}
+
+}  // namespace muster::shm
 
 namespace muster {
 

@@ -1,16 +1,107 @@
 #include "io/c_api/muster_io.h"
 
+#include <fmt/format.h>
+#include <new>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/c_api/c_struct.hpp"
 #include "base/environment.hpp"
+#include "base/error.hpp"
 #include "comm/communicator.hpp"
-#include "io/c_api/io_call.hpp"
 #include "io/dataset/dataset.hpp"
 #include "io/loader/loader.hpp"
 #include "io/loader/sampler.hpp"
 #include "pmix/identity.hpp"
+
+namespace muster::io_api {
+
+namespace {
+
+thread_local std::string kept;
+
+int io_code(errc code) {
+    switch (code) {
+        case errc::usage:
+        case errc::config:
+        case errc::parse: return MUSTER_IO_E_USAGE;
+        case errc::unavailable: return MUSTER_IO_E_UNAVAILABLE;
+        case errc::not_found: return MUSTER_IO_E_NOT_FOUND;
+        case errc::invalid_data: return MUSTER_IO_E_DATA;
+        case errc::system:
+        case errc::io: return MUSTER_IO_E_SYSTEM;
+        case errc::library: return MUSTER_IO_E_LIBRARY;
+        default: return MUSTER_IO_E_INTERNAL;
+    }
+}
+
+int keep(int code, char const* message) noexcept {
+    try {
+        kept = message;
+    } catch (...) {
+        kept.clear();  // no memory for the message
+    }
+    return code;
+}
+
+}  // namespace
+
+/// The message of this thread's last call that failed.
+char const* last_message() noexcept {
+    return kept.c_str();
+}
+
+/// The code of the exception that is being handled, its message remembered.
+int code_of_current() noexcept {
+    try {
+        throw;
+    } catch (error const& problem) {
+        return keep(io_code(problem.code()), problem.what());
+    } catch (std::bad_alloc const&) {
+        return keep(MUSTER_IO_E_SYSTEM, "out of memory");
+    } catch (std::exception const& problem) {
+        return keep(MUSTER_IO_E_INTERNAL, problem.what());
+    } catch (...) {
+        return keep(MUSTER_IO_E_INTERNAL, "an unknown exception");
+    }
+}
+
+/// No exception leaves this. `body` returns nothing, or a code.
+template <typename Body>
+int guarded(Body&& body) noexcept {
+    try {
+        if constexpr (std::is_void_v<decltype(body())>) {
+            body();
+            return MUSTER_IO_OK;
+        } else {
+            return body();
+        }
+    } catch (...) {
+        return code_of_current();
+    }
+}
+
+template <typename T>
+T& need(T* given, char const* what) {
+    if (given == nullptr) throw error(errc::usage, fmt::format("{} is null; give one", what));
+    return *given;
+}
+
+/// A struct of an older caller is shorter: the rest is zero. Null is all zero.
+template <typename T>
+T whole(T const* given, char const* what) {
+    return whole_c_struct(given, what, MUSTER_IO_ABI);
+}
+
+/// Gives the caller as much of a result as its struct has room for.
+template <typename T>
+void give(T const& result, T* into, char const* what) {
+    give_c_struct(result, need(into, what), what);
+}
+
+}  // namespace muster::io_api
 
 using namespace muster;
 using namespace muster::io_api;

@@ -4,15 +4,33 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "base/unique_fd.hpp"
+#include "base/unique_handle.hpp"
 #include "io/copy/copy_target.hpp"
 #include "io/tree/chunk_plan.hpp"
 #include "io/tree/folder_cache.hpp"
-#include "io/tree/running_checksum.hpp"
 
 namespace muster {
+
+struct running_checksum_traits {
+    using type = void*;
+    static type null() noexcept { return nullptr; }
+    static void close(type state) noexcept;
+};
+
+class running_checksum {
+  public:
+    running_checksum();  ///< Throws std::bad_alloc.
+    void reset() noexcept;
+    void add(std::span<std::byte const> bytes) noexcept;
+    std::uint64_t value() const noexcept;
+
+  private:
+    unique_handle<running_checksum_traits> state_;
+};
 
 /// Not thread safe: each thread has its own. Target and list must live longer. A file of one chunk is made here, with its mode and
 /// time at its end; larger ones are there already (copy_target::begin).

@@ -9,11 +9,26 @@
 #include <vector>
 
 #include "bench/collectives/collectives_case.hpp"
-#include "bench/collectives/rank/link_fit.hpp"
 #include "bench/tools/crowd.hpp"
 #include "bench/tools/machine.hpp"
 
 namespace muster {
+
+struct timed_size {
+    double bytes = 0, us = 0;
+    bool operator==(timed_size const&) const = default;
+};
+
+/// us = alpha_us + bytes / gbs / 1000, least squares of the relative errors.
+struct link_fit {
+    double alpha_us = 0, gbs = 0;
+    double relative_rms = 0;
+    std::vector<double> left_out;  ///< of each size, the relative error of what the others' fit predicts
+    double us(double bytes) const noexcept { return alpha_us + bytes / gbs / 1e3; }
+};
+
+/// Nothing of fewer than three sizes, or where times do not grow with them. A latency below 0 is none.
+std::optional<link_fit> fit_link(std::span<timed_size const> sizes);
 
 /// Microseconds of one call in one sample, over the ranks.
 struct rank_times {

@@ -1,4 +1,3 @@
-#include "bench/tools/other_work.hpp"
 
 #include "bench/study/program_software.hpp"
 #include "bench/tools/crowd.hpp"

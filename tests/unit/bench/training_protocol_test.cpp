@@ -1,4 +1,4 @@
-#include "bench/scaling/training_protocol.hpp"
+#include "bench/scaling/net_request.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "bench/steps/steps_command.hpp"
+#include "bench/tools/commands.hpp"
 #include "bench/tools/gradient_sets.hpp"
 
 namespace muster {

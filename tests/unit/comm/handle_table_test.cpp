@@ -1,4 +1,4 @@
-#include "comm/c_api/handle_table.hpp"
+#include "comm/c_api/c_call.hpp"
 
 #include <gtest/gtest.h>
 

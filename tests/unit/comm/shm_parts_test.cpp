@@ -14,7 +14,7 @@
 #include <new>
 
 #include "comm/backend/memory/process_token.hpp"
-#include "comm/shm/memory/mapped_buffers.hpp"
+#include "comm/shm/shm_world.hpp"
 #include "comm/shm/memory/remote_memory.hpp"
 #include "comm/shm/memory/segment.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"

@@ -1,4 +1,4 @@
-#include "io/loader/weighted_draws.hpp"
+#include "io/loader/sampler.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,72 @@
+// The commands of muster-bench: their rows and the functions that run them. Each returns an exit code and throws muster::error.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/command/command_set.hpp"
+#include "base/environment.hpp"
+
+namespace muster {
+
+extern command_row const collectives_row;
+
+/// `line` is the command line, for the JSON. Measures collectives over muster's backends and over the libraries found on this
+/// machine, taking turns, and prints the tables. Returns the exit code: 1 if any result was wrong.
+int collectives_command(given_options const& given, environment const& variables, std::string const& line);
+
+extern command_row const collectives_rank_row;
+
+/// `collectives-rank FOLDER NAME BACKEND NODES MEMORY`: speaks as bench/peers/mpi_collectives.c does, over the named backend, on
+/// the same number of pretended nodes, with tensors in plain, allocated or device memory; besides that `bound BYTES` measures this core's
+/// memory while the other ranks do the same, and answers microseconds of a memcpy and of a triad of that size. Started by
+/// muster-bench collectives, not by people.
+int collectives_rank(std::vector<std::string> const& args, environment const& variables);
+
+extern command_row const exchange_row;
+
+/// Runs as one of the ranks that `muster run` started; rank 0 prints a table or, with --json, JSON, on standard output. Every
+/// result is checked while it is timed. Returns an exit code, 1 if one was wrong; throws muster::error.
+int exchange_command(given_options const& given, environment const& variables);
+
+extern command_row const launch_row;
+
+/// Starts programs by muster and by the launchers found here, taking turns, and prints the medians; or looks for hangs. Returns
+/// the exit code: 1 if a run of muster's failed or hung.
+int launch_command(given_options const& given, environment const& variables);
+
+extern command_row const io_row;
+
+/// Measures on this process and its children (no MPI), prints a table or, with --json, JSON, on standard output.
+int io_command(given_options const& given, environment const& variables);
+
+extern command_row const loader_row;
+
+/// Measures on this process alone (no MPI), prints a table or, with --json, JSON, on standard output. Every byte delivered is
+/// checked against the checksums of its samples. Returns an exit code; throws muster::error, errc::invalid_data if a checksum is
+/// wrong.
+int loader_command(given_options const& given, environment const& variables);
+
+extern command_row const predict_row;
+
+int predict_command(given_options const& given, environment const& variables);
+
+extern command_row const scale_row;
+
+/// Returns the exit code: 0; 1 where a run failed, an expectation is broken or the baseline was better; 2 where --strict refuses;
+/// 128+n after signal n. Throws muster::error.
+int scale_command(given_options const& given, environment const& variables, std::string const& line);
+
+extern command_row const steps_row;
+
+/// "resnet50", "gpt2-small".
+bool is_timed_network(std::string_view name) noexcept;
+
+/// Collective over the ranks that muster run started. Between the gradients of two tensors the backward pass takes its share of the
+/// time by the multiplications of the layers; each gradient is submitted to the exchange under its name when it is ready, as by
+/// muster.torch. After the first step every tensor is checked to be the average. Rank 0 prints the metrics of scale, every rank its
+/// compute_s. Returns the exit code; throws muster::error.
+int steps_command(given_options const& given, environment const& variables);
+
+}  // namespace muster
