@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 
 namespace muster {
@@ -18,7 +19,7 @@ std::string shift_line(std::string_view line, double& offset_us, double& error_u
     line = trim(line);
     if (line.ends_with(',')) line.remove_suffix(1);
     if (line.empty() || line == "[" || line == "]") return {};
-    auto event = nlohmann::json::parse(line);
+    auto event = parse_json_as<nlohmann::json>(line, "an event");
     if (!event.is_object()) throw error(errc::invalid_data, "not an event");
     auto const name = event.value("name", "");
     if (name == "muster_clock") {
@@ -33,7 +34,7 @@ namespace {
 
 std::size_t dropped_in(std::string_view line) {
     if (line.find("\"muster_end\"") == std::string_view::npos) return 0;
-    auto const event = nlohmann::json::parse(line);
+    auto const event = parse_json_as<nlohmann::json>(line, "an event");
     return event.at("args").at("dropped").get<std::size_t>();
 }
 

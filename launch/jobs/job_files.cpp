@@ -7,6 +7,7 @@
 
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/job_plan.hpp"
 #include "launch/record/run_record.hpp"
@@ -37,7 +38,7 @@ std::vector<std::string> options_first(std::string_view command, std::vector<std
 }
 
 std::optional<int> read_run_exit(std::string const& run_folder) {
-    auto const run = nlohmann::json::parse(read_text_file(run_folder + "/run.json"), nullptr, false);
+    auto const run = parse_json_or_discard<nlohmann::json>(read_text_file(run_folder + "/run.json"));
     if (!run.is_object() || !run.contains("exit") || !run["exit"].is_object()) return std::nullopt;
     auto const& code = run["exit"].value("code", nlohmann::json());
     return code.is_number_integer() ? std::optional(code.get<int>()) : std::nullopt;

@@ -87,7 +87,7 @@ class followed_job {
             throw error(errc::not_found,
                         fmt::format("job {}: the scheduler does not know it (any more), and there is nothing of it in {}", id_,
                                     last.first_folder));
-        return has_ended(last) || (is_unknown && record_);
+        return has_ended(last) || is_unknown;  // a run that was killed has left no end in its record
     }
 
   private:

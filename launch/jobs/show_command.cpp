@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
@@ -25,7 +26,7 @@ namespace {
 ordered_json read_object(std::string const& folder, std::string const& name) {
     try {
         auto const text = read_small_file(folder + "/" + name, "record of a run");
-        auto run = text ? ordered_json::parse(*text, nullptr, false) : ordered_json();
+        auto run = text ? parse_json_or_discard<ordered_json>(*text) : ordered_json();
         return run.is_object() ? run : ordered_json();
     } catch (error const&) {
         return {};
@@ -78,7 +79,7 @@ void print_record(job_record const& record) {
 }
 
 ordered_json json_of(job_record const& record) {
-    return ordered_json::parse(to_json(record));
+    return parse_json_as<ordered_json>(to_json(record), "a job's record");
 }
 
 }  // namespace

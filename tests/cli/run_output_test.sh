@@ -74,6 +74,27 @@ expect_equal $? 0 "exit code with a closed standard error"
 expect_equal $? 125 "exit code with a full disk"
 expect_contains stderr "No space left on device"
 
+# A limit of file sizes is told with the file; the run goes on, and its record says how it ended. The ranks have their own default: they end of it.
+expect_exit 125 bash -c 'ulimit -f 100; exec "$0" run -q -n 2 --output-dir small -- bash -c "head -c 300000 /dev/zero; echo end"' "$MUSTER"
+expect_contains stderr 'the output of rank 0 on ' 'small/rank.00/stdout: File too large; the rest is only passed on: raise the limit of file sizes (ulimit -f)'
+expect_contains small/run.json '"code": 125'
+expect_exit 125 bash -c 'ulimit -f 100; exec "$0" run -q -n 2 -- bash -c "head -c 300000 /dev/zero" >all' "$MUSTER"
+expect_contains stderr 'File too large'
+expect_exit 125 bash -c 'ulimit -f 1; exec "$0" run -q -n 2 --output-dir none -x "LONG=$(printf %5000d 1)" -- true' "$MUSTER"
+expect_contains stderr 'none/environment: File too large' 'ulimit -f'
+expect_exit 153 "$MUSTER" run -q -n 2 -- bash -c 'ulimit -f 1; exec head -c 300000 /dev/zero >"own.$RANK"'
+expect_contains stderr 'signal 25 (SIGXFSZ)' 'ulimit -f'
+
+# A small stack is main()'s, not that of every thread.
+for program in "$MUSTER_BIN/comm_sums" "$MUSTER_BIN/hello_openmpi"; do
+    [ -x "$program" ] || continue
+    expect_exit 0 bash -c 'ulimit -Ss 128; exec "$@"' bash "$MUSTER" run -q -n 2 -- bash -c 'ulimit -Ss 8192; exec "$0"' "$program"
+done
+
+# A hang command that prints without end is ended, and what it printed first is shown.
+expect_exit 124 "$MUSTER" run -q -n 1 --timeout 1s --on-hang 'echo first; exec yes' -- sleep 100
+expect_contains stderr first '--on-hang: ended after the first 64 KiB'
+
 expect_exit 0 "$MUSTER" run -q -n 2 -x COLOUR=red -x HOME --wd / -- sh -c 'echo "$COLOUR $PWD $HOME"'
 expect_contains stdout "red / $HOME"
 expect_exit 2 "$MUSTER" run -q -x NO_SUCH_VARIABLE -- true

@@ -17,6 +17,9 @@ TEST(failure_report, says_what_happened_what_to_do_and_what_was_written_last) {
 TEST(failure_report, only_bad_ends_are_faults) {
     EXPECT_EQ(find_end_fault(0), std::nullopt);
     EXPECT_EQ(find_end_fault(3 << 8), (end_fault{"exited with code 3", 3, ""}));
+    EXPECT_NE(find_end_fault(SIGXFSZ)->advice.find("ulimit -f"), std::string::npos);
+    EXPECT_NE(find_end_fault(SIGXCPU)->advice.find("ulimit -t"), std::string::npos);
+    EXPECT_NE(find_end_fault(SIGBUS)->advice.find("was cut off"), std::string::npos);
     EXPECT_EQ(find_end_fault(11), (end_fault{"was killed by signal 11 (SIGSEGV)", 128 + 11, ""}));
     auto const killed = find_end_fault(9);
     ASSERT_TRUE(killed);
