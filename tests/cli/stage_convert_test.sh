@@ -152,6 +152,24 @@ expect_contains stderr "--progress: 'fast' is no way to show it"
 expect_exit 0 "$STAGE" info whole.h5 --preview sheet.png
 expect_equal "$(od -An -c -N 4 sheet.png | tr -d ' ')" '211PNG' "beginning of the sheet"
 
+# A disk that fails, at whatever write of libhdf5: words and 125, and nothing left under the name.
+printf 'label,a\n' >rows.csv
+for ((i = 0; i < 3000; ++i)); do echo "$((i % 10)),$((i % 256))"; done >>rows.csv
+if [ -e "$MUSTER_BIN/read_fault.so" ] && ! grep -q __asan_init "$STAGE"; then
+    for ((from = 1; from < 40; ++from)); do
+        env LD_PRELOAD="$MUSTER_BIN/read_fault.so" WRITE_FAULT_NAME=failing.h5.partial WRITE_FAULT_FROM=$from \
+            "$STAGE" convert rows.csv --from csv --label-column label --gzip 1 -o failing.h5 >"$OUT" 2>"$ERR"
+        status=$?
+        [ $status = 0 ] && break
+        expect_equal $status 125 "exit code where write $from fails"
+        expect_contains stderr 'file write failed'
+        expect_true test ! -e failing.h5
+    done
+    expect_equal $((status == 0 && from > 3)) 1 'some writes failed, and none was left to fail'
+fi
+expect_exit 125 bash -c 'ulimit -f 2; exec "$0" convert rows.csv --from csv --label-column label -o limited.h5' "$STAGE"
+expect_contains stderr 'File too large' 'ulimit -f'
+
 # Where numpy, h5py and Pillow are, their own files are read, and ours by them.
 for python in python3 /usr/bin/python3; do "$python" -c 'import h5py, numpy' 2>/dev/null && break; done
 if "$python" -c 'import h5py, numpy' 2>/dev/null; then

@@ -48,7 +48,7 @@ TEST(failure, a_forked_child_is_refused_and_does_not_wait) {
     std::vector<float> values(4, 1);
     auto const view = view_of(std::span(values));
     int const status = status_of_child([&] {
-        EXPECT_THAT(message_of(errc::usage, [&] { used->allreduce("w", view, reduction::sum); }), HasSubstr("forked"));
+        EXPECT_THAT(message_of(errc::usage, [&] { used->allreduce("w", view, reduction::sum).wait(); }), HasSubstr("forked"));
         EXPECT_THAT(message_of(errc::usage, [&] { used->barrier().wait(); }), HasSubstr("forked"));
         EXPECT_THAT(message_of(errc::usage, [&] { used->close(); }), HasSubstr("forked"));
         used.reset();
