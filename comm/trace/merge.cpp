@@ -102,7 +102,8 @@ std::vector<std::string> find_timelines(std::string const& folder) {
     std::error_code problem;
     for (auto const& entry : std::filesystem::directory_iterator(folder, problem)) {
         std::string const name = entry.path().filename();
-        if (!name.starts_with("timeline-") || !name.ends_with(".json")) continue;
+        std::error_code fault;
+        if (!name.starts_with("timeline-") || !name.ends_with(".json") || !entry.is_regular_file(fault)) continue;
         auto const rank = parse_integer(std::string_view(name).substr(9, name.size() - 14));
         if (rank) found.emplace_back(*rank, entry.path());
     }

@@ -56,6 +56,9 @@ std::optional<end_fault> find_end_fault(int wait_status, memory_verdict memory) 
         fault.advice =
             "the kernel killed a process of its memory cgroup, which was full; ask for more memory, or start fewer ranks "
             "on a node";
+    } else if (memory == memory_verdict::shm_full) {
+        fault.advice =
+            "/dev/shm is full there, and MPI and data loaders need it; free space, or give --shm-size to the container";
     } else if (killed) {
         fault.advice =
             memory == memory_verdict::on_node

@@ -100,6 +100,12 @@ else
     echo "not checked: long host names, which need root and Open MPI"
 fi
 
+# A full /dev/shm, of which MPI's own words say nothing.
+if unshare -m mount -t tmpfs none /dev/shm 2>/dev/null; then
+    expect_exit 3 unshare -m sh -c 'mount -t tmpfs -o size=4m none /dev/shm && exec "$@"' sh "$MUSTER" run -q -n 2 -- sh -c 'head -c 3000000 /dev/zero >/dev/shm/x.$RANK; exit 3'
+    expect_contains stderr '/dev/shm is full there'
+fi
+
 # A hang command that prints without end is ended, and what it printed first is shown.
 expect_exit 124 "$MUSTER" run -q -n 1 --timeout 1s --on-hang 'echo first; exec yes' -- sleep 100
 expect_contains stderr first '--on-hang: ended after the first 64 KiB'

@@ -326,6 +326,12 @@ TEST(render, a_template_of_the_users) {
 }
 
 // With the variable unset an empty part would be left, which is the working folder.
+TEST(templates, of_deep_sections_are_refused) {
+    std::string text = "#!/bin/bash\n";
+    for (int i = 0; i < 40'000; ++i) text += "{{ #once}}";
+    EXPECT_THROW(render(example(script_kind::slurm), text, "own.mustache"), parse_error);
+}
+
 TEST(templates, join_folders_without_empty_parts) {
     for (std::string const folder : {"jobscripts/templates", "site-configs"})
         for (auto const& entry : fs::directory_iterator(fs::path(MUSTER_SOURCE_DIR) / folder)) {

@@ -32,6 +32,7 @@ TEST(failure_report, full_memory_is_said_where_the_kernel_counted_it) {
     EXPECT_TRUE(find_end_fault(1 << 8, memory_verdict::in_cgroup)->advice.starts_with("the kernel killed a process"));
     EXPECT_NE(find_end_fault(9, memory_verdict::none)->advice.find("did not rise"), std::string::npos);
     EXPECT_NE(find_end_fault(9, memory_verdict::on_node)->advice.find("see dmesg"), std::string::npos);
+    EXPECT_TRUE(find_end_fault(1 << 8, memory_verdict::shm_full)->advice.starts_with("/dev/shm is full"));
     EXPECT_EQ(find_end_fault(15, memory_verdict::none)->advice, "");
     EXPECT_EQ(find_end_fault(0, memory_verdict::in_cgroup), std::nullopt);
 }
