@@ -29,6 +29,7 @@ std::size_t offset_of(std::string_view text, toml::source_position where) noexce
     return offset;
 }
 
+constexpr std::size_t longest_key_bytes = 256;
 constexpr int most_levels = 32;  ///< the parser and its tables' destructors call themselves once a level
 
 /// Looks at the keys and brackets of a text that may be no TOML: throws parse_error where they are deeper than most_levels.
@@ -119,6 +120,9 @@ toml_reader::toml_reader(toml_document const& document, toml::table const& table
     std::sort(keys.begin(), keys.end(), [](auto* a, auto* b) { return a->source().begin < b->source().begin; });
     for (auto const* key : keys) {
         if (std::find(names.begin(), names.end(), key->str()) != names.end()) continue;
+        if (key->str().size() > longest_key_bytes)
+            refuse_key(key->str(), fmt::format("an unknown key of {} bytes, which begins '{}'; known here: {}", key->str().size(),
+                                               key->str().substr(0, 32), join(names, ", ")));
         auto const near = nearest(key->str(), names);
         refuse_key(key->str(), near ? fmt::format("unknown key '{}'; did you mean '{}'?", key->str(), *near)
                                     : fmt::format("unknown key '{}'; known here: {}", key->str(), join(names, ", ")));

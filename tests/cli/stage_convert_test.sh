@@ -211,6 +211,14 @@ END
     expect_exit 0 "$STAGE" info from.h5
     expect_contains stdout "300 of 3 x 9 x 8 float32" "muster.dataset version 2"
     expect_true "$python" -c 'import h5py, numpy; assert (h5py.File("from.h5")["train/images"][:] == numpy.load("x.npy").transpose(0, 3, 1, 2)).all()'
+    # Very many groups: libhdf5 looks for each from the first on where it is asked by number, and more than a dataset has are not read at all.
+    cp from.h5 many.h5
+    expect_true "$python" -c 'import h5py; file = h5py.File("many.h5", "r+"); [file.create_group(f"g{i}") for i in range(10000)]'
+    for command in info verify; do
+        expect_exit 125 "$STAGE" $command many.h5
+        expect_contains stderr 'many.h5: /: has 10001 entries, more than the 10000'
+    done
+    expect_equal "$(grep -rl _by_idx "$MUSTER_SOURCE_DIR/io")" '' 'sources that list by number'
     expect_exit 125 "$STAGE" convert any.h5 --images link --labels none -o from.h5 --force
     expect_contains stderr "any.h5: /link: is an external link, which is not followed"
     for name in soft folder/x; do

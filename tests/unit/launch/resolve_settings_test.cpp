@@ -77,6 +77,7 @@ TEST(settings_text, keys_and_values_that_are_too_deep_are_shown) {
     EXPECT_THAT(fault("x = " + repeated("[", 33) + repeated("]", 33)), testing::HasSubstr("deeper than 32"));
     EXPECT_THAT(fault("x = " + repeated("[", 32) + repeated("]", 32)), testing::HasSubstr("unknown key 'x'"));
     EXPECT_THAT(fault(repeated("a.", 31) + "a = 1"), testing::HasSubstr("unknown key 'a'"));
+    EXPECT_LT(fault(repeated("k", 900'000) + " = 1").size(), 5000u);
     // Dots and brackets of texts and comments are none of keys.
     auto const dots = repeated(".[{", 99);
     for (auto const& text :
