@@ -15,6 +15,7 @@
 #include "launch/jobs/logs/gpu_lines.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/record/gpu_use_record.hpp"
+#include "launch/record/recorded_words.hpp"
 
 namespace muster {
 
@@ -42,13 +43,10 @@ std::string text_of(ordered_json const& from, char const* key) {
     return from.is_object() && found != from.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-std::string words_of_run(ordered_json const& run, char const* key) {
-    std::vector<std::string> words;
-    auto const found = run.find(key);
-    if (found == run.end() || !found->is_array()) return {};
-    for (auto const& word : *found)
-        if (word.is_string()) words.push_back(word.get<std::string>());
-    return shell_join(words);
+std::string words_of_run(ordered_json const& run, char const* key) try {
+    return shell_join(words_in(run, key, "run.json"));
+} catch (error const&) {
+    return {};
 }
 
 void print_run(std::string const& folder, ordered_json const& run) {

@@ -40,7 +40,6 @@ struct recorded_key {
         std::string bytes;
         for (std::size_t i = 0; i < digits.size(); i += 2)
             bytes += static_cast<char>(value_of(digits[i]) << 4 | value_of(digits[i + 1]));
-        if (bytes.find('\0') != std::string::npos) refuse("holds a NUL byte, which no word can");
         return bytes;
     }
 
@@ -48,7 +47,9 @@ struct recorded_key {
     std::string text_of(Json const& from, bool is_hex) const {
         if (!from.is_string()) refuse("holds no text");
         auto text = from.template get<std::string>();
-        return is_hex ? bytes_of(text) : text;
+        if (is_hex) text = bytes_of(text);
+        if (text.find('\0') != std::string::npos) refuse("holds a NUL byte, which no word can");
+        return text;
     }
 };
 

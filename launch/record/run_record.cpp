@@ -47,11 +47,13 @@ std::vector<std::string> entries_without_secrets(std::string const& name, std::v
 
 ordered_json settings_json(run_options const& options) {
     auto rows = ordered_json::array();
-    for (auto const& [name, value] : options.asked)
-        rows.push_back({{"name", name},
-                        {"value", entries_without_secrets(name, value.entries)},
-                        {"from", to_string(value.from)},
-                        {"where", value.where}});
+    for (auto const& [name, value] : options.asked) {
+        ordered_json row{{"name", name}};
+        put_words(row, "value", entries_without_secrets(name, value.entries));
+        row["from"] = to_string(value.from);
+        row["where"] = value.where;
+        rows.push_back(std::move(row));
+    }
     return rows;
 }
 

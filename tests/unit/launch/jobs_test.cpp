@@ -247,8 +247,9 @@ TEST(records, keep_words_that_are_not_utf8) {
     EXPECT_EQ(again.arguments, record.arguments);
     EXPECT_EQ(again.working_dir, record.working_dir);
     EXPECT_THROW(parse_job_record(R"({"schema": "muster.job/1", "command_hex": ["6"]})", "x.json"), error);
-    EXPECT_THROW(parse_job_record(R"({"schema": "muster.job/1", "command_hex": ["00"]})", "x.json"), error)
-        << "no argument holds a NUL";
+    for (auto const* nul : {R"("command_hex": ["00"])", R"("command": ["a\u0000b"])"})
+        EXPECT_THROW(parse_job_record(R"({"schema": "muster.job/1", )" + std::string(nul) + "}", "x.json"), error)
+            << "no argument holds a NUL";
 }
 
 TEST(options_first, leaves_numbers_behind) {
