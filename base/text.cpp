@@ -97,6 +97,14 @@ std::string join(std::span<std::string const> pieces, std::string_view separator
     return fmt::format("{}", fmt::join(pieces.begin(), pieces.end(), separator));
 }
 
+std::string join_folders(std::initializer_list<std::string_view> lists) {
+    std::string all;
+    for (auto const list : lists)
+        for (auto const folder : split(list, ':'))
+            if (!folder.empty()) all.append(all.empty() ? "" : ":").append(folder);
+    return all;
+}
+
 std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
     return parse_number<std::int64_t>(text);
 }

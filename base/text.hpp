@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,6 +22,9 @@ std::string_view trim(std::string_view text) noexcept;
 std::vector<std::string_view> split(std::string_view text, char separator);
 
 std::string join(std::span<std::string const> pieces, std::string_view separator);
+
+/// Folders as PATH, LD_LIBRARY_PATH and PYTHONPATH list them: those of `lists` by colons, without empty ones, which mean the working folder there. Pure.
+std::string join_folders(std::initializer_list<std::string_view> lists);
 
 /// The whole of `text` as a decimal number, or nothing (also on overflow, a sign for the unsigned form, white space).
 std::optional<std::int64_t> parse_integer(std::string_view text) noexcept;

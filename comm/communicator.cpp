@@ -67,7 +67,10 @@ communicator communicator::create(identity const& who, comm_options const& optio
 }
 
 communicator_state& communicator::state() const {
-    if (state_) return *state_;
+    if (state_ && !state_->process.is_foreign()) return *state_;
+    if (state_)
+        throw comm_error(errc::usage, fmt::format("communicator (rank {} of {} on {}): {}", state_->who.rank,
+                                                  state_->who.world_size, state_->who.host, detail::forked_words));
     throw comm_error(errc::usage,
                      "communicator: this rank is not in the process set, or the communicator was moved away; test "
                      "it with `if (communicator)` before using it");

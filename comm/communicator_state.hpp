@@ -11,6 +11,7 @@
 #include "comm/backend/argument_checks.hpp"
 #include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_options.hpp"
+#include "comm/backend/processes/fork_count.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster::detail {
@@ -22,6 +23,7 @@ struct communicator_failure {
 };
 
 struct communicator_state {
+    process_mark process;
     identity who;
     comm_options options;
     std::string_view backend_name;
@@ -43,6 +45,9 @@ std::string describe(communicator_state const& state, std::string_view what, std
 
 /// Throws comm_error with the first failure if there was one.
 void throw_if_failed(communicator_state const& state, std::string_view what, std::string_view name);
+
+/// Throws errc::usage in a child that was forked since the communicator was made.
+void check_process(communicator_state const& state, std::string_view what, std::string_view name);
 
 /// Blocks until `which` has finished. Throws as operation::wait(duration) does, the communicator being marked as failed.
 void wait_for(communicator_state& state, ticket which, duration deadline, std::string_view what, std::string_view name);

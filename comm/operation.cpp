@@ -81,7 +81,8 @@ void state_owner::add() noexcept {
 }
 
 void state_owner::drop() noexcept {
-    if (--state_->owners == 0) delete state_;
+    // A forked child leaves its parent's communicator as it is: the other ranks would hear of its end.
+    if (--state_->owners == 0 && !state_->process.is_foreign()) delete state_;
 }
 
 void mark_failed(communicator_state& state) noexcept {
@@ -107,6 +108,11 @@ void throw_if_failed(communicator_state const& state, std::string_view what, std
     throw comm_error(errc::peer_failed,
                      fmt::format("{}: the communicator failed before: {}", describe(state, what, name), state.failed->message),
                      state.failed->culprits);
+}
+
+void check_process(communicator_state const& state, std::string_view what, std::string_view name) {
+    if (state.process.is_foreign())
+        throw comm_error(errc::usage, fmt::format("{}: {}", describe(state, what, name), forked_words));
 }
 
 bool poll(communicator_state& state, ticket which) {
@@ -168,6 +174,7 @@ operation::~operation() {
 void operation::finish() noexcept {
     if (!state_) return;
     auto const state = std::move(state_);
+    if (state->process.is_foreign()) return;
     try {
         if (state->failed) return state->backend->abandon(ticket_);
         bool const unwinding = std::uncaught_exceptions() > 0;
@@ -183,6 +190,7 @@ void operation::finish() noexcept {
 bool operation::done() {
     if (!state_) return true;
     auto const state = state_;
+    detail::check_process(*state, what_, name_);
     detail::throw_if_failed(*state, what_, name_);
     try {
         if (!detail::poll(*state, ticket_)) return false;
@@ -195,7 +203,7 @@ bool operation::done() {
 }
 
 std::vector<late_rank> operation::late_ranks() const noexcept {
-    if (!state_ || state_->failed) return {};
+    if (!state_ || state_->failed || state_->process.is_foreign()) return {};
     return state_->backend->late_ranks(ticket_);
 }
 
@@ -205,6 +213,7 @@ void operation::wait() {
 
 bool operation::try_order(void* stream) {
     if (!state_) return true;
+    detail::check_process(*state_, what_, name_);
     detail::throw_if_failed(*state_, what_, name_);
     if (!state_->place.device_memory)
         throw comm_error(errc::usage, fmt::format("{}: a stream can only wait for collectives on device memory; use wait()",
@@ -230,6 +239,7 @@ void operation::order(void* stream) {
 
 void operation::wait(duration deadline) {
     if (!state_) return;
+    detail::check_process(*state_, what_, name_);
     if (state_->failed) detail::throw_if_failed(*state_, what_, name_);
     auto const state = std::move(state_);
     detail::wait_for(*state, ticket_, deadline, what_, name_);

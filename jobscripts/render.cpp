@@ -274,6 +274,20 @@ void set_body(data& values, script_request const& request) {
     values.set("batch", request.kind != script_kind::local);
 }
 
+constexpr int deepest_sections = 32;  ///< the library calls itself once a level, each time with what is left of the text
+
+void refuse_deep_sections(std::string_view text, std::string_view origin) {
+    int depth = 0;
+    for (auto at = text.find("{{"); at != std::string_view::npos; at = text.find("{{", at + 2)) {
+        auto const tag = trim(text.substr(at + 2, 16));
+        if (tag.starts_with('#') || tag.starts_with('^')) ++depth;
+        if (tag.starts_with('/')) --depth;
+        if (depth > deepest_sections)
+            throw parse_error(origin, text, at,
+                              fmt::format("sections nested deeper than {} levels; write fewer", deepest_sections), errc::config);
+    }
+}
+
 }  // namespace
 
 std::string_view to_string(script_kind kind) noexcept {
@@ -298,6 +312,7 @@ std::string render(script_request const& request, std::string_view template_text
     std::string const body = built_in("body");
     values.set("body", data(partial([body] { return body; })));
 
+    refuse_deep_sections(template_text, origin);
     mustache text{std::string(template_text)};
     if (!text.is_valid()) throw error(errc::config, fmt::format("{}: not a mustache template: {}", origin, text.error_message()));
     text.set_custom_escape(bash_quote);

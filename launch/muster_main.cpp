@@ -91,7 +91,7 @@ void add_commands(command_set& set, environment const& variables) {
 int main(int argc, char** argv) {
     return run_main("muster", [&] {
         open_standard_descriptors();
-        auto const inherited = environment::capture();
+        auto const inherited = with_present_slurm_names(environment::capture());
         auto const step = slurm_step_of(inherited);
         auto const variables = without_submitters_task(inherited, step, job_script_variables(inherited, step));
         init_log(variables.get_or("MUSTER_LOG", "warning"));

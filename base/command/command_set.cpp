@@ -1,6 +1,7 @@
 #include "base/command/command_set.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/process/start_thread.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 
@@ -115,6 +117,8 @@ void print_error(std::string_view program, std::string_view text) {
 }
 
 int run_main(std::string_view program, std::function<int()> const& body) noexcept {
+    have_room_in_stacks();
+    ::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of file sizes fails with EFBIG, and its error names the file
     try {
         return finish_output(program, body());
     } catch (error const& e) {

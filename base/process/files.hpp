@@ -1,10 +1,14 @@
 // Reads and writes whole files; a missing file is not an error.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace muster {
+
+/// What to do where a write fails with EFBIG.
+inline constexpr std::string_view too_large_hint = "raise the limit of file sizes (ulimit -f)";
 
 // Writes a whole text or block to a file, however many calls that takes.
 
@@ -15,8 +19,8 @@ void write_all(int file, std::string_view bytes, std::string_view path,
 
 // Reads a whole file; a missing file gives an empty string. For files of /proc, and files that programs leave.
 
-/// What the file holds; empty where it cannot be read. Files that a user names go through read_small_file (base/trust) instead,
-/// which tells faults.
-std::string read_text_file(std::string const& path);
+/// What the file holds; empty where it cannot be read, is no regular file (a pipe, /dev/zero) or has more than `most_bytes`. Files that a user names go
+/// through read_small_file (base/trust) instead, which tells faults.
+std::string read_text_file(std::string const& path, std::size_t most_bytes = std::size_t{64} << 20);
 
 }  // namespace muster

@@ -141,7 +141,7 @@ class captured_run {
             wait();
             transfer();
             if (std::max(result_.out.size(), result_.err.size()) > how_.output_limit)
-                return give_up(125, fmt::format("{} printed more than {} MiB", argv_.front(), how_.output_limit >> 20));
+                return give_up(125, fmt::format("{} printed more than {} KiB", argv_.front(), how_.output_limit >> 10));
             auto const status = child_->ended();
             if (!status) continue;
             transfer();  // what it wrote last; descendants that hold the pipes are not waited for
@@ -176,7 +176,7 @@ class captured_run {
 
     command_output give_up(int status, std::string why) {
         child_->kill_and_reap();
-        return {status, status == 124 ? std::move(result_.out) : "", std::move(why), steady::now() - start_};
+        return {status, std::move(result_.out), std::move(why), steady::now() - start_};
     }
 
     std::vector<std::string> const& argv_;

@@ -45,7 +45,7 @@ capture_options foreground();
 
 /// Runs `argv` (found along PATH of `variables`, no shell). Returns once it has ended, or at the latest `limit` after its start:
 /// then it and its process group are killed, and the status is 124. Descendants that outlive it do not hold this call. Status
-/// 125: it printed more than `output_limit`. Throws program_error if it is not there or cannot be executed, errc::system if
+/// 125: it printed more than `output_limit`, was killed then, and the result holds what it had printed. Throws program_error if it is not there or cannot be executed, errc::system if
 /// no process can be made. Call it from the main thread, as start_process().
 command_output run_program(std::vector<std::string> const& argv, environment const& variables, capture_options const& how);
 

@@ -1,6 +1,7 @@
 #include "base/process/this_process.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -28,6 +29,7 @@ void replace_program(std::string const& path, std::vector<std::string> const& wo
     argv.push_back(nullptr);
     envp.push_back(nullptr);
     std::fflush(nullptr);
+    ::signal(SIGXFSZ, SIG_DFL);  // which run_main() has changed, and the program would inherit
     ::execve(path.c_str(), argv.data(), envp.data());
     throw_system("execve", path);
 }

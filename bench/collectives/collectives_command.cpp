@@ -18,6 +18,7 @@
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/units.hpp"
 #include "bench/collectives/collectives_job.hpp"
@@ -263,7 +264,7 @@ void measure_pairs(collectives_plan const& what, int ranks, environment const& v
             throw error(errc::peer_failed, fmt::format("messages over {}: exit code {}; the messages are above: {}", backend,
                                                        ended.exit_status, shell_join(command)));
         fmt::print("{}\n", ended.out);
-        documents.push_back(nlohmann::ordered_json::parse(read_text_file(json)));
+        documents.push_back(parse_json_as<nlohmann::ordered_json>(read_text_file(json), json));
         auto const text = read_text_file(lines);
         csv += text.substr(text.find('\n') + 1);
     }

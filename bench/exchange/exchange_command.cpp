@@ -14,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "base/units.hpp"
 #include "bench/tools/crowd.hpp"
 #include "bench/tools/gradient_sets.hpp"
@@ -293,7 +294,7 @@ void print(exchange const& all, exchange_plan const& asked, std::vector<timed_ex
                            {"cycle_time_s", asked.options.cycle_time.count()},
                            {"round_us", round_us},
                            {"load", to_json(load)},
-                           {"counters", nlohmann::json::parse(to_json(count, 0))},
+                           {"counters", parse_json_as<nlohmann::json>(to_json(count, 0), "the counters")},
                            {"rows", nlohmann::json::array()}};
         for (auto const& each : rows) out["rows"].push_back({{"name", each.name}, {"bytes", each.set->bytes()}, {"us", each.us}});
         fmt::print("{}\n", out.dump(1));

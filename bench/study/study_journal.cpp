@@ -22,6 +22,8 @@ std::string line_of(nlohmann::json const& value) {
     return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+constexpr std::size_t longest_journal_bytes = std::size_t{1} << 30;
+
 std::string journal_path(std::string const& folder) {
     return folder + "/runs.jsonl";
 }
@@ -62,7 +64,7 @@ study_journal::study_journal(std::string const& folder) : path_(journal_path(fol
 }
 
 std::optional<study> study_journal::read() {
-    auto const text = read_text_file(path_);
+    auto const text = read_text_file(path_, longest_journal_bytes);
     auto const whole = whole_lines(text);
     if (whole < text.size() && ::ftruncate(file_.get(), static_cast<off_t>(whole)) != 0) throw_system("ftruncate", path_);
     return read_lines(std::string_view(text).substr(0, whole), path_);
@@ -71,7 +73,7 @@ std::optional<study> study_journal::read() {
 std::optional<study> read_journal(std::string const& folder) {
     auto const path = journal_path(folder);
     if (std::error_code ignored; !std::filesystem::exists(path, ignored)) return {};
-    auto const text = read_text_file(path);
+    auto const text = read_text_file(path, longest_journal_bytes);
     return read_lines(std::string_view(text).substr(0, whole_lines(text)), path);
 }
 

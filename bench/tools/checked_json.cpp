@@ -10,24 +10,13 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 
 namespace muster {
 
 nlohmann::json parse_json(std::string_view text, std::string const& origin) {
-    try {
-        return nlohmann::json::parse(text);
-    } catch (nlohmann::json::parse_error const& e) {
-        std::string_view what = e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error …"
-        if (auto const at = what.find(": "); at != what.npos) what.remove_prefix(at + 2);
-        throw parse_error(origin, text, e.byte > 0 ? e.byte - 1 : 0, std::string(what), errc::invalid_data);
-    } catch (nlohmann::json::out_of_range const& e) {  // "… number overflow parsing '1e999'", which names no place
-        std::string_view const what = e.what();
-        auto const quote = what.find('\'');
-        auto const number = quote == what.npos ? std::string_view() : what.substr(quote + 1, what.rfind('\'') - quote - 1);
-        auto const at = text.find(number);
-        throw parse_error(origin, text, at == text.npos ? 0 : at, "a number that no double can hold", errc::invalid_data);
-    }
+    return parse_json_as<nlohmann::json>(text, origin);
 }
 
 nlohmann::json read_json_file(std::string const& path, std::string_view hint) {

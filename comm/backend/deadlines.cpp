@@ -8,6 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/process/start_thread.hpp"
+
 namespace muster::detail {
 
 struct call_on_thread::outcome {
@@ -18,7 +20,7 @@ struct call_on_thread::outcome {
 };
 
 call_on_thread::call_on_thread(std::function<void()> call) : outcome_(std::make_shared<outcome>()) {
-    std::thread([result = outcome_, call = std::move(call)]() mutable {
+    start_thread("for a call with a deadline", [result = outcome_, call = std::move(call)]() mutable {
         std::exception_ptr problem;
         try {
             call();

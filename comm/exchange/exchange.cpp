@@ -101,7 +101,9 @@ wire_choice choose_wire(exchange_options const& options, exchange_call const& ca
 }  // namespace
 
 exchange::exchange(identity const& who, exchange_options const& options)
-    : core_(std::make_shared<detail::exchange_core>(who, options)) {}
+    : core_(new detail::exchange_core(who, options), [](detail::exchange_core* core) {
+          if (!core->is_foreign()) delete core;  // a forked child leaves it as it is: its thread is not there to be waited for
+      }) {}
 
 exchange::~exchange() {
     core_->close(std::uncaught_exceptions() > 0);
@@ -351,12 +353,15 @@ int exchange::size_of_set(int set) const {
 }
 
 void exchange::start_timeline(std::string const& folder, bool mark_cycles) {
+    core_->check_process();
     core_->trace.start(folder, core_->offset, mark_cycles);
 }
 void exchange::start_timeline_file(std::string const& path, bool mark_cycles) {
+    core_->check_process();
     core_->trace.start_file(path, core_->offset, mark_cycles);
 }
 void exchange::stop_timeline() {
+    core_->check_process();
     core_->trace.stop();
 }
 

@@ -37,7 +37,8 @@ void exchange_handle::release() noexcept {
 }
 
 bool exchange_handle::poll() const noexcept {
-    return !what_ || what_->state.load(std::memory_order_acquire) != pending_request::phase::waiting;
+    // In a forked child it does not end any more; wait() says so.
+    return !what_ || what_->state.load(std::memory_order_acquire) != pending_request::phase::waiting || core_->is_foreign();
 }
 
 void exchange_handle::throw_if_failed() const {

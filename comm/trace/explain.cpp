@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 
 namespace muster {
@@ -119,9 +118,7 @@ std::vector<flight_dump> read_flight_dumps(std::string const& folder) {
     for (auto const& entry : std::filesystem::directory_iterator(folder, problem)) {
         std::string const name = entry.path().filename();
         if (!name.starts_with("flight-") || !name.ends_with(".json")) continue;
-        std::ifstream file(entry.path(), std::ios::binary);
-        std::string const text{std::istreambuf_iterator<char>(file), {}};
-        dumps.push_back(parse_flight_dump(text, entry.path()));
+        dumps.push_back(parse_flight_dump(read_text_file(entry.path()), entry.path()));
     }
     if (dumps.empty())
         throw error(errc::not_found,

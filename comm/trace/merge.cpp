@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 
 namespace muster {
@@ -18,7 +19,7 @@ std::string shift_line(std::string_view line, double& offset_us, double& error_u
     line = trim(line);
     if (line.ends_with(',')) line.remove_suffix(1);
     if (line.empty() || line == "[" || line == "]") return {};
-    auto event = nlohmann::json::parse(line);
+    auto event = parse_json_as<nlohmann::json>(line, "an event");
     if (!event.is_object()) throw error(errc::invalid_data, "not an event");
     auto const name = event.value("name", "");
     if (name == "muster_clock") {
@@ -33,7 +34,7 @@ namespace {
 
 std::size_t dropped_in(std::string_view line) {
     if (line.find("\"muster_end\"") == std::string_view::npos) return 0;
-    auto const event = nlohmann::json::parse(line);
+    auto const event = parse_json_as<nlohmann::json>(line, "an event");
     return event.at("args").at("dropped").get<std::size_t>();
 }
 
@@ -101,7 +102,8 @@ std::vector<std::string> find_timelines(std::string const& folder) {
     std::error_code problem;
     for (auto const& entry : std::filesystem::directory_iterator(folder, problem)) {
         std::string const name = entry.path().filename();
-        if (!name.starts_with("timeline-") || !name.ends_with(".json")) continue;
+        std::error_code fault;
+        if (!name.starts_with("timeline-") || !name.ends_with(".json") || !entry.is_regular_file(fault)) continue;
         auto const rank = parse_integer(std::string_view(name).substr(9, name.size() - 14));
         if (rank) found.emplace_back(*rank, entry.path());
     }

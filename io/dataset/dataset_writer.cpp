@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/process/files.hpp"
 #include "base/unique_fd.hpp"
 #include "base/units.hpp"
 #include "io/dataset/checksum.hpp"
@@ -312,7 +313,7 @@ void reserve(int fd, std::string const& path, std::uint64_t bytes) {
     if (::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0) return;
     if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
         throw_system("reserve", fmt::format("{} of {}", format_bytes(bytes), path), 0,
-                     "free some space, or write to another file system");
+                     errno == EFBIG ? too_large_hint : "free some space, or write to another file system");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 
 namespace muster {
 
@@ -53,6 +54,7 @@ void write_fully(int fd, std::string const& path, std::uint64_t offset, std::spa
         if (put <= 0)
             fail(path, "write", offset + done, put == 0 ? ENOSPC : errno,
                  put == 0 || errno == ENOSPC || errno == EDQUOT ? "free some space, or write to another file system"
+                 : errno == EFBIG                               ? too_large_hint
                                                                 : "check the file system");
         done += static_cast<std::size_t>(put);
     }

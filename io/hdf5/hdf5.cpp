@@ -222,6 +222,10 @@ group open_group(place const& where, file const& parent, std::string const& name
     return group(checked(at, "H5Gopen2", [&] { return H5Gopen2(parent.get(), name.c_str(), H5P_DEFAULT); }));
 }
 
+void keep_out_of_exit() noexcept {
+    H5dont_atexit();
+}
+
 std::vector<std::string> group_names(place const& where, file const& parent) {
     H5G_info_t info{};
     checked(where, "H5Gget_info", [&] { return H5Gget_info(parent.get(), &info); });

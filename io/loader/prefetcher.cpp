@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process/start_thread.hpp"
 
 namespace muster {
 
@@ -21,7 +22,7 @@ prefetcher::prefetcher(std::size_t slots, work prepare, std::size_t threads)
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-        for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { loop(); });
+        for (std::size_t i = 0; i < threads; ++i) threads_.push_back(start_thread("for reading samples", [this] { loop(); }));
     } catch (...) {
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
         finish();

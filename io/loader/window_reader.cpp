@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process/start_thread.hpp"
 
 namespace muster {
 
@@ -24,7 +25,7 @@ window_reader::window_reader(sample_file from, shuffle_window window, std::size_
     sigset_t all, before;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { loop(); });
+    for (std::size_t i = 0; i < threads; ++i) threads_.push_back(start_thread("for reading samples", [this] { loop(); }));
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

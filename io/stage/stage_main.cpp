@@ -6,6 +6,7 @@
 #include "base/command/manual.hpp"
 #include "base/environment.hpp"
 #include "base/log.hpp"
+#include "io/hdf5/hdf5.hpp"
 #include "io/stage/commands.hpp"
 #include "pmix/identity.hpp"
 
@@ -14,6 +15,7 @@
 int main(int argc, char** argv) {
     using namespace muster;
     return run_main("muster-stage", [&] {
+        hdf5::keep_out_of_exit();
         environment const variables = environment::capture();
         identity const who = identify(variables);
         bool const is_alone = who.world_size <= 1;

@@ -30,6 +30,7 @@
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/site/site_placement.hpp"
 #include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
 #include "pmix/library/open_library.hpp"
 
 namespace muster {
@@ -88,6 +89,14 @@ void examine_host_name(std::vector<finding>& all) {
     else
         all.push_back({state::note, "host name", fmt::format("{} does not resolve: {}", host, ::gai_strerror(rc)),
                        "add it to /etc/hosts: muster does not need it, other programs may"});
+}
+
+void examine_loopback(std::vector<finding>& all) {
+    auto const interface = interface_that_has("127.0.0.1");
+    bool const up = !interface.empty();
+    all.push_back({up ? state::ok : state::note, "loopback",
+                   up ? "127.0.0.1 on " + interface : "no interface that is up has 127.0.0.1",
+                   up ? "" : "ip link set lo up: ranks and MPI programs of one node meet over it"});
 }
 
 struct program_row {
@@ -198,6 +207,7 @@ std::vector<finding> examine(run_options const& options, environment const& vari
     examine_space(all, "/tmp");
     examine_limits(all);
     examine_host_name(all);
+    examine_loopback(all);
     all.insert(all.end(), job.begin(), job.end());
     examine_programs(all, variables);
     return all;

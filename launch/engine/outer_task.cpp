@@ -36,6 +36,10 @@ bool is_of_launcher(std::string_view name) {
                        [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
+constexpr std::array former_names{std::pair{"SLURM_JOBID", "SLURM_JOB_ID"}, std::pair{"SLURM_NODELIST", "SLURM_JOB_NODELIST"},
+                                  std::pair{"SLURM_NNODES", "SLURM_JOB_NUM_NODES"},
+                                  std::pair{"SLURM_PACK_SIZE", "SLURM_HET_SIZE"}};
+
 /// 0: not to be seen. "12 (bash) S 9 …": it is the second word behind the name, which may hold anything.
 std::int64_t parent_of(std::int64_t pid) {
     auto const stat = read_text_file(fmt::format("/proc/{}/stat", pid));
@@ -103,6 +107,20 @@ std::string launcher_of(identity const& who, environment const& variables) {
 }
 
 }  // namespace
+
+environment with_present_slurm_names(environment variables) {
+    if (!variables.has("SLURM_JOBID") && !variables.has("SLURM_PACK_SIZE")) return variables;
+    std::vector<std::pair<std::string, std::string>> renamed;
+    for (auto const& [former, present] : former_names)
+        if (auto const value = variables.get(former)) renamed.emplace_back(present, *value);
+    constexpr std::string_view group = "_PACK_GROUP_";
+    for (auto const& [name, value] : variables)
+        if (auto const at = name.find(group); at != std::string::npos)
+            renamed.emplace_back(fmt::format("{}_HET_GROUP_{}", name.substr(0, at), name.substr(at + group.size())), value);
+    for (auto const& [name, value] : renamed)
+        if (!variables.has(name)) variables.set(name, value);
+    return variables;
+}
 
 std::optional<outer_task> find_outer_task(environment const& variables) {
     try {

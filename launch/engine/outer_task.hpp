@@ -8,6 +8,9 @@
 
 namespace muster {
 
+/// The variables of Slurm as it has called them since 20.02, where an older one sets others: SLURM_JOBID, SLURM_PACK_SIZE, …_PACK_GROUP_0. Pure.
+environment with_present_slurm_names(environment variables);
+
 /// One of several tasks.
 struct outer_task {
     std::string launcher;  ///< "srun", "flux run", "mpirun", "mpiexec", "muster run"

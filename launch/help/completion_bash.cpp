@@ -9,7 +9,16 @@ namespace {
 /// The script but for its tables: {0} is the commands' names, {1} the cases of commands, {2} those of options, {3}
 /// the other programs.
 constexpr std::string_view script = R"SCRIPT(# Completion of muster for bash, printed by: muster completion bash
-_muster_words() {{ mapfile -t COMPREPLY < <(compgen -P "$3" -W "$1" -- "$2"); }}
+# WORDS CURRENT PREFIX: those that begin with CURRENT. Not by compgen -W, which runs what $(...) in a word says; and quoted, since it becomes a command's.
+_muster_words() {{
+    local IFS=$' \t\n' word words
+    read -r -d '' -a words <<<"$1"
+    COMPREPLY=()
+    for word in "${{words[@]}}"; do
+        printf -v word %q "$word"
+        [[ $word != "$2"* ]] || COMPREPLY+=("$3$word")
+    done
+}}
 _muster_paths() {{
     mapfile -t COMPREPLY < <(compgen -P "$3" "$1" -- "$2")
     compopt -o filenames 2>/dev/null

@@ -27,11 +27,10 @@ std::string zsh_action(setting const& row) {
         case value_source::choices: return fmt::format("({})", row.choices);
         case value_source::files: return "_files";
         case value_source::folders: return "_files -/";
-        case value_source::sites: return "{_values site ${(f)\"$(muster completion sites 2>/dev/null)\"}}";
+        case value_source::sites: return " _muster_asked sites";
         case value_source::queues:
-            return "{_values queue ${(f)\"$(muster completion queues "
-                   "\"${${words[(r)--site=*]#--site=}:-${words[${words[(i)--site]}+1]}}\" 2>/dev/null)\"}}";
-        case value_source::jobs: return "{_values -s , job ${(f)\"$(muster completion jobs 2>/dev/null)\"}}";
+            return " _muster_asked queues \"${${words[(r)--site=*]#--site=}:-${words[${words[(i)--site]}+1]}}\"";
+        case value_source::jobs: return " _muster_asked jobs";
         case value_source::variables: return "_parameters -g \"*export*\"";
         case value_source::hosts: return "_hosts";
         case value_source::interfaces: return "_net_interfaces";
@@ -61,7 +60,7 @@ std::string zsh_case(command_row const& command) {
     if (takes_program(command))
         text += "                '(-)1:program:_command_names -e' '*::arguments:_normal'\n";
     else if (takes_jobs(command))
-        text += "                '*:job:{_values job ${(f)\"$(muster completion jobs 2>/dev/null)\"}}'\n";
+        text += "                '*:job: _muster_asked jobs'\n";
     else if (!command.arguments.empty())
         text += fmt::format("                '1:what:({})' '*:file:_files'\n", command.arguments);
     else
@@ -99,6 +98,12 @@ std::string zsh_completion() {
     }
     return fmt::format(R"ZSH(#compdef muster{2}
 # Completion of muster for zsh, printed by: muster completion zsh
+
+# WORDS...: what muster completion WORDS prints, for one or, by commas, several. Not by _values, which runs what :x:{{...}} in a name says.
+_muster_asked() {{
+    [[ $1 != jobs ]] || compset -P '*,'
+    compadd -- ${{(f)"$(muster completion "$@" 2>/dev/null)"}}
+}}
 
 # WORDS...: the line of a program that tells its commands and options itself; WORDS ask it.
 _muster_program() {{

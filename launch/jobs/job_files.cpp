@@ -1,5 +1,7 @@
 #include <fmt/format.h>
+#include <signal.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -7,10 +9,12 @@
 
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/job_plan.hpp"
 #include "launch/record/run_record.hpp"
 #include "launch/settings/setting.hpp"
+#include "launch/system/host_name.hpp"
 
 namespace muster {
 
@@ -36,8 +40,27 @@ std::vector<std::string> options_first(std::string_view command, std::vector<std
     return options;
 }
 
+namespace {
+
+nlohmann::json read_run(std::string const& run_folder) {
+    return parse_json_or_discard<nlohmann::json>(read_text_file(run_folder + "/run.json"));
+}
+
+}  // namespace
+
+bool was_killed_here(std::string const& run_folder, std::string const& number) {
+    auto const run = read_run(run_folder);
+    auto const text = [&](char const* pointer) {
+        auto const at = nlohmann::json::json_pointer(pointer);
+        return run.contains(at) && run[at].is_string() ? run[at].get<std::string>() : std::string();
+    };
+    auto const launcher = parse_integer(number);  // outside of a job the folder has the launcher's process id
+    if (!launcher || *launcher < 1 || *launcher > INT32_MAX || !text("/allocation/job_id").empty()) return false;
+    return text("/host") == short_host_name() && ::kill(static_cast<pid_t>(*launcher), 0) != 0 && errno == ESRCH;
+}
+
 std::optional<int> read_run_exit(std::string const& run_folder) {
-    auto const run = nlohmann::json::parse(read_text_file(run_folder + "/run.json"), nullptr, false);
+    auto const run = read_run(run_folder);
     if (!run.is_object() || !run.contains("exit") || !run["exit"].is_object()) return std::nullopt;
     auto const& code = run["exit"].value("code", nlohmann::json());
     return code.is_number_integer() ? std::optional(code.get<int>()) : std::nullopt;

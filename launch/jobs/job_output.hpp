@@ -30,6 +30,9 @@ struct job_files {
 /// The exit code in run.json of a run that has ended; nothing otherwise.
 std::optional<int> read_run_exit(std::string const& run_folder);
 
+/// Whether the run of that folder, whose number is its launcher's process id, was made on this host by a process that is gone.
+bool was_killed_here(std::string const& run_folder, std::string const& number);
+
 /// That of the last of the job's runs.
 std::optional<int> last_run_exit(job_files const& files);
 

@@ -9,9 +9,11 @@
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "launch/jobs/queue/queued_job.hpp"
+#include "launch/record/recorded_words.hpp"
 
 namespace muster {
 
@@ -21,6 +23,12 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr char const* schema = "muster.job/1";
+
+/// What may hold any bytes.
+constexpr std::pair<char const*, std::string job_record::*> path_fields[]{{"working_dir", &job_record::working_dir},
+                                                                          {"script", &job_record::script},
+                                                                          {"output", &job_record::output},
+                                                                          {"run_folder", &job_record::run_folder}};
 
 /// The part of a number that can be a file's name: "5[2].pbshead" stays, a slash does not.
 bool is_file_name(std::string_view id) {
@@ -59,35 +67,27 @@ std::optional<job_record> read_record(std::string const& path) {
     }
 }
 
-std::vector<std::string> words_of(ordered_json const& from, char const* key) {
-    return from.contains(key) ? from.at(key).get<std::vector<std::string>>() : std::vector<std::string>();
-}
-
 }  // namespace
 
 std::string to_json(job_record const& r) {
-    return ordered_json{{"schema", schema},
-                        {"id", r.id},
-                        {"scheduler", r.scheduler},
-                        {"site", r.site},
-                        {"name", r.name},
-                        {"submitted_at", r.submitted_at},
-                        {"submitted_on", r.submitted_on},
-                        {"version", r.version},
-                        {"working_dir", r.working_dir},
-                        {"script", r.script},
-                        {"output", r.output},
-                        {"run_folder", r.run_folder},
-                        {"asked", r.asked},
-                        {"command", r.command},
-                        {"arguments", r.arguments}}
-               .dump(2, ' ', false, ordered_json::error_handler_t::replace) +
-           "\n";
+    ordered_json all{{"schema", schema},
+                     {"id", r.id},
+                     {"scheduler", r.scheduler},
+                     {"site", r.site},
+                     {"name", r.name},
+                     {"submitted_at", r.submitted_at},
+                     {"submitted_on", r.submitted_on},
+                     {"version", r.version}};
+    for (auto const& [key, field] : path_fields) put_text(all, key, r.*field);
+    all["asked"] = r.asked;
+    put_words(all, "command", r.command);
+    put_words(all, "arguments", r.arguments);
+    return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 job_record parse_job_record(std::string_view text, std::string_view origin) {
     try {
-        auto const from = ordered_json::parse(text);
+        auto const from = parse_json_as<ordered_json>(text, origin, errc::config);
         if (!from.is_object() || from.value("schema", "") != schema)
             throw error(errc::config, fmt::format("{}: this is no record of a job ({}); remove it", origin, schema));
         job_record r;
@@ -98,14 +98,11 @@ job_record parse_job_record(std::string_view text, std::string_view origin) {
                                          {"submitted_at", &r.submitted_at},
                                          {"submitted_on", &r.submitted_on},
                                          {"version", &r.version},
-                                         {"working_dir", &r.working_dir},
-                                         {"script", &r.script},
-                                         {"output", &r.output},
-                                         {"run_folder", &r.run_folder},
                                          {"asked", &r.asked}})
             *field = from.value(key, "");
-        r.command = words_of(from, "command");
-        r.arguments = words_of(from, "arguments");
+        for (auto const& [key, field] : path_fields) r.*field = text_in(from, key, origin);
+        r.command = words_in(from, "command", origin);
+        r.arguments = words_in(from, "arguments", origin);
         return r;
     } catch (nlohmann::json::exception const& e) {
         throw error(errc::config, fmt::format("{}: this is no record of a job: {}; remove it", origin, e.what()));

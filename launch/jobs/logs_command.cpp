@@ -24,8 +24,10 @@ namespace {
 constexpr int look_ms = 2000;                       ///< at files of other machines, of which no event tells
 constexpr auto ask_each = std::chrono::seconds(5);  ///< the scheduler
 
-bool has_ended(job_files const& files) {
-    return !files.run_folders.empty() && read_run_exit(files.run_folders.back()).has_value();
+bool has_ended(job_files const& files, std::string const& number) {
+    if (files.run_folders.empty()) return false;
+    auto const& last = files.run_folders.back();
+    return read_run_exit(last) || was_killed_here(last, number);
 }
 
 /// What the scheduler tells of the job whose logs are read: whether it goes on, and the numbers that its files have.
@@ -81,13 +83,13 @@ class followed_job {
         if (state_ == state::goes_on) return false;
         if (state_ == state::ended) return true;
         auto const last = files().back();
-        if (poll_ && state_ == state::not_told) return false;
+        if (poll_ && state_ == state::not_told) return !last.run_folders.empty() && was_killed_here(last.run_folders.back(), id_);
         bool const is_unknown = state_ == state::unknown;
         if (is_unknown && !record_ && last.output.empty() && last.run_folders.empty())
             throw error(errc::not_found,
                         fmt::format("job {}: the scheduler does not know it (any more), and there is nothing of it in {}", id_,
                                     last.first_folder));
-        return has_ended(last) || (is_unknown && record_);
+        return has_ended(last, id_) || is_unknown;  // a run that was killed has left no end in its record
     }
 
   private:

@@ -9,7 +9,9 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "base/trust/trusted_file.hpp"
+#include "launch/record/recorded_words.hpp"
 
 namespace muster {
 
@@ -48,18 +50,21 @@ recorded_run read_recorded_run(std::string const& folder) {
     auto const text = read_trusted_record(path);
     if (!text) throw error(errc::usage, fmt::format("no {}; give the folder of a run, as muster show names it", path));
     try {
-        auto const run = json::parse(*text);
+        auto const run = parse_json_as<json>(*text, path, errc::config);
         if (run.value("schema", "") != "muster.run/1")
             throw error(errc::config,
                         fmt::format("{}: this is no record of a run (muster.run/1); give the folder of a run", path));
-        auto const working_dir = run.value("working_dir", "");
+        if (!run.contains("command") && !run.contains("command_hex"))
+            throw error(errc::config, fmt::format("{}: the run's command is missing; give the folder of a run", path));
+        auto const working_dir = text_in(run, "working_dir", path);
+        auto const launched_in = text_in(run, "launched_in", path);
         return {.version = run.value("version", ""),
-                .launched_in = run.value("launched_in", working_dir),
+                .launched_in = launched_in.empty() ? working_dir : launched_in,
                 .working_dir = working_dir,
                 .job_id = run.value("allocation", json::object()).value("job_id", ""),
-                .command = run.at("command").get<std::vector<std::string>>(),
-                .options = run.value("options", std::vector<std::string>{}),
-                .left_out = run.value("variables_left_out", std::vector<std::string>{})};
+                .command = words_in(run, "command", path),
+                .options = words_in(run, "options", path),
+                .left_out = words_in(run, "variables_left_out", path)};
     } catch (json::exception const& e) {
         throw error(errc::config, fmt::format("{}: this is no record of a run: {}; give the folder of a run", path, e.what()));
     }

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
@@ -14,6 +15,7 @@
 #include "launch/jobs/logs/gpu_lines.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/record/gpu_use_record.hpp"
+#include "launch/record/recorded_words.hpp"
 
 namespace muster {
 
@@ -25,7 +27,7 @@ namespace {
 ordered_json read_object(std::string const& folder, std::string const& name) {
     try {
         auto const text = read_small_file(folder + "/" + name, "record of a run");
-        auto run = text ? ordered_json::parse(*text, nullptr, false) : ordered_json();
+        auto run = text ? parse_json_or_discard<ordered_json>(*text) : ordered_json();
         return run.is_object() ? run : ordered_json();
     } catch (error const&) {
         return {};
@@ -41,13 +43,10 @@ std::string text_of(ordered_json const& from, char const* key) {
     return from.is_object() && found != from.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-std::string words_of_run(ordered_json const& run, char const* key) {
-    std::vector<std::string> words;
-    auto const found = run.find(key);
-    if (found == run.end() || !found->is_array()) return {};
-    for (auto const& word : *found)
-        if (word.is_string()) words.push_back(word.get<std::string>());
-    return shell_join(words);
+std::string words_of_run(ordered_json const& run, char const* key) try {
+    return shell_join(words_in(run, key, "run.json"));
+} catch (error const&) {
+    return {};
 }
 
 void print_run(std::string const& folder, ordered_json const& run) {
@@ -78,7 +77,7 @@ void print_record(job_record const& record) {
 }
 
 ordered_json json_of(job_record const& record) {
-    return ordered_json::parse(to_json(record));
+    return parse_json_as<ordered_json>(to_json(record), "a job's record");
 }
 
 }  // namespace

@@ -39,7 +39,8 @@ bool is_of_outer_job(std::string_view name, bool in_slurm, bool in_pbs) {
 
 environment submission_variables(environment variables) {
     bool const in_slurm = variables.has("SLURM_JOB_ID"), in_pbs = variables.has("PBS_JOBID");
-    bool const gpus_told = variables.has("SLURM_JOB_GPUS") || variables.has("SLURM_STEP_GPUS") || in_pbs || variables.has("FLUX_URI");
+    bool const gpus_told =
+        variables.has("SLURM_JOB_GPUS") || variables.has("SLURM_STEP_GPUS") || in_pbs || variables.has("FLUX_URI");
     pmix::scrub_inherited(variables);
     std::vector<std::string> outer(of_scripts.begin(), of_scripts.end());
     if (gpus_told) outer.insert(outer.end(), lists_of_gpus.begin(), lists_of_gpus.end());

@@ -1,5 +1,6 @@
 // The PMIx library's functions within the program muster: forward to the library, which is opened when a run needs it.
 #include <dlfcn.h>
+#include <link.h>
 #include <pmix_server.h>
 
 #include <string>
@@ -17,11 +18,17 @@ struct pmix_functions {
     explicit pmix_functions(void* library) : from(library) {}
     void* from;
 
+    std::string file() const {
+        link_map const* known = nullptr;
+        return ::dlinfo(from, RTLD_DI_LINKMAP, &known) == 0 && known != nullptr ? known->l_name : "";
+    }
+
     template <typename Function>
     Function* find(char const* name) const {
         void* const found = ::dlsym(from, name);
         if (found == nullptr)
-            throw error(errc::unavailable, std::string("the PMIx library has no ") + name + "; install version 4.2 or later");
+            throw error(errc::unavailable, "the PMIx library " + file() + " has no " + name +
+                                               "; install version 4.2 or later, or take its folder out of LD_LIBRARY_PATH");
         return reinterpret_cast<Function*>(found);
     }
 };

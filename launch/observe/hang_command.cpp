@@ -20,11 +20,17 @@ std::string ask_about(std::string const& command, long pid, environment const& v
     auto filled = command;
     for (auto at = filled.find(placeholder); at != std::string::npos; at = filled.find(placeholder, at))
         filled.replace(at, placeholder.size(), std::to_string(pid));
-    auto const answer = run_captured({"/bin/sh", "-c", filled}, variables, limit);
-    auto said = answer.out + answer.err;
-    if (said.size() > longest_answer) said.resize(longest_answer);
+    capture_options how;
+    how.limit = limit;
+    how.output_limit = longest_answer;  // what goes on printing is ended there
+    auto const answer = run_program({"/bin/sh", "-c", "exec 2>&1\n" + filled}, variables, how);
+    auto said = answer.out;
+    bool const cut = said.size() > longest_answer;
+    if (cut) said.resize(longest_answer);
     if (!said.empty() && said.back() != '\n') said += '\n';
-    if (answer.exit_status == 124)
+    if (cut)
+        said += fmt::format("--on-hang: ended after the first {} KiB\n", longest_answer >> 10);
+    else if (answer.exit_status == 124)
         said += fmt::format("--on-hang: no end within {}\n", format_duration(duration(limit)));
     else if (answer.exit_status != 0)
         said += fmt::format("--on-hang: exit code {}\n", answer.exit_status);

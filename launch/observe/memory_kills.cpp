@@ -1,6 +1,9 @@
 #include "launch/observe/memory_kills.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
 
 #include <vector>
 
@@ -43,6 +46,11 @@ std::string locate(std::string_view mountinfo, std::string_view type, std::strin
     return {};
 }
 
+bool shm_is_full() noexcept {
+    struct statvfs info {};
+    return ::statvfs("/dev/shm", &info) == 0 && static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize < least_shm_bytes;
+}
+
 }  // namespace
 
 std::string find_memory_events(std::string_view cgroup, std::string_view mountinfo) {
@@ -80,7 +88,11 @@ memory_verdict compare(memory_kills const& before, memory_kills const& after) no
 }
 
 memory_verdict memory_verdict_of(int wait_status, memory_kills const& before) {
-    return wait_status != 0 ? compare(before, count_memory_kills()) : memory_verdict::unknown;
+    if (wait_status == 0) return memory_verdict::unknown;
+    auto const verdict = compare(before, count_memory_kills());
+    bool const killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
+    bool const of_memory = verdict == memory_verdict::in_cgroup || verdict == memory_verdict::on_node;
+    return !killed && !of_memory && shm_is_full() ? memory_verdict::shm_full : verdict;
 }
 
 }  // namespace muster

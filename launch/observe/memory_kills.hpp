@@ -1,6 +1,7 @@
 // Counts of the processes that the kernel has killed because memory was full, for telling such a death from others.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,8 +15,10 @@ struct memory_kills {
     bool operator==(memory_kills const&) const = default;
 };
 
-/// What two counts say of a death between them.
-enum class memory_verdict { unknown, none, on_node, in_cgroup };
+/// What two counts say of a death between them; shm_full: no memory was missed, but /dev/shm has less than least_shm_bytes left.
+enum class memory_verdict { unknown, none, on_node, in_cgroup, shm_full };
+
+inline constexpr std::uint64_t least_shm_bytes = std::uint64_t{4} << 20;  ///< what MPI libraries ask for at their start
 
 memory_kills count_memory_kills();
 memory_verdict compare(memory_kills const& before, memory_kills const& after) noexcept;

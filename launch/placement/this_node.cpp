@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "launch/hardware/discover_topology.hpp"
 #include "launch/placement/binding_steps.hpp"
+#include "launch/scheduler/host_choice.hpp"
 #include "launch/system/host_name.hpp"
 #include "launch/system/network.hpp"
 
@@ -24,7 +25,7 @@ bool is_this_host(node const& candidate) {
     for (auto const& name : {candidate.name, candidate.address}) {
         if (name.empty()) continue;
         if (name == "localhost" || name.starts_with("127.") || name == "::1") return true;
-        if (is_number(name) ? !interface_that_has(name).empty() : short_name(name) == short_host_name()) return true;
+        if (is_number(name) ? !interface_that_has(name).empty() : same_host(short_name(name), short_host_name())) return true;
     }
     return false;
 }

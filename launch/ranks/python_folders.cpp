@@ -44,14 +44,13 @@ bool is_in(std::string_view list, std::string_view folder) {
 
 void append(environment& variables, std::string_view name, std::string const& folder) {
     auto const before = variables.get_or(name, "");
-    if (is_in(before, folder)) return;
-    variables.set(name, before.empty() ? folder : fmt::format("{}:{}", before, folder));
+    variables.set(name, is_in(before, folder) ? join_folders({before}) : join_folders({before, folder}));
 }
 
 void prepend(environment& variables, std::string_view name, std::string const& folder) {
     auto const before = variables.get_or(name, "");
-    if (before == folder || before.starts_with(folder + ":")) return;
-    variables.set(name, before.empty() ? folder : fmt::format("{}:{}", folder, before));
+    bool const is_first = before == folder || before.starts_with(folder + ":");
+    variables.set(name, is_first ? join_folders({before}) : join_folders({folder, before}));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/process/files.hpp"
 #include "base/trust/open_output_file.hpp"
 
 namespace muster {
@@ -84,8 +85,8 @@ stream_read rank_stream::read_some(output_sink& sink) {
     }
     std::string_view const bytes(buffer.data(), static_cast<std::size_t>(n));
     if (file_.fd && !write_file(file_.fd.get(), bytes)) {
-        file_fault_ =
-            fmt::format("cannot write {}: {}; the rest is only passed on: free space there", file_.name, std::strerror(errno));
+        file_fault_ = fmt::format("cannot write {}: {}; the rest is only passed on: {}", file_.name, std::strerror(errno),
+                                  errno == EFBIG ? too_large_hint : "free space there");
         sink.note(fmt::format("muster: error: {}\n", file_fault_));
         file_.fd.reset();
     }

@@ -42,7 +42,7 @@ void replace_file(std::string const& path, std::string const& text) {
     try {
         output_folder const folder(path);
         auto const name = fmt::format("{}.new", gpu_use_file);
-        write_all(folder.open_file(name).get(), text, name, "free space");
+        write_all(folder.open_file(name, {}, 0600).get(), text, name, "free space");
         folder.rename_file(name, gpu_use_file);
     } catch (std::exception const&) {
         return;  // it is told of what matters on this file system: the ranks' output and run.json

@@ -11,9 +11,11 @@
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/this_process.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
 #include "launch/record/gpu_use_record.hpp"
+#include "launch/record/recorded_words.hpp"
 #include "launch/record/secret_names.hpp"
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/system/absolute_path.hpp"
@@ -32,8 +34,8 @@ std::string time_text(std::time_t when) {
     return fmt::format("{:%Y-%m-%dT%H:%M:%S%z}", fmt::localtime(when));
 }
 
-void write_whole(output_folder const& folder, std::string const& name, std::string_view text, mode_t mode = 0666) {
-    auto const file = folder.open_file(name, "check --output-dir", mode);
+void write_whole(output_folder const& folder, std::string const& name, std::string_view text) {
+    auto const file = folder.open_file(name, "check --output-dir", 0600);  // command lines may hold secrets as variables do
     write_all(file.get(), text, fmt::format("{}/{}", folder.path(), name), "free space, or give another --output-dir");
 }
 
@@ -45,11 +47,13 @@ std::vector<std::string> entries_without_secrets(std::string const& name, std::v
 
 ordered_json settings_json(run_options const& options) {
     auto rows = ordered_json::array();
-    for (auto const& [name, value] : options.asked)
-        rows.push_back({{"name", name},
-                        {"value", entries_without_secrets(name, value.entries)},
-                        {"from", to_string(value.from)},
-                        {"where", value.where}});
+    for (auto const& [name, value] : options.asked) {
+        ordered_json row{{"name", name}};
+        put_words(row, "value", entries_without_secrets(name, value.entries));
+        row["from"] = to_string(value.from);
+        row["where"] = value.where;
+        rows.push_back(std::move(row));
+    }
     return rows;
 }
 
@@ -129,24 +133,22 @@ run_record::run_record(std::string folder, run_context const& run, environment v
 std::string run_record::text() const {
     auto const& options = run_.options;
     auto const site = options.asked.find("site");
-    ordered_json all{{"schema", "muster.run/1"},
-                     {"version", version()},
-                     {"muster", self_program().string()},
-                     {"host", short_host_name()},
-                     {"command", options.command},
-                     {"options", option_line(options, variables_)},
-                     {"settings", settings_json(options)},
-                     {"site", site == options.asked.end() || site->second.entries.empty() ? "" : site->second.entries.front()},
-                     {"launched_in", launched_in_},
-                     {"working_dir", working_dir_},
-                     {"allocation", allocation_json(run_.given)},
-                     {"ranks", run_.map.world_size()},
-                     {"places", places_},
-                     {"variables_left_out", secrets_},
-                     {"started_at", time_text(started_)}};
+    ordered_json all{
+        {"schema", "muster.run/1"}, {"version", version()}, {"muster", self_program().string()}, {"host", short_host_name()}};
+    put_words(all, "command", options.command);
+    put_words(all, "options", option_line(options, variables_));
+    all["settings"] = settings_json(options);
+    all["site"] = site == options.asked.end() || site->second.entries.empty() ? "" : site->second.entries.front();
+    put_text(all, "launched_in", launched_in_);
+    put_text(all, "working_dir", working_dir_);
+    all["allocation"] = allocation_json(run_.given);
+    all["ranks"] = run_.map.world_size();
+    all["places"] = places_;
+    put_words(all, "variables_left_out", secrets_);
+    all["started_at"] = time_text(started_);
     if (!exit_.empty()) {
         all["ended_at"] = time_text(std::time(nullptr));
-        all["exit"] = ordered_json::parse(exit_);
+        all["exit"] = parse_json_as<ordered_json>(exit_, "the run's end");
     }
     return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
@@ -165,7 +167,7 @@ void run_record::begin(std::vector<binding> const* bindings) {
     }
     output_folder const folder(folder_, "check --output-dir");
     folder.remove_file(gpu_use_file);  // of a former run
-    write_whole(folder, "environment", variables_.shell_lines(), 0600);
+    write_whole(folder, "environment", variables_.shell_lines());
     write_whole(folder, "run.json", text());
 }
 

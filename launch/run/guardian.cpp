@@ -22,6 +22,7 @@
 #include "base/process/phase_timeline.hpp"
 #include "base/unique_fd.hpp"
 #include "launch/system/end_processes.hpp"
+#include "launch/system/exit_status.hpp"
 #include "launch/system/open_files.hpp"
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signals.hpp"
@@ -186,7 +187,7 @@ int run_guarded(duration grace, std::function<int(std::string const&, int)> cons
         sweep_shared_memory(started);
         return 128 + killed_for;
     }
-    std::fprintf(stderr, "muster: the launcher was killed by signal %d; ended its ranks\n", WTERMSIG(status));
+    fmt::print(stderr, "muster: the launcher {}; ended its ranks\n", describe_end(status));
     sweep_shared_memory(started);
     return 128 + WTERMSIG(status);
 }

@@ -1,6 +1,7 @@
 #include "launch/run/run_job.hpp"
 
 #include <fmt/format.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -126,6 +127,9 @@ int run_job(run_options const& asked, environment const& all_variables, std::str
     run_context run{options, inherited, sources, session_dir, guardian_fd};
     run.given = find_allocation(run);
     correct(inherited, run.given);
+    if (!options.quiet && inherited.get_or("HOME", "").empty() && ::getpwuid(::geteuid()) == nullptr)
+        print_note(fmt::format(
+            "HOME is not set, and user {} has no entry in passwd: Open MPI programs fail without either; set HOME", ::geteuid()));
     end_phase("allocation read, node looked at");
     if (!options.dry_run && !options.print_env) run.given = check_nodes(run);
     run.map = map_ranks(run.given, options.place);

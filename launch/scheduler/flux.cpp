@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "launch/scheduler/epoch.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/scheduler_rows.hpp"
@@ -162,9 +163,7 @@ std::string plain_flux_id(std::string_view id) {
 
 flux_resources parse_flux_resources(std::string_view text, std::string_view origin) {
     try {
-        return read(json::parse(text), origin);
-    } catch (json::parse_error const& e) {
-        throw parse_error(origin, text, e.byte > 0 ? e.byte - 1 : 0, "expected a resource set in JSON (R, version 1)");
+        return read(parse_json_as<json>(text, origin, errc::parse), origin);
     } catch (json::exception const& e) {
         throw parse_error(origin, text, 0, fmt::format("this is no resource set of Flux (R, version 1): {}", e.what()));
     }

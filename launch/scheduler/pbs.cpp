@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "launch/scheduler/epoch.hpp"
 #include "launch/scheduler/host_choice.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
@@ -282,7 +283,7 @@ std::string pbs_qstat(std::string_view pbs_conf) {
 }
 
 std::optional<pbs_job> parse_qstat_job(std::string_view text, std::string_view id) {
-    auto const answer = json::parse(text, nullptr, false);
+    auto const answer = parse_json_or_discard<json>(text);
     auto const* const found = find_job(answer, id);
     if (found == nullptr) return std::nullopt;
     auto const exec_host = text_of(*found, "exec_host");
@@ -329,6 +330,7 @@ class known_hosts {
 }  // namespace
 
 std::vector<node> parse_node_file(std::string_view text, std::string_view origin, bool gpu_entries) {
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // an editor's mark of UTF-8
     std::vector<node> nodes;
     known_hosts known;
     for (auto const line : split(text, '\n')) {

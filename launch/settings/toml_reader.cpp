@@ -29,6 +29,57 @@ std::size_t offset_of(std::string_view text, toml::source_position where) noexce
     return offset;
 }
 
+constexpr std::size_t longest_key_bytes = 256;
+constexpr int most_levels = 32;  ///< the parser and its tables' destructors call themselves once a level
+
+/// Looks at the keys and brackets of a text that may be no TOML: throws parse_error where they are deeper than most_levels.
+class depth_check {
+  public:
+    depth_check(std::string_view origin, std::string_view text) : origin_(origin), text_(text) {}
+
+    void run() {
+        while (at_ < text_.size()) {
+            char const c = text_[at_];
+            if (c == '"' || c == '\'')
+                skip_text(c);
+            else if (c == '#')
+                at_ = std::min(text_.find('\n', at_), text_.size());
+            else
+                take(c), ++at_;
+        }
+    }
+
+  private:
+    void take(char c) {
+        if (c == '.' && ++parts_ > most_levels) refuse(fmt::format("a key of more than {} parts", most_levels));
+        if ((c == '[' || c == '{') && ++brackets_ > most_levels) refuse(fmt::format("nested deeper than {} levels", most_levels));
+        if (c == ']' || c == '}') brackets_ = std::max(brackets_ - 1, 0);
+        if (std::string_view("[]{}=,\n").find(c) != std::string_view::npos) parts_ = 1;
+    }
+
+    /// One that is not closed ends with its line, or, of three quotes, with the file; the parser says so.
+    void skip_text(char quote) {
+        auto const rest = text_.substr(at_);
+        std::size_t const quotes = rest.size() > 2 && rest[1] == quote && rest[2] == quote ? 3 : 1;
+        for (at_ += quotes; at_ < text_.size(); ++at_) {
+            if (quotes == 1 && text_[at_] == '\n') return;
+            if (quote == '"' && text_[at_] == '\\')
+                ++at_;
+            else if (text_.substr(at_, quotes) == std::string(quotes, quote))
+                break;
+        }
+        for (at_ += quotes; quotes == 3 && at_ < text_.size() && text_[at_] == quote;) ++at_;  // """a quote""""
+    }
+
+    [[noreturn]] void refuse(std::string_view what) const {
+        throw parse_error(origin_, text_, at_, fmt::format("{}; write fewer", what), errc::config);
+    }
+
+    std::string_view origin_, text_;
+    std::size_t at_ = 0;
+    int parts_ = 1, brackets_ = 0;
+};
+
 std::string_view name_of(toml::node_type type) noexcept {
     switch (type) {
         case toml::node_type::table: return "a table";
@@ -51,6 +102,7 @@ toml_document toml_document::parse(std::string_view text, std::string_view origi
     if (text.size() > longest_text_bytes)
         throw error(errc::config,
                     fmt::format("{}: {} bytes are too many for a settings file; make it at most 1 MiB", origin, text.size()));
+    depth_check(origin, text).run();
     try {
         return {std::string(origin), std::string(text), toml::parse(text)};
     } catch (toml::parse_error const& e) {
@@ -68,6 +120,9 @@ toml_reader::toml_reader(toml_document const& document, toml::table const& table
     std::sort(keys.begin(), keys.end(), [](auto* a, auto* b) { return a->source().begin < b->source().begin; });
     for (auto const* key : keys) {
         if (std::find(names.begin(), names.end(), key->str()) != names.end()) continue;
+        if (key->str().size() > longest_key_bytes)
+            refuse_key(key->str(), fmt::format("an unknown key of {} bytes, which begins '{}'; known here: {}", key->str().size(),
+                                               key->str().substr(0, 32), join(names, ", ")));
         auto const near = nearest(key->str(), names);
         refuse_key(key->str(), near ? fmt::format("unknown key '{}'; did you mean '{}'?", key->str(), *near)
                                     : fmt::format("unknown key '{}'; known here: {}", key->str(), join(names, ", ")));

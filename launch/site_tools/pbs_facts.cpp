@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "launch/site_tools/cluster_facts.hpp"
 
 namespace muster {
@@ -105,7 +106,7 @@ void finish_queue(queue_facts& queue, server_facts const& server) {
 
 cluster_facts read_pbs_facts(std::string_view pbsnodes, std::string_view qmgr) {
     cluster_facts facts{.scheduler = script_kind::pbs, .source = "pbsnodes -a and qmgr"};
-    auto const document = json::parse(pbsnodes, nullptr, false);
+    auto const document = parse_json_or_discard<json>(pbsnodes);
     if (document.is_discarded() || !document.is_object())
         throw error(errc::parse, "pbsnodes -a -F json: what it printed is no JSON; run it by hand to see");
     auto const nodes = document.find("nodes");

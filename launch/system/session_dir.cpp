@@ -34,8 +34,6 @@ constexpr std::array<std::string_view, 10> library_prefixes{
     "mpich_", "mpich.", "vader_segment.", "nccl-", "ucx_shm_", "psm2_shm.", "psm3_shm.", "torch_", "pymp-", "sem.mp-",
 };
 
-constexpr std::time_t youngest_stale_s = 60;
-
 bool named_by_a_library(std::string_view name) {
     for (auto const prefix : library_prefixes)
         if (name.starts_with(prefix)) return true;
@@ -127,18 +125,21 @@ std::optional<pid_t> maker_in_name(std::string const& name) {
     return pid && *pid > 0 && *pid <= INT32_MAX ? std::optional(static_cast<pid_t>(*pid)) : std::nullopt;
 }
 
-/// Whether a folder of that name is what make_session_dir made here a while ago. Another user can move a folder of this user's to
-/// such a name, but none that only this user may write to.
-bool is_stale_session(int folder) {
+/// Whether a folder of that name is what make_session_dir made a while ago, and whose maker is not known to live. Another user can move a folder of this
+/// user's to such a name, but none that only this user may write to.
+bool is_old_session(int folder, pid_t maker, std::time_t youngest_s) {
     struct stat info {};
     if (::fstat(folder, &info) != 0 || info.st_uid != ::getuid() || (info.st_mode & 07777) != 0700 ||
-        std::time(nullptr) - info.st_ctim.tv_sec < youngest_stale_s)  // a young one may not be locked yet
+        std::time(nullptr) - info.st_ctim.tv_sec < youngest_s)  // a young one may not be locked yet
         return false;
     unique_fd const marker(::openat(folder, marker_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!marker || ::fstat(marker.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != ::getuid()) return false;
     std::array<char, 64> text{};
     auto const count = ::read(marker.get(), text.data(), text.size());
-    return count > 0 && std::string_view(text.data(), static_cast<std::size_t>(count)) == process_space();
+    if (count <= 0) return false;
+    // In another space, a container's, the maker's number says nothing; the lock does everywhere.
+    bool const counts_here = std::string_view(text.data(), static_cast<std::size_t>(count)) == process_space();
+    return !counts_here || (::kill(maker, 0) != 0 && errno == ESRCH);
 }
 
 }  // namespace
@@ -149,8 +150,7 @@ std::string make_session_dir(unique_fd& lock) {
         std::string path = fmt::format("{}/muster-{}-{}-XXXXXX", base, ::getuid(), ::getpid());
         if (::mkdtemp(path.data()) != nullptr) {
             lock.reset(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-            ::flock(lock.get(), LOCK_EX | LOCK_NB);
-            write_marker(lock.get());
+            if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) write_marker(lock.get());
             return path;
         }
         if (first_errno == 0) first_errno = errno;
@@ -163,14 +163,14 @@ void remove_session_dir(std::string const& path) noexcept {
     if (!path.empty()) fs::remove_all(path, ignored);
 }
 
-void sweep_session_dirs() noexcept try {
-    for (auto const* base : {"/dev/shm", "/tmp"}) {
+void sweep_session_dirs(std::vector<std::string> const& folders, std::time_t youngest_s) noexcept try {
+    for (auto const& base : folders) {
         std::error_code fault;
         for (auto const& entry : fs::directory_iterator(base, fault)) {
             auto const maker = maker_in_name(entry.path().filename().string());
-            if (!maker || ::kill(*maker, 0) == 0 || errno != ESRCH) continue;
+            if (!maker) continue;
             unique_fd const folder(::open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-            if (!folder || !is_stale_session(folder.get())) continue;
+            if (!folder || !is_old_session(folder.get(), *maker, youngest_s)) continue;
             if (::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) remove_session_dir(entry.path());
         }
     }

@@ -3,6 +3,7 @@
 
 #include <ctime>
 #include <string>
+#include <vector>
 
 #include "base/unique_fd.hpp"
 
@@ -13,9 +14,9 @@ namespace muster {
 /// which ends with the last process that has it open. Throws errc::system.
 std::string make_session_dir(unique_fd& lock);
 
-/// Removes this user's session folders that no process holds any more: of runs of which both guardian and launcher were killed.
-/// Only what make_session_dir made in this space of process numbers, with its very mode and marker, and whose maker is gone.
-void sweep_session_dirs() noexcept;
+/// Removes this user's session folders in `folders` that no process holds any more, in whatever space of process numbers: of runs of which both guardian
+/// and launcher were killed. Only what make_session_dir made and locked, with its very mode and marker, `youngest_s` seconds ago or more.
+void sweep_session_dirs(std::vector<std::string> const& folders = {"/dev/shm", "/tmp"}, std::time_t youngest_s = 60) noexcept;
 
 /// Removes it and all below; a folder that is gone already is no error.
 void remove_session_dir(std::string const& path) noexcept;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/text.hpp"
@@ -17,6 +18,23 @@ std::string quote_lines(std::string_view text) {
     return quoted;
 }
 
+/// What leads to the signal, where that is not the program's own doing.
+std::string advice_on(int signal_number) {
+    switch (signal_number) {
+        case SIGXFSZ: return "a file that it wrote reached the limit of file sizes; raise that with ulimit -f";
+        case SIGXCPU: return "it reached the limit of processor time; raise that with ulimit -t";
+        case SIGBUS:
+            return "a file that it had mapped was cut off meanwhile, or the file system (/dev/shm) was full; see df /dev/shm "
+                   "there";
+        default: return "";
+    }
+}
+
+bool limits_processor_time() noexcept {
+    rlimit most{};
+    return ::getrlimit(RLIMIT_CPU, &most) == 0 && most.rlim_cur != RLIM_INFINITY;
+}
+
 }  // namespace
 
 std::string describe(failure_report const& failure) {
@@ -30,13 +48,17 @@ std::string describe(failure_report const& failure) {
 
 std::optional<end_fault> find_end_fault(int wait_status, memory_verdict memory) {
     if (wait_status == 0) return std::nullopt;
-    bool const killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
-    end_fault fault{describe_end(wait_status), shell_code(wait_status), ""};
+    int const number = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
+    bool const killed = number == SIGKILL;
+    end_fault fault{describe_end(wait_status), shell_code(wait_status), advice_on(number)};
     if (memory == memory_verdict::in_cgroup) {
         fault.what += killed ? ": out of memory" : "";
         fault.advice =
             "the kernel killed a process of its memory cgroup, which was full; ask for more memory, or start fewer ranks "
             "on a node";
+    } else if (memory == memory_verdict::shm_full) {
+        fault.advice =
+            "/dev/shm is full there, and MPI and data loaders need it; free space, or give --shm-size to the container";
     } else if (killed) {
         fault.advice =
             memory == memory_verdict::on_node
@@ -45,6 +67,7 @@ std::optional<end_fault> find_end_fault(int wait_status, memory_verdict memory) 
             : memory == memory_verdict::none
                 ? "muster did not send it, nor did the kernel for want of memory: its count of such kills did not rise"
                 : "muster did not send it; if memory was full, the kernel did: see dmesg on that node";
+        if (limits_processor_time()) fault.advice += "; the kernel also sends it at the limit of processor time: see ulimit -t";
     }
     return fault;
 }

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 
 namespace muster {
@@ -32,7 +33,7 @@ job_end end_of_exception(std::string const& type) {
 job_end parse_flux_events(std::string_view events) {
     auto found = job_end::unknown;
     for (auto const line : split(events, '\n')) {
-        auto const event = json::parse(line, nullptr, false);
+        auto const event = parse_json_or_discard<json>(line);
         if (!event.is_object()) continue;
         found = job_end::going_on;
         try {

@@ -1,7 +1,9 @@
 // The job's description, as PMIx keys.
 #include <hwloc.h>
 #include <sched.h>
+#include <string.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -102,6 +104,20 @@ int count_processors(job const& description) {
     return sched_getaffinity(0, sizeof own, &own) == 0 ? CPU_COUNT(&own) : 0;
 }
 
+/// libpmix copies a name up to its first digit to 50 bytes, without a look at its length (4.1 to 5.0, preg_native.c).
+constexpr std::size_t longest_counted_name = 48;
+
+/// `hosts`, divided by commas, as PMIX_NODE_MAP has them: an expression of libpmix's, or, with names that are too long for it, the list itself, which any
+/// of its readers takes.
+char* describe_hosts(std::string const& hosts, std::vector<job_node> const& nodes) {
+    bool const fits =
+        std::all_of(nodes.begin(), nodes.end(), [](job_node const& each) { return each.host.size() <= longest_counted_name; });
+    if (!fits) return ::strdup(("raw:" + hosts).c_str());
+    char* node_map = nullptr;
+    check(PMIx_generate_regex(hosts.c_str(), &node_map), "PMIx_generate_regex");
+    return node_map;
+}
+
 info_list describe_job(job const& description) {
     auto const size = static_cast<std::uint32_t>(description.world_size);
     auto const nodes = nodes_of(description);
@@ -113,16 +129,14 @@ info_list describe_job(job const& description) {
         hosts += (hosts.empty() ? "" : ",") + node.host;
         ranks += (ranks.empty() ? "" : ";") + rank_list(node.ranks);
     }
-    char* node_map = nullptr;
-    check(PMIx_generate_regex(hosts.c_str(), &node_map), "PMIx_generate_regex");
-    c_string const owned_nodes(node_map);
+    c_string const node_map(describe_hosts(hosts, nodes));
     char* rank_map = nullptr;
     check(PMIx_generate_ppn(ranks.c_str(), &rank_map), "PMIx_generate_ppn");
     c_string const owned_ranks(rank_map);
 
     info_list keys;
     keys.reserve(24 + size);
-    keys.add_regex(PMIX_NODE_MAP, node_map);
+    keys.add_regex(PMIX_NODE_MAP, node_map.get());
     keys.add_regex(PMIX_PROC_MAP, rank_map);
     keys.add(PMIX_JOBID, description.nspace);
     keys.add_u32(PMIX_JOB_SIZE, size);

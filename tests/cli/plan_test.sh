@@ -91,6 +91,10 @@ expect_contains stderr "use -n 8, or --slots-per-node 9"
 
 expect_exit 0 "$MUSTER" doctor --json
 expect_true python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["findings"]) > 5' "$OUT"
+if unshare -n true 2>/dev/null; then
+    unshare -n "$MUSTER" doctor >"$OUT" 2>"$ERR"
+    expect_matches stdout 'loopback +no interface that is up has 127.0.0.1'
+fi
 expect_exit 2 "$MUSTER" doctor all
 expect_exit 0 "$MUSTER" doctor --allocation -- bash
 expect_contains stdout 'engine embedded' '1 of 1 nodes are fit for ranks'

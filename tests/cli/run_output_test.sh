@@ -74,6 +74,42 @@ expect_equal $? 0 "exit code with a closed standard error"
 expect_equal $? 125 "exit code with a full disk"
 expect_contains stderr "No space left on device"
 
+# A limit of file sizes is told with the file; the run goes on, and its record says how it ended. The ranks have their own default: they end of it.
+expect_exit 125 bash -c 'ulimit -f 100; exec "$0" run -q -n 2 --output-dir small -- bash -c "head -c 300000 /dev/zero; echo end"' "$MUSTER"
+expect_contains stderr 'the output of rank 0 on ' 'small/rank.00/stdout: File too large; the rest is only passed on: raise the limit of file sizes (ulimit -f)'
+expect_contains small/run.json '"code": 125'
+expect_exit 125 bash -c 'ulimit -f 100; exec "$0" run -q -n 2 -- bash -c "head -c 300000 /dev/zero" >all' "$MUSTER"
+expect_contains stderr 'File too large'
+expect_exit 125 bash -c 'ulimit -f 1; exec "$0" run -q -n 2 --output-dir none -x "LONG=$(printf %5000d 1)" -- true' "$MUSTER"
+expect_contains stderr 'none/environment: File too large' 'ulimit -f'
+expect_exit 153 "$MUSTER" run -q -n 2 -- bash -c 'ulimit -f 1; exec head -c 300000 /dev/zero >"own.$RANK"'
+expect_contains stderr 'signal 25 (SIGXFSZ)' 'ulimit -f'
+
+# A small stack is main()'s, not that of every thread.
+for program in "$MUSTER_BIN/comm_sums" "$MUSTER_BIN/hello_openmpi"; do
+    [ -x "$program" ] || continue
+    expect_exit 0 bash -c 'ulimit -Ss 128; exec "$@"' bash "$MUSTER" run -q -n 2 -- bash -c 'ulimit -Ss 8192; exec "$0"' "$program"
+done
+
+# Long names of hosts, without a digit that would divide them for libpmix.
+if unshare -u true 2>/dev/null && [ -x "$MUSTER_BIN/hello_openmpi" ]; then
+    for length in 50 57 64; do
+        expect_exit 0 unshare -u bash -c 'hostname "$(printf "%*s" "$0" "" | tr " " h)" && exec "$@"' $length "$MUSTER" run -q -n 2 -- "$MUSTER_BIN/hello_openmpi"
+    done
+else
+    echo "not checked: long host names, which need root and Open MPI"
+fi
+
+# A full /dev/shm, of which MPI's own words say nothing.
+if unshare -m mount -t tmpfs none /dev/shm 2>/dev/null; then
+    expect_exit 3 unshare -m sh -c 'mount -t tmpfs -o size=4m none /dev/shm && exec "$@"' sh "$MUSTER" run -q -n 2 -- sh -c 'head -c 3000000 /dev/zero >/dev/shm/x.$RANK; exit 3'
+    expect_contains stderr '/dev/shm is full there'
+fi
+
+# A hang command that prints without end is ended, and what it printed first is shown.
+expect_exit 124 "$MUSTER" run -q -n 1 --timeout 1s --on-hang 'echo first; exec yes' -- sleep 100
+expect_contains stderr first '--on-hang: ended after the first 64 KiB'
+
 expect_exit 0 "$MUSTER" run -q -n 2 -x COLOUR=red -x HOME --wd / -- sh -c 'echo "$COLOUR $PWD $HOME"'
 expect_contains stdout "red / $HOME"
 expect_exit 2 "$MUSTER" run -q -x NO_SUCH_VARIABLE -- true

@@ -128,6 +128,23 @@ completes bash zsh fish -- "$MUSTER" completion ''
 completes sort -- "$MUSTER" run -n 4 sor
 completes sort -- "$MUSTER" run -n 4 -- sor
 completes hosts.list -- "$MUSTER" run -n 4 -- sort h
+# Names of others are words, whatever a shell would make of them: nothing in them runs, neither now nor once the line is entered.
+names=('x$(touch${IFS}PWNED)' 'x`touch${IFS}PWNED`' 'x;touch${IFS}PWNED' 'x${y[$(touch${IFS}PWNED)]}' '*' 'x:m:{touch PWNED}')
+for name in "${names[@]}"; do cp sites/mine.toml "sites/$name.toml"; done
+printf '127.0.0.1 %s\n' 'x$(touch${IFS}PWNED)' >hosts.foreign
+mkdir queue
+printf '#!/bin/sh\necho "7\$(touch\${IFS}PWNED) R"\n' >queue/squeue
+chmod +x queue/squeue
+for prefix in '' x 'x\$' 'x\`' '\*'; do
+    for option in --site --queue --site= --after --hosts; do
+        USER=me PATH=$PWD/queue:$PATH HOSTFILE=$PWD/hosts.foreign complete_words "$MUSTER" submit "$option" "$prefix"
+        while read -r word; do eval "set -- $word" && [ $# -le 1 ] || fail "completion to $word is no single word"; done <completed
+    done
+done
+expect_true test ! -e PWNED
+completes 'x\$\(touch\$\{IFS\}PWNED\)' 'x\`touch\$\{IFS\}PWNED\`' '\*' mine -- "$MUSTER" run --site ''
+completes '--site=x\;touch\$\{IFS\}PWNED' -- "$MUSTER" run '--site=x\;'
+rm sites/x* "sites/*.toml"
 # Programs of their own tell their words themselves: no command of theirs is missing, whatever muster knows of them.
 for program in trace stage bench; do
     [ -x "$MUSTER_BIN/muster-$program" ] || continue
@@ -151,6 +168,7 @@ for shell in zsh fish; do
     expect_exit 0 "$MUSTER" completion $shell
     cp "$OUT" script
     expect_contains script ranks-per-node own-first
+    expect_not_contains script '{_values' # of zsh: it runs what :x:{...} in a name says
     if command -v $shell >/dev/null; then
         expect_exit 0 $shell -n script
     else

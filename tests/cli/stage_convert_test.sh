@@ -152,6 +152,24 @@ expect_contains stderr "--progress: 'fast' is no way to show it"
 expect_exit 0 "$STAGE" info whole.h5 --preview sheet.png
 expect_equal "$(od -An -c -N 4 sheet.png | tr -d ' ')" '211PNG' "beginning of the sheet"
 
+# A disk that fails, at whatever write of libhdf5: words and 125, and nothing left under the name.
+printf 'label,a\n' >rows.csv
+for ((i = 0; i < 3000; ++i)); do echo "$((i % 10)),$((i % 256))"; done >>rows.csv
+if [ -e "$MUSTER_BIN/read_fault.so" ] && ! grep -q __asan_init "$STAGE"; then
+    for ((from = 1; from < 40; ++from)); do
+        env LD_PRELOAD="$MUSTER_BIN/read_fault.so" WRITE_FAULT_NAME=failing.h5.partial WRITE_FAULT_FROM=$from \
+            "$STAGE" convert rows.csv --from csv --label-column label --gzip 1 -o failing.h5 >"$OUT" 2>"$ERR"
+        status=$?
+        [ $status = 0 ] && break
+        expect_equal $status 125 "exit code where write $from fails"
+        expect_contains stderr 'file write failed'
+        expect_true test ! -e failing.h5
+    done
+    expect_equal $((status == 0 && from > 3)) 1 'some writes failed, and none was left to fail'
+fi
+expect_exit 125 bash -c 'ulimit -f 2; exec "$0" convert rows.csv --from csv --label-column label -o limited.h5' "$STAGE"
+expect_contains stderr 'File too large' 'ulimit -f'
+
 # Where numpy, h5py and Pillow are, their own files are read, and ours by them.
 for python in python3 /usr/bin/python3; do "$python" -c 'import h5py, numpy' 2>/dev/null && break; done
 if "$python" -c 'import h5py, numpy' 2>/dev/null; then
@@ -193,6 +211,14 @@ END
     expect_exit 0 "$STAGE" info from.h5
     expect_contains stdout "300 of 3 x 9 x 8 float32" "muster.dataset version 2"
     expect_true "$python" -c 'import h5py, numpy; assert (h5py.File("from.h5")["train/images"][:] == numpy.load("x.npy").transpose(0, 3, 1, 2)).all()'
+    # Very many groups: libhdf5 looks for each from the first on where it is asked by number, and more than a dataset has are not read at all.
+    cp from.h5 many.h5
+    expect_true "$python" -c 'import h5py; file = h5py.File("many.h5", "r+"); [file.create_group(f"g{i}") for i in range(10000)]'
+    for command in info verify; do
+        expect_exit 125 "$STAGE" $command many.h5
+        expect_contains stderr 'many.h5: /: has 10001 entries, more than the 10000'
+    done
+    expect_equal "$(grep -rl _by_idx "$MUSTER_SOURCE_DIR/io")" '' 'sources that list by number'
     expect_exit 125 "$STAGE" convert any.h5 --images link --labels none -o from.h5 --force
     expect_contains stderr "any.h5: /link: is an external link, which is not followed"
     for name in soft folder/x; do

@@ -109,6 +109,18 @@ expect_exit 0 pbs logs 1
 expect_equal "$(wc -l <"$OUT")" 2 'lines of the log'
 expect_exit 125 pbs logs --follow 77
 expect_contains stderr 'job 77: the scheduler does not know it'
+# Nor is a run waited for that was killed, and so has no end in its record: in a job that the scheduler has forgotten, or without any scheduler.
+mkdir -p muster-runs/4194305/rank.00 empty
+echo last >muster-runs/4194305/rank.00/stdout
+echo "{\"schema\": \"muster.run/1\", \"host\": \"$(hostname -s)\"}" >muster-runs/4194305/run.json
+cp -r muster-runs/4194305 muster-runs/78
+for folder in "$fakes" "$PWD/empty"; do
+    number=78 && [ "$folder" = "$fakes" ] || number=4194305
+    expect_exit 0 env PATH="$folder:/nowhere" "$(command -v timeout)" 20 "$MUSTER" logs --follow $number
+    expect_equal "$(cat "$OUT")" '[0] last' 'what is followed'
+done
+mkfifo muster-runs/78/run.json.pipe && mv muster-runs/78/run.json.pipe muster-runs/78/run.json
+expect_exit 0 pbs logs --follow 78 # a pipe for a record is not waited for
 
 # The number of runs counts up beside the folder, also where its name ends in a slash; a run that found no place is recorded.
 mkdir runs && cd runs || exit 1

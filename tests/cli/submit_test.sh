@@ -217,13 +217,13 @@ cd ..
 mkdir runs && cd runs || exit 1
 export MY_TOKEN=hidden
 mkfifo written # rank 1 fails once rank 0, which its end ends, has written
-expect_exit 3 "$MUSTER" run -q -n 2 --output-dir 'logs/%j' -x SHOWN=1 -x OTHER_TOKEN=hidden -- \
+expect_exit 3 "$MUSTER" run -q -n 2 --output-dir 'logs/%j' -x SHOWN=1 -x OTHER_TOKEN=hidden -x GH_PAT=hidden -- \
     sh -c 'echo "$RANK $SHOWN"; if [ "$RANK" = 0 ]; then echo >written; else read -r _ <written; exit 3; fi'
 expect_exit 0 "$MUSTER" run -q -n 1 --output-dir 'logs/%j' -- true
 expect_equal "$(ls logs | wc -l)" 2 'run folders'
 folder=$(dirname "$(grep -l SHOWN logs/*/run.json)")
 expect_equal "$(grep -rl hidden logs)" '' 'files that hold a secret'
-expect_equal "$(stat -c %a "$folder/environment")" 600 'mode of the environment'
+expect_equal "$(stat -c %a "$folder"/{environment,run.json} | tr '\n' ' ')" '600 600 ' 'modes of the records'
 expect_true python3 - "$folder/run.json" <<'PY'
 import json, sys
 run = json.load(open(sys.argv[1]))
@@ -232,7 +232,7 @@ assert {"name": "output-dir", "value": ["logs/%j"], "from": "command line", "whe
 assert "MY_TOKEN" in run["variables_left_out"] and len(run["places"]) == 2, run
 PY
 mv "$folder" kept
-export OTHER_TOKEN=hidden
+export OTHER_TOKEN=hidden GH_PAT=hidden
 expect_exit 3 "$MUSTER" rerun kept
 expect_equal "$(sort "$OUT")" "$(printf '0 1\n1 1')" 'what the second run prints'
 expect_contains stderr '--output-dir' SHOWN=1

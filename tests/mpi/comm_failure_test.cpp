@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "comm/backend/comm_error.hpp"
@@ -25,6 +28,35 @@ communicator another(identity const& who = ranks().who(), int direct_ranks = 16)
     options.backend = ranks().backend();
     options.direct_ranks = direct_ranks;
     return communicator::create(who, options);
+}
+
+/// How a child that does this and then exits ends, with all destructors of its program.
+int status_of_child(std::function<void()> const& body) {
+    pid_t const child = ::fork();
+    if (child == 0) {
+        ::alarm(20);
+        body();
+        ::_exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return status;
+}
+
+TEST(failure, a_forked_child_is_refused_and_does_not_wait) {
+    auto used = std::make_unique<communicator>(another());
+    std::vector<float> values(4, 1);
+    auto const view = view_of(std::span(values));
+    int const status = status_of_child([&] {
+        EXPECT_THAT(message_of(errc::usage, [&] { used->allreduce("w", view, reduction::sum).wait(); }), HasSubstr("forked"));
+        EXPECT_THAT(message_of(errc::usage, [&] { used->barrier().wait(); }), HasSubstr("forked"));
+        EXPECT_THAT(message_of(errc::usage, [&] { used->close(); }), HasSubstr("forked"));
+        used.reset();
+    });
+    EXPECT_EQ(status, 0);
+    used->allreduce("w", view, reduction::sum).wait();
+    EXPECT_EQ(values[3], static_cast<float>(ranks().size()));
+    used->close();
 }
 
 TEST(failure, a_world_of_another_size_is_told_on_all_ranks) {

@@ -2,6 +2,7 @@
 # ranks: 1 2 3
 import ctypes
 import gc
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -178,6 +179,20 @@ def test_a_child_of_fork_is_no_rank():
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
     submit("parent", (ctypes.c_float * 1)()).wait()
+
+
+def _square(number):
+    return number * number
+
+
+def test_worker_processes_by_fork_do_their_work():
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(_square, range(8)) == [n * n for n in range(8)]
+        submit("meanwhile", (ctypes.c_float * 1)()).wait()
+    worker = multiprocessing.get_context("fork").Process(target=sys.exit, args=(7,))
+    worker.start()
+    worker.join(20)
+    assert worker.exitcode == 7, worker.exitcode
 
 
 def test_ctrl_c_is_heard_while_waiting():

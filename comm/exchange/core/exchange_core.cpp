@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/log.hpp"
+#include "base/process/start_thread.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend_table.hpp"
 
@@ -67,7 +68,7 @@ exchange_core::exchange_core(identity const& who, exchange_options const& option
       deadline_(std::chrono::duration_cast<exchange_clock::duration>(options.deadline)),
       gpu_(options.comm.device, who.local_rank),
       shared_{options_, count, recorder, trace, lost_, gpu_, lost_on_device_, *this} {
-    thread_ = std::thread([this] { run(); });
+    thread_ = start_thread("for an exchange", [this] { run(); });
     {
         std::unique_lock lock(start_guard_);
         started_.wait(lock, [&] { return is_started_; });
@@ -90,10 +91,17 @@ void exchange_core::refuse_in_flight(exchange_kind kind, std::string_view name) 
 }
 
 std::unique_ptr<device_part> exchange_core::mark(exchange_kind kind, std::string_view name, void* stream) try {
+    check_process();
     return gpu_.mark(stream);
 } catch (error const& problem) {
     throw comm_error(problem.code(), fmt::format("{} (rank {} of {} on {}) in device memory: {}", describe(kind, name), who_.rank,
                                                  who_.world_size, who_.host, problem.what()));
+}
+
+void exchange_core::check_process() const {
+    if (!is_foreign()) return;
+    throw comm_error(errc::usage,
+                     fmt::format("exchange (rank {} of {} on {}): {}", who_.rank, who_.world_size, who_.host, forked_words));
 }
 
 void exchange_core::check_open() const {
@@ -118,6 +126,7 @@ void exchange_core::enqueue(pending_ptr what, bool& notify) {
 /// `choose` makes the next request of a name out of the last one, which it replaces; both may share what the table keeps.
 template <typename Choose>
 pending_ptr exchange_core::enter(int set, exchange_kind kind, std::string_view name, Choose&& choose) {
+    check_process();
     bool notify = false;
     pending_ptr next;
     auto const now = exchange_clock::now();
@@ -171,6 +180,7 @@ pending_ptr exchange_core::start(prepared const& what, void* stream) {
 }
 
 comm_buffer exchange_core::allocate(std::size_t bytes) {
+    check_process();
     std::scoped_lock const lock(guard_);
     check_open();
     if (ranks_ == nullptr) throw comm_error(errc::peer_failed, "the exchange has failed and gives no memory any more");
@@ -178,6 +188,7 @@ comm_buffer exchange_core::allocate(std::size_t bytes) {
 }
 
 exchange_core::turn exchange_core::next_turn(exchange_kind kind, int set) {
+    check_process();
     constexpr unsigned names = 16;  // few, so that the ranks need not agree on a new one each time
     std::scoped_lock const lock(guard_);
     check_open();
@@ -229,6 +240,7 @@ void exchange_core::run_calls(std::span<pending_ptr const> ended) {
 
 /// Counts itself in waiters_, as a thread that waits does: so requests that nobody wants to be called after cost nothing.
 void exchange_core::call_after(pending_request& what, completion_call call) {
+    check_process();
     {
         std::scoped_lock const lock(ended_guard_);
         what.calls.push_back(call);
@@ -244,6 +256,7 @@ void exchange_core::call_after(pending_request& what, completion_call call) {
 template <typename Until>
 bool exchange_core::wait_until(std::span<pending_request* const> all, exchange_clock::time_point until, Until&& is_over) {
     if (is_over()) return true;
+    check_process();
     bool first = false;
     for (auto* const each : all) first = !each->waited.exchange(true, std::memory_order_relaxed) || first;
     if (first) wake();
@@ -281,7 +294,7 @@ bool exchange_core::wait_handed(pending_request& what, exchange_clock::time_poin
 }
 
 void exchange_core::close(bool unwinding) noexcept {
-    if (!thread_.joinable()) return;
+    if (is_foreign() || !thread_.joinable()) return;
     try {
         std::vector<pending_ptr> leaves;
         bool failed = false;
@@ -527,6 +540,7 @@ void exchange_core::dump_flight(std::string const& reason, std::vector<int> cons
 }
 
 flight_dump exchange_core::dump() const {
+    check_process();
     flight_dump all;
     all.rank = who_.rank;
     all.ranks = who_.world_size;

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/backend/processes/fork_count.hpp"
 #include "comm/exchange/batch/exchange_context.hpp"
 #include "comm/exchange/negotiation/negotiator.hpp"
 #include "comm/exchange/request/exchange_options.hpp"
@@ -41,6 +42,11 @@ class exchange_core final : public finisher {
 
     // All of submit() and start() throw errc::usage if a request of that name is in flight, and the first failure if there was
     // one.
+
+    /// Whether this is a child that was forked since, which has neither the thread nor its locks: nothing here may be waited for or destroyed.
+    bool is_foreign() const noexcept { return process_.is_foreign(); }
+    /// Throws errc::usage in such a child, as everything below does.
+    void check_process() const;
 
     /// Hands a request over.
     void submit(pending_ptr const& what);
@@ -137,6 +143,7 @@ class exchange_core final : public finisher {
     void run_calls(std::span<pending_ptr const> ended);
     exchange_clock::duration::rep deadline_from(exchange_clock::time_point submitted) const noexcept;
 
+    process_mark const process_;
     identity who_;  // constant once the ranks have met
     exchange_options const options_;
     exchange_clock::duration const deadline_;

@@ -173,6 +173,7 @@ void exchange_core::check_set(int set) const {
 }
 
 std::vector<int> exchange_core::members(int set) const {
+    check_process();
     std::scoped_lock const lock(guard_);
     check_set(set);
     return sets_[static_cast<std::size_t>(set)].members;
@@ -194,6 +195,7 @@ int exchange_core::make_set(communicator& ranks, std::vector<int> const& members
 }
 
 std::vector<int> exchange_core::close_set(int set) {
+    check_process();
     std::scoped_lock const lock(guard_);
     check_open();
     check_set(set);
@@ -212,6 +214,7 @@ std::vector<int> exchange_core::close_set(int set) {
 }
 
 void exchange_core::reopen_set(int set) {
+    check_process();
     std::scoped_lock const lock(guard_);
     auto& is = sets_[static_cast<std::size_t>(set)].is;
     if (is == standing::closing) is = standing::open;
@@ -252,11 +255,13 @@ void exchange_core::end_removed_sets() {
 }
 
 std::uint64_t exchange_core::count_message(int set, int peer, int tag, bool sends) {
+    check_process();
     std::scoped_lock const lock(guard_);
     return messages_[{set, peer, tag, sends}]++;
 }
 
 std::string_view exchange_core::device_backend() const {
+    check_process();
     std::scoped_lock const lock(guard_);
     return device_backend_;
 }

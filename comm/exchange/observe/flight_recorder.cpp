@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 
 namespace muster {
@@ -99,7 +100,7 @@ std::string to_json(flight_dump const& dump) {
 
 flight_dump parse_flight_dump(std::string const& text, std::string const& origin) {
     try {
-        json const all = json::parse(text);
+        auto const all = parse_json_as<json>(text, origin);
         if (all.at("schema").get<std::string>() != schema)
             throw error(errc::invalid_data, std::string("the schema is not ") + schema);
         flight_dump dump;

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/process/start_thread.hpp"
 #include "base/trust/open_output_file.hpp"
 
 namespace muster {
@@ -70,7 +71,7 @@ void timeline::start_file(std::string const& path, clock_offset offset, bool mar
                      offset.offset_us, offset.error_us));
     ending_ = false;
     marks_ = mark_cycles;
-    writer_ = std::thread([this] { write_events(); });
+    writer_ = start_thread("for a timeline", [this] { write_events(); });
     running_.store(true, std::memory_order_release);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "base/units.hpp"
 #include "launch/record/gpu_use_record.hpp"
@@ -57,7 +58,7 @@ std::string describe_age(double at, double now) {
 
 std::vector<shown_gpu_node> parse_gpu_use(std::string_view text) {
     std::vector<shown_gpu_node> nodes;
-    auto const all = json::parse(text, nullptr, false);
+    auto const all = parse_json_or_discard<json>(text);
     for (auto const& row : list_of(all, "nodes")) {
         shown_gpu_node node;
         for (auto const& gpu : list_of(row, "gpus"))

@@ -50,7 +50,7 @@ class host_collector {
         auto list = at == std::string_view::npos ? word : word.substr(at + 1);
         if (is_ipv6_address(list)) fail(list, "an IPv6 address cannot stand here; write the host's name, as in node1:2");
         if (auto const colon = list.rfind(':'); colon != std::string_view::npos) {
-            slots = number(list.substr(colon + 1), "the slots behind ':'", 1);
+            slots = number(list.substr(colon + 1), "the slots behind ':'", 0);
             list = list.substr(0, colon);
         }
         if (list.empty()) fail(list, "expected a host's name");
@@ -71,6 +71,7 @@ class host_collector {
     }
 
     void add(std::string_view word, std::vector<std::string> names, std::optional<int> slots, std::optional<int> gpus) {
+        if (slots == 0) return;  // as Open MPI has it: no ranks there
         for (auto& name : names) {
             auto const [place, is_new] = places_.try_emplace(name, entries_.size());
             if (is_new) {
@@ -87,7 +88,7 @@ class host_collector {
     }
 
     std::vector<host_entry> take() {
-        if (entries_.empty()) fail_at(0, "it names no host");
+        if (entries_.empty()) fail_at(0, "it names no host with slots");
         return std::move(entries_);
     }
 
@@ -130,7 +131,7 @@ void read_line(std::string_view line, host_collector& into) {
         auto const key = word.substr(0, word.find('='));
         auto const value = word.substr(std::min(key.size() + 1, word.size()));
         if (is_one_of(key, slots_keys))
-            slots = into.number(value, key, 1);
+            slots = into.number(value, key, 0);
         else if (is_one_of(key, most_keys))
             into.number(value, key, 1);  // how far a host may be oversubscribed: muster does not do that
         else if (key == "gpus")
@@ -144,6 +145,7 @@ void read_line(std::string_view line, host_collector& into) {
 }  // namespace
 
 std::vector<host_entry> parse_hostfile(std::string_view text, std::string_view origin) {
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // an editor's mark of UTF-8
     host_collector all(text, origin, errc::config);
     for (auto const line : split(text, '\n')) read_line(line.substr(0, line.find('#')), all);
     return all.take();

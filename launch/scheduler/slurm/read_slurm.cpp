@@ -233,6 +233,11 @@ allocation read_slurm(scheduler_sources const& sources, allocation_choice const&
     given.fixed = true;
     bool const step = inside_step(variables);
     auto const job = ask_scontrol(sources, given.job_id);
+    if (!job.ended_as.empty())  // a tmux was kept from it
+        sources.tell(
+            fmt::format("job {} (slurm) has ended ({}), and this shell still has its variables; start muster in a job that runs, "
+                        "or unset SLURM_JOB_ID",
+                        given.job_id, job.ended_as));
     given.nodes = job_nodes(variables, step, job);
     if (step) given.nodes = step_nodes(variables, given.nodes);
     given.ends_at = job.ends_at;

@@ -23,6 +23,8 @@ using time_point = std::chrono::system_clock::time_point;
 
 constexpr std::string_view origin = "scontrol show job";
 constexpr int most_gpus = 1'000'000;
+constexpr std::array<std::string_view, 9> final_states{"COMPLETED",     "CANCELLED", "FAILED",    "TIMEOUT", "NODE_FAIL",
+                                                       "OUT_OF_MEMORY", "PREEMPTED", "BOOT_FAIL", "DEADLINE"};
 
 /// Words of the record, divided by blanks: a value with blanks (a job's name) falls into several, which does no harm.
 std::vector<std::string_view> words_of(std::string_view line) {
@@ -174,6 +176,9 @@ slurm_job parse_scontrol_job(std::string_view text, std::string_view id) {
             if (auto const when = parse_time(*end)) job.ends_at = std::min(job.ends_at.value_or(*when), *when);
         if (*own == id) {
             if (auto const array = first_value(words, "ArrayJobId")) job.array_job = *array;
+            if (auto const state = first_value(words, "JobState").value_or("");
+                std::find(final_states.begin(), final_states.end(), state) != final_states.end())
+                job.ended_as = state;
             job.restarts = small_number(first_value(words, "Restarts"));
             job.tasks = small_number(first_value(words, "NumTasks"));
             job.cpus_per_task = small_number(first_value(words, "CPUs/Task"));

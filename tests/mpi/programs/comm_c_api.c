@@ -1,10 +1,13 @@
 /* Every call of the C interface, from C11: right results, and codes with words for what is wrong. The first word is the backend that is expected of
  * several ranks: shm is chosen for ranks of one node, others are asked for. */
+#define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "comm/c_api/muster_comm.h"
 
@@ -513,6 +516,59 @@ static void again(const char* const* variables) {
     }
 }
 
+static void refused_in_child(int code) {
+    CHECK(code == MUSTER_E_USAGE && strstr(muster_last_error(), "forked") != NULL);
+}
+
+/* A child of fork() is no rank: its calls are refused, none of them waits for the thread that only its parent has, and it ends. */
+static void forked(muster_comm* comm) {
+    float values[4] = {1, 1, 1, 1};
+    const int64_t shape[1] = {4};
+    muster_tensor tensor = tensor_of("forked", values, values, shape, 1, MUSTER_F32);
+    muster_group* group = NULL;
+    muster_handle *under_way = NULL, *made = NULL;
+    void* memory = NULL;
+    int status = 0, which = 0, depth;
+    size_t bytes = 0;
+    CHECK(muster_allreduce_prepare(comm, "forked group", &tensor, 1, MUSTER_SUM, NULL, &group) == MUSTER_OK);
+    if (rank == 0) CHECK(muster_barrier_async(comm, NULL, &under_way) == MUSTER_OK); /* which others come to later */
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20); /* should it hang */
+        for (depth = 0; depth < 2; ++depth) { /* a child, and its own child */
+            refused_in_child(muster_allreduce(comm, &tensor, MUSTER_SUM, NULL));
+            refused_in_child(muster_broadcast(comm, &tensor, NULL));
+            refused_in_child(muster_barrier(comm, NULL));
+            refused_in_child(muster_join(comm, NULL, NULL));
+            refused_in_child(muster_group_start(group, &made));
+            refused_in_child(muster_process_set_add(comm, &rank, 1, &which));
+            refused_in_child(muster_process_set_rank(comm, 0, &which));
+            refused_in_child(muster_alloc(comm, 64, &memory));
+            refused_in_child(muster_timeline_stop(comm));
+            if (under_way != NULL) {
+                CHECK(muster_poll(under_way) == MUSTER_OK);
+                refused_in_child(muster_wait(under_way, 0));
+                refused_in_child(muster_wait_for(under_way, 0.1));
+            }
+            CHECK(muster_counters(comm, MUSTER_JSON, NULL, &bytes) == MUSTER_OK && muster_comm_rank(comm) == rank);
+            if (depth == 0 && fork() != 0) {
+                wait(&status);
+                exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+            }
+        }
+        muster_handle_free(under_way);
+        muster_group_free(group);
+        CHECK((rank == 0 ? muster_comm_abandon(comm) : muster_comm_destroy(comm)) == MUSTER_OK);
+        exit(0);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    if (rank != 0) CHECK(muster_barrier(comm, NULL) == MUSTER_OK);
+    CHECK(muster_wait(under_way, 0) == (rank == 0 ? MUSTER_OK : MUSTER_E_USAGE));
+    muster_handle_free(under_way);
+    muster_group_free(group);
+    CHECK(muster_allreduce(comm, &tensor, MUSTER_SUM, NULL) == MUSTER_OK && values[3] == (float)size);
+}
+
 int main(int argc, char** argv) {
     void* memory = NULL;
     const char* const backend = argc > 1 ? argv[1] : "self";
@@ -539,6 +595,7 @@ int main(int argc, char** argv) {
     many(comm);
     gathered_groups(comm);
     messages(comm);
+    forked(comm);
     moved(comm);
     of_some(variables);
     compressed(comm);

@@ -66,7 +66,7 @@ TEST(captured_commands, descendants_that_live_on_are_not_waited_for) {
 TEST(captured_commands, endless_output_is_cut_off) {
     auto const said = shell("yes");
     EXPECT_EQ(said.exit_status, 125);
-    EXPECT_EQ(said.err, "sh printed more than 64 MiB");
+    EXPECT_EQ(said.err, "sh printed more than 65536 KiB");
 }
 
 TEST(programs_run, get_their_input_and_end_of_it) {

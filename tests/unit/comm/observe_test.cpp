@@ -133,6 +133,19 @@ TEST(timeline, more_than_there_is_room_for_is_counted) {
     EXPECT_EQ(trace.dropped(), 0u);
 }
 
+// Of another user's folder: deep values, and names that are no files.
+TEST(merge, files_of_others_are_read_within_bounds) {
+    folder const in;
+    std::ofstream(in.path + "/timeline-0.json")
+        << "[\n{\"ph\":\"M\",\"args\":" << std::string(300'000, '[') << std::string(300'000, ']') << "},\n]\n";
+    EXPECT_THROW(merge_timelines(find_timelines(in.path), in.path + "/out.json"), error);
+    ASSERT_EQ(::mkfifo((in.path + "/timeline-1.json").c_str(), 0600), 0);
+    std::filesystem::create_symlink("/dev/zero", in.path + "/timeline-2.json");
+    EXPECT_THAT(find_timelines(in.path), testing::ElementsAre(in.path + "/timeline-0.json"));
+    ASSERT_EQ(::mkfifo((in.path + "/flight-0.json").c_str(), 0600), 0);
+    EXPECT_THROW(read_flight_dumps(in.path), error);
+}
+
 TEST(merge, a_line_that_is_no_event_is_named) {
     folder const in;
     std::ofstream(in.path + "/timeline-0.json") << "[\nhello,\n]\n";

@@ -251,7 +251,8 @@ TEST(render, a_program_that_runs_once_finds_muster) {
     request.once = true;
     EXPECT_THAT(render(request), Not(HasSubstr("export PATH")));
     request.muster = "/opt/my tools/bin/muster";
-    EXPECT_THAT(render(request), HasSubstr("\nexport PATH='/opt/my tools/bin':\"$PATH\"\nexec python train.py </dev/null\n"));
+    EXPECT_THAT(render(request),
+                HasSubstr("\nexport PATH='/opt/my tools/bin'\"${PATH:+:$PATH}\"\nexec python train.py </dev/null\n"));
     request.once = false;
     EXPECT_THAT(render(request), Not(HasSubstr("export PATH")));
 }
@@ -322,6 +323,25 @@ TEST(render, a_template_of_the_users) {
         EXPECT_THAT(e.what(), HasSubstr("mine.mustache"));
         EXPECT_EQ(exit_code(e.code()), 2);
     }
+}
+
+// With the variable unset an empty part would be left, which is the working folder.
+TEST(templates, of_deep_sections_are_refused) {
+    std::string text = "#!/bin/bash\n";
+    for (int i = 0; i < 40'000; ++i) text += "{{ #once}}";
+    EXPECT_THROW(render(example(script_kind::slurm), text, "own.mustache"), parse_error);
+}
+
+TEST(templates, join_folders_without_empty_parts) {
+    for (std::string const folder : {"jobscripts/templates", "site-configs"})
+        for (auto const& entry : fs::directory_iterator(fs::path(MUSTER_SOURCE_DIR) / folder)) {
+            auto const text = read_file(entry.path());
+            for (std::string const bare : {"PATH=$PATH:", "PATH:", ":$PATH", ":\"$PATH", ":$LD_LIBRARY_PATH",
+                                           ":\"$LD_LIBRARY_PATH", ":$PYTHONPATH", ":\"$PYTHONPATH"})
+                for (auto at = text.find(bare); at != std::string::npos; at = text.find(bare, at + 1))
+                    EXPECT_TRUE(text.substr(at, 7).starts_with("PATH:+:") || text.substr(at - 1, 3) == "+:$")
+                        << entry.path() << ": " << text.substr(at, 40);
+        }
 }
 
 TEST(templates, the_program_holds_the_files) {

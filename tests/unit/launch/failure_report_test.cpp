@@ -17,6 +17,9 @@ TEST(failure_report, says_what_happened_what_to_do_and_what_was_written_last) {
 TEST(failure_report, only_bad_ends_are_faults) {
     EXPECT_EQ(find_end_fault(0), std::nullopt);
     EXPECT_EQ(find_end_fault(3 << 8), (end_fault{"exited with code 3", 3, ""}));
+    EXPECT_NE(find_end_fault(SIGXFSZ)->advice.find("ulimit -f"), std::string::npos);
+    EXPECT_NE(find_end_fault(SIGXCPU)->advice.find("ulimit -t"), std::string::npos);
+    EXPECT_NE(find_end_fault(SIGBUS)->advice.find("was cut off"), std::string::npos);
     EXPECT_EQ(find_end_fault(11), (end_fault{"was killed by signal 11 (SIGSEGV)", 128 + 11, ""}));
     auto const killed = find_end_fault(9);
     ASSERT_TRUE(killed);
@@ -29,6 +32,7 @@ TEST(failure_report, full_memory_is_said_where_the_kernel_counted_it) {
     EXPECT_TRUE(find_end_fault(1 << 8, memory_verdict::in_cgroup)->advice.starts_with("the kernel killed a process"));
     EXPECT_NE(find_end_fault(9, memory_verdict::none)->advice.find("did not rise"), std::string::npos);
     EXPECT_NE(find_end_fault(9, memory_verdict::on_node)->advice.find("see dmesg"), std::string::npos);
+    EXPECT_TRUE(find_end_fault(1 << 8, memory_verdict::shm_full)->advice.starts_with("/dev/shm is full"));
     EXPECT_EQ(find_end_fault(15, memory_verdict::none)->advice, "");
     EXPECT_EQ(find_end_fault(0, memory_verdict::in_cgroup), std::nullopt);
 }

@@ -44,13 +44,32 @@ TEST(host_files, of_deepspeed_hydra_and_with_gpus) {
               (entries{{"worker-0", 8, {}}, {"worker-1", 4, {}}, {"node01", 2, 1}, {"node02", 2, 1}, {"n.lab.example", {}, 0}}));
 }
 
+TEST(host_files, a_host_without_slots_has_no_ranks) {
+    EXPECT_EQ(parse_hostfile("a slots=0\nb:0\nc slots=2\n", "hosts"), (entries{{"c", 2, {}}}));
+    EXPECT_EQ(parse_hosts("a:0,b:6,a:1", "-H"), (entries{{"b", 6, {}}, {"a", 1, {}}}));
+}
+
+TEST(host_files, may_begin_with_a_byte_order_mark) {
+    EXPECT_EQ(parse_hostfile("\xef\xbb\xbf"
+                             "a slots=2\n",
+                             "hosts"),
+              (entries{{"a", 2, {}}}));
+    EXPECT_EQ(parse_node_file("\xef\xbb\xbf"
+                              "a\na\n",
+                              "file")
+                  .front()
+                  .name,
+              "a");
+}
+
 TEST(host_files, hosts_named_again_add_slots) {
     EXPECT_EQ(parse_hostfile("a\nb\na\na:2\n", "hosts"), (entries{{"a", 4, {}}, {"b", {}, {}}}));
 }
 
 TEST(host_files, faults_are_shown_with_a_caret) {
-    EXPECT_EQ(fault("a\nb slots=x\n"), "hosts:2:9: slots must be a number from 1 to 1000000\n  b slots=x\n          ^");
-    EXPECT_NE(placed_fault("a slots=0").find("1:9: slots must be a number"), std::string::npos);
+    EXPECT_EQ(fault("a\nb slots=x\n"), "hosts:2:9: slots must be a number from 0 to 1000000\n  b slots=x\n          ^");
+    EXPECT_NE(placed_fault("a slots=0").find("it names no host"), std::string::npos);
+    EXPECT_NE(placed_fault("a slots=-1").find("1:9: slots must be a number"), std::string::npos);
     EXPECT_NE(placed_fault("a sluts=4").find("1:3: expected slots=N, max_slots=N or gpus=N"), std::string::npos);
     EXPECT_NE(placed_fault("a\n  n[1-2\n").find("2:4: this '[' is never closed"), std::string::npos);
     EXPECT_NE(placed_fault("a b").find("1:3: expected slots=N"), std::string::npos);
@@ -81,7 +100,7 @@ TEST(lists_of_hosts, of_mpirun_and_horovodrun) {
 TEST(lists_of_hosts, faults_are_shown_with_a_caret) {
     EXPECT_EQ(fault("a:4,n[3-1]:2", false), "-H: the range ends at 1 before its beginning 3\n  a:4,n[3-1]:2\n          ^");
     EXPECT_NE(placed_fault("a:", false).find("1:3: the slots behind ':' must be a number"), std::string::npos);
-    EXPECT_NE(placed_fault("a:0", false).find("1:3: the slots behind ':' must be a number from 1"), std::string::npos);
+    EXPECT_NE(placed_fault("a:0", false).find("it names no host"), std::string::npos);
     EXPECT_NE(placed_fault("a:-1", false).find("1:3: "), std::string::npos);
     EXPECT_NE(placed_fault(" , ", false).find("it names no host"), std::string::npos);
     EXPECT_NE(placed_fault("a,n[1-99999999]", false).find("1:3: the list names more than 262144 hosts"), std::string::npos);

@@ -183,6 +183,75 @@ TEST(secret, is_left_out) {
     EXPECT_FALSE(may_be_secret("URL", "https://@host/ https://host/@x"));
 }
 
+TEST(secret, is_known_by_many_names_and_by_what_it_looks_like) {
+    for (auto const name : {"GITHUB_PAT",
+                            "GH_PAT",
+                            "PAT",
+                            "SSHPASS",
+                            "JWT",
+                            "CI_JOB_JWT",
+                            "BEARER",
+                            "AUTH_HEADER",
+                            "DOCKER_AUTH_CONFIG",
+                            "AUTH",
+                            "BASIC_AUTH",
+                            "OAUTH2",
+                            "AZURE_STORAGE_CONNECTION_STRING",
+                            "SLACK_WEBHOOK_URL",
+                            "DB_PASS1",
+                            "COMET_KEY1",
+                            "MY_PSK",
+                            "KEY",
+                            "PW",
+                            "TOKEN2",
+                            "dbPassword",
+                            "apiKey",
+                            "my-secret",
+                            "npm_config__authToken",
+                            "SECRET",
+                            "COOKIE",
+                            "CREDENTIALS",
+                            "PASSWORD",
+                            "passwd",
+                            "CREDS",
+                            "SSH_KEY_2",
+                            "API_KEYS",
+                            "SAS"})
+        EXPECT_TRUE(may_be_secret(name, "x")) << name;
+    for (auto const value :
+         {"https://x.blob.core.windows.net/c?sv=1&sig=abc", "https://h/?access_token=abc", "https://h/a?X-Amz-Signature=1f",
+          "Server=h;User=u;Password=p", "AccountKey=abc;", "ghp_0123456789abcdef0123", "eyJhbGciOiJIUzI1NiJ9.e30.x",
+          "-----BEGIN RSA PRIVATE KEY-----", "Bearer abcdef", "Basic dTpw"})
+        EXPECT_TRUE(may_be_secret("X", value)) << value;
+    for (auto const name :
+         {"PWD", "OLDPWD", "PATH", "AUTHOR", "XAUTHORITY", "SSH_AUTH_SOCK", "KEYBOARD", "TOKENIZERS_PARALLELISM", "I_MPI_PIN",
+          "MONKEY", "BYPASS", "NCCL_IB_PKEY", "PATTERN", "SEED", "XDG_SESSION_ID", "AWS_REGION"})
+        EXPECT_FALSE(may_be_secret(name, "1")) << name;
+    EXPECT_FALSE(may_be_secret("X", "https://host/?q=design=1"));
+}
+
+TEST(records, of_others_may_be_deep_or_damaged) {
+    std::string const deep(500'000, '[');
+    EXPECT_THROW(parse_job_record(R"({"schema": "muster.job/1", "x": )" + deep, "x.json"), error);
+    EXPECT_THROW(parse_job_record(R"({"schema": 1})", "x.json"), error);
+    EXPECT_THROW(parse_job_record(R"({"schema": "muster.job/1", "id": 1e999})", "x.json"), error);
+}
+
+TEST(records, keep_words_that_are_not_utf8) {
+    job_record const record{
+        .id = "7", .working_dir = "/w/caf\xe9", .command = {"a", "caf\xe9", "\xff"}, .arguments = {"--", "\xc3\xa9"}};
+    auto const text = to_json(record);
+    EXPECT_EQ(text.find("arguments_hex"), std::string::npos) << "for what JSON cannot hold alone";
+    auto const again = parse_job_record(text, "x.json");
+    EXPECT_EQ(again.command, record.command);
+    EXPECT_EQ(again.arguments, record.arguments);
+    EXPECT_EQ(again.working_dir, record.working_dir);
+    EXPECT_THROW(parse_job_record(R"({"schema": "muster.job/1", "command_hex": ["6"]})", "x.json"), error);
+    for (auto const* nul : {R"("command_hex": ["00"])", R"("command": ["a\u0000b"])"})
+        EXPECT_THROW(parse_job_record(R"({"schema": "muster.job/1", )" + std::string(nul) + "}", "x.json"), error)
+            << "no argument holds a NUL";
+}
+
 TEST(options_first, leaves_numbers_behind) {
     EXPECT_EQ(options_first("watch", {"12", "--rank", "3", "13", "--grep=x"}),
               (words{"--rank", "3", "--grep=x", "--", "12", "13"}));

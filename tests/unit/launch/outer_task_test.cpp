@@ -14,6 +14,22 @@ environment task_with(environment variables, std::vector<std::pair<std::string, 
     return variables;
 }
 
+TEST(slurm_names, of_an_older_slurm_are_todays) {
+    auto const now = with_present_slurm_names({{"SLURM_JOBID", "7"},
+                                               {"SLURM_NODELIST", "n1"},
+                                               {"SLURM_PACK_SIZE", "2"},
+                                               {"SLURM_JOB_NODELIST_PACK_GROUP_1", "n2"},
+                                               {"SLURM_JOB_NUM_NODES", "3"},
+                                               {"SLURM_NNODES", "1"}});
+    EXPECT_EQ(now.get_or("SLURM_JOB_ID", ""), "7");
+    EXPECT_EQ(now.get_or("SLURM_JOB_NODELIST", ""), "n1");
+    EXPECT_EQ(now.get_or("SLURM_HET_SIZE", ""), "2");
+    EXPECT_EQ(now.get_or("SLURM_JOB_NODELIST_HET_GROUP_1", ""), "n2");
+    EXPECT_EQ(now.get_or("SLURM_JOB_NUM_NODES", ""), "3") << "what is there stays";
+    environment const none{{"SLURM_NODELIST", "n1"}};
+    EXPECT_EQ(with_present_slurm_names(none), none);
+}
+
 TEST(outer_task, of_each_launcher) {
     EXPECT_EQ(find_outer_task(srun_task), (outer_task{"srun", 1, 2}));
     EXPECT_EQ(find_outer_task(task_with(srun_task, {{"PMIX_RANK", "1"}, {"PMIX_NAMESPACE", "slurm.pmix.7.0"}})),

@@ -110,5 +110,22 @@ TEST(python_folders, need_no_PYTHONPATH_before) {
     EXPECT_EQ(untouched, (environment{{"PATH", "/bin"}}));
 }
 
+// An empty part is the working folder: whoever can write there would say what is imported and run.
+TEST(python_folders, are_joined_without_empty_parts) {
+    for (auto const& [before, after] : {std::pair{"", "/h:/p"},
+                                        {":", "/h:/p"},
+                                        {"/a:", "/h:/a:/p"},
+                                        {":/a", "/h:/a:/p"},
+                                        {"/a::/b", "/h:/a:/b:/p"},
+                                        {"/p:", "/h:/p"},
+                                        {"/h:/a:", "/h:/a:/p"}}) {
+        environment variables{{"PYTHONPATH", before}, {"PATH", before}};
+        add_python_folders(variables, {.package = "/p", .horovod = "/h"});
+        EXPECT_EQ(variables.get_or("PYTHONPATH", ""), after) << before;
+        EXPECT_EQ(variables.get_or("PATH", "").find("::"), std::string::npos);
+        EXPECT_FALSE(variables.get_or("PATH", "").ends_with(':'));
+    }
+}
+
 }  // namespace
 }  // namespace muster

@@ -51,6 +51,40 @@ std::string failure(std::string const& command, words const& args, settings_sour
     return "no error";
 }
 
+std::string repeated(std::string_view text, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += text;
+    return all;
+}
+
+TEST(settings_text, keys_and_values_that_are_too_deep_are_shown) {
+    auto const fault = [](std::string const& text) {
+        try {
+            parse_settings(text, "muster.toml");
+        } catch (parse_error const& e) {
+            return std::string(e.what());
+        }
+        return std::string("read");
+    };
+    std::string const keys = repeated("a.", 29'999) + "a";
+    for (auto const& text :
+         {"[" + keys + "]", "[[" + keys + "]]", keys + " = 1", "x = {" + keys + " = 1}", repeated("\"a\" . ", 99) + "'a' = 1"}) {
+        EXPECT_THAT(fault("# first\n" + text + "\n"), testing::HasSubstr("muster.toml:2:"));
+        EXPECT_THAT(fault("# first\n" + text + "\n"), testing::HasSubstr("more than 32 parts"));
+    }
+    EXPECT_THAT(fault("x = " + repeated("[", 40'000)), testing::HasSubstr("deeper than 32"));
+    EXPECT_THAT(fault("x = " + repeated("{a=", 40'000)), testing::HasSubstr("deeper than 32"));
+    EXPECT_THAT(fault("x = " + repeated("[", 33) + repeated("]", 33)), testing::HasSubstr("deeper than 32"));
+    EXPECT_THAT(fault("x = " + repeated("[", 32) + repeated("]", 32)), testing::HasSubstr("unknown key 'x'"));
+    EXPECT_THAT(fault(repeated("a.", 31) + "a = 1"), testing::HasSubstr("unknown key 'a'"));
+    EXPECT_LT(fault(repeated("k", 900'000) + " = 1").size(), 5000u);
+    // Dots and brackets of texts and comments are none of keys.
+    auto const dots = repeated(".[{", 99);
+    for (auto const& text :
+         {"# " + dots + "\n", "env = ['" + dots + "', \"\\\"" + dots + "\", \"\"\"\n" + dots + "\"\"\", '''\n" + dots + "''']\n"})
+        EXPECT_EQ(fault(text), "read") << text;
+}
+
 TEST(project_file, of_another_user_is_not_obeyed) {
     auto sources = sources_of({}, {{"muster.toml", "ranks = 3\nenv = [\"LD_PRELOAD=/evil\"]\n"}});
     sources.distrust = [](std::string const& path) { return path == "muster.toml" ? "it belongs to the user mallory" : ""; };

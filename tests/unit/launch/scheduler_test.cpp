@@ -315,6 +315,16 @@ std::vector<std::string> told_of(environment const& variables, command_output co
     return told;
 }
 
+TEST(read_allocation, a_job_that_has_ended_is_told) {
+    auto const job = small_slurm_job().variables;
+    auto const record = [](std::string const& state) {
+        return "JobId=42 JobName=x JobState=" + state + " NumNodes=1 Nodes=n1 CPU_IDs=0 Mem=0 GRES=\n";
+    };
+    EXPECT_THAT(told_of(job, {0, record("COMPLETED"), ""}), testing::Contains(HasSubstr("job 42 (slurm) has ended (COMPLETED)")));
+    for (auto const* state : {"RUNNING", "COMPLETING", "SUSPENDED"})
+        EXPECT_THAT(told_of(job, {0, record(state), ""}), testing::Not(testing::Contains(HasSubstr("has ended")))) << state;
+}
+
 TEST(read_allocation, a_question_without_an_answer_is_told_with_the_reason) {
     environment const pbs{{"PBS_JOBID", "7.head"}, {"PBS_NODEFILE", "nodes"}};
     auto const guessed = HasSubstr("what it would have told is guessed, or left open");

@@ -61,6 +61,37 @@ int in_own_process_space(int (*act)()) {
     return WIFEXITED(status) && WEXITSTATUS(status) != 99 ? WEXITSTATUS(status) : -1;
 }
 
+// A container that has the machine's /dev/shm makes its folders there, and may be killed with all in it.
+TEST(session_dirs, of_another_space_of_process_numbers_are_swept_once_nobody_holds_them) {
+    std::string folder = "/dev/shm/muster-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+    ASSERT_EQ(::setenv("MUSTER_TEST_FOLDER", folder.c_str(), 1), 0);
+    int const made = in_own_process_space([] {
+        unique_fd lock;
+        auto const path = make_session_dir(lock);
+        fs::rename(path, std::string(::getenv("MUSTER_TEST_FOLDER")) + path.substr(path.rfind('/')));
+        return 0;
+    });
+    unique_fd lock;
+    auto const held = make_session_dir(lock);
+    fs::rename(held, folder + held.substr(held.rfind('/')));
+    auto const count = [&] { return std::distance(fs::directory_iterator(folder), fs::directory_iterator()); };
+    sweep_session_dirs({folder}, 60);
+    int const young = static_cast<int>(count());
+    sweep_session_dirs({folder}, 0);
+    int const old = static_cast<int>(count());
+    lock.reset();
+    fs::rename(folder + held.substr(held.rfind('/')),
+               folder + "/muster-" + std::to_string(::getuid()) + "-4194305-abcdef");  // no process has that number
+    sweep_session_dirs({folder}, 0);
+    int const last = static_cast<int>(count());
+    fs::remove_all(folder);
+    if (made < 0) GTEST_SKIP() << "no space of process numbers can be made here";
+    EXPECT_EQ(young, 2);
+    EXPECT_EQ(old, 1) << "the one that is held stays";
+    EXPECT_EQ(last, 0);
+}
+
 TEST(shared_memory, of_processes_that_a_container_does_not_see_stays) {
     std::string path = "/dev/shm/nccl-XXXXXX";  // nobody has it open here, as it looks from within a container
     ::close(::mkstemp(path.data()));

@@ -88,7 +88,7 @@ def _print_build() -> NoReturn:
     """Becomes `python3 -m muster`, with the package beside this one."""
     package = os.path.join(os.path.dirname(_own_folder()), "python")
     if os.path.isdir(package):
-        os.environ["PYTHONPATH"] = os.pathsep.join(part for part in (os.environ.get("PYTHONPATH", ""), package) if part)
+        os.environ["PYTHONPATH"] = os.pathsep.join(part for part in (*os.environ.get("PYTHONPATH", "").split(os.pathsep), package) if part)
     os.execv(sys.executable, [sys.executable, "-m", "muster"])
 
 

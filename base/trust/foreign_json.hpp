@@ -1,0 +1,22 @@
+// The reading of JSON that others wrote: bounded in depth, since nlohmann's library copies and writes a value by recursion.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+#include "base/error.hpp"
+
+namespace muster {
+
+inline constexpr std::size_t deepest_json = 100;  ///< arrays and objects within each other
+
+/// The value in `text`, as nlohmann::json or nlohmann::ordered_json: the one way to read JSON, as a unit test sees to. Throws parse_error (`code`) with
+/// `origin`, line and caret: for text that is no JSON, for a number that no double can hold, and beyond deepest_json. Pure.
+template <typename Json>
+Json parse_json_as(std::string_view text, std::string_view origin, errc code = errc::invalid_data);
+
+/// The same; a discarded value (Json::is_discarded) in place of an error.
+template <typename Json>
+Json parse_json_or_discard(std::string_view text);
+
+}  // namespace muster
