@@ -143,7 +143,7 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
         state.waited_long = waited > long_wait;
         waited_long = waited > long_patience;
         if (deadline.count() > 0 && waited > deadline)
-            give_up(on, errc::timeout, fmt::format("not finished within {}", format_duration(deadline)),
+            give_up(on, errc::timeout, fmt::format("timed out, not finished within {}", format_duration(deadline)),
                     state.backend->late_ranks(which));
         if (waited > next_check) {
             next_check = waited + between_checks;

@@ -6,6 +6,7 @@ backend is made, and nothing here raises: an exception would break `import torch
 
 from __future__ import annotations
 
+import functools
 import os
 
 
@@ -18,6 +19,7 @@ def register() -> None:
         if not dist.is_available() or hasattr(dist.Backend, "MUSTER"):
             return
         _do_without_libuv(dist, torch.__version__.partition("+")[2])
+        _adapt_functions(dist, dist.distributed_c10d)
         try:
             dist.Backend.register_backend("muster", _create, extended_api=True, devices=["cpu", "cuda"])
         except TypeError:  # torch 1.13: a backend has all devices
@@ -42,6 +44,31 @@ def _do_without_libuv(dist, build: str) -> None:
     except Exception as error:  # noqa: BLE001  whatever else is wrong with a store, its user is told by the store
         if "without libuv" in str(error):
             os.environ["USE_LIBUV"] = "0"
+
+
+def _adapt_functions(dist, c10d) -> None:
+    """Makes two functions of older torch's do for this backend what they do for gloo: monitored_barrier refuses any other by name, and before torch 2
+    destroy_process_group ends no group, so that one that is kept holds the store's server."""
+    monitored, destroy = c10d.monitored_barrier, c10d.destroy_process_group
+
+    @functools.wraps(monitored)
+    def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+        chosen = c10d._get_default_group() if group is None or group is getattr(dist.group, "WORLD", None) else group
+        if not hasattr(chosen, "is_of_muster"):
+            return monitored(group, timeout, wait_all_ranks)
+        return chosen.monitored_barrier(timeout, wait_all_ranks)
+
+    @functools.wraps(destroy)
+    def destroy_process_group(group=None):
+        ended = list(c10d._pg_map) if group is None or group is dist.group.WORLD else [group]
+        destroy(group)
+        for each in ended:
+            if hasattr(each, "is_of_muster"):
+                each.shutdown()
+
+    dist.monitored_barrier = c10d.monitored_barrier = monitored_barrier
+    if hasattr(c10d, "_pg_map"):
+        dist.destroy_process_group = c10d.destroy_process_group = destroy_process_group
 
 
 def _create(options, backend_options=None):

@@ -179,6 +179,9 @@ int muster_wait(const muster_handle* handle, double seconds);
 /* Since ABI 5. Blocks for at most so many seconds: MUSTER_OK if it has ended, well or not, else MUSTER_PENDING. Changes nothing: muster_wait tells how it has
  * ended. */
 int muster_wait_for(const muster_handle* handle, double seconds);
+/* Since ABI 5. The same as a part of a wait until the end, for a caller that looks up in between (signals) and submits nothing: while all ranks wait so, or in
+ * muster_wait, and none of their calls is on all of them, they can never end, and fail after a second. */
+int muster_wait_in_turns(const muster_handle* handle, double seconds);
 /* Since ABI 5. Waits for all of them, of one communicator or of several; `seconds` as muster_wait takes it, for all of them from now on. Returns how the first that failed, in
  * their order, did, after all have ended. */
 int muster_wait_many(const muster_handle* const* handles, size_t count, double seconds);

@@ -17,6 +17,12 @@ std::vector<exchange_handle const*> all_of(muster_handle const* const* handles, 
     return all;
 }
 
+int wait_for(muster_handle const* handle, double seconds, bool to_its_end) {
+    bool ended = false;
+    int const code = guarded([&] { ended = need(handle, "the handle").handle.wait_for(duration{seconds}, to_its_end); });
+    return code != MUSTER_OK || ended ? code : MUSTER_PENDING;
+}
+
 }  // namespace
 
 extern "C" {
@@ -31,9 +37,11 @@ int muster_wait(muster_handle const* handle, double seconds) {
 }
 
 int muster_wait_for(muster_handle const* handle, double seconds) {
-    bool ended = false;
-    int const code = guarded([&] { ended = need(handle, "the handle").handle.wait_for(duration{seconds}); });
-    return code != MUSTER_OK || ended ? code : MUSTER_PENDING;
+    return wait_for(handle, seconds, false);
+}
+
+int muster_wait_in_turns(muster_handle const* handle, double seconds) {
+    return wait_for(handle, seconds, true);
 }
 
 int muster_wait_many(muster_handle const* const* handles, size_t count, double seconds) {

@@ -61,6 +61,9 @@ struct named_tensor {
 /// - **Never submitted.** Where the deadline of a tensor passes that other ranks have not submitted, all ranks learn that: each
 ///   of their requests ends with the error (errc::timeout) that names the tensor and these ranks. Where a rank does not answer
 ///   any more, up to a second later.
+/// - **Calls that never meet.** Where the one thread that submits waits on every rank (in wait(), or in turns), and none of what they
+///   have submitted is on all of them, no rank can go on: all of it fails after a second, with errc::peer_failed and what each rank waits in
+///   since when; the exchange goes on. Where several threads submit on a rank, the deadline tells it.
 /// - **Failure.** Ranks that are dead, stopped or late beyond a deadline end the exchange: every request not finished ends with
 ///   the error that names them, and every further call throws it at once. What has ended well holds right results. Destruction
 ///   does not hang.

@@ -55,17 +55,18 @@ void exchange_handle::wait_by(Wait&& wait) const {
                                          : exchange_clock::time_point(exchange_clock::duration(deadline)) + slack;
         if (wait(until)) return throw_if_failed();
         if (what_->deadline.load() == deadline)
-            throw comm_error(errc::timeout,
-                             fmt::format("{} (rank {} of {} on {}): the deadline has passed and the exchange's thread does not "
-                                         "answer; it hangs in a call of its backend ({})",
-                                         describe(what_->what->kind, what_->what->name), core_->who().rank,
-                                         core_->who().world_size, core_->who().host, core_->backend()));
+            throw comm_error(
+                errc::timeout,
+                fmt::format("{} (rank {} of {} on {}): timed out: the deadline has passed and the exchange's thread does not "
+                            "answer; it hangs in a call of its backend ({})",
+                            describe(what_->what->kind, what_->what->name), core_->who().rank, core_->who().world_size,
+                            core_->who().host, core_->backend()));
     }
 }
 
 void exchange_handle::wait() const {
     if (!what_) return;
-    wait_by([&](exchange_clock::time_point until) { return core_->wait(*what_, until); });
+    wait_by([&](exchange_clock::time_point until) { return core_->wait(*what_, until, true); });
 }
 
 void exchange_handle::order(void* stream) const {
@@ -139,9 +140,9 @@ void exchange_handle::then(void (*call)(void*), void* state) const {
     core_->call_after(*what_, {call, state});
 }
 
-bool exchange_handle::wait_for(duration at_most) const {
+bool exchange_handle::wait_for(duration at_most, bool to_its_end) const {
     if (!what_) return true;
-    return core_->wait(*what_, exchange_clock::now() + std::chrono::duration_cast<exchange_clock::duration>(at_most));
+    return core_->wait(*what_, exchange_clock::now() + std::chrono::duration_cast<exchange_clock::duration>(at_most), to_its_end);
 }
 
 tensor_view exchange_handle::result() const noexcept {

@@ -51,8 +51,9 @@ class exchange_handle {
     /// comm_error as wait() does if it has failed by now, errc::usage where all tensors are in host memory.
     void order(void* stream) const;
 
-    /// Blocks for at most so long; whether it has ended. Changes nothing and throws nothing.
-    bool wait_for(duration at_most) const;
+    /// Blocks for at most so long; whether it has ended. Changes nothing and throws nothing. `to_its_end`: the caller goes on waiting
+    /// for it without doing anything else, so that ranks whose calls never meet are told soon, as those in wait() are.
+    bool wait_for(duration at_most, bool to_its_end = false) const;
 
     /// Waits for all of them, of one exchange or of several; `deadline` as in wait(deadline), for all of them from now on. Throws
     /// the first failure, in their order, after all have ended.

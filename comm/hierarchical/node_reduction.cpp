@@ -24,7 +24,7 @@ void run_now(collective_backend& backend, collective const& what, duration deadl
         auto const late = backend.late_ranks(which);
         backend.abandon(which);
         throw comm_error(errc::timeout,
-                         fmt::format("communicator: {} did not finish within {}{}{}", why, format_duration(deadline),
+                         fmt::format("communicator: timed out, {} did not finish within {}{}{}", why, format_duration(deadline),
                                      late.empty() ? "" : "; waiting for ", describe_late(late, backend.hosts())),
                          ranks_of(late));
     }

@@ -43,7 +43,7 @@ int level_wanted(bool several_threads) {
     absence const why = explain_absence(who, with_the_gone(first, before), with_the_gone(first, find_rank_processes(who)));
     throw comm_error(
         errc::timeout,
-        fmt::format("communicator (rank {} of {} on {}): MPI did not come up within {}: {}. Look at the other ranks, "
+        fmt::format("communicator (rank {} of {} on {}): timed out, MPI did not come up within {}: {}. Look at the other ranks, "
                     "or give a longer deadline",
                     who.rank, who.world_size, who.host, format_duration(deadline), why.text),
         why.culprits);

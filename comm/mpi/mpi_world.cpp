@@ -103,7 +103,7 @@ mpi_world rendezvous(mpi_runtime& runtime, identity const& who, comm_options con
         absence const why = explain_absence(who, with_the_gone(runtime.seen(), find_rank_processes(who)));
         throw comm_error(
             errc::timeout,
-            fmt::format("communicator (rank {} of {} on {}): the ranks did not meet within {}: {}. Look at the other "
+            fmt::format("communicator (rank {} of {} on {}): timed out, the ranks did not meet within {}: {}. Look at the other "
                         "ranks, or give a longer deadline",
                         who.rank, who.world_size, who.host, format_duration(deadline), why.text),
             why.culprits);
@@ -126,8 +126,8 @@ mpi_world rendezvous_of_some(mpi_runtime& runtime, mpi_world const& whole, std::
                                              : "waiting for " + describe_late(lost, hosts_of(whole.ranks));
         throw comm_error(
             errc::timeout,
-            fmt::format("process set of {} ranks (rank {} of {} on {}): its ranks did not meet within {}: {}", ranks.size(),
-                        own_rank, whole.ranks.size(), whole.ranks[static_cast<std::size_t>(own_rank)].host,
+            fmt::format("process set of {} ranks (rank {} of {} on {}): timed out, its ranks did not meet within {}: {}",
+                        ranks.size(), own_rank, whole.ranks.size(), whole.ranks[static_cast<std::size_t>(own_rank)].host,
                         format_duration(options.deadline), why),
             ranks_of(lost));
     }

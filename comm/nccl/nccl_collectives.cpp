@@ -311,8 +311,9 @@ class nccl_backend final : public collective_backend {
             advance_all();
             comm_.require_alive();
             if (world_.deadline.count() > 0 && std::chrono::steady_clock::now() - begin > world_.deadline) {
-                auto const why = fmt::format("{}: what was under way before a process set was made did not finish within {}",
-                                             world_.speaker, format_duration(world_.deadline));
+                auto const why =
+                    fmt::format("{}: timed out, what was under way before a process set was made did not finish within {}",
+                                world_.speaker, format_duration(world_.deadline));
                 comm_.give_up(why);
                 throw comm_error(errc::timeout, why);
             }

@@ -34,6 +34,10 @@ class CollectiveError(RuntimeError):
         return type(self), (self.reason, self.code, self.ranks)
 
 
+class MessageError(CollectiveError):
+    """A message between two ranks failed."""
+
+
 class HostsUpdatedInterrupt(Exception):
     """Raised by `State.commit()` when hosts were added or removed: what runs under `elastic.run` goes on with the new world.
 

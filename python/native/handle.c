@@ -55,7 +55,7 @@ static int wait_in_turns(muster_handle const* handle, double seconds) {
         double const now = seconds < 0 || seconds > turn ? turn : seconds;
         int code;
         Py_BEGIN_ALLOW_THREADS
-        code = muster_wait_for(handle, now);
+        code = muster_wait_in_turns(handle, now);
         Py_END_ALLOW_THREADS
         if (code == MUSTER_OK) return 1;
         if (code != MUSTER_PENDING) {

@@ -93,7 +93,7 @@ TEST_F(exchange_sets, wrong_lists_are_told) {
         auto const problem = error_of([&] { all.make_process_set(list, "differs"); });
         EXPECT_EQ(problem.code(), errc::peer_failed);
         EXPECT_THAT(problem.what(), HasSubstr("make process set \"differs\" whose first rank is 0: ranks [0, 1, 2] on rank 0 ("));
-        EXPECT_THAT(problem.what(), HasSubstr("but ranks [0, 2, 1] on ranks 1 ("));
+        EXPECT_THAT(problem.what(), HasSubstr("but ranks [0, 2, 1] on rank 1 ("));
         EXPECT_THAT(problem.culprits(), ElementsAre(1, 2));
     }
     all.barrier().wait();

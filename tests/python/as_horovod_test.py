@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 
 import check
 import muster
@@ -34,6 +35,19 @@ def test_names_are_musters_own_objects():
 
     assert horovod.__version__ == "0.28.1" and HorovodInternalError is muster.CollectiveError and ProcessSet is muster.ProcessSet
     assert num_rank_is_power_2(4) and not num_rank_is_power_2(6)
+    from horovod.common.util import _cache, ccl_built, ddl_built, gloo_built, mpi_built, nccl_built
+    from horovod.runner.util.threads import execute_function_multithreaded, in_thread, on_event
+
+    assert gloo_built(verbose=True) and mpi_built() in (True, False) and nccl_built() >= 0 and not ddl_built() and not ccl_built()
+    calls = []
+    once = _cache(lambda of: calls.append(of))
+    once(1), once(1)
+    in_thread(calls.append, (2,)).join()
+    begin = threading.Event()
+    waiting = on_event(begin, calls.append, (3,), stop=threading.Event(), check_stop_interval_s=0.01)
+    begin.set()
+    waiting.join()
+    assert calls == [1, 2, 3] and execute_function_multithreaded(lambda a, b: a + b, [(1, 2), (3, 4)]) == {0: 3, 1: 7}
     assert split_list([1, 2, 3, 4, 5], 2) == [[1, 2, 3], [4, 5]] and split_list([1], 3) == [[1]]
     assert is_version_greater_equal_than("2.15.0+cu13", "2.2.0") and not is_version_greater_equal_than("1.13", "2.0.1")
 
@@ -79,13 +93,18 @@ def test_torch_names():
 def test_timeline_of_a_variable():
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "timeline.json")
-        os.environ["HOROVOD_TIMELINE"] = file
+        os.environ.update(HOROVOD_TIMELINE=file, HOROVOD_TIMELINE_MARK_CYCLES="1")
         muster.shutdown()
         muster.init()
-        del os.environ["HOROVOD_TIMELINE"]
+        del os.environ["HOROVOD_TIMELINE"], os.environ["HOROVOD_TIMELINE_MARK_CYCLES"]
+        if torch is not None:
+            import muster.torch as hvd
+
+            hvd.allreduce(torch.ones(3), name="of_the_timeline")
         muster.shutdown()
         if int(os.environ["MUSTER_RANK"]) == 0:
-            assert isinstance(json.load(open(file)), list)
+            names = [event["name"] for event in json.load(open(file))]
+            assert torch is None or {"NEGOTIATE_ALLREDUCE", "QUEUE", "ALLREDUCE", "CYCLE_START"} <= set(names), names
         muster.init()
         muster.shutdown()
         muster.init()  # a meeting before the folder goes
@@ -113,6 +132,13 @@ def test_horovodrun_starts_ranks_that_find_horovod():
     lines = sorted(line.split("] ")[-1] for line in done.stdout.splitlines())
     assert lines == ["0.28.1 1048576 0", "0.28.1 1048576 1"], done.stdout
     assert "--gloo has no effect" in done.stderr
+
+
+@of_first_rank
+def test_horovodrun_prints_what_words_for_mpirun_ask_for():
+    done = horovodrun("-np", "2", "--mpi-args", "--mca a b --tag-output --display-map", "echo", "here")
+    assert done.returncode == 0 and sorted(line.split(":")[1] for line in done.stdout.splitlines()) == ["0] here", "1] here"], (done.stdout, done.stderr)
+    assert "--mca a b has no effect" in done.stderr and "rank" in done.stderr, done.stderr
 
 
 @of_first_rank
@@ -148,6 +174,10 @@ def test_options_become_those_of_muster_run():
                          "PRTE_MCA_plm_ssh_args": "-i key -p 7", "HYDRA_LAUNCH_EXTRA_ARGS": "-i key -p 7"}  # fmt: skip
     assert words("-np", "1", "--network-interfaces", "ib0,eth0", "--start-timeout", "9", "--output-filename", "out", "--log-level", "FATAL", "x")[0][4:] == [
         "--network-interface", "ib0", "--start-timeout", "9s", "--output-dir", "out", "-x", "MUSTER_LOG=critical", "--", "x"]  # fmt: skip
+    for given in ("--mca orte_keep_fqdn_hostnames t --allow-run-as-root --display-map --tag-output --timestamp-output -x A=b", "-timestamp-output -display-map -x A=b"):
+        command, _, to = muster_command(["-np", "2", "--mpi-args", given, "x"], {})
+        assert to.shows_map and "--timestamp-output" in command and command[command.index("-x") + 1] == "A=b", command
+        assert [("orte_keep_fqdn_hostnames" in note and "display" not in note) for note in to.notes] == ([True] if "mca" in given else []), to.notes
     with tempfile.NamedTemporaryFile("w", suffix=".sh", delete=False) as script:
         script.write("#!/bin/sh\necho a:1\necho b:2\n")
     os.chmod(script.name, 0o700)

@@ -217,6 +217,15 @@ def test_alltoall():
         out = torch.empty(size, 2, dtype=dtype)
         dist.all_to_all_single(out, torch.stack([values(10 * rank + to, dtype, 2) for to in everyone]))
         same(out, torch.stack([values(10 * of + rank, dtype, 2) for of in everyone]))
+    for dtype in (torch.float32, torch.complex64):  # what rank 0 expects is not what is sent, though its sum is; then in all
+        for more, splits in ((0, [0, 2] + [1] * (size - 2)), (1, [2] + [1] * (size - 1)), (1, None)):
+            out, given = torch.zeros(size + (more if rank == 0 else 0), dtype=dtype), torch.ones(size, dtype=dtype)
+            call = lambda: dist.all_to_all_single(out, given, splits if rank == 0 else [1] * size, [1] * size)  # noqa: E731
+            if rank == 0 and size > 1:
+                check.raises(ValueError, call, "rank 0" if splits else "splits" if size > 1 else "")
+            elif size > 1 and splits:
+                call()
+        dist.barrier()
     given = torch.cat([torch.full((to, 3), float(rank)) for to in everyone])
     out = torch.empty(size * rank, 3)
     dist.all_to_all_single(out, given, [rank] * size, list(everyone))

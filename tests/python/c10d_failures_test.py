@@ -145,6 +145,58 @@ def test_a_group_of_some_ranks_names_them_by_their_numbers_in_the_world():
         assert code == 0, output
 
 
+def test_collectives_that_never_meet_end_with_what_each_rank_waits_in():
+    for code, output in ranks(
+        3,
+        """
+        dist.init_process_group("muster")   # whose deadline, 30 minutes, is not waited for
+        pair = dist.new_group([0, 2])
+        last = rank == size - 1
+        group = dist.distributed_c10d._get_default_group()
+        cases = [
+            lambda: dist.all_reduce(torch.ones(4 + last)),
+            lambda: dist.all_reduce(torch.ones(4, dtype=torch.float64 if last else torch.float32)),
+            lambda: dist.barrier() if last else dist.broadcast(torch.ones(4), 0),
+            lambda: group.monitored_barrier(datetime.timedelta(seconds=900)) if last else dist.all_reduce(torch.ones(4)),
+            lambda: dist.broadcast_object_list([None] * (2 + last), 0),
+            lambda: [dist.all_reduce(torch.ones(7 + last), async_op=True), dist.all_reduce(torch.ones(70 + last), async_op=True)][last].wait(),
+        ]
+        for call in cases:
+            error = raised(call)
+            assert error.ranks == (2,), error.ranks
+            for part in ("rank 0 (", "rank 1 (", "rank 2 (", " waits in ", " since ", " UTC"):
+                assert part in str(error), (part, error)
+            tensor = torch.ones(4)
+            dist.all_reduce(tensor)   # what all call goes on
+            assert (tensor == 3).all()
+        if rank != 1:
+            error = raised(lambda: dist.all_reduce(torch.ones(3 + last), group=pair))
+            assert error.ranks == (2,) and "rank 2 (" in str(error) and "rank 1 (" not in str(error), (error.ranks, error)
+        """,
+    ):
+        assert code == 0, output
+
+
+def test_a_monitored_barrier_names_who_is_missing():
+    for code, output in ranks(
+        3,
+        """
+        dist.init_process_group("muster")
+        for _ in range(2):
+            dist.monitored_barrier(timeout=datetime.timedelta(seconds=60))
+        group = dist.distributed_c10d._get_default_group()
+        assert "timed out" in str(raised(lambda: group.monitored_barrier(datetime.timedelta(0))))
+        if rank == 1:
+            time.sleep(3)
+        else:
+            error = raised(lambda: dist.monitored_barrier(timeout=datetime.timedelta(seconds=1), wait_all_ranks=rank == 0))
+            assert error.ranks == (1,) and "timed out" in str(error), (error.ranks, error)
+            assert ("Ranks 1 failed to pass monitoredBarrier" if rank == 0 else "Rank 2 successfully reached monitoredBarrier") in str(error), error
+        """,
+    ):
+        assert code == 0, output
+
+
 def test_begin_again_after_a_failure():
     for code, output in ranks(
         2,

@@ -129,6 +129,7 @@ pending_ptr exchange_core::enter(int set, exchange_kind kind, std::string_view n
     check_process();
     bool notify = false;
     pending_ptr next;
+    note_caller();
     auto const now = exchange_clock::now();
     {
         std::scoped_lock const lock(guard_);
@@ -254,7 +255,8 @@ void exchange_core::call_after(pending_request& what, completion_call call) {
 }
 
 template <typename Until>
-bool exchange_core::wait_until(std::span<pending_request* const> all, exchange_clock::time_point until, Until&& is_over) {
+bool exchange_core::wait_until(std::span<pending_request* const> all, exchange_clock::time_point until, bool to_its_end,
+                               Until&& is_over) {
     if (is_over()) return true;
     check_process();
     bool first = false;
@@ -262,23 +264,37 @@ bool exchange_core::wait_until(std::span<pending_request* const> all, exchange_c
     if (first) wake();
     waiters_.fetch_add(1, std::memory_order_acq_rel);
     auto const begin = exchange_clock::now();
+    bool const is_caller = to_its_end && std::this_thread::get_id() == caller_;
     std::unique_lock lock(ended_guard_);
+    if (is_caller) caller_waits_in_.store(all.front(), std::memory_order_relaxed);
     bool const over =
         until == exchange_clock::time_point::max() ? (ended_.wait(lock, is_over), true) : ended_.wait_until(lock, until, is_over);
+    if (is_caller) caller_waits_in_.store(nullptr, std::memory_order_relaxed);
     lock.unlock();
     waiters_.fetch_sub(1, std::memory_order_relaxed);
     counters::add(count.wait_ns, static_cast<std::uint64_t>((exchange_clock::now() - begin).count()));
     return over;
 }
 
-bool exchange_core::wait(pending_request& what, exchange_clock::time_point until) {
+/// What it has submitted before it began to wait is seen here, so that it is in the queue no more if the queue is empty. Only after a
+/// while: a signal, or a thread that has submitted nothing so far, may end the wait.
+bool exchange_core::caller_waits(int set) {
+    if (several_callers_.load(std::memory_order_relaxed) || caller_waits_in_.load(std::memory_order_relaxed) == nullptr)
+        return false;
+    std::scoped_lock const lock(ended_guard_);
+    auto const* const in = caller_waits_in_.load(std::memory_order_relaxed);
+    return in != nullptr && in->set == set && in->state.load(std::memory_order_acquire) == pending_request::phase::waiting &&
+           exchange_clock::now() - in->submitted >= std::chrono::seconds(1) && !has_work_.load(std::memory_order_acquire);
+}
+
+bool exchange_core::wait(pending_request& what, exchange_clock::time_point until, bool to_its_end) {
     auto* const one = &what;
-    return wait_until({&one, 1}, until,
+    return wait_until({&one, 1}, until, to_its_end,
                       [&] { return what.state.load(std::memory_order_acquire) != pending_request::phase::waiting; });
 }
 
 bool exchange_core::wait_any(std::span<pending_request* const> all, exchange_clock::time_point until) {
-    return wait_until(all, until, [&] {
+    return wait_until(all, until, false, [&] {
         return std::any_of(all.begin(), all.end(), [](pending_request const* each) {
             return each->state.load(std::memory_order_acquire) != pending_request::phase::waiting;
         });
@@ -287,7 +303,7 @@ bool exchange_core::wait_any(std::span<pending_request* const> all, exchange_clo
 
 bool exchange_core::wait_handed(pending_request& what, exchange_clock::time_point until) {
     auto* const one = &what;
-    return wait_until({&one, 1}, until, [&] {
+    return wait_until({&one, 1}, until, true, [&] {
         return what.handed.load(std::memory_order_acquire) ||
                what.state.load(std::memory_order_acquire) != pending_request::phase::waiting;
     });

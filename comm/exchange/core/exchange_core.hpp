@@ -65,8 +65,8 @@ class exchange_core final : public finisher {
 
     comm_buffer allocate(std::size_t bytes);
 
-    /// Whether it has ended by then.
-    bool wait(pending_request& what, exchange_clock::time_point until);
+    /// Whether it has ended by then. `to_its_end`: the caller does nothing else before, though it may look up in between.
+    bool wait(pending_request& what, exchange_clock::time_point until, bool to_its_end);
     /// Whether the device knows of all of it, or it has ended, by then.
     bool wait_handed(pending_request& what, exchange_clock::time_point until);
     /// Whether any of them has ended by then.
@@ -107,6 +107,7 @@ class exchange_core final : public finisher {
   private:
     // exchange_setup.cpp: how it begins.
     void set_up(communicator ranks);
+    negotiator::hooks hooks_of_any_set();
     void measure_clocks(communicator& ranks);
     std::vector<std::string> gather_places(communicator& ranks) const;
     int make_set(communicator& ranks, std::vector<int> const& members, bool by_members);
@@ -139,7 +140,11 @@ class exchange_core final : public finisher {
     [[noreturn]] void refuse_in_flight(exchange_kind kind, std::string_view name) const;
     void enqueue(pending_ptr what, bool& notify);
     template <typename Until>
-    bool wait_until(std::span<pending_request* const> all, exchange_clock::time_point until, Until&& is_over);
+    bool wait_until(std::span<pending_request* const> all, exchange_clock::time_point until, bool to_its_end, Until&& is_over);
+    bool caller_waits(int set);
+    void note_caller() noexcept {
+        if (std::this_thread::get_id() != caller_) several_callers_.store(true, std::memory_order_relaxed);
+    }
     void run_calls(std::span<pending_ptr const> ended);
     exchange_clock::duration::rep deadline_from(exchange_clock::time_point submitted) const noexcept;
 
@@ -171,6 +176,9 @@ class exchange_core final : public finisher {
     std::atomic<int> waiters_{0};
     std::mutex ended_guard_;
     std::condition_variable ended_;
+    std::thread::id const caller_ = std::this_thread::get_id();  ///< whose requests they are, while no other thread submits any
+    std::atomic<bool> several_callers_{false};
+    std::atomic<pending_request const*> caller_waits_in_{nullptr};  ///< to its end; it changes under ended_guard_
     std::mutex start_guard_;
     std::condition_variable started_;
     bool is_started_ = false;

@@ -57,6 +57,16 @@ identity among_members(identity const& who, communicator const& ranks) {
 
 }  // namespace
 
+negotiator::hooks exchange_core::hooks_of_any_set() {
+    negotiator::hooks calls;
+    calls.caller_waits = [this](int set) { return caller_waits(set); };
+    calls.forget_turns = [this](int set) {
+        std::scoped_lock const lock(guard_);
+        std::erase_if(turns_, [&](auto const& each) { return each.first.second == set; });
+    };
+    return calls;
+}
+
 void exchange_core::set_up(communicator ranks) {
     backend_ = ranks.backend();
     why_backend_ = ranks.why_backend();
@@ -68,7 +78,7 @@ void exchange_core::set_up(communicator ranks) {
     std::vector<int> everyone(static_cast<std::size_t>(ranks.size()));
     for (std::size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
     sets_.push_back({std::move(everyone), false, process_set::standing::open});
-    negotiator::hooks calls;
+    negotiator::hooks calls = hooks_of_any_set();
     calls.make_set = [this](communicator& all, std::vector<int> const& members, bool by_members) {
         return make_set(all, members, by_members);
     };
@@ -185,7 +195,7 @@ int exchange_core::make_set(communicator& ranks, std::vector<int> const& members
     for (int const rank : members) places.push_back(places_.at(static_cast<std::size_t>(rank)));
     int const number = static_cast<int>(negotiators_.size());
     negotiators_.push_back(
-        some ? std::make_unique<negotiator>(number, std::move(some), shared_, std::move(places), negotiator::hooks{}) : nullptr);
+        some ? std::make_unique<negotiator>(number, std::move(some), shared_, std::move(places), hooks_of_any_set()) : nullptr);
     auto lane = whole_lane_ != nullptr ? lane_over(members) : nullptr;
     if (negotiators_.back() && lane) negotiators_.back()->use_lane(std::move(lane));
     if (negotiators_.back() && !no_device_.empty()) negotiators_.back()->refuse_device(no_device_);

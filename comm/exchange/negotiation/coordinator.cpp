@@ -3,9 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace muster {
+
+namespace {
+
+/// "22:10:03.120450 UTC"
+std::string time_of_day(std::int64_t since_epoch_us) {
+    auto const s = since_epoch_us / 1'000'000 % 86'400;
+    return fmt::format("{:02}:{:02}:{:02}.{:06} UTC", s / 3600, s / 60 % 60, s % 60, since_epoch_us % 1'000'000);
+}
+
+}  // namespace
 
 coordinator::coordinator(std::vector<std::string> hosts)
     : hosts_(std::move(hosts)), joined_(hosts_.size(), false), left_(hosts_.size(), false) {}
@@ -16,9 +27,8 @@ std::string coordinator::who(int rank) const {
 
 std::string coordinator::who(std::span<int const> ranks) const {
     constexpr std::size_t most = 8;
-    std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-    for (std::size_t i = 0; i < std::min(ranks.size(), most); ++i)
-        text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", ranks[i], hosts_.at(static_cast<std::size_t>(ranks[i])));
+    std::string text;
+    for (std::size_t i = 0; i < std::min(ranks.size(), most); ++i) text += (i == 0 ? "" : ", ") + who(ranks[i]);
     if (ranks.size() > most) text += fmt::format(" and {} more", ranks.size() - most);
     return text;
 }
@@ -219,6 +229,54 @@ void coordinator::apply_join(agreement& result) const {
 agreement coordinator::revise(agreement cached) const {
     apply_join(cached);
     return cached;
+}
+
+/// The longest first.
+std::vector<exchange_request const*> coordinator::announced_by(std::size_t rank) const {
+    std::vector<exchange_request const*> all;
+    for (auto const& [name, each] : entries_)
+        if (each.of[rank]) all.push_back(&*each.of[rank]);
+    std::stable_sort(all.begin(), all.end(), [](auto const* a, auto const* b) { return a->since_us < b->since_us; });
+    return all;
+}
+
+std::string coordinator::who_waits_in_what() const {
+    constexpr std::size_t most_ranks = 64, most_requests = 3;
+    std::string text;
+    for (std::size_t rank = 0; rank < std::min(hosts_.size(), most_ranks); ++rank) {
+        auto const all = announced_by(rank);
+        text += fmt::format("{}{} ", rank == 0 ? "" : "; ", who(static_cast<int>(rank)));
+        if (all.empty()) text += joined_[rank] ? "has joined" : left_[rank] ? "has ended the exchange" : "has announced no call";
+        for (std::size_t i = 0; i < std::min(all.size(), most_requests); ++i)
+            text += fmt::format("{}{} since {}", i == 0 ? "waits in " : ", ", describe(all[i]->kind, all[i]->name),
+                                time_of_day(all[i]->since_us));
+        if (all.size() > most_requests) text += fmt::format(" and {} more", all.size() - most_requests);
+    }
+    if (hosts_.size() > most_ranks) text += fmt::format("; and {} more ranks", hosts_.size() - most_ranks);
+    return text;
+}
+
+agreement coordinator::never_meet() {
+    agreement result;
+    result.whole = false;
+    result.fault = fmt::format(
+        "all ranks wait, and none of these calls is on all of them: {}; call the same on all ranks, in the same order",
+        who_waits_in_what());
+    std::map<std::string, std::vector<int>> by_call;
+    std::string most;
+    for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
+        auto const all = announced_by(rank);
+        std::string const call = all.empty() ? "" : all.front()->name;
+        auto& same = by_call[call];
+        same.push_back(static_cast<int>(rank));
+        if (rank == 0 || same.size() > by_call[most].size()) most = call;
+    }
+    for (auto const& [call, ranks] : by_call)
+        if (call != most) result.culprits.insert(result.culprits.end(), ranks.begin(), ranks.end());
+    std::sort(result.culprits.begin(), result.culprits.end());
+    entries_.clear();
+    touched_.clear();
+    return result;
 }
 
 std::vector<incomplete> coordinator::waiting() const {

@@ -43,6 +43,13 @@ class coordinator {
     /// What has been announced by some and not by all, in order of name.
     std::vector<incomplete> waiting() const;
 
+    /// What every rank waits in, as far as it has announced it: "rank 0 (n0) waits in allreduce of "a" since 22:10:03.120450 UTC; rank 1 (n1) …".
+    std::string who_waits_in_what() const;
+
+    /// All ranks wait, each in what the others have not announced: an agreement on that fault. Forgets all that was announced. At fault
+    /// are the ranks that wait in something else than most do.
+    agreement never_meet();
+
     int ranks() const noexcept { return static_cast<int>(hosts_.size()); }
 
   private:
@@ -52,6 +59,7 @@ class coordinator {
     };
 
     std::string who(int rank) const;
+    std::vector<exchange_request const*> announced_by(std::size_t rank) const;
     std::string who(std::span<int const> ranks) const;
     static bool needs_no_consent(entry const& each);
     bool is_complete(entry const& each) const;

@@ -37,11 +37,10 @@ exchange_clock::duration ticks(duration seconds) {
     return std::chrono::duration_cast<exchange_clock::duration>(seconds);
 }
 
-std::vector<std::byte> encode_all(std::vector<shared_request> const& all) {
-    std::vector<exchange_request> copies;
-    copies.reserve(all.size());
-    for (auto const& each : all) copies.push_back(*each);
-    return encode(copies);
+/// Since the epoch, of a time of the steady clock.
+std::int64_t epoch_us(exchange_clock::time_point at) {
+    auto const now = std::chrono::system_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::microseconds>(now - (exchange_clock::now() - at)).count();
 }
 
 }  // namespace
@@ -179,7 +178,8 @@ void negotiator::sort_waiting() {
             continue;
         }
         if (is_cacheable(each->what->kind)) ++misses;
-        to_announce_.push_back(each->what);
+        to_announce_.push_back(*each->what);
+        to_announce_.back().since_us = epoch_us(each->submitted);
         announced_.insert_or_assign(each->what->name, std::move(each));
     }
     counters::add(shared_.count.cache_hits, hits);
@@ -195,9 +195,11 @@ void negotiator::enter_round(exchange_clock::time_point now) {
     sort_waiting();
     check_stalls(now);
     message_.clear();
-    if (!to_announce_.empty()) message_ = encode_all(to_announce_);
+    if (!to_announce_.empty()) message_ = encode(to_announce_);
     mine_.assign(header_bytes + cache_.positions(), 1);
-    mine_[0] = static_cast<std::uint8_t>(255 - size_class(message_.size()));
+    mine_[announces] = static_cast<std::uint8_t>(255 - size_class(message_.size()));
+    if (hit_positions_.empty()) mine_[told] = 2;
+    if (waiting_.empty() && !runner_.has_handed() && calls_.caller_waits(set_)) mine_[waits] = 2;
     // Not before the others have heard of it: they would believe that this rank has a tensor.
     if (coordinator_.is_joined(ranks_.rank())) std::fill(mine_.begin() + header_bytes, mine_.end(), std::uint8_t{2});
     for (auto const at : hit_positions_) mine_[header_bytes + at] = 2;
@@ -214,8 +216,9 @@ void negotiator::finish_round(exchange_clock::time_point now) {
     last_round_ = now;
     round_ended_ = exchange_clock::now();
     take_hits();
-    auto const of = static_cast<std::uint8_t>(255 - all_[0]);
+    auto const of = static_cast<std::uint8_t>(255 - all_[announces]);
     if (of == 0) {
+        end_what_never_meets();
         phase_ = phase::running;
         return;
     }
@@ -285,9 +288,11 @@ void negotiator::take_hits() {
     std::size_t const positions = all_.size() - header_bytes;
     std::uint8_t const* const bits = all_.data() + header_bytes;
     bool removed = false;
+    brought_something_ = false;
     for (response_cache::position at = 0; at < positions; ++at) {
         if (bits[at] == 1) continue;
         if (cache_.is_free(at)) continue;
+        brought_something_ = true;
         pending_ptr unit = at < hits_.size() ? std::move(hits_[at]) : nullptr;
         if (at < hits_.size()) hits_[at] = nullptr;
         removed = removed || unit != nullptr;
@@ -321,9 +326,32 @@ void negotiator::take_announcements() {
         std::span const from(messages_.data() + static_cast<std::size_t>(rank) * bytes, bytes);
         for (auto& each : decode_requests(from)) coordinator_.announce(rank, std::move(each));
     }
-    for (auto& each : coordinator_.take_ready()) conclude(std::move(each));
+    for (auto& each : coordinator_.take_ready()) {
+        brought_something_ = true;
+        conclude(std::move(each));
+    }
     if (coordinator_.anyone_left() && !someone_had_left) forget_cache();
+    end_what_never_meets();
     phase_ = phase::running;
+}
+
+/// All ranks wait and this round has ended nothing, so that no later one will. All see it in the same round. Its errors show what each rank
+/// waits in, so what is cached is announced in full before.
+void negotiator::end_what_never_meets() {
+    if (all_[waits] != 2 || brought_something_ || coordinator_.anyone_left()) return;  // who leaves is an error already
+    if (all_[told] != 2) {
+        outdated_ = hit_positions_;
+        return;
+    }
+    auto const verdict = coordinator_.never_meet();
+    calls_.forget_turns(set_);
+    std::erase_if(announced_, [&](auto const& each) {
+        pending_request const& unit = *each.second;
+        if (unit.what->kind == exchange_kind::join) return false;  // its rank still has joined
+        fail_unit(each.second, errc::peer_failed, describe(unit.what->kind, unit.what->name) + ": " + verdict.fault,
+                  verdict.culprits);
+        return true;
+    });
 }
 
 /// No cached request can be done any more; announced in full it becomes an error that says so.
@@ -557,9 +585,11 @@ comm_error negotiator::deadline_error(pending_request const& unit, bool stuck) {
     }
     std::string const why = names.empty() ? "some rank is late, has failed, or has not submitted it; look at the other ranks"
                                           : "waiting for " + join(names, "; ");
+    std::string const now = coordinator_.waiting().empty() ? "" : " Now " + coordinator_.who_waits_in_what() + ".";
     return comm_error(errc::timeout,
-                      fmt::format("{}: not finished within {}; {}. Or give a longer deadline", describe_unit(unit),
-                                  format_duration(allowed), why),
+                      fmt::format("{}: timed out, not finished within its timeout of {}; {}.{} Look at what the late ranks do, "
+                                  "or give a longer deadline",
+                                  describe_unit(unit), format_duration(allowed), why, now),
                       std::move(culprits));
 }
 

@@ -51,6 +51,11 @@ struct step_result {
 class negotiator {
   public:
     struct hooks {
+        /// Whether the thread that submits waits, until it ends, for a request of that set, all that it has submitted having been handed
+        /// over: it submits nothing more before one of its requests has ended.
+        std::function<bool(int)> caller_waits;
+        /// The names that requests of that set take in turn begin anew: the ranks have called differently often.
+        std::function<void(int)> forget_turns;
         /// All ranks have agreed on a new process set: makes it (collective), returns its number. The last: its members alone did.
         std::function<int(communicator&, std::vector<int> const&, bool)> make_set;
         /// The process set of that number is to end.
@@ -82,8 +87,13 @@ class negotiator {
   private:
     enum class phase { idle, agreeing, gathering, running };
 
-    /// Before the bytes of the cache. The first says how many bytes there are to announce, the rest is kept for later.
+    /// Before the bytes of the cache. The rest is kept for later.
     static constexpr std::size_t header_bytes = 8;
+    enum header : std::size_t {
+        announces,  ///< how many bytes there are to announce
+        waits,      ///< 2: this rank submits nothing more until something that it has submitted ends
+        told,       ///< 2: all that it has submitted is announced in full
+    };
     static bool is_cacheable(exchange_kind kind) noexcept { return kind <= exchange_kind::barrier; }
 
     step_result step_on(exchange_clock::time_point now);
@@ -100,6 +110,7 @@ class negotiator {
     void take_hits();
     void take_announcements();
     void conclude(agreement&& each);
+    void end_what_never_meets();
     void fail_unit(pending_ptr const& unit, errc code, std::string const& fault, std::vector<int> const& culprits);
     void agreed_on(std::shared_ptr<agreement const> what, pending_ptr unit);
     void forget_cache();
@@ -136,7 +147,7 @@ class negotiator {
     std::vector<response_cache::position> hit_positions_;
     std::vector<response_cache::position> outdated_;          // entries that no longer hold here
     std::unordered_map<std::string, pending_ptr> announced_;  // by name
-    std::vector<shared_request> to_announce_;
+    std::vector<exchange_request> to_announce_;
     bool joined_ = false, leaving_ = false, hurry_ = false;
 
     operation operation_;
@@ -146,6 +157,7 @@ class negotiator {
     exchange_clock::time_point last_round_{};
     exchange_clock::duration pause_{0};
     bool productive_ = false;
+    bool brought_something_ = false;  // this round
 
     std::vector<std::shared_ptr<agreement const>> ready_;
     std::vector<pending_ptr> units_;

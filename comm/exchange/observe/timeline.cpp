@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -48,13 +49,18 @@ std::uint32_t timeline::intern(std::string_view name) {
 void timeline::start(std::string const& folder, clock_offset offset, bool mark_cycles) {
     std::error_code ignored;
     std::filesystem::create_directories(folder, ignored);
-    start_file(fmt::format("{}/timeline-{}.json", folder, rank_), offset, mark_cycles);
+    open(fmt::format("{}/timeline-{}.json", folder, rank_), offset, mark_cycles, false);
 }
 
 void timeline::start_file(std::string const& path, clock_offset offset, bool mark_cycles) {
+    open(path, offset, mark_cycles, true);
+}
+
+void timeline::open(std::string const& path, clock_offset offset, bool mark_cycles, bool as_horovod) {
     stop();
     std::scoped_lock const lock(control_);
     path_ = path;
+    as_horovod_ = as_horovod;
     fd_ = open_output_file(path_, "give a file of your own, in a folder that is there").release();
     if (ring_.empty()) ring_.resize(room);
     tail_.store(head_.load());
@@ -139,6 +145,15 @@ void timeline::drain() {
     buffer_.clear();
 }
 
+namespace {
+
+std::string upper(std::string text) {
+    for (char& each : text) each = static_cast<char>(std::toupper(static_cast<unsigned char>(each)));
+    return text;
+}
+
+}  // namespace
+
 std::string timeline::line_of(trace_event const& event) {
     std::string name, detail;
     {
@@ -148,13 +163,14 @@ std::string timeline::line_of(trace_event const& event) {
     }
     double const begin = static_cast<double>(event.begin_ns) / 1e3;
     double const length = static_cast<double>(event.end_ns - event.begin_ns) / 1e3;
-    auto const async = [&](char const* what) {
+    std::string const operation = upper(detail);  // with its quotation marks
+    auto const async = [&](std::string_view what, std::string_view of_horovod) {
         return fmt::format(
-            R"({{"ph":"b","cat":"tensor","name":{0},"id":"{1}","pid":{2},"tid":0,"ts":{3:.3f},"args":{{"phase":"{4}","operation":{5},"bytes":{6}}}}},)"
+            R"({{"ph":"b","cat":"tensor","name":{0},"id":"{1}","pid":{2},"tid":0,"ts":{3:.3f},"args":{{"phase":"{4}","operation":{5},"bytes":{6},"tensor":{8}}}}},)"
             "\n"
             R"({{"ph":"e","cat":"tensor","name":{0},"id":"{1}","pid":{2},"tid":0,"ts":{7:.3f}}})",
-            fmt::format("\"{} {}\"", what, name.substr(1, name.size() - 2)), event.id, rank_, begin, what, detail, event.bytes,
-            begin + length);
+            as_horovod_ ? fmt::format("\"{}\"", of_horovod) : fmt::format("\"{} {}\"", what, name.substr(1, name.size() - 2)),
+            event.id, rank_, begin, what, detail, event.bytes, begin + length, name);
     };
     auto const span = [&](std::string const& what) {
         return fmt::format(
@@ -162,15 +178,15 @@ std::string timeline::line_of(trace_event const& event) {
             what, rank_, begin, length, name, event.bytes);
     };
     switch (event.kind) {
-        case trace_kind::negotiate: return async("NEGOTIATE");
-        case trace_kind::queue: return async("QUEUE");
-        case trace_kind::pack: return span("\"PACK\"");
-        case trace_kind::collective: return span(detail);
-        case trace_kind::unpack: return span("\"UNPACK\"");
+        case trace_kind::negotiate: return async("NEGOTIATE", "NEGOTIATE_" + operation.substr(1, operation.size() - 2));
+        case trace_kind::queue: return async("QUEUE", "QUEUE");
+        case trace_kind::pack: return span(as_horovod_ ? "\"MEMCPY_IN_FUSION_BUFFER\"" : "\"PACK\"");
+        case trace_kind::collective: return span(as_horovod_ ? operation : detail);
+        case trace_kind::unpack: return span(as_horovod_ ? "\"MEMCPY_OUT_FUSION_BUFFER\"" : "\"UNPACK\"");
         case trace_kind::cycle: break;
     }
-    return fmt::format(R"({{"ph":"X","cat":"cycle","name":"ROUND","pid":{},"tid":0,"ts":{:.3f},"dur":{:.3f}}})", rank_, begin,
-                       length);
+    return fmt::format(R"({{"ph":"X","cat":"cycle","name":"{}","pid":{},"tid":0,"ts":{:.3f},"dur":{:.3f}}})",
+                       as_horovod_ ? "CYCLE_START" : "ROUND", rank_, begin, length);
 }
 
 clock_offset estimate_offset(std::span<clock_reading const> readings) noexcept {

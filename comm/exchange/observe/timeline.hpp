@@ -58,7 +58,8 @@ class timeline {
 
     /// Opens FOLDER/timeline-RANK.json, making the folder. Stops first if it runs. Throws errc::system.
     void start(std::string const& folder, clock_offset offset, bool mark_cycles);
-    /// The same into a file of that name, in a folder that is there.
+    /// The same into a file of that name, in a folder that is there, with Horovod's names of events: NEGOTIATE_ALLREDUCE, QUEUE,
+    /// ALLREDUCE, MEMCPY_IN_FUSION_BUFFER, MEMCPY_OUT_FUSION_BUFFER, CYCLE_START.
     void start_file(std::string const& path, clock_offset offset, bool mark_cycles);
     void stop();
 
@@ -76,6 +77,7 @@ class timeline {
   private:
     static constexpr std::size_t room = std::size_t{1} << 16;
 
+    void open(std::string const& path, clock_offset offset, bool mark_cycles, bool as_horovod);
     void write_events();
     void drain();
     void put(std::string const& line);
@@ -93,6 +95,7 @@ class timeline {
     std::condition_variable wake_;
     std::mutex wake_guard_;
     int fd_ = -1;
+    bool as_horovod_ = false;
     std::string buffer_;
     std::string path_;
     std::thread writer_;

@@ -89,6 +89,7 @@ struct exchange_request {
     std::vector<tensor_spec> tensors;
     /// Where each tensor lies on that rank, or empty: fused tensors are put into this order, in which they may lie gap-free.
     std::vector<std::uint64_t> places{};
+    std::int64_t since_us = 0;  ///< when that rank submitted it, since the epoch (UTC); of what is announced
 
     bool operator==(exchange_request const&) const = default;
 };

@@ -116,6 +116,7 @@ void write(writer& to, exchange_request const& what) {
     for (auto const& each : what.tensors) write(to, each);
     to.number(static_cast<std::uint32_t>(what.places.size()));
     for (std::uint64_t const each : what.places) to.number(each);
+    to.number(what.since_us);
 }
 
 exchange_request read_request(reader& from) {
@@ -134,6 +135,7 @@ exchange_request read_request(reader& from) {
     for (auto& each : what.tensors) each = read_tensor(from);
     what.places.resize(from.count(8));
     for (auto& each : what.places) each = from.number<std::uint64_t>();
+    what.since_us = from.number<std::int64_t>();
     return what;
 }
 
@@ -148,7 +150,7 @@ std::vector<std::byte> encode(std::span<exchange_request const> requests) {
 
 std::vector<exchange_request> decode_requests(std::span<std::byte const> bytes) {
     reader from(bytes);
-    constexpr std::size_t least = 4 + 1 + 1 + 8 + 8 + 2 + 4 + 4 + 4 + 4;
+    constexpr std::size_t least = 4 + 1 + 1 + 8 + 8 + 2 + 4 + 4 + 4 + 4 + 8;
     std::vector<exchange_request> requests(from.count(least));
     for (auto& each : requests) each = read_request(from);
     return requests;

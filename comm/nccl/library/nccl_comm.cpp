@@ -90,7 +90,7 @@ void nccl_comm::wait_ready(std::string_view what, duration deadline) {
     while (state() == in_progress) {
         if (deadline.count() > 0 && clock::now() - begin > deadline) {
             std::string const why = fmt::format(
-                "{}: {} within {}; a rank is late, has failed, or cannot be reached (NCCL_DEBUG=INFO "
+                "{}: {} within {}: timed out; a rank is late, has failed, or cannot be reached (NCCL_DEBUG=INFO "
                 "tells what NCCL does, NCCL_SOCKET_IFNAME which network it takes)",
                 speaker_, what, format_duration(deadline));
             give_up(why);

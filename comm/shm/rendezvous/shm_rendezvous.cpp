@@ -59,7 +59,7 @@ void shm_rendezvous::connect_to_rank_0() {
                          speaker());
         if (now_s() > until_)
             throw comm_error(errc::timeout,
-                             fmt::format("{}: rank 0 on {} did not come within {}{}; look at its output", speaker(),
+                             fmt::format("{}: timed out, rank 0 on {} did not come within {}{}; look at its output", speaker(),
                                          request_.host, format_duration(request_.deadline),
                                          others ? ", and another user holds the socket " + request_.key : std::string{}),
                              {0});
@@ -319,7 +319,7 @@ void shm_rendezvous::fail_by_deadline(named_ranks const& missing, std::string_vi
     std::string const of =
         whose == nullptr ? std::string{} : fmt::format(" by the clock of rank {}, which came first", whose->record.rank);
     fail_on_all(errc::timeout,
-                fmt::format("{}: {} {} within {}{}; look at what they printed, or give a longer deadline", speaker(),
+                fmt::format("{}: timed out, {} {} within {}{}; look at what they printed, or give a longer deadline", speaker(),
                             missing.text, did_not, format_duration(request_.deadline), of),
                 missing.ranks);
 }

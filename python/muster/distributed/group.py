@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
@@ -12,10 +13,11 @@ from muster.distributed import communicators
 from muster.distributed.lost_works import loses_works
 from muster.distributed.reductions import TYPES
 from muster.distributed.work import Ended, Work
-from muster.errors import CollectiveError
+from muster.errors import CollectiveError, MessageError
 
 _SHORT = {native.F32: "f32", native.F64: "f64", native.F16: "f16", native.BF16: "bf16", native.I32: "i32", native.I64: "i64", native.U8: "u8", native.I8: "i8"}
 _LARGE = 1 << 20  # bytes
+_UNMET = "none of these calls is on all of them"  # the exchange's words for calls that never meet
 
 
 class _Names:
@@ -60,7 +62,7 @@ class Group(dist.ProcessGroup):
 
     def __init__(self, store, rank: int, size: int, timeout: float, label: str, ranks: List[int], communicator: communicators.Communicator, mail: Callable[[], Any]) -> None:
         try:
-            super().__init__(store, rank, size)
+            super().__init__(dist.HashStore(), rank, size)  # it would keep the real one as long as anyone keeps the group
         except TypeError:  # torch 1.13
             super().__init__(rank, size)
         self._rank, self._size = rank, size
@@ -71,8 +73,11 @@ class Group(dist.ProcessGroup):
         self._comm = communicator.comm
         self._set = communicator.set
         self._make_mail = mail
+        self._store = store
+        self._splits = 0
         self._mail: Any = None
         self._group_name, self._group_desc = label, "undefined"
+        self._last_unmet = ""
         self._names: Dict[Tuple[str, int, int], _Names] = {}
         self._calls = 0
         self._coalescing: Optional[List[Work]] = None
@@ -115,8 +120,19 @@ class Group(dist.ProcessGroup):
         return False
 
     @property
-    def supports_splitting(self) -> bool:
-        return False
+    def group_name(self) -> str:
+        return self._group_name
+
+    @property
+    def group_desc(self) -> str:
+        return self._group_desc
+
+    @property
+    def _device_types(self) -> List[torch.device]:
+        if self._others is None:
+            self._find_others()
+        names = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+        return [torch.device(name) for name in dict.fromkeys([*names, *self._others])]
 
     def _get_backend(self, device):
         other = self._other_for(torch.device(device).type)
@@ -216,17 +232,26 @@ class Group(dist.ProcessGroup):
                 pass
 
     def _explain(self, error: Exception) -> Exception:
-        """What `wait` raises of it: with the ranks of the world, where this group has only some of them."""
-        if not isinstance(error, CollectiveError):
+        """What `wait` raises of it: in text and attributes with the ranks of the world, where this group has only some of them."""
+        if not isinstance(error, CollectiveError) or isinstance(error, MessageError):
             return error
-        if self._communicator is not None:
+        unmet = error.reason.partition(_UNMET)[2]
+        if unmet and unmet != self._last_unmet:  # all that was under way has failed, on all ranks: the turns begin anew
+            self._last_unmet = unmet
+            self._names.clear()
+        elif not unmet and self._communicator is not None:
             self._communicator.note_failure()
-        if not self._ranks or error.code == native.E_USAGE or getattr(error, "_of_world", False):
+        if not self._ranks:
             return error
         ranks = tuple(self._ranks[rank] for rank in error.ranks if rank < len(self._ranks))
-        told = CollectiveError(f"{error.reason} (ranks are those of the process group {self._label}, which has the ranks {self._ranks} of all)", error.code, ranks)
+        reason = re.sub(r"\b(rank|root) (\d+)( of \d+)?\b", self._in_world, error.reason)
+        told = CollectiveError(f"{reason} (in the process group {self._label}, which has the ranks {self._ranks})", error.code, ranks)
         told.tensor = error.tensor
         return told
+
+    def _in_world(self, found: "re.Match[str]") -> str:
+        number = int(found.group(2))
+        return f"{found.group(1)} {self._ranks[number]}" if number < len(self._ranks) else found.group(0)
 
     def _together(self, works: List[Work], result: List[torch.Tensor], opts) -> Work:
         def finish() -> None:

@@ -22,7 +22,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 import torch
 import _muster_native as native
 from muster._torch_types import plain
-from muster.errors import CollectiveError
+from muster.errors import MessageError
 
 _HEADER = struct.Struct("<qq")  # tag, bytes
 _HELLO = struct.Struct("<q")  # rank
@@ -70,7 +70,7 @@ class Message:
         self._mail = mail
         self._receives = receives
         self._ended = threading.Event()
-        self._error: Optional[CollectiveError] = None
+        self._error: Optional[MessageError] = None
         self._tell: Optional[Callable[[int], None]] = None
 
     def when_known(self, tell: Callable[[int], None]) -> None:
@@ -79,7 +79,7 @@ class Message:
         if self._ended.is_set():
             tell(self.peer)
 
-    def end(self, error: Optional[CollectiveError] = None) -> None:
+    def end(self, error: Optional[MessageError] = None) -> None:
         self._error = error
         if self._tell is not None:
             self._tell(self.peer)
@@ -97,7 +97,7 @@ class Message:
         return True
 
     def wait(self, seconds: float = 0) -> None:
-        """Raises CollectiveError if it has failed. With `seconds`: if it has not ended by then."""
+        """Raises MessageError if it has failed. With `seconds`: if it has not ended by then."""
         if seconds > 0 and not self._ended.wait(seconds):
             self._mail.forget(self, self._mail.late(self, self._receives))
         self._ended.wait()
@@ -112,7 +112,7 @@ class _Link:
         self._mail, self._peer = mail, peer
         self.messages: "queue.SimpleQueue[Optional[Message]]" = queue.SimpleQueue()
         self.socket: Optional[socket.socket] = None
-        self.failed: Optional[CollectiveError] = None
+        self.failed: Optional[MessageError] = None
         threading.Thread(target=self._run, name=f"muster-send-{peer}", daemon=True).start()
 
     def is_broken(self) -> bool:
@@ -129,8 +129,8 @@ class _Link:
     def _run(self) -> None:
         try:
             self.socket = self._mail.connect(self._peer)
-        except (OSError, EOFError, CollectiveError) as error:
-            self.failed = error if isinstance(error, CollectiveError) else self._mail.unreachable(self._peer, error)
+        except (OSError, EOFError, MessageError) as error:
+            self.failed = error if isinstance(error, MessageError) else self._mail.unreachable(self._peer, error)
         while True:
             message = self.messages.get()
             if message is None:
@@ -158,7 +158,7 @@ class Mail:
         self._links: Dict[int, _Link] = {}
         self._posted: List[Message] = []
         self._came: List[Tuple[int, int, bytearray]] = []
-        self._left: Dict[int, CollectiveError] = {}
+        self._left: Dict[int, MessageError] = {}
         self._inbound: List[socket.socket] = []
         self._closed = False
         self._key = secrets.token_bytes(32)
@@ -215,16 +215,16 @@ class Mail:
 
     # ------------------------------------------------------------------------------------------------ errors
 
-    def unreachable(self, peer: int, error: BaseException) -> CollectiveError:
-        return CollectiveError(f"{self._name_of(peer)} has ended or has left the process group: a message to or from it failed ({error or 'closed'})", native.E_PEER, (peer,))
+    def unreachable(self, peer: int, error: BaseException) -> MessageError:
+        return MessageError(f"{self._name_of(peer)} has ended or has left the process group: a message to or from it failed ({error or 'closed'})", native.E_PEER, (peer,))
 
-    def late(self, message: Message, receives: bool) -> CollectiveError:
+    def late(self, message: Message, receives: bool) -> MessageError:
         if message.peer < 0:
-            return CollectiveError(f"no rank has sent a message with tag {message.tag} in time", native.E_TIMEOUT)
+            return MessageError(f"no rank has sent a message with tag {message.tag} in time", native.E_TIMEOUT)
         what = "has sent no message with tag {} in time" if receives else "has not taken a message with tag {} in time"
-        return CollectiveError(f"{self._name_of(message.peer)} {what.format(message.tag)}", native.E_TIMEOUT, (message.peer,))
+        return MessageError(f"{self._name_of(message.peer)} {what.format(message.tag)}", native.E_TIMEOUT, (message.peer,))
 
-    def forget(self, message: Message, error: CollectiveError) -> None:
+    def forget(self, message: Message, error: MessageError) -> None:
         with self._lock:
             if message in self._posted:
                 self._posted.remove(message)
@@ -239,7 +239,7 @@ class Mail:
         if message.peer < 0:
             others = [peer for peer in range(self._size) if peer != self._rank]
             if all(self._is_gone(peer) for peer in others):
-                self.forget(message, CollectiveError("all ranks that could send a message have ended", native.E_PEER, tuple(others)))
+                self.forget(message, MessageError("all ranks that could send a message have ended", native.E_PEER, tuple(others)))
         elif self._is_gone(message.peer):
             self.forget(message, self._left.get(message.peer) or self.unreachable(message.peer, EOFError()))
 
@@ -261,7 +261,7 @@ class Mail:
         until, pause = time.monotonic() + self._timeout, 0.001
         while self._store.add(f"muster/mailing/{peer}", 0) == 0:
             if self._closed or time.monotonic() > until:
-                raise CollectiveError(f"{self._name_of(peer)} has begun no send or recv in time", native.E_TIMEOUT, (peer,))
+                raise MessageError(f"{self._name_of(peer)} has begun no send or recv in time", native.E_TIMEOUT, (peer,))
             time.sleep(pause)
             pause = min(0.05, pause * 2)
         place, name, address, key = self._store.get(f"muster/mail/{peer}").decode().split("\n")
@@ -350,7 +350,7 @@ class Mail:
         message.peer = sender
         if len(data) != len(message.memory):
             text = f"{self._name_of(sender)} sent {len(data)} bytes with tag {message.tag}, the tensor to receive into has {len(message.memory)} bytes"
-            message.end(CollectiveError(text, native.E_PEER, (sender,)))
+            message.end(MessageError(text, native.E_PEER, (sender,)))
             return
         message.memory[:] = data
         message.end()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import List
 
 import torch
 import _muster_native as native
@@ -10,6 +10,24 @@ from muster._torch_types import has_plain_memory, plain
 from muster.distributed.group import Group, deal_out, flat_of, one, overlap
 from muster.distributed.reductions import as_bytes
 from muster.distributed.work import Work
+
+
+class _Received:
+    """A request whose ranks send to each other. It fails where they have sent this rank other numbers of elements than it expects of them."""
+
+    def __init__(self, request, what: str, me: int, expected: List[int], wider: int) -> None:
+        self._request, self._what, self._me, self._expected, self._wider = request, what, me, expected, wider
+        self.poll, self.wait_for = request.poll, request.wait_for
+
+    def wait(self, *seconds: float) -> None:
+        told = f"{self._what}: rank {self._me} expects {self._expected} elements of the ranks, and they send it"
+        try:
+            self._request.wait(*seconds)
+        except ValueError as error:
+            raise ValueError(f"{told} another number in all: {error}") from None
+        sent = [rows // self._wider for rows in self._request.rows()]
+        if sent != self._expected:
+            raise ValueError(f"{told} {sent}; give what each rank expects the sizes of what the others send it")
 
 
 class MovingGroup(Group):
@@ -79,13 +97,13 @@ class MovingGroup(Group):
         works = [self.allgather([list(into)], [given], opts) for into, given in zip(zip(*output_lists), inputs)]
         return self._together(works, [tensor for into in output_lists for tensor in into], opts)
 
-    def _exchange(self, word: str, given: torch.Tensor, flat: torch.Tensor, splits: Optional[List[int]], count: int):
-        """An alltoall of elements: both flat, of one type."""
+    def _exchange(self, what: str, word: str, given: torch.Tensor, flat: torch.Tensor, splits: List[int], expected: List[int]) -> _Received:
+        """An alltoall of elements: both flat, of one type, so many for each rank and expected of each."""
         raw, out = as_bytes(plain(given)), as_bytes(flat)
         wider = raw.numel() // given.numel() if given.numel() else (2 if given.dtype.is_complex and raw.dtype is not torch.uint8 else given.element_size() // raw.element_size())
-        if splits is not None:
-            splits = [rows * wider for rows in splits]
-        return self._submit(native.ALLTOALL, word, 0, raw.reshape(-1), out.reshape(-1), splits=splits, count=count, shape=(raw.numel(),), keep=(given, flat))
+        splits = [rows * wider for rows in splits]
+        request = self._submit(native.ALLTOALL, word, 0, raw.reshape(-1), out.reshape(-1), splits=splits, count=0, shape=(raw.numel(),), keep=(given, flat))
+        return _Received(request, what, self._ranks[self._rank] if self._ranks else self._rank, expected, wider)
 
     def gather(self, outputs, inputs, opts=None) -> Work:
         given = one(inputs)
@@ -98,7 +116,8 @@ class MovingGroup(Group):
             raise ValueError(f"gather: {len(into)} output tensors for {self._size} ranks; give one for each")
         flat = torch.empty(sum(tensor.numel() for tensor in into), dtype=given.dtype, device=given.device)
         splits = [given.numel() if rank == root else 0 for rank in range(self._size)]
-        request = self._exchange(f"gather{root}", given.reshape(-1), flat, splits, 0)
+        expected = [tensor.numel() for tensor in into] or [0] * self._size
+        request = self._exchange("gather", f"gather{root}", given.reshape(-1), flat, splits, expected)
         return self._begun("gather", (request,), into, (lambda: deal_out(flat, into)) if into else None, opts)
 
     def gather_single(self, output, input, opts=None) -> Work:
@@ -119,7 +138,8 @@ class MovingGroup(Group):
         flat = flat_of(given) if given else torch.empty(0, dtype=output.dtype, device=output.device)
         mine = torch.empty(output.numel(), dtype=output.dtype, device=output.device)
         splits = [tensor.numel() for tensor in given] if given else [0] * self._size
-        request = self._exchange(f"scatter{root}", flat, mine, splits, 0)
+        expected = [output.numel() if rank == root else 0 for rank in range(self._size)]
+        request = self._exchange("scatter", f"scatter{root}", flat, mine, splits, expected)
         return self._begun("scatter", (request,), [output], lambda: output.copy_(mine.view(output.shape)), opts)
 
     def all_to_all_single(self, output, input, output_splits=None, input_splits=None, opts=None) -> Work:
@@ -144,10 +164,13 @@ class MovingGroup(Group):
     alltoall_base = all_to_all_single
 
     def _all_to_all(self, output, input, splits, output_splits, row, opts) -> Work:
-        if output_splits and sum(output_splits) != output.shape[0]:
-            raise ValueError(f"all_to_all: the output has {output.shape[0]} rows, its splits are {list(output_splits)}")
+        if output_splits and (len(output_splits) != self._size or sum(output_splits) != output.shape[0]):
+            raise ValueError(f"all_to_all: the output has {output.shape[0]} rows, its splits are {list(output_splits)} for {self._size} ranks")
+        if not output_splits and output.shape[0] % self._size:
+            raise ValueError(f"all_to_all: the output's {output.shape[0]} rows cannot come evenly from {self._size} ranks; give splits")
+        expected = [rows * row for rows in output_splits or [output.shape[0] // self._size] * self._size]
         whole = output if has_plain_memory(output) and not overlap(input, output) else torch.empty(output.shape, dtype=output.dtype, device=output.device)
-        request = self._exchange("alltoall", plain(input).view(-1), whole.view(-1), splits, 0)
+        request = self._exchange("all_to_all", "alltoall", plain(input).view(-1), whole.view(-1), splits, expected)
         return self._begun("all_to_all", (request,), [output], None if whole is output else lambda: output.copy_(whole), opts)
 
     def alltoall(self, outputs, inputs, opts=None) -> Work:
@@ -158,5 +181,6 @@ class MovingGroup(Group):
         if len(outputs) != self._size or len(inputs) != self._size:
             raise ValueError(f"all_to_all: {len(inputs)} input and {len(outputs)} output tensors for {self._size} ranks; give one for each")
         flat = torch.empty(sum(tensor.numel() for tensor in outputs), dtype=outputs[0].dtype, device=outputs[0].device)
-        request = self._exchange("alltoall", flat_of(inputs), flat, [tensor.numel() for tensor in inputs], 0)
+        splits, expected = [tensor.numel() for tensor in inputs], [tensor.numel() for tensor in outputs]
+        request = self._exchange("all_to_all", "alltoall", flat_of(inputs), flat, splits, expected)
         return self._begun("all_to_all", (request,), outputs, lambda: deal_out(flat, outputs), opts)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import List
+
 import torch
+import torch.distributed as dist
 import _muster_native as native
 from muster import world
 from muster._torch_types import has_plain_memory
@@ -10,6 +14,7 @@ from muster.distributed import communicators
 from muster.distributed.group import one
 from muster.distributed.reducing import ReducingGroup
 from muster.distributed.work import Work
+from muster.errors import CollectiveError
 
 
 class MusterProcessGroup(ReducingGroup):
@@ -17,6 +22,8 @@ class MusterProcessGroup(ReducingGroup):
 
     Every member calls the same collectives in the same order. The calls are matched by kind, type, size and their number among such.
     """
+
+    is_of_muster = True
 
     # ------------------------------------------------------------------------------------------------ barriers
 
@@ -28,8 +35,49 @@ class MusterProcessGroup(ReducingGroup):
         return self._begun("barrier", (self._submit_barrier(),), [], None, opts)
 
     def monitored_barrier(self, timeout=None, wait_all_ranks: bool = False) -> None:
-        """Blocks until all ranks are here. After `timeout` the CollectiveError names the ranks that are not, all of them in any case."""
-        Work(self, "barrier", (self._submit_barrier(),), [], None, None).wait(timeout)
+        """Blocks until all ranks are here. After `timeout` the CollectiveError of rank 0 names, in torch's words, the first rank that is not, or with
+        `wait_all_ranks` all of them; its `ranks` are all of them in any case."""
+        if isinstance(timeout, (int, float)):
+            timeout = timedelta(seconds=timeout)
+        milliseconds = round((self._timeout if timeout is None else timeout.total_seconds()) * 1000)
+        me = self._ranks[self._rank] if self._ranks else self._rank
+        if milliseconds <= 0:
+            raise CollectiveError(f"Rank {me} timed out in monitoredBarrier after {milliseconds} ms.", native.E_TIMEOUT)
+        try:
+            Work(self, "barrier", (self._submit_barrier(),), [], None, None).wait(timeout)
+        except CollectiveError as error:
+            raise CollectiveError(f"{self._of_barrier(me, error.ranks, wait_all_ranks, milliseconds)}: {error.reason}", error.code, error.ranks) from None
+
+    def _of_barrier(self, me: int, missing, wait_all_ranks: bool, milliseconds: int) -> str:
+        first = self._ranks[0] if self._ranks else 0
+        if self._rank != 0:
+            return f"Rank {me} successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank {first}"
+        if wait_all_ranks:
+            return f"Ranks {', '.join(map(str, missing))} failed to pass monitoredBarrier in {milliseconds} ms"
+        return f"Rank {missing[0] if missing else '?'} failed to pass monitoredBarrier in {milliseconds} ms"
+
+    # ------------------------------------------------------------------------------------------------ groups of some of its ranks
+
+    supports_splitting = True
+
+    def comm_split_count(self) -> int:
+        return self._splits
+
+    def split_group(self, ranks, timeout=None, opts=None, group_name=None, group_desc=None, device_types=None):
+        """The group of these ranks of this one, in their order; None on the others. Collective over those."""
+        self._splits += 1
+        if self._rank not in ranks:
+            return None
+        world_ranks = [self._ranks[rank] if self._ranks else rank for rank in ranks]
+        name = group_name or f"{self._group_name}:split:{self._splits}:{','.join(map(str, ranks))}"
+        seconds = self._timeout if timeout is None else timeout.total_seconds()
+        made = _make(dist.PrefixStore(f"{name}/", self._store), list(ranks).index(self._rank), len(ranks), seconds, world_ranks, name)
+        made.setGroupName(name)
+        made.setGroupDesc(group_desc or "undefined")
+        return made
+
+    def get_group_store(self):
+        return self._store
 
     # ------------------------------------------------------------------------------------------------ several at once
 
@@ -87,7 +135,7 @@ class MusterProcessGroup(ReducingGroup):
             return
         communicator, self._communicator = self._communicator, None
         mail, self._mail = self._mail, None
-        self._make_mail = None  # holds the store, whose server must end with the group though a Work is kept
+        self._make_mail = self._store = None  # the store's server must end with the group though a Work is kept
         if mail is not None:
             mail.close()
         communicator.end()
@@ -107,12 +155,14 @@ def create(options, backend_options=None) -> MusterProcessGroup:
     Raises:
         CollectiveError: members are missing or cannot reach each other.
     """
-    store, rank, size = options.store, options.group_rank, options.group_size
-    timeout = options.timeout.total_seconds()
-    ranks = list(options.global_ranks_in_group)
+    seconds = options.timeout.total_seconds()
+    return _make(options.store, options.group_rank, options.group_size, seconds, list(options.global_ranks_in_group), str(options.group_id))
+
+
+def _make(store, rank: int, size: int, timeout: float, ranks: List[int], name: str) -> MusterProcessGroup:
     if ranks == list(range(size)) and communicators.is_joined(rank, size):
         ranks = []
-    label = str(options.group_id)[:12]
+    label = name[:12]
     if ranks and world.is_initialized() and world.cross_size() > 1:
         communicator = communicators.of_world(ranks, label)
     elif ranks:

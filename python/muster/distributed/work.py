@@ -52,6 +52,7 @@ class Work(dist._Work):
         with self._lock:
             if self._done:
                 return
+            group = self._group
             try:
                 for request in self._requests:
                     if not request.poll() and not request.wait_for(self._seconds(timeout)):
@@ -60,7 +61,7 @@ class Work(dist._Work):
                 if self._finish is not None:
                     self._finish()
             except Exception as error:  # Ctrl-C leaves it as it is
-                self._error = self._group._explain(error)
+                self._error = group._explain(error)
             self._done = True
             self._finish = None
             self._requests = ()
@@ -68,10 +69,16 @@ class Work(dist._Work):
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """Blocks until it has ended; True. Raises CollectiveError, which names the ranks at fault, if it has failed or has not ended in time."""
         self._end(timeout)
-        self._group._forget(self)
+        self._forget()
         if self._error is not None:
             raise self._error
         return True
+
+    def _forget(self) -> None:
+        """What has ended keeps no group, which ends with its last user."""
+        group, self._group = self._group, None
+        if group is not None:
+            group._forget(self)
 
     def synchronize(self) -> None:
         self.wait()
@@ -124,7 +131,7 @@ class Work(dist._Work):
 
     def _complete(self) -> None:
         """Completes the future; once."""
-        self._group._forget(self)
+        self._forget()
         first, self._first = self._first, None
         first.set_result(None)
 
@@ -133,7 +140,7 @@ class Ended(Work):
     """A collective that had nothing to do."""
 
     def __init__(self, group, result: List[torch.Tensor]) -> None:
-        super().__init__(group, "nothing", (), result, None, None)
+        super().__init__(None, "nothing", (), result, None, None)
         self._done = True
 
 

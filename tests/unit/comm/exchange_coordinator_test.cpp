@@ -47,8 +47,34 @@ TEST(coordinator, a_mismatch_names_tensor_ranks_and_both_values) {
     ASSERT_EQ(ready.size(), 1u);
     EXPECT_EQ(
         ready[0].fault,
-        "allreduce of \"w\": shape [4] on ranks 0 (n0), 1 (n1), but shape [5] on rank 2 (n2); submit it alike on all ranks");
+        "allreduce of \"w\": shape [4] on rank 0 (n0), rank 1 (n1), but shape [5] on rank 2 (n2); submit it alike on all ranks");
     EXPECT_THAT(ready[0].culprits, ElementsAre(2));
+}
+
+TEST(coordinator, calls_that_never_meet_are_told_with_what_each_rank_waits_in) {
+    coordinator all({"n0", "n0", "n1"});
+    auto const at = [](exchange_request what, std::int64_t since_us) {
+        what.since_us = since_us;
+        return what;
+    };
+    constexpr std::int64_t day = 86'400'000'000;
+    all.announce(0, at(tensor("a"), day + 1'000'000));
+    all.announce(1, at(tensor("b"), 2'500'000));
+    all.announce(2, at(tensor("later", 4, exchange_kind::allgather), 3'000'000));
+    all.announce(2, at(tensor("a"), 86'399'999'000));
+    EXPECT_TRUE(all.take_ready().empty());
+    std::string const waits =
+        "rank 0 (n0) waits in allreduce of \"a\" since 00:00:01.000000 UTC; rank 1 (n0) waits in allreduce of \"b\" since "
+        "00:00:02.500000 UTC; rank 2 (n1) waits in allgather of \"later\" since 00:00:03.000000 UTC, allreduce of \"a\" since "
+        "23:59:59.999000 UTC";
+    EXPECT_EQ(all.who_waits_in_what(), waits);
+    auto const told = all.never_meet();
+    EXPECT_EQ(told.fault, "all ranks wait, and none of these calls is on all of them: " + waits +
+                              "; call the same on all ranks, in the same order");
+    EXPECT_THAT(told.culprits, ElementsAre(1, 2));
+    EXPECT_TRUE(all.waiting().empty());
+    EXPECT_EQ(all.who_waits_in_what(),
+              "rank 0 (n0) has announced no call; rank 1 (n0) has announced no call; rank 2 (n1) has announced no call");
 }
 
 TEST(coordinator, what_is_the_matter_of_some_waits_for_these_alone) {
@@ -104,7 +130,7 @@ TEST(coordinator, a_list_with_more_ranks_waits_for_them_and_is_a_mismatch_then) 
     EXPECT_THAT(all.waiting().at(0).missing, ElementsAre(2));
     all.announce(2, three);
     EXPECT_THAT(all.take_ready().at(0).fault,
-                HasSubstr("ranks [0, 1] on rank 0 (n0), but ranks [0, 1, 2] on ranks 1 (n0), 2 (n1)"));
+                HasSubstr("ranks [0, 1] on rank 0 (n0), but ranks [0, 1, 2] on rank 1 (n0), rank 2 (n1)"));
 }
 
 TEST(coordinator, a_group_of_allgathers_has_the_rows_of_each_tensor) {

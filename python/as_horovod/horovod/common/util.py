@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import os
 from typing import Any, Iterator, List, Optional, Sequence, TypeVar
@@ -29,6 +30,53 @@ def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:
     import torch
 
     return torch.cuda.is_available()
+
+
+_cache = functools.lru_cache(maxsize=None)
+
+
+def mpi_built(verbose: bool = False) -> bool:
+    """Whether muster can use MPI here."""
+    return _built("mpi_built")
+
+
+def gloo_built(verbose: bool = False) -> bool:
+    """True: the ranks start and meet without MPI, which is what programs ask by this."""
+    return True
+
+
+def nccl_built(verbose: bool = False) -> int:
+    """NCCL's version, 21805 for 2.18.5; 0 without."""
+    return _built("nccl_built")
+
+
+def ddl_built(verbose: bool = False) -> bool:
+    """False: IBM's DDL is not used."""
+    return False
+
+
+def ccl_built(verbose: bool = False) -> bool:
+    """False: Intel's oneCCL is not used."""
+    return False
+
+
+def _built(name: str) -> Any:
+    from muster import built
+
+    return getattr(built, name)()
+
+
+def get_average_backwards_compatibility_fun(reduce_ops: Any) -> Any:
+    """The function (op, average) -> op that lets a call say average=True or False in place of op; ValueError for both."""
+
+    def choose(op: Any, average: Optional[bool]) -> Any:
+        if op is not None and average is not None:
+            raise ValueError("op and average are both given; give op alone")
+        if op is not None:
+            return op
+        return reduce_ops.Sum if average is False else reduce_ops.Average
+
+    return choose
 
 
 @contextlib.contextmanager

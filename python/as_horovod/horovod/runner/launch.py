@@ -84,6 +84,16 @@ def muster_command(words: List[str], variables: Mapping[str, str]) -> Tuple[List
     return [*command, *to.words, "--", *program], {**to.variables, **_ssh_variables(to.ssh)}, to
 
 
+def map_options(command: List[str]) -> List[str]:
+    """Of a command of `muster run` the options that say where the ranks go, as `muster plan` takes them."""
+    words = command[: command.index("--")]
+    chosen: List[str] = []
+    for word, value in zip(words, words[1:]):
+        if word in ("-n", "--hosts", "--hostfile", "--slots-per-node"):
+            chosen += [word, value]
+    return chosen
+
+
 def _print_build() -> NoReturn:
     """Becomes `python3 -m muster`, with the package beside this one."""
     package = os.path.join(os.path.dirname(_own_folder()), "python")
@@ -115,4 +125,6 @@ def run_commandline(words: Optional[List[str]] = None) -> int:
     for note in to.notes:
         print(f"horovodrun: note: {note}", file=sys.stderr)
     sys.stderr.flush()
+    if to.shows_map:
+        subprocess.run([command[0], "plan", *map_options(command)], env={**os.environ, **variables}, stdout=sys.stderr.fileno())
     os.execve(command[0], command, {**os.environ, **variables})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
@@ -18,6 +19,7 @@ class Translation:
     has_hosts: bool = False
     discovery_script: Optional[str] = None
     ssh: List[str] = field(default_factory=list)  #: words for ssh
+    shows_map: bool = False  #: print where each rank goes before the start
     asks: Optional[str] = None  #: "help", "version" or "check-build": print that instead
 
 
@@ -112,6 +114,29 @@ def _cycle_time(to: Translation, option: str, values: List[str]) -> None:
     to.variables["HOROVOD_CYCLE_TIME"] = f"{_number(option, values[0]):g}"
 
 
+_OF_MPIRUN = ("tag-output", "timestamp-output", "display-map", "display-allocation", "display-devel-map", "x")
+
+
+def _mpi_args(to: Translation, option: str, values: List[str]) -> None:
+    """What mpirun prints with them is printed, and the variables of -x are set; the other words have no effect."""
+    words, left = shlex.split(values[0]), []
+    while words:
+        word = words.pop(0)
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-") or name not in _OF_MPIRUN or equals:
+            left.append(word)
+        elif name == "x":
+            if not words:
+                raise Refused(f"{option}: -x needs a variable: -x NAME=VALUE")
+            to.words += ["-x", words.pop(0)]
+        elif name.startswith("display"):
+            to.shows_map = True
+        else:
+            to.words += [f"--{name}"]
+    if left:
+        to.notes.append(f"{option}: {shlex.join(left)} has no effect: these words are for mpirun, and muster starts the ranks itself")
+
+
 def _variable(name: str, value: Optional[str] = None, whole: bool = True) -> Action:
     """Sets a variable to the option's value, or to `value` for an option that has none."""
 
@@ -187,7 +212,7 @@ OPTIONS: Tuple[Option, ...] = (
     Option(("--log-with-timestamp", "--no-log-hide-timestamp", "--log-without-timestamp", "--log-hide-timestamp"), (), _ignored("muster's log has times"), ""),
     Option(("--gloo", "--mpi", "--jsrun"), (), _ignored(_own), ""),
     Option(("--tcp",), (), _ignored(_own), ""),
-    Option(("--mpi-args",), ("WORDS",), _refused("they are for mpirun, which muster runs where it has to; `muster run --engine-args` adds words to it"), ""),
+    Option(("--mpi-args",), ("WORDS",), _mpi_args, "words for mpirun: --tag-output, --timestamp-output, --display-map and -x are done, others have no effect"),
     Option(("--binding-args",), ("WORDS",), _refused("muster binds ranks itself; `muster run --bind-to` says how"), ""),
     Option(("--disable-cache",), (), _ignored("nothing is kept between runs"), ""),
     Option(("--config-file",), ("FILE",), _refused("its settings are not read; give them as options, or `muster run` a muster.toml"), ""),

@@ -1,0 +1,1 @@
+"""Holds the helpers of Horovod's launcher that programs and tests import."""
