@@ -297,7 +297,7 @@ void print(exchange const& all, exchange_plan const& asked, std::vector<timed_ex
                            {"counters", parse_json_as<nlohmann::json>(to_json(count, 0), "the counters")},
                            {"rows", nlohmann::json::array()}};
         for (auto const& each : rows) out["rows"].push_back({{"name", each.name}, {"bytes", each.set->bytes()}, {"us", each.us}});
-        fmt::print("{}\n", out.dump(1));
+        fmt::print("{}\n", out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
         return;
     }
     if (all.size() == 1)

@@ -263,7 +263,7 @@ int predict_command(given_options const& given, environment const& variables) {
     auto const p = predict(given, variables);
     auto const json = given.text("json");
     if (json == "-")
-        fmt::print("{}\n", to_json(p).dump(1));
+        fmt::print("{}\n", to_json(p).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
     else
         fmt::print("{}", table_of(p));
     if (!json.empty() && json != "-") write_json_file(json, to_json(p));

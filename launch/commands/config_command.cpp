@@ -79,7 +79,8 @@ int path(std::vector<std::string> const& args, settings_sources const& sources) 
         files.push_back({{"path", whole}, {"exists", there}});
     }
     if (given.flag("json"))
-        fmt::print("{}\n", ordered_json{{"schema", "muster.config-path/1"}, {"files", files}}.dump(2));
+        fmt::print("{}\n", ordered_json{{"schema", "muster.config-path/1"}, {"files", files}}.dump(
+                               2, ' ', false, ordered_json::error_handler_t::replace));
     else
         fmt::print("{}", table.text());
     return 0;
@@ -97,7 +98,8 @@ int check(std::vector<std::string> const& args, settings_sources const& sources)
     auto const job = parse_job_file(*text, file, false);
     auto const found = parse_settings(*text, file).size() + (job ? job->settings.size() : 0);
     if (given.flag("json"))
-        fmt::print("{}\n", ordered_json{{"schema", "muster.config-check/1"}, {"file", file}, {"settings", found}}.dump(2));
+        fmt::print("{}\n", ordered_json{{"schema", "muster.config-check/1"}, {"file", file}, {"settings", found}}.dump(
+                               2, ' ', false, ordered_json::error_handler_t::replace));
     else
         fmt::print("{}: {} {}, no error\n", file, found, found == 1 ? "setting" : "settings");
     return 0;

@@ -175,5 +175,11 @@ for shell in zsh fish; do
         echo "not checked: the completion for $shell, which is not here"
     fi
 done
+# Names of files that are not UTF-8 end no output in JSON.
+odd=$'odd\xe9'
+mkdir "$odd"
+printf 'ranks = 2\n' >"$odd/muster.toml"
+expect_exit 0 env XDG_CONFIG_HOME="$PWD/$odd" "$MUSTER" config path --json
+expect_exit 0 "$MUSTER" config check --json "$odd/muster.toml"
 expect_exit 2 "$MUSTER" completion tcsh
 exit 0

@@ -100,6 +100,7 @@ TEST(gpu_use_record, keeps_the_mean_and_the_most) {
                                                 "node2 GPU 0/3: last not known"));
     EXPECT_NEAR(nodes[0].at, static_cast<double>(std::time(nullptr)), 60);
     EXPECT_FALSE(std::filesystem::exists(folder / "gpus.json.new"));
+    EXPECT_EQ(std::filesystem::status(folder / "gpus.json").permissions(), std::filesystem::perms(0600));
     std::filesystem::remove_all(folder);
     EXPECT_THAT(read_gpu_use(folder.string()), IsEmpty());
     std::ofstream(folder) << "a file, no folder";
