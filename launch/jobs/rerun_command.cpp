@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <set>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/process/files.hpp"
@@ -61,12 +63,14 @@ std::vector<std::string> differing_variables(std::string const& folder, environm
     std::vector<std::string> names;
     auto const text = read_text_file(folder + "/environment");
     auto const lines = now.shell_lines();
+    auto const present = split(lines, '\n');
+    std::set<std::string_view> const same(present.begin(), present.end());
     for (auto const line : split(text, '\n')) {
         auto const equals = line.find('=');
         if (equals == std::string_view::npos || is_passing(line)) continue;
         auto const is_given = [&](std::string const& word) { return word.starts_with(line.substr(0, equals + 1)); };
         if (std::any_of(options.begin(), options.end(), is_given)) continue;  // by --env
-        if (("\n" + lines).find(fmt::format("\n{}\n", line)) == std::string::npos) names.emplace_back(line.substr(0, equals));
+        if (!same.contains(line)) names.emplace_back(line.substr(0, equals));
     }
     return names;
 }

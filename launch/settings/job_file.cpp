@@ -79,9 +79,7 @@ std::optional<job_file> parse_job_file(std::string_view text, std::string_view o
         throw parse_error(origin, text, 0, "there is no table [job]; put one above the settings of the job", errc::config);
     auto* const job = node->as_table();
     if (job == nullptr) {
-        std::vector<std::string_view> own_keys;
-        for (auto const& [key, value] : document.root) own_keys.push_back(key.str());
-        toml_reader const root(document, document.root, "", own_keys);
+        toml_reader const root(document, document.root, "");
         root.refuse(section, "'job' must be a table: a line [job], and its keys below");
     }
     refuse_unknown(document, *job);

@@ -49,14 +49,15 @@ std::vector<std::string_view> known_keys() {
 
 /// A key that options have under this name although files do not.
 void refuse_other_names(toml_reader const& in, toml::table const& table) {
-    for (auto const& [key, value] : table)
+    for (auto const& [key, value] : table) {
+        if (find_configurable(key.str()) != nullptr) continue;
         for (auto const& row : settings()) {
-            if (find_configurable(key.str()) != nullptr) continue;
             if (row.name == key.str()) in.refuse_key(key.str(), fmt::format("'{}' is for the command line only", key.str()));
             for (auto const alias : words_of(row.aliases))
                 if (row.is_configurable() && alias.substr(alias.front() == '-') == key.str())
                     in.refuse_key(key.str(), fmt::format("unknown key '{}'; here it is called '{}'", key.str(), row.name));
         }
+    }
 }
 
 class settings_reader {
@@ -98,9 +99,7 @@ class settings_reader {
 std::vector<file_setting> read_settings(toml_document const& document, toml::table const& table, std::string const& path,
                                         std::string_view meaningless) {
     // Any key is known to this first reader, so that the better answers come before "unknown".
-    std::vector<std::string_view> own_keys;
-    for (auto const& [key, value] : table) own_keys.push_back(key.str());
-    toml_reader const any(document, table, path, own_keys);
+    toml_reader const any(document, table, path);
     refuse_other_names(any, table);
     if (!meaningless.empty() && any.has(meaningless))
         any.refuse_key(meaningless, fmt::format("'{}' has no meaning here", meaningless));

@@ -112,7 +112,7 @@ toml_document toml_document::parse(std::string_view text, std::string_view origi
 
 toml_reader::toml_reader(toml_document const& document, toml::table const& table, std::string path,
                          std::span<std::string_view const> known)
-    : document_(document), table_(table), path_(std::move(path)) {
+    : toml_reader(document, table, std::move(path)) {
     std::vector<std::string> const names(known.begin(), known.end());
     // In the order of the text, not of the names, so that the first mistake is shown first.
     std::vector<toml::key const*> keys;
@@ -251,6 +251,8 @@ std::vector<toml::table const*> toml_reader::tables(std::string_view key) const 
     if (!node) return found;
     if (!node->is_array())
         refuse(key, fmt::format("'{}' must be tables, written [[{}]], not {}", key, key, name_of(node->type())));
+    if (node->as_array()->size() > most_tables)
+        refuse(key, fmt::format("'{}' has {} tables; it must have at most {}", key, node->as_array()->size(), most_tables));
     for (auto const& item : *node->as_array()) {
         if (!item.is_table())
             refuse_at(item.source().begin, key, fmt::format("'{}' must hold tables, not {}", key, name_of(item.type())));

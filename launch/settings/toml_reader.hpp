@@ -39,6 +39,8 @@ class toml_fault : public parse_error {
     std::string key_;
 };
 
+inline constexpr std::size_t most_tables = 1000;  ///< of an array: a site's queues, which are compared with each other
+
 /// One table of a document. All reading functions throw toml_fault (errc::config) that shows the place: for a wrong type, a
 /// value outside its range, an empty text or one with control characters, and for a required key that is not there. The document
 /// must outlive it.
@@ -48,6 +50,9 @@ class toml_reader {
     /// naming the nearest one.
     toml_reader(toml_document const& document, toml::table const& table, std::string path,
                 std::span<std::string_view const> known);
+    /// Any key is known.
+    toml_reader(toml_document const& document, toml::table const& table, std::string path)
+        : document_(document), table_(table), path_(std::move(path)) {}
 
     bool has(std::string_view key) const { return table_.contains(key); }
     std::optional<std::string> text(std::string_view key) const;
@@ -62,7 +67,7 @@ class toml_reader {
     std::string choice(std::string_view key, std::span<std::string_view const> choices) const;
 
     toml::table const* table(std::string_view key) const;                ///< nullptr if it is not there
-    std::vector<toml::table const*> tables(std::string_view key) const;  ///< of an array of tables
+    std::vector<toml::table const*> tables(std::string_view key) const;  ///< of an array of at most most_tables tables
 
     /// Throws toml_fault for the value of `key` (or the table itself if there is none), or for the key's own name.
     [[noreturn]] void refuse(std::string_view key, std::string_view message) const;

@@ -22,10 +22,9 @@ std::vector<std::pair<std::string, std::string>> read_environment(toml_document 
     std::vector<std::pair<std::string, std::string>> variables;
     auto const* table = root.table(key);
     if (!table) return variables;
-    std::vector<std::string_view> own_keys;
-    for (auto const& [name, value] : *table) own_keys.push_back(name.str());
-    toml_reader const in(document, *table, key, own_keys);
-    for (auto const name : own_keys) {
+    toml_reader const in(document, *table, key);
+    for (auto const& [variable, value] : *table) {
+        auto const name = variable.str();
         if (!is_variable_name(name))
             in.refuse_key(name, "a variable's name holds letters, digits and _, and begins with no digit");
         variables.emplace_back(name, in.required_text(name));

@@ -24,3 +24,10 @@ mkdir broken
 LD_LIBRARY_PATH=$PWD/broken expect_exit 0 "$MUSTER" plan -n 2
 LD_LIBRARY_PATH=$PWD/broken expect_exit 125 "$MUSTER" run -n 2 -- true
 expect_contains stderr "cannot open the PMIx library" "broken/libpmix.so.2" "install PMIx"
+# One that is none is named by its file.
+other=$(ldconfig -p 2>/dev/null | sed -n 's/.*librt\.so\.1.* => //p' | head -n 1)
+if [ -e "$other" ]; then
+    ln -sf "$(readlink -f "$other")" broken/libpmix.so.2
+    LD_LIBRARY_PATH=$PWD/broken expect_exit 125 "$MUSTER" run -n 2 -- true
+    expect_contains stderr "the PMIx library $PWD/broken/libpmix.so.2 has no PMIx_" 'LD_LIBRARY_PATH'
+fi

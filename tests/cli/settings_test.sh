@@ -175,6 +175,15 @@ for shell in zsh fish; do
         echo "not checked: the completion for $shell, which is not here"
     fi
 done
+# Very many keys are read once each: by a comparison of each with each, either takes minutes.
+python3 -c 'print("\n".join(f"k{i} = 1" for i in range(90000)))' >many.toml
+sed 's/"mine"/"queues"/; /^\[settings\]/,$d' sites/mine.toml >queues.toml
+python3 -c 'print("\n".join(f"[[queue]]\nname = \"q{i}\"" for i in range(40000)))' >>queues.toml
+expect_exit 2 timeout 30 "$MUSTER" config check many.toml
+expect_contains stderr "many.toml:1:1: unknown key 'k0'"
+expect_exit 2 timeout 30 "$MUSTER" site show ./queues.toml
+expect_contains stderr "'queue' has 40000 tables; it must have at most 1000"
+
 # Names of files that are not UTF-8 end no output in JSON.
 odd=$'odd\xe9'
 mkdir "$odd"
