@@ -224,6 +224,7 @@ group open_group(place const& where, file const& parent, std::string const& name
 
 void keep_out_of_exit() noexcept {
     H5dont_atexit();
+    H5open();  // once MPI is initialised, it would have MPI_Finalize end it
 }
 
 std::vector<std::string> group_names(place const& where, file const& parent) {

@@ -86,8 +86,8 @@ file open_file(place const& where, property_list const& access, bool writable = 
 void close(place const& where, file&& handle);  ///< throws what a destructor would drop: here a write may fail
 group create_group(place const& where, file const& parent, std::string const& name);
 group open_group(place const& where, file const& parent, std::string const& name);
-/// For a program, before its first call of the library: that closes nothing at exit. What has to be closed is closed before; after a write that failed the
-/// library's own end reads freed memory (1.10).
+/// For a program, before its first call of the library and of MPI: that then closes nothing at exit or in MPI_Finalize. What has to be closed is closed
+/// before; after a write that failed the library's own end reads freed memory (1.10).
 void keep_out_of_exit() noexcept;
 
 /// The groups at the root, in order of name. Throws errc::invalid_data where there are more entries than a dataset has.

@@ -156,9 +156,9 @@ expect_equal "$(od -An -c -N 4 sheet.png | tr -d ' ')" '211PNG' "beginning of th
 printf 'label,a\n' >rows.csv
 for ((i = 0; i < 3000; ++i)); do echo "$((i % 10)),$((i % 256))"; done >>rows.csv
 if [ -e "$MUSTER_BIN/read_fault.so" ] && ! grep -q __asan_init "$STAGE"; then
-    for ((from = 1; from < 40; ++from)); do
+    for ((from = 1; from < 60; from += 4)); do
         env LD_PRELOAD="$MUSTER_BIN/read_fault.so" WRITE_FAULT_NAME=failing.h5.partial WRITE_FAULT_FROM=$from \
-            "$STAGE" convert rows.csv --from csv --label-column label --gzip 1 -o failing.h5 >"$OUT" 2>"$ERR"
+            "$STAGE" convert rows.csv --from csv --label-column label --gzip 1 --no-fsync -o failing.h5 >"$OUT" 2>"$ERR"
         status=$?
         [ $status = 0 ] && break
         expect_equal $status 125 "exit code where write $from fails"
@@ -166,6 +166,11 @@ if [ -e "$MUSTER_BIN/read_fault.so" ] && ! grep -q __asan_init "$STAGE"; then
         expect_true test ! -e failing.h5
     done
     expect_equal $((status == 0 && from > 3)) 1 'some writes failed, and none was left to fail'
+    for from in 3 9 15; do # two ranks, which end MPI
+        expect_exit 125 env LD_PRELOAD="$MUSTER_BIN/read_fault.so" WRITE_FAULT_NAME=failing.h5.partial WRITE_FAULT_FROM=$from \
+            "$MUSTER" run -q -n 2 -- "$STAGE" convert rows.csv --from csv --label-column label --gzip 1 -o failing.h5 --force
+        expect_contains stderr 'completing a dataset file failed on '
+    done
 fi
 expect_exit 125 bash -c 'ulimit -f 2; exec "$0" convert rows.csv --from csv --label-column label -o limited.h5' "$STAGE"
 expect_contains stderr 'File too large' 'ulimit -f'
