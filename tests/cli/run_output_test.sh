@@ -106,6 +106,15 @@ if unshare -m mount -t tmpfs none /dev/shm 2>/dev/null; then
     expect_contains stderr '/dev/shm is full there'
 fi
 
+# A user without an entry in passwd, as in many containers: Open MPI asks for HOME then.
+nobody=(setpriv --reuid=54321 --regid=54321 --clear-groups)
+if (cd / && "${nobody[@]}" test -x "$MUSTER") 2>/dev/null && ! getent passwd 54321 >/dev/null; then
+    expect_exit 0 env -C / -u HOME "${nobody[@]}" "$MUSTER" run -n 1 -- true
+    expect_contains stderr 'HOME is not set, and user 54321 has no entry in passwd'
+    expect_exit 0 env -C / HOME=/tmp "${nobody[@]}" "$MUSTER" run -n 1 -- true
+    expect_not_contains stderr passwd
+fi
+
 # A hang command that prints without end is ended, and what it printed first is shown.
 expect_exit 124 "$MUSTER" run -q -n 1 --timeout 1s --on-hang 'echo first; exec yes' -- sleep 100
 expect_contains stderr first '--on-hang: ended after the first 64 KiB'
