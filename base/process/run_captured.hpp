@@ -45,8 +45,8 @@ capture_options foreground();
 
 /// Runs `argv` (found along PATH of `variables`, no shell). Returns once it has ended, or at the latest `limit` after its start:
 /// then it and its process group are killed, and the status is 124. Descendants that outlive it do not hold this call. Status
-/// 125: it printed more than `output_limit`, was killed then, and the result holds what it had printed. Throws program_error if it is not there or cannot be executed, errc::system if
-/// no process can be made. Call it from the main thread, as start_process().
+/// 125: it printed more than `output_limit`, was killed then, and the result has what it had printed. Throws program_error if it
+/// is not there or cannot be executed, errc::system if no process can be made. Call it from the main thread, as start_process().
 command_output run_program(std::vector<std::string> const& argv, environment const& variables, capture_options const& how);
 
 /// The same with an empty standard input and all output kept. Never throws for what the command does; 127: there is no such
