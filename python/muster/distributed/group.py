@@ -75,6 +75,7 @@ class Group(dist.ProcessGroup):
         self._make_mail = mail
         self._store = store
         self._splits = 0
+        self._is_split = False
         self._mail: Any = None
         self._group_name, self._group_desc = label, "undefined"
         self._last_unmet = ""
@@ -129,6 +130,8 @@ class Group(dist.ProcessGroup):
 
     @property
     def _device_types(self) -> List[torch.device]:
+        if not self._is_split and self not in getattr(getattr(dist.distributed_c10d, "_world", None), "pg_map", {}):
+            return []  # it is being made: torch would attach a recorder to the C++ group, which has no backend
         if self._others is None:
             self._find_others()
         names = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
