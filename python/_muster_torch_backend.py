@@ -18,6 +18,7 @@ def register() -> None:
 
         if not dist.is_available() or hasattr(dist.Backend, "MUSTER"):
             return
+        getattr(dist.distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", set()).add("muster")  # it has a flight recorder
         _do_without_libuv(dist, torch.__version__.partition("+")[2])
         _adapt_functions(dist, dist.distributed_c10d)
         try:

@@ -50,8 +50,30 @@ class HostsUpdatedInterrupt(Exception):
         self.skip_sync = skip_sync
 
 
+_UNMET = re.compile(r"all ranks(?: of process set (\d+),[^,]*,)? wait, and none of these calls is on all of them(.*)", re.DOTALL)
+_last_unmet = ""
+
+
+def unmet_calls(reason: str) -> Tuple[int, str]:
+    """Of calls that never meet, which have all failed: (process set, what each rank waited in); (0, "") of any other reason."""
+    found = _UNMET.search(reason)
+    return (int(found.group(1) or 0), found.group(2)) if found else (0, "")
+
+
+def _begin_names_anew(reason: str) -> None:
+    """The ranks have called what has no name differently often."""
+    global _last_unmet
+    set, unmet = unmet_calls(reason)
+    if ".noname." in unmet and unmet != _last_unmet:
+        from muster import world
+
+        _last_unmet = unmet
+        world.forget_nameless(set)
+
+
 def _of_code(reason: str, code: int, ranks: Tuple[int, ...]) -> Exception:
     """The exception for a code of muster_comm.h: ValueError for wrong arguments, else CollectiveError."""
+    _begin_names_anew(reason)
     return ValueError(reason) if code == native.E_USAGE else CollectiveError(reason, code, ranks)
 
 

@@ -112,6 +112,12 @@ def nameless_part(kind: str, set: int) -> str:
     return f"noname.{next(numbers)}"
 
 
+def forget_nameless(set: int) -> None:
+    """Counts anew, on all ranks of the process set, what has no name there."""
+    for key in [key for key in _nameless if key[1] == set]:
+        del _nameless[key]
+
+
 def gather_numbers(numbers: Sequence[int], name: str) -> List[Tuple[int, ...]]:
     """Every rank's numbers (64 bits; the same number of them on each), in the order of the ranks. Collective, blocking."""
     import ctypes

@@ -208,6 +208,21 @@ def test_reduce_scatter():
     same(uneven, torch.full((rank + 1,), float(size * rank)))
 
 
+def test_what_torch_asks_of_a_group():
+    group = dist.distributed_c10d._get_default_group()
+    if not hasattr(dist.ProcessGroup, "_device_types"):  # torch 1
+        return
+    assert torch.device("cpu") in group._device_types and dist.distributed_c10d._get_object_coll_device() == "cpu"
+    if hasattr(dist, "split_group") and size > 1:
+        part = group.split_group(list(reversed(everyone))[: size - 1], group_desc="a part")
+        assert (part is None) == (rank == 0)
+        if part is not None:
+            tensor = torch.ones(1)
+            part.allreduce([tensor]).wait()
+            assert part.rank() == size - 1 - rank and part.size() == size - 1 and tensor == size - 1 and part.group_desc == "a part"
+    dist.barrier()
+
+
 def test_alltoall():
     into = [torch.empty(2 + of) for of in everyone]
     dist.all_to_all(into, [torch.full((2 + rank,), 10.0 * rank + to) for to in everyone])

@@ -215,6 +215,27 @@ def test_begin_again_after_a_failure():
         assert code == 0, output
 
 
+def test_begin_again_while_works_groups_and_messages_of_before_are_kept():
+    for code, output in ranks(
+        2,
+        """
+        kept = []
+        for turn in range(3):
+            dist.init_process_group("muster", timeout=datetime.timedelta(seconds=20))
+            kept += [dist.distributed_c10d._get_default_group(), dist.new_group([0, 1]), dist.all_reduce(torch.ones(1), async_op=True)]
+            kept[-1].wait()
+            dist.all_reduce(torch.ones(1), group=kept[-2])
+            kept.append(dist.isend(torch.ones(1), 1) if rank == 0 else dist.irecv(torch.ones(1), 0))
+            kept[-1].wait()
+            dist.barrier()
+            time.sleep(0.3 if rank == 0 else 0)   # its store is the others'
+            dist.destroy_process_group()
+            time.sleep(0.6 - 0.3 * (rank == 0))
+        """,
+    ):
+        assert code == 0, output
+
+
 def test_an_error_on_one_rank_ends_the_others():
     results = ranks(
         3,

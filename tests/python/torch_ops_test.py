@@ -380,6 +380,30 @@ def test_ranks_that_disagree_are_all_told():
         same(hvd.allreduce(torch.ones(2), op=hvd.Sum), [size] * 2)
 
 
+def test_calls_that_never_meet_end_with_what_each_rank_waits_in():
+    if size == 1:
+        return
+    last = rank == size - 1
+    for call in (
+        lambda: hvd.allreduce(torch.ones(3), name="unmet" if last else "another"),
+        lambda: hvd.barrier() if last else hvd.allreduce(torch.ones(3), name="another"),
+        lambda: hvd.allgather(torch.ones(3)) if last else hvd.allreduce(torch.ones(3)),
+        lambda: hvd.grouped_allreduce([torch.ones(2), torch.ones(3)], name="unmet" if last else "another"),
+        lambda: hvd.add_process_set([0]) if last else hvd.broadcast_object("an object", 0),
+    ):
+        error = check.raises(muster.CollectiveError, call, "all ranks wait", "rank 0 (", f"rank {size - 1} (", " since ", " UTC")
+        assert error.ranks == (size - 1,) or size == 2 and error.ranks == (1,), error.ranks
+        same(hvd.allreduce(torch.ones(1), op=hvd.Sum), [size])  # which has no name
+        hvd.barrier()
+    if size == 2:
+        return
+    ends = hvd.add_process_set([0, size - 1])
+    if rank in (0, size - 1):
+        check.raises(muster.CollectiveError, lambda: hvd.allreduce(torch.ones(1), name=str(rank), process_set=ends), f"process set {ends.process_set_id}")
+        same(hvd.allreduce(torch.ones(1), op=hvd.Sum, process_set=ends), [2])
+    hvd.remove_process_set(ends)
+
+
 def test_other_devices_are_refused():
     check.raises(ValueError, lambda: hvd.allreduce(torch.ones(2, device="meta")), "meta")
     check.raises(ValueError, lambda: hvd.grouped_allreduce([torch.ones(2, device="meta"), torch.ones(2)]), "a group for each device")

@@ -256,11 +256,12 @@ std::string coordinator::who_waits_in_what() const {
     return text;
 }
 
-agreement coordinator::never_meet() {
+agreement coordinator::never_meet(int set) {
     agreement result;
     result.whole = false;
+    std::string const of = set == 0 ? "" : fmt::format(" of process set {}, by their numbers in it,", set);
     result.fault = fmt::format(
-        "all ranks wait, and none of these calls is on all of them: {}; call the same on all ranks, in the same order",
+        "all ranks{} wait, and none of these calls is on all of them: {}; call the same on all ranks, in the same order", of,
         who_waits_in_what());
     std::map<std::string, std::vector<int>> by_call;
     std::string most;

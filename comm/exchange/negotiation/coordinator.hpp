@@ -46,9 +46,9 @@ class coordinator {
     /// What every rank waits in, as far as it has announced it: "rank 0 (n0) waits in allreduce of "a" since 22:10:03.120450 UTC; rank 1 (n1) …".
     std::string who_waits_in_what() const;
 
-    /// All ranks wait, each in what the others have not announced: an agreement on that fault. Forgets all that was announced. At fault
+    /// All ranks of that process set wait, each in what the others have not announced: an agreement on that fault. Forgets all that was announced. At fault
     /// are the ranks that wait in something else than most do.
-    agreement never_meet();
+    agreement never_meet(int set);
 
     int ranks() const noexcept { return static_cast<int>(hosts_.size()); }
 

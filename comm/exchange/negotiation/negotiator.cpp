@@ -343,7 +343,7 @@ void negotiator::end_what_never_meets() {
         outdated_ = hit_positions_;
         return;
     }
-    auto const verdict = coordinator_.never_meet();
+    auto const verdict = coordinator_.never_meet(set_);
     calls_.forget_turns(set_);
     std::erase_if(announced_, [&](auto const& each) {
         pending_request const& unit = *each.second;

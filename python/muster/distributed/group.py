@@ -13,11 +13,10 @@ from muster.distributed import communicators
 from muster.distributed.lost_works import loses_works
 from muster.distributed.reductions import TYPES
 from muster.distributed.work import Ended, Work
-from muster.errors import CollectiveError, MessageError
+from muster.errors import CollectiveError, MessageError, unmet_calls
 
 _SHORT = {native.F32: "f32", native.F64: "f64", native.F16: "f16", native.BF16: "bf16", native.I32: "i32", native.I64: "i64", native.U8: "u8", native.I8: "i8"}
 _LARGE = 1 << 20  # bytes
-_UNMET = "none of these calls is on all of them"  # the exchange's words for calls that never meet
 
 
 class _Names:
@@ -75,6 +74,7 @@ class Group(dist.ProcessGroup):
         self._make_mail = mail
         self._store = store
         self._splits = 0
+        self._is_split = False
         self._mail: Any = None
         self._group_name, self._group_desc = label, "undefined"
         self._last_unmet = ""
@@ -129,6 +129,8 @@ class Group(dist.ProcessGroup):
 
     @property
     def _device_types(self) -> List[torch.device]:
+        if not self._is_split and self not in getattr(getattr(dist.distributed_c10d, "_world", None), "pg_map", {}):
+            return []  # it is being made: torch would attach a recorder to the C++ group, which has no backend
         if self._others is None:
             self._find_others()
         names = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
@@ -235,7 +237,7 @@ class Group(dist.ProcessGroup):
         """What `wait` raises of it: in text and attributes with the ranks of the world, where this group has only some of them."""
         if not isinstance(error, CollectiveError) or isinstance(error, MessageError):
             return error
-        unmet = error.reason.partition(_UNMET)[2]
+        unmet = unmet_calls(error.reason)[1]
         if unmet and unmet != self._last_unmet:  # all that was under way has failed, on all ranks: the turns begin anew
             self._last_unmet = unmet
             self._names.clear()

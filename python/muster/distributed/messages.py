@@ -212,6 +212,7 @@ class Mail:
             except OSError:
                 pass
             one.close()
+        self._store = None  # whose server must end with the group
 
     # ------------------------------------------------------------------------------------------------ errors
 
@@ -259,12 +260,13 @@ class Mail:
     def connect(self, peer: int) -> socket.socket:
         """A connection to the other rank, once it says where it is."""
         until, pause = time.monotonic() + self._timeout, 0.001
-        while self._store.add(f"muster/mailing/{peer}", 0) == 0:
+        while (store := self._store) is None or store.add(f"muster/mailing/{peer}", 0) == 0:
+            store = None
             if self._closed or time.monotonic() > until:
                 raise MessageError(f"{self._name_of(peer)} has begun no send or recv in time", native.E_TIMEOUT, (peer,))
             time.sleep(pause)
             pause = min(0.05, pause * 2)
-        place, name, address, key = self._store.get(f"muster/mail/{peer}").decode().split("\n")
+        place, name, address, key = store.get(f"muster/mail/{peer}").decode().split("\n")
         if place == self._place:
             link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             link.connect("\0" + name)

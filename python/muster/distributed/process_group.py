@@ -60,6 +60,9 @@ class MusterProcessGroup(ReducingGroup):
 
     supports_splitting = True
 
+    def eager_connect_single_device(self, device=None) -> None:
+        """Its ranks have met already."""
+
     def comm_split_count(self) -> int:
         return self._splits
 
@@ -72,6 +75,7 @@ class MusterProcessGroup(ReducingGroup):
         name = group_name or f"{self._group_name}:split:{self._splits}:{','.join(map(str, ranks))}"
         seconds = self._timeout if timeout is None else timeout.total_seconds()
         made = _make(dist.PrefixStore(f"{name}/", self._store), list(ranks).index(self._rank), len(ranks), seconds, world_ranks, name)
+        made._is_split = True
         made.setGroupName(name)
         made.setGroupDesc(group_desc or "undefined")
         return made

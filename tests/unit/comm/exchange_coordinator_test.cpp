@@ -68,7 +68,7 @@ TEST(coordinator, calls_that_never_meet_are_told_with_what_each_rank_waits_in) {
         "00:00:02.500000 UTC; rank 2 (n1) waits in allgather of \"later\" since 00:00:03.000000 UTC, allreduce of \"a\" since "
         "23:59:59.999000 UTC";
     EXPECT_EQ(all.who_waits_in_what(), waits);
-    auto const told = all.never_meet();
+    auto const told = all.never_meet(0);
     EXPECT_EQ(told.fault, "all ranks wait, and none of these calls is on all of them: " + waits +
                               "; call the same on all ranks, in the same order");
     EXPECT_THAT(told.culprits, ElementsAre(1, 2));
