@@ -223,9 +223,9 @@ int doctor_command(std::vector<std::string> const& args, environment const& vari
     print_notes(given);
     auto const options = options_of(given, variables);
     if (!allocation) return print_all(examine(options, variables), nullptr, given, variables);
-    return run_guarded(run_options{}.grace, [&](std::string const& session_dir, int) {
+    return run_guarded(run_options{}.grace, [&](launcher_start const& start) {
         try {
-            auto const survey = survey_allocation(options, variables, session_dir);
+            auto const survey = survey_allocation(options, variables, start.session_dir);
             return print_all(examine(options, variables), &survey, given, variables);
         } catch (error const& e) {
             print_error("muster", e.what());

@@ -44,9 +44,9 @@ int run_command(std::vector<std::string> const& args, environment const& variabl
     if (!options) return 0;
     end_phase("settings read");
     if (!options->nested && !options->dry_run && !options->print_env) refuse_outer_task(variables);
-    return run_guarded(options->grace, [&](std::string const& session_dir, int guardian_fd) {
+    return run_guarded(options->grace, [&](launcher_start const& start) {
         try {
-            int const code = run_job(*options, variables, session_dir, guardian_fd);
+            int const code = run_job(*options, variables, start);
             if (code == 0 && !options->success_file.empty()) make_success_file(options->success_file);
             return code;
         } catch (program_error const& e) {

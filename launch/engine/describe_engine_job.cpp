@@ -45,6 +45,7 @@ engine_job describe_engine_job(run_context const& run, mapping const& map, std::
     job.pass_key = options.pass_key;
     if ((job.pass_key == "auto" || job.pass_key == "munge") && job.given.scheduler == scheduler_kind::slurm)
         job.munge_socket = munge_socket(run.sources.run_command(slurm_words(slurm_ask::config)).out);
+    job.in_steps = options.is_elastic();
     job.lost_after = options.lost_after();
     try {
         if (!options.command.empty()) job.program = find_program(options.command.front(), job.variables, options.working_dir);

@@ -34,6 +34,7 @@ struct engine_job {
     std::string pass_key = "auto";             ///< --pass-key
     std::optional<std::string> munge_socket;   ///< see shim_directions_request
     duration lost_after{15};                   ///< a node that is silent for so long is lost
+    bool in_steps = false;                     ///< by the engine remote in a Slurm job: each node in a step for itself
     bool probe = false;                        ///< one shim a node that looks around: no PMIx, no GPU binding
 };
 
@@ -41,7 +42,7 @@ struct engine_job {
 enum class wire_up {
     none,  ///< it cannot: each rank would come up alone
     pmix,
-    pmi,  ///< PMI-1 or PMI-2
+    pmi,           ///< PMI-1 or PMI-2
     pmix_and_pmi,  ///< PMIx and PMI-1
 };
 

@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/text.hpp"
 #include "launch/engine/srun_engine.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/remote/flux_remote.hpp"
 #include "launch/remote/host_ranks.hpp"
-#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/remote/pbs_remote.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 
 namespace muster {
 
@@ -20,13 +21,22 @@ namespace {
 /// Without a terminal, X or questions that nobody could answer.
 constexpr std::string_view default_shell = "ssh -x -T -o BatchMode=yes -o ConnectTimeout=10";
 
+/// Another shell would lead past Slurm's limits, and out of its sight.
+bool is_by_srun(engine_job const& job) {
+    return job.given.scheduler == scheduler_kind::slurm;
+}
+
+bool is_in_step(engine_job const& job) {
+    return is_by_srun(job) && job.in_steps && !job.probe;
+}
+
 std::vector<host_ranks> hosts_of(engine_job const& job) {
     std::vector<host_ranks> hosts;
     std::vector<std::size_t> place(job.given.nodes.size());
     for (int const n : used_nodes(job)) {
         auto const& node = job.given.nodes.at(static_cast<std::size_t>(n));
         place[static_cast<std::size_t>(n)] = hosts.size();
-        hosts.push_back({node.name, {}, is_this_host(node)});
+        hosts.push_back({node.name, {}, is_this_host(node) && !is_in_step(job)});
     }
     if (job.probe) {
         for (std::size_t i = 0; i < hosts.size(); ++i) hosts[i].ranks = {static_cast<int>(i)};
@@ -38,17 +48,21 @@ std::vector<host_ranks> hosts_of(engine_job const& job) {
     return hosts;
 }
 
-/// Another shell would lead past Slurm's limits, and out of its sight.
-bool is_by_srun(engine_job const& job) {
-    return job.given.scheduler == scheduler_kind::slurm;
-}
-
-/// One srun, which starts what is put behind it once a node, with all that the job has there, and gives it its standard input.
+/// One srun, which starts what is put behind it once a node, with all that the job has there, and gives it its standard input. In steps: that of one
+/// node, whose name comes with the call.
 engine_command step_for_agents(engine_job const& job, scheduler_sources const& sources) {
     auto probes = job;
     probes.probe = true;
+    if (is_in_step(job)) {
+        bool kept = false;
+        for (auto& count : probes.map.ranks_per_node) count = count > 0 && !std::exchange(kept, true) ? count : 0;
+    }
     auto step = srun_command(probes, sources);
     step.argv.resize(step.argv.size() - job.shim.size());
+    if (is_in_step(job))
+        std::erase_if(step.argv, [&](std::string const& word) {
+            return word.starts_with("--nodelist=") || (word.starts_with("--gres=") && !gpus_on_each(job));
+        });
     std::replace(step.argv.begin(), step.argv.end(), std::string("--input=none"), std::string("--input=all"));
     return step;
 }
@@ -71,7 +85,7 @@ engine_command remote_command_line(engine_job const& job, scheduler_sources cons
     bool const by_srun = is_by_srun(job);
     bool const in_pbs = job.given.scheduler == scheduler_kind::pbs;
     engine_command command{{job.shim.front(), "remote"}, job.variables, {}, wire_up::pmix_and_pmi};
-    auto const path = job.scratch_dir + "/remote.hosts";
+    auto const path = fmt::format("{}/{}", job.scratch_dir, hosts_file_name);
     command.files.emplace_back(path, to_lines(hosts_of(job)));
     auto shell = job.remote_shell;
     if (shell.empty() && job.given.scheduler == scheduler_kind::flux) shell = shell_join(fluxrsh_words(job.shim.front()));
@@ -89,7 +103,7 @@ engine_command remote_command_line(engine_job const& job, scheduler_sources cons
                              fmt::format("--lost-after={:.0f}", std::ceil(job.lost_after.count()))});
     if (!job.network_interface.empty()) argv.push_back("--interface=" + job.network_interface);
     if (in_pbs && job.remote_shell.empty()) argv.push_back("--by-scheduler");
-    if (by_srun) argv.push_back("--at-once");
+    if (by_srun) argv.push_back(is_in_step(job) ? "--in-steps" : "--at-once");
     if (by_srun && job.munge_socket) argv.push_back("--munge-socket=" + *job.munge_socket);
     if (job.probe) argv.push_back("--probe");
     argv.push_back("--");

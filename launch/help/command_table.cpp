@@ -21,7 +21,8 @@ constexpr command_row rows[]{
             "Options end at the first word that is not an option, or at --. The program and its arguments follow and are passed "
             "on "
             "unchanged.\n\n"
-            "The first failure ends the run: every rank gets SIGTERM, and SIGKILL after --grace. muster names the rank that "
+            "Without --max-restarts the first failure ends the run: every rank gets SIGTERM, and SIGKILL after --grace. muster "
+            "names the rank that "
             "failed "
             "first and ends with its exit code.",
     },

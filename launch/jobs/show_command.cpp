@@ -3,11 +3,14 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "base/trust/trusted_file.hpp"
+#include "base/units.hpp"
 #include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
@@ -49,6 +52,33 @@ std::string words_of_run(ordered_json const& run, char const* key) try {
     return {};
 }
 
+/// "4 ranks; started in 58 ms, first output after 0.7 s, lived 0.9 s, ended in 9 ms; rank 1 on node1 (member 1) exited with code 3"
+std::string describe_generation(ordered_json const& row) {
+    constexpr std::pair<char const*, std::string_view> phases[]{{"start", "started in {}"},
+                                                                {"first_output", "first output after {}"},
+                                                                {"first_metric", "first metric after {}"},
+                                                                {"lived", "lived {}"},
+                                                                {"ending", "ended in {}"},
+                                                                {"waited", "the next {} later"}};
+    std::vector<std::string> parts;
+    auto const took = row.find("seconds");
+    for (auto const& [key, text] : phases)
+        if (took != row.end() && took->is_object() && took->contains(key) && (*took)[key].is_number() &&
+            (*took)[key].get<double>() >= 0)
+            parts.push_back(fmt::format(fmt::runtime(text), format_duration(duration((*took)[key].get<double>()))));
+    auto const ranks = row.find("ranks");
+    return fmt::format("{} ranks: {}{}{}", ranks != row.end() ? ranks->dump() : "?", join(parts, ", "),
+                       text_of(row, "cause").empty() ? "" : "; ", text_of(row, "cause"));
+}
+
+void print_generations(ordered_json const& run) {
+    auto const found = run.find("generations");
+    if (found == run.end() || !found->is_array()) return;
+    for (auto const& row : *found)
+        if (row.is_object() && row.contains("number"))
+            print_row(fmt::format("generation {}", row["number"].dump()), describe_generation(row));
+}
+
 void print_run(std::string const& folder, ordered_json const& run) {
     fmt::print("\n");
     print_row("run", folder);
@@ -58,12 +88,14 @@ void print_run(std::string const& folder, ordered_json const& run) {
     print_row("version", text_of(run, "version"));
     print_row("started", text_of(run, "started_at"));
     for (auto const& line : gpu_summary(read_gpu_use(folder))) print_row("GPU use", line);
+    print_generations(run);
     auto const end = run.contains("exit") ? run["exit"] : ordered_json();
     if (end.is_object()) {
         print_row("ended", text_of(run, "ended_at"));
         if (auto const code = end.find("code"); code != end.end() && code->is_number_integer())
             print_row("exit code", std::to_string(code->get<std::int64_t>()));
         print_row("cause", text_of(end, "cause"));
+        print_row("no restart", text_of(end, "no_restart"));
     }
 }
 

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/process/start_thread.hpp"
@@ -107,6 +108,15 @@ output_writer::~output_writer() {
 
 void output_writer::write(int fd, std::string block) {
     if (block.empty()) return;
+    std::erase_if(watched_, [&](auto const& one) {
+        bool const found = block.find(one.first) != std::string::npos;
+        if (found) one.second();
+        return found;
+    });
+    put(fd, std::move(block));
+}
+
+void output_writer::put(int fd, std::string block) {
     std::scoped_lock const lock(state_->mutex);
     auto& queue = state_->queue;
     state_->queued_bytes += block.size();

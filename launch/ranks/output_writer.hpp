@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "launch/ranks/output_sink.hpp"
 
@@ -20,7 +21,10 @@ class output_writer final : public output_sink {
     output_writer& operator=(output_writer const&) = delete;
 
     void write(int fd, std::string block) override;
-    void note(std::string line) override { write(2, std::move(line)); }
+    void note(std::string line) override { put(2, std::move(line)); }
+
+    /// Calls `seen` when ranks write something that holds `mark`, once. An empty mark is in everything.
+    void watch_for(std::string mark, std::function<void()> seen) { watched_.emplace_back(std::move(mark), std::move(seen)); }
 
     /// More than `high_water_bytes` wait: read no more from the ranks until `event_fd` becomes readable, then call `clear_event`.
     bool congested() const override;
@@ -45,8 +49,11 @@ class output_writer final : public output_sink {
     static constexpr double brief_drain_s = 2;
 
   private:
+    void put(int fd, std::string block);
+
     struct state;  // shared with the thread, which may outlive this object inside a write that never returns
     std::shared_ptr<state> state_;
+    std::vector<std::pair<std::string, std::function<void()>>> watched_;
 };
 
 }  // namespace muster

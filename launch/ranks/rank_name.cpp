@@ -7,9 +7,10 @@
 
 namespace muster {
 
-std::string name_of_rank(int rank, std::string_view host, int gpu_index, std::string_view gpu) {
-    std::string const device = gpu_index < 0 ? "" : fmt::format(" (GPU {}{}{})", gpu_index, gpu.empty() ? "" : ", ", gpu);
-    return fmt::format("rank {} on {}{}", rank, host, device);
+std::string name_of_rank(int rank, std::string_view host, int gpu_index, std::string_view gpu, int member) {
+    std::string more = member < 0 ? "" : fmt::format("member {}", member);
+    if (gpu_index >= 0) more += fmt::format("{}GPU {}{}{}", more.empty() ? "" : ", ", gpu_index, gpu.empty() ? "" : ", ", gpu);
+    return fmt::format("rank {} on {}{}{}{}", rank, host, more.empty() ? "" : " (", more, more.empty() ? "" : ")");
 }
 
 std::string count_of_ranks(std::size_t count) {

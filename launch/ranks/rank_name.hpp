@@ -8,8 +8,9 @@
 
 namespace muster {
 
-/// "rank 3 on node2 (GPU 1, GPU-3f2a…)": how every message names a rank. `gpu_index` below 0: it has no GPU.
-std::string name_of_rank(int rank, std::string_view host, int gpu_index, std::string_view gpu);
+/// "rank 3 on node2 (GPU 1, GPU-3f2a…)": how every message names a rank. `gpu_index` below 0: it has no GPU. `member`: its number in a run that
+/// may start again; below 0: it has none.
+std::string name_of_rank(int rank, std::string_view host, int gpu_index, std::string_view gpu, int member = -1);
 
 /// "1 rank", "3 ranks".
 std::string count_of_ranks(std::size_t count);

@@ -48,8 +48,8 @@ void set_torch(environment& v, identity const& who, rendezvous const& point) {
     v.set("MASTER_ADDR", point.address);
     set_number(v, "MASTER_PORT", point.master_port);
     v.set("TORCHELASTIC_RUN_ID", public_name(who.nspace));
-    v.set("TORCHELASTIC_RESTART_COUNT", "0");
-    v.set("TORCHELASTIC_MAX_RESTARTS", "0");
+    v.set("TORCHELASTIC_RESTART_COUNT", v.get_or("MUSTER_GENERATION", "0"));
+    v.set("TORCHELASTIC_MAX_RESTARTS", v.get_or("MUSTER_LAST_GENERATION", "0"));
     v.set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
     // Gloo looks its interface up by the host's own name, which need not resolve; on one node the loopback always does.
     if (who.node_count == 1) v.set_default("GLOO_SOCKET_IFNAME", "lo");

@@ -14,6 +14,7 @@
 #include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
+#include "launch/ranks/rank_stream.hpp"
 #include "launch/record/gpu_use_record.hpp"
 #include "launch/record/recorded_words.hpp"
 #include "launch/record/secret_names.hpp"
@@ -120,8 +121,26 @@ std::string claim_run_folder(std::string const& pattern, std::string const& job_
     throw error(errc::io, fmt::format("--output-dir {}: {} runs have left folders there; remove some", path, most_runs));
 }
 
+std::string generation_folder(std::string const& folder, int generation) {
+    return fmt::format("{}/generation.{}", folder, generation);
+}
+
+void clear_former_generations(std::string const& folder) {
+    std::error_code fault;
+    for (int n = 1; fs::symlink_status(generation_folder(folder, n), fault).type() == fs::file_type::directory; ++n) {
+        auto const former = generation_folder(folder, n);
+        clear_former_ranks(former, 0);
+        fs::remove(fs::path(former) / gpu_use_file, fault);
+        fs::remove(former, fault);
+    }
+}
+
 run_record::run_record(std::string folder, run_context const& run, environment variables, std::string working_dir)
-    : folder_(std::move(folder)), run_(run), variables_(std::move(variables)), working_dir_(std::move(working_dir)) {
+    : folder_(std::move(folder)),
+      run_(run),
+      variables_(std::move(variables)),
+      working_dir_(std::move(working_dir)),
+      generations_(run.life.ends) {
     if (folder_.empty()) return;
     folder_ = absolute_path(folder_);
     secrets_ = leave_out_secrets(variables_);
@@ -146,6 +165,12 @@ std::string run_record::text() const {
     all["places"] = places_;
     put_words(all, "variables_left_out", secrets_);
     all["started_at"] = time_text(started_);
+    if (options.is_elastic()) {
+        auto rows = ordered_json::array();
+        for (auto const& one : generations_) rows.push_back(to_json(one));
+        all["generation"] = run_.life.now.number;
+        all["generations"] = std::move(rows);
+    }
     if (!exit_.empty()) {
         all["ended_at"] = time_text(std::time(nullptr));
         all["exit"] = parse_json_as<ordered_json>(exit_, "the run's end");
@@ -155,7 +180,7 @@ std::string run_record::text() const {
 
 void run_record::begin(std::vector<binding> const* bindings) {
     if (folder_.empty()) return;
-    started_ = std::time(nullptr);
+    started_ = std::time(nullptr) - static_cast<std::time_t>(run_.life.age().count());  // of the first generation
     auto const places = run_.map.places();
     for (std::size_t r = 0; r < places.size(); ++r) {
         auto line = fmt::format("rank {} on {}", r, run_.given.nodes.at(static_cast<std::size_t>(places[r].node)).name);
@@ -163,6 +188,7 @@ void run_record::begin(std::vector<binding> const* bindings) {
             auto const& own = (*bindings)[r];
             line += text_of({own.cores.empty() ? "" : own.cores.to_list(), own.device ? own.device->index : -1});
         }
+        if (r < run_.life.now.members.size()) line += fmt::format(", member {}", run_.life.now.members[r].number);
         places_.push_back(std::move(line));
     }
     output_folder const folder(folder_, "check --output-dir");
@@ -171,11 +197,17 @@ void run_record::begin(std::vector<binding> const* bindings) {
     write_whole(folder, "run.json", text());
 }
 
+void run_record::end_generations(std::vector<generation_end> ends, std::string why_not) {
+    generations_ = std::move(ends);
+    why_not_ = std::move(why_not);
+}
+
 void run_record::end(int code, run_outcome const& outcome) {
     if (folder_.empty()) return;
     ordered_json exit{{"code", code}, {"cause", outcome.cause}};
     exit["rank"] = outcome.rank >= 0 ? ordered_json(outcome.rank) : ordered_json();
     exit["host"] = outcome.host;
+    if (!why_not_.empty()) exit["no_restart"] = why_not_;
     exit_ = exit.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
     try {
         for (std::size_t r = 0; r < places_.size() && r < outcome.shares.size(); ++r) places_[r] += text_of(outcome.shares[r]);

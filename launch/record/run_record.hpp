@@ -20,6 +20,12 @@ std::string with_job_number(std::string pattern, std::string_view id);
 /// gets .2, .3 and so on at its end. Throws errc::io.
 std::string claim_run_folder(std::string const& pattern, std::string const& job_number);
 
+/// Where the output of a later generation goes: "DIR/generation.2". Pure.
+std::string generation_folder(std::string const& folder, int generation);
+
+/// Removes such folders of a former run, as far as they hold only files that muster writes there.
+void clear_former_generations(std::string const& folder);
+
 /// A file `muster.run/1`. Nothing is written where there is no folder.
 class run_record {
   public:
@@ -31,6 +37,8 @@ class run_record {
     void begin(std::vector<binding> const* bindings = nullptr);
     /// Adds how the run ended; begins the record first, should the run have failed before that. If the disk is full then, standard error says so.
     void end(int code, run_outcome const& outcome);
+    /// Of a run that may start again, before end(): how its generations ended, and why none follows. One that does follow writes the record anew.
+    void end_generations(std::vector<generation_end> ends, std::string why_not);
 
   private:
     std::string text() const;
@@ -43,7 +51,9 @@ class run_record {
     std::time_t started_ = 0;
     std::vector<std::string> secrets_;
     std::vector<std::string> places_;  ///< "rank 0 on node1, cores 0-3, GPU 0"
-    std::string exit_;                 ///< JSON; empty: it has not ended
+    std::vector<generation_end> generations_;
+    std::string why_not_;  ///< no generation follows
+    std::string exit_;     ///< JSON; empty: it has not ended
 };
 
 }  // namespace muster

@@ -7,6 +7,9 @@
 
 namespace muster {
 
+/// The list of hosts of a start by the engine remote, in the folder of the run.
+inline constexpr std::string_view hosts_file_name = "remote.hosts";
+
 /// One host of a run.
 struct host_ranks {
     std::string name;        ///< as the remote shell takes it
@@ -17,6 +20,11 @@ struct host_ranks {
 
 /// A line a host: "node1 0-3", and "here" behind it. Pure.
 std::string to_lines(std::vector<host_ranks> const& hosts);
+
+/// Where a start that uses this file leaves the name of the host that kept it from coming about.
+inline std::string blame_file(std::string const& hosts_file) {
+    return hosts_file + ".blamed";
+}
 
 /// Reads that. Pure. Throws parse_error naming `origin`.
 std::vector<host_ranks> parse_host_ranks(std::string_view text, std::string_view origin);

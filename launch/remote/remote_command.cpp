@@ -25,6 +25,7 @@ constexpr option_row rows[]{{.name = "shell", .argument = "WORDS"},
                             {.name = "munge-socket", .argument = "PATH"},
                             {.name = "by-scheduler"},
                             {.name = "at-once"},
+                            {.name = "in-steps"},
                             {.name = "probe"}};
 
 remote_order read_order(std::vector<std::string> const& args) {
@@ -44,6 +45,8 @@ remote_order read_order(std::vector<std::string> const& args) {
     if (given.has("munge-socket")) order.munge_socket = given.text("munge-socket");
     order.by_scheduler = given.has("by-scheduler");
     order.at_once = given.has("at-once");
+    order.in_steps = given.has("in-steps");
+    if (!given.has("probe")) order.blame_file = blame_file(file);
     order.probe = given.has("probe");
     return order;
 }

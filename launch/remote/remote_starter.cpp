@@ -16,6 +16,7 @@
 #include "base/process/process.hpp"
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/remote/agent_ticket.hpp"
@@ -80,7 +81,7 @@ remote_starter::remote_starter(environment variables, remote_order order)
     shim_directions_request request;
     request.interface = order_.interface;
     request.pass_key = parse_key_way(order_.pass_key);
-    request.engine = order_.by_scheduler ? "pbs_tmrsh" : order_.at_once ? "srun" : "remote";
+    request.engine = order_.by_scheduler ? "pbs_tmrsh" : order_.at_once || order_.in_steps ? "srun" : "remote";
     request.munge_socket = order_.munge_socket;
     request.variables = variables_;
     request.needed = {order_.shim.front(), order_.working_dir};
@@ -125,9 +126,11 @@ void remote_starter::wait_for_agents() {
         if (one.link) one.link->close();
     // A flux exec that is killed leaves a line of its broker's behind.
     bool const by_flux = is_fluxrsh(order_.shell);
-    auto const end = event_loop::clock::now() + std::chrono::milliseconds(500);
+    duration const patience = !order_.in_steps ? duration(0.5) : asked_to_end_ || giving_up_ ? duration(1) : patience_with_step;
+    auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(patience);
     for (std::size_t i = 0; i < hosts_.size(); ++i)
-        if ((order_.hosts[i].here || by_flux) && hosts_[i].shell >= 0) wait_for(hosts_[i].shell, end - event_loop::clock::now());
+        if ((order_.hosts[i].here || by_flux || (order_.in_steps && hosts_[i].now == host::state::over)) && hosts_[i].shell >= 0)
+            wait_for(hosts_[i].shell, end - event_loop::clock::now());
     if (shell_of_all_ >= 0) wait_for(shell_of_all_, asked_to_end_ || giving_up_ ? duration(1) : patience_with_step);
 }
 
@@ -160,6 +163,10 @@ void remote_starter::call(std::size_t which) {
     if (place.here) {
         if (ticket_.starts_with("job:")) agent.back() = "stdin";
         argv = agent;
+    } else if (order_.in_steps) {
+        argv = order_.shell;
+        argv.push_back("--nodelist=" + place.name);
+        argv.insert(argv.end(), agent.begin(), agent.end());
     } else {
         argv = order_.shell;
         argv.push_back(place.name);
@@ -226,7 +233,7 @@ void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_
     if (hello.version != version()) {
         auto const what = fmt::format("has muster {}, and this is muster {}", hello.version, version());
         if (order_.probe) return leave_out(which, what);
-        return give_up(fmt::format("{} {}; install the same version on every node", hello.host, what),
+        return give_up(which, fmt::format("{} {}; install the same version on every node", hello.host, what),
                        exit_code(errc::unavailable));
     }
     one.now = host::state::there;
@@ -314,7 +321,8 @@ void remote_starter::on_lost(std::size_t which, std::string const& reason) {
     hosts_[which].now = host::state::lost;
     exit_code_ = exit_code(errc::peer_failed);
     if (!order_.probe && !all_there_)
-        return give_up(fmt::format("the agent on {} ended before those of all hosts were there; run muster doctor --allocation",
+        return give_up(which,
+                       fmt::format("the agent on {} ended before those of all hosts were there; run muster doctor --allocation",
                                    hosts_[which].name),
                        exit_code_);
     end_if_over();
@@ -363,8 +371,9 @@ void remote_starter::on_child() {
                 continue;
             }
             hosts_[i].now = host::state::lost;
-            give_up(fmt::format("no agent of muster came from {}: {} {}; try: {} {} true", place.name, shell, end,
-                                shell_join(order_.shell), place.name),
+            give_up(i,
+                    fmt::format("no agent of muster came from {}: {} {}; try: {} {}{} true", place.name, shell, end,
+                                shell_join(order_.shell), order_.in_steps ? "--nodelist=" : "", place.name),
                     exit_code(errc::unavailable));
         }
     }
@@ -388,6 +397,12 @@ void remote_starter::on_shell_of_all_ended(int status) {
                 exit_code(errc::unavailable));
     else if (giving_up_)
         stop_once_quiet();
+}
+
+/// With the host that is to blame, so that another start may leave it out.
+void remote_starter::give_up(std::size_t which, std::string const& why, int code) {
+    if (!giving_up_ && !order_.blame_file.empty()) write_output_file(order_.blame_file, order_.hosts[which].name);
+    give_up(why, code);
 }
 
 void remote_starter::give_up(std::string const& why, int code) {

@@ -25,6 +25,8 @@ struct remote_order {
     std::vector<std::string> shell;                ///< of "SHELL HOST COMMAND…": ssh and its options, or muster tmrsh
     bool by_scheduler = false;                     ///< the shell gives no standard input (TM)
     bool at_once = false;                          ///< the shell is an srun, which runs its command on all hosts
+    bool in_steps = false;                         ///< the shell is an srun for one host, which --nodelist=HOST tells it
+    std::string blame_file = {};                   ///< gets the host that kept the start from coming about; empty: none
     std::optional<std::string> munge_socket = {};  ///< of that Slurm, see shim_directions_request
     std::vector<std::string> shim;                 ///< argv
     std::string interface;                         ///< --network-interface, or empty
@@ -75,6 +77,7 @@ class remote_starter {
     void on_message(std::size_t, Other const&) {}
     void on_lost(std::size_t which, std::string const& reason);
     void leave_out(std::size_t which, std::string const& why);
+    void give_up(std::size_t which, std::string const& why, int code);
     void start_shims(std::size_t which);
     wire::start_shims order_for_agents() const;
     void on_signal();

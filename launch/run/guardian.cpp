@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 
 #include "base/command/command_set.hpp"
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/phase_timeline.hpp"
 #include "base/unique_fd.hpp"
 #include "launch/system/end_processes.hpp"
@@ -121,38 +123,71 @@ void kill_launcher(pid_t launcher, int signal_number, duration patience) {
     ::kill(launcher, SIGKILL);
 }
 
-/// Returns the launcher's status, and sets `killed_for` to the signal that it did not answer.
-int wait_for_launcher(pid_t launcher, duration patience, int& killed_for) {
+/// How a launcher has ended.
+struct launcher_end {
+    int status = 0;
+    int killed_for = 0;  ///< the signal that it did not answer
+    int asked = 0;       ///< the signal by which the run was asked to end
+};
+
+launcher_end wait_for_launcher(pid_t launcher, duration patience) {
     sigset_t const set = guarded_signals();
     open_request request(patience);
-    int status = 0;
+    launcher_end end;
     for (;;) {
         siginfo_t info{};
         auto const left = request.time_left();
         if (::sigtimedwait(&set, &info, left ? &*left : nullptr) < 0) {  // EAGAIN, or EINTR by SIGSTOP and SIGCONT
             int const overdue = request.unanswered(launcher);
-            if (overdue != 0 && killed_for == 0) kill_launcher(launcher, killed_for = overdue, patience);
+            if (overdue != 0 && end.killed_for == 0) kill_launcher(launcher, end.killed_for = overdue, patience);
         } else if (info.si_signo == SIGCHLD) {
-            if (reap_until_launcher(launcher, status)) return status;
+            if (reap_until_launcher(launcher, end.status)) return end;
         } else {
             pass_on(launcher, info);
             request.note(info.si_signo);
+            if (ends_the_run(info.si_signo) && end.asked == 0) end.asked = info.si_signo;
         }
     }
 }
 
-}  // namespace
+/// Between two launchers. Returns the signal by which the run was asked to end, or 0 once the time is over.
+int wait_for_next(duration delay) {
+    sigset_t const set = guarded_signals();
+    auto const end = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(delay);
+    for (;;) {
+        auto const left = std::chrono::nanoseconds(end - std::chrono::steady_clock::now()).count();
+        timespec const patience{std::max<std::int64_t>(left, 0) / 1'000'000'000, std::max<std::int64_t>(left, 0) % 1'000'000'000};
+        int const s = ::sigtimedwait(&set, nullptr, &patience);
+        if (s < 0 && left <= 0) return 0;
+        if (s == SIGTSTP) ::raise(SIGSTOP);
+        if (s > 0 && ends_the_run(s)) return s;
+    }
+}
 
-int run_guarded(duration grace, std::function<int(std::string const&, int)> const& launcher) {
-    // Inherited as ignored, as some daemons leave it, the kernel would never tell of a child that ended.
-    ::signal(SIGCHLD, SIG_DFL);
+/// The order that a launcher has left.
+struct next_launcher {
+    duration delay{0};
+    std::string life;
+};
+
+std::optional<next_launcher> read_next(int next_fd) {
+    std::string text(static_cast<std::size_t>(std::max<off_t>(::lseek(next_fd, 0, SEEK_END), 0)), '\0');
+    for (std::size_t done = 0; done < text.size();) {
+        auto const n = ::pread(next_fd, text.data() + done, text.size() - done, static_cast<off_t>(done));
+        if (n <= 0) return std::nullopt;
+        done += static_cast<std::size_t>(n);
+    }
+    auto const newline = text.find('\n');
+    if (newline == std::string::npos) return std::nullopt;
+    return next_launcher{duration(std::strtod(text.c_str(), nullptr)), text.substr(newline + 1)};
+}
+
+/// One launcher, from its start until nothing is left of it.
+launcher_end run_launcher(launcher_start start, duration grace, sigset_t const& unguarded,
+                          std::function<int(launcher_start const&)> const& launcher) {
     std::time_t const started = std::time(nullptr);
     unique_fd session_lock;  // the launcher inherits it: the folder is in use as long as one of the two lives
-    std::string const session_dir = make_session_dir(session_lock);
-    sigset_t const set = guarded_signals();
-    sigset_t before;
-    ::sigprocmask(SIG_BLOCK, &set, &before);
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    std::string const session_dir = start.session_dir = make_session_dir(session_lock);
     // The launcher sees its guardian die as the end of this pipe.
     auto [death_read, death_write] = make_pipe();
     std::fflush(nullptr);
@@ -165,11 +200,12 @@ int run_guarded(duration grace, std::function<int(std::string const&, int)> cons
     }
     if (child == 0) {
         death_write.reset();
+        start.guardian_fd = death_read.get();
         ::prctl(PR_SET_PDEATHSIG, SIGCONT);  // one that is stopped must see that end, too
         make_room_for_open_files(usual_open_files);
         end_phase("session folder made, launcher forked");
-        ::sigprocmask(SIG_SETMASK, &before, nullptr);
-        int const code = finish_output("muster", launcher(session_dir, death_read.get()));
+        ::sigprocmask(SIG_SETMASK, &unguarded, nullptr);
+        int const code = finish_output("muster", launcher(start));
         end_phase("servers ended");
         std::fflush(nullptr);
         if (::getppid() != guardian) remove_session_dir(session_dir);  // the guardian cannot
@@ -177,19 +213,44 @@ int run_guarded(duration grace, std::function<int(std::string const&, int)> cons
     }
     death_read.reset();
     sweep_session_dirs();  // while the launcher starts
-    int killed_for = 0;
-    int const status = wait_for_launcher(child, grace + time_to_answer, killed_for);
+    auto const end = wait_for_launcher(child, grace + time_to_answer);
     kill_all_descendants();
     remove_session_dir(session_dir);
     end_phase("guardian: launcher ended, nothing left");
-    if (WIFEXITED(status)) return WEXITSTATUS(status);
-    if (killed_for != 0) {
-        sweep_shared_memory(started);
-        return 128 + killed_for;
-    }
-    fmt::print(stderr, "muster: the launcher {}; ended its ranks\n", describe_end(status));
+    if (WIFEXITED(end.status)) return end;
+    if (end.killed_for == 0) fmt::print(stderr, "muster: the launcher {}; ended its ranks\n", describe_end(end.status));
     sweep_shared_memory(started);
-    return 128 + WTERMSIG(status);
+    return end;
+}
+
+}  // namespace
+
+void leave_next(int next_fd, duration delay, std::string const& life) {
+    write_all(next_fd, fmt::format("{}\n{}", delay.count(), life), "the order for the next generation");
+}
+
+int run_guarded(duration grace, std::function<int(launcher_start const&)> const& launcher) {
+    // Inherited as ignored, as some daemons leave it, the kernel would never tell of a child that ended.
+    ::signal(SIGCHLD, SIG_DFL);
+    sigset_t const set = guarded_signals();
+    sigset_t before;
+    ::sigprocmask(SIG_BLOCK, &set, &before);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    for (launcher_start start;;) {
+        unique_fd const next_fd(::memfd_create("muster-next", MFD_CLOEXEC));
+        if (!next_fd) throw_system("memfd_create", "for the next generation");
+        start.next_fd = next_fd.get();
+        auto const end = run_launcher(start, grace, before, launcher);
+        if (!WIFEXITED(end.status)) return 128 + (end.killed_for != 0 ? end.killed_for : WTERMSIG(end.status));
+        auto const next = read_next(next_fd.get());
+        if (!next) return WEXITSTATUS(end.status);
+        int const asked = end.asked != 0 ? end.asked : wait_for_next(next->delay);
+        if (asked != 0) {
+            fmt::print(stderr, "muster: got SIG{} between two generations\n", ::sigabbrev_np(asked));
+            return 128 + asked;
+        }
+        start.life = next->life;
+    }
 }
 
 }  // namespace muster

@@ -8,11 +8,22 @@
 
 namespace muster {
 
-/// Forks. The child runs `launcher(session_dir)` and exits with what it returns. The parent, a subreaper, waits, passes signals
-/// on, and when the child is gone ends every process that is left, removes the session folder and returns the child's exit code
-/// (128+n if signal n killed it). A child that has not taken a request to end (SIGTERM, SIGINT …) within `grace` and five seconds
-/// stands still: it is killed, everything with it, and the code is 128 and that signal. If the parent itself is killed the child
-/// notices (`guardian_fd`). Call from main before any thread is started. Throws errc::system if it cannot fork.
-int run_guarded(duration grace, std::function<int(std::string const& session_dir, int guardian_fd)> const& launcher);
+/// What a launcher is started with.
+struct launcher_start {
+    std::string session_dir;
+    int guardian_fd = -1;  ///< hangs up when the guardian dies
+    std::string life;      ///< what the launcher before it has left for it (leave_next); empty: it is the first
+    int next_fd = -1;      ///< for leave_next
+};
+
+/// Orders another launcher, which begins with `life` once this one has ended and `delay` has passed. Throws errc::system.
+void leave_next(int next_fd, duration delay, std::string const& life);
+
+/// Forks. The child runs `launcher` and exits with what it returns. The parent, a subreaper, waits, passes signals on, and when the
+/// child is gone ends every process that is left and removes the session folder. It then begins the launcher that the child has ordered, if
+/// nobody has asked the run to end, or returns the child's exit code (128+n if signal n killed it). A child that has not taken a request to end
+/// (SIGTERM, SIGINT …) within `grace` and five seconds stands still: it is killed, everything with it, and the code is 128 and that signal. If
+/// the parent itself is killed the child notices (`guardian_fd`). Call from main before any thread is started. Throws errc::system if it cannot fork.
+int run_guarded(duration grace, std::function<int(launcher_start const&)> const& launcher);
 
 }  // namespace muster

@@ -50,8 +50,12 @@ run_preparation prepare_run(run_context const& run) {
     if (options.print_env && *options.print_env >= size)
         throw error(errc::usage,
                     fmt::format("--print-env {}: there is no such rank; give one from 0 to {}", *options.print_env, size - 1));
-    if (!run.map.note.empty() && !options.quiet) print_note(run.map.note);
-    auto const variables = variables_for_ranks(run.inherited, options.exports);
+    if (!run.map.note.empty() && !options.quiet && run.life.is_first()) print_note(run.map.note);
+    auto variables = variables_for_ranks(run.inherited, options.exports);
+    if (options.is_elastic()) {
+        variables.set("MUSTER_GENERATION", std::to_string(run.life.now.number));
+        variables.set("MUSTER_LAST_GENERATION", std::to_string(options.restarts.most));
+    }
     auto sent = variables;
     leave_out(sent, options.unexported, options.exports);
     return {identify_ranks(run),

@@ -48,6 +48,7 @@ class rank_group {
     rank_group(run_context const& run, group_events& events) : events_(events) {
         known_.job_id = run.given.job_id;
         known_.in_job = run.given.fixed;
+        for (auto const& one : run.life.now.members) known_.members.push_back(one.number);
         known_.allow_singletons = run.options.allow_singletons;
     }
     virtual ~rank_group() = default;

@@ -20,6 +20,7 @@
 #include "launch/ranks/rank_name.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/record/run_record.hpp"
+#include "launch/run/next_life.hpp"
 #include "launch/run/prepare_run.hpp"
 #include "launch/run/run_embedded.hpp"
 #include "launch/run/run_on_engine.hpp"
@@ -44,6 +45,7 @@ int count_other_nodes(allocation const& given, mapping const& map) {
 allocation find_allocation(run_context const& run) {
     std::vector<std::string> tried;
     auto given = read_allocation(run.sources, run.options.from, &tried);
+    leave_out_lost(given, run.life);
     if (given.nodes.size() == 1 && !given.nodes[0].gpus && is_this_host(given.nodes[0])) {
         given.nodes[0].gpus = run.sources.this_node().gpus;
         given.nodes[0].gpus_counted = true;
@@ -72,7 +74,9 @@ std::string job_number(run_context const& run) {
 /// The folder of --output-dir, without what a former run with more ranks left in it.
 std::string make_output_dir(run_context const& run) {
     if (run.options.output_dir.empty() || run.options.dry_run || run.options.print_env) return {};
+    if (!run.life.is_first()) return run.life.output_dir;
     auto const path = claim_run_folder(run.options.output_dir, job_number(run));
+    clear_former_generations(path);
     int const cleared = clear_former_ranks(path, run.map.world_size());
     if (cleared > 0 && !run.options.quiet)
         fmt::print(stderr, "muster: note: --output-dir {}: removed the output of {} of a former run, which had more\n", path,
@@ -80,20 +84,20 @@ std::string make_output_dir(run_context const& run) {
     return path;
 }
 
-/// Begins the record, runs, and adds how that ended, also where no rank was started.
-template <typename Run>
-int recorded(run_record& record, run_outcome& outcome, Run const& start) {
+/// Runs, and tells `conclude` how that ended, also where no rank was started.
+template <typename Run, typename Conclude>
+int concluded(run_outcome& outcome, Run const& start, Conclude const& conclude) {
     try {
         int const code = start();
-        record.end(code, outcome);
+        conclude(code);
         return code;
     } catch (program_error const& e) {
         outcome.cause = e.what();
-        record.end(e.exit_status(), outcome);
+        conclude(e.exit_status());
         throw;
     } catch (error const& e) {
         outcome.cause = e.what();
-        record.end(exit_code(e.code()), outcome);
+        conclude(exit_code(e.code()));
         throw;
     }
 }
@@ -111,7 +115,8 @@ local_placement place_on_this_node(run_context const& run, topology machine) {
 
 }  // namespace
 
-int run_job(run_options const& asked, environment const& all_variables, std::string const& session_dir, int guardian_fd) {
+int run_job(run_options const& asked, environment const& all_variables, launcher_start const& start) {
+    double const began_s = seconds_now();
     run_options options = asked;
     environment inherited = all_variables;
     std::optional<topology> machine;  // looked at once, where it is needed
@@ -124,7 +129,8 @@ int run_job(run_options const& asked, environment const& all_variables, std::str
     auto const sources = telling_sources(real_sources(inherited, this_node), [&options](std::string const& what) {
         if (!options.quiet) print_note(what);
     });
-    run_context run{options, inherited, sources, session_dir, guardian_fd};
+    run_context run{options, inherited, sources, start.session_dir, start.guardian_fd};
+    run.life = parse_life(start.life);
     run.given = find_allocation(run);
     correct(inherited, run.given);
     if (!options.quiet && inherited.get_or("HOME", "").empty() && ::getpwuid(::geteuid()) == nullptr)
@@ -132,7 +138,7 @@ int run_job(run_options const& asked, environment const& all_variables, std::str
             "HOME is not set, and user {} has no entry in passwd: Open MPI programs fail without either; set HOME", ::geteuid()));
     end_phase("allocation read, node looked at");
     if (!options.dry_run && !options.print_env) run.given = check_nodes(run);
-    run.map = map_ranks(run.given, options.place);
+    run.map = options.is_elastic() ? map_generation(run, options.place) : map_ranks(run.given, options.place);
     int const others = count_other_nodes(run.given, run.map);
     if (options.engine == "embedded" && others > 0)
         throw error(
@@ -141,12 +147,14 @@ int run_job(run_options const& asked, environment const& all_variables, std::str
                         "the option out",
                         short_host_name(), others, run.map.nodes_used(), others == 1 ? "is" : "are"));
     auto prepared = prepare_run(run);
-    options.output_dir = make_output_dir(run);
+    auto const folder = make_output_dir(run);
+    run.life.output_dir = folder;
+    options.output_dir = run.life.is_first() || folder.empty() ? folder : generation_folder(folder, run.life.now.number);
     run_outcome outcome;
     run.outcome = &outcome;
-    run_record record(options.output_dir, run, prepared.sent_variables, prepared.working_dir);
+    run_record record(folder, run, prepared.sent_variables, prepared.working_dir);
     end_phase("ranks mapped, run prepared");
-    return recorded(record, outcome, [&] {
+    auto const begin = [&] {
         if (others > 0 || (!options.engine.empty() && options.engine != "embedded")) {
             record.begin();
             return run_on_engine(run, prepared);
@@ -155,6 +163,12 @@ int run_job(run_options const& asked, environment const& all_variables, std::str
         for (auto& who : prepared.ranks) who.host = where.machine.host;
         record.begin(&where.bindings);
         return run_embedded(run, prepared, where, hwloc);
+    };
+    return concluded(outcome, begin, [&](int code) {
+        auto const next = options.is_elastic() ? follow_up(run, code, began_s) : generation_follow_up{};
+        if (next.again) return leave_next(start.next_fd, next.delay, to_text(next.life));
+        record.end_generations(next.ends, next.why_not);
+        record.end(code, outcome);
     });
 }
 

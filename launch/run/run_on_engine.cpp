@@ -86,7 +86,7 @@ int run_on_engine(run_context const& run, run_preparation const& prepared) {
     // What is printed is for a shell later on, and by then the folder of this run is gone.
     auto const job = describe_engine_job(run, run.map, options.dry_run ? absolute_path(".") : run.session_dir);
     std::vector<std::string> tried;
-    auto const& engine = choose_engine(job, run.sources, options.engine, &tried);
+    auto const& engine = choose_engine(job, run.sources, options.is_elastic() ? "remote" : options.engine, &tried);
     if (options.verbose)
         for (auto const& line : tried) fmt::print(stderr, "muster: {}\n", line);
 

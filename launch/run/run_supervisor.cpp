@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "launch/ranks/rank_name.hpp"
+#include "launch/remote/host_ranks.hpp"
 #include "launch/watch/job_end.hpp"
 
 namespace muster {
@@ -19,13 +22,17 @@ run_supervisor::run_supervisor(run_context const& run)
     : signals_(take_signals(launcher_signals(), "the launcher")),
       run_(run),
       options_(run.options),
-      deadlines_(loop_, run.options, run.given.ends_at,
+      deadlines_(loop_, run.options, run.given.ends_at, run.life.age(),
                  {[this] { return active(); }, [this] { return ranks_->known().running(); },
                   [this](std::string const& reason) { expire(reason); },
                   [this](std::string const& note, int signal_number) {
                       say(note);
                       ranks_->signal(signal_number, is_notice(signal_number));
                   }}) {
+    if (options_.is_elastic() && run_.outcome != nullptr) {
+        writer_.watch_for("", [this] { run_.outcome->output_s = seconds_now(); });
+        writer_.watch_for("muster-metric:", [this] { run_.outcome->metric_s = seconds_now(); });
+    }
     ::signal(SIGPIPE, SIG_IGN);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of ranks become our children, so that none is missed
 }
@@ -44,6 +51,7 @@ int run_supervisor::run(rank_group& ranks) {
     loop_.watch_readable(run_.guardian_fd, [this] { on_guardian_gone(); });
     loop_.watch_readable(writer_.event_fd(), [this] { on_writer_event(); });
     if (known.started) phase_ = run_phase::running;
+    if (known.started && run_.outcome != nullptr) run_.outcome->started_s = seconds_now();
     ranks.start();
     deadlines_.start();
     if (phase_ == run_phase::running) watch_run();
@@ -62,6 +70,7 @@ void run_supervisor::watch_run() {
 void run_supervisor::on_ready() {
     phase_ = run_phase::running;
     ranks_->known().started = true;
+    if (run_.outcome != nullptr) run_.outcome->started_s = seconds_now();
     start_ = event_loop::clock::now();
     deadlines_.note_output();
     ranks_->go();
@@ -118,10 +127,29 @@ void run_supervisor::act_on(verdict const& judged) {
         culprit_ = judged.culprits.front().rank;
         if (run_.outcome != nullptr) run_.outcome->rank = culprit_, run_.outcome->host = judged.culprits.front().host;
     }
+    if (run_.outcome != nullptr && options_.is_elastic()) note_failure(judged);
     if (judged.gives_up) give_up(judged.culprits);
     if (!judged.text.empty()) say("error: " + judged.text);
     stop(judged.exit_code, SIGTERM);
     close_if_over();
+}
+
+/// What a restart would have to know. A fault of the start is one of the next start, too.
+void run_supervisor::note_failure(verdict const& judged) {
+    auto const& known = ranks_->known();
+    auto& outcome = *run_.outcome;
+    outcome.failed_s = seconds_now();
+    outcome.kind = kind_of_end(judged, known, run_.life.is_first());
+    if (auto const blamed = read_text_file(blame_file(fmt::format("{}/{}", run_.session_dir, hosts_file_name)));
+        !blamed.empty()) {
+        outcome.kind = end_kind::node;
+        outcome.lost_hosts = {blamed};
+        return;
+    }
+    if (outcome.kind != end_kind::node) return;
+    std::set<std::string> lost;
+    for (auto const& one : judged.culprits) lost.insert(run_.given.nodes.at(static_cast<std::size_t>(known[one.rank].node)).name);
+    outcome.lost_hosts.assign(lost.begin(), lost.end());
 }
 
 void run_supervisor::give_up(std::vector<culprit> const& lost) {
@@ -310,9 +338,13 @@ void run_supervisor::drain_output() {
 void run_supervisor::say(std::string const& line) {
     constexpr std::string_view prefix = "error: ";
     auto* const outcome = run_.outcome;
+    // Generations of a run share its output.
+    auto const generation = options_.is_elastic() ? fmt::format("generation {}: ", run_.life.now.number) : std::string();
     if (outcome != nullptr && outcome->cause.empty() && line.starts_with(prefix))
         outcome->cause = line.substr(prefix.size(), line.find('\n') - prefix.size());
-    writer_.write(STDERR_FILENO, fmt::format("muster: {}\n", line));
+    bool const is_error = line.starts_with(prefix);
+    writer_.note(fmt::format("muster: {}{}{}\n", is_error ? prefix : "", generation,
+                             std::string_view(line).substr(is_error ? prefix.size() : 0)));
 }
 
 }  // namespace muster

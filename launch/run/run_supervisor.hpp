@@ -57,6 +57,7 @@ class run_supervisor final : private group_events {
     bool active() const noexcept { return phase_ == run_phase::starting || phase_ == run_phase::running; }
     evidence const& facts();
     void act_on(verdict const& judged);
+    void note_failure(verdict const& judged);
     void decide();
     void ask_scheduler(std::chrono::milliseconds patience, bool for_nodes);
     void explain_end();

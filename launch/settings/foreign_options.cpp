@@ -16,11 +16,15 @@ namespace {
 struct foreign {
     std::string_view names;  ///< as in setting::aliases
     std::string_view tool;
-    std::string_view meant;   ///< muster's option for it
-    std::string_view answer;  ///< why it is refused; empty with `meant` empty: it changes nothing
+    std::string_view meant;    ///< muster's option for it
+    std::string_view answer;   ///< why it is refused; empty with `meant` empty: it changes nothing
+    bool takes_value = false;  ///< of one that changes nothing
 };
 
-constexpr std::string_view elastic = "muster does not change the number of ranks while they run: give one number, -n N";
+constexpr std::string_view elastic =
+    "the number of ranks does not grow while they run: give one number, -n N (--max-restarts N starts again after a failure, "
+    "with --min-np N "
+    "on fewer nodes)";
 constexpr std::string_view no_rendezvous = "muster sets MASTER_ADDR and MASTER_PORT for every rank by itself: leave it out";
 constexpr std::string_view one_launcher = "muster is started once, not once a node, and knows each node's rank: leave it out";
 constexpr std::string_view not_ssh = "the engine connects to the nodes: --engine mpirun --engine-args '…'";
@@ -34,9 +38,10 @@ constexpr foreign foreigners[]{
     {"-bind-to-core", "mpirun", "--bind-to=core", ""},
     {"-bind-to-socket", "mpirun", "--bind-to=socket", ""},
     {"-bind-to-none", "mpirun", "--bind-to=none", ""},
-    // Without effect here: all variables reach the ranks anyway, and MPI is taken as the program has it.
+    // Without effect here: all variables reach the ranks anyway, MPI is taken as the program has it, and muster sees the end of a rank at once.
     {"-envall -genvall", "mpiexec", "", ""},
     {"mpi use-mpi", "horovodrun", "", ""},
+    {"monitor-interval", "torchrun", "", "", true},
     // Refused, with the way out.
     {"-mca -gmca -omca -pmca -prtemca -pmixmca", "mpirun", "",
      "pass it to the engine: --engine mpirun --engine-args '--mca NAME VALUE', or set OMPI_MCA_NAME for the ranks with -x"},
@@ -71,8 +76,8 @@ constexpr foreign foreigners[]{
     {"cpu-bind", "srun", "", "use --bind-to or --cpu-map"},
     {"gloo use-gloo", "horovodrun", "", "ranks come up over MPI: leave it out (HOROVOD_CONTROLLER and the like: -x NAME=VALUE)"},
     {"jsrun use-jsrun tcp", "horovodrun", "", "muster chooses the engine, --engine forces one: leave it out"},
-    {"min-np max-np min-num-proc max-num-proc host-discovery-script slots reset-limit elastic-timeout blacklist-cooldown-range",
-     "horovodrun", "", elastic},
+    {"max-np max-num-proc host-discovery-script slots reset-limit elastic-timeout blacklist-cooldown-range", "horovodrun", "",
+     elastic},
     {"ssh-port ssh-identity-file", "horovodrun", "", not_ssh},
     {"disable-cache", "horovodrun", "", "muster keeps no cache of hosts: leave it out"},
     {"config-file", "horovodrun", "", "muster reads muster.toml; set HOROVOD_… with -x NAME=VALUE"},
@@ -90,7 +95,6 @@ constexpr foreign foreigners[]{
     {"standalone", "torchrun", "", "no rendezvous is needed: leave it out (--nnodes 1 keeps to one node)"},
     {"rdzv-backend rdzv-endpoint rdzv-id rdzv-conf master-addr master-port local-addr", "torchrun", "", no_rendezvous},
     {"node-rank", "torchrun", "", one_launcher},
-    {"max-restarts monitor-interval", "torchrun", "", "the first failure ends the run, so that the scheduler can requeue it"},
     {"start-method role", "torchrun", "", "muster starts programs, not functions: leave it out"},
     {"-m module", "torchrun", "", "write: muster run -- python3 -m MODULE"},
     {"no-python run-path", "torchrun", "", "muster adds no interpreter: write muster run -- python3 train.py"},
@@ -171,6 +175,7 @@ rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std
                 throw error(errc::usage, fmt::format("{} is an option of {}: {}", args[i].substr(0, args[i].find('=')),
                                                      other->tool, other->answer));
             if (!other->meant.empty()) own.options.emplace_back(other->meant);
+            if (other->takes_value && parts.rest.empty() && i + 1 < args.size()) ++i;
             continue;
         }
         if (row == nullptr) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
+#include "launch/elastic/run_life.hpp"
 #include "launch/placement/mapping.hpp"
 #include "launch/scheduler/allocation.hpp"
 #include "launch/scheduler/scheduler_sources.hpp"
@@ -21,9 +22,14 @@ struct rank_share {
 
 /// How a run went, for its record.
 struct run_outcome {
-    std::string cause;                    ///< the first error that was told; empty: none
-    std::string host;                     ///< of the rank that failed first
-    int rank = -1;                        ///< that rank; -1: none
+    std::string cause;  ///< the first error that was told; empty: none
+    std::string host;   ///< of the rank that failed first
+    int rank = -1;      ///< that rank; -1: none
+    end_kind kind = end_kind::last;
+    std::vector<std::string> lost_hosts = {};
+    /// On seconds_now(): when ranks were started, wrote something first, wrote a line with muster-metric: first, and when it was known that the run fails;
+    /// below 0: that did not come.
+    double started_s = -1, output_s = -1, metric_s = -1, failed_s = -1;
     std::vector<rank_share> shares = {};  ///< by rank, of ranks that other machines have placed; empty: that did not come
 };
 
@@ -37,6 +43,7 @@ struct run_context {
     allocation given{};
     mapping map{};
     run_outcome* outcome = nullptr;  ///< where to tell how it ended
+    run_life life{};                 ///< of a run that may start again; without members in any other
 };
 
 }  // namespace muster

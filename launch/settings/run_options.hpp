@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "launch/elastic/restart_policy.hpp"
 #include "launch/placement/placement_request.hpp"
 #include "launch/scheduler/scheduler_sources.hpp"
 #include "launch/settings/resolve_settings.hpp"
@@ -50,10 +51,15 @@ struct run_options {
     std::optional<duration> idle_timeout;  ///< no rank has written anything for so long: 124
     std::string on_hang;                   ///< command to run about each rank when a time limit ends the run
     std::optional<early_signal> signal_before_end;
-    std::string success_file;  ///< made when the run ends with 0; empty: none
+    restart_policy restarts;         ///< --max-restarts, --restart-on
+    int spares = 0;                  ///< nodes that are kept idle; on one node: slots
+    std::optional<int> least_ranks;  ///< --min-np
+    std::string must_grow;           ///< a file; empty: none
+    std::string success_file;        ///< made when the run ends with 0; empty: none
     duration grace{5};
     duration heartbeat{5};                                    ///< a node that has not answered for so long, and 10 s, is lost
     std::map<std::string, setting_value, std::less<>> asked;  ///< every setting that somebody has given, and where
+    bool is_elastic() const noexcept { return restarts.most > 0; }
     duration lost_after() const noexcept { return heartbeat + duration(10); }
     bool operator==(run_options const&) const = default;
 };

@@ -45,6 +45,7 @@ std::string_view to_string(setting_group group) noexcept {
         case setting_group::ranks: return "the ranks";
         case setting_group::output: return "output";
         case setting_group::time: return "time";
+        case setting_group::restarts: return "restarts";
         case setting_group::checks: return "checks";
         case setting_group::job: return "the job";
         case setting_group::general: return "general";
@@ -53,9 +54,9 @@ std::string_view to_string(setting_group group) noexcept {
 }
 
 std::span<setting_group const> setting_groups() noexcept {
-    static constexpr std::array all{setting_group::placement, setting_group::nodes,  setting_group::engine,
-                                    setting_group::ranks,     setting_group::output, setting_group::time,
-                                    setting_group::checks,    setting_group::job,    setting_group::general};
+    static constexpr std::array all{
+        setting_group::placement, setting_group::nodes,    setting_group::engine, setting_group::ranks, setting_group::output,
+        setting_group::time,      setting_group::restarts, setting_group::checks, setting_group::job,   setting_group::general};
     return all;
 }
 

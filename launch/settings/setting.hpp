@@ -14,7 +14,7 @@ namespace muster {
 enum class setting_kind { flag, integer, text, time, list };
 
 /// The groups that settings are shown in, in this order.
-enum class setting_group { placement, nodes, engine, ranks, output, time, checks, job, general };
+enum class setting_group { placement, nodes, engine, ranks, output, time, restarts, checks, job, general };
 std::string_view to_string(setting_group group) noexcept;
 std::span<setting_group const> setting_groups() noexcept;
 

@@ -108,6 +108,17 @@ constexpr setting rows[]{
     {"success-file", 0, "", "FILE", kind::text, "", running, group::time, use::command_line, "",
      "make FILE when the run ends with 0"},
 
+    {"max-restarts", 0, "", "N", kind::integer, "", running, group::restarts, use::common, "0",
+     "after a failure start all ranks again, up to N times; 0: the first failure ends the run", 0},
+    {"restart-on", 0, "", "CAUSE,CAUSE…", kind::list, "", running, group::restarts, use::everywhere, "",
+     "start again after these only: exit codes, signals (KILL), node (a lost node)", 1, ',', check_restart_cause},
+    {"spares", 0, "", "N", kind::integer, "", running, group::restarts, use::everywhere, "0",
+     "keep N nodes idle (of one node: N of its slots), for ranks of lost ones", 0},
+    {"min-np", 0, "min-num-proc", "N", kind::integer, "", running, group::restarts, use::everywhere, "",
+     "where lost nodes leave too few slots, start again with fewer ranks, but not fewer than N"},
+    {"must-grow", 0, "", "FILE", kind::text, "", running, group::restarts, use::everywhere, "",
+     "start no third time in a row if FILE does not grow"},
+
     {"preflight", 0, "", "", kind::flag, "", running, group::checks, use::common, "",
      "examine every node before the ranks start"},
     {"exclude-bad-nodes", 0, "", "", kind::flag, "", running, group::checks, use::everywhere, "",

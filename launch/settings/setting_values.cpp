@@ -41,6 +41,33 @@ std::optional<int> signal_number(std::string_view name) {
     return std::nullopt;
 }
 
+namespace {
+
+/// The exit code that a cause of --restart-on stands for.
+std::optional<int> exit_code_of(std::string const& cause) {
+    if (auto const code = parse_integer(cause))
+        return *code >= 1 && *code <= 255 ? std::optional(static_cast<int>(*code)) : std::nullopt;
+    auto const signal = signal_number(cause);
+    return signal ? std::optional(128 + *signal) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<value_fault> check_restart_cause(std::string const& word) {
+    if (word == "node" || exit_code_of(word)) return std::nullopt;
+    return value_fault{
+        0, fmt::format("'{}' is no cause of a failure; write an exit code from 1 to 255, a signal (KILL) or node", word)};
+}
+
+restart_policy make_restart_policy(int most, std::vector<std::string> const& causes) {
+    restart_policy policy{.most = most};
+    for (auto const& cause : causes) {
+        policy.on_node = policy.on_node || cause == "node";
+        if (auto const code = exit_code_of(cause)) policy.codes.push_back(*code);
+    }
+    return policy;
+}
+
 std::optional<value_fault> check_early_signal(std::string const& text) {
     auto const at = text.find('@');
     if (at == std::string::npos)

@@ -10,16 +10,20 @@
 
 namespace muster {
 
-std::optional<value_fault> check_cpus(std::string const& list);          ///< "24-31,56-63"
-std::optional<value_fault> check_index(std::string const& number);       ///< a whole number from 0
-std::optional<value_fault> check_assignment(std::string const& text);    ///< "NAME" or "NAME=value"
-std::optional<value_fault> check_early_signal(std::string const& text);  ///< "USR1@120"
+std::optional<value_fault> check_cpus(std::string const& list);           ///< "24-31,56-63"
+std::optional<value_fault> check_index(std::string const& number);        ///< a whole number from 0
+std::optional<value_fault> check_assignment(std::string const& text);     ///< "NAME" or "NAME=value"
+std::optional<value_fault> check_restart_cause(std::string const& word);  ///< "3", "KILL", "node"
+std::optional<value_fault> check_early_signal(std::string const& text);   ///< "USR1@120"
 
 /// The number of "USR1", "SIGUSR1" or "10"; nothing if there is no such signal.
 std::optional<int> signal_number(std::string_view name);
 
 /// "USR1@120", "SIGTERM@5min". Throws parse_error (errc::usage) naming `origin`.
 early_signal parse_early_signal(std::string const& text, std::string_view origin = "--signal-before-end");
+
+/// Of words that check_restart_cause lets pass.
+restart_policy make_restart_policy(int most, std::vector<std::string> const& causes);
 
 /// Throws errc::usage naming the possible words.
 scheduler_kind parse_scheduler_kind(std::string_view word);

@@ -40,6 +40,25 @@ allocation_choice make_allocation_choice(settings_result const& given) {
     return choice;
 }
 
+namespace {
+
+/// Options that mean nothing where no generation follows another.
+void check_restarts(settings_result const& given, run_options const& options) {
+    for (auto const* name : {"restart-on", "spares", "min-np", "must-grow"})
+        if (!options.is_elastic() && given.get(name).from == setting_layer::option)
+            throw error(errc::usage,
+                        fmt::format("--{} is for runs that start again after a failure: give --max-restarts N as well", name));
+    if (options.is_elastic() && !options.engine.empty() && options.engine != "embedded" && options.engine != "remote")
+        throw error(
+            errc::usage,
+            fmt::format("--max-restarts: the engine {} cannot start ranks again; leave --engine out, or give --engine remote",
+                        options.engine));
+    if (options.least_ranks && options.place.ranks && *options.least_ranks > *options.place.ranks)
+        throw error(errc::usage, fmt::format("--min-np {} is more than -n {}", *options.least_ranks, *options.place.ranks));
+}
+
+}  // namespace
+
 run_options make_run_options(settings_result const& given) {
     if (given.command.empty() || given.command.front().empty())
         throw error(errc::usage, "the program is missing; write: muster run [options] -- program args…");
@@ -72,6 +91,11 @@ run_options make_run_options(settings_result const& given) {
     options.start_timeout = given.time("start-timeout");
     options.on_hang = given.text("on-hang");
     options.idle_timeout = given.time("idle-timeout");
+    options.restarts = make_restart_policy(given.integer("max-restarts").value_or(0), given.list("restart-on"));
+    options.spares = given.integer("spares").value_or(0);
+    options.least_ranks = given.integer("min-np");
+    options.must_grow = given.text("must-grow");
+    check_restarts(given, options);
     options.success_file = given.text("success-file");
     if (auto const early = given.text("signal-before-end"); !early.empty()) options.signal_before_end = parse_early_signal(early);
     options.grace = given.time("grace").value_or(options.grace);

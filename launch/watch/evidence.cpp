@@ -14,7 +14,8 @@
 namespace muster {
 
 std::string evidence::name_of(rank_evidence const& rank) const {
-    return name_of_rank(rank.rank, host_of(rank), rank.gpu_index, rank.gpu_uuid);
+    return name_of_rank(rank.rank, host_of(rank), rank.gpu_index, rank.gpu_uuid,
+                        members.empty() ? -1 : members[static_cast<std::size_t>(rank.rank)]);
 }
 
 std::string evidence::list(condition const& of) const {

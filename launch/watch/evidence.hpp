@@ -67,6 +67,7 @@ struct evidence {
     };
 
     std::vector<rank_evidence> ranks;  ///< in order of rank
+    std::vector<int> members;          ///< their numbers in a run that may start again; else empty
     std::vector<std::string> hosts;    ///< names of nodes; the plan's until a rank there has told its own
     std::string job_id;
     bool in_job = false;  ///< a scheduler owns the nodes, and may end all ranks at any time

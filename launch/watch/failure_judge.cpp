@@ -275,6 +275,23 @@ std::string advice_on_absent(evidence const& known) {
 
 }  // namespace
 
+end_kind kind_of_end(verdict const& judged, evidence const& known, bool first) {
+    // A job that ends takes every generation with it.
+    if (known.scheduler && known.scheduler->end != job_end::going_on && known.scheduler->end != job_end::unknown)
+        return end_kind::last;
+    switch (judged.cause) {
+        case failure_cause::node: return end_kind::node;
+        case failure_cause::rank_end:
+        case failure_cause::abort:
+        case failure_cause::left_world: return known.started || !first ? end_kind::rank : end_kind::last;
+        case failure_cause::engine:
+        case failure_cause::daemon:
+        case failure_cause::watcher: return known.started || !first ? end_kind::other : end_kind::last;
+        case failure_cause::never_came: return first ? end_kind::last : end_kind::other;
+        default: return end_kind::last;
+    }
+}
+
 verdict blame_run(failure_cause cause, std::string text, int code) {
     return {.next = verdict::step::end, .cause = cause, .exit_code = code, .text = std::move(text)};
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "launch/elastic/restart_policy.hpp"
 #include "launch/watch/evidence.hpp"
 
 namespace muster {
@@ -84,6 +85,10 @@ verdict explain_request_to_end(evidence const& known);
 /// A failure of one rank that its watcher has seen by itself. `advice`: one thing to do, or empty.
 verdict blame_rank(evidence const& known, int rank, failure_cause cause, std::string const& what, int exit_code,
                    std::string_view advice = {});
+
+/// What a verdict means for a restart: only a failure that other processes or nodes may not meet again counts, and of the start of the ranks only a
+/// later one (`first`: this is the run's first generation).
+end_kind kind_of_end(verdict const& judged, evidence const& known, bool first);
 
 /// A failure of none of them.
 verdict blame_run(failure_cause cause, std::string text, int exit_code);

@@ -11,13 +11,13 @@
 namespace muster {
 
 run_deadlines::run_deadlines(event_loop& loop, run_options const& options,
-                             std::optional<std::chrono::system_clock::time_point> ends_at, supervision what)
-    : loop_(loop), options_(options), ends_at_(ends_at), run_(std::move(what)) {}
+                             std::optional<std::chrono::system_clock::time_point> ends_at, duration age, supervision what)
+    : loop_(loop), options_(options), ends_at_(ends_at), age_(age), run_(std::move(what)) {}
 
 void run_deadlines::start() {
     note_output();
     if (options_.timeout)
-        loop_.after(*options_.timeout, [this] {
+        loop_.after(std::max(*options_.timeout - age_, duration(0)), [this] {
             if (!run_.active()) return;
             run_.expire(fmt::format("still running after --timeout {}: ending {}", format_duration(*options_.timeout),
                                     count_of_ranks(run_.running())));

@@ -22,9 +22,9 @@ class run_deadlines {
         std::function<void(std::string const& note, int signal_number)> warn;  ///< the ranks are to get this signal
     };
 
-    /// `ends_at`: when the job's time is up, if that is known. `options` and `loop` must outlive this.
+    /// `ends_at`: when the job's time is up, if that is known. `age`: of the run, whose earlier generations count for --timeout. `options` and `loop` must outlive this.
     run_deadlines(event_loop& loop, run_options const& options, std::optional<std::chrono::system_clock::time_point> ends_at,
-                  supervision what);
+                  duration age, supervision what);
 
     /// --timeout and --idle-timeout count from now on.
     void start();
@@ -39,6 +39,7 @@ class run_deadlines {
     event_loop& loop_;
     run_options const& options_;
     std::optional<std::chrono::system_clock::time_point> ends_at_;
+    duration age_;
     supervision run_;
     event_loop::clock::time_point last_output_ = event_loop::clock::now();
 };

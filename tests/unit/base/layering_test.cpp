@@ -31,7 +31,7 @@ std::map<std::string, std::set<std::string>> const may_include{
 std::map<std::string, std::vector<names>> const floors_of{
     {"launch",
      {{"system"},
-      {"hardware", "scheduler", "observe"},
+      {"hardware", "scheduler", "observe", "elastic"},
       {"placement"},
       {"settings", "ranks", "wire"},
       {"remote"},

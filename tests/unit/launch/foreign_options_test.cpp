@@ -66,7 +66,6 @@ TEST(foreign_options, of_what_muster_does_otherwise_are_refused_with_the_way_out
         {"--rdzv-backend=c10d x", "torchrun", "MASTER_ADDR"},
         {"--rdzv_endpoint a:1 x", "torchrun", "MASTER_ADDR"},
         {"--node-rank 1 x", "torchrun", "started once"},
-        {"--max-restarts=3 x", "torchrun", "requeue"},
         {"-m train", "torchrun", "python3 -m MODULE"},
         {"-t 3 x", "torchrun", "--output-dir"},
         {"-mca btl tcp x", "mpirun", "--engine-args"},
@@ -83,7 +82,7 @@ TEST(foreign_options, of_what_muster_does_otherwise_are_refused_with_the_way_out
         {"--map-by ppr:x:node x", "--map-by", "'x' is no whole number"},
         {"-genv A 1 x", "mpiexec", "-x NAME=VALUE"},
         {"--gloo x", "horovodrun", "leave it out"},
-        {"--min-np 2 x", "horovodrun", "-n N"},
+        {"--max-np 2 x", "horovodrun", "-n N"},
         {"--fusion-threshold-mb 32 x", "horovodrun", "HOROVOD_FUSION_THRESHOLD"},
         {"-p 22 x", "unknown option", ""},
     };

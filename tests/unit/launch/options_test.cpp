@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "launch/hardware/topology.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/settings/settings_to_options.hpp"
 

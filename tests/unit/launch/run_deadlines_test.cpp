@@ -13,6 +13,7 @@ struct recorded_run {
     event_loop loop;
     run_options options;
     bool active = true;
+    duration age{0};  ///< of the generations before
     std::vector<std::string> expired;
     std::vector<std::pair<std::string, int>> warned;
 
@@ -20,6 +21,7 @@ struct recorded_run {
         return {loop,
                 options,
                 ends_at,
+                age,
                 {[this] { return active; }, [] { return std::size_t{1}; },
                  [this](std::string const& reason) {
                      expired.push_back(reason);

@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "launch/elastic/generation.hpp"
+
+namespace muster {
+
+namespace {
+
+template <typename T>
+bool holds(std::vector<T> const& all, T const& one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+bool is_lost(slot const& at, generation_events const& events) {
+    return holds(events.lost_hosts, at.host) || holds(events.lost_slots, at);
+}
+
+/// Slots of the pool that can be used and that none of `members` is on, in the pool's order.
+std::vector<slot> free_slots(std::vector<slot> const& pool, std::vector<member> const& members, generation_events const& events) {
+    std::vector<slot> idle;
+    for (auto const& one : pool) {
+        bool const taken = std::any_of(members.begin(), members.end(), [&](member const& m) { return m.at == one; });
+        if (!taken && !is_lost(one, events)) idle.push_back(one);
+    }
+    return idle;
+}
+
+/// The first that has the state comes first; the others keep their order.
+void put_state_first(std::vector<member>& members) {
+    auto const first = std::find_if(members.begin(), members.end(), [](member const& m) { return m.has_state; });
+    if (first != members.end()) std::rotate(members.begin(), first, first + 1);
+}
+
+/// Slots of one host next to each other, hosts in the order in which they come first.
+void group_by_host(std::vector<member>& members) {
+    std::vector<std::string> hosts;
+    for (auto const& one : members)
+        if (!holds(hosts, one.at.host)) hosts.push_back(one.at.host);
+    auto const place = [&](member const& one) { return std::find(hosts.begin(), hosts.end(), one.at.host) - hosts.begin(); };
+    std::stable_sort(members.begin(), members.end(), [&](auto const& a, auto const& b) { return place(a) < place(b); });
+}
+
+void begin_anew(generation& next) {
+    group_by_host(next.members);
+    for (auto& one : next.members) one = {next.born++, one.at, false};
+}
+
+/// "member 3 on node2 is gone, 2 come in on node4; 4 members in place of 5"
+std::string describe_change(generation const& now, std::vector<member> const& left, std::vector<slot> const& came,
+                            std::size_t size) {
+    std::vector<std::string> parts, hosts;
+    for (auto const& one : left)
+        if (!holds(hosts, one.at.host)) hosts.push_back(one.at.host);
+    if (left.size() == 1)
+        parts.push_back(fmt::format("member {} on {} is gone", left.front().number, left.front().at.host));
+    else if (!left.empty())
+        parts.push_back(fmt::format("{} members on {} are gone", left.size(), fmt::join(hosts, ", ")));
+    hosts.clear();
+    for (auto const& one : came)
+        if (!holds(hosts, one.host)) hosts.push_back(one.host);
+    if (!came.empty())
+        parts.push_back(fmt::format("{} {} in on {}", came.size(), came.size() == 1 ? "comes" : "come", fmt::join(hosts, ", ")));
+    auto text = fmt::format("{}", fmt::join(parts, ", "));
+    if (size != now.members.size()) text += fmt::format("; {} members in place of {}", size, now.members.size());
+    return text;
+}
+
+}  // namespace
+
+generation_choice next_generation(std::vector<slot> const& pool, generation const& now, generation_wishes const& wanted,
+                                  generation_events const& events) {
+    std::vector<member> stay, left;
+    for (auto const& one : now.members) {
+        bool const gone = is_lost(one.at, events) || (!wanted.restart && holds(events.ended, one.number));
+        (gone ? left : stay).push_back(one);
+    }
+    bool const grows = wanted.restart || events.at_commit;
+    auto const target = std::max(now.members.size(), grows ? static_cast<std::size_t>(std::max(wanted.most, 0)) : 0);
+    auto came = free_slots(pool, stay, events);
+    if (came.size() + stay.size() > target) came.resize(target - stay.size());
+    if (!wanted.restart && left.empty() && came.empty()) return {};
+    auto const size = stay.size() + came.size();
+    auto why = describe_change(now, left, came, size);
+    if (size < static_cast<std::size_t>(std::max(wanted.least, 1)))
+        return {generation_choice::step::wait, {}, fmt::format("{}: {} are needed", why, wanted.least)};
+    generation next{now.number + 1, std::move(stay), now.born};
+    if (!wanted.restart) put_state_first(next.members);
+    for (auto const& at : came) next.members.push_back({wanted.restart ? 0 : next.born++, at, false});
+    if (wanted.restart) begin_anew(next);
+    return {generation_choice::step::change, std::move(next), std::move(why)};
+}
+
+}  // namespace muster

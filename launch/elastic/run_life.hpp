@@ -1,0 +1,41 @@
+// The life of a run of several generations: what one launcher leaves to the next, by way of the guardian.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.hpp"
+#include "launch/elastic/generation.hpp"
+#include "launch/elastic/restart_policy.hpp"
+
+namespace muster {
+
+/// Each generation has a launcher, session folder, nspace and ports of its own. The first one's life is empty.
+struct run_life {
+    double began_s = -1;          ///< of the run, by seconds_now(); below 0: it begins now
+    std::string output_dir = {};  ///< that the first generation made; empty: none
+    std::vector<slot> pool = {};  ///< that the run may use, spares at the end
+    generation now = {};          ///< without members in the first one: the mapping says who they are
+    std::vector<std::string> lost_hosts = {};
+    std::vector<generation_end> ends = {};  ///< of those before
+    std::uintmax_t file_size = 0;           ///< of the file that must grow, as this generation began; not left to the next
+    bool operator==(run_life const&) const = default;
+
+    bool is_first() const noexcept { return now.number == 0; }
+    duration age() const;
+};
+
+/// A clock that only goes forward, the same in all processes of this machine.
+double seconds_now();
+
+/// For the record of a run.
+nlohmann::ordered_json to_json(generation_end const& end);
+
+std::string to_text(run_life const& life);
+/// Throws errc::parse for what to_text() has not made; an empty text is the first life.
+run_life parse_life(std::string_view text);
+
+}  // namespace muster

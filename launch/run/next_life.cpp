@@ -1,0 +1,253 @@
+#include "launch/run/next_life.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <random>
+#include <set>
+
+#include "base/error.hpp"
+#include "launch/ranks/rank_name.hpp"
+#include "launch/run/prepare_run.hpp"
+
+namespace muster {
+
+namespace {
+
+bool holds(std::vector<std::string> const& names, std::string const& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool look_alike(node const& a, node const& b) {
+    return a.slots == b.slots && a.gpus == b.gpus && a.cpus == b.cpus;
+}
+
+/// How many ranks a node takes by itself; none where that cannot be said.
+int room_of(allocation const& given, node const& one, placement_request const& place) {
+    allocation alone{.scheduler = given.scheduler, .job_id = given.job_id, .nodes = {one}, .fixed = given.fixed};
+    auto wanted = place;
+    wanted.ranks = wanted.nodes = std::nullopt;
+    try {
+        return map_ranks(alone, wanted).world_size();
+    } catch (error const&) {
+        return 0;
+    }
+}
+
+/// The slots that the run uses, then those of spare nodes, then what its nodes have besides.
+std::vector<slot> list_slots(allocation const& active, mapping const& map, std::vector<node> const& spares,
+                             placement_request const& place) {
+    std::vector<slot> pool;
+    auto const add = [&](node const& one, int from, int to) {
+        for (int i = from; i < to; ++i) pool.push_back({one.name, i});
+    };
+    for (std::size_t n = 0; n < active.nodes.size(); ++n) add(active.nodes[n], 0, map.ranks_per_node[n]);
+    for (auto const& spare : spares) {
+        int room = room_of(active, spare, place);
+        for (std::size_t n = 0; n < active.nodes.size(); ++n)
+            if (look_alike(active.nodes[n], spare)) room = std::max(room, map.ranks_per_node[n]);
+        add(spare, 0, room);
+    }
+    for (std::size_t n = 0; n < active.nodes.size(); ++n)
+        add(active.nodes[n], map.ranks_per_node[n], room_of(active, active.nodes[n], place));
+    return pool;
+}
+
+/// Takes the last nodes out of the allocation; of one node, lowers the number of ranks.
+std::vector<node> set_spares_aside(allocation& given, int count, placement_request& place) {
+    auto const nodes = static_cast<int>(given.nodes.size());
+    if (count == 0) return {};
+    if (nodes == 1) {
+        int const room = room_of(given, given.nodes.front(), place);
+        if (place.ranks.value_or(1) + count > room)
+            throw error(errc::placement,
+                        fmt::format("--spares {}: {} has {} slots, too few for {} and as many idle ones; use fewer of "
+                                    "either",
+                                    count, given.nodes.front().name, room, count_of_ranks(place.ranks.value_or(1))));
+        if (!place.ranks) place.ranks = room - count;
+        return {};
+    }
+    if (count >= nodes)
+        throw error(errc::placement, fmt::format("--spares {} leaves none of the {} nodes for ranks; use --spares {} or fewer",
+                                                 count, nodes, nodes - 1));
+    std::vector<node> spares(given.nodes.end() - count, given.nodes.end());
+    given.nodes.resize(static_cast<std::size_t>(nodes - count));
+    return spares;
+}
+
+generation_wishes wishes_of(run_options const& options, run_life const& life) {
+    int const all =
+        life.ends.empty() ? static_cast<int>(life.now.members.size()) : static_cast<int>(life.ends.front().members.size());
+    return {.least = options.least_ranks.value_or(all), .most = all, .restart = true};
+}
+
+/// Members by the mapping; it may number them otherwise than host by host.
+void name_members(run_life& life, allocation const& given, mapping const& map) {
+    int number = life.is_first() ? 0 : life.now.born - static_cast<int>(life.now.members.size());
+    life.now.members.clear();
+    for (auto const& place : map.places())
+        life.now.members.push_back({number++, {given.nodes[static_cast<std::size_t>(place.node)].name, place.local_rank}, false});
+    life.now.born = number;
+}
+
+/// Nodes that have gone since the last generation ended, or that preflight has left out.
+void choose_again(run_life& life, allocation const& given, run_options const& options) {
+    std::set<std::string> there, gone;
+    for (auto const& one : given.nodes) there.insert(one.name);
+    for (auto const& one : life.pool)
+        if (!there.contains(one.host)) gone.insert(one.host);
+    bool const whole = std::all_of(life.now.members.begin(), life.now.members.end(),
+                                   [&](member const& one) { return there.contains(one.at.host); });
+    if (whole) return;
+    life.lost_hosts.assign(gone.begin(), gone.end());
+    auto choice = next_generation(life.pool, life.now, wishes_of(options, life), {.lost_hosts = life.lost_hosts});
+    if (choice.next != generation_choice::step::change)
+        throw error(errc::placement,
+                    fmt::format("generation {} cannot begin: {}; ask for --spares N, or allow fewer ranks by --min-np N",
+                                life.now.number, choice.why));
+    choice.then.number = life.now.number;
+    life.now = std::move(choice.then);
+}
+
+/// Its nodes in its order, and no others.
+allocation nodes_of(generation const& now, allocation given) {
+    std::vector<node> ordered;
+    std::vector<std::string> taken;
+    for (auto const& one : now.members) {
+        if (holds(taken, one.at.host)) continue;
+        taken.push_back(one.at.host);
+        ordered.push_back(
+            *std::find_if(given.nodes.begin(), given.nodes.end(), [&](node const& n) { return n.name == one.at.host; }));
+    }
+    given.nodes = std::move(ordered);
+    return given;
+}
+
+/// Where something of a node is gone (a GPU), as many ranks as still fit, if they are enough.
+mapping map_what_fits(run_options const& options, allocation const& given, placement_request& place) {
+    try {
+        return map_ranks(given, place);
+    } catch (error const& e) {
+        if (e.code() != errc::placement || !options.least_ranks) throw;
+        auto const wanted = std::exchange(place.ranks, std::nullopt);
+        auto const map = map_ranks(given, place);
+        if (map.world_size() < *options.least_ranks || map.world_size() > wanted.value_or(0)) throw;
+        place.ranks = map.world_size();
+        return map;
+    }
+}
+
+std::uintmax_t size_of(std::string const& path) {
+    std::error_code fault;
+    auto const size = std::filesystem::file_size(path, fault);
+    return fault ? 0 : size;
+}
+
+/// By what it is seen that a generation came no further.
+std::string find_standstill(run_context const& run, generation_end const& end) {
+    auto const& life = run.life;
+    if (!run.options.must_grow.empty())
+        return size_of(run.options.must_grow) > life.file_size
+                   ? ""
+                   : fmt::format("{} has not grown (--must-grow)", run.options.must_grow);
+    auto const measures = [](generation_end const& one) { return one.metric_s >= 0; };
+    if (measures(end) || std::none_of(life.ends.begin(), life.ends.end(), measures)) return {};
+    return "no line with muster-metric: was written";
+}
+
+generation_end end_of(run_context const& run, int code, double began_s) {
+    auto const& outcome = *run.outcome;
+    auto const& life = run.life;
+    double const now = seconds_now();
+    double const failed = outcome.failed_s < 0 ? now : outcome.failed_s;
+    double const started = outcome.started_s < 0 ? failed : outcome.started_s;
+    auto const since_start = [&](double when) { return when < 0 ? -1 : when - started; };
+    generation_end end{.number = life.now.number,
+                       .kind = code == 0 ? end_kind::last : outcome.kind,
+                       .code = code,
+                       .cause = outcome.cause,
+                       .rank = outcome.rank,
+                       .host = outcome.host,
+                       .lost_hosts = outcome.lost_hosts,
+                       .folder = run.options.output_dir,
+                       .start_s = outcome.started_s < 0 ? -1 : outcome.started_s - began_s,
+                       .output_s = since_start(outcome.output_s),
+                       .metric_s = since_start(outcome.metric_s),
+                       .lived_s = failed - started,
+                       .ending_s = now - failed,
+                       .at_s = failed};
+    for (auto const& one : life.now.members) end.members.push_back(one.number);
+    if (auto const rank = static_cast<std::size_t>(outcome.rank); outcome.rank >= 0 && rank < end.members.size())
+        end.member = end.members[rank];
+    end.standstill = find_standstill(run, end);
+    return end;
+}
+
+double draw_chance() {
+    std::random_device source;
+    return std::uniform_real_distribution<double>(0, 1)(source);
+}
+
+}  // namespace
+
+void leave_out_lost(allocation& given, run_life const& life) {
+    if (life.lost_hosts.empty()) return;
+    std::erase_if(given.nodes, [&](node const& one) { return holds(life.lost_hosts, one.name); });
+    if (given.nodes.empty())
+        throw error(errc::unavailable, fmt::format("no node is left: lost {}", list_some(life.lost_hosts, "nodes")));
+}
+
+mapping map_generation(run_context& run, placement_request& place) {
+    auto& life = run.life;
+    life.file_size = size_of(run.options.must_grow);
+    mapping map;
+    if (life.is_first()) {
+        life.began_s = seconds_now();
+        auto const spares = set_spares_aside(run.given, run.options.spares, place);
+        map = map_ranks(run.given, place);
+        name_members(life, run.given, map);
+        life.pool = list_slots(run.given, map, spares, place);
+    } else {
+        choose_again(life, run.given, run.options);
+        run.given = nodes_of(life.now, std::move(run.given));
+        auto const size = static_cast<int>(life.now.members.size());
+        place.ranks = size;
+        if (place.nodes) place.nodes = static_cast<int>(run.given.nodes.size());
+        if (place.ranks_per_node && size % *place.ranks_per_node != 0) place.ranks_per_node = std::nullopt;
+        map = map_what_fits(run.options, run.given, place);
+        name_members(life, run.given, map);
+    }
+    return map;
+}
+
+generation_follow_up follow_up(run_context const& run, int code, double began_s) {
+    auto const& options = run.options;
+    generation_follow_up next;
+    next.ends = run.life.ends;
+    next.ends.push_back(end_of(run, code, began_s));
+    auto const decision = decide_restart(options.restarts, next.ends, draw_chance());
+    next.why_not = decision.why;
+    if (decision.again) {
+        next.life = run.life;
+        auto& lost = next.life.lost_hosts;
+        lost.insert(lost.end(), next.ends.back().lost_hosts.begin(), next.ends.back().lost_hosts.end());
+        auto choice = next_generation(run.life.pool, run.life.now, wishes_of(options, run.life), {.lost_hosts = lost});
+        next.again = choice.next == generation_choice::step::change;
+        next.delay = decision.delay;
+        next.ends.back().waited_s = decision.delay.count();
+        next.life.ends = next.ends;
+        next.life.now = std::move(choice.then);
+        if (!next.again) next.why_not = fmt::format("{}; ask for --spares N, or allow fewer ranks by --min-np N", choice.why);
+        if (next.again && !options.quiet)
+            print_note(fmt::format("generation {} begins in {} (restart {} of {}){}", next.life.now.number,
+                                   format_duration(next.delay), next.ends.size(), options.restarts.most,
+                                   choice.why.empty() ? "" : ": " + choice.why));
+    }
+    if (!next.why_not.empty())
+        fmt::print(stderr, "muster: error: no restart after generation {}: {}\n", run.life.now.number, next.why_not);
+    return next;
+}
+
+}  // namespace muster

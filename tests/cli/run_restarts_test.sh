@@ -1,0 +1,152 @@
+# timeout: 240
+# --max-restarts: what is left of a failed generation ends, and the next one starts whole; which failures that follows, and what ends it.
+. "$(dirname "$0")/lib.sh"
+. "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"
+python=/usr/bin/python3
+run=("$MUSTER" run -q -n 3)
+
+# ------------------------------------------------------------------------------------------------ generations
+
+cat >prog.sh <<'SH'
+echo "rank $RANK of generation $MUSTER_GENERATION: restart $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS"
+echo "$MUSTER_NSPACE $MASTER_PORT $TORCHELASTIC_RUN_ID" >>worlds
+[ "$RANK" != 1 ] || [ "$MUSTER_GENERATION" -ge 2 ] || exit $((3 + MUSTER_GENERATION))
+[ "$MUSTER_GENERATION" -ge 2 ] || exec sleep 100
+SH
+expect_exit 0 "$MUSTER" run -n 3 --max-restarts 3 --output-dir out -- sh prog.sh
+expect_equal "$(sort "$OUT" | sed -n 's/rank 1 of //p')" "$(printf '%s\n' 'generation 0: restart 0 of 3' 'generation 1: restart 1 of 3' 'generation 2: restart 2 of 3')"
+expect_contains stderr "muster: error: generation 0: rank 1 on $(hostname) (member 1) exited with code 3" \
+    "muster: error: generation 1: rank 1 on $(hostname) (member 4) exited with code 4" "generation 1 begins in " "(restart 2 of 3)"
+expect_equal "$(sort -u worlds | wc -l)" 3 "worlds: each generation has its own, and its ranks share it"
+for column in 1 2 3; do expect_equal "$(cut -d' ' -f$column worlds | sort -u | wc -l)" 3 "names or ports"; done
+expect_contains out/rank.01/stdout "rank 1 of generation 0"
+expect_contains out/generation.1/rank.01/stdout "rank 1 of generation 1"
+expect_contains out/generation.2/rank.01/stdout "rank 1 of generation 2"
+expect_equal "$($python -c '
+import json
+run = json.load(open("out/run.json"))
+took = run["generations"][2]["seconds"]
+assert 0 <= took["first_output"] < took["lived"] + 1 and took["first_metric"] == -1, took
+print(run["generation"], run["exit"]["code"], run["places"][1].split(", ")[-1])
+for g in run["generations"]:
+    took = g["seconds"]
+    assert all(took[k] >= 0 for k in ("start", "lived", "ending")), took
+    print(g["number"], g["kind"], g["code"], g["rank"], g["member"], g["members"], g["host"] != "", took["waited"] > 0)
+')" '2 0 member 7
+0 rank 3 1 1 [0, 1, 2] True True
+1 rank 4 1 4 [3, 4, 5] True True
+2 last 0 -1 -1 [6, 7, 8] False False'
+mkdir muster-runs stand-ins && cp -r out muster-runs/77
+for name in squeue scontrol; do printf '#!/bin/sh\n' >stand-ins/$name && chmod +x stand-ins/$name; done # a scheduler that has forgotten the job
+expect_exit 0 env PATH="$PWD/stand-ins:$PATH" "$MUSTER" show 77
+expect_matches stdout 'generation 0 +3 ranks: started in .*, lived .*; .*rank 1 on .* \(member 1\) exited with code 3' 'generation 1 .*\(member 4\)' 'generation 2 '
+# A later run there leaves nothing of this one.
+expect_exit 0 "$MUSTER" run -q -n 1 --output-dir out -- true
+[ ! -e out/generation.1 ] && [ ! -e out/generation.2 ] || fail "folders of former generations are left"
+$python -c 'import json; run = json.load(open("out/run.json")); assert "generation" not in run and "generations" not in run' || fail "a run that cannot start again names generations"
+
+# The first failure ends any other run, in the words of always.
+expect_exit 3 "$MUSTER" run -n 3 -- sh -c '[ $RANK = 1 ] && exit 3; exec sleep 100'
+expect_contains stderr "muster: error: rank 1 on $(hostname) exited with code 3"
+expect_not_contains stderr generation member
+expect_exit 0 "$MUSTER" run -q -n 1 -- sh -c 'echo $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS ${MUSTER_GENERATION-unset}'
+expect_equal "$(cat "$OUT")" "0 0 unset"
+# Not even as a rank of one that can.
+expect_exit 0 "$MUSTER" run -q -n 1 --max-restarts 5 -- "$MUSTER" run -q -n 1 --nested --max-restarts 0 -- sh -c 'echo $TORCHELASTIC_MAX_RESTARTS ${MUSTER_GENERATION-unset}'
+expect_equal "$(cat "$OUT")" "0 unset"
+
+# torchrun's words.
+expect_exit 0 "${run[@]}" --max-restarts=1 --monitor-interval 0.1 -- sh -c '[ $MUSTER_GENERATION = 0 ] && kill -9 $$; exit 0'
+
+# ------------------------------------------------------------------------------------------------ programs
+
+if [ -x "$MUSTER_BIN/mpi_fault" ]; then
+    for fault in kill exit3 abort42 exit0; do
+        expect_exit 0 "${run[@]}" --max-restarts 1 -- sh -c '[ $MUSTER_GENERATION = 0 ] && exec "$0" '$fault' 1; exec "$0" none' "$MUSTER_BIN/mpi_fault"
+        expect_equal "$(sort "$OUT" | uniq -c | tr -s ' \n' ' ')" " 2 rank 0 of 3 2 rank 1 of 3 2 rank 2 of 3 " "the ranks of two worlds"
+        expect_nothing_left
+    done
+fi
+if $python -c 'import torch.distributed as d; assert d.is_available()' 2>/dev/null; then
+    cat >train.py <<'PY'
+import os, signal, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank, life = dist.get_rank(), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+step, total = torch.load("snapshot") if os.path.exists("snapshot") else (0, 0)
+while step < 6:
+    if step == 3 and life == 0 and rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    one = torch.tensor([float(step)])
+    dist.all_reduce(one)
+    step, total = step + 1, total + int(one)
+    if rank == 0:
+        torch.save((step, total), "snapshot.new")
+        os.replace("snapshot.new", "snapshot")
+    dist.barrier()
+print(f"rank {rank} life {life} total {total}", flush=True)
+PY
+    expect_exit 0 "${run[@]}" --timeout 2min --max-restarts 1 -- $python train.py
+    expect_equal "$(sort "$OUT")" "$(printf 'rank %d life 1 total 45\n' 0 1 2)" "a DDP program that goes on from its snapshot"
+    expect_nothing_left
+fi
+
+# ------------------------------------------------------------------------------------------------ what ends it
+
+# fails: each generation with a code of its own. The code of the last one is the run's.
+fails='[ $RANK = 0 ] && exit $((10 + MUSTER_GENERATION)); exec sleep 100'
+expect_exit 11 "${run[@]}" --max-restarts 1 -- sh -c "$fails"
+expect_contains stderr "no restart after generation 1: this was restart 1 of 1 (--max-restarts)"
+expect_exit 7 "${run[@]}" --max-restarts 9 -- sh -c '[ $RANK = 2 ] && exit 7; exec sleep 100'
+expect_matches stderr "no restart after generation 2: 3 failures alike within .*\(exit code 7\)"
+expect_exit 11 "${run[@]}" --max-restarts 9 --restart-on 10,KILL -- sh -c "$fails"
+expect_contains stderr "no restart after generation 1: --restart-on does not name exit code 11"
+expect_exit 12 "${run[@]}" --max-restarts 9 --must-grow log --restart-on 10,11 -- sh -c "[ \$MUSTER_GENERATION = 1 ] || echo >>log; $fails"
+expect_contains stderr "--restart-on does not name exit code 12"
+rm log
+expect_exit 11 "${run[@]}" --max-restarts 9 --must-grow log -- sh -c "$fails"
+expect_contains stderr "no restart after generation 1: generations 0 and 1 came no further: log has not grown (--must-grow)"
+expect_exit 12 "${run[@]}" --max-restarts 9 -- sh -c "[ \$MUSTER_GENERATION != 0 ] || echo 'muster-metric: loss 1'; $fails"
+expect_contains stderr "no restart after generation 2: generations 1 and 2 came no further: no line with muster-metric: was written"
+
+# Nothing that another generation would mend.
+expect_exit 124 "${run[@]}" --max-restarts 9 --timeout 0.3s -- sleep 100
+expect_exit 124 "${run[@]}" --max-restarts 9 --idle-timeout 0.3s -- sleep 100
+expect_exit 127 "${run[@]}" --max-restarts 9 -- /no/such/program
+expect_exit 2 "${run[@]}" --max-restarts 9 --restart-on nothing -- true
+expect_contains stderr "'nothing' is no cause of a failure; write an exit code from 1 to 255, a signal (KILL) or node"
+for option in '--restart-on 3' '--spares 1' '--min-np 1' '--must-grow x'; do
+    expect_exit 2 "${run[@]}" $option -- true
+    expect_contains stderr "${option% *} is for runs that start again after a failure: give --max-restarts N as well"
+done
+expect_exit 2 "${run[@]}" --max-restarts 1 --min-np 4 -- true
+expect_exit 2 "${run[@]}" --max-restarts 1 --engine mpirun -- true
+expect_contains stderr 'the engine mpirun cannot start ranks again'
+expect_exit 0 "${run[@]}" --max-restarts 9 --success-file done -- sh -c 'exit $((MUSTER_GENERATION == 0))'
+[ -e done ] || fail "no success file"
+
+# Whoever asks a run to end means all of it, also between two generations.
+for signal in INT:130 TERM:143; do
+    start "$MUSTER" run -n 1 --max-restarts 99 -- sh -c 'exit $((MUSTER_GENERATION % 5 + 1))'
+    wait_until 20 grep -q 'generation 4 begins' "$ERR"
+    kill -"${signal%:*}" $PID
+    expect_end "${signal#*:}"
+    expect_contains stderr "muster: got SIG${signal%:*} between two generations"
+    expect_nothing_left
+    start "$MUSTER" run -n 2 --max-restarts 99 -- sh -c '[ $MUSTER_GENERATION = 0 ] && exit 1; echo ready; exec sleep 100'
+    wait_until 20 out_lines 2
+    kill -"${signal%:*}" $PID
+    expect_end "${signal#*:}"
+    expect_not_contains stderr 'generation 2'
+    expect_nothing_left
+done
+
+# A launcher or guardian that is killed ends the run.
+for victim in guardian launcher; do
+    start "$MUSTER" run -n 2 --max-restarts 99 -- sh -c '[ $MUSTER_GENERATION = 0 ] && exit 1; echo ready; exec sleep 100'
+    wait_until 20 out_lines 2
+    pid=$PID
+    [ $victim = guardian ] || pid=$(ps -o pid= --ppid $PID | head -n 1)
+    kill -9 $pid
+    expect_end 137
+    expect_nothing_left
+done
