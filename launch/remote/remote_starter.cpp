@@ -175,8 +175,8 @@ void remote_starter::call(std::size_t which) {
             agent.insert(agent.begin(), {"env", "LD_LIBRARY_PATH=" + std::string(*libraries)});
         argv.push_back("exec " + shell_join(agent));
     }
-    // The agent sees by itself when this process is gone.
-    one.shell = start_shell(argv, agent.back() == "stdin", place.here, place.here ? 0 : SIGKILL);
+    // The agent sees by itself when this process is gone. An srun in its group would print every signal that the launcher sends there.
+    one.shell = start_shell(argv, agent.back() == "stdin", place.here || order_.in_steps, place.here ? 0 : SIGKILL);
     one.now = host::state::called;
     one.called_at = event_loop::clock::now();
 }

@@ -420,5 +420,36 @@ TEST(evidence, a_row_tells_what_has_become_of_its_rank) {
     EXPECT_EQ(known.rows(unseen)[2].end, "was not started");
 }
 
+TEST(failure_judge, says_what_a_restart_may_mend) {
+    auto started = here();
+    auto starting = here();
+    starting.started = false;
+    auto ended_job = by_srun();
+    ended_job.scheduler = scheduler_word{.end = job_end::cancelled};
+    auto going_on = by_srun();
+    going_on.scheduler = scheduler_word{.end = job_end::going_on};
+    auto const kind = [](failure_cause cause, evidence const& known, bool first) {
+        return kind_of_end(blame_run(cause, "x", 1), known, first);
+    };
+    using cause = failure_cause;
+    for (auto const of_rank : {cause::rank_end, cause::abort, cause::left_world}) {
+        EXPECT_EQ(kind(of_rank, started, true), end_kind::rank);
+        EXPECT_EQ(kind(of_rank, going_on, true), end_kind::rank);
+        EXPECT_EQ(kind(of_rank, starting, true), end_kind::last) << "a fault of the start";
+        EXPECT_EQ(kind(of_rank, starting, false), end_kind::rank) << "it has started before";
+        EXPECT_EQ(kind(of_rank, ended_job, true), end_kind::last) << "the job ends";
+    }
+    for (auto const of_start : {cause::engine, cause::daemon, cause::watcher}) {
+        EXPECT_EQ(kind(of_start, started, true), end_kind::other);
+        EXPECT_EQ(kind(of_start, starting, true), end_kind::last);
+    }
+    EXPECT_EQ(kind(cause::node, started, true), end_kind::node);
+    EXPECT_EQ(kind(cause::node, ended_job, false), end_kind::last);
+    EXPECT_EQ(kind(cause::never_came, starting, true), end_kind::last);
+    EXPECT_EQ(kind(cause::never_came, starting, false), end_kind::other);
+    for (auto const never : {cause::none, cause::singleton, cause::job_end, cause::reader_gone, cause::output})
+        EXPECT_EQ(kind(never, started, false), end_kind::last);
+}
+
 }  // namespace
 }  // namespace muster

@@ -233,5 +233,29 @@ TEST(remote_engine, starts_all_agents_by_one_srun_in_a_slurm_job) {
     EXPECT_EQ(remote_command_line(job, with_srun.sources()).argv, argv) << "which would lead past Slurm";
 }
 
+TEST(remote_engine, starts_each_agent_by_an_srun_of_its_own_where_a_lost_node_is_to_end_no_other) {
+    answers with_srun;
+    with_srun.said["srun --version"] = {0, "slurm 22.05.8\n", ""};
+    auto job = job_on({0, 2, 2}, {4, 4, 4}, scheduler_kind::slurm);
+    job.in_steps = true;
+    auto const shell_of = [&](engine_command const& command) {
+        auto const& argv = command.argv;
+        return *std::find_if(argv.begin(), argv.end(), [](auto const& word) { return word.starts_with("--shell="); });
+    };
+    auto const command = remote_command_line(job, with_srun.sources());
+    EXPECT_EQ(std::count(command.argv.begin(), command.argv.end(), "--in-steps"), 1);
+    EXPECT_EQ(std::count(command.argv.begin(), command.argv.end(), "--at-once"), 0);
+    for (auto const* word : {" --ntasks=1", " --nodes=1", " --overlap", " --input=all", " --gres=gpu:4"})
+        EXPECT_NE(shell_of(command).find(word), std::string::npos) << word << " in " << shell_of(command);
+    for (auto const* word : {"nodelist", "shim"}) EXPECT_EQ(shell_of(command).find(word), std::string::npos) << shell_of(command);
+    EXPECT_EQ(command.files.size(), 1u) << "the hosts";
+    job.given.nodes[2].gpus = 2;
+    EXPECT_EQ(shell_of(remote_command_line(job, with_srun.sources())).find("--gres"), std::string::npos)
+        << "one number would be wrong for some";
+    job.probe = true;
+    auto const probe = remote_command_line(job, with_srun.sources()).argv;
+    EXPECT_EQ(std::count(probe.begin(), probe.end(), "--at-once"), 1);
+}
+
 }  // namespace
 }  // namespace muster

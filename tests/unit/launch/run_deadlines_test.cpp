@@ -35,6 +35,16 @@ struct recorded_run {
     }
 };
 
+TEST(run_deadlines, the_generations_before_count_for_the_time_limit) {
+    recorded_run run;
+    run.options.timeout = duration(1000);
+    run.age = duration(1001);
+    auto deadlines = run.make();
+    deadlines.start();
+    run.run_for(0.1);
+    EXPECT_EQ(run.expired.size(), 1u);
+}
+
 TEST(run_deadlines, a_run_that_takes_too_long_expires) {
     recorded_run run;
     run.options.timeout = duration(0.05);
