@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "base/error.hpp"
@@ -57,6 +56,7 @@ int run_supervisor::run(rank_group& ranks) {
     if (phase_ == run_phase::running) watch_run();
     close_if_over();
     if (phase_ != run_phase::done) loop_.run();
+    if (run_.outcome != nullptr && options_.is_elastic()) note_lost_hosts(known.stuck);
     return exit_code_;
 }
 
@@ -147,9 +147,18 @@ void run_supervisor::note_failure(verdict const& judged) {
         return;
     }
     if (outcome.kind != end_kind::node) return;
-    std::set<std::string> lost;
-    for (auto const& one : judged.culprits) lost.insert(run_.given.nodes.at(static_cast<std::size_t>(known[one.rank].node)).name);
-    outcome.lost_hosts.assign(lost.begin(), lost.end());
+    std::vector<int> lost;
+    for (auto const& one : judged.culprits) lost.push_back(one.rank);
+    note_lost_hosts(lost);
+}
+
+/// No later generation may have what these ranks perhaps still use.
+void run_supervisor::note_lost_hosts(std::vector<int> const& ranks) {
+    auto& lost = run_.outcome->lost_hosts;
+    for (int const rank : ranks) {
+        auto const& name = run_.given.nodes.at(static_cast<std::size_t>(ranks_->known()[rank].node)).name;
+        if (std::find(lost.begin(), lost.end(), name) == lost.end()) lost.push_back(name);
+    }
 }
 
 void run_supervisor::give_up(std::vector<culprit> const& lost) {

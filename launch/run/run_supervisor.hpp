@@ -58,6 +58,7 @@ class run_supervisor final : private group_events {
     evidence const& facts();
     void act_on(verdict const& judged);
     void note_failure(verdict const& judged);
+    void note_lost_hosts(std::vector<int> const& ranks);
     void decide();
     void ask_scheduler(std::chrono::milliseconds patience, bool for_nodes);
     void explain_end();

@@ -67,6 +67,7 @@ struct evidence {
     };
 
     std::vector<rank_evidence> ranks;  ///< in order of rank
+    std::vector<int> stuck;            ///< ranks that did not end when the run ended, and were given up
     std::vector<int> members;          ///< their numbers in a run that may start again; else empty
     std::vector<std::string> hosts;    ///< names of nodes; the plan's until a rank there has told its own
     std::string job_id;

@@ -369,7 +369,7 @@ void remote_group::end(int signal_number) {
     loop_.after(options_.grace + beyond_grace, [this] {
         if (events_.now() != run_phase::stopping) return;
         for (auto& rank : known_.ranks)
-            if (rank.here()) rank.now = state::lost;
+            if (rank.here()) rank.now = state::lost, known_.stuck.push_back(rank.rank);
         events_.say(fmt::format("{} did not end within {} (--grace, and {} more): giving them up", known_.list(state::lost),
                                 format_duration(options_.grace), format_duration(beyond_grace)));
         events_.on_rank_gone();
