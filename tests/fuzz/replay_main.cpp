@@ -1,6 +1,6 @@
-// Runs a fuzz target without libFuzzer: every file of the corpus folders, then so many inputs (or as many as fit in so many
+// Runs one of a program's fuzz targets without libFuzzer: every file of the corpus folders, then so many inputs (or as many as fit in so many
 // seconds) made from them by a generator with a fixed seed, so that a failure comes back.
-// usage: TARGET [--iterations N] [--seconds T] [--seed S] [--max-bytes B] FILE|FOLDER... The input
+// usage: PROGRAM TARGET [--iterations N] [--seconds T] [--seed S] [--max-bytes B] FILE|FOLDER... The input
 // at hand is kept in the file $MUSTER_FUZZ_CRASH (default ./crash-TARGET) while a failure is being reported.
 #include <chrono>
 #include <csignal>
@@ -20,13 +20,25 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size);
+#include "tests/fuzz/fuzz_target.hpp"
+
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
 namespace {
 
 namespace fs = std::filesystem;
 using bytes = std::vector<std::uint8_t>;
+
+fuzz_target const* target = fuzz_targets;
+
+void choose_target(std::string const& name) {
+    for (; target->name != nullptr; ++target)
+        if (target->name == name) return;
+    std::fprintf(stderr, "no fuzz target '%s' in this program; it has:", name.c_str());
+    for (auto const* other = fuzz_targets; other->name != nullptr; ++other) std::fprintf(stderr, " %s", other->name);
+    std::fputs("\n", stderr);
+    std::exit(2);
+}
 
 // At hand for the handlers, which may only use what is async-signal-safe.
 std::uint8_t const* current_data = nullptr;
@@ -64,7 +76,7 @@ void run(bytes const& input) {
     current_data = exact.data();
     current_size = exact.size();
     try {
-        LLVMFuzzerTestOneInput(exact.data(), exact.size());
+        target->run(exact.data(), exact.size());
     } catch (...) {
         keep_current();  // while it is there
         current_data = nullptr;
@@ -162,8 +174,9 @@ int main(int argc, char** argv) try {
     std::size_t most = 4096;
     std::vector<bytes> corpus;
     char const* const kept_in = std::getenv("MUSTER_FUZZ_CRASH");
-    crash_path = kept_in ? kept_in : "crash-" + fs::path(argv[0]).filename().string();
-    for (int i = 1; i < argc; ++i) {
+    choose_target(argc > 1 ? argv[1] : "");
+    crash_path = kept_in ? kept_in : "crash-" + std::string(target->name);
+    for (int i = 2; i < argc; ++i) {
         std::string const word = argv[i];
         bool const has_value = i + 1 < argc;
         if (word == "--iterations" && has_value)
