@@ -110,9 +110,9 @@ void rank_stream::read_all(output_sink& sink) {
     }
 }
 
-line_format output_format(bool tag, bool timestamp, identity const& who) {
+line_format output_format(bool tag, bool timestamp, identity const& who, int generation) {
     line_format how;
-    if (tag) how.tag = fmt::format("[{}:{}] ", who.host, who.rank);
+    if (tag) how.tag = fmt::format("[{}:{}{}] ", who.host, who.rank, generation < 0 ? "" : fmt::format(" g{}", generation));
     how.timestamp = timestamp;
     how.raw = who.world_size == 1;
     return how;

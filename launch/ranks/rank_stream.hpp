@@ -65,8 +65,9 @@ class rank_stream {
     std::string file_fault_;
 };
 
-/// What goes before each line of a rank: "[node1:3] " and the time, as asked. A world of one needs no whole lines.
-line_format output_format(bool tag, bool timestamp, identity const& who);
+/// What goes before each line of a rank: "[node1:3] " and the time, as asked; in a run that may start again "[node1:3 g1] ", with its `generation`, else
+/// below 0. A world of one needs no whole lines.
+line_format output_format(bool tag, bool timestamp, identity const& who, int generation = -1);
 
 /// The files of a rank in --output-dir; none where that is not given.
 struct output_files {

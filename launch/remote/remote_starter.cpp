@@ -126,10 +126,13 @@ void remote_starter::wait_for_agents() {
         if (one.link) one.link->close();
     // A flux exec that is killed leaves a line of its broker's behind.
     bool const by_flux = is_fluxrsh(order_.shell);
-    duration const patience = !order_.in_steps ? duration(0.5) : asked_to_end_ || giving_up_ ? duration(1) : patience_with_step;
+    duration const patience = !order_.in_steps ? duration(0.5) : asked_to_end_ || giving_up_ ? duration(2) : patience_with_step;
+    auto const in_step = [&](host const& one) {
+        return order_.in_steps && (one.now == host::state::over || one.now == host::state::there);
+    };
     auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(patience);
     for (std::size_t i = 0; i < hosts_.size(); ++i)
-        if ((order_.hosts[i].here || by_flux || (order_.in_steps && hosts_[i].now == host::state::over)) && hosts_[i].shell >= 0)
+        if ((order_.hosts[i].here || by_flux || in_step(hosts_[i])) && hosts_[i].shell >= 0)
             wait_for(hosts_[i].shell, end - event_loop::clock::now());
     if (shell_of_all_ >= 0) wait_for(shell_of_all_, asked_to_end_ || giving_up_ ? duration(1) : patience_with_step);
 }

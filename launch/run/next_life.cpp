@@ -63,9 +63,8 @@ std::vector<node> set_spares_aside(allocation& given, int count, placement_reque
         int const room = room_of(given, given.nodes.front(), place);
         if (place.ranks.value_or(1) + count > room)
             throw error(errc::placement,
-                        fmt::format("--spares {}: {} has {} slots, too few for {} and as many idle ones; use fewer of "
-                                    "either",
-                                    count, given.nodes.front().name, room, count_of_ranks(place.ranks.value_or(1))));
+                        fmt::format("--spares {}: {} has {} slots, too few for {} and the idle ones; use fewer", count,
+                                    given.nodes.front().name, room, count_of_ranks(place.ranks.value_or(1))));
         if (!place.ranks) place.ranks = room - count;
         return {};
     }

@@ -36,8 +36,9 @@ bool is_folder(std::string const& path) {
     return std::filesystem::is_directory(path, fault);
 }
 
-child_rank make_rank(run_options const& options, identity const& who, binding const& place) {
-    auto const how = output_format(options.tag_output, options.timestamp_output, who);
+child_rank make_rank(run_context const& run, identity const& who, binding const& place) {
+    auto const& options = run.options;
+    auto const how = output_format(options.tag_output, options.timestamp_output, who, run.generation());
     auto files = make_output_files(options.output_dir, who);
     return {.who = who,
             .place = place,
@@ -60,7 +61,7 @@ pmix::job describe_job(local_placement const& where, run_preparation const& prep
 
 /// All that is the same for every rank.
 struct rank_starter {
-    run_options const& options;
+    run_context const& run;
     local_placement const& where;
     run_preparation const& prepared;
     std::string const& program;
@@ -70,22 +71,22 @@ struct rank_starter {
     environment variables_of(int rank) const {
         environment own = prepared.variables;
         auto const index = static_cast<std::size_t>(rank);
-        complete_variables(
-            own, {prepared.ranks[index], where.bindings[index], point, options.exports, options.command, prepared.python});
+        complete_variables(own, {prepared.ranks[index], where.bindings[index], point, run.options.exports, run.options.command,
+                                 prepared.python});
         return own;
     }
 
     child_rank start(int rank, int stdin_fd, pmix::server& pmix_server, pmix::pmi1_server& pmi1_server,
                      process_starter& processes) {
         auto const index = static_cast<std::size_t>(rank);
-        auto started = make_rank(options, prepared.ranks[index], where.bindings[index]);
+        auto started = make_rank(run, prepared.ranks[index], where.bindings[index]);
         auto own = variables_of(rank);
         pmix_server.set_client_environment(rank, own);
         pmi1_server.set_client_environment(rank, own);
         // A session each, since kernels with autogroup share the processors among sessions: ranks in the one session of a terminal or
         // a script would have the time of one process where much else runs.
         started.pid = processes.begin({.path = program,
-                                       .arguments = &options.command,
+                                       .arguments = &run.options.command,
                                        .variables = &own,
                                        .working_dir = prepared.working_dir,
                                        .stdin_fd = stdin_fd,
@@ -176,7 +177,7 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     std::optional<held_ports> ports(std::in_place, 2 + (prepared.lists_workers ? size : 0));
     auto const point = make_rendezvous(*ports);
     std::optional<process_starter> processes(std::in_place, size);
-    rank_starter starter{options, where, prepared, program, point, open_files};
+    rank_starter starter{run, where, prepared, program, point, open_files};
     pmix::server pmix_server(job, pmix::library_start::at_first_call);
     stdin_forwarder input(watch.loop());
     ports.reset();

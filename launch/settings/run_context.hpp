@@ -44,6 +44,9 @@ struct run_context {
     mapping map{};
     run_outcome* outcome = nullptr;  ///< where to tell how it ended
     run_life life{};                 ///< of a run that may start again; without members in any other
+
+    /// Its number in such a run; -1 in any other.
+    int generation() const noexcept { return options.is_elastic() ? life.now.number : -1; }
 };
 
 }  // namespace muster

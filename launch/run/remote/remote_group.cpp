@@ -107,7 +107,8 @@ bool remote_group::refuses(std::string const& objection) {
 remote_rank& remote_group::admit(wire::hello const& hello) {
     note_progress();
     auto& rank = ranks_.admit(hello);
-    output_.set_format(hello.rank, output_format(options_.tag_output, options_.timestamp_output, rank.job.who));
+    output_.set_format(hello.rank,
+                       output_format(options_.tag_output, options_.timestamp_output, rank.job.who, run_.generation()));
     return rank;
 }
 
