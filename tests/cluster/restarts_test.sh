@@ -24,8 +24,8 @@ expect_nothing_left
 
 # MPI programs meet anew, over muster's own servers.
 if install_programs mpi_fault 2>/dev/null; then
-    expect_mpi_exit 0 run --timeout 60s -n 4 -- bash -c '[ "$MUSTER_GENERATION" != 0 ] && exec ./mpi_fault none; exec ./mpi_fault exit3 1'
-    expect_equal "$(grep -c '^rank [0-9]* of 4$' "$OUT")" 8 'ranks in two worlds of 4'
+    expect_mpi_exit 0 run --timeout 60s --tag-output -n 4 -- bash -c '[ "$MUSTER_GENERATION" != 0 ] && exec ./mpi_fault none; exec ./mpi_fault exit3 1'
+    expect_equal "$(grep -c ' g1\] rank [0-9]* of 4$' "$OUT")" 4 'ranks in a second world of 4'
     expect_nothing_left
 fi
 
