@@ -13,7 +13,7 @@
 
 namespace muster {
 
-/// Each generation has a launcher, session folder, nspace and ports of its own. The first one's life is empty.
+/// Each generation has its own launcher, session folder, nspace and ports. A launcher that gets an empty text starts generation 0.
 struct run_life {
     double began_s = -1;          ///< of the run, by seconds_now(); below 0: it begins now
     std::string output_dir = {};  ///< that the first generation made; empty: none
