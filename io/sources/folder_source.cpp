@@ -27,11 +27,6 @@ std::string in_lower_case(std::string text) {
     return text;
 }
 
-bool is_picture_name(fs::path const& path) {
-    std::string const ending = in_lower_case(path.extension().string());
-    return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
-}
-
 bool is_hidden(fs::path const& path) {
     return path.filename().string().starts_with('.');
 }
@@ -159,10 +154,10 @@ std::vector<std::pair<std::string, std::string>> split_folders(std::string const
                         "test=FOLDER, or train={} if all of these are classes",
                         folder, found.empty() ? empty.front() : found.front().second, some_of(others), folder));
     if (!empty.empty())
-        throw error(errc::usage,
-                    fmt::format("{}: a split's folder, and holds no picture (.png, .jpg, .jpeg); give the other splits by "
-                                "name, as train={}/train",
-                                some_of(empty), folder));
+        throw error(
+            errc::usage,
+            fmt::format("{}: a split's folder, and holds no picture ({}); give the other splits by name, as train={}/train",
+                        some_of(empty), picture_endings, folder));
     return found;
 }
 
@@ -171,9 +166,8 @@ folder_source::folder_source(std::string folder, source_options const& options) 
     find_classes();
     if (pictures_.empty())
         throw error(errc::invalid_data,
-                    fmt::format("{}: holds no picture (.png, .jpg, .jpeg), nor do its folders; give the folder that has one "
-                                "folder a class",
-                                folder_));
+                    fmt::format("{}: holds no picture ({}), nor do its folders; give the folder that has one folder a class",
+                                folder_, picture_endings));
     facts_.classes = facts_.class_names.size();
     facts_.samples = pictures_.size();
     facts_.images = fs::path(folder_).filename().string();

@@ -12,7 +12,7 @@ namespace muster {
 /// in its folder and in all folders below, in order of the folder's path, then of name. A class without pictures keeps its number.
 /// A folder that holds pictures itself, and none in its folders, is one split without labels. All pictures have the size of the
 /// first, or are resized by choice; as many channels as the first has, or as are chosen. What is hidden, and files that end in none of
-/// .png, .jpg, .jpeg, are left out and told by notes().
+/// picture_endings, are left out and told by notes().
 class folder_source : public sample_source {
   public:
     folder_source(std::string folder, source_options const& options);

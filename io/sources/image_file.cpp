@@ -15,17 +15,27 @@ namespace muster {
 
 namespace {
 
-bool is_png(std::span<std::uint8_t const> bytes) {
-    static constexpr std::uint8_t magic[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-    return bytes.size() >= sizeof magic && std::equal(std::begin(magic), std::end(magic), bytes.begin());
-}
+struct picture_format {
+    std::string_view magic;
+    std::size_t magic_at;
+    picture_header (*header)(std::span<std::uint8_t const>, std::string const&);
+    picture (*pixels)(std::span<std::uint8_t const>, std::string const&);
+};
 
-bool is_jpeg(std::span<std::uint8_t const> bytes) {
-    return bytes.size() >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff;
-}
+constexpr picture_format formats[] = {
+    {"\x89PNG\r\n\x1a\n", 0, read_png_header, read_png_pixels},
+    {"\xff\xd8\xff", 0, read_jpeg_header, read_jpeg_pixels},
+    {"WEBPVP8", 8, read_webp_header, read_webp_pixels},
+    {"BM", 0, read_bmp_header, read_bmp_pixels},
+};
 
-[[noreturn]] void unknown(std::string const& name) {
-    refuse_picture(name, "is neither PNG nor JPEG", "convert it, take it out of the folder, or give --skip-damaged");
+/// By its first bytes, whatever its name says.
+picture_format const& format_of(std::span<std::uint8_t const> bytes, std::string const& name) {
+    std::string_view const text(reinterpret_cast<char const*>(bytes.data()), bytes.size());
+    for (picture_format const& each : formats)
+        if (text.size() > each.magic_at && text.substr(each.magic_at).starts_with(each.magic)) return each;
+    refuse_picture(name, fmt::format("is not {}", picture_formats),
+                   "convert it, take it out of the folder, or give --skip-damaged");
 }
 
 /// What is transparent is laid on black: each colour is multiplied by its alpha, as it is stored.
@@ -87,6 +97,15 @@ std::vector<weights> weights_for(std::size_t from, std::size_t to) {
 
 }  // namespace
 
+bool is_picture_name(std::string_view file) {
+    std::size_t const dot = file.rfind('.');
+    if (dot == std::string_view::npos) return false;
+    std::string ending(file.substr(dot));
+    for (char& c : ending)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return ending == ".png" || ending == ".jpg" || ending == ".jpeg" || ending == ".webp" || ending == ".bmp";
+}
+
 void refuse_picture(std::string const& name, std::string_view what, std::string_view advice) {
     throw error(errc::invalid_data, fmt::format("{}: {}; {}", name, what, advice));
 }
@@ -100,14 +119,11 @@ void check_picture_size(std::string const& name, std::uint64_t width, std::uint6
 }
 
 picture_header probe_picture(std::span<std::uint8_t const> bytes, std::string const& name) {
-    if (is_png(bytes)) return read_png_header(bytes, name);
-    if (is_jpeg(bytes)) return read_jpeg_header(bytes, name);
-    unknown(name);
+    return format_of(bytes, name).header(bytes, name);
 }
 
 picture decode_picture(std::span<std::uint8_t const> bytes, std::string const& name, std::size_t channels) {
-    if (!is_png(bytes) && !is_jpeg(bytes)) unknown(name);
-    picture made = is_png(bytes) ? read_png_pixels(bytes, name) : read_jpeg_pixels(bytes, name);
+    picture made = format_of(bytes, name).pixels(bytes, name);
     if (made.channels % 2 == 0) lay_on_black(made);
     if (made.channels == 3 && channels == 1) make_gray(made);
     if (made.channels == 1 && channels == 3) make_colour(made);

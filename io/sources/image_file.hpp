@@ -1,9 +1,10 @@
-// Pictures in PNG and JPEG: reads their size, and their pixels.
+// Pictures in PNG, JPEG, WebP and BMP: reads their size, and their pixels.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/dataset/image_shape.hpp"
@@ -26,7 +27,14 @@ struct picture_header {
     bool operator==(picture_header const&) const = default;
 };
 
-/// Of a picture whose file is `bytes`. Throws errc::invalid_data naming `name`: neither PNG nor JPEG, damaged, more pixels than
+/// The formats that are read, and the endings of such files.
+inline constexpr std::string_view picture_formats = "PNG, JPEG, WebP or BMP";
+inline constexpr std::string_view picture_endings = ".png, .jpg, .jpeg, .webp, .bmp";
+
+/// Whether a file of that name is taken for a picture, whatever the case of its ending.
+bool is_picture_name(std::string_view file);
+
+/// Of a picture whose file is `bytes`. Throws errc::invalid_data naming `name`: of none of these formats, damaged, more pixels than
 /// `most_pixels`.
 picture_header probe_picture(std::span<std::uint8_t const> bytes, std::string const& name);
 

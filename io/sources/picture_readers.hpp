@@ -16,6 +16,10 @@ picture_header read_png_header(std::span<std::uint8_t const> bytes, std::string 
 picture read_png_pixels(std::span<std::uint8_t const> bytes, std::string const& name);
 picture_header read_jpeg_header(std::span<std::uint8_t const> bytes, std::string const& name);
 picture read_jpeg_pixels(std::span<std::uint8_t const> bytes, std::string const& name);
+picture_header read_webp_header(std::span<std::uint8_t const> bytes, std::string const& name);
+picture read_webp_pixels(std::span<std::uint8_t const> bytes, std::string const& name);
+picture_header read_bmp_header(std::span<std::uint8_t const> bytes, std::string const& name);
+picture read_bmp_pixels(std::span<std::uint8_t const> bytes, std::string const& name);
 
 /// The orientation (1 to 8) that Exif data tell; 1 where they tell none, or are damaged.
 int exif_orientation(std::span<std::uint8_t const> tiff);

@@ -11,6 +11,7 @@
 #include "comm/run_with_ranks.hpp"
 #include "io/convert/convert.hpp"
 #include "io/dataset/file_ranks.hpp"
+#include "io/sources/image_file.hpp"
 #include "io/stage/commands.hpp"
 #include "io/stage/progress.hpp"
 
@@ -182,8 +183,8 @@ std::vector<std::string> lines_of(source_notes const& notes) {
         lines.push_back(
             fmt::format("{} {}{}{}", of.count, of.count == 1 ? one : several, names, of.count > of.names.size() ? ", …" : ""));
     };
-    add(notes.left_out, "file was left out, being no .png, .jpg or .jpeg, or hidden",
-        "files were left out, being no .png, .jpg or .jpeg, or hidden");
+    add(notes.left_out, fmt::format("file was left out, being none of {}, or hidden", picture_endings),
+        fmt::format("files were left out, being none of {}, or hidden", picture_endings));
     add(notes.damaged, "damaged picture was left out", "damaged pictures were left out");
     add(notes.turned, "picture has an EXIF orientation that was not applied",
         "pictures have an EXIF orientation that was not applied");

@@ -55,15 +55,15 @@ png() { # png FILE
 png d/a/1.png
 png d/b/1.png
 png d/b/2.png
-: >d/b/3.webp
+: >d/b/3.tiff
 : >d/b/.DS_Store
 expect_exit 0 convert d --dry-run
-expect_contains stdout "3 images of 1 x 1 x 1, 2 classes" "  1 file was left out, being no .png, .jpg or .jpeg, or hidden: b/3.webp"
+expect_contains stdout "3 images of 1 x 1 x 1, 2 classes" "  1 file was left out, being none of .png, .jpg, .jpeg, .webp, .bmp, or hidden: b/3.tiff"
 head -c 40 d/a/1.png >d/b/0.png
 expect_exit 125 convert d
 expect_contains stderr "d/b/0.png: PNG: the file ends too early" "--skip-damaged"
 expect_exit 0 convert d --skip-damaged --json
-expect_contains stdout '"damaged": {' '"b/0.png"' '"left_out": {' '"b/3.webp"' '"samples": 3'
+expect_contains stdout '"damaged": {' '"b/0.png"' '"left_out": {' '"b/3.tiff"' '"samples": 3'
 expect_exit 0 "$MUSTER" run -q -n 2 --slots-per-node 2 -- "$STAGE" convert d --skip-damaged -o out.h5 --force
 expect_contains stdout "3 images of 1 x 1 x 1" "1 damaged picture was left out: b/0.png"
 # Names of classes that are asked for say their order, or take the place of the folders'.
