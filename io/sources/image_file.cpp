@@ -171,7 +171,7 @@ void write_png(picture const& from, std::string const& path) {
     std::string bytes(size, '\0');
     if (png_image_write_to_memory(&image, bytes.data(), &size, 0, from.pixels.data(), 0, nullptr) == 0)
         throw error(errc::io, fmt::format("{}: PNG: {}; give fewer samples or smaller ones", path, image.message));
-    write_output_file(path, std::string_view(bytes).substr(0, size), "check that its folder exists and has space");
+    write_output_file(path, std::string_view(bytes).substr(0, size), "give another file, in a folder that exists and has space");
 }
 
 }  // namespace muster
